@@ -1,0 +1,87 @@
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Proof of where a probe ran, read from the system and not from what was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The mount the probe worked on, then what lies below it.
+    #[serde(default)]
+    pub mounts: Vec<Mount>,
+    /// Block devices below it, the nearest first.
+    #[serde(default)]
+    pub devices: Vec<Device>,
+    /// Image or lower files whose cache has to be emptied and proved as well.
+    #[serde(default)]
+    pub backing: Vec<PathBuf>,
+    /// Versions of the programs and drivers in between.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    /// Everything else, as name and value: `direct_io`, `writeback`, `compression`.
+    #[serde(default)]
+    pub notes: BTreeMap<String, String>,
+}
+
+impl Facts {
+    /// Nothing is known.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A line of `/proc/self/mountinfo` that matters.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// Where it is mounted.
+    pub at: PathBuf,
+    /// File system type, such as `ext4`.
+    pub fs: String,
+    /// Device, image or server.
+    pub source: String,
+    /// Mount and super block options, comma separated.
+    pub options: String,
+}
+
+/// A block device below a layer, from sysfs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// Kernel name, such as `vda` or `loop0`.
+    pub name: String,
+    /// `major:minor`.
+    pub number: String,
+    /// `queue/write_cache`: `write back` or `write through`; empty when unknown.
+    pub write_cache: String,
+    /// `queue/fua`: the device takes forced unit access.
+    pub fua: bool,
+    /// `queue/rotational`.
+    pub rotational: bool,
+    /// The device really stores bytes; loop devices over a file do not.
+    pub physical: bool,
+}
+
+/// Something a host lacks for a layer, and how to get it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// What is lacking, such as `mkfs.xfs` or `root`.
+    pub what: String,
+    /// The command that gets it.
+    pub hint: String,
+    /// Installing a package as root is enough.
+    pub installable: bool,
+}
+
+/// What emptying a layer's caches reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cooled {
+    /// What was done, such as `drop_caches` or `fadvise`.
+    pub how: Vec<String>,
+    /// `false` when something stands in the way, such as a lack of privilege.
+    pub complete: bool,
+}
+
+/// CPU time of a layer's own helpers on the host, nanoseconds since they started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// User and kernel mode together.
+    pub ns: u64,
+}

@@ -1,0 +1,25 @@
+//! The words of `docs/src/method.md` as types. No I/O happens here.
+//!
+//! A *plan* names *layers* and *work*; work expands to *points*; a point done once in one
+//! layer is a *trial*; trials of one plan on one machine are a *run*.
+
+mod facts;
+mod machine;
+mod near;
+mod plan;
+mod point;
+pub mod protocol;
+mod run;
+mod size;
+mod spec;
+mod trial;
+
+pub use facts::{Cooled, CpuTime, Device, Facts, Missing, Mount};
+pub use machine::Machine;
+pub use near::nearest;
+pub use plan::{Plan, PlanError, Profile, Settings};
+pub use point::{Param, ParamKind, Point, PointError};
+pub use run::{Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
+pub use size::{SizeError, format_size, parse_duration, parse_size, parse_sizes};
+pub use spec::{Spec, SpecError};
+pub use trial::{CpuUse, Debt, DeviceBytes, DirectIo, Latency, Pass, SelfTest, Trial, Verified};

@@ -1,0 +1,231 @@
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{SizeError, Spec, nearest, parse_duration};
+
+/// What a user asks for: a plan file, or the flags of a command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Short name, such as `card`.
+    pub name: String,
+    /// One sentence for the report's head.
+    #[serde(default)]
+    pub about: String,
+    /// Layers in order. Empty: every layer this machine can set up.
+    #[serde(default)]
+    pub layers: Vec<Spec>,
+    /// How thorough to be.
+    #[serde(default)]
+    pub profile: Profile,
+    /// Time to spend on trials, such as `2m`. Absent: until the precision is reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<String>,
+    /// Half-width of the interval of a ratio to stop at, such as 0.05. Absent: the profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
+    /// Differences smaller than this do not matter to the user.
+    #[serde(default = "default_delta")]
+    pub delta: f64,
+    /// Measure `native` twice and see that the ratio is 1.
+    #[serde(default = "yes")]
+    pub control: bool,
+    /// Seed of order, data and offsets. Absent: drawn and recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// File sizes and counts are multiplied by this, for a small run of a large plan.
+    #[serde(default = "one")]
+    pub scale: f64,
+    /// What to do: each table is one workload's settings; lists make several points.
+    pub work: Vec<Settings>,
+}
+
+fn default_delta() -> f64 {
+    0.05
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// One `[[work]]` table: the workload, a label, and the workload's own parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Settings {
+    /// The workload's id, such as `file`.
+    pub workload: String,
+    /// Label in the report. Absent: made from the parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Parameters by name, as a user writes them: text, numbers, switches or lists of these.
+    #[serde(flatten)]
+    pub params: Map<String, Value>,
+}
+
+/// How thorough a run is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// One session, 5 % precision.
+    #[default]
+    Quick,
+    /// Three sessions, 2 %.
+    Standard,
+    /// Five sessions, 2 %.
+    Thorough,
+}
+
+impl Profile {
+    /// Times the layers are set up afresh.
+    pub fn sessions(self) -> u32 {
+        match self {
+            Self::Quick => 1,
+            Self::Standard => 3,
+            Self::Thorough => 5,
+        }
+    }
+
+    /// Half-width of a ratio's interval at which a point is done.
+    pub fn precision(self) -> f64 {
+        match self {
+            Self::Quick => 0.05,
+            Self::Standard | Self::Thorough => 0.02,
+        }
+    }
+}
+
+/// A plan that cannot be run: the user's mistake, exit code 2.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// Not TOML, or a value of the wrong type.
+    #[error("{0}")]
+    Syntax(String),
+    /// A key nobody knows.
+    #[error("unknown key `{key}`{}", nearest.as_ref().map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
+    UnknownKey {
+        /// As written.
+        key: String,
+        /// The known key most like it.
+        nearest: Option<String>,
+    },
+    /// A value out of its range.
+    #[error("`{key}` = {value}: {must}")]
+    Range {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What it must be.
+        must: &'static str,
+    },
+    /// A duration that cannot be read.
+    #[error("`{key}`: {source}")]
+    Duration {
+        /// The key.
+        key: &'static str,
+        /// What is wrong.
+        source: SizeError,
+    },
+}
+
+const KEYS: [&str; 11] = [
+    "name", "about", "layers", "profile", "budget", "precision", "delta", "control", "seed", "scale", "work",
+];
+
+impl Plan {
+    /// Reads a plan file's text.
+    pub fn from_toml(text: &str) -> Result<Self, PlanError> {
+        let syntax = |e: toml::de::Error| PlanError::Syntax(e.to_string().trim_end().to_owned());
+        let table: toml::Table = toml::from_str(text).map_err(syntax)?;
+        for key in table.keys() {
+            if !KEYS.contains(&key.as_str()) {
+                return Err(PlanError::UnknownKey {
+                    key: key.clone(),
+                    nearest: nearest(key, KEYS).map(str::to_owned),
+                });
+            }
+        }
+        // A second reading of the text, so that a wrong value is shown with its line.
+        let plan: Self = toml::from_str(text).map_err(syntax)?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// Checks every value that does not need to know layers or workloads.
+    pub fn check(&self) -> Result<(), PlanError> {
+        let range = |key, value: String, must| Err(PlanError::Range { key, value, must });
+        if self.work.is_empty() {
+            return range("work", "[]".into(), "a plan needs at least one [[work]] table");
+        }
+        if let Some(p) = self.precision
+            && !(p > 0.0 && p < 1.0)
+        {
+            return range("precision", p.to_string(), "write a share between 0 and 1, such as 0.05");
+        }
+        if !(self.delta > 0.0 && self.delta < 1.0) {
+            return range("delta", self.delta.to_string(), "write a share between 0 and 1, such as 0.05");
+        }
+        if !(self.scale > 0.0 && self.scale <= 1000.0) {
+            return range("scale", self.scale.to_string(), "write a factor above 0 and up to 1000");
+        }
+        self.budget()?;
+        Ok(())
+    }
+
+    /// Time to spend on trials, when it is limited.
+    pub fn budget(&self) -> Result<Option<Duration>, PlanError> {
+        let Some(text) = &self.budget else { return Ok(None) };
+        let budget = parse_duration(text).map_err(|source| PlanError::Duration { key: "budget", source })?;
+        if budget.is_zero() {
+            return Err(PlanError::Range { key: "budget", value: text.clone(), must: "it must be above 0" });
+        }
+        Ok(Some(budget))
+    }
+
+    /// Half-width to stop at: the plan's own, else the profile's.
+    pub fn precision(&self) -> f64 {
+        self.precision.unwrap_or_else(|| self.profile.precision())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "name = 'x'\n[[work]]\nworkload = 'file'\nop = 'read'\n";
+
+    #[test]
+    fn fills_in_defaults() {
+        let plan = Plan::from_toml(SMALL).unwrap();
+        assert_eq!((plan.profile, plan.control, plan.precision()), (Profile::Quick, true, 0.05));
+        assert_eq!(plan.work[0].params["op"], "read");
+    }
+
+    #[test]
+    fn refuses_unknown_keys_with_the_nearest_known_one() {
+        let e = Plan::from_toml(&format!("budgte = '2m'\n{SMALL}")).unwrap_err();
+        assert_eq!(e.to_string(), "unknown key `budgte`: did you mean `budget`?");
+    }
+
+    #[test]
+    fn refuses_values_out_of_range() {
+        for line in ["precision = 0.0", "precision = 7.0", "delta = -1.0", "scale = 0.0", "budget = '0s'", "budget = 'x'"] {
+            assert!(Plan::from_toml(&format!("{line}\n{SMALL}")).is_err(), "{line}");
+        }
+        assert!(Plan::from_toml("name = 'x'\nwork = []\n").is_err());
+        assert!(Plan::from_toml("name = ").is_err());
+    }
+
+    #[test]
+    fn survives_a_round_trip_through_json() {
+        let plan = Plan::from_toml(SMALL).unwrap();
+        let json = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    }
+}

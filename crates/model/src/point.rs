@@ -1,0 +1,102 @@
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+/// One setting of a workload's parameters: what a trial does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Point {
+    /// The workload's id, such as `file`.
+    pub workload: String,
+    /// What to call it in a report, such as `large read`. Unique in a run.
+    pub label: String,
+    /// The workload's own parameters; it alone knows their types. Sizes are bytes.
+    pub params: Map<String, Value>,
+}
+
+/// A point or setting that cannot be: the user's mistake, exit code 2.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct PointError {
+    /// What is wrong, and with which parameter.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl PointError {
+    /// An error without a hint.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl Point {
+    /// A point from a workload's own parameter struct.
+    pub fn new(workload: &str, label: String, params: &impl Serialize) -> Result<Self, PointError> {
+        match serde_json::to_value(params) {
+            Ok(Value::Object(params)) => Ok(Self { workload: workload.into(), label, params }),
+            Ok(_) => Err(PointError::new(format!("{workload}: parameters are not a table"))),
+            Err(e) => Err(PointError::new(format!("{workload}: {e}"))),
+        }
+    }
+
+    /// The parameters as the workload's own struct.
+    pub fn typed<T: DeserializeOwned>(&self) -> Result<T, PointError> {
+        T::deserialize(Value::Object(self.params.clone()))
+            .map_err(|e| PointError::new(format!("{} `{}`: {e}", self.workload, self.label)))
+    }
+
+    /// A parameter that is text, such as `op` or `cache`; empty when it has none.
+    pub fn text(&self, key: &str) -> &str {
+        self.params.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// A parameter that is a number, such as `record` or `file_size` (bytes); 0 when it has none.
+    pub fn number(&self, key: &str) -> u64 {
+        self.params.get(key).and_then(Value::as_u64).unwrap_or_default()
+    }
+
+    /// A parameter that is a switch; `false` when it has none.
+    pub fn flag(&self, key: &str) -> bool {
+        self.params.get(key).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    /// A key that is equal for equal work, whatever its label.
+    pub fn key(&self) -> String {
+        format!("{} {}", self.workload, Value::Object(self.params.clone()))
+    }
+}
+
+/// What values a workload's parameter takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParamKind {
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Bytes, with units.
+    Size,
+    /// A whole number.
+    Count,
+    /// `true` or `false`.
+    Switch,
+}
+
+/// A parameter of a workload. Parsing, flags, help and docs come from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Param {
+    /// Its key in a plan; on the command line `_` becomes `-`.
+    pub name: &'static str,
+    /// What values it takes.
+    pub kind: ParamKind,
+    /// The value when none is given, as a user would write it.
+    pub default: &'static str,
+    /// Several values make several points.
+    pub list: bool,
+    /// One line of help.
+    pub help: &'static str,
+}

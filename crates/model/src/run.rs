@@ -1,0 +1,117 @@
+use serde::{Deserialize, Serialize};
+
+use crate::{Facts, Machine, Plan, Point, SelfTest, Spec, Trial};
+
+/// A run: one plan on one machine, under one id.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// ULID: sorts by time.
+    pub id: String,
+    /// layermark's version.
+    pub version: String,
+    /// When it began, milliseconds since 1970 UTC.
+    pub started_ms: i64,
+    /// When it ended; absent while it goes on or after a crash.
+    pub ended_ms: Option<i64>,
+    /// How it stands.
+    pub status: RunStatus,
+    /// Draws the order of trials, the data and the offsets.
+    pub seed: u64,
+    /// Where it worked, absolute.
+    pub dir: String,
+    /// The plan with every default filled in, so that it can be run again.
+    pub plan: Plan,
+    /// The machine.
+    pub machine: Machine,
+    /// Layers in the plan's order; the baseline first, the control (if any) last.
+    pub layers: Vec<LayerRun>,
+    /// Points in the plan's order.
+    pub points: Vec<Point>,
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunStatus {
+    /// Going on, or cut off by a crash.
+    Running,
+    /// All that was planned, or all the budget allowed, was done.
+    Done,
+    /// Stopped by the user; can be resumed.
+    Stopped,
+    /// Ended by an error; can be resumed.
+    Failed,
+}
+
+/// One layer in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LayerRun {
+    /// As the user wrote it. The A/A control is a second `native`.
+    pub spec: Spec,
+    /// Its name in the report: the spec's text, or `native (control)`.
+    pub name: String,
+    /// Whether it could be set up.
+    pub status: LayerStatus,
+    /// Why not.
+    pub reason: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Proof of what was measured, from the newest session.
+    pub facts: Facts,
+    /// Seconds to set it up.
+    pub setup_s: f64,
+    /// What measuring cost inside it.
+    pub self_test: SelfTest,
+    /// Writing is not possible in it.
+    pub read_only: bool,
+    /// The second `native` whose ratio has to be 1.
+    pub control: bool,
+}
+
+/// Whether a layer could be set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LayerStatus {
+    /// Up and measured.
+    Ready,
+    /// Not set up, or lost on the way.
+    Failed,
+}
+
+/// One place in the schedule: a point in a layer, in a block of a session. Indexes into the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Cell {
+    /// Session, from 0.
+    pub session: u32,
+    /// Block within the run, from 0.
+    pub block: u32,
+    /// Index into [`Run::layers`].
+    pub layer: usize,
+    /// Index into [`Run::points`].
+    pub point: usize,
+}
+
+/// A trial as stored: committed when it ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// Place in the order of the run, from 0.
+    pub seq: u64,
+    /// Where it belongs.
+    pub cell: Cell,
+    /// When its clock started, milliseconds after the run began.
+    pub at_ms: u64,
+    /// What the probe measured; absent when it failed.
+    pub trial: Option<Trial>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// CPU of the layer's helpers meanwhile, nanoseconds.
+    pub upkeep_ns: u64,
+    /// Share of all CPUs that neither we nor the kernel's own threads used (0..=1).
+    pub foreign_cpu: f64,
+    /// Share of all CPUs that the hypervisor took (0..=1).
+    pub steal: f64,
+    /// Share of the backing files in the page cache before the clock started (0..=1).
+    pub backing_resident: Option<f64>,
+    /// `contaminated`, `cache not as asked`, `O_DIRECT ignored`, ...
+    pub flags: Vec<String>,
+}

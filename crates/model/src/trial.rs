@@ -1,0 +1,160 @@
+use serde::{Deserialize, Serialize};
+
+/// What the probe measured in one timed execution of one point.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Every pass in order. A trial's value is the median over passes of `elapsed_ns / ops`.
+    pub passes: Vec<Pass>,
+    /// Latency of every operation; absent with `--no-latency`.
+    #[serde(default)]
+    pub latency: Option<Latency>,
+    /// CPU time of the probe while its clock ran.
+    #[serde(default)]
+    pub cpu: CpuUse,
+    /// Bytes that crossed the devices below while the clock ran; absent when none is known.
+    #[serde(default)]
+    pub device: Option<DeviceBytes>,
+    /// What was left to write when a write point without flush had ended.
+    #[serde(default)]
+    pub debt: Option<Debt>,
+    /// Share of the file in the page cache (0..=1) just before the clock started.
+    #[serde(default)]
+    pub resident: Option<f64>,
+    /// What became of `O_DIRECT`; absent when it was not asked for.
+    #[serde(default)]
+    pub direct: Option<DirectIo>,
+    /// Records checked with `verify`.
+    #[serde(default)]
+    pub verified: Option<Verified>,
+    /// Calls that flush (fsync, fdatasync, sync writes) while the clock ran.
+    #[serde(default)]
+    pub syncs: u64,
+    /// Remarks that belong beside the number.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+impl Trial {
+    /// Operations over all passes.
+    pub fn ops(&self) -> u64 {
+        self.passes.iter().map(|p| p.ops).sum()
+    }
+
+    /// Application bytes over all passes.
+    pub fn bytes(&self) -> u64 {
+        self.passes.iter().map(|p| p.bytes).sum()
+    }
+
+    /// Nanoseconds on the clock over all passes.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.passes.iter().map(|p| p.elapsed_ns).sum()
+    }
+
+    /// The trial's value: nanoseconds an operation, the median over its passes.
+    pub fn ns_per_op(&self) -> Option<f64> {
+        let mut each: Vec<f64> = self
+            .passes
+            .iter()
+            .filter(|p| p.ops > 0)
+            .map(|p| p.elapsed_ns as f64 / p.ops as f64)
+            .collect();
+        each.sort_by(f64::total_cmp);
+        let middle = each.len() / 2;
+        match each.len() {
+            0 => None,
+            n if n % 2 == 1 => Some(each[middle]),
+            _ => Some(f64::midpoint(each[middle - 1], each[middle])),
+        }
+    }
+}
+
+/// One pass over the point's work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pass {
+    /// Nanoseconds on the clock.
+    pub elapsed_ns: u64,
+    /// Operations done.
+    pub ops: u64,
+    /// Application bytes moved.
+    pub bytes: u64,
+}
+
+/// Latency of single operations, nanoseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Smallest.
+    pub min: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p999: u64,
+    /// Largest.
+    pub max: u64,
+    /// The whole histogram: `HdrHistogram` V2 compressed-less encoding, base64.
+    pub histogram: String,
+}
+
+/// CPU time, nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuUse {
+    /// In user mode.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub sys_ns: u64,
+}
+
+/// Bytes that crossed block devices.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceBytes {
+    /// Read from the devices.
+    pub read: u64,
+    /// Written to the devices.
+    pub written: u64,
+    /// Flush requests completed, where the kernel counts them (`/sys/dev/block/*/stat` field 16).
+    pub flushes: u64,
+}
+
+/// Write-back debt: work the layer still had to do after the application was done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Debt {
+    /// Bytes written to the devices after the clock had stopped.
+    pub bytes: u64,
+    /// Seconds until `syncfs` had returned.
+    pub seconds: f64,
+}
+
+/// What became of `O_DIRECT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DirectIo {
+    /// Transfers went past the page cache.
+    Honoured,
+    /// The flag was accepted and the data came from a cache all the same.
+    Ignored,
+    /// The file system refused it, at open or at the first transfer.
+    Refused,
+}
+
+/// Records checked after a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verified {
+    /// Records looked at.
+    pub records: u64,
+    /// Records that were not what was written.
+    pub bad: u64,
+}
+
+/// What measuring costs here: nanoseconds each, medians.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SelfTest {
+    /// One clock read.
+    pub clock_ns: f64,
+    /// One turn of the measuring loop, with clock and histogram, doing nothing.
+    pub loop_ns: f64,
+    /// One operation of the null engine through that loop.
+    pub null_ns: f64,
+}
