@@ -1,0 +1,55 @@
+# Two commands do all the set-up: `make run` and `make test`.
+SHELL := /bin/sh
+TRIPLE := $(shell rustc --print host-tuple 2>/dev/null)
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+BIN := $(TARGET)/$(TRIPLE)/release/layermark
+RUN_DIR ?= .
+
+.PHONY: help run build test test-rust test-unprivileged test-browser lint bench bench-overhead docs clean
+
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
+
+run: ## Install what is missing, build, compare native with every layer this machine can set up
+	@scripts/setup.sh run
+	@$(MAKE) --no-print-directory build
+	@$(BIN) run --dir $(RUN_DIR)
+
+build: ## Build the release binary
+	@cargo build --release --locked --quiet -p layermark
+
+test: ## All tests: Rust, as an unprivileged user, and the report in a browser
+	@scripts/setup.sh test
+	@$(MAKE) --no-print-directory test-rust test-unprivileged test-browser
+
+test-rust: ## Unit, integration and end-to-end tests
+	cargo test --workspace --locked
+
+test-unprivileged: ## The end-to-end tests as a user without root
+	scripts/test-unprivileged.sh
+
+test-browser: ## The HTML report in Chromium, offline
+	scripts/test-browser.sh
+
+lint: ## Format, clippy, licences and bans
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@command -v cargo-deny >/dev/null || { echo "lint: installing cargo-deny"; cargo install --locked --quiet cargo-deny; }
+	cargo deny check licenses bans sources
+
+bench: ## All benchmarks; results go to benches/results/
+	@scripts/setup.sh bench
+	@$(MAKE) --no-print-directory build
+	benches/run.sh all $(BIN)
+
+bench-overhead: ## Our own cost per operation against a C loop and fio; under a minute
+	@scripts/setup.sh bench
+	@$(MAKE) --no-print-directory build
+	benches/run.sh overhead $(BIN)
+
+docs: ## Build the book into docs/book
+	@command -v mdbook >/dev/null || { echo "docs: installing mdbook"; cargo install --locked --quiet mdbook; }
+	mdbook build docs
+
+clean: ## Remove what was built
+	cargo clean
