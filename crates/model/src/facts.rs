@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::{Deserialize, Serialize};
 
 /// Proof of where a probe ran, read from the system and not from what was asked for.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Facts {
     /// The mount the probe worked on, then what lies below it.
     #[serde(default)]
@@ -30,7 +30,7 @@ impl Facts {
 }
 
 /// A line of `/proc/self/mountinfo` that matters.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mount {
     /// Where it is mounted.
     pub at: PathBuf,
@@ -43,7 +43,7 @@ pub struct Mount {
 }
 
 /// A block device below a layer, from sysfs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Device {
     /// Kernel name, such as `vda` or `loop0`.
     pub name: String,
@@ -60,7 +60,7 @@ pub struct Device {
 }
 
 /// Something a host lacks for a layer, and how to get it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Missing {
     /// What is lacking, such as `mkfs.xfs` or `root`.
     pub what: String,
@@ -71,7 +71,7 @@ pub struct Missing {
 }
 
 /// What emptying a layer's caches reached.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cooled {
     /// What was done, such as `drop_caches` or `fadvise`.
     pub how: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Cooled {
 }
 
 /// CPU time of a layer's own helpers on the host, nanoseconds since they started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuTime {
     /// User and kernel mode together.
     pub ns: u64,

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Facts, Machine, Plan, Point, SelfTest, Spec, Trial};
 
 /// A run: one plan on one machine, under one id.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Run {
     /// ULID: sorts by time.
     pub id: String,
@@ -30,7 +30,7 @@ pub struct Run {
 }
 
 /// How a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
     /// Going on, or cut off by a crash.
@@ -44,7 +44,7 @@ pub enum RunStatus {
 }
 
 /// One layer in a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LayerRun {
     /// As the user wrote it. The A/A control is a second `native`.
     pub spec: Spec,
@@ -69,7 +69,7 @@ pub struct LayerRun {
 }
 
 /// Whether a layer could be set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LayerStatus {
     /// Up and measured.
@@ -79,7 +79,7 @@ pub enum LayerStatus {
 }
 
 /// One place in the schedule: a point in a layer, in a block of a session. Indexes into the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
     /// Session, from 0.
     pub session: u32,
@@ -92,7 +92,7 @@ pub struct Cell {
 }
 
 /// A trial as stored: committed when it ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrialRecord {
     /// Place in the order of the run, from 0.
     pub seq: u64,

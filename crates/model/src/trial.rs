@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What the probe measured in one timed execution of one point.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trial {
     /// Every pass in order. A trial's value is the median over passes of `elapsed_ns / ops`.
     pub passes: Vec<Pass>,
@@ -69,7 +69,7 @@ impl Trial {
 }
 
 /// One pass over the point's work.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Pass {
     /// Nanoseconds on the clock.
     pub elapsed_ns: u64,
@@ -80,7 +80,7 @@ pub struct Pass {
 }
 
 /// Latency of single operations, nanoseconds.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Latency {
     /// Smallest.
     pub min: u64,
@@ -99,7 +99,7 @@ pub struct Latency {
 }
 
 /// CPU time, nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuUse {
     /// In user mode.
     pub user_ns: u64,
@@ -108,7 +108,7 @@ pub struct CpuUse {
 }
 
 /// Bytes that crossed block devices.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DeviceBytes {
     /// Read from the devices.
     pub read: u64,
@@ -119,7 +119,7 @@ pub struct DeviceBytes {
 }
 
 /// Write-back debt: work the layer still had to do after the application was done.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Debt {
     /// Bytes written to the devices after the clock had stopped.
     pub bytes: u64,
@@ -128,7 +128,7 @@ pub struct Debt {
 }
 
 /// What became of `O_DIRECT`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DirectIo {
     /// Transfers went past the page cache.
@@ -140,7 +140,7 @@ pub enum DirectIo {
 }
 
 /// Records checked after a trial.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verified {
     /// Records looked at.
     pub records: u64,
@@ -149,7 +149,7 @@ pub struct Verified {
 }
 
 /// What measuring costs here: nanoseconds each, medians.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SelfTest {
     /// One clock read.
     pub clock_ns: f64,
