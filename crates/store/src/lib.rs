@@ -1,1 +1,126 @@
-//! 
+//! Keeps runs, their layers with facts, points, and every trial with its raw values.
+//!
+//! A trial is on the disk when [`Store::trial`] returns, so a crash or a kill loses none that had
+//! ended. Several processes may write at once. The queries are what both SQLite and PostgreSQL
+//! take; today only SQLite is behind them.
+
+mod connect;
+mod error;
+mod path;
+mod read;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+use layermark_model::{Run, RunStatus, TrialRecord};
+use sqlx::{Connection, SqliteConnection};
+use tokio::runtime::Runtime;
+
+pub use error::StoreError;
+pub use path::default_path;
+
+/// An open store.
+pub struct Store {
+    path: PathBuf,
+    runtime: Runtime,
+    // `None` only while it is being dropped.
+    connection: Option<SqliteConnection>,
+}
+
+/// One line of `layermark history`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// The run's id.
+    pub id: String,
+    /// Name of its plan.
+    pub name: String,
+    /// When it began, milliseconds since 1970 UTC.
+    pub started_ms: i64,
+    /// When it ended; absent while it goes on or after a crash.
+    pub ended_ms: Option<i64>,
+    /// How it stands.
+    pub status: RunStatus,
+    /// Names of its layers, the baseline first.
+    pub layers: Vec<String>,
+    /// Points it measures.
+    pub points: u64,
+    /// Trials it has so far.
+    pub trials: u64,
+}
+
+impl Store {
+    /// Opens the store at a path (or `sqlite:PATH`), and creates it with its directory when there
+    /// is none.
+    ///
+    /// A file that is not a layermark store, is damaged, or was written by a newer layermark is
+    /// an error and is left as it is.
+    pub fn open(at: impl AsRef<std::ffi::OsStr>) -> Result<Self, StoreError> {
+        let path = path::from_url(at.as_ref())?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|source| StoreError::Directory { path: path.clone(), source })?;
+        let connection = runtime.block_on(connect::open(&path))?;
+        Ok(Self { path, runtime, connection: Some(connection) })
+    }
+
+    /// Opens the store of this user: see [`default_path`].
+    pub fn open_default() -> Result<Self, StoreError> {
+        Self::open(default_path()?)
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Stores a run that begins, with its layers and points.
+    pub fn begin(&mut self, run: &Run) -> Result<(), StoreError> {
+        self.with(async |c| write::begin(c, run).await)
+    }
+
+    /// Stores how a run and its layers stand now. Points never change.
+    pub fn update(&mut self, run: &Run) -> Result<(), StoreError> {
+        self.with(async |c| write::update(c, run).await)
+    }
+
+    /// Stores a trial; it is safe on the disk when this returns.
+    pub fn trial(&mut self, run_id: &str, record: &TrialRecord) -> Result<(), StoreError> {
+        self.with(async |c| write::trial(c, run_id, record).await)
+    }
+
+    /// Reads a run by its id, the beginning of its id if no other run begins so, or `last`; with
+    /// its trials in their order.
+    pub fn load(&mut self, id: &str) -> Result<(Run, Vec<TrialRecord>), StoreError> {
+        let id = self.with(async |c| read::find(c, id).await)?;
+        self.with(async |c| {
+            let run = read::run(c, &id).await?;
+            let trials = read::trials(c, &id).await?;
+            Ok((run, trials))
+        })
+    }
+
+    /// The newest runs, the newest first, `limit` at most.
+    pub fn list(&mut self, limit: usize) -> Result<Vec<Summary>, StoreError> {
+        self.with(async |c| read::list(c, limit).await)
+    }
+
+    fn with<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, error::Inner>,
+    ) -> Result<T, StoreError> {
+        let Some(connection) = self.connection.as_mut() else {
+            return Err(StoreError::closed(&self.path));
+        };
+        self.runtime.block_on(work(connection)).map_err(|e| e.at(&self.path))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            // Folds the write-ahead log in. Everything is safe without it, so a failure is no news.
+            let _ = self.runtime.block_on(connection.close());
+        }
+    }
+}

@@ -1,0 +1,126 @@
+use std::{path::Path, time::Duration};
+
+use sqlx::{
+    ConnectOptions, Connection, SqlSafeStr, SqliteConnection,
+    migrate::{MigrateError, Migration, MigrationType, Migrator},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+
+use crate::{StoreError, error::from_sqlx};
+
+/// How long a writer waits for another process's transaction, which lasts milliseconds.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// Tries to migrate, against another process that creates the same store in the same moment.
+const TRIES: u32 = 20;
+
+/// Where the migrator keeps which steps were done.
+const FORMATS: &str = "_sqlx_migrations";
+
+fn migrations() -> Vec<Migration> {
+    [(1, "runs", include_str!("../migrations/0001_runs.sql"))]
+        .into_iter()
+        .map(|(version, name, sql)| {
+            Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+        })
+        .collect()
+}
+
+/// The newest format this layermark knows.
+fn known() -> i64 {
+    migrations().iter().map(|m| m.version).max().unwrap_or(0)
+}
+
+pub(crate) async fn open(path: &Path) -> Result<SqliteConnection, StoreError> {
+    if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent)
+            .map_err(|source| StoreError::Directory { path: path.to_owned(), source })?;
+    }
+    // A write would change even a file that is refused afterwards, so the first look is read only.
+    let found = match std::fs::metadata(path) {
+        Ok(m) if m.len() > 0 || !m.is_file() => look(path).await?,
+        _ => 0,
+    };
+    let mut connection = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        // FULL syncs the log at each commit: a trial that was stored survives a power cut.
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(BUSY)
+        .connect()
+        .await
+        .map_err(|e| from_sqlx(e, path.to_owned()))?;
+    if found < known() {
+        migrate(&mut connection, path).await?;
+    }
+    Ok(connection)
+}
+
+/// Reads the format of an existing file; 0 when it has none yet.
+async fn look(path: &Path) -> Result<i64, StoreError> {
+    let sql = |e| from_sqlx(e, path.to_owned());
+    let mut connection = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .busy_timeout(BUSY)
+        .connect()
+        .await
+        .map_err(sql)?;
+    let tables: Vec<String> =
+        sqlx::query_scalar("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+            .fetch_all(&mut connection)
+            .await
+            .map_err(sql)?;
+    let has = |name: &str| tables.iter().any(|t| t == name);
+    let mut found = 0;
+    if has(FORMATS) {
+        let newest: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+            .fetch_one(&mut connection)
+            .await
+            .map_err(sql)?;
+        found = newest.unwrap_or(0);
+    }
+    connection.close().await.map_err(sql)?;
+    // Another program's database may use the same library to keep its format.
+    let stranger = tables.iter().find(|t| t.as_str() != FORMATS && !has("runs"));
+    if let Some(table) = stranger.or_else(|| tables.first().filter(|_| !has(FORMATS))) {
+        return Err(StoreError::Foreign { path: path.to_owned(), table: table.clone() });
+    }
+    newer(path, found)?;
+    Ok(found)
+}
+
+fn newer(path: &Path, found: i64) -> Result<(), StoreError> {
+    let known = known();
+    if found > known {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+    }
+    Ok(())
+}
+
+async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
+    let migrator = Migrator::with_migrations(migrations());
+    let mut tries = 0;
+    loop {
+        let error = match migrator.run(&mut *connection).await {
+            Ok(()) => return Ok(()),
+            Err(e) => e,
+        };
+        tries += 1;
+        match &error {
+            MigrateError::VersionMissing(found) => newer(path, *found)?,
+            // SQLite has no lock around migrations: of two processes that make the same store one
+            // fails, and sees at its next try that all is there.
+            MigrateError::Execute(_) | MigrateError::ExecuteMigration(..) if tries < TRIES => {
+                std::thread::sleep(Duration::from_millis(25));
+                continue;
+            }
+            _ => {}
+        }
+        if let MigrateError::Execute(e) | MigrateError::ExecuteMigration(e, _) = error {
+            return Err(from_sqlx(e, path.to_owned()));
+        }
+        return Err(StoreError::Corrupt { path: path.to_owned(), reason: error.to_string() });
+    }
+}

@@ -1,0 +1,183 @@
+use std::path::{Path, PathBuf};
+
+/// What can go wrong with a store. Nothing was changed by the call that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Neither `XDG_DATA_HOME` nor `HOME` says where to keep runs.
+    #[error("no place to keep runs: neither XDG_DATA_HOME nor HOME is an absolute path")]
+    NoHome,
+    /// An address of a kind of store that is not there.
+    #[error("`{scheme}://` stores are not supported")]
+    Unsupported {
+        /// What stands before `://`.
+        scheme: String,
+    },
+    /// The directory of the store could not be made or used.
+    #[error("the store {path} cannot be opened: {source}", path = path.display())]
+    Directory {
+        /// The store.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Written by a newer layermark.
+    #[error("the store {path} was written by a newer layermark (format {found}, this one knows up to {known})", path = path.display())]
+    Newer {
+        /// The store.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The newest format known here.
+        known: i64,
+    },
+    /// Not a SQLite file, or one that is damaged.
+    #[error("the store {path} is damaged or not a store: {reason}", path = path.display())]
+    Corrupt {
+        /// The store.
+        path: PathBuf,
+        /// What SQLite said.
+        reason: String,
+    },
+    /// A good SQLite file of another program.
+    #[error("{path} is a database of another program: it has a table `{table}` and no layermark runs", path = path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// A table in it.
+        table: String,
+    },
+    /// The disk below the store is full.
+    #[error("the disk is full: {path} could not be written", path = path.display())]
+    Full {
+        /// The store.
+        path: PathBuf,
+    },
+    /// The store or its directory cannot be written.
+    #[error("the store {path} cannot be written: {reason}", path = path.display())]
+    ReadOnly {
+        /// The store.
+        path: PathBuf,
+        /// What SQLite said.
+        reason: String,
+    },
+    /// Another process held the store for longer than the waiting time.
+    #[error("another process keeps the store {path} locked", path = path.display())]
+    Locked {
+        /// The store.
+        path: PathBuf,
+    },
+    /// No run of this id.
+    #[error("no run `{id}` in the store {path}", path = path.display())]
+    NotFound {
+        /// As asked for.
+        id: String,
+        /// The store.
+        path: PathBuf,
+    },
+    /// The beginning of more than one id.
+    #[error("`{id}` is the beginning of more than one run: {examples}")]
+    Ambiguous {
+        /// As asked for.
+        id: String,
+        /// Some of them.
+        examples: String,
+    },
+    /// A stored value that cannot be read back, or a value that cannot be stored.
+    #[error("the store {path}: {what}: {reason}", path = path.display())]
+    Value {
+        /// The store.
+        path: PathBuf,
+        /// Table and column.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Anything else the database says.
+    #[error("the store {path}: {source}", path = path.display())]
+    Database {
+        /// The store.
+        path: PathBuf,
+        /// What it says.
+        source: sqlx::Error,
+    },
+}
+
+impl StoreError {
+    /// What to do about it, with a command where one helps.
+    pub fn hint(&self) -> Option<String> {
+        let aside = |path: &Path| {
+            format!("set it aside and start a new one: mv {0} {0}.broken", path.display())
+        };
+        Some(match self {
+            Self::NoHome => "say where: export XDG_DATA_HOME=/var/lib".into(),
+            Self::Unsupported { .. } => "write a path, or sqlite:PATH".into(),
+            Self::Directory { path, .. } | Self::ReadOnly { path, .. } => format!(
+                "see who may write there: ls -ld {}; or keep runs elsewhere: export XDG_DATA_HOME=DIR",
+                path.parent().unwrap_or(Path::new(".")).display()
+            ),
+            Self::Newer { path, .. } => {
+                format!("use that layermark, or start a new store: mv {0} {0}.newer", path.display())
+            }
+            Self::Corrupt { path, .. } => aside(path),
+            Self::Foreign { .. } => "keep runs elsewhere: export XDG_DATA_HOME=DIR".into(),
+            Self::Full { path } => format!(
+                "make room, then go on with `layermark run --resume last`: df -h {}",
+                path.parent().unwrap_or(Path::new(".")).display()
+            ),
+            Self::Locked { path } => format!("see which: fuser -v {}", path.display()),
+            Self::NotFound { .. } | Self::Ambiguous { .. } => "list them: layermark history".into(),
+            Self::Value { .. } | Self::Database { .. } => return None,
+        })
+    }
+
+    pub(crate) fn closed(path: &Path) -> Self {
+        Self::Database { path: path.to_owned(), source: sqlx::Error::PoolClosed }
+    }
+}
+
+/// An error that does not know yet which store it is about.
+#[derive(Debug)]
+pub(crate) enum Inner {
+    Sql(sqlx::Error),
+    NotFound(String),
+    Ambiguous(String, String),
+    Value(String, String),
+}
+
+impl From<sqlx::Error> for Inner {
+    fn from(e: sqlx::Error) -> Self {
+        Self::Sql(e)
+    }
+}
+
+impl Inner {
+    pub(crate) fn at(self, path: &Path) -> StoreError {
+        let path = path.to_owned();
+        match self {
+            Self::Sql(e) => from_sqlx(e, path),
+            Self::NotFound(id) => StoreError::NotFound { id, path },
+            Self::Ambiguous(id, examples) => StoreError::Ambiguous { id, examples },
+            Self::Value(what, reason) => StoreError::Value { path, what, reason },
+        }
+    }
+}
+
+/// Sorts SQLite's result codes (<https://sqlite.org/rescode.html>) into what a user can act on.
+pub(crate) fn from_sqlx(error: sqlx::Error, path: PathBuf) -> StoreError {
+    let Some(code) = sqlite_code(&error) else {
+        return StoreError::Database { path, source: error };
+    };
+    let reason = error.as_database_error().map(|e| e.message().to_owned()).unwrap_or_default();
+    // The low byte is the primary code; the rest says more of the same.
+    match code & 0xff {
+        5 | 6 => StoreError::Locked { path },
+        8 | 14 => StoreError::ReadOnly { path, reason },
+        11 | 26 => StoreError::Corrupt { path, reason },
+        13 => StoreError::Full { path },
+        _ => StoreError::Database { path, source: error },
+    }
+}
+
+pub(crate) fn sqlite_code(error: &sqlx::Error) -> Option<i64> {
+    error.as_database_error()?.code()?.parse().ok()
+}

@@ -1,0 +1,214 @@
+//! What is read back. Rows come by column name, so a later column is no trouble.
+
+use layermark_model::{
+    Cell, Latency, LayerRun, LayerStatus, Point, Run, RunStatus, Spec, Trial, TrialRecord,
+};
+use serde::de::DeserializeOwned;
+use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
+
+use crate::{Summary, error::Inner};
+
+/// The id that is meant: the whole id, `last`, or the beginning of exactly one.
+pub(crate) async fn find(c: &mut SqliteConnection, id: &str) -> Result<String, Inner> {
+    if id == "last" {
+        let last = sqlx::query_scalar("SELECT id FROM runs ORDER BY started_ms DESC, id DESC LIMIT 1")
+            .fetch_optional(c)
+            .await?;
+        return last.ok_or_else(|| Inner::NotFound(id.into()));
+    }
+    let exact: Option<String> = sqlx::query_scalar("SELECT id FROM runs WHERE id = $1")
+        .bind(id)
+        .fetch_optional(&mut *c)
+        .await?;
+    if let Some(exact) = exact {
+        return Ok(exact);
+    }
+    // `%` and `_` would match anything; ids have neither.
+    if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        return Err(Inner::NotFound(id.into()));
+    }
+    let like: Vec<String> =
+        sqlx::query_scalar("SELECT id FROM runs WHERE upper(id) LIKE $1 ORDER BY id DESC LIMIT 3")
+            .bind(format!("{}%", id.to_ascii_uppercase()))
+            .fetch_all(c)
+            .await?;
+    match like.len() {
+        0 => Err(Inner::NotFound(id.into())),
+        1 => Ok(like.into_iter().next().unwrap_or_default()),
+        _ => Err(Inner::Ambiguous(id.into(), like.join(", "))),
+    }
+}
+
+pub(crate) async fn run(c: &mut SqliteConnection, id: &str) -> Result<Run, Inner> {
+    let row = sqlx::query(
+        "SELECT id, version, started_ms, ended_ms, status, seed, dir, plan, machine
+         FROM runs WHERE id = $1",
+    )
+    .bind(id)
+    .fetch_optional(&mut *c)
+    .await?
+    .ok_or_else(|| Inner::NotFound(id.into()))?;
+    let layers = sqlx::query(
+        "SELECT name, spec, status, reason, hint, facts, setup_s, self_test, read_only, control
+         FROM layers WHERE run_id = $1 ORDER BY idx",
+    )
+    .bind(id)
+    .fetch_all(&mut *c)
+    .await?;
+    let points = sqlx::query("SELECT workload, label, params FROM points WHERE run_id = $1 ORDER BY idx")
+        .bind(id)
+        .fetch_all(c)
+        .await?;
+    Ok(Run {
+        id: row.try_get("id")?,
+        version: row.try_get("version")?,
+        started_ms: row.try_get("started_ms")?,
+        ended_ms: row.try_get("ended_ms")?,
+        status: status(row.try_get("status")?)?,
+        seed: parse("runs.seed", row.try_get("seed")?)?,
+        dir: row.try_get("dir")?,
+        plan: json("runs.plan", row.try_get("plan")?)?,
+        machine: json("runs.machine", row.try_get("machine")?)?,
+        layers: layers.iter().map(layer).collect::<Result<_, _>>()?,
+        points: points.iter().map(point).collect::<Result<_, _>>()?,
+    })
+}
+
+fn layer(row: &SqliteRow) -> Result<LayerRun, Inner> {
+    Ok(LayerRun {
+        spec: parse::<Spec>("layers.spec", row.try_get("spec")?)?,
+        name: row.try_get("name")?,
+        status: match row.try_get("status")? {
+            "ready" => LayerStatus::Ready,
+            "failed" => LayerStatus::Failed,
+            other => return Err(Inner::Value("layers.status".into(), format!("unknown `{other}`"))),
+        },
+        reason: row.try_get("reason")?,
+        hint: row.try_get("hint")?,
+        facts: json("layers.facts", row.try_get("facts")?)?,
+        setup_s: row.try_get("setup_s")?,
+        self_test: json("layers.self_test", row.try_get("self_test")?)?,
+        read_only: row.try_get::<i64, _>("read_only")? != 0,
+        control: row.try_get::<i64, _>("control")? != 0,
+    })
+}
+
+fn point(row: &SqliteRow) -> Result<Point, Inner> {
+    Ok(Point {
+        workload: row.try_get("workload")?,
+        label: row.try_get("label")?,
+        params: json("points.params", row.try_get("params")?)?,
+    })
+}
+
+pub(crate) async fn trials(c: &mut SqliteConnection, id: &str) -> Result<Vec<TrialRecord>, Inner> {
+    let rows = sqlx::query(
+        "SELECT seq, session, block, layer, point, at_ms, error, passes, latency_min, latency_mean,
+                latency_p50, latency_p99, latency_p999, latency_max, histogram, detail, upkeep_ns,
+                foreign_cpu, steal, backing_resident, flags
+         FROM trials WHERE run_id = $1 ORDER BY seq",
+    )
+    .bind(id)
+    .fetch_all(c)
+    .await?;
+    rows.iter().map(record).collect()
+}
+
+fn record(row: &SqliteRow) -> Result<TrialRecord, Inner> {
+    Ok(TrialRecord {
+        seq: whole(row, "seq")?,
+        cell: Cell {
+            session: small(row, "session")?,
+            block: small(row, "block")?,
+            layer: whole(row, "layer")? as usize,
+            point: whole(row, "point")? as usize,
+        },
+        at_ms: whole(row, "at_ms")?,
+        trial: trial(row)?,
+        error: row.try_get("error")?,
+        upkeep_ns: whole(row, "upkeep_ns")?,
+        foreign_cpu: row.try_get("foreign_cpu")?,
+        steal: row.try_get("steal")?,
+        backing_resident: row.try_get("backing_resident")?,
+        flags: json("trials.flags", row.try_get("flags")?)?,
+    })
+}
+
+fn trial(row: &SqliteRow) -> Result<Option<Trial>, Inner> {
+    let detail: Option<&str> = row.try_get("detail")?;
+    let Some(detail) = detail else { return Ok(None) };
+    let histogram: Option<String> = row.try_get("histogram")?;
+    let latency = match histogram {
+        None => None,
+        Some(histogram) => Some(Latency {
+            min: whole(row, "latency_min")?,
+            mean: row.try_get("latency_mean")?,
+            p50: whole(row, "latency_p50")?,
+            p99: whole(row, "latency_p99")?,
+            p999: whole(row, "latency_p999")?,
+            max: whole(row, "latency_max")?,
+            histogram,
+        }),
+    };
+    let passes = json("trials.passes", row.try_get("passes")?)?;
+    Ok(Some(Trial { passes, latency, ..json("trials.detail", detail)? }))
+}
+
+pub(crate) async fn list(c: &mut SqliteConnection, limit: usize) -> Result<Vec<Summary>, Inner> {
+    let rows = sqlx::query(
+        "SELECT id, name, started_ms, ended_ms, status,
+                (SELECT count(*) FROM points WHERE points.run_id = runs.id) AS points,
+                (SELECT count(*) FROM trials WHERE trials.run_id = runs.id) AS trials
+         FROM runs ORDER BY started_ms DESC, id DESC LIMIT $1",
+    )
+    .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+    .fetch_all(&mut *c)
+    .await?;
+    let mut summaries = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let id: String = row.try_get("id")?;
+        let layers = sqlx::query_scalar("SELECT name FROM layers WHERE run_id = $1 ORDER BY idx")
+            .bind(&id)
+            .fetch_all(&mut *c)
+            .await?;
+        summaries.push(Summary {
+            id,
+            name: row.try_get("name")?,
+            started_ms: row.try_get("started_ms")?,
+            ended_ms: row.try_get("ended_ms")?,
+            status: status(row.try_get("status")?)?,
+            layers,
+            points: whole(row, "points")?,
+            trials: whole(row, "trials")?,
+        });
+    }
+    Ok(summaries)
+}
+
+fn status(word: &str) -> Result<RunStatus, Inner> {
+    [RunStatus::Running, RunStatus::Done, RunStatus::Stopped, RunStatus::Failed]
+        .into_iter()
+        .find(|s| crate::write::status(*s) == word)
+        .ok_or_else(|| Inner::Value("runs.status".into(), format!("unknown `{word}`")))
+}
+
+fn whole(row: &SqliteRow, column: &str) -> Result<u64, Inner> {
+    let value: i64 = row.try_get(column)?;
+    u64::try_from(value).map_err(|_| Inner::Value(column.into(), format!("{value} is below 0")))
+}
+
+fn small(row: &SqliteRow, column: &str) -> Result<u32, Inner> {
+    let value = whole(row, column)?;
+    u32::try_from(value).map_err(|_| Inner::Value(column.into(), format!("{value} is too large")))
+}
+
+fn json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Inner> {
+    serde_json::from_str(text).map_err(|e| Inner::Value(what.into(), e.to_string()))
+}
+
+fn parse<T: std::str::FromStr>(what: &str, text: &str) -> Result<T, Inner>
+where
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(|e: T::Err| Inner::Value(what.into(), e.to_string()))
+}
