@@ -1,3 +1,89 @@
 //! Builds a layer, carries the probe's standard input and output, and unwinds.
 //!
 //! To add a layer, write `NAME.rs` and its line in [`ALL`].
+//!
+//! Order of ending: drop the [`Wire`], then the [`Place`], then the [`Undo`].
+
+use std::path::{Path, PathBuf};
+
+pub use layermark_model::{Cooled, CpuTime, Facts, Missing, Spec};
+
+mod child;
+mod devices;
+mod error;
+mod host;
+pub mod mounts;
+mod native;
+mod options;
+pub mod sandbox;
+mod tree;
+mod undo;
+mod wire;
+
+pub use error::LayerError;
+pub use options::{LayerOption, check};
+pub use undo::Undo;
+pub use wire::{Control, Wire};
+
+/// What a layer is built from.
+#[derive(Debug, Clone)]
+pub struct Base {
+    /// Fresh, empty directory for this layer and session alone.
+    pub dir: PathBuf,
+    /// Master copy of the packaged files; layers only read it.
+    pub packaged: PathBuf,
+    /// The layermark binary, started as `EXE probe`.
+    pub exe: PathBuf,
+}
+
+/// One kind of layer. Stateless; asking it anything changes nothing.
+pub trait Layer: Sync {
+    /// Its name before the colon, such as `overlay`.
+    fn id(&self) -> &'static str;
+    /// One line for `layermark layers`.
+    fn about(&self) -> &'static str;
+    /// Its options; the one named `variant` is what follows the colon.
+    fn options(&self) -> &'static [LayerOption];
+    /// What `run` builds when the user names no layer.
+    fn default_specs(&self) -> &'static [&'static str];
+    /// Checks values that [`LayerOption::values`] cannot list.
+    fn check(&self, _spec: &Spec) -> Result<(), LayerError> {
+        Ok(())
+    }
+    /// What this host lacks for `spec`, and how to get it.
+    fn missing(&self, spec: &Spec) -> Vec<Missing>;
+    /// Builds it. Whatever was done before an error is in `undo` already.
+    fn open(&self, base: &Base, spec: &Spec, undo: &mut Undo)
+    -> Result<Box<dyn Place>, LayerError>;
+}
+
+/// A layer that is up.
+pub trait Place: Send {
+    /// Where the probe works; `packaged/` lies below it.
+    fn dir(&self) -> &Path;
+    /// Whether nothing can be written in it.
+    fn read_only(&self) -> bool {
+        false
+    }
+    /// Starts the probe inside. The thread that calls this has to live as long as the probe:
+    /// the kernel ends the probe when that thread ends.
+    fn start(&mut self) -> Result<Wire, LayerError>;
+    /// Proof of where the probe runs; fails with [`LayerError::NotMounted`] when the layer is gone.
+    fn facts(&self) -> Result<Facts, LayerError>;
+    /// Empties the caches the layer has on this host.
+    fn cool(&mut self) -> Result<Cooled, LayerError>;
+    /// Puts `packaged/` back to its packaged state. No probe may have files open in it.
+    fn refresh(&mut self) -> Result<(), LayerError> {
+        Ok(())
+    }
+    /// CPU time the layer's own helpers on this host have used since they started.
+    fn upkeep(&self) -> Result<CpuTime, LayerError>;
+}
+
+/// Every layer, in the order of `layermark layers`.
+pub const ALL: &[&dyn Layer] = &[&native::Native];
+
+/// The layer with this id.
+pub fn find(id: &str) -> Option<&'static dyn Layer> {
+    ALL.iter().copied().find(|l| l.id() == id)
+}

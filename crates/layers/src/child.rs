@@ -1,0 +1,199 @@
+//! Processes that die with layermark: the one place with code between fork and exec.
+#![allow(unsafe_code)]
+
+use std::{
+    collections::VecDeque,
+    ffi::OsStr,
+    io::{self, BufRead, BufReader, Read},
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+
+use crate::Control;
+
+/// Directories looked in for programs; `sbin` is not in every user's `PATH`.
+pub(crate) const PROGRAM_PATH: &str =
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+const TAIL_LINES: usize = 20;
+const TAIL_LINE: u64 = 1024;
+
+/// A command whose process is killed when the calling thread ends, is out of the reach of the
+/// terminal's Ctrl-C, and sees nothing of the user's environment but the language.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", PROGRAM_PATH);
+    for name in ["LANG", "LC_ALL"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command.process_group(0).current_dir("/");
+    let parent = getpid();
+    let die_with_parent = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died before the call above: then nobody sends the signal.
+        if getppid() != Some(parent) {
+            return Err(io::Error::other("layermark has ended"));
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes two system calls, allocates nothing unless it fails, and touches
+    // no lock; that is allowed between fork and exec.
+    unsafe { command.pre_exec(die_with_parent) };
+    command
+}
+
+/// The last lines of a stream, however much is written to it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tail(Arc<Mutex<VecDeque<String>>>);
+
+impl Tail {
+    /// Reads `stream` to its end in a thread of its own.
+    pub(crate) fn of(stream: ChildStderr) -> io::Result<Self> {
+        let tail = Self::default();
+        let lines = tail.clone();
+        thread::Builder::new()
+            .name("stderr".into())
+            .spawn(move || lines.read(BufReader::new(stream)))?;
+        Ok(tail)
+    }
+
+    fn read(&self, mut from: impl BufRead) {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match from.by_ref().take(TAIL_LINE).read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => self.keep(String::from_utf8_lossy(&line).trim_end()),
+            }
+        }
+    }
+
+    fn keep(&self, line: &str) {
+        if line.is_empty() {
+            return;
+        }
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == TAIL_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line.to_owned());
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().cloned().collect()
+    }
+}
+
+/// A process of ours and what it said; ended when dropped.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    tail: Tail,
+}
+
+impl Process {
+    /// Starts `command` with pipes for all three streams.
+    pub(crate) fn start(command: &mut Command) -> io::Result<Self> {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let tail = match child.stderr.take() {
+            Some(stderr) => Tail::of(stderr)?,
+            None => Tail::default(),
+        };
+        Ok(Self { child, tail })
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+}
+
+impl Control for Process {
+    fn pid(&self) -> Option<u32> {
+        Some(self.child.id())
+    }
+
+    fn kill(&mut self) {
+        // Fails only when it has ended and been waited for.
+        let _ = self.child.kill();
+    }
+
+    fn wait(&mut self, limit: Duration) -> Option<String> {
+        let until = Instant::now() + limit;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(ending(status)),
+                Ok(None) if Instant::now() < until => thread::sleep(Duration::from_millis(2)),
+                Ok(None) => return None,
+                Err(e) => return Some(format!("cannot wait for it: {e}")),
+            }
+        }
+    }
+
+    fn tail(&self) -> Vec<String> {
+        self.tail.lines()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+        // A process in an uninterruptible wait must not hang us for ever.
+        let _ = self.wait(Duration::from_secs(10));
+    }
+}
+
+/// How a process ended, in words.
+pub(crate) fn ending(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "ended".into(),
+    }
+}
+
+/// The program's path, looked for in [`PROGRAM_PATH`].
+pub(crate) fn program(name: &str) -> Option<std::path::PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let runs = |p: &Path| {
+        p.metadata()
+            .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    };
+    PROGRAM_PATH
+        .split(':')
+        .map(|dir| Path::new(dir).join(name))
+        .find(|p| runs(p))
+}
+
+/// CPU time of all threads of a process since it started, ended threads too, nanoseconds.
+pub(crate) fn cpu_ns(pid: u32) -> io::Result<u64> {
+    let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
+    let mut clock = 0;
+    // SAFETY: `clock` outlives the call.
+    let failed = unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) };
+    if failed != 0 {
+        return Err(io::Error::from_raw_os_error(failed));
+    }
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` outlives the call.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}

@@ -1,0 +1,93 @@
+//! Block devices below a file system, from sysfs.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    fs,
+    os::unix::{ffi::OsStringExt, fs::FileTypeExt, fs::MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use layermark_model::{Device, Facts};
+
+/// `major:minor` of a block device's node.
+pub(crate) fn number_of_node(path: &Path) -> Option<String> {
+    let meta = fs::metadata(path).ok()?;
+    meta.file_type()
+        .is_block_device()
+        .then(|| number(meta.rdev()))
+}
+
+/// A device number as the kernel writes it in sysfs.
+pub(crate) fn number(device: u64) -> String {
+    format!(
+        "{}:{}",
+        rustix::fs::major(device),
+        rustix::fs::minor(device)
+    )
+}
+
+/// Adds the device and those it is made of, the nearest first; returns the files behind loop
+/// devices, whose own devices come next.
+pub(crate) fn add_chain(number: &str, facts: &mut Facts) -> Vec<PathBuf> {
+    let Ok(dir) = fs::canonicalize(Path::new("/sys/dev/block").join(number)) else {
+        return Vec::new();
+    };
+    // Queue and flush counters belong to the disk, not to its partition.
+    let disk = match (dir.join("partition").exists(), dir.parent()) {
+        (true, Some(parent)) => parent.to_path_buf(),
+        _ => dir,
+    };
+    let backing = loop_file(&disk);
+    let slaves = slaves(&disk);
+    let leaf = backing.is_none() && slaves.is_empty();
+    let Some(device) = describe(&disk, leaf) else {
+        return Vec::new();
+    };
+    if facts.devices.iter().any(|d| d.number == device.number) {
+        return Vec::new();
+    }
+    facts.devices.push(device);
+    let mut files: Vec<PathBuf> = backing.into_iter().collect();
+    for slave in slaves {
+        files.extend(add_chain(&slave, facts));
+    }
+    files
+}
+
+fn describe(disk: &Path, physical: bool) -> Option<Device> {
+    let queue = |name: &str| read(&disk.join("queue").join(name)).unwrap_or_default();
+    Some(Device {
+        name: disk.file_name()?.to_string_lossy().into_owned(),
+        number: read(&disk.join("dev"))?,
+        write_cache: queue("write_cache"),
+        fua: queue("fua") == "1",
+        rotational: queue("rotational") == "1",
+        physical,
+    })
+}
+
+/// `major:minor` of what a device-mapper or RAID device is made of, in order.
+fn slaves(disk: &Path) -> BTreeSet<String> {
+    let Ok(entries) = fs::read_dir(disk.join("slaves")) else {
+        return BTreeSet::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|e| read(&e.path().join("dev")))
+        .collect()
+}
+
+fn loop_file(disk: &Path) -> Option<PathBuf> {
+    let mut bytes = fs::read(disk.join("loop/backing_file")).ok()?;
+    while bytes.last() == Some(&b'\n') {
+        bytes.pop();
+    }
+    (!bytes.is_empty()).then(|| OsString::from_vec(bytes).into())
+}
+
+pub(crate) fn read(path: &Path) -> Option<String> {
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
+}

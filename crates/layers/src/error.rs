@@ -1,0 +1,231 @@
+use std::{
+    fmt::Write as _,
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use layermark_model::Missing;
+
+/// What went wrong with a layer. [`LayerError::hint`] says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum LayerError {
+    /// No layer has this name.
+    #[error("unknown layer `{name}`{}", did_you_mean(nearest.as_deref()))]
+    UnknownLayer {
+        /// As written.
+        name: String,
+        /// The known name most like it.
+        nearest: Option<String>,
+    },
+    /// The layer has no such option.
+    #[error("layer `{layer}` has no option `{option}`{}", did_you_mean(nearest.as_deref()))]
+    UnknownOption {
+        /// The layer.
+        layer: String,
+        /// As written.
+        option: String,
+        /// The known option most like it.
+        nearest: Option<String>,
+        /// Every option it has.
+        known: Vec<&'static str>,
+    },
+    /// The option or variant does not take this value.
+    #[error("layer `{layer}`: {option} `{value}` {must}{}", did_you_mean(nearest.as_deref()))]
+    BadValue {
+        /// The layer.
+        layer: String,
+        /// The option, or `variant`.
+        option: String,
+        /// As written.
+        value: String,
+        /// What it must be.
+        must: String,
+        /// The known value most like it.
+        nearest: Option<String>,
+    },
+    /// This host lacks something.
+    #[error("layer `{layer}` needs {}", list(missing))]
+    Missing {
+        /// The layer.
+        layer: String,
+        /// What, and how to get it.
+        missing: Vec<Missing>,
+    },
+    /// A system call failed.
+    #[error("layer `{layer}`: {what} {}: {source}", path.display())]
+    Io {
+        /// The layer.
+        layer: String,
+        /// What was tried, such as `mount overlay on`.
+        what: String,
+        /// Where.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A program that the layer needs failed.
+    #[error("layer `{layer}`: {program} failed ({status}){}", tail_text(tail))]
+    Program {
+        /// The layer.
+        layer: String,
+        /// The program.
+        program: String,
+        /// How it ended.
+        status: String,
+        /// Its last words.
+        tail: Vec<String>,
+    },
+    /// A helper did not come up or did not end.
+    #[error("layer `{layer}`: {what} not done after {} s{}", after.as_secs_f64(), tail_text(tail))]
+    Slow {
+        /// The layer.
+        layer: String,
+        /// What was waited for.
+        what: String,
+        /// How long.
+        after: Duration,
+        /// The helper's last words.
+        tail: Vec<String>,
+    },
+    /// Measuring would have measured something else.
+    #[error("layer `{layer}`: {} is {found} and not {expected}: the layer is not there", path.display())]
+    NotMounted {
+        /// The layer.
+        layer: String,
+        /// The directory.
+        path: PathBuf,
+        /// File system that should be mounted there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// Too little space or memory.
+    #[error("layer `{layer}` needs {needed} bytes of {what}, {free} are free ({})", path.display())]
+    NoSpace {
+        /// The layer.
+        layer: String,
+        /// `disk` or `memory`.
+        what: &'static str,
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes there are.
+        free: u64,
+        /// Where.
+        path: PathBuf,
+    },
+    /// Another run works below the same directory.
+    #[error("another layermark run is at work in {}", path.display())]
+    Busy {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Not a directory that can be worked in.
+    #[error("cannot work in {}: {why}", path.display())]
+    BadDir {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// The private mount namespace could not be set up half-way.
+    #[error("private mount namespace: {what}: {source}")]
+    Sandbox {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl LayerError {
+    /// What to do about it, with a command where there is one.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::UnknownLayer { .. } => Some("`layermark layers` lists the layers".into()),
+            Self::UnknownOption { layer, known, .. } if known.is_empty() => {
+                Some(format!("`{layer}` takes no options"))
+            }
+            Self::UnknownOption { layer, known, .. } => Some(format!(
+                "`{layer}` takes {}; see `layermark layers {layer}`",
+                known.join(", ")
+            )),
+            Self::BadValue { layer, .. } => Some(format!("see `layermark layers {layer}`")),
+            Self::Missing { missing, .. } => {
+                let hints: Vec<&str> = missing.iter().map(|m| m.hint.as_str()).collect();
+                Some(hints.join("; "))
+            }
+            Self::Busy { .. } => {
+                Some("wait for it to end, or choose another directory with --dir".into())
+            }
+            Self::BadDir { .. } => {
+                Some("choose a writable directory on the disk to measure with --dir".into())
+            }
+            Self::NoSpace { what: "disk", .. } => {
+                Some("free some space, choose another directory with --dir, or use --scale".into())
+            }
+            Self::NoSpace { .. } => Some("use --scale to make files smaller".into()),
+            Self::Io { source, .. } => io_hint(source),
+            Self::Slow { .. } | Self::Program { .. } | Self::NotMounted { .. } => None,
+            Self::Sandbox { .. } => Some("run it as root: sudo layermark ...".into()),
+        }
+    }
+
+    /// The user's mistake (exit code 2), rather than the machine's (exit code 3).
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownLayer { .. }
+                | Self::UnknownOption { .. }
+                | Self::BadValue { .. }
+                | Self::BadDir { .. }
+        )
+    }
+
+    /// Wraps an I/O error with the layer, what was tried and where.
+    pub(crate) fn io(
+        layer: &str,
+        what: &str,
+        path: &Path,
+    ) -> impl FnOnce(io::Error) -> Self + use<> {
+        let (layer, what, path) = (layer.to_owned(), what.to_owned(), path.to_owned());
+        move |source| Self::Io {
+            layer,
+            what,
+            path,
+            source,
+        }
+    }
+}
+
+fn io_hint(e: &io::Error) -> Option<String> {
+    match e.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Some("free some space, or choose another directory with --dir".into())
+        }
+        io::ErrorKind::PermissionDenied => {
+            Some("choose a directory that you may write to with --dir, or run it with sudo".into())
+        }
+        io::ErrorKind::ReadOnlyFilesystem => Some("choose a writable directory with --dir".into()),
+        _ => None,
+    }
+}
+
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest
+        .map(|n| format!(": did you mean `{n}`?"))
+        .unwrap_or_default()
+}
+
+fn list(missing: &[Missing]) -> String {
+    let names: Vec<&str> = missing.iter().map(|m| m.what.as_str()).collect();
+    names.join(" and ")
+}
+
+fn tail_text(tail: &[String]) -> String {
+    let mut text = String::new();
+    for line in tail {
+        let _ = write!(text, "\n  {line}");
+    }
+    text
+}

@@ -1,0 +1,237 @@
+//! What layers share that are a directory on this host.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use layermark_model::{Cooled, CpuTime, Facts, Spec};
+use rustix::fs::{Advice, fadvise, syncfs};
+
+use crate::{
+    Base, LayerError, Place, Wire,
+    child::{self, Process},
+    mounts, tree,
+};
+
+/// Directory of packaged files below the directory the probe works in.
+pub(crate) const PACKAGED: &str = "packaged";
+
+/// A directory on this host, and whoever helps to serve it.
+pub(crate) struct HostPlace {
+    pub(crate) layer: String,
+    dir: PathBuf,
+    master: PathBuf,
+    exe: PathBuf,
+    /// File system type that has to be mounted at a directory.
+    proof: Option<(PathBuf, &'static str)>,
+    /// Directories whose files serve this layer from another cache.
+    behind: Vec<PathBuf>,
+    /// Files that serve this layer from another cache.
+    backing: Vec<PathBuf>,
+    /// Processes whose CPU time the layer costs.
+    helpers: Vec<u32>,
+    notes: Vec<(String, String)>,
+    versions: Vec<(String, String)>,
+    read_only: bool,
+}
+
+impl HostPlace {
+    pub(crate) fn new(base: &Base, spec: &Spec, dir: PathBuf) -> Self {
+        Self {
+            layer: spec.to_string(),
+            dir,
+            master: base.packaged.clone(),
+            exe: base.exe.clone(),
+            proof: None,
+            behind: Vec::new(),
+            backing: Vec::new(),
+            helpers: Vec::new(),
+            notes: Vec::new(),
+            versions: Vec::new(),
+            read_only: false,
+        }
+    }
+
+    /// A file system of this type has to be mounted at `at`.
+    pub(crate) fn proof(mut self, at: &Path, fs: &'static str) -> Self {
+        self.proof = Some((at.into(), fs));
+        self
+    }
+
+    pub(crate) fn behind(mut self, dir: &Path) -> Self {
+        self.behind.push(dir.into());
+        self
+    }
+
+    pub(crate) fn backing(mut self, file: &Path) -> Self {
+        self.backing.push(file.into());
+        self
+    }
+
+    pub(crate) fn helper(mut self, pid: u32) -> Self {
+        self.helpers.push(pid);
+        self
+    }
+
+    pub(crate) fn note(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.notes.push((name.into(), value.into()));
+        self
+    }
+
+    pub(crate) fn version(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.versions.push((name.into(), value.into()));
+        self
+    }
+
+    pub(crate) fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    pub(crate) fn io(
+        &self,
+        what: &str,
+        path: &Path,
+    ) -> impl FnOnce(io::Error) -> LayerError + use<> {
+        LayerError::io(&self.layer, what, path)
+    }
+
+    /// Copies the packaged files to where the probe looks for them, through the layer.
+    pub(crate) fn package(&self) -> Result<(), LayerError> {
+        let to = self.dir.join(PACKAGED);
+        tree::copy(&self.master, &to).map_err(self.io("copy packaged files to", &to))?;
+        // They are on the disk before anything is measured, like those of an installed package.
+        sync(&self.dir).map_err(self.io("sync", &self.dir))
+    }
+
+    fn proven(&self) -> Result<(), LayerError> {
+        match &self.proof {
+            Some((at, fs)) => mounts::assert_mounted(&self.layer, at, fs).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Drops the cached pages of our own files, one by one.
+    fn forget_files(&self) -> io::Result<()> {
+        let mut forget = |path: &Path| {
+            let file = File::open(path)?;
+            Ok(fadvise(&file, 0, None, Advice::DontNeed)?)
+        };
+        for dir in [&self.dir].into_iter().chain(&self.behind) {
+            tree::files(dir, &mut forget)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes back all that the file system of `path` has in memory.
+pub(crate) fn sync(path: &Path) -> io::Result<()> {
+    Ok(syncfs(File::open(path)?)?)
+}
+
+/// Starts `EXE probe` on this host.
+pub(crate) fn start_probe(layer: &str, exe: &Path) -> Result<Wire, LayerError> {
+    let mut process = Process::start(child::command(exe).arg("probe")).map_err(LayerError::io(
+        layer,
+        "start the probe",
+        exe,
+    ))?;
+    let child = process.child();
+    match (child.stdin.take(), child.stdout.take()) {
+        (Some(stdin), Some(stdout)) => Ok(Wire {
+            stdin: Box::new(stdin),
+            stdout: Box::new(stdout),
+            control: Box::new(process),
+        }),
+        _ => Err(LayerError::io(layer, "start the probe", exe)(
+            io::ErrorKind::BrokenPipe.into(),
+        )),
+    }
+}
+
+impl Place for HostPlace {
+    fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    fn start(&mut self) -> Result<Wire, LayerError> {
+        self.proven()?;
+        start_probe(&self.layer, &self.exe)
+    }
+
+    fn facts(&self) -> Result<Facts, LayerError> {
+        self.proven()?;
+        let below = |path: &Path| self.io("find the mounts of", path);
+        let mut facts = mounts::facts_of(&self.dir).map_err(below(&self.dir))?;
+        for path in self.behind.iter().chain(&self.backing) {
+            mounts::add_facts(path, &mut facts, 0).map_err(below(path))?;
+        }
+        for path in &self.backing {
+            if !facts.backing.contains(path) {
+                facts.backing.push(path.clone());
+            }
+        }
+        facts.notes.extend(self.notes.iter().cloned());
+        facts.versions.extend(self.versions.iter().cloned());
+        let kernel = rustix::system::uname();
+        let release = kernel.release().to_string_lossy().into_owned();
+        facts.versions.insert("kernel".into(), release);
+        Ok(facts)
+    }
+
+    fn cool(&mut self) -> Result<Cooled, LayerError> {
+        let mut cooled = Cooled::default();
+        // From the top down: what a layer writes back lands in the cache of the one below it.
+        // Dirty pages cannot be dropped.
+        for path in [&self.dir]
+            .into_iter()
+            .chain(&self.behind)
+            .chain(&self.backing)
+        {
+            sync(path).map_err(self.io("sync", path))?;
+        }
+        cooled.how.push("syncfs".into());
+        if !self.backing.is_empty() {
+            for path in &self.backing {
+                let forget = || {
+                    fadvise(File::open(path)?, 0, None, Advice::DontNeed).map_err(io::Error::from)
+                };
+                forget().map_err(self.io("drop cached pages of", path))?;
+            }
+            cooled.how.push("fadvise".into());
+        }
+        if fs::write("/proc/sys/vm/drop_caches", "3").is_ok() {
+            cooled.how.push("drop_caches".into());
+            cooled.complete = true;
+        } else {
+            self.forget_files()
+                .map_err(self.io("drop cached pages below", &self.dir))?;
+            cooled.how.push("fadvise".into());
+        }
+        cooled.how.dedup();
+        Ok(cooled)
+    }
+
+    fn refresh(&mut self) -> Result<(), LayerError> {
+        if self.read_only {
+            return Ok(());
+        }
+        let to = self.dir.join(PACKAGED);
+        tree::restore(&self.master, &to).map_err(self.io("put back packaged files in", &to))
+    }
+
+    fn upkeep(&self) -> Result<CpuTime, LayerError> {
+        let mut ns = 0;
+        for pid in &self.helpers {
+            ns +=
+                child::cpu_ns(*pid).map_err(self.io("read the CPU time of", Path::new("/proc")))?;
+        }
+        Ok(CpuTime { ns })
+    }
+}

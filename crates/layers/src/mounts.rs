@@ -1,0 +1,332 @@
+//! Mounts: making, ending, and proving them.
+
+use std::{
+    ffi::{CString, OsString},
+    fs, io,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Path, PathBuf},
+};
+
+use layermark_model::{Facts, Mount};
+use rustix::{
+    fs::{AtFlags, CWD, StatxFlags, statfs, statx},
+    mount::{MountFlags, UnmountFlags},
+};
+
+use crate::{LayerError, devices};
+
+/// A line of `/proc/self/mountinfo`, see proc(5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Id of the mount, unique while it lasts.
+    pub id: u64,
+    /// `major:minor` of the files in it.
+    pub device: String,
+    /// What of the file system is mounted; `/` unless it is a bind mount.
+    pub root: PathBuf,
+    /// Where.
+    pub at: PathBuf,
+    /// Options of this mount.
+    pub options: String,
+    /// Type of file system.
+    pub fs: String,
+    /// Device, image or server.
+    pub source: OsString,
+    /// Options of the file system.
+    pub fs_options: OsString,
+}
+
+/// Reads the text of a `mountinfo`; lines that are not as proc(5) says are left out.
+pub fn parse(text: &[u8]) -> Vec<Entry> {
+    text.split(|b| *b == b'\n').filter_map(parse_line).collect()
+}
+
+fn parse_line(line: &[u8]) -> Option<Entry> {
+    let mut fields = line.split(|b| *b == b' ');
+    let mut next = || fields.next().map(unescape);
+    let id = next()?.to_str()?.parse().ok()?;
+    let _parent = next()?;
+    let device = next()?.into_string().ok()?;
+    let (root, at) = (next()?.into(), next()?.into());
+    let options = next()?.into_string().ok()?;
+    // Any number of optional fields, then a lone dash.
+    while next()? != "-" {}
+    Some(Entry {
+        id,
+        device,
+        root,
+        at,
+        options,
+        fs: next()?.into_string().ok()?,
+        source: next()?,
+        fs_options: next().unwrap_or_default(),
+    })
+}
+
+/// Space, tab, newline and backslash are written as three octal digits.
+fn unescape(field: &[u8]) -> OsString {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, tail)) = rest.split_first() {
+        let code = tail
+            .get(..3)
+            .filter(|_| *first == b'\\')
+            .and_then(|d| std::str::from_utf8(d).ok())
+            .and_then(|d| u8::from_str_radix(d, 8).ok());
+        match code {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    OsString::from_vec(bytes)
+}
+
+/// The mounts of this process.
+pub fn list() -> io::Result<Vec<Entry>> {
+    Ok(parse(&fs::read("/proc/self/mountinfo")?))
+}
+
+/// Mounts at or below `dir`, the last mounted first.
+pub fn below(dir: &Path) -> io::Result<Vec<Entry>> {
+    let dir = fs::canonicalize(dir)?;
+    let mut found: Vec<Entry> = list()?
+        .into_iter()
+        .filter(|m| m.at.starts_with(&dir) && m.at != Path::new("/"))
+        .collect();
+    found.reverse();
+    Ok(found)
+}
+
+/// The mount that holds `path`.
+pub fn holding(path: &Path) -> io::Result<Entry> {
+    let path = fs::canonicalize(path)?;
+    let mounts = list()?;
+    // The kernel says which one, whatever is mounted over what; before Linux 5.8 it is the
+    // longest path, and the last mounted of these.
+    let id = statx(CWD, &path, AtFlags::empty(), StatxFlags::MNT_ID)
+        .ok()
+        .filter(|s| s.stx_mask & StatxFlags::MNT_ID.bits() != 0)
+        .map(|s| s.stx_mnt_id);
+    let exact = mounts.iter().find(|m| Some(m.id) == id);
+    let longest = || {
+        mounts
+            .iter()
+            .filter(|m| path.starts_with(&m.at))
+            .max_by_key(|m| m.at.as_os_str().len())
+    };
+    exact.or_else(longest).cloned().ok_or_else(|| {
+        let text = format!("{} is on no mount that can be seen", path.display());
+        io::Error::new(io::ErrorKind::NotFound, text)
+    })
+}
+
+/// File systems and the number that statfs(2) gives for them (linux/magic.h).
+const MAGIC: &[(&str, u32)] = &[
+    ("btrfs", 0x9123_683e),
+    ("erofs", 0xe0f5_e1e2),
+    ("ext4", 0xef53),
+    ("fuse", 0x6573_5546),
+    ("overlay", 0x794c_7630),
+    ("squashfs", 0x7371_7368),
+    ("tmpfs", 0x0102_1994),
+    ("xfs", 0x5846_5342),
+];
+
+/// Checks that a file system of type `fs` is mounted at `dir` itself. A mount that has failed
+/// leaves the directory below it, which can be measured just as well.
+pub fn assert_mounted(layer: &str, dir: &Path, fs: &str) -> Result<Entry, LayerError> {
+    let error = LayerError::io(layer, "look for the mount at", dir);
+    let check = || -> io::Result<(Entry, bool)> {
+        let real = fs::canonicalize(dir)?;
+        let entry = holding(&real)?;
+        // A sub-type follows a dot: `fuse.squashfuse`.
+        let kind = entry.fs.split('.').next().unwrap_or_default();
+        let magic = statfs(&real)?.f_type as u32;
+        let as_expected = MAGIC.iter().all(|(n, m)| *n != fs || *m == magic);
+        let good = entry.at == real && kind == fs && as_expected;
+        Ok((entry, good))
+    };
+    match check().map_err(error)? {
+        (entry, true) => Ok(entry),
+        (entry, false) => Err(LayerError::NotMounted {
+            layer: layer.into(),
+            path: dir.into(),
+            expected: fs.into(),
+            found: format!("on {} mounted at {}", entry.fs, entry.at.display()),
+        }),
+    }
+}
+
+/// The mount that holds `dir`, what is mounted below that, and the block devices at the bottom.
+pub fn facts_of(dir: &Path) -> io::Result<Facts> {
+    let mut facts = Facts::default();
+    add_facts(dir, &mut facts, 0)?;
+    Ok(facts)
+}
+
+/// Stacks deeper than this are not followed: the kernel allows two levels of overlay.
+const DEEPEST: usize = 8;
+
+/// Adds what lies below `path`, after what `facts` has already.
+pub(crate) fn add_facts(path: &Path, facts: &mut Facts, depth: usize) -> io::Result<()> {
+    if depth > DEEPEST {
+        return Ok(());
+    }
+    let entry = holding(path)?;
+    let mount = as_fact(&entry);
+    if !facts.mounts.contains(&mount) {
+        facts.mounts.push(mount);
+    }
+    let mut devices = Vec::new();
+    if entry.device.starts_with("0:") {
+        for below in sources(&entry) {
+            // An overlay's directories may lie outside what this process can see.
+            if below.is_absolute() && below.is_dir() {
+                add_facts(&below, facts, depth + 1)?;
+            } else if let Some(number) = devices::number_of_node(&below) {
+                devices.push(number);
+            }
+        }
+    } else {
+        devices.push(entry.device.clone());
+    }
+    for number in devices {
+        for backing in devices::add_chain(&number, facts) {
+            if !facts.backing.contains(&backing) {
+                facts.backing.push(backing.clone());
+            }
+            if backing.exists() {
+                add_facts(&backing, facts, depth + 1)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn as_fact(entry: &Entry) -> Mount {
+    let mut options = entry.options.clone();
+    let own = entry.fs_options.to_string_lossy();
+    for option in own.split(',') {
+        if !option.is_empty() && !options.split(',').any(|o| o == option) {
+            options = format!("{options},{option}");
+        }
+    }
+    Mount {
+        at: entry.at.clone(),
+        fs: entry.fs.clone(),
+        source: entry.source.to_string_lossy().into_owned(),
+        options,
+    }
+}
+
+/// Where a file system without a device number of its own keeps its data.
+fn sources(entry: &Entry) -> Vec<PathBuf> {
+    if entry.fs == "overlay" {
+        return overlay_dirs(entry.fs_options.as_bytes());
+    }
+    if entry.source.as_bytes().starts_with(b"/dev/") {
+        return vec![PathBuf::from(&entry.source)];
+    }
+    Vec::new()
+}
+
+/// Upper directory first, then the lower ones.
+fn overlay_dirs(options: &[u8]) -> Vec<PathBuf> {
+    let mut dirs = Vec::new();
+    for option in split_escaped(options, b',') {
+        if let Some(dir) = option.strip_prefix(b"upperdir=") {
+            dirs.insert(0, PathBuf::from(OsString::from_vec(plain(dir))));
+        } else if let Some(lower) = option.strip_prefix(b"lowerdir+=") {
+            dirs.push(PathBuf::from(OsString::from_vec(plain(lower))));
+        } else if let Some(lower) = option.strip_prefix(b"lowerdir=") {
+            let each = split_escaped(lower, b':');
+            dirs.extend(each.map(|d| PathBuf::from(OsString::from_vec(plain(d)))));
+        }
+    }
+    dirs
+}
+
+/// Parts between separators that no backslash precedes.
+fn split_escaped(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let mut escaped = false;
+    text.split(move |b| {
+        let splits = *b == separator && !escaped;
+        escaped = *b == b'\\' && !escaped;
+        splits
+    })
+}
+
+fn plain(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut escaped = false;
+    for b in text {
+        if *b == b'\\' && !escaped {
+            escaped = true;
+            continue;
+        }
+        escaped = false;
+        bytes.push(*b);
+    }
+    bytes
+}
+
+/// A directory as it has to be written in an overlay's options.
+pub(crate) fn overlay_escape(dir: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for b in dir.as_os_str().as_bytes() {
+        if matches!(b, b':' | b',' | b'\\') {
+            bytes.push(b'\\');
+        }
+        bytes.push(*b);
+    }
+    bytes
+}
+
+/// mount(2) with `nosuid,nodev`: nothing in a layer needs either.
+pub(crate) fn mount(
+    source: &Path,
+    at: &Path,
+    fs: &str,
+    read_only: bool,
+    options: &[u8],
+) -> io::Result<()> {
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+    if read_only {
+        flags |= MountFlags::RDONLY;
+    }
+    let options = CString::new(options)?;
+    rustix::mount::mount(source, at, fs, flags, Some(options.as_c_str()))?;
+    Ok(())
+}
+
+/// Ends every mount at `at`, also when files are open in it. Nothing mounted is fine.
+pub(crate) fn unmount(at: &Path) -> io::Result<()> {
+    loop {
+        match rustix::mount::unmount(at, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// Ends the mount at `at` now, so that what is below it can be changed; waits a little for
+/// whoever still has files open in it.
+pub(crate) fn unmount_now(at: &Path) -> io::Result<()> {
+    let pauses = [1, 2, 5, 10, 20, 50, 100, 200, 500];
+    for pause in pauses {
+        match rustix::mount::unmount(at, UnmountFlags::NOFOLLOW) {
+            Err(rustix::io::Errno::BUSY) => {
+                std::thread::sleep(std::time::Duration::from_millis(pause));
+            }
+            other => return Ok(other?),
+        }
+    }
+    Ok(rustix::mount::unmount(at, UnmountFlags::NOFOLLOW)?)
+}

@@ -1,0 +1,34 @@
+use layermark_model::{Missing, Spec};
+
+use crate::{Base, Layer, LayerError, LayerOption, Place, Undo, host};
+
+/// The base directory itself: what every other layer is compared with.
+pub(crate) struct Native;
+
+impl Layer for Native {
+    fn id(&self) -> &'static str {
+        "native"
+    }
+
+    fn about(&self) -> &'static str {
+        "the base directory itself: the baseline"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        &[]
+    }
+
+    fn default_specs(&self) -> &'static [&'static str] {
+        &["native"]
+    }
+
+    fn missing(&self, _: &Spec) -> Vec<Missing> {
+        Vec::new()
+    }
+
+    fn open(&self, base: &Base, spec: &Spec, _: &mut Undo) -> Result<Box<dyn Place>, LayerError> {
+        let place = host::HostPlace::new(base, spec, base.dir.clone());
+        place.package()?;
+        Ok(Box::new(place))
+    }
+}

@@ -1,0 +1,167 @@
+//! A mount namespace of our own, so that no mount outlives the run or is seen by anyone else.
+#![allow(unsafe_code)]
+
+use std::{fmt, fs, io, path::Path, sync::OnceLock};
+
+use layermark_model::Missing;
+use rustix::{
+    mount::{MountFlags, MountPropagationFlags, mount, mount_change},
+    thread::{UnshareFlags, unshare_unsafe},
+};
+
+use crate::LayerError;
+
+/// What the run may do with mounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Privilege {
+    /// Root with the right to mount: every layer can be built.
+    Root,
+    /// Root in a user namespace of our own: overlay, tmpfs and fuse can be built.
+    UserNamespace,
+    /// No mounts at all: only `native`, `dir` and `mock` can be built.
+    None,
+}
+
+impl fmt::Display for Privilege {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Root => "root",
+            Self::UserNamespace => "user namespace",
+            Self::None => "none",
+        })
+    }
+}
+
+static PRIVILEGE: OnceLock<Privilege> = OnceLock::new();
+
+/// Enters a private mount namespace. Call it first thing in `main`, while there is one thread
+/// only: a process with threads cannot enter a user namespace.
+///
+/// A second call changes nothing.
+pub fn enter() -> Result<Privilege, LayerError> {
+    if let Some(known) = PRIVILEGE.get() {
+        return Ok(*known);
+    }
+    let way = [Way::Mount, Way::User].into_iter().find(|way| works(*way));
+    let privilege = match way {
+        None => Privilege::None,
+        Some(way) => {
+            go(way).map_err(|(what, source)| LayerError::Sandbox {
+                what: what.into(),
+                source,
+            })?;
+            match way {
+                Way::Mount => Privilege::Root,
+                Way::User => Privilege::UserNamespace,
+            }
+        }
+    };
+    Ok(*PRIVILEGE.get_or_init(|| privilege))
+}
+
+/// What [`enter`] reached; [`Privilege::None`] before it was called.
+pub fn privilege() -> Privilege {
+    PRIVILEGE.get().copied().unwrap_or(Privilege::None)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Mount,
+    User,
+}
+
+/// Tries it in a child first: entering half-way (no uid map, no right to mount) cannot be undone,
+/// and containers, seccomp and `AppArmor` forbid any of the steps.
+fn works(way: Way) -> bool {
+    // SAFETY: the process has one thread (see `enter`), so the child may do what it likes; it
+    // ends with `_exit` and runs nothing of the parent's.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let ok = go(way).is_ok() && mount("none", "/", "tmpfs", MountFlags::empty(), None).is_ok();
+        // SAFETY: ends the child without running the parent's exit handlers.
+        unsafe { libc::_exit(i32::from(!ok)) }
+    }
+    if pid < 0 {
+        return false;
+    }
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` outlives the call.
+        let got = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        if got == pid {
+            return status == 0;
+        }
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return false;
+        }
+    }
+}
+
+fn go(way: Way) -> Result<(), (&'static str, io::Error)> {
+    let uid = rustix::process::geteuid().as_raw();
+    let gid = rustix::process::getegid().as_raw();
+    let mut flags = UnshareFlags::NEWNS;
+    if way == Way::User {
+        flags |= UnshareFlags::NEWUSER;
+    }
+    // SAFETY: neither flag touches the table of file descriptors, the one thing that could
+    // invalidate what Rust holds.
+    unsafe { unshare_unsafe(flags) }.map_err(|e| ("unshare", e.into()))?;
+    if way == Way::User {
+        // Without this an unprivileged process may not write a gid map (user_namespaces(7)).
+        fs::write("/proc/self/setgroups", "deny").map_err(|e| ("setgroups", e))?;
+        fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(|e| ("uid_map", e))?;
+        fs::write("/proc/self/gid_map", format!("0 {gid} 1")).map_err(|e| ("gid_map", e))?;
+    }
+    // Slave and not private: nothing of ours reaches the host either way, but a disk that the
+    // user unmounts meanwhile is let go, and one that is mounted meanwhile can be used.
+    mount_change(
+        "/",
+        MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
+    )
+    .map_err(|e| ("make / a slave mount", e.into()))
+}
+
+/// What stands in the way of mounting in a user namespace, and the command that removes it.
+pub(crate) fn lacking() -> Missing {
+    let read = |path: &str| {
+        fs::read_to_string(Path::new("/proc/sys").join(path))
+            .ok()
+            .map(|text| text.trim().to_owned())
+    };
+    let switches = [
+        ("kernel/unprivileged_userns_clone", "0", "1"),
+        ("user/max_user_namespaces", "0", "15000"),
+        ("user/max_mnt_namespaces", "0", "15000"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
+    ];
+    for (path, bad, good) in switches {
+        if read(path).as_deref() == Some(bad) {
+            let name = path.replace('/', ".");
+            return Missing {
+                what: format!("the right to mount ({name} is {bad})"),
+                hint: format!("sudo sysctl -w {name}={good}, or run it as root"),
+                installable: false,
+            };
+        }
+    }
+    Missing {
+        what: "the right to mount (user namespaces are forbidden here)".into(),
+        hint: "sudo layermark ... (in a container: docker run --privileged ...)".into(),
+        installable: false,
+    }
+}
+
+/// `Some` when nothing can be mounted at all.
+pub(crate) fn no_mounts() -> Option<Missing> {
+    (privilege() == Privilege::None).then(lacking)
+}
+
+/// `Some` when only root could do it: block devices and kernel file systems on them.
+pub(crate) fn not_root() -> Option<Missing> {
+    (privilege() != Privilege::Root).then(|| Missing {
+        what: "root".into(),
+        hint: "sudo layermark ...".into(),
+        installable: false,
+    })
+}

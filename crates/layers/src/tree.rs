@@ -1,0 +1,198 @@
+//! Copying and removing trees of files.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::{FileExt, PermissionsExt},
+    path::Path,
+};
+
+use crate::mounts;
+
+const BLOCK: usize = 1 << 20;
+
+/// Copies `from` and all below it to `to`, which need not exist. Data is read and written: a
+/// reflink would make the first write of every block dearer than in a file that was written.
+pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            copy(&source, &target)?;
+        } else {
+            copy_file(&source, &target)?;
+        }
+    }
+    Ok(())
+}
+
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    let mut target = File::create(to)?;
+    let mut block = vec![0; BLOCK];
+    loop {
+        let got = source.read(&mut block)?;
+        if got == 0 {
+            return Ok(());
+        }
+        target.write_all(&block[..got])?;
+    }
+}
+
+/// Makes `to` equal to `from` again, writing only what differs: what is the same stays where it
+/// lies on the disk.
+pub(crate) fn restore(from: &Path, to: &Path) -> io::Result<()> {
+    if !to.symlink_metadata().is_ok_and(|m| m.is_dir()) {
+        remove(to)?;
+        return copy(from, to);
+    }
+    for entry in fs::read_dir(to)? {
+        let entry = entry?;
+        if !from.join(entry.file_name()).exists() {
+            remove(&entry.path())?;
+        }
+    }
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            restore(&source, &target)?;
+        } else {
+            restore_file(&source, &target)?;
+        }
+    }
+    Ok(())
+}
+
+fn restore_file(from: &Path, to: &Path) -> io::Result<()> {
+    if !to.symlink_metadata().is_ok_and(|m| m.is_file()) {
+        remove(to)?;
+        return copy_file(from, to);
+    }
+    let source = File::open(from)?;
+    let target = OpenOptions::new().read(true).write(true).open(to)?;
+    let size = source.metadata()?.len();
+    if target.metadata()?.len() != size {
+        target.set_len(size)?;
+    }
+    let (mut want, mut have) = (vec![0; BLOCK], vec![0; BLOCK]);
+    let mut at = 0;
+    while at < size {
+        let length = BLOCK.min(usize::try_from(size - at).unwrap_or(BLOCK));
+        source.read_exact_at(&mut want[..length], at)?;
+        target.read_exact_at(&mut have[..length], at)?;
+        if want[..length] != have[..length] {
+            target.write_all_at(&want[..length], at)?;
+        }
+        at += length as u64;
+    }
+    Ok(())
+}
+
+/// Bytes of all files in and below `dir`.
+pub(crate) fn size(dir: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    files(dir, &mut |path| {
+        bytes += path.symlink_metadata()?.len();
+        Ok(())
+    })?;
+    Ok(bytes)
+}
+
+/// Calls `each` with every regular file in and below `dir`.
+pub(crate) fn files(dir: &Path, each: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            files(&entry.path(), each)?;
+        } else if kind.is_file() {
+            each(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file, or a directory and all below it; follows no link, and refuses to go into
+/// another mount: what is mounted there may be the user's. Nothing there is fine.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    let meta = match path.symlink_metadata() {
+        Ok(meta) => meta,
+        Err(e) => return absent_is_fine(e),
+    };
+    if !meta.is_dir() {
+        return fs::remove_file(path).or_else(absent_is_fine);
+    }
+    if let Some(mount) = mounts::below(path)?.first() {
+        let text = format!("{} is mounted", mount.at.display());
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+    }
+    remove_dir(path)
+}
+
+fn remove_dir(dir: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(dir) {
+        // overlayfs leaves `work/work` with mode 0: only root may look into it.
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+            fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
+            fs::read_dir(dir)?
+        }
+        Err(e) => return absent_is_fine(e),
+        Ok(entries) => entries,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove_dir(&entry.path())?;
+        } else {
+            fs::remove_file(entry.path()).or_else(absent_is_fine)?;
+        }
+    }
+    fs::remove_dir(dir).or_else(absent_is_fine)
+}
+
+fn absent_is_fine(e: io::Error) -> io::Result<()> {
+    match e.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_restores_and_removes() {
+        let home = tempfile::tempdir().unwrap();
+        let (from, to) = (home.path().join("from"), home.path().join("to"));
+        fs::create_dir_all(from.join("sub")).unwrap();
+        let data: Vec<u8> = (0..3 * BLOCK + 17).map(|n| (n % 251) as u8).collect();
+        fs::write(from.join("sub/big"), &data).unwrap();
+        fs::write(from.join("small"), b"x").unwrap();
+        copy(&from, &to).unwrap();
+        assert_eq!(size(&to).unwrap(), data.len() as u64 + 1);
+
+        let big = OpenOptions::new()
+            .write(true)
+            .open(to.join("sub/big"))
+            .unwrap();
+        big.write_all_at(b"changed", 2 << 20).unwrap();
+        big.set_len(2_500_000).unwrap();
+        fs::write(to.join("extra"), b"y").unwrap();
+        fs::remove_file(to.join("small")).unwrap();
+        restore(&from, &to).unwrap();
+        assert_eq!(fs::read(to.join("sub/big")).unwrap(), data);
+        assert_eq!(fs::read(to.join("small")).unwrap(), b"x");
+        assert!(!to.join("extra").exists());
+
+        let hidden = to.join("sub/deep");
+        fs::create_dir(&hidden).unwrap();
+        fs::write(hidden.join("f"), b"z").unwrap();
+        fs::set_permissions(&hidden, fs::Permissions::from_mode(0)).unwrap();
+        remove(&to).unwrap();
+        assert!(!to.exists());
+        remove(&to).unwrap();
+    }
+}

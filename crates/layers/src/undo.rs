@@ -1,0 +1,80 @@
+use std::io;
+
+type Step = (String, Box<dyn FnOnce() -> io::Result<()> + Send>);
+
+/// What has to be undone, last thing first. Runs when dropped.
+#[derive(Default)]
+pub struct Undo {
+    steps: Vec<Step>,
+}
+
+impl Undo {
+    /// Nothing to undo yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Remembers a step; `what` is shown when it fails.
+    pub fn push(
+        &mut self,
+        what: impl Into<String>,
+        step: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) {
+        self.steps.push((what.into(), Box::new(step)));
+    }
+
+    /// Undoes everything now. A step that fails is reported on standard error and the others
+    /// still run; the number of failures is returned.
+    pub fn run(&mut self) -> usize {
+        let mut failed = 0;
+        while let Some((what, step)) = self.steps.pop() {
+            // A panic in one step must not leave the mounts of the others behind.
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(step));
+            match outcome {
+                Ok(Ok(())) => {}
+                Ok(Err(e)) => {
+                    eprintln!("layermark: could not undo: {what}: {e}");
+                    failed += 1;
+                }
+                Err(_) => {
+                    eprintln!("layermark: could not undo: {what}: panicked");
+                    failed += 1;
+                }
+            }
+        }
+        failed
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        self.run();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[test]
+    fn runs_backwards_and_goes_on_after_a_failure_and_a_panic() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let mut undo = Undo::new();
+        for n in 0..4 {
+            let seen = seen.clone();
+            undo.push(format!("step {n}"), move || {
+                seen.lock().unwrap().push(n);
+                match n {
+                    1 => Err(io::Error::other("no")),
+                    2 => panic!("step {n}"),
+                    _ => Ok(()),
+                }
+            });
+        }
+        assert_eq!(undo.run(), 2);
+        drop(undo);
+        assert_eq!(*seen.lock().unwrap(), [3, 2, 1, 0]);
+    }
+}
