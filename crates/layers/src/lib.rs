@@ -12,6 +12,9 @@ mod child;
 mod devices;
 mod error;
 mod host;
+pub mod janitor;
+mod mock;
+mod mock_probe;
 pub mod mounts;
 mod native;
 mod options;
@@ -19,11 +22,13 @@ pub mod sandbox;
 mod tree;
 mod undo;
 mod wire;
+pub mod workdir;
 
 pub use error::LayerError;
 pub use options::{LayerOption, check};
 pub use undo::Undo;
 pub use wire::{Control, Wire};
+pub use workdir::WorkDir;
 
 /// What a layer is built from.
 #[derive(Debug, Clone)]
@@ -81,7 +86,7 @@ pub trait Place: Send {
 }
 
 /// Every layer, in the order of `layermark layers`.
-pub const ALL: &[&dyn Layer] = &[&native::Native];
+pub const ALL: &[&dyn Layer] = &[&native::Native, &mock::Mock];
 
 /// The layer with this id.
 pub fn find(id: &str) -> Option<&'static dyn Layer> {

@@ -131,6 +131,18 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     remove_dir(path)
 }
 
+/// Like [`remove`] for a work directory; its marker goes last, so that a removal that was cut off
+/// can be taken up again.
+pub(crate) fn remove_marked(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.file_name() != Some(crate::workdir::MARKER.as_ref()) {
+            remove(&path)?;
+        }
+    }
+    remove(dir)
+}
+
 fn remove_dir(dir: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(dir) {
         // overlayfs leaves `work/work` with mode 0: only root may look into it.
