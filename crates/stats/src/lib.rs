@@ -1,1 +1,48 @@
-//! 
+//! Numbers in, estimates, intervals, change points and verdicts out.
+//!
+//! The specification of every number here is `docs/method` (section "Statistics"). The crate is
+//! pure: no file, no clock, no global state. Whatever is random takes a `u64` seed, is drawn from
+//! `ChaCha8` and is the same on every machine.
+//!
+//! Values are seconds or nanoseconds an operation, or whatever unit the caller keeps to: nothing
+//! here depends on the unit. Not-a-number and infinite input is refused (`None`, an empty list, or
+//! the answer that claims least), never skipped silently and never a panic.
+
+mod bootstrap;
+mod change;
+mod compare;
+mod edivisive;
+mod holm;
+mod interval;
+mod pelt;
+mod robust;
+mod signed_rank;
+mod stop;
+mod verdict;
+
+pub use bootstrap::{RESAMPLES, autocorrelation, bca, effective_n, stationary};
+pub use change::{MIN_EFFECT, MIN_SEGMENT, Segment, change_points, segments, steady};
+pub use compare::{Comparison, MIN_BLOCKS_FOR_CHANGE, Pair, compare};
+pub use holm::holm;
+pub use interval::Interval;
+pub use robust::{cv, mad, mean, median, outliers, quantile};
+pub use signed_rank::{hodges_lehmann, min_blocks, signed_rank_interval, signed_rank_p};
+pub use stop::{blocks_for_holm, blocks_needed, is_look, looks, next_look, reached};
+pub use verdict::{ALPHA, Judgement, Verdict, judge};
+
+/// Whether every value is a finite number; the gate in front of every estimate.
+fn all_finite(values: &[f64]) -> bool {
+    values.iter().all(|x| x.is_finite())
+}
+
+/// Distribution function of the standard normal distribution.
+fn normal_cdf(z: f64) -> f64 {
+    use statrs::distribution::{ContinuousCDF, Normal};
+    Normal::standard().cdf(z)
+}
+
+/// Quantile of the standard normal distribution; `p` is held inside [1e-300, 1 - 1e-16].
+fn normal_quantile(p: f64) -> f64 {
+    use statrs::distribution::{ContinuousCDF, Normal};
+    Normal::standard().inverse_cdf(p.clamp(1e-300, 1.0 - 1e-16))
+}

@@ -1,0 +1,294 @@
+//! Bootstrap intervals for means and tails, and for series whose values depend on each other.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::robust::quantile_of_sorted;
+use crate::signed_rank::interval_exists;
+use crate::{Interval, all_finite, mean, normal_cdf, normal_quantile};
+
+/// How many resamples the method asks for.
+pub const RESAMPLES: usize = 9_999;
+
+/// From this many sessions the acceleration is taken from leaving out whole sessions.
+const SESSIONS_FOR_JACKKNIFE: usize = 5;
+
+/// Bias-corrected and accelerated bootstrap interval (`BCa`; Efron, "Better bootstrap confidence
+/// intervals", 1987) of `statistic`, in the unit the statistic has.
+///
+/// `blocks_by_session` holds one list of block values for each session. A resample draws sessions
+/// with replacement, then blocks within each session drawn (Davison & Hinkley, "Bootstrap Methods
+/// and their Application", section 3.8); the statistic sees all values drawn, one after the other.
+/// With one session this is the ordinary `BCa` interval of `scipy.stats.bootstrap`. The
+/// acceleration comes from the jackknife: over sessions when there are at least five, else over
+/// blocks, because a skewness taken from two to four sessions is noise.
+///
+/// `None` when the blocks in all are too few for the level (as for the signed-rank interval:
+/// below 6 for 95 %), when `resamples` is 0 or `level` outside (0, 1), when a value or the
+/// statistic of a resample is not finite. Empty sessions are left out.
+pub fn bca(
+    blocks_by_session: &[Vec<f64>],
+    statistic: impl Fn(&[f64]) -> f64,
+    level: f64,
+    resamples: usize,
+    seed: u64,
+) -> Option<Interval> {
+    let sessions: Vec<&[f64]> = blocks_by_session
+        .iter()
+        .map(Vec::as_slice)
+        .filter(|s| !s.is_empty())
+        .collect();
+    let all = sessions.concat();
+    if !interval_exists(all.len(), level) || !all_finite(&all) || resamples == 0 {
+        return None;
+    }
+    let estimate = statistic(&all);
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut drawn = Vec::with_capacity(all.len());
+    let mut replicates = Vec::with_capacity(resamples);
+    for _ in 0..resamples {
+        drawn.clear();
+        for _ in 0..sessions.len() {
+            let session = sessions[rng.random_range(0..sessions.len())];
+            drawn.extend((0..session.len()).map(|_| session[rng.random_range(0..session.len())]));
+        }
+        replicates.push(statistic(&drawn));
+    }
+    if !estimate.is_finite() || !all_finite(&replicates) {
+        return None;
+    }
+    replicates.sort_by(f64::total_cmp);
+    let acceleration = acceleration(&jackknife(&sessions, &all, &statistic));
+    Some(corrected(&replicates, estimate, acceleration, level))
+}
+
+/// The two quantiles of the replicates that `BCa` asks for.
+fn corrected(sorted: &[f64], estimate: f64, acceleration: f64, level: f64) -> Interval {
+    let total = sorted.len() as f64;
+    // Replicates equal to the estimate count half, as in SciPy; kept off 0 and 1, where the
+    // normal quantile is infinite.
+    let below = sorted.partition_point(|r| *r < estimate) as f64;
+    let up_to = sorted.partition_point(|r| *r <= estimate) as f64;
+    let share = (f64::midpoint(below, up_to) / total).clamp(0.5 / total, 1.0 - 0.5 / total);
+    let bias = normal_quantile(share);
+    let end = |p: f64| {
+        let z = bias + normal_quantile(p);
+        let shrink = 1.0 - acceleration * z;
+        let shifted = if shrink > 0.0 {
+            bias + z / shrink
+        } else {
+            z.signum() * f64::INFINITY
+        };
+        quantile_of_sorted(sorted, normal_cdf(shifted).clamp(0.0, 1.0))
+    };
+    let tail = (1.0 - level) / 2.0;
+    let (a, b) = (end(tail), end(1.0 - tail));
+    Interval {
+        low: a.min(b),
+        high: a.max(b),
+    }
+}
+
+/// The statistic with one session, or with few sessions one block, left out at a time.
+fn jackknife(sessions: &[&[f64]], all: &[f64], statistic: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    let by_session = sessions.len() >= SESSIONS_FOR_JACKKNIFE;
+    let lengths = if by_session {
+        sessions.iter().map(|s| s.len()).collect()
+    } else {
+        vec![1; all.len()]
+    };
+    let mut start = 0;
+    let mut left_out = Vec::with_capacity(lengths.len());
+    for length in lengths {
+        let rest = [&all[..start], &all[start + length..]].concat();
+        left_out.push(statistic(&rest));
+        start += length;
+    }
+    left_out
+}
+
+/// Acceleration from jackknife values (Efron 1987, equation 6.6); 0 where it is not defined.
+fn acceleration(left_out: &[f64]) -> f64 {
+    let Some(centre) = mean(left_out) else {
+        return 0.0;
+    };
+    let squares: f64 = left_out.iter().map(|x| (centre - x).powi(2)).sum();
+    let cubes: f64 = left_out.iter().map(|x| (centre - x).powi(3)).sum();
+    let a = cubes / (6.0 * squares.powf(1.5));
+    if a.is_finite() { a } else { 0.0 }
+}
+
+/// Percentile interval from the stationary bootstrap (Politis & Romano, "The stationary
+/// bootstrap", 1994) of `statistic`, for values in time order that may depend on their
+/// neighbours: resamples are made of runs of neighbours, of geometric length with mean
+/// `mean_block` values, that wrap round at the end.
+///
+/// With few values (n < 30 or so) it is narrower than it should be; [`crate::compare`] never uses
+/// it alone. `None` as for [`bca`], and for a `mean_block` below 1 or not finite.
+pub fn stationary(
+    values: &[f64],
+    statistic: impl Fn(&[f64]) -> f64,
+    level: f64,
+    mean_block: f64,
+    resamples: usize,
+    seed: u64,
+) -> Option<Interval> {
+    let n = values.len();
+    let block_ok = mean_block.is_finite() && mean_block >= 1.0;
+    if !interval_exists(n, level) || !all_finite(values) || resamples == 0 || !block_ok {
+        return None;
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut drawn = vec![0.0; n];
+    let mut replicates = Vec::with_capacity(resamples);
+    for _ in 0..resamples {
+        let mut at = rng.random_range(0..n);
+        for slot in &mut drawn {
+            *slot = values[at];
+            let restart = rng.random::<f64>() * mean_block < 1.0;
+            at = if restart {
+                rng.random_range(0..n)
+            } else {
+                (at + 1) % n
+            };
+        }
+        replicates.push(statistic(&drawn));
+    }
+    if !all_finite(&replicates) {
+        return None;
+    }
+    replicates.sort_by(f64::total_cmp);
+    let tail = (1.0 - level) / 2.0;
+    Some(Interval {
+        low: quantile_of_sorted(&replicates, tail),
+        high: quantile_of_sorted(&replicates, 1.0 - tail),
+    })
+}
+
+/// Sample autocorrelation at `lag`, in [-1, 1], no unit, with the mean and the sum of squares of
+/// the whole series (Box & Jenkins; `acf` in R). 0 for a constant series or one not longer than
+/// `lag`; not a number when a value is not finite.
+pub fn autocorrelation(values: &[f64], lag: usize) -> f64 {
+    if lag >= values.len() {
+        return 0.0;
+    }
+    let Some(centre) = mean(values) else {
+        return f64::NAN;
+    };
+    let squares: f64 = values.iter().map(|x| (x - centre).powi(2)).sum();
+    let products: f64 = values
+        .iter()
+        .zip(&values[lag..])
+        .map(|(a, b)| (a - centre) * (b - centre))
+        .sum();
+    let r = products / squares;
+    if r.is_finite() { r } else { 0.0 }
+}
+
+/// How many independent values the series is worth: n / (1 + 2 sum of autocorrelations), the sum
+/// over Geyer's initial positive sequence ("Practical Markov chain Monte Carlo", 1992), which ends
+/// where two neighbouring lags add up to nothing.
+///
+/// n where the lag-1 autocorrelation is not above 2/sqrt(n): summing the noise of an independent
+/// series would halve its worth, and values that alternate are not credited as more than they are.
+/// Never below 1; 0 for no values; not a number when a value is not finite.
+pub fn effective_n(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let first = autocorrelation(values, 1);
+    if first.is_nan() || !all_finite(values) {
+        return f64::NAN;
+    }
+    if first <= 2.0 / n.sqrt() {
+        return n;
+    }
+    let sum: f64 = (0..values.len())
+        .step_by(2)
+        .map(|lag| autocorrelation(values, lag) + autocorrelation(values, lag + 1))
+        .take_while(|pair| *pair > 0.0)
+        .sum();
+    // The sum starts with lag 0, which is 1 and is counted once, not twice.
+    (n / (2.0 * sum - 1.0).max(1.0)).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::median;
+
+    fn average(x: &[f64]) -> f64 {
+        mean(x).unwrap_or(f64::NAN)
+    }
+
+    #[test]
+    fn same_seed_same_interval() {
+        let x: Vec<f64> = (0..12).map(|i| f64::from(i * i % 17)).collect();
+        let sessions = [x.clone()];
+        let run = |seed| bca(&sessions, average, 0.95, 500, seed);
+        assert_eq!(run(1), run(1));
+        assert_ne!(run(1), run(2));
+        let run = |seed| stationary(&x, average, 0.95, 3.0, 500, seed);
+        assert_eq!(run(1), run(1));
+    }
+
+    #[test]
+    fn sessions_that_differ_widen_the_interval() {
+        let noise = [0.1, -0.2, 0.0, 0.2, -0.1, 0.3, -0.3, 0.0];
+        let session = |level: f64| noise.iter().map(|e| level + e).collect::<Vec<_>>();
+        let apart = [session(1.0), session(2.0), session(3.0)];
+        let two_levels = bca(&apart, average, 0.95, 2000, 7).expect("24 blocks");
+        let one_level = bca(&[apart.concat()], average, 0.95, 2000, 7).expect("24 blocks");
+        assert!(two_levels.width() > 1.5 * one_level.width());
+        let five: Vec<Vec<f64>> = (1..=5).map(|i| session(f64::from(i))).collect();
+        assert!(
+            bca(&five, average, 0.95, 2000, 7)
+                .expect("40 blocks")
+                .contains(3.0)
+        );
+    }
+
+    #[test]
+    fn bad_input_gives_nothing() {
+        let ok = vec![vec![1.0, 2.0, 3.0], vec![], vec![4.0, 5.0, 6.0]];
+        assert!(bca(&ok, average, 0.95, 100, 1).is_some());
+        assert_eq!(bca(&ok[..2], average, 0.95, 100, 1), None);
+        assert_eq!(bca(&[], average, 0.95, 100, 1), None);
+        assert_eq!(bca(&ok, average, 1.0, 100, 1), None);
+        assert_eq!(bca(&ok, average, 0.95, 0, 1), None);
+        assert_eq!(bca(&ok, |_| f64::NAN, 0.95, 100, 1), None);
+        assert_eq!(
+            stationary(
+                &[1.0, f64::NAN, 2.0, 3.0, 4.0, 5.0],
+                average,
+                0.95,
+                2.0,
+                9,
+                1
+            ),
+            None
+        );
+        assert_eq!(stationary(&[1.0; 9], average, 0.95, 0.5, 9, 1), None);
+        let constant = bca(&[vec![2.0; 8]], |x| median(x).unwrap_or(0.0), 0.95, 100, 1);
+        assert_eq!(
+            constant,
+            Some(Interval {
+                low: 2.0,
+                high: 2.0
+            })
+        );
+    }
+
+    #[test]
+    fn dependence_lowers_the_effective_n() {
+        let slow: Vec<f64> = (0..60).map(|i| f64::from(i / 6 * 37 % 11)).collect();
+        assert!(autocorrelation(&slow, 1) > 0.5);
+        assert!(effective_n(&slow) < 30.0);
+        let white: Vec<f64> = (0..30).map(|i| f64::from(i * i * 31 % 47)).collect();
+        assert!((effective_n(&white) - 30.0).abs() < 1e-12);
+        let alternating: Vec<f64> = (0..60).map(|i| f64::from(i % 2)).collect();
+        assert!((effective_n(&alternating) - 60.0).abs() < 1e-12);
+        assert!((effective_n(&[3.0; 10]) - 10.0).abs() < 1e-12);
+        assert!(autocorrelation(&[3.0; 10], 1).abs() < 1e-15);
+        assert!(effective_n(&[f64::NAN]).is_nan() && autocorrelation(&[f64::NAN, 1.0], 1).is_nan());
+        assert!(effective_n(&[]).abs() < 1e-15);
+    }
+}

@@ -1,0 +1,239 @@
+//! Change points of a series, and whether it has come to rest.
+
+use crate::{all_finite, edivisive, mad, median, pelt};
+
+/// Fewest values a segment may have. Five is the window of [`steady`], and the fewest of which a
+/// median is not at the mercy of one value: the studies' launch series (6.2 s, then 3.5 s from the
+/// fifteenth run on, with a first run of 12.7 s and a single 5.5 s) gives exactly its one step.
+pub const MIN_SEGMENT: usize = 5;
+
+/// Smallest effect that counts as a change: this share of the level before it.
+pub const MIN_EFFECT: f64 = 0.05;
+
+/// From this length PELT is used, below it E-Divisive.
+const PELT_FROM: usize = 100;
+
+/// PELT's penalty for one more change point is this times ln n.
+const PENALTY: f64 = 15.0;
+
+/// A raw MAD times this estimates a standard deviation.
+const MAD_TO_SD: f64 = 1.4826;
+
+/// Values the steady-state test looks at.
+const STEADY_WINDOW: usize = 5;
+
+/// A stretch of a series between two changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segment {
+    /// Index of its first value.
+    pub start: usize,
+    /// Index after its last value.
+    pub end: usize,
+    /// Median of its values, in their unit; not a number when one of them is not finite.
+    pub median: f64,
+}
+
+/// Indexes at which a new segment of the series starts, in order; empty when nothing changes.
+/// `values` is in time order, in any unit, of positive level.
+///
+/// * n >= 100: PELT (Killick, Fearnhead & Eckley 2012) on mean and variance with normal cost and
+///   penalty 15 ln n. A change counts when the median, or the spread (1.4826 MAD), moves by at
+///   least 5 % of the median before it: both are robust, so a lone outlier is no change.
+/// * n < 100: E-Divisive (Matteson & James 2014), 999 permutations, p < 0.01; the median must move
+///   by at least 5 % of the one before.
+///
+/// No segment has fewer than [`MIN_SEGMENT`] values. A series with a value that is not finite has
+/// no change points. `seed` decides the permutations only.
+pub fn change_points(values: &[f64], seed: u64) -> Vec<usize> {
+    if values.len() < 2 * MIN_SEGMENT || !all_finite(values) {
+        return Vec::new();
+    }
+    if values.len() < PELT_FROM {
+        let found = edivisive::split(values, MIN_SEGMENT, seed, |a, b| {
+            level_moves(a, b) >= MIN_EFFECT
+        });
+        return keep_effects(values, found, level_moves);
+    }
+    let penalty = PENALTY * (values.len() as f64).ln();
+    let found = pelt::split(values, MIN_SEGMENT, penalty);
+    keep_effects(values, found, |a, b| {
+        level_moves(a, b).max(spread_moves(a, b))
+    })
+}
+
+/// The segments between the given change points, in order; together they cover the series.
+/// Change points out of range are ignored, their order does not matter.
+pub fn segments(values: &[f64], change_points: &[usize]) -> Vec<Segment> {
+    let mut bounds: Vec<usize> = change_points
+        .iter()
+        .copied()
+        .filter(|&c| c > 0 && c < values.len())
+        .collect();
+    bounds.extend([0, values.len()]);
+    bounds.sort_unstable();
+    bounds.dedup();
+    bounds
+        .windows(2)
+        .map(|w| Segment {
+            start: w[0],
+            end: w[1],
+            median: median(&values[w[0]..w[1]]).unwrap_or(f64::NAN),
+        })
+        .collect()
+}
+
+/// Steady state as SNIA's Solid State Storage Performance Test Specification defines it, on the
+/// last five values: their range is at most 20 % of their mean, and the least-squares line moves
+/// by at most 10 % of the mean over the window (|slope| x 4).
+///
+/// False below five values, for a mean of 0 and when one of the five is not finite.
+pub fn steady(values: &[f64]) -> bool {
+    let Some(last) = values.last_chunk::<STEADY_WINDOW>() else {
+        return false;
+    };
+    if !all_finite(last) {
+        return false;
+    }
+    let mean = last.iter().sum::<f64>() / STEADY_WINDOW as f64;
+    let high = last.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let low = last.iter().copied().fold(f64::INFINITY, f64::min);
+    // Least squares over x = -2..=2, whose squares add up to 10.
+    let slope = (2.0 * (last[4] - last[0]) + (last[3] - last[1])) / 10.0;
+    mean != 0.0 && high - low <= 0.2 * mean.abs() && slope.abs() * 4.0 <= 0.1 * mean.abs()
+}
+
+/// How far the median moves, as a share of the first one.
+fn level_moves(before: &[f64], after: &[f64]) -> f64 {
+    let (Some(a), Some(b)) = (median(before), median(after)) else {
+        return 0.0;
+    };
+    share(b - a, a)
+}
+
+/// How far the spread moves, as a share of the first median.
+fn spread_moves(before: &[f64], after: &[f64]) -> f64 {
+    match (median(before), mad(before), mad(after)) {
+        (Some(level), Some(a), Some(b)) => share(MAD_TO_SD * (b - a), level),
+        _ => 0.0,
+    }
+}
+
+fn share(step: f64, level: f64) -> f64 {
+    if step == 0.0 {
+        0.0
+    } else {
+        (step / level).abs()
+    }
+}
+
+/// Takes away change points without enough effect, smallest first, until all that are left count.
+fn keep_effects(
+    values: &[f64],
+    mut found: Vec<usize>,
+    effect: impl Fn(&[f64], &[f64]) -> f64,
+) -> Vec<usize> {
+    loop {
+        let weakest = (0..found.len())
+            .map(|i| {
+                let start = if i == 0 { 0 } else { found[i - 1] };
+                let end = found.get(i + 1).copied().unwrap_or(values.len());
+                (i, effect(&values[start..found[i]], &values[found[i]..end]))
+            })
+            .min_by(|a, b| a.1.total_cmp(&b.1));
+        match weakest {
+            Some((i, size)) if size < MIN_EFFECT => found.remove(i),
+            _ => return found,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Launch times in seconds from the studies, run after run.
+    const LAUNCHES: [f64; 30] = [
+        12.7, 6.2, 6.3, 6.1, 6.2, 6.1, 6.1, 6.2, 6.9, 6.1, 6.1, 6.5, 6.1, 6.0, 5.5, 3.5, 3.5, 3.5,
+        3.9, 3.5, 3.5, 3.6, 3.6, 3.7, 3.5, 3.5, 3.8, 3.6, 3.6, 3.7,
+    ];
+
+    #[test]
+    fn the_studies_launch_series_has_one_step() {
+        for seed in 0..5 {
+            assert_eq!(change_points(&LAUNCHES[1..], seed), vec![14]);
+            assert_eq!(change_points(&LAUNCHES, seed), vec![15]);
+        }
+        let parts = segments(&LAUNCHES[1..], &[14]);
+        assert_eq!((parts[0].start, parts[0].end, parts[1].end), (0, 14, 29));
+        assert!((parts[0].median - 6.1).abs() < 1e-12 && (parts[1].median - 3.6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn no_change_in_what_does_not_change() {
+        assert!(change_points(&[], 1).is_empty());
+        assert!(change_points(&[5.0; 40], 1).is_empty());
+        assert!(change_points(&[5.0; 400], 1).is_empty());
+        assert!(change_points(&[0.0; 40], 1).is_empty());
+        let mut bad = [5.0; 40];
+        bad[20..].fill(9.0);
+        assert_eq!(change_points(&bad, 1), vec![20]);
+        bad[3] = f64::NAN;
+        assert!(change_points(&bad, 1).is_empty());
+    }
+
+    #[test]
+    fn up_and_down_again_is_two_changes() {
+        let wave =
+            |i: usize| 100.0 + (i * 7 % 5) as f64 + if (20..40).contains(&i) { 60.0 } else { 0.0 };
+        let short: Vec<f64> = (0..60).map(wave).collect();
+        assert_eq!(change_points(&short, 1), vec![20, 40]);
+        let long: Vec<f64> = (0..120).map(wave).collect();
+        assert_eq!(change_points(&long, 1), vec![20, 40]);
+    }
+
+    #[test]
+    fn small_steps_and_lone_outliers_do_not_count() {
+        let step = |i: usize| 100.0 + (i % 3) as f64 * 0.1 + if i < 60 { 0.0 } else { 3.0 };
+        let mut x: Vec<f64> = (0..120).map(step).collect();
+        assert!(
+            change_points(&x, 1).is_empty(),
+            "3 % is below the effect that counts"
+        );
+        assert!(change_points(&x[30..90], 1).is_empty());
+        x[30] = 5000.0;
+        assert!(change_points(&x, 1).is_empty(), "one outlier is no segment");
+    }
+
+    #[test]
+    fn spread_alone_counts_in_long_series() {
+        let x: Vec<f64> = (0..200)
+            .map(|i| 100.0 + [-1.0, 0.3, 1.0, -0.4, 0.1][i % 5] * if i < 100 { 1.0 } else { 25.0 })
+            .collect();
+        let found = change_points(&x, 1);
+        assert!(found.len() == 1 && found[0].abs_diff(100) <= 2, "{found:?}");
+    }
+
+    #[test]
+    fn segments_take_any_list() {
+        assert!(segments(&[], &[3]).is_empty());
+        let parts = segments(&[1.0, 2.0, 3.0, 4.0], &[9, 2, 0, 2]);
+        assert_eq!(
+            parts.iter().map(|s| (s.start, s.end)).collect::<Vec<_>>(),
+            [(0, 2), (2, 4)]
+        );
+        assert!(segments(&[f64::NAN], &[])[0].median.is_nan());
+    }
+
+    #[test]
+    fn steady_is_snias_window() {
+        assert!(steady(&[900.0, 100.0, 101.0, 99.0, 100.0, 102.0]));
+        assert!(!steady(&[100.0, 101.0, 99.0, 100.0]));
+        assert!(!steady(&[90.0, 95.0, 100.0, 105.0, 110.0]), "slope of 20 %");
+        assert!(
+            !steady(&[100.0, 111.0, 100.0, 90.0, 100.0]),
+            "range of 21 %"
+        );
+        assert!(steady(&[97.5, 98.75, 100.0, 101.25, 102.5]) && !steady(&[0.0; 5]));
+        assert!(!steady(&[100.0, 100.0, f64::NAN, 100.0, 100.0]));
+    }
+}
