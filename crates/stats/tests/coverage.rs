@@ -93,7 +93,7 @@ fn found_and_covered(ratio: f64, precision: f64, cv: f64, rounds: u32) -> (f64, 
 ///
 /// At a half-width of exactly ln 1.02 the standard error is 1.01 % and an estimate must be above
 /// 1.98 % to exclude 0: P(N(2.96, 1.01) > 1.98) = 83 %. The looks overshoot, which makes it 87 to
-/// 89 % at cv 5 to 15 %. So `--precision 2%` does not give the 90 % that the method asks for,
+/// 90 % at cv 5 to 15 %. So `--precision 2%` does not give the 90 % that the method asks for,
 /// except on quiet points (cv 3 % and less); 1.75 % gives 93 % and more for 30 % more blocks.
 #[test]
 fn three_percent_is_found_at_1_75_percent() {
