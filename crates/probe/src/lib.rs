@@ -5,8 +5,32 @@
 //! to add an engine, write `engines/NAME.rs` and its line in [`engines::ALL`].
 
 use std::path::Path;
+use std::time::Duration;
 
 use layermark_model::{Param, Point, PointError, Settings, Trial};
+
+mod buffer;
+mod clock;
+pub mod counters;
+mod data;
+mod drive;
+pub mod engines;
+mod error;
+mod limits;
+pub mod packaged;
+mod params;
+mod permutation;
+mod recorder;
+pub mod resident;
+mod selftest;
+mod serve;
+mod usage;
+pub mod workloads;
+
+pub use clock::Source;
+pub use error::ProbeError;
+pub use selftest::self_test;
+pub use serve::serve;
 
 /// A kind of work. Stateless.
 pub trait Workload: Sync {
@@ -28,7 +52,12 @@ pub trait Workload: Sync {
     /// The largest number of bytes the point needs on disk at once, beyond packaged files.
     fn space(&self, at: &Point) -> u64;
     /// Makes files and buffers ready in `dir`, all outside the clock.
-    fn prepare(&self, dir: &Path, at: &Point, context: &Context) -> Result<Box<dyn Work>, ProbeError>;
+    fn prepare(
+        &self,
+        dir: &Path,
+        at: &Point,
+        context: &Context,
+    ) -> Result<Box<dyn Work>, ProbeError>;
 }
 
 /// A file that a layer comes with.
@@ -38,4 +67,30 @@ pub struct PackagedFile {
     pub path: String,
     /// Bytes.
     pub size: u64,
+}
+
+/// What a trial needs to know beside its point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context {
+    /// Seed of data and random offsets.
+    pub seed: u64,
+    /// A trial's passes are repeated until they have lasted this long together ...
+    pub min: Duration,
+    /// ... and have done this many operations, unless the point fixes its passes.
+    pub min_ops: u64,
+    /// Block devices below the layer, `major:minor`. Their counters are added up, so name those
+    /// that stand at one level (a loop device or the disk below it, not both).
+    pub devices: Vec<String>,
+}
+
+/// Called while a trial goes on, at least each second, with the operations and bytes so far.
+/// Whoever calls it takes the time that it takes out of the clock.
+pub type Beat<'a> = dyn FnMut(u64, u64) + 'a;
+
+/// Work that is ready: files are there, buffers are touched. Dropping it removes what it made.
+pub trait Work: Send {
+    /// Makes the passes. The clock runs in here and nowhere else.
+    fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError>;
+    /// What comes after the clock: write-back debt, proof of `O_DIRECT`, verification.
+    fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError>;
 }

@@ -1,0 +1,70 @@
+/* The least a program can pay to read a file: a bare loop of pread(2), nothing timed inside it.
+ *
+ * Usage: bare FILE RECORD SECONDS
+ * Reads FILE from its start in records of RECORD bytes, over and over, for at least SECONDS
+ * of wall time, and prints one line:
+ *     ops=N wall_ns=X cpu_ns=Y
+ * where X and Y are nanoseconds an operation: CLOCK_MONOTONIC, and user + system time of this
+ * process (getrusage). The clocks are read once a pass over the file.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static double wall(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static double cpu(void)
+{
+    struct rusage r;
+    getrusage(RUSAGE_SELF, &r);
+    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1e9 +
+           (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1e3;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4) {
+        fprintf(stderr, "usage: bare FILE RECORD SECONDS\n");
+        return 2;
+    }
+    long record = atol(argv[2]);
+    double seconds = atof(argv[3]);
+    int fd = open(argv[1], O_RDONLY);
+    struct stat st;
+    if (record <= 0 || fd < 0 || fstat(fd, &st) != 0 || st.st_size < record) {
+        fprintf(stderr, "bare: cannot read records of %s bytes of %s\n", argv[2], argv[1]);
+        return 2;
+    }
+    char *buffer = NULL;
+    if (posix_memalign((void **)&buffer, 4096, (size_t)record) != 0)
+        return 2;
+    memset(buffer, 1, (size_t)record);
+
+    long per_pass = st.st_size / record;
+    long ops = 0;
+    double wall0 = wall(), cpu0 = cpu(), elapsed;
+    do {
+        for (long i = 0; i < per_pass; i++) {
+            if (pread(fd, buffer, (size_t)record, i * record) != record) {
+                perror("pread");
+                return 1;
+            }
+        }
+        ops += per_pass;
+        elapsed = wall() - wall0;
+    } while (elapsed < seconds * 1e9);
+    double used = cpu() - cpu0;
+    printf("ops=%ld wall_ns=%.2f cpu_ns=%.2f\n", ops, elapsed / (double)ops, used / (double)ops);
+    return 0;
+}

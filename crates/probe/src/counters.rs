@@ -1,0 +1,104 @@
+//! Counters of block devices. Meaning of the fields: Documentation/block/stat.rst of the kernel.
+
+use std::{fs, path::Path};
+
+use layermark_model::DeviceBytes;
+
+/// Sectors in these files are always 512 bytes, whatever the device's own are.
+const SECTOR: u64 = 512;
+
+/// Counters of one device, `major:minor`, since it appeared; `None` when sysfs does not show it.
+pub fn read(device: &str) -> Option<DeviceBytes> {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (major, minor) = device.split_once(':')?;
+    // Comes from another process: nothing but a device number may become part of a path.
+    if !number(major) || !number(minor) {
+        return None;
+    }
+    parse(&fs::read_to_string(Path::new("/sys/dev/block").join(device).join("stat")).ok()?)
+}
+
+/// Fields, counted from 1: 3 sectors read, 7 sectors written, 16 flushes completed (Linux 5.5).
+fn parse(text: &str) -> Option<DeviceBytes> {
+    let fields: Vec<u64> = text
+        .split_whitespace()
+        .map(|f| f.parse().ok())
+        .collect::<Option<_>>()?;
+    Some(DeviceBytes {
+        read: fields.get(2)?.checked_mul(SECTOR)?,
+        written: fields.get(6)?.checked_mul(SECTOR)?,
+        flushes: fields.get(15).copied().unwrap_or(0),
+    })
+}
+
+/// Counters of several devices added up; `None` when not one of them is known.
+pub fn sum(devices: &[String]) -> Option<DeviceBytes> {
+    devices
+        .iter()
+        .filter_map(|d| read(d))
+        .reduce(|a, b| DeviceBytes {
+            read: a.read + b.read,
+            written: a.written + b.written,
+            flushes: a.flushes + b.flushes,
+        })
+}
+
+/// What crossed between two readings. Counters that went back (a device replaced) count as 0.
+pub fn between(before: DeviceBytes, after: DeviceBytes) -> DeviceBytes {
+    DeviceBytes {
+        read: after.read.saturating_sub(before.read),
+        written: after.written.saturating_sub(before.written),
+        flushes: after.flushes.saturating_sub(before.flushes),
+    }
+}
+
+/// Bytes in the machine's memory that still have to be written: Dirty and Writeback of
+/// `/proc/meminfo`.
+pub fn dirty() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = |key: &str| -> Option<u64> {
+        let line = text.lines().find(|l| l.starts_with(key))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    Some((kib("Dirty:")? + kib("Writeback:")?) * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_kernels_format() {
+        let new = "53499 9676 4600346 30512 15496 46705 4460008 28619 0 16160 60094 6904 25 1240760 890 1769 72\n";
+        let expected = DeviceBytes {
+            read: 4_600_346 * 512,
+            written: 4_460_008 * 512,
+            flushes: 1769,
+        };
+        assert_eq!(parse(new), Some(expected));
+        let old = "1 0 8 0 2 0 16 0 0 0 0";
+        assert_eq!(
+            parse(old),
+            Some(DeviceBytes {
+                read: 4096,
+                written: 8192,
+                flushes: 0
+            })
+        );
+        assert_eq!(parse("1 2"), None);
+        assert_eq!(parse("a b c d e f g"), None);
+    }
+
+    #[test]
+    fn only_a_device_number_becomes_a_path() {
+        for device in ["", ":", "8", "../../etc:0", "8:../x", "999999:999999"] {
+            assert_eq!(read(device), None, "{device}");
+        }
+        assert_eq!(sum(&["x".into()]), None);
+    }
+
+    #[test]
+    fn meminfo_has_the_dirty_bytes() {
+        assert!(dirty().is_some());
+    }
+}

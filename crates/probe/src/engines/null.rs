@@ -1,0 +1,24 @@
+use std::{hint::black_box, io, os::fd::BorrowedFd};
+
+use super::Io;
+
+/// Does nothing, so that what is measured is the measuring.
+#[derive(Default)]
+pub struct Null;
+
+impl Io for Null {
+    const ID: &'static str = "null";
+    const ABOUT: &'static str = "nothing: measures what measuring costs";
+    const NEEDS_FILE: bool = false;
+
+    #[inline]
+    fn read(&mut self, _: BorrowedFd<'_>, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        // The optimiser must not see that nothing is done, or the loop would go too.
+        Ok(black_box((at, into.len())).1)
+    }
+
+    #[inline]
+    fn write(&mut self, _: BorrowedFd<'_>, at: u64, from: &[u8]) -> io::Result<usize> {
+        Ok(black_box((at, from.len())).1)
+    }
+}

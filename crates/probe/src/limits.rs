@@ -1,0 +1,16 @@
+//! Bounds that keep a slip of the pen from taking the machine's memory or years of time.
+
+/// Largest file a point may ask for, bytes. Whether the disk has room is for the lab to check.
+pub const FILE_SIZE: u64 = 16 << 40;
+/// Largest record, bytes.
+pub const RECORD: u64 = 256 << 20;
+/// Largest sum of all threads' buffers, bytes.
+pub const BUFFERS: u64 = 1 << 30;
+/// Most threads.
+pub const THREADS: u64 = 256;
+/// Most small files.
+pub const FILES: u64 = 1_000_000;
+/// Most passes.
+pub const PASSES: u64 = 1_000_000;
+/// Time between two progress lines, nanoseconds. Half of what the protocol promises.
+pub const BEAT_NS: u64 = 500_000_000;

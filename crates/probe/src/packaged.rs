@@ -1,0 +1,106 @@
+//! Files that a layer comes with: incompressible, seeded, and checkable without the seed.
+
+use std::{fs, io, io::Write, path::Path};
+
+use crate::{
+    PackagedFile,
+    data::{self, Noise, Stamp},
+};
+
+/// Packaged files carry a header ([`data::Stamp`]) every this many bytes.
+pub(crate) const BLOCK: usize = 4096;
+
+const CHUNK: usize = 256 * BLOCK;
+
+/// Writes the files below `dir`, parent directories included, and syncs nothing. A file that is
+/// there with the right size stays: several points often share one.
+pub fn write(dir: &Path, files: &[PackagedFile], seed: u64) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    for file in files {
+        let path = dir.join(&file.path);
+        if fs::metadata(&path).is_ok_and(|m| m.is_file() && m.len() == file.size) {
+            continue;
+        }
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        write_one(
+            &path,
+            file.size,
+            data::derive(seed, &file.path),
+            &mut buffer,
+        )?;
+    }
+    Ok(())
+}
+
+fn write_one(path: &Path, size: u64, seed: u64, buffer: &mut [u8]) -> io::Result<()> {
+    let mut out = fs::File::create(path)?;
+    let mut noise = Noise::new(seed);
+    let mut offset = 0;
+    while offset < size {
+        let part = &mut buffer[..(size - offset).min(CHUNK as u64) as usize];
+        noise.fill(part);
+        for (i, block) in part.chunks_mut(BLOCK).enumerate() {
+            data::stamp(
+                block,
+                Stamp {
+                    seed,
+                    offset: offset + (i * BLOCK) as u64,
+                    generation: 0,
+                },
+            );
+        }
+        out.write_all(part)?;
+        offset += part.len() as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_seeded_stamped_and_made_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [
+            PackagedFile {
+                path: "a/b".into(),
+                size: 10_000,
+            },
+            PackagedFile {
+                path: "empty".into(),
+                size: 0,
+            },
+            PackagedFile {
+                path: "large".into(),
+                size: CHUNK as u64 + 5000,
+            },
+        ];
+        write(dir.path(), &files, 7).unwrap();
+        let bytes = fs::read(dir.path().join("a/b")).unwrap();
+        assert_eq!(bytes.len(), 10_000);
+        assert_eq!(fs::metadata(dir.path().join("empty")).unwrap().len(), 0);
+        for (i, block) in bytes.chunks(BLOCK).enumerate() {
+            let stamp = data::read_stamp(block).unwrap();
+            assert_eq!((stamp.offset, stamp.generation), ((i * BLOCK) as u64, 0));
+        }
+        let time = fs::metadata(dir.path().join("a/b"))
+            .unwrap()
+            .modified()
+            .unwrap();
+        write(dir.path(), &files, 8).unwrap();
+        assert_eq!(
+            fs::metadata(dir.path().join("a/b"))
+                .unwrap()
+                .modified()
+                .unwrap(),
+            time
+        );
+
+        let other = tempfile::tempdir().unwrap();
+        write(other.path(), &files, 7).unwrap();
+        assert_eq!(fs::read(other.path().join("a/b")).unwrap(), bytes);
+    }
+}

@@ -1,0 +1,114 @@
+//! How much of a file lies in the page cache: the proof of `cold` and `warm`.
+#![allow(unsafe_code)] // cachestat(2), mmap(2) and mincore(2) have no safe wrapper
+
+use std::{fs::File, os::fd::AsRawFd, path::Path, ptr};
+
+use rustix::{fs::FsWord, param::page_size};
+
+/// `f_type` of overlayfs. Its pages belong to the file below, so cachestat(2) always says 0 there
+/// while mincore(2), which looks through the mapping, is right.
+const OVERLAYFS: FsWord = 0x794c_7630;
+
+/// Share of the file at `path` (0 to 1) that is in the page cache; `None` when it is empty or the
+/// kernel does not tell. Opening and asking brings nothing into the cache.
+pub fn share(path: &Path) -> Option<f64> {
+    share_of(&File::open(path).ok()?)
+}
+
+/// The same for an open file.
+pub fn share_of(file: &File) -> Option<f64> {
+    let len = file.metadata().ok()?.len();
+    if len == 0 {
+        return None;
+    }
+    let pages = len.div_ceil(page_size() as u64);
+    let overlay = rustix::fs::fstatfs(file).is_ok_and(|s| s.f_type == OVERLAYFS);
+    let cached = if overlay {
+        mincore(file, len)
+    } else {
+        cachestat(file).or_else(|| mincore(file, len))
+    }?;
+    Some((cached as f64 / pages as f64).min(1.0))
+}
+
+/// Pages in the cache by cachestat(2), Linux 6.5.
+fn cachestat(file: &File) -> Option<u64> {
+    const CACHESTAT: libc::c_long = 451;
+    let range = [0u64; 2]; // length 0: to the end of the file
+    let mut counts = [0u64; 5]; // cached, dirty, under write-back, evicted, recently evicted
+    // SAFETY: both pointers are to arrays of the sizes that `struct cachestat_range` and
+    // `struct cachestat` have; the call writes only to the second.
+    let result = unsafe {
+        libc::syscall(
+            CACHESTAT,
+            file.as_raw_fd(),
+            range.as_ptr(),
+            counts.as_mut_ptr(),
+            0u32,
+        )
+    };
+    (result == 0).then_some(counts[0])
+}
+
+/// Pages in the cache by mincore(2) over a mapping, a part at a time so that a large file needs
+/// neither much address space nor memory.
+fn mincore(file: &File, len: u64) -> Option<u64> {
+    const PART: u64 = 1 << 30;
+    let mut cached = 0;
+    let mut offset = 0;
+    while offset < len {
+        let part = PART.min(len - offset);
+        cached += mincore_part(file, offset, part as usize)?;
+        offset += part;
+    }
+    Some(cached)
+}
+
+fn mincore_part(file: &File, offset: u64, len: usize) -> Option<u64> {
+    let mut pages = vec![0u8; len.div_ceil(page_size())];
+    let at = libc::off_t::try_from(offset).ok()?;
+    // SAFETY: a new mapping at an address of the kernel's choice; nothing reads through it.
+    let map = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            len,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            at,
+        )
+    };
+    if map == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: the mapping is `len` long and `pages` has a byte for each page of it.
+    let result = unsafe { libc::mincore(map, len, pages.as_mut_ptr()) };
+    // SAFETY: exactly the mapping made above, which nothing refers to any more.
+    unsafe { libc::munmap(map, len) };
+    (result == 0).then(|| pages.iter().filter(|p| **p & 1 == 1).count() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_file_just_written_is_in_the_cache_by_both_ways() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[1; 100_000]).unwrap();
+        assert_eq!(share_of(&file), Some(1.0));
+        assert_eq!(mincore(&file, 100_000), Some(25));
+        if let Some(pages) = cachestat(&file) {
+            assert_eq!(pages, 25);
+        } else {
+            eprintln!("skipped: cachestat(2) needs Linux 6.5");
+        }
+    }
+
+    #[test]
+    fn an_empty_or_missing_file_has_no_share() {
+        assert_eq!(share_of(&tempfile::tempfile().unwrap()), None);
+        assert_eq!(share(Path::new("/nonexistent")), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! What measuring costs here. Run at the start of every probe, in every layer.
+
+use std::{hint::black_box, io, sync::OnceLock};
+
+use layermark_model::SelfTest;
+
+use crate::{
+    clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
+    drive::{Step, drive},
+    engines::{self, Order, Task, Transfer},
+    recorder::Recorder,
+};
+
+/// Turns in a batch, batches, and the longest that a part may last where a clock is very slow.
+const TURNS: u64 = 1000;
+const BATCHES: usize = 11;
+const PART_NS: u64 = 4_000_000;
+
+/// The clock of this process, decided once.
+pub fn source() -> Source {
+    static SOURCE: OnceLock<Source> = OnceLock::new();
+    *SOURCE.get_or_init(Source::detect)
+}
+
+/// Measures the clock, the empty loop and the null operation. Below 20 ms altogether.
+pub fn self_test() -> SelfTest {
+    let source = source();
+    let mut recorder = Recorder::new();
+    let clock_ns = median(|| match source {
+        Source::Tsc { mult } => read_clock(Tsc { mult }),
+        Source::Monotonic => read_clock(Monotonic),
+    });
+    let loop_ns = median(|| {
+        let _ = black_box(drive(
+            Some(source),
+            TURNS,
+            &mut recorder,
+            &mut |_| {},
+            &mut Nothing,
+        ));
+    });
+    let null_ns = median(|| null_pass(source, &mut recorder));
+    SelfTest {
+        clock_ns,
+        loop_ns,
+        null_ns,
+    }
+}
+
+fn read_clock<C: Clock>(clock: C) {
+    for _ in 0..TURNS {
+        black_box(clock.now());
+    }
+}
+
+fn null_pass(source: Source, recorder: &mut Recorder) {
+    let mut buffer = [0; 8];
+    let task = Task {
+        file: rustix::fs::CWD,
+        record: buffer.len(),
+        ops: TURNS,
+        order: Order::Sequential,
+        transfer: Transfer::Read(&mut buffer),
+        sync_each: false,
+        mark: None,
+        clock: Some(source),
+        recorder,
+        beat: &mut |_| {},
+    };
+    if let Some(null) = engines::find("null") {
+        let _ = black_box(null.pass(task));
+    }
+}
+
+struct Nothing;
+
+impl Step for Nothing {
+    #[inline]
+    fn run(&mut self, i: u64) -> io::Result<()> {
+        black_box(i);
+        Ok(())
+    }
+}
+
+/// Median over batches of nanoseconds a turn.
+fn median(mut batch: impl FnMut()) -> f64 {
+    let begun = monotonic_ns();
+    let mut each = Vec::with_capacity(BATCHES);
+    while each.len() < BATCHES && (each.is_empty() || monotonic_ns() - begun < PART_NS) {
+        let start = monotonic_ns();
+        batch();
+        each.push((monotonic_ns() - start) as f64 / TURNS as f64);
+    }
+    each.sort_by(f64::total_cmp);
+    each[each.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_plausible_and_found_quickly() {
+        source();
+        let start = monotonic_ns();
+        let test = self_test();
+        let took = monotonic_ns() - start;
+        assert!(took < 100_000_000, "{took} ns");
+        assert!(test.clock_ns > 0.1 && test.clock_ns < 20_000.0, "{test:?}");
+        assert!(test.loop_ns > 0.1 && test.null_ns > 0.1, "{test:?}");
+    }
+}

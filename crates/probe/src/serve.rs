@@ -1,0 +1,278 @@
+//! The probe's main loop: `hello`, then for each job `ready`, and after `go` its `trial`.
+
+use std::{
+    any::Any,
+    io::{self, BufRead, Write},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use layermark_model::{
+    Trial, nearest,
+    protocol::{FromProbe, Job, MAX_LINE, ToProbe, VERSION},
+};
+
+use crate::{Context, ProbeError, Work, limits::BEAT_NS, selftest, workloads};
+
+/// Characters of an unreadable line that are shown.
+const SHOWN: usize = 200;
+
+/// Serves jobs until `quit` or the end of `input`. An error is the output's: the lab has gone.
+/// Whatever a line says or a job does, the probe lives on and says what was wrong.
+pub fn serve(input: impl BufRead, output: impl Write) -> io::Result<()> {
+    let mut server = Server {
+        output,
+        ready: None,
+    };
+    let self_test = selftest::self_test();
+    let version = env!("CARGO_PKG_VERSION").into();
+    server.say(&FromProbe::Hello {
+        protocol: VERSION,
+        version,
+        pid: std::process::id(),
+        self_test,
+    })?;
+    let mut lines = Lines {
+        input,
+        line: Vec::new(),
+    };
+    loop {
+        match lines.next()? {
+            Line::End => break,
+            Line::TooLong => server.complain(
+                &lines.line,
+                &format!("a line may have up to {MAX_LINE} bytes"),
+            )?,
+            Line::Complete => match serde_json::from_slice(&lines.line) {
+                Ok(ToProbe::Quit) => break,
+                Ok(ToProbe::Job(job)) => server.prepare(&job)?,
+                Ok(ToProbe::Go { id }) => server.go(id)?,
+                Err(_) if lines.line.iter().all(u8::is_ascii_whitespace) => {}
+                Err(e) => server.complain(&lines.line, &e.to_string())?,
+            },
+        }
+    }
+    server.drop_ready()?;
+    server.say(&FromProbe::Done)
+}
+
+enum Line {
+    Complete,
+    /// `line` holds its beginning; the rest was skipped.
+    TooLong,
+    End,
+}
+
+/// Lines of bounded length.
+struct Lines<R> {
+    input: R,
+    line: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    fn next(&mut self) -> io::Result<Line> {
+        self.line.clear();
+        let mut too_long = false;
+        loop {
+            let bytes = match self.input.fill_buf() {
+                Ok(bytes) => bytes,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            };
+            if bytes.is_empty() {
+                // A last line without its end was cut off: it is not obeyed.
+                return Ok(Line::End);
+            }
+            let end = bytes.iter().position(|b| *b == b'\n');
+            let part = &bytes[..end.unwrap_or(bytes.len())];
+            too_long |= self.line.len() + part.len() > MAX_LINE;
+            if too_long {
+                self.line.truncate(SHOWN * 4);
+            } else {
+                self.line.extend_from_slice(part);
+            }
+            let used = part.len() + usize::from(end.is_some());
+            self.input.consume(used);
+            if end.is_some() {
+                return Ok(if too_long {
+                    Line::TooLong
+                } else {
+                    Line::Complete
+                });
+            }
+        }
+    }
+}
+
+struct Server<W> {
+    output: W,
+    ready: Option<(u64, Box<dyn Work>)>,
+}
+
+impl<W: Write> Server<W> {
+    fn say(&mut self, event: &FromProbe) -> io::Result<()> {
+        let mut line = serde_json::to_vec(event)?;
+        line.push(b'\n');
+        self.output.write_all(&line)?;
+        self.output.flush()
+    }
+
+    fn fail(&mut self, id: Option<u64>, error: ProbeError) -> io::Result<()> {
+        let ProbeError {
+            message,
+            hint,
+            errno,
+        } = error;
+        self.say(&FromProbe::Error {
+            id,
+            message,
+            hint,
+            errno,
+        })
+    }
+
+    fn complain(&mut self, line: &[u8], why: &str) -> io::Result<()> {
+        let text = String::from_utf8_lossy(line);
+        let shown: String = text.chars().take(SHOWN).collect();
+        let more = if text.chars().nth(SHOWN).is_some() {
+            "..."
+        } else {
+            ""
+        };
+        self.fail(
+            None,
+            ProbeError::new(format!(
+                "the probe was sent a line it cannot read: {why}: {shown:?}{more}"
+            )),
+        )
+    }
+
+    /// Runs what may take long but is not measured, with a progress line each half second, so
+    /// that the lab does not take a slow disk for a dead probe. The thread ends before any clock
+    /// starts.
+    fn attended<T: Send>(
+        &mut self,
+        id: u64,
+        what: impl FnOnce() -> Result<T, ProbeError> + Send,
+    ) -> Result<T, ProbeError> {
+        thread::scope(|scope| {
+            let (ended, wait) = mpsc::channel::<()>();
+            let worker = scope.spawn(move || {
+                let _ended = ended; // dropped, by a panic too
+                what()
+            });
+            while wait.recv_timeout(Duration::from_nanos(BEAT_NS))
+                == Err(mpsc::RecvTimeoutError::Timeout)
+            {
+                // A lab that has gone is noticed with the next line that counts.
+                let _ = self.say(&FromProbe::Progress {
+                    id,
+                    ops: 0,
+                    bytes: 0,
+                });
+            }
+            worker
+                .join()
+                .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+        })
+    }
+
+    /// Gives up what is ready but was never run.
+    fn drop_ready(&mut self) -> io::Result<()> {
+        let Some((id, work)) = self.ready.take() else {
+            return Ok(());
+        };
+        match self.attended(id, move || {
+            drop(work);
+            Ok(())
+        }) {
+            Ok(()) => Ok(()),
+            Err(e) => self.fail(Some(id), e),
+        }
+    }
+
+    fn prepare(&mut self, job: &Job) -> io::Result<()> {
+        self.drop_ready()?;
+        match self.attended(job.id, || prepare(job)) {
+            Ok(work) => {
+                self.ready = Some((job.id, work));
+                self.say(&FromProbe::Ready { id: job.id })
+            }
+            Err(e) => self.fail(Some(job.id), e),
+        }
+    }
+
+    fn go(&mut self, id: u64) -> io::Result<()> {
+        match self.ready.take_if(|(ready, _)| *ready == id) {
+            None => self.fail(
+                Some(id),
+                ProbeError::new(format!("go for job {id}, which is not ready")),
+            ),
+            Some((_, work)) => match self.run(id, work) {
+                Ok(trial) => self.say(&FromProbe::Trial {
+                    id,
+                    trial: Box::new(trial),
+                }),
+                Err(e) => self.fail(Some(id), e),
+            },
+        }
+    }
+
+    /// The measured part in this thread alone, then the rest, then the clean-up: when the lab
+    /// hears of the trial, nothing of it is under way any more.
+    fn run(&mut self, id: u64, mut work: Box<dyn Work>) -> Result<Trial, ProbeError> {
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            work.run(&mut |ops, bytes| {
+                let _ = self.say(&FromProbe::Progress { id, ops, bytes });
+            })
+        }))
+        .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+        self.attended(id, move || {
+            let mut trial = ran?;
+            work.settle(&mut trial)?;
+            drop(work);
+            Ok(trial)
+        })
+    }
+}
+
+fn prepare(job: &Job) -> Result<Box<dyn Work>, ProbeError> {
+    let name = &job.point.workload;
+    let workload = workloads::find(name).ok_or_else(|| {
+        let known: Vec<_> = workloads::ALL.iter().map(|w| w.id()).collect();
+        let near = nearest(name, known.iter().copied());
+        ProbeError::new(format!("no workload `{name}`")).hint(near.map_or_else(
+            || format!("known are {}", known.join(", ")),
+            |n| format!("did you mean `{n}`?"),
+        ))
+    })?;
+    let dir = Path::new(&job.dir);
+    let found = std::fs::metadata(dir).map_err(|e| ProbeError::io("find", dir, &e))?;
+    if !found.is_dir() || !dir.is_absolute() {
+        return Err(ProbeError::new(format!(
+            "{} is not an absolute path of a directory",
+            dir.display()
+        )));
+    }
+    let context = Context {
+        seed: job.seed,
+        min: Duration::from_millis(job.min_ms),
+        min_ops: job.min_ops,
+        devices: job.devices.clone(),
+    };
+    workload.prepare(dir, &job.point, &context)
+}
+
+/// A bug of ours, told instead of died of.
+fn panicked(panic: &(dyn Any + Send)) -> ProbeError {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "unknown panic".into());
+    ProbeError::new(format!("the probe has a bug: {text}"))
+        .hint("please report it with the plan that was run")
+}

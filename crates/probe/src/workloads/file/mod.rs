@@ -1,0 +1,93 @@
+//! `file`: reading and writing one file a thread, after the definitions of `iozone`'s tests.
+
+use std::path::Path;
+
+use layermark_model::{Param, Point, PointError, Settings};
+
+use crate::{Context, PackagedFile, ProbeError, Work, Workload, engines};
+
+mod params;
+mod pass;
+mod prepare;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+use params::{FileParams, Op};
+pub(super) use prepare::{evict, sync_file_system}; // what other workloads need too
+
+/// The workload `file`.
+pub struct File;
+
+impl Workload for File {
+    fn id(&self) -> &'static str {
+        "file"
+    }
+
+    fn about(&self) -> &'static str {
+        "reads and writes files: operation, record, file size, threads, durability, cache"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        params::PARAMS
+    }
+
+    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
+        params::points(settings, scale)
+    }
+
+    fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
+        let p = read(at)?;
+        if !p.op.packaged() || !touches(&p) {
+            return Ok(Vec::new());
+        }
+        Ok((0..p.threads)
+            .map(|n| PackagedFile {
+                path: packaged_name(&p, n),
+                size: p.file_size,
+            })
+            .collect())
+    }
+
+    fn writes(&self, at: &Point) -> bool {
+        read(at).is_ok_and(|p| p.op.writes() && touches(&p))
+    }
+
+    fn needs_refresh(&self, at: &Point) -> bool {
+        read(at).is_ok_and(|p| p.op == Op::FirstWrite)
+    }
+
+    /// First writes count whole files: an overlay copies them.
+    fn space(&self, at: &Point) -> u64 {
+        match read(at) {
+            Ok(p) if p.op.writes() && touches(&p) => p.file_size.saturating_mul(p.threads),
+            _ => 0,
+        }
+    }
+
+    fn prepare(
+        &self,
+        dir: &Path,
+        at: &Point,
+        context: &Context,
+    ) -> Result<Box<dyn Work>, ProbeError> {
+        Ok(Box::new(prepare::prepare(dir, read(at)?, context)?))
+    }
+}
+
+/// The point's parameters, checked: in the probe they come from another process.
+fn read(at: &Point) -> Result<FileParams, PointError> {
+    let p: FileParams = at.typed()?;
+    params::check(&p)?;
+    Ok(p)
+}
+
+/// Whether the engine touches files at all.
+fn touches(p: &FileParams) -> bool {
+    engines::find(&p.engine).is_some_and(engines::Engine::needs_file)
+}
+
+/// Threads have a file each; points of one size share them.
+fn packaged_name(p: &FileParams, thread: u64) -> String {
+    format!("data-{}-{thread}", p.file_size)
+}

@@ -1,0 +1,287 @@
+//! Files and buffers made ready, all before the clock.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::Advice;
+
+use super::{
+    packaged_name,
+    params::{Cache, FileParams, Op, Sync},
+    touches,
+};
+use crate::{
+    Context, ProbeError,
+    buffer::Buffer,
+    clock::{Source, monotonic_ns},
+    data, engines,
+    engines::Engine,
+    limits::BEAT_NS,
+    recorder::Recorder,
+    resident, selftest,
+    workloads::work_dir::WorkDir,
+};
+
+/// Least bytes of data that writes go through before they repeat: more than what file systems
+/// compress as one piece (128 KiB), so that incompressible data stays so.
+const POOL: u64 = 1 << 20;
+
+/// What one thread needs.
+pub struct Slot {
+    /// Its file.
+    pub path: PathBuf,
+    /// Seed of its data and order.
+    pub seed: u64,
+    /// One record to read into, or the pool to write from.
+    pub buffer: Buffer,
+    /// Latencies of all passes.
+    pub recorder: Recorder,
+    /// The open file, between passes.
+    pub file: Option<File>,
+}
+
+/// What the trial has seen so far, for the proofs after it.
+#[derive(Default)]
+pub struct Seen {
+    /// Passes made.
+    pub passes: u64,
+    /// When the last clock stopped, `CLOCK_MONOTONIC`.
+    pub stopped_ns: u64,
+    /// Device counters at that moment.
+    pub devices: Option<layermark_model::DeviceBytes>,
+    /// Dirty bytes of the machine before the first pass.
+    pub dirty: Option<u64>,
+}
+
+/// A point made ready.
+pub struct FileWork {
+    pub p: FileParams,
+    pub context: Context,
+    pub engine: &'static dyn Engine,
+    pub clock: Option<Source>,
+    pub slots: Vec<Slot>,
+    pub seen: Seen,
+    /// The layer's directory.
+    pub dir: PathBuf,
+    /// Removed when this is dropped; after `slots`, whose files lie in it.
+    _work: Option<WorkDir>,
+}
+
+pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork, ProbeError> {
+    let engine = engines::find(&p.engine)
+        .ok_or_else(|| ProbeError::new(format!("file: no engine `{}`", p.engine)))?;
+    let touches = touches(&p);
+    let work = if touches && p.op.writes() && !p.op.packaged() {
+        Some(WorkDir::new(dir)?)
+    } else {
+        None
+    };
+    let mut slots = Vec::new();
+    for thread in 0..p.threads {
+        let path = match &work {
+            Some(work) => work.path().join(format!("file-{thread}")),
+            None => dir.join("packaged").join(packaged_name(&p, thread)),
+        };
+        let seed = data::derive(context.seed, &format!("thread {thread}"));
+        let mut buffer = Buffer::new(buffer_len(&p) as usize);
+        if p.op.writes() {
+            p.pattern.fill(buffer.bytes_mut(), seed);
+        }
+        slots.push(Slot {
+            path,
+            seed,
+            buffer,
+            recorder: Recorder::new(),
+            file: None,
+        });
+    }
+    if touches {
+        for slot in &mut slots {
+            prepare_file(&p, slot)?;
+        }
+    }
+    if p.op.writes() && touches {
+        // What others left unwritten must not be counted as this point's debt.
+        sync_file_system(dir)?;
+    }
+    let clock = p.latency.then(selftest::source);
+    let (context, dir) = (context.clone(), dir.to_owned());
+    Ok(FileWork {
+        p,
+        context,
+        engine,
+        clock,
+        slots,
+        seen: Seen::default(),
+        dir,
+        _work: work,
+    })
+}
+
+/// Readers use one record; writers a pool of whole records.
+fn buffer_len(p: &FileParams) -> u64 {
+    if p.op.writes() {
+        p.record * POOL.div_ceil(p.record).min(p.file_size / p.record)
+    } else {
+        p.record
+    }
+}
+
+fn prepare_file(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
+    match p.op {
+        Op::Write => Ok(()),
+        Op::Rewrite | Op::RandWrite => {
+            fill(p, slot).map_err(|e| ProbeError::io("write", &slot.path, &e))?;
+            settle_cache(p, &slot.path)
+        }
+        Op::Read | Op::Reread | Op::RandRead | Op::FirstWrite => {
+            check_size(p, &slot.path)?;
+            settle_cache(p, &slot.path)
+        }
+    }
+}
+
+fn fill(p: &FileParams, slot: &mut Slot) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&slot.path)?;
+    let mut left = p.file_size;
+    while left > 0 {
+        let part = &slot.buffer.bytes()[..left.min(slot.buffer.bytes().len() as u64) as usize];
+        file.write_all(part)?;
+        left -= part.len() as u64;
+    }
+    file.sync_all()
+}
+
+fn check_size(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
+    let meta = std::fs::metadata(path).map_err(|e| {
+        ProbeError::io("find the packaged file", path, &e)
+            .hint("the layer was set up without the files of this point")
+    })?;
+    if meta.len() == p.file_size {
+        return Ok(());
+    }
+    Err(ProbeError::new(format!(
+        "{} has {} bytes instead of {}: the layer does not show the packaged file",
+        path.display(),
+        meta.len(),
+        p.file_size
+    )))
+}
+
+/// For a cold point, leaves nothing in the cache that the program itself can take out of it; the
+/// lab empties the rest between `ready` and `go`.
+fn settle_cache(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
+    if p.cache == Cache::Cold || p.direct {
+        let file = File::open(path).map_err(|e| ProbeError::io("open", path, &e))?;
+        evict(&file);
+    }
+    Ok(())
+}
+
+/// Synced first, since dirty pages stay. Read-only file systems refuse the sync and have nothing
+/// to sync; whether the pages went is not believed but looked at (`resident`).
+pub fn evict(file: &File) {
+    let _ = file.sync_all();
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+}
+
+pub fn sync_file_system(dir: &Path) -> Result<(), ProbeError> {
+    let sync = || -> io::Result<()> { Ok(rustix::fs::syncfs(File::open(dir)?)?) };
+    sync().map_err(|e| ProbeError::io("sync the file system of", dir, &e))
+}
+
+/// Opens the file of a pass the way the point wants it.
+pub fn open(p: &FileParams, path: &Path) -> io::Result<File> {
+    let direct = if p.direct { libc::O_DIRECT } else { 0 };
+    let sync = match p.sync {
+        Sync::Osync => libc::O_SYNC,
+        Sync::Odsync => libc::O_DSYNC,
+        _ => 0,
+    };
+    let writes = p.op.writes();
+    let mut options = OpenOptions::new();
+    options.read(true).write(writes).custom_flags(direct | sync);
+    if p.op == Op::Write {
+        options.create_new(true);
+    }
+    options.open(path)
+}
+
+impl FileWork {
+    /// Opens the files and brings the cache to the state that was asked for: after `go`, before
+    /// the clock. Returns the share of the files in the cache just before it starts.
+    pub fn open_all(&mut self, beat: &mut dyn FnMut()) -> Result<Option<f64>, ProbeError> {
+        self.seen.dirty = crate::counters::dirty();
+        if !touches(&self.p) || self.p.op == Op::Write {
+            return Ok(None);
+        }
+        let mut shares = Vec::new();
+        for slot in &mut self.slots {
+            let fail = |what: &str, e: &io::Error| ProbeError::io(what, &slot.path, e);
+            if self.p.op == Op::FirstWrite {
+                // Opening is what this point measures, so a cold one is not even looked at.
+                if self.p.cache == Cache::Warm {
+                    let mut file = File::open(&slot.path).map_err(|e| fail("open", &e))?;
+                    warm(&mut file, beat).map_err(|e| fail("read", &e))?;
+                    shares.push(resident::share_of(&file));
+                }
+                continue;
+            }
+            let mut file =
+                open(&self.p, &slot.path).map_err(|e| refused(&self.p, &slot.path, "open", &e))?;
+            if self.p.direct {
+                evict(&file);
+            } else if self.p.cache == Cache::Warm {
+                warm(&mut file, beat).map_err(|e| fail("read", &e))?;
+            }
+            shares.push(resident::share_of(&file));
+            slot.file = Some(file);
+        }
+        let known: Option<Vec<f64>> = shares.into_iter().collect();
+        Ok(known
+            .filter(|k| !k.is_empty())
+            .map(|k| k.iter().sum::<f64>() / k.len() as f64))
+    }
+}
+
+/// Reads the file once, unless all of it is in the cache already. Through the descriptor that is
+/// measured: a FUSE file may lose its cache when it is opened again.
+fn warm(file: &mut File, beat: &mut dyn FnMut()) -> io::Result<()> {
+    if resident::share_of(file) == Some(1.0) {
+        return Ok(());
+    }
+    let mut buffer = vec![0; POOL as usize];
+    let mut last = monotonic_ns();
+    while file.read(&mut buffer)? > 0 {
+        if monotonic_ns() - last > BEAT_NS {
+            beat();
+            last = monotonic_ns();
+        }
+    }
+    rustix::fs::seek(&*file, rustix::fs::SeekFrom::Start(0))?;
+    Ok(())
+}
+
+/// `EINVAL` with `O_DIRECT` is how a file system says that it has no such thing.
+pub fn refused(p: &FileParams, path: &Path, what: &str, error: &io::Error) -> ProbeError {
+    if p.direct && matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) {
+        let message = format!(
+            "O_DIRECT refused at {what} by the file system of {}",
+            path.display()
+        );
+        return ProbeError {
+            message,
+            hint: None,
+            errno: error.raw_os_error(),
+        }
+        .hint("leave `direct` out for this layer, or make `record` a multiple of 4K");
+    }
+    ProbeError::io(what, path, error)
+}

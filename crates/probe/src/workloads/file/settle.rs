@@ -1,0 +1,220 @@
+//! After the clock: what is still owed, whether `O_DIRECT` was real, whether the data is right.
+
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+use layermark_model::{Debt, DeviceBytes, DirectIo, Trial, Verified};
+
+use super::{
+    params::{FileParams, Op, Sync},
+    pass::first_record,
+    prepare::{FileWork, Slot, evict, sync_file_system},
+    touches,
+};
+use crate::{
+    ProbeError,
+    clock::monotonic_ns,
+    counters,
+    data::{self, Stamp},
+    packaged::BLOCK,
+    resident,
+};
+
+/// Share of the application's bytes that must have crossed the device for `O_DIRECT` to be real.
+const DIRECT_SHARE: f64 = 0.95;
+/// Share of the file that may lie in the cache after `O_DIRECT`: readahead of others, tails.
+const DIRECT_CACHED: f64 = 0.05;
+
+impl FileWork {
+    pub fn settle_after(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        if !touches(&self.p) {
+            return Ok(());
+        }
+        // Before anything reads the files again or flushes them.
+        if self.p.direct {
+            trial.direct = Some(self.direct(trial));
+        }
+        if self.p.op.writes() && matches!(self.p.sync, Sync::None | Sync::Close) {
+            trial.debt = Some(self.debt(trial)?);
+        }
+        if self.p.verify {
+            trial.verified = Some(self.verify(trial)?);
+        }
+        Ok(())
+    }
+
+    /// Seconds count from when the clock stopped. With several passes that is the last pass's
+    /// debt and what earlier ones still had under way.
+    fn debt(&self, trial: &mut Trial) -> Result<Debt, ProbeError> {
+        sync_file_system(&self.dir)?;
+        let seconds = (monotonic_ns() - self.seen.stopped_ns) as f64 / 1e9;
+        let now = counters::sum(&self.context.devices);
+        let bytes = match (self.seen.devices, now) {
+            (Some(before), Some(after)) => counters::between(before, after).written,
+            _ => 0,
+        };
+        let written = self.p.file_size * self.p.threads;
+        if let (Some(before), Some(after)) = (self.seen.dirty, counters::dirty()) {
+            let more = after.saturating_sub(before);
+            if more > written / 10 && more > 1 << 20 {
+                trial.notes.push(format!(
+                    "after syncfs {} MiB more than before the trial are dirty on this machine: below this layer, or another program's",
+                    more >> 20
+                ));
+            }
+        }
+        Ok(Debt { bytes, seconds })
+    }
+
+    /// `O_DIRECT` is real when nothing of the file came into the cache and the bytes crossed the
+    /// device. Where no device is known, the cache alone decides.
+    fn direct(&self, trial: &Trial) -> DirectIo {
+        let cached = self
+            .slots
+            .iter()
+            .any(|s| resident::share(&s.path).is_some_and(|share| share > DIRECT_CACHED));
+        let crossed = trial.device.is_none_or(|d: DeviceBytes| {
+            let moved = if self.p.op.writes() {
+                d.written
+            } else {
+                d.read
+            };
+            moved as f64 >= DIRECT_SHARE * trial.bytes() as f64
+        });
+        if cached || !crossed {
+            DirectIo::Ignored
+        } else {
+            DirectIo::Honoured
+        }
+    }
+
+    fn verify(&self, trial: &mut Trial) -> Result<Verified, ProbeError> {
+        let mut sum = Verified::default();
+        let mut first_bad = None;
+        for slot in &self.slots {
+            let fail = |e: &io::Error| ProbeError::io("verify", &slot.path, e);
+            let file = File::open(&slot.path).map_err(|e| fail(&e))?;
+            // Read from below the cache where that is possible.
+            if self.p.op.writes() {
+                evict(&file);
+            }
+            let mut check = Check {
+                file: &file,
+                sum: &mut sum,
+                first_bad: None,
+            };
+            match self.p.op {
+                Op::FirstWrite => check.record(first_record(&self.p, slot.seed), &self.p, slot, 1),
+                op if op.writes() => check.records(&self.p, slot, self.seen.passes),
+                _ => check.packaged(self.p.file_size),
+            }
+            .map_err(|e| fail(&e))?;
+            first_bad = first_bad.or(check
+                .first_bad
+                .map(|at| (at, slot.path.display().to_string())));
+        }
+        if let Some((at, path)) = first_bad {
+            trial.notes.push(format!(
+                "wrong data: {} of {} records, the first at byte {at} of {path}",
+                sum.bad, sum.records
+            ));
+        }
+        Ok(sum)
+    }
+}
+
+/// Records of one file, looked at in a second pass.
+struct Check<'a> {
+    file: &'a File,
+    sum: &'a mut Verified,
+    first_bad: Option<u64>,
+}
+
+impl Check<'_> {
+    fn count(&mut self, good: bool, at: u64) {
+        self.sum.records += 1;
+        if !good {
+            self.sum.bad += 1;
+            self.first_bad.get_or_insert(at);
+        }
+    }
+
+    /// One record that pass `generation` wrote.
+    fn record(&mut self, at: u64, p: &FileParams, slot: &Slot, generation: u64) -> io::Result<()> {
+        let mut block = vec![0; p.record as usize];
+        let n = read_at(self.file, &mut block, at)?;
+        let expected = Stamp {
+            seed: slot.seed,
+            offset: at,
+            generation,
+        };
+        self.count(
+            n == block.len() && data::read_stamp(&block) == Some(expected),
+            at,
+        );
+        Ok(())
+    }
+
+    /// Every record; each pass wrote each once, so the last one's are there.
+    fn records(&mut self, p: &FileParams, slot: &Slot, generation: u64) -> io::Result<()> {
+        let record = p.record as usize;
+        let mut chunk = vec![0; record * (1usize << 20).div_ceil(record)];
+        let end = p.file_size / p.record * p.record;
+        self.blocks(end, record, &mut chunk, |stamp, at| {
+            stamp
+                == Some(Stamp {
+                    seed: slot.seed,
+                    offset: at,
+                    generation,
+                })
+        })
+    }
+
+    /// Blocks of a packaged file carry their own checksums, whatever record was read.
+    fn packaged(&mut self, size: u64) -> io::Result<()> {
+        let mut chunk = vec![0; 256 * BLOCK];
+        self.blocks(size, BLOCK, &mut chunk, |stamp, at| {
+            stamp.is_some_and(|s| s.offset == at && s.generation == 0)
+        })
+    }
+
+    fn blocks(
+        &mut self,
+        end: u64,
+        block: usize,
+        chunk: &mut [u8],
+        good: impl Fn(Option<Stamp>, u64) -> bool,
+    ) -> io::Result<()> {
+        let mut at = 0;
+        while at < end {
+            let want = (end - at).min(chunk.len() as u64) as usize;
+            let n = read_at(self.file, &mut chunk[..want], at)?;
+            for (i, bytes) in chunk[..want].chunks(block).enumerate() {
+                let start = i * block;
+                let offset = at + start as u64;
+                // What lies beyond a short file's end is missing; a tail shorter than a header
+                // carries none and only has to be there.
+                let there = start + bytes.len() <= n;
+                self.count(
+                    there && (bytes.len() < data::HEADER || good(data::read_stamp(bytes), offset)),
+                    offset,
+                );
+            }
+            at += want as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Reads until the buffer is full or the file ends.
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], at + done as u64) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}

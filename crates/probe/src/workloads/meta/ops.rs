@@ -1,0 +1,110 @@
+//! The operations, each one file, as loops without a choice inside.
+
+use std::{ffi::CString, io, path::Path};
+
+use rustix::{
+    fd::OwnedFd,
+    fs::{CWD, Mode, OFlags, openat, unlinkat},
+};
+
+use super::params::Sync;
+use crate::drive::Step;
+
+/// Paths made before the clock, as the kernel takes them.
+pub fn path(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_encoded_bytes())?)
+}
+
+fn open(path: &CString, flags: OFlags) -> io::Result<OwnedFd> {
+    Ok(openat(
+        CWD,
+        path.as_c_str(),
+        flags | OFlags::CLOEXEC,
+        Mode::from_raw_mode(0o644),
+    )?)
+}
+
+fn create(path: &CString) -> io::Result<OwnedFd> {
+    open(path, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY)
+}
+
+/// open, fstat, close.
+pub struct OpenStat<'a>(pub &'a [CString]);
+
+impl Step for OpenStat<'_> {
+    fn run(&mut self, i: u64) -> io::Result<()> {
+        let file = open(&self.0[i as usize], OFlags::RDONLY)?;
+        std::hint::black_box(rustix::fs::fstat(&file)?);
+        Ok(())
+    }
+}
+
+/// open, read the whole file, close.
+pub struct SmallRead<'a> {
+    pub paths: &'a [CString],
+    pub buffer: &'a mut [u8],
+}
+
+impl Step for SmallRead<'_> {
+    fn run(&mut self, i: u64) -> io::Result<()> {
+        let file = open(&self.paths[i as usize], OFlags::RDONLY)?;
+        let mut done = 0;
+        while done < self.buffer.len() {
+            match rustix::io::read(&file, &mut self.buffer[done..]) {
+                Ok(0) => {
+                    let what =
+                        format!("file {i} ends at byte {done}: it is shorter than it was made");
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+                }
+                Ok(n) => done += n,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Create, write, (sync), close. Without data: create, (sync), close.
+pub struct SmallWrite<'a> {
+    pub paths: &'a [CString],
+    /// Data of the files in turn: a whole number of files.
+    pub pool: &'a [u8],
+    pub size: usize,
+    pub sync: Sync,
+}
+
+impl Step for SmallWrite<'_> {
+    fn run(&mut self, i: u64) -> io::Result<()> {
+        let file = create(&self.paths[i as usize])?;
+        if let Some(files) = self.pool.len().checked_div(self.size) {
+            let at = (i as usize % files) * self.size;
+            let mut rest = &self.pool[at..at + self.size];
+            while !rest.is_empty() {
+                match rustix::io::write(&file, rest) {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(n) => rest = &rest[n..],
+                    Err(rustix::io::Errno::INTR) => {}
+                    Err(e) => return Err(e.into()),
+                }
+            }
+        }
+        if self.sync == Sync::Fsync {
+            rustix::fs::fsync(&file)?;
+        }
+        Ok(())
+    }
+}
+
+/// Remove.
+pub struct Unlink<'a>(pub &'a [CString]);
+
+impl Step for Unlink<'_> {
+    fn run(&mut self, i: u64) -> io::Result<()> {
+        Ok(unlinkat(
+            CWD,
+            self.0[i as usize].as_c_str(),
+            rustix::fs::AtFlags::empty(),
+        )?)
+    }
+}
