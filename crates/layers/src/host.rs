@@ -25,7 +25,7 @@ pub(crate) struct HostPlace {
     master: PathBuf,
     exe: PathBuf,
     /// File system type that has to be mounted at a directory.
-    proof: Option<(PathBuf, &'static str)>,
+    proof: Vec<(PathBuf, String)>,
     /// Directories whose files serve this layer from another cache.
     behind: Vec<PathBuf>,
     /// Files that serve this layer from another cache.
@@ -35,7 +35,13 @@ pub(crate) struct HostPlace {
     notes: Vec<(String, String)>,
     versions: Vec<(String, String)>,
     read_only: bool,
+    /// Its files live in memory: nothing can make them cold.
+    in_memory: bool,
+    refresher: Option<Refresher>,
 }
+
+/// A quicker way to put packaged files back than comparing them.
+type Refresher = Box<dyn FnMut() -> Result<(), LayerError> + Send>;
 
 impl HostPlace {
     pub(crate) fn new(base: &Base, spec: &Spec, dir: PathBuf) -> Self {
@@ -44,19 +50,21 @@ impl HostPlace {
             dir,
             master: base.packaged.clone(),
             exe: base.exe.clone(),
-            proof: None,
+            proof: Vec::new(),
             behind: Vec::new(),
             backing: Vec::new(),
             helpers: Vec::new(),
             notes: Vec::new(),
             versions: Vec::new(),
             read_only: false,
+            in_memory: false,
+            refresher: None,
         }
     }
 
     /// A file system of this type has to be mounted at `at`.
-    pub(crate) fn proof(mut self, at: &Path, fs: &'static str) -> Self {
-        self.proof = Some((at.into(), fs));
+    pub(crate) fn proof(mut self, at: &Path, fs: &str) -> Self {
+        self.proof.push((at.into(), fs.into()));
         self
     }
 
@@ -90,6 +98,19 @@ impl HostPlace {
         self
     }
 
+    pub(crate) fn in_memory(mut self) -> Self {
+        self.in_memory = true;
+        self
+    }
+
+    pub(crate) fn refresher(
+        mut self,
+        how: impl FnMut() -> Result<(), LayerError> + Send + 'static,
+    ) -> Self {
+        self.refresher = Some(Box::new(how));
+        self
+    }
+
     pub(crate) fn io(
         &self,
         what: &str,
@@ -107,10 +128,10 @@ impl HostPlace {
     }
 
     fn proven(&self) -> Result<(), LayerError> {
-        match &self.proof {
-            Some((at, fs)) => mounts::assert_mounted(&self.layer, at, fs).map(drop),
-            None => Ok(()),
+        for (at, fs) in &self.proof {
+            mounts::assert_mounted(&self.layer, at, fs)?;
         }
+        Ok(())
     }
 
     /// Drops the cached pages of our own files, one by one.
@@ -215,12 +236,19 @@ impl Place for HostPlace {
             cooled.how.push("fadvise".into());
         }
         cooled.how.dedup();
+        if self.in_memory {
+            cooled.how.push("nothing: the files live in memory".into());
+            cooled.complete = false;
+        }
         Ok(cooled)
     }
 
     fn refresh(&mut self) -> Result<(), LayerError> {
         if self.read_only {
             return Ok(());
+        }
+        if let Some(refresher) = &mut self.refresher {
+            return refresher();
         }
         let to = self.dir.join(PACKAGED);
         tree::restore(&self.master, &to).map_err(self.io("put back packaged files in", &to))

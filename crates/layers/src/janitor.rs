@@ -8,6 +8,7 @@ use std::{
     os::unix::{ffi::OsStrExt, ffi::OsStringExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, Stdio},
+    sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
@@ -21,11 +22,13 @@ const LONGEST: u64 = 4096;
 #[derive(Debug)]
 pub struct Janitor {
     child: Child,
-    pipe: Option<ChildStdin>,
 }
 
+/// The writing end of the janitor's pipe; there is one janitor in a process.
+static PIPE: Mutex<Option<ChildStdin>> = Mutex::new(None);
+
 /// Starts `EXE janitor`. Call it before [`crate::sandbox::enter`]: the child stays outside, so
-/// that it keeps no mount of ours busy.
+/// that it keeps no mount of ours busy. Work directories made later are told to it.
 pub fn spawn(exe: &Path) -> io::Result<Janitor> {
     let mut child = Command::new(exe)
         .arg("janitor")
@@ -37,28 +40,33 @@ pub fn spawn(exe: &Path) -> io::Result<Janitor> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    let pipe = child.stdin.take();
-    Ok(Janitor { child, pipe })
+    *pipe() = child.stdin.take();
+    Ok(Janitor { child })
 }
 
-impl Janitor {
-    /// Tells it of a work directory to remove when we are gone.
-    pub fn watch(&mut self, dir: &Path) -> io::Result<()> {
-        let Some(pipe) = &mut self.pipe else {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        };
-        // A length and not a line's end: a path may hold any byte.
-        let bytes = dir.as_os_str().as_bytes();
-        let mut message = format!("{}\n", bytes.len()).into_bytes();
-        message.extend_from_slice(bytes);
-        pipe.write_all(&message)?;
-        pipe.flush()
+fn pipe() -> MutexGuard<'static, Option<ChildStdin>> {
+    PIPE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells the janitor, if there is one, of a work directory to remove when we are gone.
+pub(crate) fn watch(dir: &Path) {
+    let mut pipe = pipe();
+    let bytes = dir.as_os_str().as_bytes();
+    // A length and not a line's end: a path may hold any byte.
+    let mut message = format!("{}\n", bytes.len()).into_bytes();
+    message.extend_from_slice(bytes);
+    if pipe
+        .as_mut()
+        .is_some_and(|p| p.write_all(&message).is_err())
+    {
+        // It has died: the next run in the same directory reaps instead.
+        *pipe = None;
     }
 }
 
 impl Drop for Janitor {
     fn drop(&mut self) {
-        drop(self.pipe.take());
+        *pipe() = None;
         // Nothing is left to do when it cannot be waited for.
         let _ = self.child.wait();
     }

@@ -10,6 +10,7 @@ pub use layermark_model::{Cooled, CpuTime, Facts, Missing, Spec};
 
 mod child;
 mod devices;
+mod dir;
 mod error;
 mod host;
 pub mod janitor;
@@ -17,8 +18,11 @@ mod mock;
 mod mock_probe;
 pub mod mounts;
 mod native;
+mod needs;
 mod options;
+mod overlay;
 pub mod sandbox;
+mod tmpfs;
 mod tree;
 mod undo;
 mod wire;
@@ -86,7 +90,13 @@ pub trait Place: Send {
 }
 
 /// Every layer, in the order of `layermark layers`.
-pub const ALL: &[&dyn Layer] = &[&native::Native, &mock::Mock];
+pub const ALL: &[&dyn Layer] = &[
+    &native::Native,
+    &dir::Dir,
+    &tmpfs::Tmpfs,
+    &overlay::Overlay,
+    &mock::Mock,
+];
 
 /// The layer with this id.
 pub fn find(id: &str) -> Option<&'static dyn Layer> {

@@ -330,3 +330,22 @@ pub(crate) fn unmount_now(at: &Path) -> io::Result<()> {
     }
     Ok(rustix::mount::unmount(at, UnmountFlags::NOFOLLOW)?)
 }
+
+/// Mounts, remembers how to unmount, and proves that it is there.
+pub(crate) fn mount_undone(
+    layer: &str,
+    source: &Path,
+    at: &Path,
+    fs: &str,
+    read_only: bool,
+    options: &[u8],
+    undo: &mut crate::Undo,
+) -> Result<(), LayerError> {
+    let what = format!("mount {fs} on");
+    mount(source, at, fs, read_only, options).map_err(LayerError::io(layer, &what, at))?;
+    let mounted = at.to_path_buf();
+    undo.push(format!("unmount {}", at.display()), move || {
+        unmount(&mounted)
+    });
+    assert_mounted(layer, at, fs).map(drop)
+}

@@ -27,6 +27,21 @@ pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Like [`copy`] with hard links where the file system has them: for what is only read.
+pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            link(&source, &target)?;
+        } else if fs::hard_link(&source, &target).is_err() {
+            copy_file(&source, &target)?;
+        }
+    }
+    Ok(())
+}
+
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = File::open(from)?;
     let mut target = File::create(to)?;

@@ -9,7 +9,7 @@ use std::{
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::{LayerError, tree};
+use crate::{LayerError, janitor, tree};
 
 /// Every work directory's name begins so.
 pub const PREFIX: &str = "layermark-";
@@ -52,6 +52,7 @@ impl WorkDir {
             let _ = tree::remove(&path);
             bad(in_words(&e))
         })?;
+        janitor::watch(&path);
         Ok(Self {
             path,
             _marker: marker,
@@ -74,7 +75,7 @@ impl Drop for WorkDir {
 }
 
 /// Why a directory cannot be used.
-fn in_words(e: &io::Error) -> String {
+pub(crate) fn in_words(e: &io::Error) -> String {
     match e.kind() {
         io::ErrorKind::NotFound => "it does not exist".into(),
         io::ErrorKind::NotADirectory => "it is not a directory".into(),
@@ -111,8 +112,9 @@ pub(crate) fn mark(dir: &Path) -> io::Result<File> {
         .create_new(true)
         .mode(0o600)
         .open(dir.join(MARKER))?;
-    marker.write_all(MARKER_TEXT.as_bytes())?;
+    // Locked before it can be taken for a marker: no reaper finds a marker that is free.
     flock(&marker, FlockOperation::NonBlockingLockExclusive)?;
+    marker.write_all(MARKER_TEXT.as_bytes())?;
     Ok(marker)
 }
 

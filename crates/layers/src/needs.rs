@@ -1,0 +1,63 @@
+//! What a host may lack, each with the command that gets it.
+
+use std::{fs, path::Path};
+
+use layermark_model::Missing;
+
+use crate::child;
+
+/// `Some` when the kernel has no such file system, built in or as a module.
+pub(crate) fn kernel_fs(name: &str) -> Option<Missing> {
+    let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let built_in = known
+        .lines()
+        .any(|l| l.split_whitespace().last() == Some(name));
+    (!built_in && !has_module(name)).then(|| Missing {
+        what: format!("the kernel's file system {name}"),
+        hint: format!("sudo modprobe {name}, or boot a kernel that has it"),
+        installable: false,
+    })
+}
+
+/// Whether the running kernel could load a module of this name.
+fn has_module(name: &str) -> bool {
+    let release = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
+    let index = Path::new("/lib/modules").join(release).join("modules.dep");
+    let starts = format!("/{name}.ko");
+    fs::read_to_string(index).is_ok_and(|text| {
+        text.lines()
+            .filter_map(|l| l.split(':').next())
+            .any(|path| path.contains(&starts))
+    })
+}
+
+/// `Some` when the program is not installed.
+pub(crate) fn program(name: &str, package: &str) -> Option<Missing> {
+    child::program(name).is_none().then(|| Missing {
+        what: name.into(),
+        hint: format!("sudo apt-get install {package}"),
+        installable: true,
+    })
+}
+
+/// `Some` when the device cannot be opened for reading and writing.
+pub(crate) fn device(path: &str, module: &str) -> Option<Missing> {
+    let e = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .err()?;
+    let hint = if e.kind() == std::io::ErrorKind::PermissionDenied {
+        format!("sudo chmod 0666 {path}")
+    } else {
+        format!("sudo modprobe {module}")
+    };
+    Some(Missing {
+        what: format!("{path} ({e})"),
+        hint,
+        installable: false,
+    })
+}

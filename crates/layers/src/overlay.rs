@@ -1,0 +1,219 @@
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use layermark_model::{Missing, Spec};
+
+use crate::{
+    Base, Layer, LayerError, LayerOption, Place, Undo,
+    host::{HostPlace, PACKAGED},
+    mounts, needs,
+    options::{on, value},
+    sandbox::{self, Privilege},
+    tree,
+};
+
+/// The kernel's union file system, as containers use it.
+pub(crate) struct Overlay;
+
+const OPTIONS: &[LayerOption] = &[
+    LayerOption {
+        name: "variant",
+        values: &["upper", "writecopy", "merged", "volatile"],
+        default: "upper",
+        help: "upper: files lie in the upper layer; writecopy: packaged files lie in the lower \
+               layer, so that the first write to one copies it up; merged: a directory mounted \
+               straight through; volatile: upper, without flushes",
+    },
+    LayerOption {
+        name: "metacopy",
+        values: &["off", "on"],
+        default: "off",
+        help: "a change of owner or mode alone copies no data up",
+    },
+    LayerOption {
+        name: "volatile",
+        values: &["off", "on"],
+        default: "off",
+        help: "fsync does nothing",
+    },
+];
+
+impl Layer for Overlay {
+    fn id(&self) -> &'static str {
+        "overlay"
+    }
+
+    fn about(&self) -> &'static str {
+        "overlayfs, the union file system of containers"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        OPTIONS
+    }
+
+    fn default_specs(&self) -> &'static [&'static str] {
+        &[
+            "overlay:upper",
+            "overlay:writecopy",
+            "overlay:merged",
+            "overlay:volatile",
+        ]
+    }
+
+    fn missing(&self, spec: &Spec) -> Vec<Missing> {
+        let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
+        missing.extend(needs::kernel_fs("overlay"));
+        if missing.is_empty() && on(spec, OPTIONS, "metacopy") {
+            missing.extend(sandbox::not_root());
+        }
+        missing
+    }
+
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        let stack = Stack::make(base, spec)?;
+        let at = stack.at();
+        undo.push(format!("unmount {}", at.display()), {
+            let at = at.clone();
+            move || mounts::unmount(&at)
+        });
+        match value(spec, OPTIONS, "variant") {
+            "writecopy" => open_writecopy(base, spec, stack),
+            "merged" => open_merged(base, spec, &stack, undo),
+            _ => {
+                stack.mount()?;
+                let place = HostPlace::new(base, spec, at.clone()).proof(&at, "overlay");
+                place.package()?;
+                Ok(Box::new(place))
+            }
+        }
+    }
+}
+
+fn open_writecopy(base: &Base, spec: &Spec, stack: Stack) -> Result<Box<dyn Place>, LayerError> {
+    let at = stack.at();
+    let lower = stack.path("lower").join(PACKAGED);
+    tree::link(&base.packaged, &lower).map_err(stack.io("link packaged files to", &lower))?;
+    stack.mount()?;
+    let place = HostPlace::new(base, spec, at.clone())
+        .proof(&at, "overlay")
+        .refresher(move || stack.renew());
+    Ok(Box::new(place))
+}
+
+/// A directory of the base file system mounted inside the overlay: the path goes through it, the
+/// data does not.
+fn open_merged(
+    base: &Base,
+    spec: &Spec,
+    stack: &Stack,
+    undo: &mut Undo,
+) -> Result<Box<dyn Place>, LayerError> {
+    stack.mount()?;
+    let (through, inside) = (stack.path("through"), stack.at().join("through"));
+    for dir in [&through, &inside] {
+        fs::create_dir(dir).map_err(stack.io("make", dir))?;
+    }
+    let fs = mounts::holding(&through)
+        .map_err(stack.io("find the mount of", &through))?
+        .fs;
+    rustix::mount::mount_bind(&through, &inside)
+        .map_err(|e| stack.io("bind a directory to", &inside)(e.into()))?;
+    undo.push(format!("unmount {}", inside.display()), {
+        let inside = inside.clone();
+        move || mounts::unmount(&inside)
+    });
+    let place = HostPlace::new(base, spec, inside.clone())
+        .proof(&stack.at(), "overlay")
+        .proof(&inside, &fs)
+        .note("inside", format!("overlay at {}", stack.at().display()));
+    place.package()?;
+    Ok(Box::new(place))
+}
+
+/// The directories of an overlay and how it is mounted.
+#[derive(Clone)]
+struct Stack {
+    layer: String,
+    home: PathBuf,
+    metacopy: &'static str,
+    volatile: bool,
+}
+
+impl Stack {
+    fn make(base: &Base, spec: &Spec) -> Result<Self, LayerError> {
+        let volatile = on(spec, OPTIONS, "volatile") || spec.variant.as_deref() == Some("volatile");
+        let stack = Self {
+            layer: spec.to_string(),
+            home: base.dir.clone(),
+            metacopy: if on(spec, OPTIONS, "metacopy") {
+                "on"
+            } else {
+                "off"
+            },
+            volatile,
+        };
+        for name in ["lower", "upper", "work", "merged"] {
+            let dir = stack.path(name);
+            fs::create_dir(&dir).map_err(stack.io("make", &dir))?;
+        }
+        Ok(stack)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.join(name)
+    }
+
+    fn at(&self) -> PathBuf {
+        self.path("merged")
+    }
+
+    fn io(&self, what: &str, path: &Path) -> impl FnOnce(io::Error) -> LayerError + use<> {
+        LayerError::io(&self.layer, what, path)
+    }
+
+    fn mount(&self) -> Result<(), LayerError> {
+        let mut options = Vec::new();
+        for (key, dir) in [
+            ("lowerdir=", "lower"),
+            (",upperdir=", "upper"),
+            (",workdir=", "work"),
+        ] {
+            options.extend_from_slice(key.as_bytes());
+            options.extend(mounts::overlay_escape(&self.path(dir)));
+        }
+        options.extend(format!(",metacopy={}", self.metacopy).bytes());
+        if sandbox::privilege() != Privilege::Root {
+            // Only root of the host may write trusted.* attributes.
+            options.extend(b",userxattr");
+        }
+        if self.volatile {
+            options.extend(b",volatile");
+        }
+        let at = self.at();
+        mounts::mount(Path::new("overlay"), &at, "overlay", false, &options)
+            .map_err(self.io("mount overlay on", &at))?;
+        mounts::assert_mounted(&self.layer, &at, "overlay").map(drop)
+    }
+
+    /// Everything written is forgotten; the lower layer shows again.
+    fn renew(&self) -> Result<(), LayerError> {
+        let at = self.at();
+        mounts::unmount_now(&at).map_err(self.io("unmount", &at))?;
+        // A `volatile` overlay leaves `work/incompat`, with which it cannot be mounted again:
+        // the whole work directory is made afresh.
+        for name in ["upper", "work"] {
+            let dir = self.path(name);
+            tree::remove(&dir)
+                .and_then(|()| fs::create_dir(&dir))
+                .map_err(self.io("empty", &dir))?;
+        }
+        self.mount()
+    }
+}

@@ -1,0 +1,120 @@
+use std::{fs, path::Path};
+
+use layermark_model::{Missing, Spec, parse_size};
+
+use crate::{
+    Base, Layer, LayerError, LayerOption, Place, Undo,
+    host::HostPlace,
+    mounts,
+    options::{bad, value},
+    sandbox, tree,
+};
+
+/// Files in memory.
+pub(crate) struct Tmpfs;
+
+const OPTIONS: &[LayerOption] = &[LayerOption {
+    name: "size",
+    values: &[],
+    default: "auto",
+    help: "largest size, such as 1G; auto is three quarters of the memory that is free",
+}];
+
+impl Layer for Tmpfs {
+    fn id(&self) -> &'static str {
+        "tmpfs"
+    }
+
+    fn about(&self) -> &'static str {
+        "files in memory: what is left when the disk costs nothing"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        OPTIONS
+    }
+
+    fn default_specs(&self) -> &'static [&'static str] {
+        &["tmpfs"]
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        given_size(spec).map(drop)
+    }
+
+    fn missing(&self, _: &Spec) -> Vec<Missing> {
+        sandbox::no_mounts().into_iter().collect()
+    }
+
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        let name = spec.to_string();
+        let size = memory_for(base, spec, &name)?;
+        let dir = base.dir.join("mnt");
+        fs::create_dir(&dir).map_err(LayerError::io(&name, "make", &dir))?;
+        let options = format!("size={size},mode=0700");
+        mounts::mount_undone(
+            &name,
+            Path::new("tmpfs"),
+            &dir,
+            "tmpfs",
+            false,
+            options.as_bytes(),
+            undo,
+        )?;
+        let place = HostPlace::new(base, spec, dir.clone())
+            .proof(&dir, "tmpfs")
+            .in_memory();
+        place.package()?;
+        Ok(Box::new(place))
+    }
+}
+
+fn given_size(spec: &Spec) -> Result<Option<u64>, LayerError> {
+    match value(spec, OPTIONS, "size") {
+        "auto" => Ok(None),
+        text => match parse_size(text) {
+            Ok(0) => Err(bad(spec, "size", text, "is too small".into())),
+            Ok(size) => Ok(Some(size)),
+            Err(e) => Err(bad(spec, "size", text, format!("cannot be read: {e}"))),
+        },
+    }
+}
+
+/// Bytes the file system may grow to. What it holds is taken from the machine's memory, so it may
+/// not be more than there is: the kernel would end processes instead.
+fn memory_for(base: &Base, spec: &Spec, name: &str) -> Result<u64, LayerError> {
+    let packaged =
+        tree::size(&base.packaged).map_err(LayerError::io(name, "read", &base.packaged))?;
+    let free = available_memory().map_err(LayerError::io(
+        name,
+        "read free memory from",
+        Path::new("/proc/meminfo"),
+    ))?;
+    let wanted = given_size(spec)?;
+    let size = wanted.unwrap_or(free / 4 * 3);
+    let needed = wanted.unwrap_or(0).max(packaged + packaged / 10);
+    if needed > free || packaged > size {
+        return Err(LayerError::NoSpace {
+            layer: name.into(),
+            what: "memory",
+            needed,
+            free: free.min(size),
+            path: "tmpfs".into(),
+        });
+    }
+    Ok(size)
+}
+
+fn available_memory() -> std::io::Result<u64> {
+    let text = fs::read_to_string("/proc/meminfo")?;
+    text.lines()
+        .find_map(|l| l.strip_prefix("MemAvailable:"))
+        .and_then(|rest| rest.trim().strip_suffix("kB"))
+        .and_then(|n| n.trim().parse::<u64>().ok())
+        .map(|kib| kib * 1024)
+        .ok_or_else(|| std::io::ErrorKind::InvalidData.into())
+}
