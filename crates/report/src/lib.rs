@@ -1,1 +1,28 @@
-//! 
+//! What a run says: one [`Report`] made from a run and its trials, printed by exporters.
+//!
+//! [`Report::build`] is pure. To add a format, write `exporters/NAME.rs` and its line in
+//! [`exporters::ALL`].
+
+mod advice;
+mod build;
+mod durability;
+pub mod exporters;
+mod facts;
+mod latency;
+mod number;
+mod points;
+mod reasons;
+mod results;
+#[doc(hidden)]
+pub mod sample;
+mod served;
+mod trust;
+mod types;
+mod words;
+
+pub use types::*;
+
+/// JSON schema of the report, as published in `docs/schema/report.json`.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Report).to_value()
+}

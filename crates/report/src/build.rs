@@ -1,0 +1,194 @@
+//! From a run and its trials to a report. Pure: the same input gives the same report.
+
+use layermark_model::{LayerStatus, Run, TrialRecord};
+
+use crate::{
+    advice,
+    reasons::{self, Sides},
+    results::{self, Index},
+    trust::{self, Evidence},
+    types::{Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow, TrustState},
+    words::{self, Findings},
+};
+
+impl Report {
+    /// Makes the report of a run, finished or not, from the trials there are.
+    pub fn build(run: &Run, trials: &[TrialRecord]) -> Self {
+        let index = Index::new(run, trials);
+        let baseline = run.layers.iter().position(|l| !l.control).unwrap_or(0);
+        let results = all_rows(run, &index, baseline);
+        let control = control(run, &index, baseline);
+        let trust = trust::strip(&Evidence { run, trials, results: &results, control: control.as_ref() });
+        let control_failed = trust.iter().any(|t| t.id == "control" && t.state == TrustState::Warn);
+        let findings = Findings { run, results: &results };
+        Self {
+            schema: SCHEMA.into(),
+            generated_by: format!("layermark {}", env!("CARGO_PKG_VERSION")),
+            run_version: run.version.clone(),
+            run: run.id.clone(),
+            label: run.plan.name.clone(),
+            about: run.plan.about.clone(),
+            status: run.status,
+            started: timestamp(run.started_ms),
+            ended: run.ended_ms.map(timestamp),
+            seed: run.seed,
+            dir: run.dir.clone(),
+            machine: run.machine.clone(),
+            delta: run.plan.delta,
+            level: results::LEVEL,
+            headline: words::headline(&findings, control_failed),
+            verdicts: words::verdicts(&findings),
+            trust,
+            advice: advice::give(&findings),
+            left_out: left_out(run, &index),
+            control,
+            layers: run.layers.iter().enumerate().map(|(i, l)| layer(l, i == baseline)).collect(),
+            reproduce: reproduce(run),
+            trials: trial_rows(run, trials),
+            results,
+        }
+    }
+
+    /// Whether nothing says that the numbers are wrong: the control held, data came back as
+    /// written, and every layer was proved to be there.
+    pub fn trustworthy(&self) -> bool {
+        let vital = ["control", "verified", "proof"];
+        !self.trust.iter().any(|t| t.state == TrustState::Warn && vital.contains(&t.id.as_str()))
+    }
+}
+
+fn timestamp(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map(|t| format!("{t:.0}")).unwrap_or_default()
+}
+
+/// Rows of every layer but the control, by point and within it by layer, numbered.
+fn all_rows(run: &Run, index: &Index, baseline: usize) -> Vec<ResultRow> {
+    let layers = run.layers.iter().enumerate().filter(|(_, l)| !l.control).map(|(i, _)| i);
+    let mut rows: Vec<(usize, usize, ResultRow)> = Vec::new();
+    for layer in layers {
+        rows.extend(results::rows(run, index, layer, baseline).into_iter().map(|(point, row)| (point, layer, row)));
+    }
+    rows.sort_by_key(|(point, layer, _)| (*point, *layer));
+    let found: Vec<Vec<String>> = rows.iter().map(|(point, layer, row)| explain(run, baseline, &rows, (*point, *layer), row)).collect();
+    let numbered = rows.into_iter().zip(found).enumerate();
+    numbered
+        .map(|(n, ((_, _, mut row), reasons))| {
+            row.id = format!("r{}", n + 1);
+            row.reasons = reasons;
+            row
+        })
+        .collect()
+}
+
+fn explain(run: &Run, baseline: usize, rows: &[(usize, usize, ResultRow)], (point, layer): (usize, usize), here: &ResultRow) -> Vec<String> {
+    let native = rows.iter().find(|(p, l, _)| *p == point && *l == baseline);
+    native.map_or_else(Vec::new, |(_, _, native)| {
+        reasons::find(&Sides {
+            point: &run.points[point],
+            here,
+            native,
+            facts: &run.layers[layer].facts,
+            native_facts: &run.layers[baseline].facts,
+        })
+    })
+}
+
+fn control(run: &Run, index: &Index, baseline: usize) -> Option<Control> {
+    let layer = run.layers.iter().position(|l| l.control && l.status == LayerStatus::Ready)?;
+    let rows = results::rows(run, index, layer, baseline).into_iter().enumerate();
+    let named = rows.map(|(n, (_, mut row))| {
+        row.id = format!("c{}", n + 1);
+        row
+    });
+    Some(trust::summarise(named.collect()))
+}
+
+fn layer(l: &layermark_model::LayerRun, baseline: bool) -> LayerReport {
+    LayerReport {
+        name: l.name.clone(),
+        spec: l.spec.to_string(),
+        status: l.status,
+        reason: l.reason.clone(),
+        hint: l.hint.clone(),
+        facts: l.facts.clone(),
+        setup_s: l.setup_s,
+        self_test: l.self_test,
+        read_only: l.read_only,
+        baseline,
+        control: l.control,
+    }
+}
+
+/// Layers that could not be set up, and points that gave no number.
+fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
+    let mut left = Vec::new();
+    let begun = (0..run.layers.len()).any(|l| (0..run.points.len()).any(|p| !index.trials(l, p).is_empty()));
+    for (number, layer) in run.layers.iter().enumerate() {
+        if layer.status == LayerStatus::Failed {
+            let reason = layer.reason.clone().unwrap_or_else(|| "it could not be set up".into());
+            left.push(LeftOut { layer: layer.name.clone(), point: None, reason, hint: layer.hint.clone() });
+            continue;
+        }
+        for (at, point) in run.points.iter().enumerate().filter(|(at, _)| index.trials(number, *at).is_empty()) {
+            let failed = index.failures(number, at).last().map(|r| r.error.clone().unwrap_or_else(|| "it failed".into()));
+            let writes = matches!(crate::points::kind(point), k if k != crate::points::Kind::Reading);
+            let reason = match failed {
+                Some(error) => error,
+                None if layer.read_only && writes => "the layer is read-only".into(),
+                None if begun => "no trial was made before the run ended".into(),
+                None => continue,
+            };
+            left.push(LeftOut { layer: layer.name.clone(), point: Some(point.label.clone()), reason, hint: None });
+        }
+    }
+    left
+}
+
+fn reproduce(run: &Run) -> Reproduce {
+    let mut plan = run.plan.clone();
+    plan.seed = Some(run.seed);
+    Reproduce {
+        command: format!("layermark run plan.toml --seed {} --dir {}", run.seed, quote(&run.dir)),
+        replay: format!("layermark run --replay {}", run.id),
+        plan_toml: toml::to_string(&plan).unwrap_or_else(|e| format!("# this plan cannot be written as TOML: {e}\n")),
+        plan,
+    }
+}
+
+/// A word that a POSIX shell takes as it is.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+fn trial_rows(run: &Run, trials: &[TrialRecord]) -> Vec<TrialRow> {
+    let mut rows: Vec<TrialRow> = trials.iter().filter_map(|t| trial_row(run, t)).collect();
+    rows.sort_by_key(|r| r.seq);
+    rows
+}
+
+fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
+    let trial = record.trial.as_ref();
+    let device = trial.and_then(|t| t.device);
+    Some(TrialRow {
+        seq: record.seq,
+        session: record.cell.session,
+        block: record.cell.block,
+        at_ms: record.at_ms,
+        layer: run.layers.get(record.cell.layer)?.name.clone(),
+        point: run.points.get(record.cell.point)?.label.clone(),
+        op_us: results::cost(record).map(|ns| ns / 1e3),
+        ops: trial.map_or(0, layermark_model::Trial::ops),
+        bytes: trial.map_or(0, layermark_model::Trial::bytes),
+        device_read: device.map(|d| d.read),
+        device_written: device.map(|d| d.written),
+        foreign_cpu: finite(record.foreign_cpu),
+        flags: record.flags.clone(),
+        error: record.error.clone(),
+    })
+}
+
+/// JSON has no NaN.
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { 0.0 }
+}

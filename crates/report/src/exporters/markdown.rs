@@ -1,0 +1,129 @@
+//! The report for an issue, a wiki or a merge request.
+
+use std::io::Write;
+
+use super::{Exporter, rows};
+use crate::{Report, ResultRow};
+
+/// See the module.
+pub struct Markdown;
+
+impl Exporter for Markdown {
+    fn id(&self) -> &'static str {
+        "markdown"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["md", "markdown"]
+    }
+
+    fn write(&self, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+        writeln!(out, "# {}\n", prose(&report.headline))?;
+        for verdict in &report.verdicts {
+            writeln!(out, "- {}", prose(&verdict.text))?;
+        }
+        writeln!(out, "\n{}\n", prose(&rows::about(report)))?;
+        trust(report, out)?;
+        table(report, out)?;
+        advice(report, out)?;
+        left_out(report, out)?;
+        reproduce(report, out)
+    }
+}
+
+/// Text in which only backquotes keep their meaning.
+fn prose(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut in_code = false;
+    for c in text.chars() {
+        match c {
+            '`' => in_code = !in_code,
+            '\\' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '&' if !in_code => out.push('\\'),
+            '\n' | '\r' => {
+                out.push(' ');
+                continue;
+            }
+            _ => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// The same inside a table.
+fn cell(text: &str) -> String {
+    prose(text).replace('|', "\\|")
+}
+
+fn trust(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "## Can it be trusted?\n\n| check | | found |\n| --- | --- | --- |")?;
+    for item in &report.trust {
+        writeln!(out, "| {} | {} | {} |", cell(&item.title), item.state.word(), cell(&item.text))?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn table(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    if report.results.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Results\n\nRatio: time an operation in the layer over the time natively, with its 95 % interval; above 1 is slower.\n")?;
+    writeln!(out, "| operation | layer | time an operation | ratio | difference | verdict | served by, flush | |")?;
+    writeln!(out, "| --- | --- | ---: | ---: | ---: | --- | --- | --- |")?;
+    for (label, group) in rows::groups(report) {
+        for (n, row) in group.iter().enumerate() {
+            let label = if n == 0 { cell(label) } else { String::new() };
+            writeln!(out, "| {label} {}", line(row))?;
+        }
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn line(row: &ResultRow) -> String {
+    let cells = [
+        cell(&row.layer),
+        rows::op_time(row),
+        rows::ratio(row).replace('[', "\\["),
+        rows::extra(row),
+        row.verdict.word().into(),
+        rows::label(row),
+        cell(&rows::note(row)),
+    ];
+    format!("| {} |", cells.join(" | "))
+}
+
+fn advice(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    if report.advice.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## What to do\n")?;
+    for advice in &report.advice {
+        writeln!(out, "- {} ({})", prose(&advice.text), advice.evidence.join(", "))?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn left_out(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    if report.left_out.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Left out\n")?;
+    for left in &report.left_out {
+        let what = left.point.as_ref().map_or_else(|| left.layer.clone(), |p| format!("{}, {p}", left.layer));
+        let hint = left.hint.as_ref().map(|h| format!(" (`{}`)", h.replace('`', "'"))).unwrap_or_default();
+        writeln!(out, "- {}: {}{hint}", prose(&what), prose(&left.reason))?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn reproduce(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    let machine = &report.machine;
+    writeln!(out, "## Reproduce\n")?;
+    writeln!(out, "{}, {} CPUs, {}, kernel {}; {}.\n", prose(&machine.cpu), machine.cpus, prose(&machine.os), prose(&machine.kernel), prose(&machine.base))?;
+    writeln!(out, "```\n{}\n```\n\n```toml\n# plan.toml\n{}```", report.reproduce.command, report.reproduce.plan_toml)?;
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! The report on a terminal: a table as wide as the window, then the verdict in words.
+
+use std::io::Write;
+
+use super::{Exporter, rows};
+use crate::{Report, ResultRow, TrustState, Verdict, number};
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns to fill; what does not fit is broken at spaces, never cut.
+    pub width: usize,
+    /// Colour verdict words. The caller heeds `NO_COLOR`.
+    pub colour: bool,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self { width: 100, colour: false }
+    }
+}
+
+/// See the module.
+pub struct Text;
+
+impl Exporter for Text {
+    fn id(&self) -> &'static str {
+        "terminal"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["txt"]
+    }
+
+    fn write(&self, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+        print(report, Style::default(), out)
+    }
+}
+
+/// Prints the report in a style.
+pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    let style = Style { width: style.width.clamp(40, 200), ..style };
+    table(report, style, out)?;
+    wrapped(out, style, "", "", &plain(&format!("{}.", report.headline)))?;
+    for verdict in &report.verdicts {
+        wrapped(out, style, "  ", "    ", &plain(&verdict.text))?;
+    }
+    trust(report, style, out)?;
+    if !report.advice.is_empty() {
+        writeln!(out, "\nWhat to do")?;
+    }
+    for advice in &report.advice {
+        wrapped(out, style, "  ", "    ", &plain(&advice.text))?;
+    }
+    left_out(report, style, out)?;
+    writeln!(out)?;
+    wrapped(out, style, "", "  ", &rows::about(report))
+}
+
+/// Words for people only: control characters out of names and messages would drive the terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).filter(|c| *c != '`').map(|c| if matches!(c, '\u{201c}' | '\u{201d}') { '"' } else { c }).collect()
+}
+
+fn wrapped(out: &mut dyn Write, style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<()> {
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let fits = line.chars().count() + 1 + word.chars().count() <= style.width;
+        if !empty && !fits {
+            writeln!(out, "{line}")?;
+            line = rest.to_owned();
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    writeln!(out, "{line}")?;
+    Ok(())
+}
+
+/// Columns after the layer's name; the last ones are left out when the window is narrow.
+const HEADS: [&str; 6] = ["time/op", "ratio [95 %]", "difference", "verdict", "throughput", "served by, flush"];
+
+fn cells(row: &ResultRow) -> [String; 6] {
+    [rows::op_time(row), rows::ratio(row), rows::extra(row), row.verdict.word().into(), number::result_value(row), rows::label(row)]
+}
+
+/// Columns whose content is a number stand at the right edge.
+const RIGHT: [bool; 6] = [true, true, true, false, true, false];
+/// Order in which columns go when the window is narrow.
+const DROP: [usize; 3] = [4, 5, 0];
+
+fn table(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    if report.results.is_empty() {
+        return Ok(());
+    }
+    let name = |row: &ResultRow| format!("  {}", plain(&row.layer));
+    let first = report.results.iter().map(|r| name(r).chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEADS.len())
+        .map(|c| report.results.iter().map(|r| cells(r)[c].chars().count()).chain([HEADS[c].len()]).max().unwrap_or(0))
+        .collect();
+    let mut shown = [true; 6];
+    for column in DROP {
+        let total: usize = first + (0..6).filter(|c| shown[*c]).map(|c| widths[c] + 2).sum::<usize>();
+        if total > style.width {
+            shown[column] = false;
+        }
+    }
+    let lay = |head: &str, cells: &[String; 6], paint: &dyn Fn(&str) -> String| {
+        let mut line = format!("{head:first$}");
+        for c in (0..6).filter(|c| shown[*c]) {
+            let padded = if RIGHT[c] { format!("{:>1$}", cells[c], widths[c]) } else { format!("{:<1$}", cells[c], widths[c]) };
+            line.push_str("  ");
+            line.push_str(&if c == 3 { paint(&padded) } else { padded });
+        }
+        line.trim_end().to_owned()
+    };
+    writeln!(out, "{}", lay("", &HEADS.map(str::to_owned), &str::to_owned))?;
+    for (label, group) in rows::groups(report) {
+        let what = group.first().map(|r| rows::describe(r)).unwrap_or_default();
+        wrapped(out, style, "", "  ", &plain(&format!("{label} ({what})")))?;
+        for row in group {
+            writeln!(out, "{}", lay(&name(row), &cells(row), &|text| paint(style, row.verdict, text)))?;
+            let note = rows::note(row);
+            if !note.is_empty() {
+                wrapped(out, style, "      ", "      ", &plain(&note))?;
+            }
+        }
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn paint(style: Style, verdict: Verdict, text: &str) -> String {
+    let code = match verdict {
+        _ if !style.colour => return text.into(),
+        Verdict::Same => "32",
+        Verdict::Slower => "33",
+        Verdict::Faster => "36",
+        Verdict::Untrusted => "31",
+        Verdict::Undecided | Verdict::Baseline => "2",
+    };
+    format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+fn trust(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "\nCan it be trusted?")?;
+    for item in &report.trust {
+        let mark = match item.state {
+            TrustState::Ok => "ok",
+            TrustState::Warn => "!!",
+            TrustState::None => "--",
+        };
+        wrapped(out, style, &format!("  {mark} "), "     ", &plain(&format!("{}: {}", item.title, item.text)))?;
+    }
+    Ok(())
+}
+
+fn left_out(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    if report.left_out.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nLeft out")?;
+    // Points of one layer that are missing for one reason are one line.
+    let mut lines: Vec<(String, String, Vec<&str>)> = Vec::new();
+    for left in &report.left_out {
+        let hint = left.hint.as_ref().map(|h| format!("; hint: {h}")).unwrap_or_default();
+        let why = format!("{}{hint}", left.reason);
+        let points = left.point.as_deref();
+        match lines.iter_mut().find(|(layer, w, _)| *layer == left.layer && *w == why) {
+            Some((_, _, labels)) => labels.extend(points),
+            None => lines.push((left.layer.clone(), why, points.into_iter().collect())),
+        }
+    }
+    for (layer, why, labels) in lines {
+        let what = if labels.is_empty() { layer } else { format!("{layer} ({})", number::list(&labels)) };
+        wrapped(out, style, "  ", "    ", &plain(&format!("{what}: {why}")))?;
+    }
+    Ok(())
+}

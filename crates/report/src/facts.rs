@@ -1,0 +1,49 @@
+//! What a layer's facts say about where its data lies.
+
+use layermark_model::{Device, Facts};
+
+/// Names of the devices that really store bytes.
+pub fn physical(facts: &Facts) -> Vec<&str> {
+    facts.devices.iter().filter(|d| d.physical).map(|d| d.name.as_str()).collect()
+}
+
+/// File system of the mount the probe worked on.
+pub fn file_system(facts: &Facts) -> &str {
+    facts.mounts.first().map_or("", |m| m.fs.as_str())
+}
+
+/// The data lies in memory: a file system without a device, or on devices made of memory.
+pub fn in_memory(facts: &Facts) -> bool {
+    let made_of_memory = |d: &Device| d.name.starts_with("ram") || d.name.starts_with("zram");
+    matches!(file_system(facts), "tmpfs" | "ramfs")
+        || (!facts.devices.is_empty() && facts.devices.iter().all(made_of_memory))
+}
+
+/// Calls go through a program in user space.
+pub fn is_fuse(facts: &Facts) -> bool {
+    file_system(facts).starts_with("fuse")
+}
+
+/// Changing a lower file copies it first.
+pub fn copies_up(facts: &Facts) -> bool {
+    file_system(facts) == "overlay" || file_system(facts) == "fuse.fuse-overlayfs"
+}
+
+/// A physical device below keeps writes in a volatile cache until it is told to flush.
+pub fn volatile_cache(facts: &Facts) -> bool {
+    facts.devices.iter().filter(|d| d.physical).any(is_volatile)
+}
+
+fn is_volatile(device: &Device) -> bool {
+    device.write_cache.trim() == "write back"
+}
+
+/// The write cache of every physical device is known.
+pub fn cache_known(facts: &Facts) -> bool {
+    facts.devices.iter().filter(|d| d.physical).all(|d| !d.write_cache.trim().is_empty())
+}
+
+/// The compression the layer says it uses.
+pub fn compression(facts: &Facts) -> Option<&str> {
+    facts.notes.get("compression").map(String::as_str).filter(|c| !matches!(*c, "" | "none" | "off"))
+}

@@ -1,0 +1,113 @@
+//! What kind of work a point is, from its parameters.
+
+use layermark_model::{Point, format_size};
+
+/// The groups words are made for, in the order they are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Reads data.
+    Reading,
+    /// Writes data and does not wait for the device.
+    Writing,
+    /// Writes data and waits for the device.
+    Flushing,
+    /// Changes a file that the layer came with.
+    Changing,
+    /// Names and attributes: open, stat, create, unlink.
+    Names,
+}
+
+impl Kind {
+    /// `the same as native for ...`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Reading => "reading",
+            Self::Writing => "writing",
+            Self::Flushing => "writing with a flush",
+            Self::Changing => "changing packaged files",
+            Self::Names => "names and attributes",
+        }
+    }
+}
+
+/// The kind of a point.
+pub fn kind(point: &Point) -> Kind {
+    let op = point.text("op");
+    if changes_packaged(point) {
+        Kind::Changing
+    } else if op.contains("read") {
+        Kind::Reading
+    } else if op.contains("write") {
+        if asks_for_flush(point) { Kind::Flushing } else { Kind::Writing }
+    } else {
+        Kind::Names
+    }
+}
+
+/// The point opens a file that came with the layer and changes it.
+pub fn changes_packaged(point: &Point) -> bool {
+    point.text("op") == "first-write"
+}
+
+/// The point flushes to the device inside the clock.
+pub fn asks_for_flush(point: &Point) -> bool {
+    !matches!(point.text("sync"), "" | "none" | "close")
+}
+
+/// What counts is bytes a second; elsewhere it is operations a second.
+pub fn is_bulk(point: &Point) -> bool {
+    point.workload == "file" && !changes_packaged(point)
+}
+
+/// The parameters worth a line: `read, 64M file, 4K records, warm`.
+pub fn describe(point: &Point) -> String {
+    let mut parts = vec![point.text("op").to_owned()];
+    for (key, suffix) in [("file_size", " file"), ("record", " records"), ("size", "")] {
+        if point.number(key) > 0 {
+            parts.push(format!("{}{suffix}", format_size(point.number(key))));
+        }
+    }
+    if point.number("threads") > 1 {
+        parts.push(format!("{} threads", point.number("threads")));
+    }
+    for key in ["cache", "sync", "engine"] {
+        if !matches!(point.text(key), "" | "none") {
+            parts.push(point.text(key).to_owned());
+        }
+    }
+    if point.flag("direct") {
+        parts.push("O_DIRECT".into());
+    }
+    parts.retain(|p| !p.is_empty());
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn point(params: &serde_json::Value) -> Point {
+        Point::new("file", "x".into(), params).unwrap()
+    }
+
+    #[test]
+    fn tells_kinds_apart() {
+        let cases = [
+            (json!({"op": "rand-read"}), Kind::Reading),
+            (json!({"op": "write", "sync": "close"}), Kind::Writing),
+            (json!({"op": "rand-write", "sync": "each"}), Kind::Flushing),
+            (json!({"op": "first-write"}), Kind::Changing),
+            (json!({"op": "open-stat"}), Kind::Names),
+        ];
+        for (params, expected) in cases {
+            assert_eq!(kind(&point(&params)), expected, "{params}");
+        }
+    }
+
+    #[test]
+    fn describes_what_matters() {
+        let at = point(&json!({"op": "read", "file_size": 16 << 20, "record": 4096, "threads": 1, "cache": "warm", "sync": "none", "direct": true}));
+        assert_eq!(describe(&at), "read, 16M file, 4K records, warm, O_DIRECT");
+    }
+}

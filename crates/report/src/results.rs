@@ -1,0 +1,361 @@
+//! One row for each point in each layer: what its trials say, alone and against native.
+
+use std::collections::BTreeMap;
+
+use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord};
+use layermark_stats::{self as stats, Comparison, Interval, Judgement, Pair};
+
+use crate::{
+    durability::{self, Case},
+    latency, points, served,
+    types::{CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, ResultRow, Verdict},
+};
+
+/// Level of every interval.
+pub const LEVEL: f64 = 0.95;
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// A run's trials by layer and point, and within these by block. Of several trials of one cell
+/// (a resumed run) the last one that was not disturbed counts.
+pub struct Index<'a> {
+    cells: BTreeMap<(usize, usize), BTreeMap<(u32, u32), &'a TrialRecord>>,
+    failures: BTreeMap<(usize, usize), Vec<&'a TrialRecord>>,
+}
+
+impl<'a> Index<'a> {
+    /// Sorts the trials of a run; those that point outside of it are ignored.
+    pub fn new(run: &Run, trials: &'a [TrialRecord]) -> Self {
+        let mut index = Self { cells: BTreeMap::new(), failures: BTreeMap::new() };
+        let mut ordered: Vec<&TrialRecord> = trials.iter().collect();
+        ordered.sort_by_key(|t| t.seq);
+        for record in ordered {
+            let cell = record.cell;
+            if cell.layer >= run.layers.len() || cell.point >= run.points.len() {
+                continue;
+            }
+            let key = (cell.layer, cell.point);
+            if cost(record).is_none() {
+                index.failures.entry(key).or_default().push(record);
+                continue;
+            }
+            let blocks = index.cells.entry(key).or_default();
+            let kept = blocks.entry((cell.session, cell.block)).or_insert(record);
+            if !disturbed(record) || disturbed(kept) {
+                *kept = record;
+            }
+        }
+        index
+    }
+
+    /// Trials with a number, in the order of blocks.
+    pub fn trials(&self, layer: usize, point: usize) -> Vec<&'a TrialRecord> {
+        self.cells.get(&(layer, point)).map(|c| c.values().copied().collect()).unwrap_or_default()
+    }
+
+    /// Trials without one, in the order of the run.
+    pub fn failures(&self, layer: usize, point: usize) -> &[&'a TrialRecord] {
+        self.failures.get(&(layer, point)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Blocks in which both layers have a number.
+    fn pairs(&self, layer: usize, baseline: usize, point: usize) -> Vec<Pair> {
+        let (Some(here), Some(native)) = (self.cells.get(&(layer, point)), self.cells.get(&(baseline, point))) else {
+            return Vec::new();
+        };
+        let pair = |(at, record): (&(u32, u32), &&TrialRecord)| {
+            let (layer, native) = (cost(record)?, cost(native.get(at)?)?);
+            Some(Pair { session: at.0, block: at.1, layer, native })
+        };
+        here.iter().filter_map(pair).collect()
+    }
+}
+
+/// Nanoseconds an operation, when the trial has a usable number.
+pub fn cost(record: &TrialRecord) -> Option<f64> {
+    record.trial.as_ref()?.ns_per_op().filter(|ns| ns.is_finite() && *ns > 0.0)
+}
+
+fn disturbed(record: &TrialRecord) -> bool {
+    record.flags.iter().any(|f| f == "contaminated")
+}
+
+/// The rows of one layer in the order of points, each with its point's index; not numbered yet.
+pub fn rows(run: &Run, index: &Index, layer: usize, baseline: usize) -> Vec<(usize, ResultRow)> {
+    let is_baseline = layer == baseline;
+    let compared: Vec<Option<Comparison>> = (0..run.points.len())
+        .map(|point| {
+            let pairs = if is_baseline { Vec::new() } else { index.pairs(layer, baseline, point) };
+            stats::compare(&pairs, LEVEL, run.seed)
+        })
+        .collect();
+    let measured = |p: &usize| !index.trials(layer, *p).is_empty() || !index.failures(layer, *p).is_empty();
+    // Points that this layer was never asked for (writes on a read-only one) are not in its family.
+    let family: Vec<usize> = (0..run.points.len()).filter(measured).collect();
+    let members: Vec<Option<Comparison>> = family.iter().map(|p| compared[*p].clone()).collect();
+    let judged = stats::judge(&members, run.plan.delta, LEVEL);
+    let mut rows = Vec::with_capacity(family.len());
+    for ((point, comparison), judgement) in family.into_iter().zip(members).zip(judged) {
+        let site = Site { run, index, layer, baseline, point };
+        let mut row = site.alone();
+        if is_baseline {
+            row.verdict = Verdict::Baseline;
+        } else {
+            compare(&mut row, comparison.as_ref(), &judgement);
+        }
+        row.durability = site.durability(row.ratio.as_ref());
+        site.distrust(&mut row);
+        rows.push((point, row));
+    }
+    rows
+}
+
+fn compare(row: &mut ResultRow, comparison: Option<&Comparison>, judgement: &Judgement) {
+    row.verdict = match judgement.verdict {
+        stats::Verdict::Same => Verdict::Same,
+        stats::Verdict::Slower => Verdict::Slower,
+        stats::Verdict::Faster => Verdict::Faster,
+        stats::Verdict::Undecided => Verdict::Undecided,
+    };
+    row.more_blocks = judgement.more_blocks;
+    let Some(c) = comparison else { return };
+    row.blocks = c.n;
+    row.effective_n = Some(c.effective_n);
+    row.p = Some(c.p);
+    row.p_adjusted = Some(judgement.p_adjusted);
+    row.steady = Some(c.steady);
+    row.change_points.clone_from(&c.change_points);
+    row.outliers = c.outliers;
+    // Without a steady state there is no single number to print.
+    if c.steady {
+        row.ratio = Some(Estimate { estimate: c.ratio, interval: c.ratio_interval.map(span) });
+        let us = |i: Interval| [i.low / 1e3, i.high / 1e3];
+        row.extra_us = Some(Estimate { estimate: c.diff / 1e3, interval: c.diff_interval.map(us) });
+    } else {
+        remark(row, "no steady state", 1);
+    }
+}
+
+fn span(i: Interval) -> [f64; 2] {
+    [i.low, i.high]
+}
+
+fn remark(row: &mut ResultRow, flag: &str, n: usize) {
+    *row.flag_counts.entry(flag.to_owned()).or_default() += n;
+    row.flags = row.flag_counts.keys().cloned().collect();
+}
+
+/// A point in a layer of a run.
+struct Site<'a> {
+    run: &'a Run,
+    index: &'a Index<'a>,
+    layer: usize,
+    baseline: usize,
+    point: usize,
+}
+
+impl<'a> Site<'a> {
+    fn point(&self) -> &'a Point {
+        &self.run.points[self.point]
+    }
+
+    fn layer(&self) -> &'a LayerRun {
+        &self.run.layers[self.layer]
+    }
+
+    fn trials_of(&self, layer: usize) -> Vec<&'a Trial> {
+        self.index.trials(layer, self.point).into_iter().filter_map(|r| r.trial.as_ref()).collect()
+    }
+
+    /// What the layer's own trials say.
+    fn alone(&self) -> ResultRow {
+        let (at, layer) = (self.point(), self.layer());
+        let records = self.index.trials(self.layer, self.point);
+        let failures = self.index.failures(self.layer, self.point);
+        let trials = self.trials_of(self.layer);
+        let share = served::device_share(at, &trials);
+        let resident = served::resident(&trials);
+        let mut row = ResultRow {
+            id: String::new(),
+            workload: at.workload.clone(),
+            label: at.label.clone(),
+            point: at.params.clone(),
+            layer: layer.name.clone(),
+            metric: if points::is_bulk(at) { "throughput" } else { "rate" }.into(),
+            unit: if points::is_bulk(at) { "B/s" } else { "ops/s" }.into(),
+            value: None,
+            interval: None,
+            op_us: None,
+            op_us_interval: None,
+            trials: records.len(),
+            seqs: records.iter().map(|r| r.seq).collect(),
+            failed_trials: failures.len(),
+            error: failures.last().and_then(|r| r.error.clone()),
+            blocks: 0,
+            effective_n: None,
+            ratio: None,
+            extra_us: None,
+            p: None,
+            p_adjusted: None,
+            more_blocks: None,
+            verdict: Verdict::Undecided,
+            untrusted: None,
+            steady: None,
+            change_points: Vec::new(),
+            outliers: 0,
+            latency_us: latency::merged(trials.iter().copied()),
+            cpu_s_per_gib: None,
+            cpu_us_per_op: None,
+            served_by: served::label(at, &layer.facts, share, resident).filter(|_| !trials.is_empty()),
+            device_share: share,
+            resident,
+            durability: NOT_ASKED,
+            write_back_debt: debt(&trials),
+            flags: Vec::new(),
+            flag_counts: BTreeMap::new(),
+            reasons: Vec::new(),
+        };
+        speed(&mut row, &records);
+        cpu(&mut row, &records);
+        for flag in records.iter().flat_map(|r| flags(r)) {
+            remark(&mut row, &flag, 1);
+        }
+        row
+    }
+
+    fn durability(&self, ratio: Option<&Estimate>) -> Durability {
+        let sum = |layer| durability::flushes(self.trials_of(layer).into_iter());
+        durability::judge(&Case {
+            point: self.point(),
+            facts: &self.layer().facts,
+            here: sum(self.layer),
+            native: sum(self.baseline),
+            ratio,
+        })
+    }
+
+    /// Marks a number that is real but not what it claims to be.
+    fn distrust(&self, row: &mut ResultRow) {
+        if row.trials == 0 {
+            return;
+        }
+        let native = self.index.trials(self.baseline, self.point);
+        let here = self.index.trials(self.layer, self.point);
+        let why = suspect(&here, self.layer()).or_else(|| {
+            let (of, facts) = (suspect(&native, &self.run.layers[self.baseline]), self.layer != self.baseline);
+            of.filter(|_| facts && !native.is_empty()).map(|why| format!("natively, {why}"))
+        });
+        if let Some(why) = why {
+            row.verdict = Verdict::Untrusted;
+            row.more_blocks = None;
+            row.untrusted = Some(why);
+        }
+    }
+}
+
+const NOT_ASKED: Durability = Durability {
+    verdict: DurabilityVerdict::NotAsked,
+    level: None,
+    flushes: None,
+    syncs: 0,
+    because: None,
+    suspicion: None,
+};
+
+/// Remarks of a trial, each once.
+fn flags(record: &TrialRecord) -> Vec<String> {
+    let mut flags = record.flags.clone();
+    if let Some(trial) = &record.trial {
+        if trial.direct == Some(DirectIo::Ignored) {
+            flags.push("O_DIRECT ignored".into());
+        }
+        if trial.direct == Some(DirectIo::Refused) {
+            flags.push("O_DIRECT refused".into());
+        }
+        if trial.verified.is_some_and(|v| v.bad > 0) {
+            flags.push("verify failed".into());
+        }
+    }
+    flags.sort();
+    flags.dedup();
+    flags
+}
+
+/// Why trials do not show what they were asked to show.
+fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<String> {
+    let having = |flag: &str| records.iter().filter(|r| flags(r).iter().any(|f| f == flag)).count();
+    let bad: u64 = records.iter().filter_map(|r| r.trial.as_ref()?.verified).map(|v| v.bad).sum();
+    let most = |n: usize| n * 2 > records.len();
+    if bad > 0 {
+        return Some(format!("{} came back with wrong data", crate::number::count(bad as usize, "record")));
+    }
+    if layer.facts.is_empty() {
+        return Some("nothing is known about where it ran".into());
+    }
+    for (flag, words) in [
+        ("cache not as asked", "the cache was not as asked"),
+        ("O_DIRECT ignored", "O_DIRECT was accepted and ignored"),
+        ("O_DIRECT refused", "O_DIRECT was refused"),
+    ] {
+        let n = having(flag);
+        if most(n) {
+            return Some(format!("{words} in {n} of {} trials", records.len()));
+        }
+    }
+    None
+}
+
+/// Centre of a sample of costs and its interval, on the logarithm as ratios are.
+fn centre(costs: &[f64]) -> (Option<f64>, Option<[f64; 2]>) {
+    let logs: Vec<f64> = costs.iter().map(|c| c.ln()).collect();
+    let interval = stats::signed_rank_interval(&logs, LEVEL).map(|i| span(i.exp()));
+    (stats::hodges_lehmann(&logs).map(f64::exp), interval)
+}
+
+fn speed(row: &mut ResultRow, records: &[&TrialRecord]) {
+    let costs: Vec<f64> = records.iter().filter_map(|r| cost(r)).collect();
+    let (ns, interval) = centre(&costs);
+    row.op_us = ns.map(|ns| ns / 1e3);
+    row.op_us_interval = interval.map(|i| i.map(|ns| ns / 1e3));
+    let moved = sums(records);
+    let per_op = if row.unit == "B/s" { moved.bytes / moved.ops } else { 1.0 };
+    if per_op > 0.0 && per_op.is_finite() {
+        row.value = ns.map(|ns| per_op * 1e9 / ns);
+        row.interval = interval.map(|[low, high]| [per_op * 1e9 / high, per_op * 1e9 / low]);
+    }
+}
+
+#[derive(Default)]
+struct Sums {
+    ops: f64,
+    bytes: f64,
+    probe_ns: f64,
+    upkeep_ns: f64,
+}
+
+fn sums(records: &[&TrialRecord]) -> Sums {
+    records.iter().filter_map(|r| r.trial.as_ref().map(|t| (r, t))).fold(Sums::default(), |mut sum, (record, trial)| {
+        sum.ops += trial.ops() as f64;
+        sum.bytes += trial.bytes() as f64;
+        sum.probe_ns += (trial.cpu.user_ns + trial.cpu.sys_ns) as f64;
+        sum.upkeep_ns += record.upkeep_ns as f64;
+        sum
+    })
+}
+
+fn cpu(row: &mut ResultRow, records: &[&TrialRecord]) {
+    let sum = sums(records);
+    if sum.ops > 0.0 {
+        row.cpu_us_per_op = Some(CpuCost { probe: sum.probe_ns / 1e3 / sum.ops, upkeep: sum.upkeep_ns / 1e3 / sum.ops });
+    }
+    if row.unit == "B/s" && sum.bytes > 0.0 {
+        let per_gib = GIB / sum.bytes / 1e9;
+        row.cpu_s_per_gib = Some(CpuCost { probe: sum.probe_ns * per_gib, upkeep: sum.upkeep_ns * per_gib });
+    }
+}
+
+fn debt(trials: &[&Trial]) -> Option<DebtRow> {
+    let debts: Vec<_> = trials.iter().filter_map(|t| t.debt).filter(|d| d.seconds.is_finite()).collect();
+    let bytes: Vec<f64> = debts.iter().map(|d| d.bytes as f64).collect();
+    let seconds: Vec<f64> = debts.iter().map(|d| d.seconds).collect();
+    Some(DebtRow { bytes: stats::median(&bytes)?, seconds: stats::median(&seconds)? })
+}

@@ -1,0 +1,328 @@
+//! A made-up run for tests, examples and the browser test: plausible figures from a seed.
+//! Nothing here was measured, and its machine says so.
+
+use std::path::PathBuf;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use hdrhistogram::{
+    Histogram,
+    serialization::{Serializer, V2Serializer},
+};
+use layermark_model::{
+    Cell, CpuUse, Debt, Device, DeviceBytes, Facts, Latency, LayerRun, LayerStatus, Machine, Mount, Pass, Plan, Point, Run,
+    RunStatus, SelfTest, Spec, Trial, TrialRecord,
+};
+use serde_json::{Value, json};
+
+/// What to make up.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// Draws the noise.
+    pub seed: u64,
+    /// Blocks, in one session.
+    pub blocks: u32,
+    /// Layers by name, of those that are known here; `native` comes first by itself.
+    pub layers: Vec<&'static str>,
+    /// Points by label, of those that are known here.
+    pub points: Vec<&'static str>,
+    /// A second native.
+    pub control: bool,
+}
+
+impl Default for Sample {
+    /// Four layers, five points, eleven blocks.
+    fn default() -> Self {
+        Self {
+            seed: 7,
+            blocks: 11,
+            layers: vec!["overlay:upper", "overlay:volatile", "fuse"],
+            points: vec!["open and stat", "small read, cold", "large read, warm", "random write, fsync each", "first write to a packaged file"],
+            control: true,
+        }
+    }
+}
+
+/// Everything the report can show: all layers and points known here, one layer that failed.
+pub fn full() -> Sample {
+    Sample {
+        blocks: 16,
+        layers: SHAPES.iter().map(|s| s.name).filter(|n| *n != "native").collect(),
+        points: WORKS.iter().map(|w| w.label).collect(),
+        ..Sample::default()
+    }
+}
+
+/// What a made-up layer does to an operation.
+struct Shape {
+    name: &'static str,
+    fs: &'static str,
+    /// Microseconds more for each call, and time as a factor.
+    extra_us: f64,
+    factor: f64,
+    /// Microseconds to copy a packaged file before it is changed.
+    copy_up_us: f64,
+    honest: bool,
+    memory: bool,
+    fails: bool,
+}
+
+const PLAIN: Shape = Shape { name: "native", fs: "ext4", extra_us: 0.0, factor: 1.0, copy_up_us: 0.0, honest: true, memory: false, fails: false };
+const SHAPES: &[Shape] = &[
+    PLAIN,
+    Shape { name: "overlay:upper", fs: "overlay", copy_up_us: 41_000.0, ..PLAIN },
+    Shape { name: "overlay:volatile", fs: "overlay", copy_up_us: 38_000.0, honest: false, ..PLAIN },
+    Shape { name: "fuse", fs: "fuse.layermark", extra_us: 12.0, factor: 1.02, ..PLAIN },
+    Shape { name: "loop:xfs", fs: "xfs", extra_us: 1.2, factor: 1.18, ..PLAIN },
+    Shape { name: "tmpfs", fs: "tmpfs", factor: 0.8, memory: true, ..PLAIN },
+    Shape { name: "image:erofs", fs: "erofs", fails: true, ..PLAIN },
+];
+
+/// What a made-up point costs natively.
+struct Work {
+    label: &'static str,
+    workload: &'static str,
+    op: &'static str,
+    record: u64,
+    cache: &'static str,
+    sync: &'static str,
+    /// Microseconds an operation, operations a trial.
+    us: f64,
+    ops: u64,
+}
+
+const NONE: Work = Work { label: "", workload: "file", op: "read", record: 0, cache: "", sync: "none", us: 1.0, ops: 200 };
+const WORKS: &[Work] = &[
+    Work { label: "open and stat", workload: "meta", op: "open-stat", cache: "warm", us: 1.9, ops: 2_000, ..NONE },
+    Work { label: "small read, cold", workload: "meta", op: "small-read", cache: "cold", us: 95.0, ..NONE },
+    Work { label: "large read, warm", record: 1 << 20, cache: "warm", us: 110.0, ops: 500, ..NONE },
+    Work { label: "read 4K", record: 4 << 10, cache: "warm", us: 1.1, ops: 4_000, ..NONE },
+    Work { label: "read 64K", record: 64 << 10, cache: "warm", us: 7.6, ops: 2_000, ..NONE },
+    Work { label: "small write", workload: "meta", op: "small-write", us: 14.0, ops: 1_000, ..NONE },
+    Work { label: "large write", op: "write", record: 1 << 20, us: 190.0, ..NONE },
+    Work { label: "random write, fsync each", op: "rand-write", record: 4 << 10, sync: "each", us: 310.0, ..NONE },
+    Work { label: "first write to a packaged file", op: "first-write", record: 4 << 10, us: 48.0, ops: 20, ..NONE },
+];
+
+/// `SplitMix64` (Steele, Lea, Flood 2014): enough for noise in an example.
+struct Noise(u64);
+
+impl Noise {
+    /// Uniform in 0..1.
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// About normal around 0 with a standard deviation of 1.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+}
+
+impl Sample {
+    /// Makes the run up.
+    pub fn build(&self) -> (Run, Vec<TrialRecord>) {
+        let mut shapes = vec![&SHAPES[0]];
+        shapes.extend(self.layers.iter().filter_map(|n| SHAPES.iter().find(|s| s.name == *n)));
+        let mut layers: Vec<LayerRun> = shapes.iter().map(|s| layer(s)).collect();
+        if self.control {
+            shapes.push(&SHAPES[0]);
+            layers.push(LayerRun { name: "native (control)".into(), control: true, ..layer(&SHAPES[0]) });
+        }
+        let works: Vec<&Work> = self.points.iter().filter_map(|l| WORKS.iter().find(|w| w.label == *l)).collect();
+        let trials = self.trials(&shapes, &works);
+        let last = trials.last().map_or(0, |t| t.at_ms as i64);
+        let points: Vec<Point> = works.iter().map(|w| point(w)).collect();
+        let run = Run {
+            id: "01JSAMPLE0000000000000007".into(),
+            version: "0.1.0".into(),
+            started_ms: 1_795_000_000_000,
+            ended_ms: Some(1_795_000_000_000 + last + 400),
+            status: RunStatus::Done,
+            seed: self.seed,
+            dir: "/srv/scratch".into(),
+            plan: plan(&layers, &points, self.seed),
+            machine: machine(),
+            layers,
+            points,
+        };
+        (run, trials)
+    }
+
+    fn trials(&self, shapes: &[&Shape], works: &[&Work]) -> Vec<TrialRecord> {
+        let mut noise = Noise(self.seed);
+        let mut records = Vec::new();
+        let mut at_ms = 350;
+        for block in 0..self.blocks {
+            // What all layers feel alike, such as a warm CPU.
+            let common = (0.05 * noise.normal()).exp();
+            for (p, work) in works.iter().enumerate() {
+                for (l, shape) in shapes.iter().enumerate() {
+                    if shape.fails {
+                        continue;
+                    }
+                    let value = cost_us(shape, work) * common * (0.02 * noise.normal()).exp();
+                    let cell = Cell { session: 0, block, layer: l, point: p };
+                    let disturbed = noise.uniform() < 0.02;
+                    records.push(TrialRecord {
+                        seq: records.len() as u64,
+                        cell,
+                        at_ms,
+                        trial: Some(trial(shape, work, value, &mut noise)),
+                        error: None,
+                        upkeep_ns: if shape.fs.starts_with("fuse") { work.ops * 9_000 } else { 0 },
+                        foreign_cpu: if disturbed { 0.17 } else { 0.01 },
+                        steal: 0.0,
+                        backing_resident: None,
+                        flags: if disturbed { vec!["contaminated".into()] } else { Vec::new() },
+                    });
+                    at_ms += 60 + (value * work.ops as f64 / 1e3) as u64;
+                }
+            }
+        }
+        records
+    }
+}
+
+/// Microseconds an operation without noise.
+fn cost_us(shape: &Shape, work: &Work) -> f64 {
+    let mut us = work.us * shape.factor + shape.extra_us;
+    if work.sync == "each" && (!shape.honest || shape.memory) {
+        us /= 30.0;
+    }
+    if work.cache == "cold" && shape.memory {
+        us /= 60.0;
+    }
+    if work.op == "first-write" { us + shape.copy_up_us } else { us }
+}
+
+fn trial(shape: &Shape, work: &Work, us: f64, noise: &mut Noise) -> Trial {
+    let bytes = work.ops * work.record.max(if work.op.contains("small") { 4_096 } else { 0 });
+    let syncs = if work.sync == "each" { work.ops } else { 0 };
+    let writes = work.op.contains("write");
+    let on_device = !shape.memory;
+    let device = DeviceBytes {
+        read: if work.cache == "cold" { bytes } else { 0 },
+        written: if syncs > 0 && shape.honest { bytes } else { 0 },
+        flushes: if shape.honest { syncs + u64::from(syncs > 0) } else { 0 },
+    };
+    let owes = writes && syncs == 0 && on_device;
+    let elapsed_ns = (us * 1e3 * work.ops as f64) as u64;
+    Trial {
+        passes: vec![Pass { elapsed_ns, ops: work.ops, bytes }],
+        latency: Some(latency(us * 1e3, work.ops, noise)),
+        cpu: CpuUse { user_ns: elapsed_ns / 10, sys_ns: elapsed_ns / 3 },
+        device: on_device.then_some(device),
+        debt: owes.then(|| Debt { bytes, seconds: bytes as f64 / 1.1e9 + 0.004 }),
+        resident: Some(if work.cache == "cold" && on_device { 0.0 } else { 1.0 }),
+        syncs,
+        ..Trial::default()
+    }
+}
+
+fn latency(ns: f64, ops: u64, noise: &mut Noise) -> Latency {
+    let mut histogram = Histogram::<u64>::new(3).unwrap_or_else(|e| panic!("3 digits are allowed: {e}"));
+    for _ in 0..ops {
+        let slow = if noise.uniform() < 0.004 { 6.0 } else { 1.0 };
+        let value = (ns * slow * (0.12 * noise.normal()).exp()).max(1.0) as u64;
+        histogram.saturating_record(value);
+    }
+    let mut bytes = Vec::new();
+    if V2Serializer::new().serialize(&histogram, &mut bytes).is_err() {
+        bytes.clear();
+    }
+    Latency {
+        min: histogram.min(),
+        mean: histogram.mean(),
+        p50: histogram.value_at_quantile(0.5),
+        p99: histogram.value_at_quantile(0.99),
+        p999: histogram.value_at_quantile(0.999),
+        max: histogram.max(),
+        histogram: STANDARD.encode(bytes),
+    }
+}
+
+fn point(work: &Work) -> Point {
+    let mut params = json!({"op": work.op, "threads": 1, "engine": "sync"});
+    let mut set = |key: &str, value: Value| params[key] = value;
+    if work.workload == "file" {
+        set("record", work.record.into());
+        set("file_size", (16 << 20).into());
+        set("sync", work.sync.into());
+    }
+    if !work.cache.is_empty() {
+        set("cache", work.cache.into());
+    }
+    Point { workload: work.workload.into(), label: work.label.into(), params: params.as_object().cloned().unwrap_or_default() }
+}
+
+fn plan(layers: &[LayerRun], points: &[Point], seed: u64) -> Plan {
+    let work: Vec<Value> = points
+        .iter()
+        .map(|p| {
+            let mut table = p.params.clone();
+            table.insert("workload".into(), p.workload.clone().into());
+            table.insert("label".into(), p.label.clone().into());
+            Value::Object(table)
+        })
+        .collect();
+    let names: Vec<String> = layers.iter().filter(|l| !l.control).map(|l| l.spec.to_string()).collect();
+    let plan = json!({"name": "sample", "about": "Made-up figures: nothing here was measured.", "layers": names,
+        "budget": "2m", "precision": 0.05, "seed": seed, "work": work});
+    serde_json::from_value(plan).unwrap_or_else(|e| panic!("the sample's plan is valid: {e}"))
+}
+
+fn layer(shape: &Shape) -> LayerRun {
+    let failed = shape.fails;
+    LayerRun {
+        spec: shape.name.parse().unwrap_or_else(|_| Spec { layer: shape.name.into(), variant: None, options: [].into() }),
+        name: shape.name.into(),
+        status: if failed { LayerStatus::Failed } else { LayerStatus::Ready },
+        reason: failed.then(|| "mkfs.erofs is not installed".into()),
+        hint: failed.then(|| "apt-get install erofs-utils".into()),
+        facts: if failed { Facts::default() } else { facts(shape) },
+        setup_s: 0.012,
+        self_test: SelfTest { clock_ns: 21.0, loop_ns: 34.0, null_ns: 36.0 },
+        read_only: false,
+        control: false,
+    }
+}
+
+fn facts(shape: &Shape) -> Facts {
+    let mount = |at: &str, fs: &str, source: &str, options: &str| Mount { at: PathBuf::from(at), fs: fs.into(), source: source.into(), options: options.into() };
+    let disk = Device {
+        name: "vda".into(),
+        number: "254:0".into(),
+        write_cache: "write back".into(),
+        fua: false,
+        rotational: false,
+        physical: true,
+    };
+    let mut facts = Facts {
+        mounts: vec![mount("/srv/scratch/layer", shape.fs, shape.name, if shape.honest { "rw,relatime" } else { "rw,relatime,volatile" })],
+        devices: if shape.memory { Vec::new() } else { vec![disk] },
+        ..Facts::default()
+    };
+    if shape.fs != "ext4" && !shape.memory {
+        facts.mounts.push(mount("/", "ext4", "/dev/vda", "rw,relatime"));
+    }
+    facts.versions.insert("linux".into(), "6.18.0".into());
+    facts
+}
+
+fn machine() -> Machine {
+    Machine {
+        kernel: "6.18.0".into(),
+        os: "Debian GNU/Linux 12".into(),
+        cpu: "a made-up CPU".into(),
+        cpus: 2,
+        memory: 24 << 30,
+        clocksource: "tsc".into(),
+        hypervisor: true,
+        privilege: "root".into(),
+        base: "ext4 on vda".into(),
+    }
+}
