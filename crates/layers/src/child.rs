@@ -7,15 +7,18 @@ use std::{
     io::{self, BufRead, BufReader, Read},
     os::unix::process::CommandExt,
     path::Path,
-    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
 
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
-use crate::Control;
+use crate::{Control, LayerError, needs};
 
 /// Directories looked in for programs; `sbin` is not in every user's `PATH`.
 pub(crate) const PROGRAM_PATH: &str =
@@ -52,16 +55,22 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 
 /// The last lines of a stream, however much is written to it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tail(Arc<Mutex<VecDeque<String>>>);
+pub(crate) struct Tail {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    ended: Arc<AtomicBool>,
+}
 
 impl Tail {
     /// Reads `stream` to its end in a thread of its own.
-    pub(crate) fn of(stream: ChildStderr) -> io::Result<Self> {
+    pub(crate) fn of(stream: impl Read + Send + 'static) -> io::Result<Self> {
         let tail = Self::default();
         let lines = tail.clone();
         thread::Builder::new()
             .name("stderr".into())
-            .spawn(move || lines.read(BufReader::new(stream)))?;
+            .spawn(move || {
+                lines.read(BufReader::new(stream));
+                lines.ended.store(true, Ordering::Release);
+            })?;
         Ok(tail)
     }
 
@@ -80,7 +89,7 @@ impl Tail {
         if line.is_empty() {
             return;
         }
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == TAIL_LINES {
             lines.pop_front();
         }
@@ -88,8 +97,21 @@ impl Tail {
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().cloned().collect()
+    }
+}
+
+impl Tail {
+    /// Everything up to the end of the stream, for which it waits a little.
+    fn whole(&self) -> Vec<String> {
+        for _ in 0..100 {
+            if self.ended.load(Ordering::Acquire) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.lines()
     }
 }
 
@@ -196,4 +218,49 @@ pub(crate) fn cpu_ns(pid: u32) -> io::Result<u64> {
         return Err(io::Error::last_os_error());
     }
     Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
+
+/// A command for a program that has to be installed.
+pub(crate) fn tool(layer: &str, name: &str, package: &str) -> Result<Command, LayerError> {
+    match program(name) {
+        Some(path) => Ok(command(path)),
+        None => Err(LayerError::Missing {
+            layer: layer.into(),
+            missing: needs::program(name, package).into_iter().collect(),
+        }),
+    }
+}
+
+/// Runs a command to its end; the first line it printed, or an error with its last words.
+pub(crate) fn run(layer: &str, command: &mut Command) -> Result<String, LayerError> {
+    /// The slowest is compressing an image of some GiB.
+    const LIMIT: Duration = Duration::from_mins(10);
+    let program = Path::new(command.get_program()).to_path_buf();
+    let mut process = Process::start(command).map_err(LayerError::io(layer, "run", &program))?;
+    drop(process.child.stdin.take());
+    let said = match process.child.stdout.take() {
+        Some(out) => Tail::of(out).map_err(LayerError::io(layer, "run", &program))?,
+        None => Tail::default(),
+    };
+    let status = process.wait(LIMIT);
+    // The readers see the end of the pipes a moment after the process has ended.
+    let tail = [said.whole(), process.tail.whole()].concat();
+    let program = program
+        .file_name()
+        .map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    match status.as_deref() {
+        Some("exit code 0") => Ok(tail.into_iter().next().unwrap_or_default()),
+        Some(status) => Err(LayerError::Program {
+            layer: layer.into(),
+            program,
+            status: status.into(),
+            tail,
+        }),
+        None => Err(LayerError::Slow {
+            layer: layer.into(),
+            what: program,
+            after: LIMIT,
+            tail,
+        }),
+    }
 }

@@ -12,8 +12,14 @@ mod child;
 mod devices;
 mod dir;
 mod error;
+mod fuse;
+mod fuse_fs;
+mod fuse_table;
 mod host;
+mod image;
 pub mod janitor;
+mod loop_fs;
+mod loopdev;
 mod mock;
 mod mock_probe;
 pub mod mounts;
@@ -29,6 +35,7 @@ mod wire;
 pub mod workdir;
 
 pub use error::LayerError;
+pub use fuse::fuse_serve;
 pub use options::{LayerOption, check};
 pub use undo::Undo;
 pub use wire::{Control, Wire};
@@ -43,6 +50,16 @@ pub struct Base {
     pub packaged: PathBuf,
     /// The layermark binary, started as `EXE probe`.
     pub exe: PathBuf,
+}
+
+impl Base {
+    /// Remembers to empty [`Base::dir`]. Called before anything is put there.
+    fn emptied(&self, undo: &mut Undo) {
+        let dir = self.dir.clone();
+        undo.push(format!("empty {}", dir.display()), move || {
+            tree::empty(&dir)
+        });
+    }
 }
 
 /// One kind of layer. Stateless; asking it anything changes nothing.
@@ -95,6 +112,9 @@ pub const ALL: &[&dyn Layer] = &[
     &dir::Dir,
     &tmpfs::Tmpfs,
     &overlay::Overlay,
+    &fuse::Fuse,
+    &loop_fs::LoopFs,
+    &image::Image,
     &mock::Mock,
 ];
 

@@ -26,7 +26,13 @@ impl Layer for Native {
         Vec::new()
     }
 
-    fn open(&self, base: &Base, spec: &Spec, _: &mut Undo) -> Result<Box<dyn Place>, LayerError> {
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        base.emptied(undo);
         let place = host::HostPlace::new(base, spec, base.dir.clone());
         place.package()?;
         Ok(Box::new(place))

@@ -77,6 +77,7 @@ impl Layer for Overlay {
         spec: &Spec,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
+        base.emptied(undo);
         let stack = Stack::make(base, spec)?;
         let at = stack.at();
         undo.push(format!("unmount {}", at.display()), {

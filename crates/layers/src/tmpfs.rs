@@ -52,6 +52,7 @@ impl Layer for Tmpfs {
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         let name = spec.to_string();
+        base.emptied(undo);
         let size = memory_for(base, spec, &name)?;
         let dir = base.dir.join("mnt");
         fs::create_dir(&dir).map_err(LayerError::io(&name, "make", &dir))?;

@@ -146,6 +146,14 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     remove_dir(path)
 }
 
+/// Removes all that is in `dir`, but not `dir`.
+pub(crate) fn empty(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        remove(&entry?.path())?;
+    }
+    Ok(())
+}
+
 /// Like [`remove`] for a work directory; its marker goes last, so that a removal that was cut off
 /// can be taken up again.
 pub(crate) fn remove_marked(dir: &Path) -> io::Result<()> {

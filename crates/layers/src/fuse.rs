@@ -1,0 +1,352 @@
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Read, Write},
+    num::NonZeroU64,
+    os::fd::{AsRawFd, OwnedFd},
+    path::Path,
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    time::Duration,
+};
+
+use layermark_model::{Missing, Spec};
+
+use crate::{
+    Base, Control, Layer, LayerError, LayerOption, Place, Undo,
+    child::{self, Process},
+    fuse_fs::{Agreed, Cache, Through, Way},
+    host::{self, HostPlace, PACKAGED},
+    mounts, needs,
+    options::{bad, on, value},
+    sandbox, tree,
+};
+
+/// A file system in user space.
+pub(crate) struct Fuse;
+
+const SWITCH: &[&str] = &["off", "on"];
+
+const OPTIONS: &[LayerOption] = &[
+    LayerOption {
+        name: "cache",
+        values: &["auto", "always", "none"],
+        default: "auto",
+        help: "what the kernel keeps: names for 1 s and data until the file changes, everything, \
+               or nothing",
+    },
+    LayerOption {
+        name: "writeback",
+        values: SWITCH,
+        default: "off",
+        help: "the kernel gathers writes",
+    },
+    LayerOption {
+        name: "passthrough",
+        values: SWITCH,
+        default: "off",
+        help: "the kernel reads and writes the file below by itself (root, Linux 6.9)",
+    },
+    LayerOption {
+        name: "direct",
+        values: &["pass", "drop"],
+        default: "pass",
+        help: "O_DIRECT is passed on, or dropped as many file systems do",
+    },
+    LayerOption {
+        name: "delay",
+        values: &[],
+        default: "0",
+        help: "added to every request, such as 20us or 1ms",
+    },
+    LayerOption {
+        name: "threads",
+        values: &["1", "2", "4", "8"],
+        default: "2",
+        help: "threads that serve requests",
+    },
+];
+
+const DEVICE: &str = "/dev/fuse";
+
+/// Longest delay of a request: a trial has to end some day.
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
+
+impl Layer for Fuse {
+    fn id(&self) -> &'static str {
+        "fuse"
+    }
+
+    fn about(&self) -> &'static str {
+        "our own file system in user space, passing everything through"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        OPTIONS
+    }
+
+    fn default_specs(&self) -> &'static [&'static str] {
+        &["fuse"]
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        let way = way(spec)?;
+        let clash = match () {
+            () if !way.passthrough => None,
+            () if way.writeback => Some(("writeback", "on")),
+            () if !way.direct => Some(("direct", "drop")),
+            () if way.cache == Cache::None => Some(("cache", "none")),
+            () => None,
+        };
+        match clash {
+            Some((option, value)) => Err(bad(
+                spec,
+                option,
+                value,
+                "cannot be had together with passthrough=on".into(),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn missing(&self, spec: &Spec) -> Vec<Missing> {
+        let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
+        missing.extend(needs::kernel_fs("fuse"));
+        missing.extend(needs::device(DEVICE, "fuse"));
+        if missing.is_empty() && on(spec, OPTIONS, "passthrough") {
+            missing.extend(sandbox::not_root());
+        }
+        missing
+    }
+
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        let name = spec.to_string();
+        base.emptied(undo);
+        let (below, at) = (base.dir.join("backing"), base.dir.join("mnt"));
+        for dir in [&below, &at] {
+            fs::create_dir(dir).map_err(LayerError::io(&name, "make", dir))?;
+        }
+        let packaged = below.join(PACKAGED);
+        tree::copy(&base.packaged, &packaged)
+            .and_then(|()| host::sync(&below))
+            .map_err(LayerError::io(&name, "copy packaged files to", &packaged))?;
+        let (pid, agreed) = start_server(base, spec, &below, &at, undo)?;
+        mounts::assert_mounted(&name, &at, "fuse")?;
+        let place = HostPlace::new(base, spec, at.clone())
+            .proof(&at, "fuse")
+            .behind(&below)
+            .helper(pid)
+            .note("passthrough", switch(agreed.passthrough))
+            .note("writeback", switch(agreed.writeback))
+            .note("cache", value(spec, OPTIONS, "cache"))
+            .note("direct", value(spec, OPTIONS, "direct"))
+            .note("delay", value(spec, OPTIONS, "delay"))
+            .version("fuse protocol", agreed.abi);
+        Ok(Box::new(place))
+    }
+}
+
+fn switch(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+/// How requests are to be served, from the layer's name.
+fn way(spec: &Spec) -> Result<Way, LayerError> {
+    let text = value(spec, OPTIONS, "delay");
+    let must = format!(
+        "is not a time up to {} s, such as 20us",
+        LONGEST_DELAY.as_secs()
+    );
+    let delay = delay(text)
+        .filter(|d| *d <= LONGEST_DELAY)
+        .ok_or_else(|| bad(spec, "delay", text, must))?;
+    Ok(Way {
+        cache: match value(spec, OPTIONS, "cache") {
+            "always" => Cache::Always,
+            "none" => Cache::None,
+            _ => Cache::Auto,
+        },
+        writeback: on(spec, OPTIONS, "writeback"),
+        passthrough: on(spec, OPTIONS, "passthrough"),
+        direct: value(spec, OPTIONS, "direct") == "pass",
+        delay,
+    })
+}
+
+/// Reads a short time: unlike other durations it may be in microseconds.
+fn delay(text: &str) -> Option<Duration> {
+    if let Some(number) = text.strip_suffix("us") {
+        let micros: f64 = number.trim().parse().ok()?;
+        return Duration::try_from_secs_f64(micros / 1e6).ok();
+    }
+    layermark_model::parse_duration(text).ok()
+}
+
+/// Starts `EXE fuse-serve` and waits until it serves. A process of its own, and not threads of
+/// ours: whoever waits for its own file system can never be ended.
+fn start_server(
+    base: &Base,
+    spec: &Spec,
+    below: &Path,
+    at: &Path,
+    undo: &mut Undo,
+) -> Result<(u32, Agreed), LayerError> {
+    const LIMIT: Duration = Duration::from_secs(10);
+    let name = spec.to_string();
+    let mut command = child::command(&base.exe);
+    command.arg("fuse-serve").arg(below).arg(at).arg(&name);
+    let started = Process::start(&mut command);
+    let mut server = started.map_err(LayerError::io(&name, "start the server", &base.exe))?;
+    let line = first_line(&mut server, LIMIT);
+    let agreed = line.as_deref().map(serde_json::from_str);
+    let (pid, tail) = (server.child().id(), server.tail());
+    let gone = server.wait(Duration::ZERO);
+    undo.push("end the FUSE server", move || {
+        drop(server);
+        Ok(())
+    });
+    // Above the server in the stack: unmounted first, while it can still answer.
+    let mounted = at.to_path_buf();
+    undo.push(format!("unmount {}", at.display()), move || {
+        mounts::unmount(&mounted)
+    });
+    match (agreed, gone) {
+        (Some(Ok(agreed)), None) => Ok((pid, agreed)),
+        (_, Some(status)) => Err(LayerError::Program {
+            layer: name,
+            program: "the FUSE server".into(),
+            status,
+            tail,
+        }),
+        (_, None) => Err(LayerError::Slow {
+            layer: name,
+            what: "mounting".into(),
+            after: LIMIT,
+            tail,
+        }),
+    }
+}
+
+/// The first line of the process's output; `None` when it ends or stays silent for `limit`.
+fn first_line(process: &mut Process, limit: Duration) -> Option<String> {
+    let out = process.child().stdout.take()?;
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        // Bounded: the other side is ours, but may be broken.
+        let read = BufReader::new(out).take(4096).read_line(&mut line);
+        // Nobody listens any more when the limit has passed.
+        let _ = send.send(read.is_ok_and(|n| n > 0).then_some(line));
+    });
+    let line = receive.recv_timeout(limit).ok().flatten();
+    if line.is_none() {
+        // It closed its output: give it the time to end, so that its status can be told.
+        let _ = process.wait(Duration::from_millis(500));
+    }
+    line
+}
+
+/// `EXE fuse-serve BACKING MOUNTPOINT SPEC`: mounts our file system, says so in one line of JSON
+/// on standard output, and serves it until it is unmounted.
+pub fn fuse_serve(args: &[OsString]) -> Result<(), LayerError> {
+    let [below, at, name] = args else {
+        let text = "fuse-serve BACKING MOUNTPOINT SPEC: it is started by layermark itself";
+        return Err(LayerError::Io {
+            layer: "fuse".into(),
+            what: "read the arguments of".into(),
+            path: "fuse-serve".into(),
+            source: io::Error::new(io::ErrorKind::InvalidInput, text),
+        });
+    };
+    let text = name.to_string_lossy();
+    let spec: Spec = text.parse().map_err(|e: layermark_model::SpecError| {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, e.to_string());
+        LayerError::io("fuse", "read the layer's name", Path::new(name))(source)
+    })?;
+    crate::check(&spec)?;
+    serve(Path::new(below), Path::new(at), &spec).map_err(LayerError::io(
+        &text,
+        "serve",
+        Path::new(at),
+    ))
+}
+
+fn serve(below: &Path, at: &Path, spec: &Spec) -> io::Result<()> {
+    let way = way(spec).map_err(io::Error::other)?;
+    let threads = value(spec, OPTIONS, "threads").parse().unwrap_or(2);
+    // One descriptor for each file that the kernel knows.
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = limit.maximum;
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)?;
+    // Threads made later have it too: a sleep ends when it is asked to and not 50 us later.
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+
+    let agreed = Arc::new(Mutex::new(Agreed::default()));
+    let system = Through::new(below, way, agreed.clone())?;
+    let device = mount(at)?;
+    let mut config = fuser::Config::default();
+    config.n_threads = Some(threads);
+    config.clone_fd = threads > 1;
+    let session = fuser::Session::from_fd(system, device, fuser::SessionACL::Owner, config)?;
+    let agreed = agreed
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, &agreed)?;
+    out.write_all(b"\n")?;
+    out.flush()?;
+    drop(out);
+    match session.run() {
+        // Unmounted.
+        Err(e) if e.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+        other => other,
+    }
+}
+
+/// mount(2) itself: `fusermount3` would need to be installed, set-uid, and know our namespace.
+fn mount(at: &Path) -> io::Result<OwnedFd> {
+    let device: OwnedFd = File::options().read(true).write(true).open(DEVICE)?.into();
+    let options = format!(
+        "fd={},rootmode=40000,user_id={},group_id={},default_permissions",
+        device.as_raw_fd(),
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+    );
+    mounts::mount(
+        Path::new(OsStr::new("layermark")),
+        at,
+        "fuse",
+        false,
+        options.as_bytes(),
+    )?;
+    Ok(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_delays_and_refuses_what_cannot_be_together() {
+        assert_eq!(delay("20us"), Some(Duration::from_micros(20)));
+        assert_eq!(delay("1ms"), Some(Duration::from_millis(1)));
+        assert_eq!(delay("-1us"), None);
+        for (text, good) in [
+            ("fuse,delay=100us,cache=none", true),
+            ("fuse,delay=2s", false),
+            ("fuse,delay=soon", false),
+            ("fuse,passthrough=on", true),
+            ("fuse,passthrough=on,writeback=on", false),
+            ("fuse,passthrough=on,direct=drop", false),
+            ("fuse,threads=3", false),
+        ] {
+            let spec: Spec = text.parse().unwrap();
+            assert_eq!(crate::check(&spec).is_ok(), good, "{text}");
+        }
+    }
+}

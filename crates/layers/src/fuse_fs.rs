@@ -1,0 +1,816 @@
+//! Our file system in user space: passes every request on to a directory, and says how.
+
+use std::{
+    cell::RefCell,
+    ffi::OsStr,
+    fs::File,
+    io,
+    os::unix::{ffi::OsStrExt, fs::FileExt},
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use fuser::{
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom, Timespec, Timestamps};
+use serde::{Deserialize, Serialize};
+
+use crate::fuse_table::{Entry, Open, Table, attributes, errno, kind};
+
+/// What the kernel may keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cache {
+    /// Names and attributes for a second; data until the file is opened again and has changed.
+    Auto,
+    /// Everything, as long as it likes.
+    Always,
+    /// Nothing.
+    None,
+}
+
+/// How requests are served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way {
+    pub(crate) cache: Cache,
+    /// The kernel gathers writes.
+    pub(crate) writeback: bool,
+    /// The kernel reads and writes the file below by itself.
+    pub(crate) passthrough: bool,
+    /// `O_DIRECT` is asked of the file below too.
+    pub(crate) direct: bool,
+    /// Added to every request.
+    pub(crate) delay: Duration,
+}
+
+/// What was agreed with the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Agreed {
+    pub(crate) abi: String,
+    pub(crate) passthrough: bool,
+    pub(crate) writeback: bool,
+}
+
+/// The file system.
+#[derive(Debug)]
+pub(crate) struct Through {
+    table: Table,
+    way: Way,
+    agreed: Arc<Mutex<Agreed>>,
+    ttl: Duration,
+}
+
+/// Largest transfer in one request: the kernel's own limit (256 pages).
+const LARGEST: u32 = 1 << 20;
+
+/// Alignment of `O_DIRECT` buffers that every file system takes.
+const ALIGN: usize = 4096;
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `what` with a buffer of this thread that is aligned for `O_DIRECT`.
+fn with_buffer<T>(size: usize, what: impl FnOnce(&mut [u8]) -> T) -> T {
+    BUFFER.with_borrow_mut(|buffer| {
+        if buffer.len() < size + ALIGN {
+            buffer.resize(size + ALIGN, 0);
+        }
+        let start = buffer.as_ptr().align_offset(ALIGN);
+        what(&mut buffer[start..start + size])
+    })
+}
+
+/// Waits from `since` until `delay` has passed: sleeps most of it, then spins, since a sleep ends
+/// some 50 us late.
+fn wait(since: Instant, delay: Duration) {
+    const SPIN: Duration = Duration::from_micros(150);
+    if let Some(nap) = delay.checked_sub(since.elapsed() + SPIN) {
+        thread::sleep(nap);
+    }
+    while since.elapsed() < delay {
+        std::hint::spin_loop();
+    }
+}
+
+impl Through {
+    pub(crate) fn new(backing: &Path, way: Way, agreed: Arc<Mutex<Agreed>>) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(backing, flags, Mode::empty())?;
+        let ttl = match way.cache {
+            Cache::Auto => Duration::from_secs(1),
+            Cache::Always => Duration::from_hours(24),
+            Cache::None => Duration::ZERO,
+        };
+        Ok(Self {
+            table: Table::new(root)?,
+            way,
+            agreed,
+            ttl,
+        })
+    }
+
+    /// The injected delay. Every request but `forget` pays it, since nobody waits for that one.
+    fn pause(&self) {
+        if !self.way.delay.is_zero() {
+            wait(Instant::now(), self.way.delay);
+        }
+    }
+
+    /// Flags for the file below, from those the application gave.
+    fn below(&self, flags: i32) -> OFlags {
+        let mut flags = OFlags::from_bits_retain(flags.cast_unsigned())
+            - (OFlags::CREATE | OFlags::EXCL | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::DIRECT);
+        if self.way.writeback {
+            // The kernel reads around partial pages and knows where the end is.
+            if flags.contains(OFlags::WRONLY) {
+                flags = (flags - OFlags::WRONLY) | OFlags::RDWR;
+            }
+            flags -= OFlags::APPEND;
+        }
+        flags | OFlags::CLOEXEC
+    }
+
+    fn wants_direct(&self, flags: i32) -> bool {
+        self.way.direct && flags & libc::O_DIRECT != 0
+    }
+
+    fn reply_flags(&self) -> FopenFlags {
+        match self.way.cache {
+            _ if self.way.passthrough => FopenFlags::empty(),
+            Cache::Auto => FopenFlags::empty(),
+            Cache::Always => FopenFlags::FOPEN_KEEP_CACHE,
+            Cache::None => FopenFlags::FOPEN_DIRECT_IO,
+        }
+    }
+
+    fn direct_twin(&self, ino: INodeNo, flags: i32) -> Result<Option<File>, Errno> {
+        if !self.wants_direct(flags) {
+            return Ok(None);
+        }
+        let twin = (self.below(flags) - OFlags::TRUNC) | OFlags::DIRECT;
+        self.table.reopen(ino, twin).map(Some)
+    }
+
+    fn reply_entry(&self, found: Result<fuser::FileAttr, Errno>, reply: ReplyEntry) {
+        match found {
+            Ok(attr) => reply.entry(&self.ttl, &attr, Generation(0)),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn stat(&self, ino: INodeNo, handle: Option<FileHandle>) -> Result<fuser::FileAttr, Errno> {
+        let stat = match handle.and_then(|h| self.table.opened(h.0).ok()) {
+            Some(open) => rustix::fs::fstat(&open.file).map_err(errno)?,
+            None => self
+                .table
+                .with(ino, |fd| rustix::fs::statat(fd, c"", AtFlags::EMPTY_PATH))?,
+        };
+        Ok(attributes(ino.0, &stat))
+    }
+
+    fn list(&self, ino: INodeNo) -> Result<Vec<Entry>, Errno> {
+        let dir = self.table.reopen(ino, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let entries = rustix::fs::Dir::read_from(&dir).map_err(errno)?;
+        entries
+            .map(|entry| {
+                let entry = entry.map_err(errno)?;
+                Ok(Entry {
+                    number: entry.ino(),
+                    kind: kind(entry.file_type()),
+                    name: entry.file_name().to_bytes().to_vec(),
+                })
+            })
+            .collect()
+    }
+
+    fn resize(&self, ino: INodeNo, handle: Option<FileHandle>, size: u64) -> Result<(), Errno> {
+        match handle {
+            Some(handle) => self.table.opened(handle.0)?.file.set_len(size),
+            None => self.table.reopen(ino, OFlags::WRONLY)?.set_len(size),
+        }
+        .map_err(Errno::from)
+    }
+
+    fn set_times(
+        &self,
+        ino: INodeNo,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+    ) -> Result<(), Errno> {
+        let times = Timestamps {
+            last_access: timespec(atime),
+            last_modification: timespec(mtime),
+        };
+        self.table.with(ino, |fd| {
+            self.table.through_proc(fd, |dir, name| {
+                rustix::fs::utimensat(dir, name, &times, AtFlags::empty())
+            })
+        })
+    }
+}
+
+/// A time as utimensat(2) takes it.
+fn timespec(time: Option<TimeOrNow>) -> Timespec {
+    let special = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+    match time {
+        None => special(rustix::fs::UTIME_OMIT),
+        Some(TimeOrNow::Now) => special(rustix::fs::UTIME_NOW),
+        Some(TimeOrNow::SpecificTime(time)) => {
+            let since = time
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default();
+            Timespec {
+                tv_sec: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: i64::from(since.subsec_nanos()),
+            }
+        }
+    }
+}
+
+fn reply_empty(outcome: Result<(), Errno>, reply: ReplyEmpty) {
+    match outcome {
+        Ok(()) => reply.ok(),
+        Err(e) => reply.error(e),
+    }
+}
+
+fn mode(bits: u32) -> Mode {
+    Mode::from_raw_mode(bits & 0o7777)
+}
+
+impl Filesystem for Through {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let mut wanted = InitFlags::FUSE_ASYNC_DIO
+            | InitFlags::FUSE_PARALLEL_DIROPS
+            | InitFlags::FUSE_ATOMIC_O_TRUNC
+            | InitFlags::FUSE_AUTO_INVAL_DATA;
+        wanted &= config.capabilities();
+        if self.way.writeback {
+            wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
+        }
+        if self.way.passthrough {
+            wanted |= InitFlags::FUSE_PASSTHROUGH;
+            // Two, so that the directory below may itself lie on an overlay.
+            let _ = config.set_max_stack_depth(2);
+        }
+        config.add_capabilities(wanted).map_err(|lacking| {
+            let text = format!("the kernel's FUSE cannot do {lacking:?}");
+            io::Error::new(io::ErrorKind::Unsupported, text)
+        })?;
+        let _ = config.set_max_write(LARGEST);
+        let mut agreed = self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
+        *agreed = Agreed {
+            abi: config.kernel_abi().to_string(),
+            passthrough: self.way.passthrough,
+            writeback: self.way.writeback,
+        };
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.pause();
+        self.reply_entry(self.table.lookup(parent, name), reply);
+    }
+
+    fn forget(&self, _: &Request, ino: INodeNo, times: u64) {
+        self.table.forget(ino, times);
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
+        self.pause();
+        match self.stat(ino, handle) {
+            Ok(attr) => reply.attr(&self.ttl, &attr),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        bits: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        handle: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        self.pause();
+        let change = || {
+            if let Some(bits) = bits {
+                self.table.with(ino, |fd| {
+                    self.table.through_proc(fd, |dir, name| {
+                        rustix::fs::chmodat(dir, name, mode(bits), AtFlags::empty())
+                    })
+                })?;
+            }
+            if uid.is_some() || gid.is_some() {
+                let uid = uid.map(rustix::fs::Uid::from_raw);
+                let gid = gid.map(rustix::fs::Gid::from_raw);
+                self.table.with(ino, |fd| {
+                    rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH)
+                })?;
+            }
+            if let Some(size) = size {
+                self.resize(ino, handle, size)?;
+            }
+            if atime.is_some() || mtime.is_some() {
+                self.set_times(ino, atime, mtime)?;
+            }
+            self.stat(ino, handle)
+        };
+        match change() {
+            Ok(attr) => reply.attr(&self.ttl, &attr),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        self.pause();
+        match self
+            .table
+            .with(ino, |fd| rustix::fs::readlinkat(fd, c"", Vec::new()))
+        {
+            Ok(target) => reply.data(target.to_bytes()),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn mknod(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        bits: u32,
+        _: u32,
+        device: u32,
+        reply: ReplyEntry,
+    ) {
+        self.pause();
+        let kind = rustix::fs::FileType::from_raw_mode(bits);
+        let made = self.table.with(parent, |dir| {
+            rustix::fs::mknodat(dir, name, kind, mode(bits), u64::from(device))
+        });
+        self.reply_entry(made.and_then(|()| self.table.lookup(parent, name)), reply);
+    }
+
+    fn mkdir(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        bits: u32,
+        _: u32,
+        reply: ReplyEntry,
+    ) {
+        self.pause();
+        let made = self
+            .table
+            .with(parent, |dir| rustix::fs::mkdirat(dir, name, mode(bits)));
+        self.reply_entry(made.and_then(|()| self.table.lookup(parent, name)), reply);
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.pause();
+        let done = self.table.with(parent, |dir| {
+            rustix::fs::unlinkat(dir, name, AtFlags::empty())
+        });
+        reply_empty(done, reply);
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.pause();
+        let done = self.table.with(parent, |dir| {
+            rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)
+        });
+        reply_empty(done, reply);
+    }
+
+    fn symlink(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        self.pause();
+        let made = self
+            .table
+            .with(parent, |dir| rustix::fs::symlinkat(target, dir, name));
+        self.reply_entry(made.and_then(|()| self.table.lookup(parent, name)), reply);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        from: INodeNo,
+        old: &OsStr,
+        to: INodeNo,
+        new: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.pause();
+        let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
+        let done = self.table.with_both(from, to, |from, to| {
+            rustix::fs::renameat_with(from, old, to, new, flags)
+        });
+        reply_empty(done, reply);
+    }
+
+    fn link(&self, _: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.pause();
+        let made = self.table.with_both(ino, parent, |file, dir| {
+            self.table.through_proc(file, |fds, number| {
+                rustix::fs::linkat(fds, number, dir, name, AtFlags::SYMLINK_FOLLOW)
+            })
+        });
+        self.reply_entry(made.and_then(|()| self.table.lookup(parent, name)), reply);
+    }
+
+    fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        self.pause();
+        let open = || {
+            let file = self.table.reopen(ino, self.below(flags.0))?;
+            let direct = self.direct_twin(ino, flags.0)?;
+            let backing = if self.way.passthrough {
+                Some(self.table.backing(ino, || reply.open_backing(&file))?)
+            } else {
+                None
+            };
+            Ok((file, direct, backing))
+        };
+        match open() {
+            Err(e) => reply.error(e),
+            Ok((file, direct, backing)) => {
+                let handle = FileHandle(self.table.add_open(Open {
+                    file,
+                    direct,
+                    _backing: backing.clone(),
+                }));
+                match backing {
+                    None => reply.opened(handle, self.reply_flags()),
+                    Some(id) => reply.opened_passthrough(handle, self.reply_flags(), &id),
+                }
+            }
+        }
+    }
+
+    fn create(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        bits: u32,
+        _: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        self.pause();
+        let create = || {
+            let exclusive = OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::EXCL;
+            let below = self.below(flags) | exclusive | OFlags::CREATE | OFlags::NOFOLLOW;
+            let file = self.table.with(parent, |dir| {
+                rustix::fs::openat(dir, name, below, mode(bits))
+            })?;
+            let file = File::from(file);
+            let attr = self.table.lookup(parent, name)?;
+            let direct = self.direct_twin(attr.ino, flags)?;
+            let backing = if self.way.passthrough {
+                Some(self.table.backing(attr.ino, || reply.open_backing(&file))?)
+            } else {
+                None
+            };
+            Ok((attr, file, direct, backing))
+        };
+        match create() {
+            Err(e) => reply.error(e),
+            Ok((attr, file, direct, backing)) => {
+                let handle = FileHandle(self.table.add_open(Open {
+                    file,
+                    direct,
+                    _backing: backing.clone(),
+                }));
+                let (ttl, flags, generation) = (&self.ttl, self.reply_flags(), Generation(0));
+                match backing {
+                    None => reply.created(ttl, &attr, generation, handle, flags),
+                    Some(id) => {
+                        reply.created_passthrough(ttl, &attr, generation, handle, flags, &id);
+                    }
+                }
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        self.pause();
+        let open = match self.table.opened(handle.0) {
+            Ok(open) => open,
+            Err(e) => return reply.error(e),
+        };
+        let file = open.direct.as_ref().unwrap_or(&open.file);
+        with_buffer(size as usize, |buffer| {
+            let mut filled = 0;
+            // Fewer bytes than asked for mean the end of the file to the kernel.
+            while filled < buffer.len() {
+                match file.read_at(&mut buffer[filled..], offset + filled as u64) {
+                    Ok(0) => break,
+                    Ok(got) => filled += got,
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    // After a part, `O_DIRECT` may refuse the rest because it is not aligned.
+                    Err(_) if filled > 0 => break,
+                    Err(e) => return reply.error(e.into()),
+                }
+                if open.direct.is_some() {
+                    break;
+                }
+            }
+            reply.data(&buffer[..filled]);
+        });
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        flags: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        self.pause();
+        let written = self.table.opened(handle.0).and_then(|open| {
+            // What the kernel gathered in its cache ends where the file ends, which need not be
+            // aligned for `O_DIRECT`.
+            let direct = open
+                .direct
+                .as_ref()
+                .filter(|_| !flags.contains(WriteFlags::FUSE_WRITE_CACHE));
+            match direct {
+                None => open.file.write_at(data, offset),
+                Some(file) => with_buffer(data.len(), |buffer| {
+                    buffer.copy_from_slice(data);
+                    file.write_at(buffer, offset)
+                }),
+            }
+            .map_err(Errno::from)
+        });
+        match written {
+            Ok(bytes) => reply.written(bytes as u32),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        self.pause();
+        // Closing a duplicate makes the file system below report what it has to report at close.
+        let closed = self.table.opened(handle.0).and_then(|open| {
+            let twin = open.file.try_clone().map_err(Errno::from)?;
+            drop(twin);
+            Ok(())
+        });
+        reply_empty(closed, reply);
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.pause();
+        self.table.close(handle.0);
+        reply.ok();
+    }
+
+    fn fsync(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        data_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.pause();
+        let synced = self.table.opened(handle.0).and_then(|open| {
+            if data_only {
+                open.file.sync_data()
+            } else {
+                open.file.sync_all()
+            }
+            .map_err(Errno::from)
+        });
+        reply_empty(synced, reply);
+    }
+
+    fn fsyncdir(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        data_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.pause();
+        let dir = self.table.reopen(ino, OFlags::RDONLY | OFlags::DIRECTORY);
+        let synced = dir.and_then(|dir| {
+            if data_only {
+                dir.sync_data()
+            } else {
+                dir.sync_all()
+            }
+            .map_err(Errno::from)
+        });
+        reply_empty(synced, reply);
+    }
+
+    fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        self.pause();
+        match self.list(ino) {
+            Ok(entries) => {
+                let handle = FileHandle(self.table.add_dir(entries));
+                reply.opened(handle, FopenFlags::empty());
+            }
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        self.pause();
+        match self.table.dir(handle.0) {
+            Err(e) => reply.error(e),
+            Ok(entries) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                for (index, entry) in entries.iter().enumerate().skip(start) {
+                    let next = index as u64 + 1;
+                    let name = OsStr::from_bytes(&entry.name);
+                    if reply.add(INodeNo(entry.number), next, entry.kind, name) {
+                        break;
+                    }
+                }
+                reply.ok();
+            }
+        }
+    }
+
+    fn releasedir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.pause();
+        self.table.close_dir(handle.0);
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        self.pause();
+        match self
+            .table
+            .with(INodeNo::ROOT, |fd| rustix::fs::fstatvfs(fd))
+        {
+            Ok(s) => reply.statfs(
+                s.f_blocks,
+                s.f_bfree,
+                s.f_bavail,
+                s.f_files,
+                s.f_ffree,
+                s.f_bsize as u32,
+                s.f_namemax as u32,
+                s.f_frsize as u32,
+            ),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        length: u64,
+        flags: i32,
+        reply: ReplyEmpty,
+    ) {
+        self.pause();
+        let flags = FallocateFlags::from_bits_retain(flags.cast_unsigned());
+        let done = self.table.opened(handle.0).and_then(|open| {
+            rustix::fs::fallocate(&open.file, flags, offset, length).map_err(errno)
+        });
+        reply_empty(done, reply);
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        self.pause();
+        let at = offset.max(0).cast_unsigned();
+        let to = match whence {
+            libc::SEEK_DATA => SeekFrom::Data(at),
+            libc::SEEK_HOLE => SeekFrom::Hole(at),
+            // The kernel serves the others by itself.
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let found = self
+            .table
+            .opened(handle.0)
+            .and_then(|open| rustix::fs::seek(&open.file, to).map_err(errno));
+        match found {
+            Ok(at) => reply.offset(at.cast_signed()),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn copy_file_range(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        from: FileHandle,
+        mut from_at: u64,
+        _: INodeNo,
+        to: FileHandle,
+        mut to_at: u64,
+        length: u64,
+        _: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        self.pause();
+        let mut copy = || {
+            let (from, to) = (self.table.opened(from.0)?, self.table.opened(to.0)?);
+            let length = usize::try_from(length).unwrap_or(usize::MAX).min(1 << 30);
+            let (from_at, to_at) = (Some(&mut from_at), Some(&mut to_at));
+            rustix::fs::copy_file_range(&from.file, from_at, &to.file, to_at, length).map_err(errno)
+        };
+        match copy() {
+            Ok(bytes) => reply.written(bytes as u32),
+            Err(e) => reply.error(e),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_and_delays_are_not_shorter_than_asked() {
+        for size in [1, 4096, 1 << 20] {
+            with_buffer(size, |b| {
+                assert_eq!((b.as_ptr() as usize % ALIGN, b.len()), (0, size));
+            });
+        }
+        for delay in [20, 300, 2000].map(Duration::from_micros) {
+            let start = Instant::now();
+            wait(start, delay);
+            assert!(start.elapsed() >= delay);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+use std::{fs, path::Path, path::PathBuf, process::Stdio, time::Duration};
+
+use layermark_model::{Missing, Spec};
+
+use crate::{
+    Base, Control, Layer, LayerError, LayerOption, Place, Undo,
+    child::{self, Process},
+    host::{HostPlace, PACKAGED},
+    loop_fs::free_space,
+    loopdev, mounts, needs,
+    options::{bad, on, value},
+    sandbox, tree,
+};
+
+/// A read-only image with the packaged files in it, as applications are shipped.
+pub(crate) struct Image;
+
+const OPTIONS: &[LayerOption] = &[
+    LayerOption {
+        name: "variant",
+        values: &["squashfs", "erofs", "squashfuse"],
+        default: "squashfs",
+        help: "format; squashfuse reads squashfs in user space",
+    },
+    LayerOption {
+        name: "compression",
+        values: &["none", "lz4", "zstd"],
+        default: "none",
+        help: "of the image",
+    },
+    LayerOption {
+        name: "direct-io",
+        values: &["on", "off"],
+        default: "on",
+        help: "off: the image is cached by this host as well",
+    },
+];
+
+impl Layer for Image {
+    fn id(&self) -> &'static str {
+        "image"
+    }
+
+    fn about(&self) -> &'static str {
+        "a read-only application image"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        OPTIONS
+    }
+
+    fn default_specs(&self) -> &'static [&'static str] {
+        &["image:squashfs", "image:erofs", "image:squashfuse"]
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        if variant(spec) == "squashfuse" && spec.options.contains_key("direct-io") {
+            let must = "is for images on a loop device, which squashfuse does not use".into();
+            return Err(bad(
+                spec,
+                "direct-io",
+                value(spec, OPTIONS, "direct-io"),
+                must,
+            ));
+        }
+        Ok(())
+    }
+
+    fn missing(&self, spec: &Spec) -> Vec<Missing> {
+        if variant(spec) == "squashfuse" {
+            let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
+            missing.extend(needs::kernel_fs("fuse"));
+            missing.extend(needs::device("/dev/fuse", "fuse"));
+            missing.extend(needs::program("squashfuse", "squashfuse"));
+            missing.extend(needs::program("mksquashfs", "squashfs-tools"));
+            return missing;
+        }
+        let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
+        if missing.is_empty() {
+            missing.extend(needs::device(loopdev::CONTROL, "loop"));
+        }
+        missing.extend(needs::kernel_fs(variant(spec)));
+        let (maker, package) = maker(spec);
+        missing.extend(needs::program(maker, package));
+        missing.extend(compressor(spec));
+        missing
+    }
+
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        let name = spec.to_string();
+        base.emptied(undo);
+        let image = build(base, spec)?;
+        let at = base.dir.join("mnt");
+        fs::create_dir(&at).map_err(LayerError::io(&name, "make", &at))?;
+        let mut place = HostPlace::new(base, spec, at.clone())
+            .backing(&image)
+            .read_only()
+            .note("compression", value(spec, OPTIONS, "compression"));
+        if variant(spec) == "squashfuse" {
+            let pid = squashfuse(&name, &image, &at, undo)?;
+            place = place.helper(pid).proof(&at, "fuse");
+        } else {
+            let device = loopdev::attach(&image, true, on(spec, OPTIONS, "direct-io"))
+                .map_err(LayerError::io(&name, "put a loop device over", &image))?;
+            let fs = variant(spec);
+            mounts::mount_undone(&name, &device.path, &at, fs, true, b"", undo)?;
+            let direct = if device.direct_io { "on" } else { "off" };
+            place = place.proof(&at, fs).note("direct_io", direct);
+        }
+        Ok(Box::new(place))
+    }
+}
+
+fn variant(spec: &Spec) -> &str {
+    value(spec, OPTIONS, "variant")
+}
+
+/// Program that makes the image, and Debian's package of it.
+fn maker(spec: &Spec) -> (&'static str, &'static str) {
+    match variant(spec) {
+        "erofs" => ("mkfs.erofs", "erofs-utils"),
+        _ => ("mksquashfs", "squashfs-tools"),
+    }
+}
+
+/// `Some` when the installed mkfs.erofs cannot compress so: zstd came with version 1.8.
+fn compressor(spec: &Spec) -> Option<Missing> {
+    let wanted = value(spec, OPTIONS, "compression");
+    let program = child::program("mkfs.erofs")?;
+    if variant(spec) != "erofs" || wanted == "none" {
+        return None;
+    }
+    let help = child::command(program)
+        .arg("--help")
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    let text = [help.stdout, help.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let listed = text
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| word == wanted);
+    (!listed).then(|| Missing {
+        what: format!("an mkfs.erofs that compresses with {wanted}"),
+        hint: "use image:erofs,compression=lz4 or install a newer erofs-utils".into(),
+        installable: false,
+    })
+}
+
+/// Makes the image from the packaged files.
+fn build(base: &Base, spec: &Spec) -> Result<PathBuf, LayerError> {
+    let name = spec.to_string();
+    let bytes =
+        tree::size(&base.packaged).map_err(LayerError::io(&name, "read", &base.packaged))?;
+    let free =
+        free_space(&base.dir).map_err(LayerError::io(&name, "ask the size of", &base.dir))?;
+    // Both formats add little; 16 MiB cover the least of them.
+    let needed = bytes + bytes / 10 + (16 << 20);
+    if needed > free {
+        return Err(LayerError::NoSpace {
+            layer: name,
+            what: "disk",
+            needed,
+            free,
+            path: base.dir.clone(),
+        });
+    }
+    let (stage, image) = (base.dir.join("stage"), base.dir.join("image"));
+    let staged = stage.join(PACKAGED);
+    tree::link(&base.packaged, &staged).map_err(LayerError::io(&name, "link to", &staged))?;
+    let (program, package) = maker(spec);
+    let mut command = child::tool(&name, program, package)?;
+    let compression = value(spec, OPTIONS, "compression");
+    if program == "mkfs.erofs" {
+        command.arg("--quiet");
+        if compression != "none" {
+            command.arg(format!("-z{compression}"));
+        }
+        command.arg(&image).arg(&stage);
+    } else {
+        command.arg(&stage).arg(&image);
+        command.args(["-noappend", "-quiet", "-no-progress"]);
+        match compression {
+            "none" => command.args(["-noI", "-noD", "-noF", "-noX"]),
+            other => command.args(["-comp", other]),
+        };
+    }
+    child::run(&name, &mut command)?;
+    tree::remove(&stage).map_err(LayerError::io(&name, "remove", &stage))?;
+    Ok(image)
+}
+
+/// Starts squashfuse in the foreground, so that it dies with us, and waits for its mount.
+fn squashfuse(name: &str, image: &Path, at: &Path, undo: &mut Undo) -> Result<u32, LayerError> {
+    const LIMIT: Duration = Duration::from_secs(10);
+    const PAUSE: Duration = Duration::from_millis(2);
+    let mut command = child::tool(name, "squashfuse", "squashfuse")?;
+    command.arg("-f").arg(image).arg(at);
+    let mut server =
+        Process::start(&mut command).map_err(LayerError::io(name, "start squashfuse on", at))?;
+    let pid = server.child().id();
+    let mut waited = Duration::ZERO;
+    let outcome = loop {
+        if mounts::assert_mounted(name, at, "fuse").is_ok() {
+            break Ok(pid);
+        }
+        if let Some(status) = server.wait(PAUSE) {
+            break Err(LayerError::Program {
+                layer: name.into(),
+                program: "squashfuse".into(),
+                status,
+                tail: server.tail(),
+            });
+        }
+        waited += PAUSE;
+        if waited > LIMIT {
+            break Err(LayerError::Slow {
+                layer: name.into(),
+                what: "mounting".into(),
+                after: LIMIT,
+                tail: server.tail(),
+            });
+        }
+    };
+    undo.push("end squashfuse", move || {
+        drop(server);
+        Ok(())
+    });
+    let mounted = at.to_path_buf();
+    undo.push(format!("unmount {}", at.display()), move || {
+        mounts::unmount(&mounted)
+    });
+    outcome
+}

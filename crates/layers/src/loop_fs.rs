@@ -1,0 +1,213 @@
+use std::{
+    fs::{self, File},
+    io,
+    path::Path,
+};
+
+use layermark_model::{Missing, Spec, parse_size};
+
+use crate::{
+    Base, Layer, LayerError, LayerOption, Place, Undo, child,
+    host::HostPlace,
+    loopdev, mounts, needs,
+    options::{bad, on, value},
+    sandbox, tree,
+};
+
+/// A file system in an image file, as disk images are mounted.
+pub(crate) struct LoopFs;
+
+const OPTIONS: &[LayerOption] = &[
+    LayerOption {
+        name: "variant",
+        values: &["ext4", "xfs", "btrfs"],
+        default: "ext4",
+        help: "file system in the image",
+    },
+    LayerOption {
+        name: "direct-io",
+        values: &["on", "off"],
+        default: "on",
+        help: "off: the image is cached by this host as well, also for O_DIRECT",
+    },
+    LayerOption {
+        name: "size",
+        values: &[],
+        default: "auto",
+        help: "size of the sparse image; auto has room for the packaged files and 4G more, or \
+               most of what is free",
+    },
+];
+
+/// Room beyond the packaged files, bytes.
+const ROOM: u64 = 4 << 30;
+
+struct Kind {
+    name: &'static str,
+    mkfs: &'static str,
+    package: &'static str,
+    /// No background initialisation that would run into the trials, no discard of what is a hole.
+    args: &'static [&'static str],
+    /// Smallest image the program takes, bytes.
+    least: u64,
+}
+
+const KINDS: [Kind; 3] = [
+    Kind {
+        name: "ext4",
+        mkfs: "mkfs.ext4",
+        package: "e2fsprogs",
+        args: &[
+            "-q",
+            "-F",
+            "-E",
+            "lazy_itable_init=0,lazy_journal_init=0,nodiscard",
+        ],
+        least: 64 << 20,
+    },
+    Kind {
+        name: "xfs",
+        mkfs: "mkfs.xfs",
+        package: "xfsprogs",
+        args: &["-q", "-f", "-K"],
+        least: 320 << 20,
+    },
+    Kind {
+        name: "btrfs",
+        mkfs: "mkfs.btrfs",
+        package: "btrfs-progs",
+        args: &["-q", "-f", "-K"],
+        least: 128 << 20,
+    },
+];
+
+fn kind(spec: &Spec) -> Result<&'static Kind, LayerError> {
+    let name = value(spec, OPTIONS, "variant");
+    KINDS
+        .iter()
+        .find(|k| k.name == name)
+        .ok_or_else(|| bad(spec, "variant", name, "is not known".into()))
+}
+
+impl Layer for LoopFs {
+    fn id(&self) -> &'static str {
+        "loop"
+    }
+
+    fn about(&self) -> &'static str {
+        "a file system in an image file, through a loop device"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        OPTIONS
+    }
+
+    fn default_specs(&self) -> &'static [&'static str] {
+        &["loop:ext4", "loop:xfs", "loop:btrfs"]
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        let least = kind(spec)?.least;
+        match given_size(spec)? {
+            Some(size) if size < least => Err(bad(
+                spec,
+                "size",
+                value(spec, OPTIONS, "size"),
+                format!(
+                    "is below {}, the least this file system takes",
+                    layermark_model::format_size(least)
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn missing(&self, spec: &Spec) -> Vec<Missing> {
+        let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
+        if missing.is_empty() {
+            missing.extend(needs::device(loopdev::CONTROL, "loop"));
+        }
+        if let Ok(kind) = kind(spec) {
+            missing.extend(needs::kernel_fs(kind.name));
+            missing.extend(needs::program(kind.mkfs, kind.package));
+        }
+        missing
+    }
+
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        let (name, kind) = (spec.to_string(), kind(spec)?);
+        base.emptied(undo);
+        let (image, at) = (base.dir.join("image"), base.dir.join("mnt"));
+        let size = size_for(base, spec, kind.least)?;
+        let made = File::create_new(&image).and_then(|f| f.set_len(size));
+        made.map_err(LayerError::io(&name, "make the image", &image))?;
+        let version = child::run(
+            &name,
+            child::tool(&name, kind.mkfs, kind.package)?.arg("-V"),
+        )?;
+        let mut mkfs = child::tool(&name, kind.mkfs, kind.package)?;
+        child::run(&name, mkfs.args(kind.args).arg(&image))?;
+        fs::create_dir(&at).map_err(LayerError::io(&name, "make", &at))?;
+        let device = loopdev::attach(&image, false, on(spec, OPTIONS, "direct-io"))
+            .map_err(LayerError::io(&name, "put a loop device over", &image))?;
+        mounts::mount_undone(&name, &device.path, &at, kind.name, false, b"", undo)?;
+        let direct = if device.direct_io { "on" } else { "off" };
+        let place = HostPlace::new(base, spec, at.clone())
+            .proof(&at, kind.name)
+            .backing(&image)
+            .note("direct_io", direct)
+            .note("image_size", size.to_string())
+            .version(kind.mkfs, version);
+        // From here on the mount alone keeps the device.
+        drop(device);
+        place.package()?;
+        Ok(Box::new(place))
+    }
+}
+
+fn given_size(spec: &Spec) -> Result<Option<u64>, LayerError> {
+    match value(spec, OPTIONS, "size") {
+        "auto" => Ok(None),
+        text => parse_size(text)
+            .map(Some)
+            .map_err(|e| bad(spec, "size", text, format!("cannot be read: {e}"))),
+    }
+}
+
+/// Size of the image. It is sparse, but a disk that fills up below a file system looks to it like
+/// a broken disk: it may grow to four fifths of what is free.
+fn size_for(base: &Base, spec: &Spec, least: u64) -> Result<u64, LayerError> {
+    let name = spec.to_string();
+    let packaged =
+        tree::size(&base.packaged).map_err(LayerError::io(&name, "read", &base.packaged))?;
+    let free =
+        free_space(&base.dir).map_err(LayerError::io(&name, "ask the size of", &base.dir))?;
+    let needed = (packaged + packaged / 4).saturating_add(least);
+    let usable = free / 5 * 4;
+    let size = match given_size(spec)? {
+        Some(size) => size,
+        None => needed.saturating_add(ROOM).min(usable),
+    };
+    if needed > usable || needed > size {
+        return Err(LayerError::NoSpace {
+            layer: name,
+            what: "disk",
+            needed,
+            free: usable.min(size),
+            path: base.dir.clone(),
+        });
+    }
+    // Whole MiB: btrfs and xfs round down what does not fit their own units.
+    Ok(size >> 20 << 20)
+}
+
+/// Bytes that this user can still write below `dir`.
+pub(crate) fn free_space(dir: &Path) -> io::Result<u64> {
+    let stat = rustix::fs::statvfs(dir)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}

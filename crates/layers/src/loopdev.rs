@@ -1,0 +1,199 @@
+//! Loop devices that vanish with their last user.
+#![allow(unsafe_code)]
+
+use std::{
+    fs::File,
+    io,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use crate::devices;
+
+/// linux/loop.h
+const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
+const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
+const LO_FLAGS_READ_ONLY: u32 = 1;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+pub(crate) const CONTROL: &str = "/dev/loop-control";
+
+/// `struct loop_info64`
+#[repr(C)]
+struct Info {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+/// `struct loop_config`
+#[repr(C)]
+struct Config {
+    fd: u32,
+    block_size: u32,
+    info: Info,
+    reserved: [u64; 8],
+}
+
+/// A loop device over a file. The kernel lets it go when the last user is gone: keep this until
+/// it is mounted.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    _device: File,
+    pub(crate) path: PathBuf,
+    /// Whether transfers go past this host's page cache, as sysfs says.
+    pub(crate) direct_io: bool,
+}
+
+/// Puts a loop device over `image`.
+pub(crate) fn attach(image: &Path, read_only: bool, direct_io: bool) -> io::Result<Loop> {
+    let backing = File::options().read(true).write(!read_only).open(image)?;
+    let control = File::options().read(true).write(true).open(CONTROL)?;
+    // Between asking for a free device and taking it, somebody else may take it.
+    for attempt in 0..64 {
+        let number = free(&control)?;
+        let path = PathBuf::from(format!("/dev/loop{number}"));
+        let device = open_node(&path, read_only)?;
+        match configure(&device, &backing, read_only, direct_io) {
+            Ok(()) => {
+                let dio = format!("/sys/block/loop{number}/loop/dio");
+                return Ok(Loop {
+                    _device: device,
+                    path,
+                    direct_io: devices::read(Path::new(&dio)).as_deref() == Some("1"),
+                });
+            }
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
+                thread::sleep(Duration::from_millis(attempt));
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
+}
+
+fn free(control: &File) -> io::Result<u32> {
+    // SAFETY: the request takes no argument.
+    let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE as _) };
+    u32::try_from(number).map_err(|_| io::Error::last_os_error())
+}
+
+/// The kernel makes a new device's node in devtmpfs a moment after it has given the number out.
+fn open_node(path: &Path, read_only: bool) -> io::Result<File> {
+    let open = || File::options().read(true).write(!read_only).open(path);
+    for _ in 0..100 {
+        match open() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            other => return other,
+        }
+    }
+    open()
+}
+
+fn configure(device: &File, backing: &File, read_only: bool, direct_io: bool) -> io::Result<()> {
+    let fd = u32::try_from(backing.as_raw_fd()).map_err(io::Error::other)?;
+    let mut flags = LO_FLAGS_AUTOCLEAR;
+    if read_only {
+        flags |= LO_FLAGS_READ_ONLY;
+    }
+    if direct_io {
+        flags |= LO_FLAGS_DIRECT_IO;
+    }
+    let config = Config {
+        fd,
+        block_size: 0,
+        info: Info {
+            device: 0,
+            inode: 0,
+            rdevice: 0,
+            offset: 0,
+            size_limit: 0,
+            number: 0,
+            encrypt_type: 0,
+            encrypt_key_size: 0,
+            flags,
+            file_name: [0; 64],
+            crypt_name: [0; 64],
+            encrypt_key: [0; 32],
+            init: [0; 2],
+        },
+        reserved: [0; 8],
+    };
+    // SAFETY: `config` has the kernel's layout (its size is tested) and outlives the call.
+    let failed = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, &raw const config) };
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Numbers of the loop devices that are in use.
+#[cfg(test)]
+fn in_use() -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir("/sys/block")? {
+        let entry = entry?;
+        if entry.path().join("loop/backing_file").exists() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_structures_are_the_kernels() {
+        assert_eq!(size_of::<Info>(), 232);
+        assert_eq!(size_of::<Config>(), 304);
+    }
+
+    #[test]
+    fn attaches_and_vanishes() {
+        let home = tempfile::tempdir_in("/var/tmp").unwrap();
+        let image = home.path().join("image");
+        File::create(&image).unwrap().set_len(1 << 20).unwrap();
+        for direct in [true, false] {
+            let device = match attach(&image, true, direct) {
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                    eprintln!("skipped: {CONTROL}: {e}");
+                    return;
+                }
+                other => other.unwrap(),
+            };
+            let name = device
+                .path
+                .file_name()
+                .unwrap()
+                .to_string_lossy()
+                .into_owned();
+            assert!(in_use().unwrap().contains(&name));
+            assert!(direct || !device.direct_io);
+            drop(device);
+            let gone = (0..200).any(|_| {
+                thread::sleep(Duration::from_millis(5));
+                let file = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
+                !file.is_ok_and(|f| f.trim() == image.to_string_lossy())
+            });
+            assert!(gone, "{name} stays");
+        }
+    }
+}
