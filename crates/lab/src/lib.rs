@@ -1,1 +1,89 @@
-//! 
+//! Runs an experiment: sets layers up, gives them turns in an order drawn from a seed, decides
+//! when enough is known, and has every trial stored when it ends.
+//!
+//! The rules are those of `docs/src/method.md`.
+
+mod block;
+mod budget;
+mod check;
+mod cpu;
+mod drive;
+mod error;
+mod event;
+mod flags;
+mod line;
+mod machine;
+mod request;
+mod resolve;
+mod schedule;
+mod session;
+mod stop;
+mod tally;
+mod turn;
+
+use layermark_model::{Run, RunStatus};
+use layermark_store::Store;
+
+pub use error::LabError;
+pub use event::{Ended, Event, Outcome};
+pub use machine::read as machine;
+pub use request::{Catalog, Request, Resume, SILENCE, Stop};
+pub use schedule::Schedule;
+pub use stop::MAX_BLOCKS;
+
+/// Makes a new run.
+pub fn run(
+    request: Request,
+    store: &mut Store,
+    stop: &Stop,
+    on_event: &mut dyn FnMut(Event),
+) -> Result<Outcome, LabError> {
+    let resolved = resolve::resolve(&request)?;
+    let dir = check::dir(&request.dir)?;
+    let notes = check::all(&dir, &resolved, request.allow_tmpfs, request.catalog)?;
+    let run = Run {
+        id: ulid::Ulid::generate().to_string(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started_ms: machine::now_ms(),
+        ended_ms: None,
+        status: RunStatus::Running,
+        seed: resolved.seed,
+        dir: dir.to_string_lossy().into_owned(),
+        plan: resolved.plan,
+        machine: machine::read(&dir),
+        layers: resolved.layers,
+        points: resolved.points,
+    };
+    store.begin(&run)?;
+    let setup = drive::Setup { exe: request.exe, silence: request.silence, catalog: request.catalog, notes, lacking: resolved.lacking };
+    drive::Lab::new(run, Vec::new(), setup, store, stop, on_event)?.go()
+}
+
+/// Goes on with a run that was stopped or cut off: the same plan, seed and order, from the first
+/// incomplete block, with the layers set up afresh.
+pub fn resume(
+    again: Resume,
+    store: &mut Store,
+    stop: &Stop,
+    on_event: &mut dyn FnMut(Event),
+) -> Result<Outcome, LabError> {
+    let (mut run, trials) = store.load(&again.run)?;
+    if run.status == RunStatus::Done {
+        return Err(LabError::Finished { run: run.id });
+    }
+    let dir = check::dir(run.dir.as_ref())?;
+    check::same_machine(&run, &machine::read(&dir))?;
+    resolve::known(&run, again.catalog)?;
+    run.status = RunStatus::Running;
+    run.ended_ms = None;
+    let lacking = resolve::look_again(&mut run, &trials, again.catalog);
+    store.update(&run)?;
+    let setup = drive::Setup {
+        exe: again.exe,
+        silence: again.silence,
+        catalog: again.catalog,
+        notes: Vec::new(),
+        lacking,
+    };
+    drive::Lab::new(run, trials, setup, store, stop, on_event)?.go()
+}

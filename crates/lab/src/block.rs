@@ -1,0 +1,238 @@
+//! One block: which points and layers have a turn, and what becomes of each turn.
+
+use std::time::Instant;
+
+use layermark_model::{Cell, LayerStatus, TrialRecord};
+
+use crate::{
+    Ended, Event, LabError, MAX_BLOCKS,
+    budget::{Due, FIRST_INTERVAL},
+    check,
+    cpu::KernelThreads,
+    drive::Lab,
+    session::Lost,
+    turn::{self, Ask, Failure, Turn},
+};
+
+/// A probe that broke is started again so often in a run.
+const RESTARTS: u32 = 1;
+
+const ENOSPC: i32 = 28;
+const EDQUOT: i32 = 122;
+
+impl Lab<'_> {
+    /// Makes the block in hand; why the run is over, if it is.
+    pub(crate) fn next_block(&mut self) -> Result<Option<Ended>, LabError> {
+        if self.stop.asked() {
+            return Ok(Some(Ended::Stopped));
+        }
+        let due = self.due();
+        if due.is_empty() {
+            return Ok(Some(Ended::Settled));
+        }
+        if self.block >= MAX_BLOCKS {
+            return Ok(Some(Ended::Cap));
+        }
+        self.warn_of_a_small_budget(&due);
+        let due = self.clock.fit(self.block, due);
+        if due.is_empty() {
+            return Ok(Some(Ended::Budget));
+        }
+        self.forecast = self.forecast(&due);
+        for due in &due {
+            if self.group(due)? {
+                return Ok(Some(Ended::Stopped));
+            }
+            self.still_comparable()?;
+        }
+        for event in self.look() {
+            (self.on_event)(event);
+        }
+        self.block += 1;
+        self.threads = KernelThreads::list();
+        Ok(None)
+    }
+
+    /// The points of this block in their order, each with the layers that need it in theirs. The
+    /// baseline is in as long as any other layer is.
+    fn due(&self) -> Vec<Due> {
+        let compared = self.compared();
+        let mut all = Vec::new();
+        for point in self.schedule.points(self.block) {
+            let needs = |layer: usize| self.can(layer, point) && !self.stopping.is_done(layer, point);
+            let needed: Vec<usize> = compared.clone().filter(|l| needs(*l)).collect();
+            if needed.is_empty() || !self.can(0, point) {
+                continue;
+            }
+            let turns = self.schedule.turns(self.block, point);
+            let layers = turns.into_iter().filter(|l| *l == 0 || needed.contains(l)).collect();
+            let width = |l: &usize| self.stopping.known(*l, point).half_width.unwrap_or(f64::INFINITY);
+            let width = needed.iter().map(width).fold(0.0, f64::max);
+            all.push(Due { point, layers, width });
+        }
+        all
+    }
+
+    /// Whether a layer is up and can do a point at all.
+    fn can(&self, layer: usize, point: usize) -> bool {
+        let l = &self.run.layers[layer];
+        let point = &self.run.points[point];
+        let writes = || self.setup.catalog.workload(&point.workload).is_ok_and(|w| w.writes(point));
+        l.status == LayerStatus::Ready && !(l.read_only && writes())
+    }
+
+    /// All turns at one point. Whether the user has asked to stop.
+    fn group(&mut self, due: &Due) -> Result<bool, LabError> {
+        let tried = self.tally.tried(self.block, due.point);
+        if due.layers.iter().all(|l| tried.contains(l)) {
+            // Made before the run was resumed.
+            return Ok(false);
+        }
+        for layer in &due.layers {
+            if self.stop.asked() {
+                return Ok(true);
+            }
+            if self.ups[*layer].is_some() {
+                self.trial(*layer, due.point)?;
+            }
+        }
+        Ok(false)
+    }
+
+    fn trial(&mut self, layer: usize, point: usize) -> Result<(), LabError> {
+        let Some(up) = self.ups[layer].as_mut() else { return Ok(()) };
+        let at = &self.run.points[point];
+        let ask = Ask {
+            id: self.seq,
+            point: at,
+            workload: self.setup.catalog.workload(&at.workload)?,
+            seed: self.schedule.work_seed(self.block, point),
+            threads: &self.threads,
+            stop: self.stop,
+        };
+        let started = Instant::now();
+        let turn = turn::take(up, &ask);
+        if turn.failure == Some(Failure::CutOff) {
+            // What was cut off says nothing.
+            return Err(self.cut_off());
+        }
+        let record = self.record(layer, point, &turn);
+        self.store.trial(&self.run.id, &record)?;
+        self.tally.add(&record);
+        self.clock.note(layer, point, started.elapsed());
+        self.seq += 1;
+        self.tell(&record);
+        match turn.failure {
+            Some(Failure::Work { message, errno: Some(ENOSPC | EDQUOT) }) => self.full(layer, point, message),
+            Some(Failure::Broken(reason)) => self.revive(layer, reason),
+            _ => Ok(()),
+        }
+    }
+
+    fn record(&self, layer: usize, point: usize, turn: &Turn) -> TrialRecord {
+        TrialRecord {
+            seq: self.seq,
+            cell: Cell { session: self.session, block: self.block, layer, point },
+            at_ms: u64::try_from(turn.started_ms - self.run.started_ms).unwrap_or(0),
+            trial: turn.trial.clone(),
+            error: turn.failure.as_ref().map(|f| f.text().to_owned()),
+            upkeep_ns: turn.usage.upkeep_ns,
+            foreign_cpu: turn.usage.foreign,
+            steal: turn.usage.steal,
+            backing_resident: turn.backing,
+            flags: turn.flags.clone(),
+        }
+    }
+
+    fn tell(&mut self, record: &TrialRecord) {
+        let (trials, time) = &mut self.forecast;
+        let took = self.clock.estimate(record.cell.layer, record.cell.point);
+        *trials = trials.saturating_sub(1);
+        *time = time.saturating_sub(took);
+        (self.on_event)(Event::TrialDone {
+            done: self.seq,
+            planned: self.seq + *trials,
+            left: Some(self.clock.left().map_or(*time, |left| left.min(*time))),
+            layer: self.run.layers[record.cell.layer].name.clone(),
+            point: self.run.points[record.cell.point].label.clone(),
+            ns_per_op: record.trial.as_ref().and_then(layermark_model::Trial::ns_per_op),
+            error: record.error.clone(),
+            flags: record.flags.clone(),
+        });
+    }
+
+    /// Starts a broken probe again, once. Then the layer is lost.
+    fn revive(&mut self, layer: usize, reason: String) -> Result<(), LabError> {
+        if self.restarts[layer] >= RESTARTS {
+            return self.drop_layer(layer, Lost::new(reason));
+        }
+        self.restarts[layer] += 1;
+        let name = self.run.layers[layer].name.clone();
+        let first = reason.lines().next().unwrap_or_default();
+        (self.on_event)(Event::Warning { text: format!("{name}: {first}; its probe is started again"), hint: None });
+        let revived = self.ups[layer].as_mut().map_or(Ok(()), |up| up.restart(self.stop));
+        revived.or_else(|lost| self.drop_layer(layer, lost))
+    }
+
+    /// A layer may have little space of its own. When it is the disk below all of them, nothing
+    /// that follows could be believed.
+    fn full(&mut self, layer: usize, point: usize, message: String) -> Result<(), LabError> {
+        let at = &self.run.points[point];
+        let needed = self.setup.catalog.workload(&at.workload)?.space(at);
+        let dir = std::path::PathBuf::from(&self.run.dir);
+        let baseline = self.run.layers[layer].spec == self.run.layers[0].spec;
+        if baseline || !check::has_room(&dir, needed) {
+            return Err(LabError::DiskFull { dir, message, run: self.run.id.clone() });
+        }
+        let hint = Some("make the files smaller: --scale 0.1".to_owned());
+        self.drop_layer(layer, Lost { hint, ..Lost::new(format!("it is full: {message}")) })
+    }
+
+    /// Trials and time to come, this block included, by what is known now.
+    fn forecast(&self, due: &[Due]) -> (u64, std::time::Duration) {
+        let mut trials = 0;
+        let mut time = std::time::Duration::ZERO;
+        for due in due {
+            let done = self.block as usize;
+            let more = |layer: &usize| self.stopping.expected(*layer, due.point).saturating_sub(done).max(1);
+            let most = due.layers.iter().filter(|l| **l != 0).map(more).max().unwrap_or(1);
+            for layer in &due.layers {
+                let blocks = if *layer == 0 { most } else { more(layer) };
+                trials += blocks as u64;
+                time += self.clock.estimate(*layer, due.point) * blocks as u32;
+            }
+        }
+        let block: u64 = due.iter().map(|d| d.layers.len() as u64).sum();
+        match self.clock.left().filter(|left| *left < time) {
+            // The budget allows less than the precision asks for.
+            Some(left) => {
+                let share = left.as_secs_f64() / time.as_secs_f64().max(1e-9);
+                (((trials as f64 * share) as u64).max(block), left)
+            }
+            None => (trials, time),
+        }
+    }
+
+    /// Says so when the budget is too small for what was asked, as soon as a block has been timed.
+    fn warn_of_a_small_budget(&mut self, due: &[Due]) {
+        let (Some(budget), 1) = (self.clock.budget(), self.block) else { return };
+        let block = self.clock.block_cost(due).as_secs_f64();
+        let blocks = (budget.as_secs_f64() / block.max(1e-9)) as usize;
+        let fewest = self.stopping.fewest();
+        if blocks >= fewest {
+            return;
+        }
+        let lack = if blocks < FIRST_INTERVAL as usize {
+            format!("{FIRST_INTERVAL} are needed for an interval and {fewest} for every verdict")
+        } else {
+            format!("{fewest} are needed for every verdict")
+        };
+        (self.on_event)(Event::Warning {
+            text: format!("the budget allows for about {blocks} blocks: {lack}"),
+            hint: Some(format!(
+                "give it more time, --budget {}s, or name fewer layers with -l",
+                (block * fewest as f64 * 1.1).ceil()
+            )),
+        });
+    }
+}

@@ -1,0 +1,180 @@
+//! Where the time goes.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use layermark_model::TrialRecord;
+
+/// Blocks below which no 95 % interval exists.
+pub(crate) const FIRST_INTERVAL: u32 = 6;
+
+/// Wall-clock time spent on trials, set-up of files and caches included, set-up of layers not.
+#[derive(Debug, Default)]
+pub(crate) struct Clock {
+    budget: Option<Duration>,
+    spent: Duration,
+    /// Time and number of the trials of a layer at a point.
+    each: BTreeMap<(usize, usize), (Duration, u32)>,
+}
+
+/// A point that is due, and what it would take.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Due {
+    pub point: usize,
+    /// The layers that need it, and the baseline.
+    pub layers: Vec<usize>,
+    /// Half-width of its widest interval; infinite where there is none yet.
+    pub width: f64,
+}
+
+impl Clock {
+    pub(crate) fn new(budget: Option<Duration>) -> Self {
+        Self { budget, ..Self::default() }
+    }
+
+    /// Notes a trial.
+    pub(crate) fn note(&mut self, layer: usize, point: usize, took: Duration) {
+        self.spent += took;
+        let (sum, count) = self.each.entry((layer, point)).or_default();
+        *sum += took;
+        *count += 1;
+    }
+
+    /// Notes the trials of an earlier part of the run. A trial took from its own start to the next
+    /// one's in its session; the last of a session has only its own clock to go by.
+    pub(crate) fn note_stored(&mut self, trials: &[TrialRecord]) {
+        for (index, record) in trials.iter().enumerate() {
+            let next = trials.get(index + 1).filter(|n| n.cell.session == record.cell.session);
+            let took = next.map_or_else(
+                || Duration::from_nanos(record.trial.as_ref().map_or(0, layermark_model::Trial::elapsed_ns)),
+                |n| Duration::from_millis(n.at_ms.saturating_sub(record.at_ms)),
+            );
+            self.note(record.cell.layer, record.cell.point, took);
+        }
+    }
+
+    pub(crate) fn budget(&self) -> Option<Duration> {
+        self.budget
+    }
+
+    pub(crate) fn spent(&self) -> Duration {
+        self.spent
+    }
+
+    /// What is left of the budget, if there is one.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        Some(self.budget?.saturating_sub(self.spent))
+    }
+
+    /// What a trial of a layer at a point takes, by those that were made; else by all.
+    pub(crate) fn estimate(&self, layer: usize, point: usize) -> Duration {
+        let (sum, count) = self.each.get(&(layer, point)).copied().unwrap_or_else(|| {
+            let all = self.each.values().fold((Duration::ZERO, 0), |a, e| (a.0 + e.0, a.1 + e.1));
+            if all.1 == 0 { (Duration::ZERO, 1) } else { all }
+        });
+        sum / count.max(1)
+    }
+
+    fn cost(&self, due: &Due) -> Duration {
+        due.layers.iter().map(|layer| self.estimate(*layer, due.point)).sum()
+    }
+
+    /// What a block of these points takes.
+    pub(crate) fn block_cost(&self, due: &[Due]) -> Duration {
+        due.iter().map(|d| self.cost(d)).sum()
+    }
+
+    /// The points that a block is to have so that the budget holds, to the nearest: none when it is
+    /// spent. The first block always has all. Until intervals exist a block has all or none; then
+    /// the points with the widest intervals come first.
+    pub(crate) fn fit(&self, block: u32, due: Vec<Due>) -> Vec<Due> {
+        let Some(left) = self.left() else { return due };
+        let whole = self.block_cost(&due);
+        if block == 0 || (whole <= left && !left.is_zero()) {
+            return due;
+        }
+        if left.is_zero() {
+            return Vec::new();
+        }
+        if block < FIRST_INTERVAL {
+            return if whole / 2 <= left { due } else { Vec::new() };
+        }
+        let mut by_width: Vec<&Due> = due.iter().collect();
+        by_width.sort_by(|a, b| b.width.total_cmp(&a.width));
+        let mut sum = Duration::ZERO;
+        let mut chosen: Vec<usize> = Vec::new();
+        for candidate in by_width {
+            let cost = self.cost(candidate);
+            // Half of a point over the budget is as near as half of it under.
+            if sum + cost / 2 <= left {
+                sum += cost;
+                chosen.push(candidate.point);
+            }
+        }
+        due.into_iter().filter(|d| chosen.contains(&d.point)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(widths: &[f64]) -> Vec<Due> {
+        let due = widths.iter().enumerate();
+        due.map(|(point, width)| Due { point, layers: vec![0, 1], width: *width }).collect()
+    }
+
+    /// Each trial takes a second, so each point two.
+    fn clock(budget: u64, points: usize) -> Clock {
+        let mut clock = Clock::new(Some(Duration::from_secs(budget)));
+        for point in 0..points {
+            for layer in 0..2 {
+                clock.note(layer, point, Duration::from_secs(1));
+            }
+        }
+        clock
+    }
+
+    fn points(due: &[Due]) -> Vec<usize> {
+        due.iter().map(|d| d.point).collect()
+    }
+
+    #[test]
+    fn without_a_budget_everything_is_due() {
+        let clock = Clock::new(None);
+        assert_eq!(clock.fit(99, due(&[1.0, 2.0])).len(), 2);
+        assert_eq!(clock.left(), None);
+    }
+
+    #[test]
+    fn the_first_block_is_whole_and_a_spent_budget_ends_it() {
+        let clock = clock(1, 3);
+        assert_eq!(clock.left(), Some(Duration::ZERO));
+        assert_eq!(clock.fit(0, due(&[f64::INFINITY; 3])).len(), 3);
+        assert!(clock.fit(1, due(&[f64::INFINITY; 3])).is_empty());
+        assert!(clock.fit(7, due(&[0.1; 3])).is_empty());
+    }
+
+    #[test]
+    fn before_intervals_exist_a_block_is_whole_or_not_made() {
+        assert_eq!(clock(9, 3).fit(1, due(&[f64::INFINITY; 3])).len(), 3, "3 s left of 6 needed");
+        assert!(clock(8, 3).fit(1, due(&[f64::INFINITY; 3])).is_empty());
+    }
+
+    #[test]
+    fn afterwards_the_widest_come_first() {
+        assert_eq!(points(&clock(9, 3).fit(6, due(&[0.1, 0.3, 0.2]))), [1, 2]);
+        assert_eq!(points(&clock(7, 3).fit(6, due(&[0.1, 0.3, 0.2]))), [1]);
+        assert_eq!(points(&clock(99, 3).fit(6, due(&[0.1, 0.3, 0.2]))), [0, 1, 2]);
+    }
+
+    #[test]
+    fn an_unknown_trial_takes_what_others_take() {
+        let mut clock = Clock::new(None);
+        assert_eq!(clock.estimate(0, 0), Duration::ZERO);
+        clock.note(0, 0, Duration::from_secs(1));
+        clock.note(0, 0, Duration::from_secs(3));
+        assert_eq!(clock.estimate(0, 0), Duration::from_secs(2));
+        assert_eq!(clock.estimate(5, 5), Duration::from_secs(2));
+        assert_eq!(clock.spent(), Duration::from_secs(4));
+    }
+}

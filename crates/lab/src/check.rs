@@ -1,0 +1,203 @@
+//! What is looked at before anything is made: the directory, its disk, the machine.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use layermark_model::{LayerStatus, Machine, Point, Run};
+use layermark_probe::PackagedFile;
+use rustix::fs::{Access, StatVfsMountFlags};
+
+use crate::{Catalog, LabError, resolve::Resolved};
+
+const TMPFS: u32 = 0x0102_1994;
+const RAMFS: u32 = 0x8584_58f6;
+
+/// The directory, absolute, if it can be worked in.
+pub(crate) fn dir(asked: &Path) -> Result<PathBuf, LabError> {
+    let bad = |why: &str, hint: String| LabError::Dir { dir: asked.into(), why: why.into(), hint };
+    let elsewhere = || "name a directory that you may write to: --dir DIR".to_owned();
+    let dir = match fs::canonicalize(asked) {
+        Ok(dir) => dir,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Err(bad("it does not exist", format!("make it: mkdir -p {}", asked.display())));
+        }
+        Err(e) => return Err(bad(&e.to_string(), elsewhere())),
+    };
+    if !dir.is_dir() {
+        return Err(bad("it is not a directory", elsewhere()));
+    }
+    if dir.to_str().is_none() {
+        return Err(bad("its name is not UTF-8, and the probe's protocol is", elsewhere()));
+    }
+    match rustix::fs::access(&dir, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::ROFS) => return Err(bad("its file system is read-only", elsewhere())),
+        Err(_) => return Err(bad("you may not write there", elsewhere())),
+    }
+    let disk = rustix::fs::statvfs(&dir).map_err(|e| bad(&e.to_string(), elsewhere()))?;
+    if disk.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Err(bad("its file system is read-only", elsewhere()));
+    }
+    if disk.f_files > 0 && disk.f_favail == 0 {
+        return Err(bad("its file system has no inodes left", elsewhere()));
+    }
+    Ok(dir)
+}
+
+/// What else could make the run fail or mislead; remarks to show.
+pub(crate) fn all(
+    dir: &Path,
+    resolved: &Resolved,
+    allow_tmpfs: bool,
+    catalog: Catalog,
+) -> Result<Vec<String>, LabError> {
+    let mut notes = Vec::new();
+    // The mock has no disk to be taken for another.
+    let on_disk = resolved.layers.first().is_some_and(|l| l.spec.layer != "mock");
+    if let Some(fs) = memory_fs(dir).filter(|_| on_disk) {
+        if !allow_tmpfs {
+            return Err(LabError::Tmpfs { dir: dir.into(), fs });
+        }
+        notes.push(format!("{} is in memory ({fs}): native is memory here, not a disk", dir.display()));
+    }
+    space(dir, resolved, catalog)?;
+    Ok(notes)
+}
+
+fn memory_fs(dir: &Path) -> Option<&'static str> {
+    match rustix::fs::statfs(dir).ok()?.f_type as u32 {
+        TMPFS => Some("tmpfs"),
+        RAMFS => Some("ramfs"),
+        _ => None,
+    }
+}
+
+/// Files that have to lie in `packaged/` for these points, each once.
+pub(crate) fn packaged(points: &[Point], catalog: Catalog) -> Result<Vec<PackagedFile>, LabError> {
+    let mut files = BTreeSet::new();
+    for point in points {
+        files.extend(catalog.workload(&point.workload)?.packaged(point)?);
+    }
+    Ok(files.into_iter().collect())
+}
+
+/// The largest number of bytes a trial of these points needs.
+fn largest(points: &[Point], catalog: Catalog) -> Result<u64, LabError> {
+    let mut largest = 0;
+    for point in points {
+        largest = largest.max(catalog.workload(&point.workload)?.space(point));
+    }
+    Ok(largest)
+}
+
+fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabError> {
+    let files = packaged(&resolved.points, catalog)?;
+    let package = files.iter().fold(0u64, |sum, f| sum.saturating_add(f.size));
+    let each = package.saturating_add(largest(&resolved.points, catalog)?);
+    let here = fs::metadata(dir).map(|m| m.dev()).ok();
+    let mut layers = 0u64;
+    for layer in resolved.layers.iter().filter(|l| l.status == LayerStatus::Ready) {
+        match layer.spec.layer.as_str() {
+            "mock" | "tmpfs" => {}
+            "dir" => {
+                let other = PathBuf::from(layer.spec.variant.as_deref().unwrap_or("."));
+                let device = fs::metadata(&other).map(|m| m.dev()).ok();
+                if device == here {
+                    layers += 1;
+                } else if device.is_some() {
+                    enough(&other, each)?;
+                }
+            }
+            _ => layers += 1,
+        }
+    }
+    enough(dir, package.saturating_add(each.saturating_mul(layers)))
+}
+
+/// A tenth of the disk stays free.
+fn enough(dir: &Path, needed: u64) -> Result<(), LabError> {
+    let Ok(disk) = rustix::fs::statvfs(dir) else { return Ok(()) };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let spare = disk.f_blocks.saturating_mul(disk.f_frsize) / 10;
+    if needed > 0 && needed.saturating_add(spare) > free {
+        return Err(LabError::Space { dir: dir.into(), needed, free, spare });
+    }
+    Ok(())
+}
+
+/// Whether the base directory's disk still has room for one more trial of a point.
+pub(crate) fn has_room(dir: &Path, needed: u64) -> bool {
+    rustix::fs::statvfs(dir)
+        .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) > needed.saturating_mul(2))
+}
+
+/// Half of a run on another CPU would be compared with the first half.
+pub(crate) fn same_machine(run: &Run, now: &Machine) -> Result<(), LabError> {
+    let then = &run.machine;
+    let difference = if then.cpu != now.cpu {
+        format!("CPU {} then, {} now", then.cpu, now.cpu)
+    } else if then.cpus != now.cpus {
+        format!("{} CPUs then, {} now", then.cpus, now.cpus)
+    } else if then.base != now.base {
+        format!("{} then, {} now", then.base, now.base)
+    } else {
+        return Ok(());
+    };
+    Err(LabError::OtherMachine { run: run.id.clone(), difference })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_none_is_refused_with_a_command() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("file");
+        fs::write(&file, "x").unwrap();
+        let gone = dir(&temp.path().join("gone")).unwrap_err();
+        assert!(gone.to_string().contains("does not exist") && gone.exit_code() == 2);
+        assert!(gone.hint().unwrap().starts_with("make it: mkdir -p "));
+        assert!(dir(&file).unwrap_err().to_string().contains("not a directory"));
+        assert_eq!(dir(temp.path()).unwrap(), temp.path().canonicalize().unwrap());
+    }
+
+    #[test]
+    fn a_read_only_file_system_is_refused() {
+        // Whatever is mounted read-only here; /proc/sys and /sys are in most containers.
+        let mounts = layermark_layers::mounts::list().unwrap();
+        let read_only = mounts
+            .iter()
+            .find(|m| m.options.split(',').any(|o| o == "ro") && m.at.is_dir() && dir(&m.at).is_err());
+        let Some(mount) = read_only else {
+            eprintln!("skipped: nothing is mounted read-only here");
+            return;
+        };
+        assert_eq!(dir(&mount.at).unwrap_err().exit_code(), 2);
+    }
+
+    #[test]
+    fn what_would_not_fit_is_refused_with_the_figures() {
+        let temp = tempfile::tempdir().unwrap();
+        let e = enough(temp.path(), 1 << 60).unwrap_err();
+        let text = e.to_string();
+        assert!(text.contains("1048576T needed") && text.contains("free"), "{text}");
+        assert!(e.hint().unwrap().contains("--scale") && e.exit_code() == 2);
+        assert!(enough(temp.path(), 0).is_ok());
+        assert!(has_room(temp.path(), 0) && !has_room(temp.path(), 1 << 60));
+    }
+
+    #[test]
+    fn memory_is_told_from_disk() {
+        let Ok(mounts) = layermark_layers::mounts::list() else { panic!("no mountinfo") };
+        for mount in mounts.iter().filter(|m| m.at.is_dir()) {
+            let holder = layermark_layers::mounts::holding(&mount.at).unwrap();
+            let memory = memory_fs(&mount.at).is_some();
+            assert_eq!(memory, matches!(holder.fs.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "rootfs"), "{holder:?}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Whose CPU time it was while a trial went on.
+//!
+//! `/proc/stat` counts in ticks of 10 ms, sampled; there is no `/proc/schedstat` everywhere. So two
+//! ticks of every difference are taken for rounding before anybody is blamed.
+
+use std::{collections::BTreeMap, fs, time::Instant};
+
+use rustix::{
+    param::clock_ticks_per_second,
+    time::{ClockId, clock_gettime},
+};
+
+/// Share of all CPUs above which foreign work or steal spoils a trial.
+pub(crate) const LIMIT: f64 = 0.10;
+
+/// Ticks that may be rounding.
+const GRAIN: f64 = 2.0;
+
+/// The kernel's own threads. What they do during a trial is mostly our write-back.
+#[derive(Debug, Default)]
+pub(crate) struct KernelThreads(Vec<u32>);
+
+impl KernelThreads {
+    /// Lists them; milliseconds, so not while a trial goes on.
+    pub(crate) fn list() -> Self {
+        let Ok(processes) = fs::read_dir("/proc") else { return Self::default() };
+        let pids = processes.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
+        // kthreadd is process 2 and the parent of all others.
+        Self(pids.filter(|pid| *pid == 2 || stat(*pid).is_some_and(|s| s.parent == 2)).collect())
+    }
+
+    fn ticks(&self) -> BTreeMap<u32, u64> {
+        self.0.iter().filter_map(|pid| Some((*pid, stat(*pid)?.ticks))).collect()
+    }
+}
+
+/// Counters at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    at: Instant,
+    machine: Machine,
+    probe: Option<u64>,
+    lab_ns: u64,
+    kernel: BTreeMap<u32, u64>,
+    upkeep_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Machine {
+    cpus: u64,
+    busy: u64,
+    steal: u64,
+}
+
+/// What happened between two snapshots.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Usage {
+    /// Share of all CPUs that neither we nor the kernel's threads used.
+    pub foreign: f64,
+    /// Share of all CPUs that the hypervisor took.
+    pub steal: f64,
+    /// CPU of the layer's helpers, nanoseconds.
+    pub upkeep_ns: u64,
+    /// Either share is above [`LIMIT`] by more than rounding.
+    pub contaminated: bool,
+}
+
+impl Snapshot {
+    /// `upkeep_ns` is the layer's own count; `probe` its process here.
+    pub(crate) fn take(threads: &KernelThreads, probe: Option<u32>, upkeep_ns: u64) -> Self {
+        let own = clock_gettime(ClockId::ProcessCPUTime);
+        Self {
+            at: Instant::now(),
+            machine: machine(&fs::read_to_string("/proc/stat").unwrap_or_default()),
+            probe: probe.and_then(stat).map(|s| s.ticks),
+            lab_ns: own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64,
+            kernel: threads.ticks(),
+            upkeep_ns,
+        }
+    }
+
+    /// What happened since `self`. `trial_ns` is the probe's own count of its CPU time, for a probe
+    /// that is no process here.
+    pub(crate) fn until(&self, after: &Self, trial_ns: u64) -> Usage {
+        let second = clock_ticks_per_second() as f64;
+        let ticks = |ns: u64| ns as f64 * second / 1e9;
+        let all = after.at.duration_since(self.at).as_secs_f64() * second * after.machine.cpus as f64;
+        let busy = after.machine.busy.saturating_sub(self.machine.busy) as f64;
+        let steal = after.machine.steal.saturating_sub(self.machine.steal) as f64;
+        let probe = match (self.probe, after.probe) {
+            (Some(a), Some(b)) => (b.saturating_sub(a) as f64).max(ticks(trial_ns)),
+            _ => ticks(trial_ns),
+        };
+        let kernel: u64 = after
+            .kernel
+            .iter()
+            .filter_map(|(pid, b)| Some(b.saturating_sub(*self.kernel.get(pid)?)))
+            .sum();
+        let upkeep_ns = after.upkeep_ns.saturating_sub(self.upkeep_ns);
+        let ours = probe
+            + ticks(after.lab_ns.saturating_sub(self.lab_ns))
+            + ticks(upkeep_ns)
+            + kernel as f64;
+        let foreign = (busy - ours).max(0.0);
+        let spoils = |x: f64| x - GRAIN > LIMIT * all;
+        let share = |x: f64| if all > 0.0 { (x / all).min(1.0) } else { 0.0 };
+        Usage {
+            foreign: share(foreign),
+            steal: share(steal),
+            upkeep_ns,
+            contaminated: all > 0.0 && (spoils(foreign) || spoils(steal)),
+        }
+    }
+}
+
+/// The first line of `/proc/stat`, in ticks. Interrupts are left out of busy: those of our own I/O
+/// cannot be told from others.
+fn machine(text: &str) -> Machine {
+    let cpus = text.lines().filter(|l| l.starts_with("cpu")).count().saturating_sub(1);
+    let fields: Vec<u64> = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .skip(1)
+        .map(|f| f.parse().unwrap_or(0))
+        .collect();
+    let field = |i: usize| fields.get(i).copied().unwrap_or(0);
+    Machine { cpus: cpus as u64, busy: field(0) + field(1) + field(2), steal: field(7) }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    ticks: u64,
+}
+
+/// Parent, and CPU time of a process with its ended children, in ticks.
+fn stat(pid: u32) -> Option<Stat> {
+    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_stat(text: &str) -> Option<Stat> {
+    // The name may hold anything, brackets and blanks too.
+    let (_, rest) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |i: usize| fields.get(i)?.parse::<u64>().ok();
+    Some(Stat {
+        parent: fields.get(1)?.parse().ok()?,
+        ticks: number(11)? + number(12)? + number(13)? + number(14)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn snapshot(at: Instant, busy: u64, steal: u64, probe: u64, upkeep_ns: u64, kernel: u64) -> Snapshot {
+        Snapshot {
+            at,
+            machine: Machine { cpus: 2, busy, steal },
+            probe: Some(probe),
+            lab_ns: 0,
+            kernel: BTreeMap::from([(2, kernel)]),
+            upkeep_ns,
+        }
+    }
+
+    #[test]
+    fn reads_proc() {
+        let text = "cpu  10 2 3 400 5 6 7 8 0 0\ncpu0 1\ncpu1 1\nintr 5\n";
+        assert_eq!(machine(text), Machine { cpus: 2, busy: 15, steal: 8 });
+        assert_eq!(machine(""), Machine::default());
+        let line = "77 (a) b) S 2 0 0 0 -1 0 0 0 0 0 3 4 5 6 20 0 1";
+        assert_eq!(parse_stat(line), Some(Stat { parent: 2, ticks: 18 }));
+        assert_eq!(parse_stat("rubbish"), None);
+    }
+
+    #[test]
+    fn what_is_ours_is_not_foreign() {
+        // One second of two CPUs is 2 * hz ticks.
+        let hz = clock_ticks_per_second();
+        let start = Instant::now();
+        let end = start + Duration::from_secs(1);
+        let before = snapshot(start, 0, 0, 0, 0, 0);
+        let upkeep = 500_000_000;
+        let ours = snapshot(end, hz * 2, 0, hz, upkeep, hz / 2);
+        let usage = before.until(&ours, 0);
+        assert!(usage.foreign < 1e-9 && !usage.contaminated && usage.upkeep_ns == upkeep);
+        let foreign = snapshot(end, hz, 0, 0, 0, 0);
+        let usage = before.until(&foreign, 0);
+        assert!((usage.foreign - 0.5).abs() < 1e-9 && usage.contaminated, "{usage:?}");
+        let stolen = before.until(&snapshot(end, 0, hz, 0, 0, 0), 0);
+        assert!((stolen.steal - 0.5).abs() < 1e-9 && stolen.contaminated);
+    }
+
+    #[test]
+    fn two_ticks_of_a_short_trial_are_rounding() {
+        let start = Instant::now();
+        let end = start + Duration::from_millis(50);
+        let before = snapshot(start, 0, 0, 0, 0, 0);
+        assert!(!before.until(&snapshot(end, 2, 0, 0, 0, 0), 0).contaminated);
+        assert!(before.until(&snapshot(end, 4, 0, 0, 0, 0), 0).contaminated);
+        let unknown = Snapshot { probe: None, ..snapshot(end, 4, 0, 0, 0, 0) };
+        assert!(!before.until(&unknown, 40_000_000).contaminated, "the probe's own count serves");
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        let threads = KernelThreads::list();
+        let before = Snapshot::take(&threads, Some(std::process::id()), 0);
+        assert!(before.machine.cpus > 0 && before.machine.busy > 0 && before.probe.is_some());
+        let usage = before.until(&Snapshot::take(&threads, None, 5), 0);
+        assert!(usage.upkeep_ns == 5 && usage.foreign <= 1.0);
+    }
+}

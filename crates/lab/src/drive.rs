@@ -1,0 +1,340 @@
+//! The whole of a run: sessions, each of several blocks, until enough is known or time is up.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use layermark_layers::{Base, workdir::WorkDir};
+use layermark_model::{LayerStatus, Run, RunStatus, TrialRecord};
+use layermark_probe::packaged;
+use layermark_store::Store;
+
+use crate::{
+    Catalog, Ended, Event, LabError, Outcome, Schedule, Stop,
+    budget::Clock,
+    check,
+    cpu::KernelThreads,
+    machine::now_ms,
+    session::{Lost, Up},
+    stop::{Change, Stopping},
+    tally::Tally,
+};
+
+/// What a run needs beside what is stored of it.
+pub(crate) struct Setup {
+    pub exe: PathBuf,
+    pub silence: Duration,
+    pub catalog: Catalog,
+    pub notes: Vec<String>,
+    /// Names of layers that this machine lacks and that nobody has named.
+    pub lacking: Vec<String>,
+}
+
+/// A run going on.
+pub(crate) struct Lab<'a> {
+    pub(crate) run: Run,
+    pub(crate) setup: Setup,
+    pub(crate) store: &'a mut Store,
+    pub(crate) stop: &'a Stop,
+    pub(crate) on_event: &'a mut dyn FnMut(Event),
+    pub(crate) schedule: Schedule,
+    pub(crate) tally: Tally,
+    pub(crate) stopping: Stopping,
+    pub(crate) clock: Clock,
+    pub(crate) threads: KernelThreads,
+    /// The layers that are up, by their place in the run.
+    pub(crate) ups: Vec<Option<Up>>,
+    /// Below the layers, so it is dropped after them, also when something panics.
+    work: Option<WorkDir>,
+    /// How often the probe of each layer was started again.
+    pub(crate) restarts: Vec<u32>,
+    /// The block in hand.
+    pub(crate) block: u32,
+    pub(crate) session: u32,
+    pub(crate) seq: u64,
+    /// Trials and time to come, by what was known when the block began.
+    pub(crate) forecast: (u64, Duration),
+    resumed: bool,
+}
+
+impl<'a> Lab<'a> {
+    pub(crate) fn new(
+        run: Run,
+        trials: Vec<TrialRecord>,
+        setup: Setup,
+        store: &'a mut Store,
+        stop: &'a Stop,
+        on_event: &'a mut dyn FnMut(Event),
+    ) -> Result<Self, LabError> {
+        let (layers, points) = (run.layers.len(), run.points.len());
+        let mut lab = Self {
+            schedule: Schedule::new(run.seed, layers, points),
+            tally: Tally::default(),
+            stopping: Stopping::new(run.plan.precision(), points, run.seed),
+            clock: Clock::new(run.plan.budget()?),
+            threads: KernelThreads::default(),
+            ups: std::iter::repeat_with(|| None).take(layers).collect(),
+            work: None,
+            restarts: vec![0; layers],
+            block: 0,
+            session: 0,
+            seq: 0,
+            forecast: (0, Duration::ZERO),
+            resumed: !trials.is_empty(),
+            run,
+            setup,
+            store,
+            stop,
+            on_event,
+        };
+        lab.take_up(trials);
+        Ok(lab)
+    }
+
+    /// Goes through the trials of an earlier part of the run as they were made, so that every
+    /// decision is made again as it was.
+    fn take_up(&mut self, mut trials: Vec<TrialRecord>) {
+        let Some(last) = trials.iter().map(|t| t.cell.block).max() else { return };
+        self.session = trials.iter().map(|t| t.cell.session + 1).max().unwrap_or(0);
+        self.seq = trials.iter().map(|t| t.seq + 1).max().unwrap_or(0);
+        self.clock.note_stored(&trials);
+        trials.sort_by_key(|t| (t.cell.block, t.seq));
+        for record in &trials {
+            while self.block < record.cell.block {
+                self.look();
+                self.block += 1;
+            }
+            self.tally.add(record);
+        }
+        // Whether the last block was complete shows when its groups are gone through.
+        self.block = last;
+    }
+
+    pub(crate) fn go(mut self) -> Result<Outcome, LabError> {
+        self.announce();
+        let result = self.sessions();
+        // Everything is unwound before anybody hears of the end.
+        self.tear_down();
+        self.work = None;
+        self.run.status = match &result {
+            Ok(Ended::Stopped) | Err(LabError::CutOff { .. }) => RunStatus::Stopped,
+            Ok(_) => RunStatus::Done,
+            Err(_) => RunStatus::Failed,
+        };
+        self.run.ended_ms = Some(now_ms());
+        let stored = self.store.update(&self.run);
+        (self.on_event)(Event::RunEnded {
+            id: self.run.id.clone(),
+            status: self.run.status,
+            trials: self.seq,
+        });
+        let ended = result?;
+        stored?;
+        let lost = self.run.layers.iter().filter(|l| l.status == LayerStatus::Failed);
+        let lost = lost.filter(|l| !self.setup.lacking.contains(&l.name));
+        let lost = lost.map(|l| l.name.clone()).collect();
+        Ok(Outcome { run: self.run, ended, trials: self.seq, lost })
+    }
+
+    fn announce(&mut self) {
+        let run = &self.run;
+        (self.on_event)(Event::RunStarted {
+            id: run.id.clone(),
+            layers: run.layers.iter().map(|l| l.name.clone()).collect(),
+            points: run.points.len(),
+            seed: run.seed,
+            resumed: self.resumed,
+        });
+        for note in &self.setup.notes {
+            (self.on_event)(Event::Note(note.clone()));
+        }
+        for layer in self.run.layers.iter().filter(|l| l.status == LayerStatus::Failed) {
+            (self.on_event)(Event::LayerFailed {
+                name: layer.name.clone(),
+                reason: layer.reason.clone().unwrap_or_default(),
+                hint: layer.hint.clone(),
+            });
+        }
+    }
+
+    fn sessions(&mut self) -> Result<Ended, LabError> {
+        let work = WorkDir::create(self.run.dir.as_ref())?;
+        (self.on_event)(Event::WorkDir { path: work.path().to_owned() });
+        let path = work.path().to_owned();
+        self.work = Some(work);
+        let master = path.join("packaged");
+        let wrote = std::fs::create_dir(&master).and_then(|()| {
+            let files = check::packaged(&self.run.points, self.setup.catalog)
+                .map_err(|e| std::io::Error::other(e.to_string()))?;
+            packaged::write(&master, &files, self.run.seed)
+        });
+        wrote.map_err(|source| LabError::Packaged { dir: master.clone(), source })?;
+        let planned = self.run.plan.profile.sessions();
+        loop {
+            self.set_up(&path, &master)?;
+            (self.on_event)(Event::SessionStarted {
+                session: self.session + 1,
+                sessions: planned.max(self.session + 1),
+            });
+            let over = self.set_ups_due() + 1;
+            let ended = loop {
+                if self.set_ups_due() >= over {
+                    break None;
+                }
+                if let Some(ended) = self.next_block()? {
+                    break Some(ended);
+                }
+            };
+            self.prove_again()?;
+            self.tear_down();
+            if let Some(ended) = ended {
+                return Ok(ended);
+            }
+            self.session += 1;
+        }
+    }
+
+    /// How many times the layers should have been set up afresh by now, after the first time: the
+    /// blocks that every point gets, and the budget, are divided over the sessions.
+    fn set_ups_due(&self) -> u32 {
+        let sessions = self.run.plan.profile.sessions();
+        let each = (self.stopping.fewest() as u32).div_ceil(sessions).max(1);
+        let by_time = self.clock.budget().map_or(0, |budget| {
+            (self.clock.spent().as_secs_f64() / budget.as_secs_f64() * f64::from(sessions)) as u32
+        });
+        (self.block / each).max(by_time).min(sessions - 1)
+    }
+
+    fn set_up(&mut self, work: &Path, master: &Path) -> Result<(), LabError> {
+        for index in 0..self.run.layers.len() {
+            if self.run.layers[index].status == LayerStatus::Failed {
+                continue;
+            }
+            if self.stop.at_once() {
+                return Err(self.cut_off());
+            }
+            let base = Base {
+                dir: work.join(format!("s{}-{index}", self.session)),
+                packaged: master.to_owned(),
+                exe: self.setup.exe.clone(),
+            };
+            self.set_up_layer(index, &base)?;
+        }
+        self.threads = KernelThreads::list();
+        self.store.update(&self.run)?;
+        self.still_comparable()
+    }
+
+    fn set_up_layer(&mut self, index: usize, base: &Base) -> Result<(), LabError> {
+        let started = std::time::Instant::now();
+        let spec = &self.run.layers[index].spec;
+        let opened = match self.setup.catalog.layer(&spec.layer) {
+            Some(layer) => Up::open(layer, spec, base, self.setup.silence, self.stop),
+            None => Err(Lost::new(format!("this layermark has no layer `{}`", spec.layer))),
+        };
+        match opened {
+            Ok(up) => {
+                let layer = &mut self.run.layers[index];
+                layer.facts = up.facts.clone();
+                layer.self_test = up.self_test;
+                layer.read_only = up.place.read_only();
+                layer.setup_s = started.elapsed().as_secs_f64();
+                let (name, seconds) = (layer.name.clone(), layer.setup_s);
+                self.ups[index] = Some(up);
+                (self.on_event)(Event::LayerReady { name, seconds });
+                Ok(())
+            }
+            Err(lost) => self.drop_layer(index, lost),
+        }
+    }
+
+    /// Leaves a layer out from now on. Without the baseline the run is over.
+    pub(crate) fn drop_layer(&mut self, index: usize, lost: Lost) -> Result<(), LabError> {
+        self.ups[index] = None;
+        if lost.cut_off {
+            return Err(self.cut_off());
+        }
+        let layer = &mut self.run.layers[index];
+        layer.status = LayerStatus::Failed;
+        layer.reason = Some(lost.reason.clone());
+        layer.hint.clone_from(&lost.hint);
+        let name = layer.name.clone();
+        self.store.update(&self.run)?;
+        if index == 0 {
+            return Err(LabError::Baseline { name, reason: lost.reason, hint: lost.hint });
+        }
+        (self.on_event)(Event::LayerFailed { name, reason: lost.reason, hint: lost.hint });
+        Ok(())
+    }
+
+    /// Something has to be left that was asked for beside the baseline.
+    pub(crate) fn still_comparable(&self) -> Result<(), LabError> {
+        let others: Vec<_> = self.run.layers.iter().skip(1).filter(|l| !l.control).collect();
+        if others.is_empty() || others.iter().any(|l| l.status == LayerStatus::Ready) {
+            return Ok(());
+        }
+        let reasons: Vec<String> = others
+            .iter()
+            .map(|l| format!("{} ({})", l.name, l.reason.as_deref().unwrap_or("lost")))
+            .collect();
+        Err(LabError::NoLayers {
+            baseline: self.run.layers[0].name.clone(),
+            reasons: reasons.join(", "),
+            hint: others.iter().find_map(|l| l.hint.clone()),
+        })
+    }
+
+    /// Looks again, at the end of a session, whether each layer is still what it was.
+    fn prove_again(&mut self) -> Result<(), LabError> {
+        for index in 0..self.ups.len() {
+            let Some(up) = &self.ups[index] else { continue };
+            if let Err(lost) = up.still_there() {
+                self.drop_layer(index, lost)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Unwinds all layers, the last first.
+    fn tear_down(&mut self) {
+        for up in self.ups.iter_mut().rev() {
+            *up = None;
+        }
+    }
+
+    /// Looks at every point after a block, and tells what is settled.
+    pub(crate) fn look(&mut self) -> Vec<Event> {
+        let mut news = Vec::new();
+        for layer in self.compared() {
+            for point in 0..self.run.points.len() {
+                let change = self.stopping.look(&self.tally, layer, point);
+                let names = || (self.run.layers[layer].name.clone(), self.run.points[point].label.clone());
+                match change {
+                    Change::None => {}
+                    Change::Settled(known) => {
+                        let (layer, point) = names();
+                        let half_width = known.half_width.unwrap_or(0.0).exp_m1();
+                        news.push(Event::PointSettled { layer, point, blocks: known.n, half_width });
+                    }
+                    Change::GivenUp => {
+                        let (layer, point) = names();
+                        let text = format!("`{point}` is left out in {layer}: it failed every time");
+                        news.push(Event::Warning { text, hint: None });
+                    }
+                }
+            }
+        }
+        news
+    }
+
+    /// The layers that are compared with the baseline; the baseline itself when it is alone.
+    pub(crate) fn compared(&self) -> std::ops::Range<usize> {
+        let count = self.run.layers.len();
+        if count > 1 { 1..count } else { 0..count }
+    }
+
+    pub(crate) fn cut_off(&self) -> LabError {
+        LabError::CutOff { run: self.run.id.clone() }
+    }
+}

@@ -1,0 +1,210 @@
+use std::path::PathBuf;
+
+use layermark_layers::LayerError;
+use layermark_model::{PlanError, PointError, format_size};
+use layermark_store::StoreError;
+
+/// Why a run could not begin or go on. Every trial that had ended is in the store.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A value in the plan.
+    #[error("plan: {0}")]
+    Plan(#[from] PlanError),
+    /// A workload's settings.
+    #[error("plan: {0}")]
+    Point(#[from] PointError),
+    /// No workload has this name.
+    #[error("unknown workload `{name}`{}", nearest.as_ref().map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
+    UnknownWorkload {
+        /// As written.
+        name: String,
+        /// The known name most like it.
+        nearest: Option<String>,
+        /// All that are known.
+        known: String,
+    },
+    /// The same work twice.
+    #[error("plan: `{first}` and `{second}` are the same work")]
+    DuplicatePoint {
+        /// Label of one.
+        first: String,
+        /// Label of the other.
+        second: String,
+    },
+    /// The same layer twice.
+    #[error("layer `{0}` is named twice")]
+    DuplicateLayer(String),
+    /// A layer's name or options, or the directory below.
+    #[error("{0}")]
+    Layer(#[from] LayerError),
+    /// The directory to work in cannot be used.
+    #[error("cannot work in {dir}: {why}", dir = dir.display())]
+    Dir {
+        /// The directory.
+        dir: PathBuf,
+        /// Why not.
+        why: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// A memory file system was about to be taken for a disk.
+    #[error("{dir} is in memory ({fs}): it would be taken for a disk", dir = dir.display())]
+    Tmpfs {
+        /// The directory.
+        dir: PathBuf,
+        /// `tmpfs` or `ramfs`.
+        fs: &'static str,
+    },
+    /// The files would not fit.
+    #[error(
+        "{dir} has too little space: {} needed, {} free, of which 10 % of the disk ({}) stay free",
+        size(*needed), size(*free), size(*spare), dir = dir.display()
+    )]
+    Space {
+        /// The directory.
+        dir: PathBuf,
+        /// Bytes the plan needs there at most.
+        needed: u64,
+        /// Bytes this user may still write there.
+        free: u64,
+        /// Bytes that are left over.
+        spare: u64,
+    },
+    /// Without the baseline there is nothing to compare with.
+    #[error("the baseline `{name}` is not there: {reason}")]
+    Baseline {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// Only the baseline is left.
+    #[error("no layer to compare with `{baseline}` could be set up: {reasons}")]
+    NoLayers {
+        /// The baseline's name.
+        baseline: String,
+        /// Layer and reason of each.
+        reasons: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The disk became full.
+    #[error("the disk of {dir} became full during a trial: {message}", dir = dir.display())]
+    DiskFull {
+        /// The directory.
+        dir: PathBuf,
+        /// What the probe said.
+        message: String,
+        /// The run, which can be resumed.
+        run: String,
+    },
+    /// The packaged files could not be written.
+    #[error("packaged files in {dir}: {source}", dir = dir.display())]
+    Packaged {
+        /// Their directory.
+        dir: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The user asked a second time to stop.
+    #[error("run {run} was cut off")]
+    CutOff {
+        /// The run, which can be resumed.
+        run: String,
+    },
+    /// The run has ended.
+    #[error("run {run} is finished: there is nothing to resume")]
+    Finished {
+        /// The run.
+        run: String,
+    },
+    /// Half of a run on one machine and half on another compares nothing.
+    #[error("run {run} was begun on another machine: {difference}")]
+    OtherMachine {
+        /// The run.
+        run: String,
+        /// What is different.
+        difference: String,
+    },
+    /// A stored run does not fit what this layermark knows.
+    #[error("run {run} cannot be resumed: {why}")]
+    CannotResume {
+        /// The run.
+        run: String,
+        /// Why.
+        why: String,
+    },
+    /// The store failed.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+impl LabError {
+    /// What to do about it, with a command where one helps.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Plan(_) => Some("keys and their meaning: layermark schema plan".into()),
+            Self::Point(e) => e.hint.clone(),
+            Self::UnknownWorkload { known, .. } => Some(format!("workloads: {known}")),
+            Self::DuplicatePoint { .. } => Some("remove one of them from the plan".into()),
+            Self::DuplicateLayer(layer) => Some(format!(
+                "name it once; the control measures the baseline a second time: remove one `-l {layer}`"
+            )),
+            Self::Layer(e) => e.hint(),
+            Self::Dir { hint, .. } => Some(hint.clone()),
+            Self::Tmpfs { .. } => {
+                Some("name a directory on the disk with --dir, or say --allow-tmpfs if memory is what you mean".into())
+            }
+            Self::Space { .. } => {
+                Some("name a larger disk with --dir, or make the files smaller: --scale 0.1".into())
+            }
+            Self::Baseline { hint, .. } | Self::NoLayers { hint, .. } => hint.clone(),
+            Self::DiskFull { run, .. } => Some(format!(
+                "make room, then go on: layermark run --resume {run}; what was measured: layermark report {run}"
+            )),
+            Self::CutOff { run } => Some(format!("go on: layermark run --resume {run}")),
+            Self::Finished { run } => Some(format!(
+                "see it: layermark report {run}; make it again: layermark run --replay {run}"
+            )),
+            Self::OtherMachine { run, .. } | Self::CannotResume { run, .. } => {
+                Some(format!("begin anew with the same plan: layermark run --replay {run}"))
+            }
+            Self::Packaged { .. } => Some("see the space and the mount: df -h .".into()),
+            Self::Store(e) => e.hint(),
+        }
+    }
+
+    /// 1 failed, 2 usage, 3 a layer could not be set up, 4 the result would not be trustworthy.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Plan(_)
+            | Self::Point(_)
+            | Self::UnknownWorkload { .. }
+            | Self::DuplicatePoint { .. }
+            | Self::DuplicateLayer(_)
+            | Self::Dir { .. }
+            | Self::Space { .. }
+            | Self::Finished { .. }
+            | Self::CannotResume { .. }
+            | Self::Store(StoreError::NotFound { .. } | StoreError::Ambiguous { .. }) => 2,
+            Self::Layer(e) if e.is_usage() => 2,
+            Self::Layer(_) | Self::Baseline { .. } | Self::NoLayers { .. } => 3,
+            Self::Tmpfs { .. } | Self::OtherMachine { .. } => 4,
+            Self::DiskFull { .. }
+            | Self::Packaged { .. }
+            | Self::CutOff { .. }
+            | Self::Store(_) => 1,
+        }
+    }
+}
+
+/// Bytes for a person: two significant places are enough.
+fn size(bytes: u64) -> String {
+    const UNITS: [(&str, u32); 4] = [("T", 40), ("G", 30), ("M", 20), ("K", 10)];
+    UNITS
+        .iter()
+        .find(|(_, shift)| bytes >= 10 << shift)
+        .map_or_else(|| format_size(bytes), |(unit, shift)| format!("{}{unit}", bytes >> shift))
+}

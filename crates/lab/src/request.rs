@@ -1,0 +1,136 @@
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use layermark_layers::Layer;
+use layermark_model::{Plan, Run, nearest};
+use layermark_probe::Workload;
+
+use crate::LabError;
+
+/// How long a probe may say nothing before it is given up.
+pub const SILENCE: Duration = Duration::from_mins(1);
+
+/// The layers and workloads that plans may name.
+#[derive(Clone, Copy)]
+pub struct Catalog {
+    /// Layers, in the order of `layermark layers`.
+    pub layers: &'static [&'static dyn Layer],
+    /// Workloads.
+    pub workloads: &'static [&'static dyn Workload],
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self { layers: layermark_layers::ALL, workloads: layermark_probe::workloads::ALL }
+    }
+}
+
+impl Catalog {
+    /// The layer with this id.
+    pub fn layer(&self, id: &str) -> Option<&'static dyn Layer> {
+        self.layers.iter().copied().find(|l| l.id() == id)
+    }
+
+    /// The workload with this id, or an error that names the nearest.
+    pub fn workload(&self, id: &str) -> Result<&'static dyn Workload, LabError> {
+        self.workloads.iter().copied().find(|w| w.id() == id).ok_or_else(|| {
+            LabError::UnknownWorkload {
+                name: id.into(),
+                nearest: nearest(id, self.workloads.iter().map(|w| w.id())).map(str::to_owned),
+                known: self.workloads.iter().map(|w| w.id()).collect::<Vec<_>>().join(", "),
+            }
+        })
+    }
+}
+
+/// What [`crate::run`] is asked to do.
+#[derive(Clone)]
+pub struct Request {
+    /// The plan.
+    pub plan: Plan,
+    /// Where to work; a fresh directory is made below it.
+    pub dir: PathBuf,
+    /// The layermark binary, which layers start as `EXE probe`.
+    pub exe: PathBuf,
+    /// Take a directory in memory for a disk baseline all the same.
+    pub allow_tmpfs: bool,
+    /// How long a probe may say nothing before it is given up.
+    pub silence: Duration,
+    /// Layers and workloads that the plan may name.
+    pub catalog: Catalog,
+}
+
+impl Request {
+    /// A request with the usual limits.
+    pub fn new(plan: Plan, dir: impl Into<PathBuf>, exe: impl Into<PathBuf>) -> Self {
+        Self {
+            plan,
+            dir: dir.into(),
+            exe: exe.into(),
+            allow_tmpfs: false,
+            silence: SILENCE,
+            catalog: Catalog::default(),
+        }
+    }
+
+    /// A new run with the plan, the seed, the order and the directory of an old one.
+    pub fn replay(run: &Run, exe: impl Into<PathBuf>) -> Self {
+        let plan = Plan { seed: Some(run.seed), ..run.plan.clone() };
+        Self::new(plan, &run.dir, exe)
+    }
+}
+
+/// What [`crate::resume`] is asked to do.
+#[derive(Clone)]
+pub struct Resume {
+    /// The run: its id, the beginning of its id, or `last`.
+    pub run: String,
+    /// The layermark binary, which layers start as `EXE probe`.
+    pub exe: PathBuf,
+    /// How long a probe may say nothing before it is given up.
+    pub silence: Duration,
+    /// Layers and workloads; those of the first part of the run.
+    pub catalog: Catalog,
+}
+
+impl Resume {
+    /// A request with the usual limits.
+    pub fn new(run: impl Into<String>, exe: impl Into<PathBuf>) -> Self {
+        Self { run: run.into(), exe: exe.into(), silence: SILENCE, catalog: Catalog::default() }
+    }
+}
+
+/// Asks a run to end early; shared with signal handlers.
+///
+/// Asked once, the run ends after the trial in hand. Asked twice, it ends at once. Either way all
+/// layers are unwound.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicU32>);
+
+impl Stop {
+    /// Nobody has asked yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks. Safe in a signal handler: it only adds to an atomic number.
+    pub fn ask(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Whether to end after the trial in hand.
+    pub fn asked(&self) -> bool {
+        self.0.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether to end at once.
+    pub fn at_once(&self) -> bool {
+        self.0.load(Ordering::SeqCst) > 1
+    }
+}

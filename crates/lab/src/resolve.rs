@@ -1,0 +1,179 @@
+//! From a plan as written to layers and points as run.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    hash::{BuildHasher, RandomState},
+};
+
+use layermark_layers::Missing;
+use layermark_model::{Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec, TrialRecord};
+
+use crate::{Catalog, LabError, Request};
+
+/// A plan with nothing left open.
+pub(crate) struct Resolved {
+    /// Every default filled in, so that a replay is the same run.
+    pub plan: Plan,
+    pub layers: Vec<LayerRun>,
+    pub points: Vec<Point>,
+    pub seed: u64,
+    /// Names of layers that this machine lacks and that nobody has named.
+    pub lacking: Vec<String>,
+}
+
+pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
+    let mut plan = request.plan.clone();
+    plan.check()?;
+    let catalog = request.catalog;
+    let points = points(&plan, catalog)?;
+    let seed = plan.seed.unwrap_or_else(draw_seed);
+    // Nobody asked for a layer by name, so one that this machine lacks is no failure.
+    let named = !plan.layers.is_empty();
+    if !named {
+        plan.layers = defaults(catalog)?;
+    }
+    plan.layers = with_baseline(std::mem::take(&mut plan.layers))?;
+    for spec in &plan.layers {
+        check_spec(spec, catalog)?;
+    }
+    let mut layers: Vec<LayerRun> =
+        plan.layers.iter().map(|spec| layer_run(spec, catalog, false)).collect();
+    if plan.control {
+        layers.push(layer_run(&plan.layers[0], catalog, true));
+    }
+    plan.seed = Some(seed);
+    plan.precision = Some(plan.precision());
+    let lacking = if named { Vec::new() } else { names_of_failed(&layers) };
+    Ok(Resolved { plan, layers, points, seed, lacking })
+}
+
+/// A stored run names layers and workloads that must still be there.
+pub(crate) fn known(run: &Run, catalog: Catalog) -> Result<(), LabError> {
+    let cannot = |why: String| LabError::CannotResume { run: run.id.clone(), why };
+    for point in &run.points {
+        catalog.workload(&point.workload).map_err(|e| cannot(e.to_string()))?;
+    }
+    for layer in &run.layers {
+        if catalog.layer(&layer.spec.layer).is_none() {
+            return Err(cannot(format!("this layermark has no layer `{}`", layer.spec.layer)));
+        }
+    }
+    if run.layers.is_empty() || run.points.is_empty() {
+        return Err(cannot("it has no layers or no points".into()));
+    }
+    Ok(())
+}
+
+/// Layers of a stored run that were never measured may be there now, and a run that has lost its
+/// baseline has nothing else to hope for. Names of those that are still missing.
+pub(crate) fn look_again(run: &mut Run, trials: &[TrialRecord], catalog: Catalog) -> Vec<String> {
+    for (index, layer) in run.layers.iter_mut().enumerate() {
+        let never = !trials.iter().any(|t| t.cell.layer == index && t.trial.is_some());
+        if layer.status == LayerStatus::Failed && (index == 0 || never) {
+            *layer = layer_run(&layer.spec, catalog, layer.control);
+        }
+    }
+    names_of_failed(&run.layers)
+}
+
+fn names_of_failed(layers: &[LayerRun]) -> Vec<String> {
+    layers.iter().filter(|l| l.status == LayerStatus::Failed).map(|l| l.name.clone()).collect()
+}
+
+fn points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
+    let mut points: Vec<Point> = Vec::new();
+    for settings in &plan.work {
+        points.extend(catalog.workload(&settings.workload)?.points(settings, plan.scale)?);
+    }
+    let mut keys: HashMap<String, String> = HashMap::new();
+    for point in &points {
+        if let Some(first) = keys.insert(point.key(), point.label.clone()) {
+            return Err(LabError::DuplicatePoint { first, second: point.label.clone() });
+        }
+    }
+    let mut labels = BTreeSet::new();
+    for point in &mut points {
+        point.label = unique(&point.label, &mut labels);
+    }
+    Ok(points)
+}
+
+/// `read`, then `read (2)`, `read (3)`: a label names one point of a run.
+fn unique(label: &str, taken: &mut BTreeSet<String>) -> String {
+    let mut name = label.to_owned();
+    let mut count = 1;
+    while !taken.insert(name.clone()) {
+        count += 1;
+        name = format!("{label} ({count})");
+    }
+    name
+}
+
+fn defaults(catalog: Catalog) -> Result<Vec<Spec>, LabError> {
+    let mut specs = Vec::new();
+    for layer in catalog.layers {
+        for text in layer.default_specs() {
+            // These are written in the layer's source, and a test of the layers reads them all.
+            let spec = text.parse().map_err(|_| LabError::DuplicateLayer((*text).to_owned()))?;
+            specs.push(spec);
+        }
+    }
+    Ok(specs)
+}
+
+/// `native` first, whether it was named or not. `mock` needs no disk and may be its own baseline.
+fn with_baseline(specs: Vec<Spec>) -> Result<Vec<Spec>, LabError> {
+    let mut seen = BTreeSet::new();
+    for spec in &specs {
+        if !seen.insert(spec) {
+            return Err(LabError::DuplicateLayer(spec.to_string()));
+        }
+    }
+    let (mut native, mut others): (Vec<Spec>, Vec<Spec>) =
+        specs.into_iter().partition(|s| s.layer == "native");
+    if native.is_empty() && others.first().is_some_and(|s| s.layer == "mock") {
+        return Ok(others);
+    }
+    if native.is_empty() {
+        native.push(Spec { layer: "native".into(), variant: None, options: Default::default() });
+    }
+    native.append(&mut others);
+    Ok(native)
+}
+
+fn check_spec(spec: &Spec, catalog: Catalog) -> Result<(), LabError> {
+    // A layer that only this catalogue has (a test's) is not known to the crate's own check.
+    let ours = catalog.layer(&spec.layer);
+    if layermark_layers::find(&spec.layer).is_some() || ours.is_none() {
+        layermark_layers::check(spec)?;
+    }
+    Ok(())
+}
+
+fn layer_run(spec: &Spec, catalog: Catalog, control: bool) -> LayerRun {
+    let missing = catalog.layer(&spec.layer).map(|l| l.missing(spec)).unwrap_or_default();
+    let name = if control { format!("{spec} (control)") } else { spec.to_string() };
+    LayerRun {
+        spec: spec.clone(),
+        name,
+        status: if missing.is_empty() { LayerStatus::Ready } else { LayerStatus::Failed },
+        reason: (!missing.is_empty()).then(|| format!("needs {}", join(&missing, |m| &m.what))),
+        hint: (!missing.is_empty()).then(|| join(&missing, |m| &m.hint)),
+        facts: Facts::default(),
+        setup_s: 0.0,
+        self_test: SelfTest::default(),
+        read_only: false,
+        control,
+    }
+}
+
+fn join(missing: &[Missing], part: impl Fn(&Missing) -> &String) -> String {
+    let parts: Vec<&str> = missing.iter().map(|m| part(m).as_str()).collect();
+    parts.join("; ")
+}
+
+/// Short enough to type again. The keys of a new `RandomState` come from the system's random
+/// source.
+fn draw_seed() -> u64 {
+    RandomState::new().hash_one(std::process::id()) & 0xffff_ffff
+}

@@ -1,0 +1,127 @@
+//! One layer that is up: built, proved to be there, and with its probe at the ready.
+
+use std::{fs, path::Path, time::Duration};
+
+use layermark_layers::{Base, Layer, LayerError, Place, Undo};
+use layermark_model::{
+    Facts, SelfTest, Spec,
+    protocol::{FromProbe, VERSION},
+};
+
+use crate::{
+    Stop,
+    line::{Broken, Talk},
+};
+
+/// Why a layer is not there, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lost {
+    pub reason: String,
+    pub hint: Option<String>,
+    /// The user wanted it so.
+    pub cut_off: bool,
+}
+
+impl Lost {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), hint: None, cut_off: false }
+    }
+}
+
+impl From<LayerError> for Lost {
+    fn from(e: LayerError) -> Self {
+        Self { hint: e.hint(), ..Self::new(e.to_string()) }
+    }
+}
+
+/// A layer that is up. The fields are dropped in their order: probe, place, then what was set up.
+pub(crate) struct Up {
+    pub talk: Talk,
+    pub place: Box<dyn Place>,
+    /// Held for its drop.
+    _undo: Undo,
+    pub facts: Facts,
+    pub self_test: SelfTest,
+    silence: Duration,
+}
+
+impl Up {
+    /// Sets a layer up in `dir`, which is made, and waits for its probe.
+    pub(crate) fn open(
+        layer: &dyn Layer,
+        spec: &Spec,
+        base: &Base,
+        silence: Duration,
+        stop: &Stop,
+    ) -> Result<Self, Lost> {
+        fs::create_dir(&base.dir)
+            .map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))?;
+        let mut undo = Undo::new();
+        let mut place = layer.open(base, spec, &mut undo)?;
+        let facts = proof(place.as_ref())?;
+        let (talk, self_test) = start(place.as_mut(), silence, stop)?;
+        Ok(Self { talk, place, _undo: undo, facts, self_test, silence })
+    }
+
+    /// Starts the probe again after it broke.
+    pub(crate) fn restart(&mut self, stop: &Stop) -> Result<(), Lost> {
+        // Two probes at once would work on the same files.
+        self.talk.end();
+        let (talk, self_test) = start(self.place.as_mut(), self.silence, stop)?;
+        self.talk = talk;
+        self.self_test = self_test;
+        Ok(())
+    }
+
+    /// Whether what was measured is still what was set up.
+    pub(crate) fn still_there(&self) -> Result<(), Lost> {
+        let now = proof(self.place.as_ref())?;
+        let top = |facts: &Facts| facts.mounts.first().map(|m| (m.at.clone(), m.fs.clone(), m.source.clone()));
+        if top(&now) != top(&self.facts) {
+            return Err(Lost::new(format!(
+                "what is mounted at {} has changed while it was measured",
+                self.place.dir().display()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Facts that are not empty, about the mount that the probe works on.
+fn proof(place: &dyn Place) -> Result<Facts, Lost> {
+    let facts = place.facts()?;
+    if facts.is_empty() {
+        return Err(Lost::new("nothing proves what would be measured: its facts are empty"));
+    }
+    let below = |at: &Path| fs::canonicalize(place.dir()).is_ok_and(|dir| dir.starts_with(at));
+    if let Some(mount) = facts.mounts.first().filter(|m| !below(&m.at)) {
+        return Err(Lost::new(format!(
+            "the probe would work in {}, which is not on the mount {}",
+            place.dir().display(),
+            mount.at.display()
+        )));
+    }
+    Ok(facts)
+}
+
+fn start(place: &mut dyn Place, silence: Duration, stop: &Stop) -> Result<(Talk, SelfTest), Lost> {
+    let wire = place.start()?;
+    let mut talk =
+        Talk::new(wire, silence).map_err(|e| Lost::new(format!("a thread for the probe: {e}")))?;
+    let said = |talk: &Talk, e: Broken| Lost {
+        cut_off: e == Broken::CutOff,
+        ..Lost::new(format!("{e}{}", talk.last_words()))
+    };
+    match talk.receive(stop) {
+        Ok(FromProbe::Hello { protocol: VERSION, self_test, .. }) => Ok((talk, self_test)),
+        Ok(FromProbe::Hello { protocol, version, .. }) => Err(Lost {
+            hint: Some("install the same layermark on both sides".into()),
+            ..Lost::new(format!(
+                "its probe (layermark {version}) speaks version {protocol} of the protocol, this one {VERSION}"
+            ))
+        }),
+        Ok(FromProbe::Error { message, hint, .. }) => Err(Lost { hint, ..Lost::new(message) }),
+        Ok(_) => Err(said(&talk, Broken::OutOfTurn("it must say hello first".into()))),
+        Err(e) => Err(said(&talk, e)),
+    }
+}

@@ -1,0 +1,186 @@
+//! One turn: a layer makes one trial of one point.
+
+use std::path::PathBuf;
+
+use layermark_model::{
+    Point, Trial,
+    protocol::{FromProbe, Job, ToProbe},
+};
+use layermark_probe::{Workload, resident};
+
+use crate::{
+    Stop,
+    cpu::{KernelThreads, Snapshot, Usage},
+    flags,
+    line::Broken,
+    machine::now_ms,
+    session::Up,
+};
+
+/// A trial lasts at least this long, milliseconds ...
+const MIN_MS: u64 = 50;
+/// ... and has at least so many operations.
+const MIN_OPS: u64 = 200;
+
+/// What to do.
+pub(crate) struct Ask<'a> {
+    pub id: u64,
+    pub point: &'a Point,
+    pub workload: &'a dyn Workload,
+    pub seed: u64,
+    pub threads: &'a KernelThreads,
+    pub stop: &'a Stop,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// When the clock started, milliseconds since 1970.
+    pub started_ms: i64,
+    pub trial: Option<Trial>,
+    pub usage: Usage,
+    pub backing: Option<f64>,
+    pub flags: Vec<String>,
+    pub failure: Option<Failure>,
+}
+
+/// Why there is no trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The probe could not do the work and waits for the next job.
+    Work { message: String, errno: Option<i32> },
+    /// The probe or the layer is in an unknown state.
+    Broken(String),
+    /// The user asked to stop at once.
+    CutOff,
+}
+
+impl Failure {
+    /// As stored with the trial.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Work { message, .. } | Self::Broken(message) => message,
+            Self::CutOff => "cut off by the user",
+        }
+    }
+}
+
+pub(crate) fn take(up: &mut Up, ask: &Ask<'_>) -> Turn {
+    let mut turn = Turn { started_ms: now_ms(), ..Turn::default() };
+    if let Err(failure) = steps(up, ask, &mut turn) {
+        turn.failure = Some(failure);
+        turn.trial = None;
+    }
+    turn
+}
+
+fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
+    let broken = |e: layermark_layers::LayerError| Failure::Broken(e.to_string());
+    if ask.workload.needs_refresh(ask.point) {
+        up.place.refresh().map_err(broken)?;
+    }
+    say(up, &ToProbe::Job(Box::new(job(up, ask))))?;
+    match hear(up, ask)? {
+        FromProbe::Ready { id } if id == ask.id => {}
+        other => return Err(unexpected(&other, "ready")),
+    }
+    if ask.point.text("cache") == "cold" {
+        up.place.cool().map_err(broken)?;
+    }
+    turn.backing = backing_share(&up.facts.backing);
+    let upkeep = up.place.upkeep().map_err(broken)?;
+    turn.started_ms = now_ms();
+    let before = Snapshot::take(ask.threads, up.talk.pid(), upkeep.ns);
+    say(up, &ToProbe::Go { id: ask.id })?;
+    let trial = match hear(up, ask)? {
+        FromProbe::Trial { id, trial } if id == ask.id => *trial,
+        other => return Err(unexpected(&other, "trial")),
+    };
+    let upkeep = up.place.upkeep().map_err(broken)?;
+    let after = Snapshot::take(ask.threads, up.talk.pid(), upkeep.ns);
+    turn.usage = before.until(&after, trial.cpu.user_ns + trial.cpu.sys_ns);
+    if trial.ns_per_op().is_none_or(|ns| ns <= 0.0) {
+        return Err(Failure::Work { message: "the trial has no operation on its clock".into(), errno: None });
+    }
+    let reads = !ask.workload.writes(ask.point);
+    turn.flags = flags::of(ask.point, reads, &up.facts, turn.backing, &trial);
+    if turn.usage.contaminated {
+        turn.flags.push(flags::CONTAMINATED.to_owned());
+    }
+    turn.trial = Some(trial);
+    Ok(())
+}
+
+fn job(up: &Up, ask: &Ask<'_>) -> Job {
+    // Counters of devices above each other would count a byte twice, so only the lowest count.
+    let physical = up.facts.devices.iter().filter(|d| d.physical);
+    Job {
+        id: ask.id,
+        dir: up.place.dir().to_string_lossy().into_owned(),
+        point: ask.point.clone(),
+        seed: ask.seed,
+        min_ms: MIN_MS,
+        min_ops: MIN_OPS,
+        devices: physical.map(|d| d.number.clone()).collect(),
+    }
+}
+
+fn say(up: &mut Up, message: &ToProbe) -> Result<(), Failure> {
+    up.talk.send(message).map_err(|e| broken(up, &e))
+}
+
+/// The next line; an error that the probe reports is a failure of the work.
+fn hear(up: &mut Up, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
+    match up.talk.receive(ask.stop) {
+        Ok(FromProbe::Error { id, message, hint, errno }) if id.is_none_or(|id| id == ask.id) => {
+            let hint = hint.map(|h| format!("; hint: {h}")).unwrap_or_default();
+            Err(Failure::Work { message: message + &hint, errno })
+        }
+        Ok(line) => Ok(line),
+        Err(e) => Err(broken(up, &e)),
+    }
+}
+
+fn broken(up: &Up, e: &Broken) -> Failure {
+    if *e == Broken::CutOff { Failure::CutOff } else { Failure::Broken(format!("{e}{}", up.talk.last_words())) }
+}
+
+fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
+    let what = match line {
+        FromProbe::Hello { .. } => "hello",
+        FromProbe::Ready { .. } => "ready for another job",
+        FromProbe::Progress { .. } => "progress",
+        FromProbe::Trial { .. } => "the trial of another job",
+        FromProbe::Error { .. } => "the error of another job",
+        FromProbe::Done => "done",
+    };
+    Failure::Broken(Broken::OutOfTurn(format!("{what} instead of {wanted}")).to_string())
+}
+
+/// Share of all bytes of these files that is in the page cache; `None` when it cannot be known.
+fn backing_share(files: &[PathBuf]) -> Option<f64> {
+    let mut cached = 0.0;
+    let mut all = 0.0;
+    for file in files {
+        let size = std::fs::metadata(file).map(|m| m.len() as f64).unwrap_or(0.0);
+        if let Some(share) = resident::share(file) {
+            cached += share * size;
+            all += size;
+        }
+    }
+    (all > 0.0).then(|| cached / all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cached_share_is_of_all_files_together() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("a");
+        std::fs::write(&file, vec![1; 8192]).unwrap();
+        assert_eq!(backing_share(&[file, temp.path().join("gone")]), Some(1.0));
+        assert_eq!(backing_share(&[]), None);
+    }
+}
