@@ -1,1 +1,175 @@
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
 
+use super::*;
+
+fn settings(params: Value) -> Settings {
+    let params = params.as_object().cloned().unwrap_or_default();
+    Settings {
+        workload: "file".into(),
+        label: None,
+        params,
+    }
+}
+
+fn points(params: Value) -> Result<Vec<Point>, PointError> {
+    File.points(&settings(params), 1.0)
+}
+
+fn labels(params: Value) -> Vec<String> {
+    points(params)
+        .unwrap()
+        .into_iter()
+        .map(|p| p.label)
+        .collect()
+}
+
+#[test]
+fn lists_make_points_with_labels_of_what_differs() {
+    assert_eq!(
+        labels(json!({"op": "read", "cache": "cold"})),
+        ["read 4K of 64M, cold"]
+    );
+    let labels = labels(json!({"op": "read,write", "sync": "none,fsync", "record": "4K,64K"}));
+    let expected = [
+        "read 4K of 64M, warm",
+        "read 64K of 64M, warm",
+        "write 4K of 64M",
+        "write 4K of 64M, fsync",
+        "write 64K of 64M",
+        "write 64K of 64M, fsync",
+    ];
+    assert_eq!(labels, expected);
+    let mut named = settings(json!({"op": "read", "record": "4K,64K"}));
+    named.label = Some("large read".into());
+    let labels: Vec<String> = File
+        .points(&named, 1.0)
+        .unwrap()
+        .into_iter()
+        .map(|p| p.label)
+        .collect();
+    assert_eq!(labels, ["large read (4K)", "large read (64K)"]);
+}
+
+#[test]
+fn impossible_points_are_refused_with_what_would_be_right() {
+    for (params, says) in [
+        (json!({"record": 0}), "at least 1 byte"),
+        (
+            json!({"record": "128M"}),
+            "cannot be larger than its file (64M)",
+        ),
+        (json!({"record": -5}), "whole number"),
+        (json!({"file_size": "-1K"}), "negative"),
+        (json!({"file_size": "17T"}), "up to 16T"),
+        (json!({"threads": 0}), "between 1 and 256"),
+        (json!({"threads": 257}), "between 1 and 256"),
+        (json!({"direct": true, "record": 1000}), "O_DIRECT"),
+        (json!({"verify": true, "record": 16}), "at least 32 bytes"),
+        (
+            json!({"engine": "null", "op": "first-write"}),
+            "touches no file",
+        ),
+        (json!({"op": "first-write", "passes": 2}), "one pass"),
+        (
+            json!({"op": "read", "cache": "cold", "passes": 2}),
+            "one pass",
+        ),
+        (json!({"op": "read", "sync": "fsync"}), "no effect"),
+        (json!({"op": "write", "cache": "cold"}), "no effect"),
+        (json!({"record": "512M", "file_size": "1G"}), "up to 256M"),
+        (
+            json!({"record": "256M", "file_size": "1G", "threads": 8}),
+            "all threads together",
+        ),
+        (json!({"recrod": 1}), "unknown parameter"),
+        (json!({"engine": "uring2"}), "not known"),
+    ] {
+        let e = points(params.clone()).expect_err(&params.to_string());
+        assert!(e.message.contains(says), "{params}: {e}");
+    }
+}
+
+#[test]
+fn large_sizes_are_left_to_the_check_of_free_space() {
+    let p = &points(json!({"op": "write", "file_size": 1_000_000_000_000u64, "threads": 3}))
+        .unwrap()[0];
+    assert_eq!(File.space(p), 3_000_000_000_000);
+    let p = &points(json!({"op": "read", "file_size": "1T"})).unwrap()[0];
+    assert_eq!(
+        (File.space(p), File.packaged(p).unwrap()[0].size),
+        (0, 1 << 40)
+    );
+    let p = &points(json!({"op": "first-write", "file_size": "1G"})).unwrap()[0];
+    assert_eq!(
+        (File.space(p), File.packaged(p).unwrap().len()),
+        (1 << 30, 1)
+    );
+}
+
+#[test]
+fn what_writes_and_what_needs_a_refresh() {
+    for p in points(json!({"op": "write,rewrite,read,reread,rand-read,rand-write,first-write", "file_size": "1M"})).unwrap() {
+        let op = p.text("op");
+        assert_eq!(File.writes(&p), op.contains("write"), "{op}");
+        assert_eq!(File.needs_refresh(&p), op == "first-write", "{op}");
+        let packaged = ["read", "reread", "rand-read", "first-write"].contains(&op);
+        assert_eq!(File.packaged(&p).unwrap().len(), usize::from(packaged), "{op}");
+    }
+    let null = &points(json!({"op": "write", "engine": "null"})).unwrap()[0];
+    assert_eq!((File.writes(null), File.space(null)), (false, 0));
+}
+
+#[test]
+fn a_scale_makes_files_smaller_and_keeps_whole_records() {
+    let scaled = |scale| {
+        File.points(&settings(json!({"op": "read", "record": "64K"})), scale)
+            .unwrap()[0]
+            .number("file_size")
+    };
+    assert_eq!(
+        (scaled(1.0), scaled(0.1), scaled(1e-9), scaled(2.0)),
+        (64 << 20, 102 << 16, 64 << 10, 128 << 20)
+    );
+    assert!(
+        File.points(&settings(json!({"file_size": "1T"})), 1000.0)
+            .is_err()
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_settings_panic_and_labels_are_unique(
+        op in "(read|write|rand-read|rewrite|first-write|x)(,(reread|rand-write))?",
+        record in "[0-9]{1,6}[KM]?(,[0-9]{1,4}K?)?",
+        size in "[0-9]{1,6}[KMG]?",
+        threads in 0u64..300,
+        sync in "(none|fsync|each|osync)(,close)?",
+        cache in "(warm|cold|warm,cold)",
+        switch: bool,
+        scale in 0.0001f64..1000.0,
+    ) {
+        let params = json!({"op": op, "record": record, "file_size": size, "threads": threads, "sync": sync,
+                            "cache": cache, "direct": switch, "verify": !switch});
+        if let Ok(points) = File.points(&settings(params), scale) {
+            let mut labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
+            let count = labels.len();
+            labels.sort_unstable();
+            labels.dedup();
+            prop_assert_eq!(labels.len(), count);
+            for p in &points {
+                prop_assert!(File.packaged(p).is_ok());
+                prop_assert!(read(p).is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn no_stored_point_panics(key in "[a-z_]{0,9}", value: i64) {
+        let mut params = Map::new();
+        params.insert(key, json!(value));
+        let p = Point { workload: "file".into(), label: String::new(), params };
+        prop_assert!(File.packaged(&p).is_err());
+        prop_assert!(!File.writes(&p) && !File.needs_refresh(&p) && File.space(&p) == 0);
+    }
+}

@@ -1,1 +1,87 @@
+use serde_json::{Value, json};
 
+use super::*;
+
+fn points(params: &Value, scale: f64) -> Result<Vec<Point>, PointError> {
+    let params = params.as_object().cloned().unwrap_or_default();
+    Meta.points(
+        &Settings {
+            workload: "meta".into(),
+            label: None,
+            params,
+        },
+        scale,
+    )
+}
+
+#[test]
+fn operations_make_points_with_labels() {
+    let labels: Vec<String> = points(
+        &json!({"op": "open-stat,create", "cache": "warm,cold", "sync": "none,fsync"}),
+        1.0,
+    )
+    .unwrap()
+    .into_iter()
+    .map(|p| p.label)
+    .collect();
+    let expected = [
+        "open-stat 200 files, of 16K, warm",
+        "open-stat 200 files, of 16K, cold",
+        "create 200 files, of 16K",
+        "create 200 files, of 16K, fsync",
+    ];
+    assert_eq!(labels, expected);
+}
+
+#[test]
+fn impossible_points_are_refused_with_what_would_be_right() {
+    for (params, says) in [
+        (json!({"files": 0}), "between 1 and 1000000"),
+        (json!({"files": -1}), "whole number"),
+        (json!({"file_size": "1G"}), "up to 16M"),
+        (
+            json!({"op": "small-read", "file_size": 0}),
+            "nothing to read",
+        ),
+        (json!({"op": "unlink", "sync": "fsync"}), "no effect"),
+        (json!({"op": "create", "cache": "cold"}), "no effect"),
+        (
+            json!({"op": "open-stat", "cache": "cold", "passes": 3}),
+            "one pass",
+        ),
+        (json!({"flies": 3}), "unknown parameter"),
+    ] {
+        let e = points(&params, 1.0).expect_err(&params.to_string());
+        assert!(e.message.contains(says), "{params}: {e}");
+    }
+}
+
+#[test]
+fn packaged_files_are_spread_over_directories() {
+    let p = &points(
+        &json!({"op": "small-read", "files": 250, "file_size": "2K"}),
+        1.0,
+    )
+    .unwrap()[0];
+    let files = Meta.packaged(p).unwrap();
+    assert_eq!(
+        (files.len(), files[249].path.as_str(), files[249].size),
+        (250, "small-2048-250/d2/f249", 2048)
+    );
+    assert_eq!((Meta.writes(p), Meta.space(p)), (false, 0));
+    let p = &points(&json!({"op": "unlink", "files": 10, "file_size": 1}), 1.0).unwrap()[0];
+    assert_eq!(
+        (
+            Meta.writes(p),
+            Meta.space(p),
+            Meta.packaged(p).unwrap().len()
+        ),
+        (true, 81_920, 0)
+    );
+}
+
+#[test]
+fn a_scale_makes_fewer_files() {
+    let files = |scale| points(&json!({"op": "create"}), scale).unwrap()[0].number("files");
+    assert_eq!((files(1.0), files(0.1), files(1e-6)), (200, 20, 1));
+}
