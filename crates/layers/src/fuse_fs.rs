@@ -26,7 +26,7 @@ use crate::fuse_table::{Entry, Open, Table, attributes, errno, kind};
 /// What the kernel may keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cache {
-    /// Names and attributes for a second; data until the file is opened again and has changed.
+    /// Names and attributes for a second; data until the file is seen to have changed.
     Auto,
     /// Everything, as long as it likes.
     Always,
@@ -143,8 +143,8 @@ impl Through {
     fn reply_flags(&self) -> FopenFlags {
         match self.way.cache {
             _ if self.way.passthrough => FopenFlags::empty(),
-            Cache::Auto => FopenFlags::empty(),
-            Cache::Always => FopenFlags::FOPEN_KEEP_CACHE,
+            // With `Auto` the kernel itself drops the data of a file whose time has changed.
+            Cache::Auto | Cache::Always => FopenFlags::FOPEN_KEEP_CACHE,
             Cache::None => FopenFlags::FOPEN_DIRECT_IO,
         }
     }

@@ -190,15 +190,19 @@ fn size_for(base: &Base, spec: &Spec, least: u64) -> Result<u64, LayerError> {
     let needed = (packaged + packaged / 4).saturating_add(least);
     let usable = free / 5 * 4;
     let size = match given_size(spec)? {
+        Some(size) if size < needed => {
+            let must = format!("is too small: packaged files need {needed} bytes");
+            return Err(bad(spec, "size", value(spec, OPTIONS, "size"), must));
+        }
         Some(size) => size,
         None => needed.saturating_add(ROOM).min(usable),
     };
-    if needed > usable || needed > size {
+    if needed > usable {
         return Err(LayerError::NoSpace {
             layer: name,
             what: "disk",
             needed,
-            free: usable.min(size),
+            free: usable,
             path: base.dir.clone(),
         });
     }

@@ -1,0 +1,297 @@
+//! Runs every check in a process of its own and compares the machine before and after.
+
+use std::{
+    ffi::OsString,
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+};
+
+use layermark_layers::ALL;
+
+use crate::state::State;
+
+/// Specs beyond the defaults.
+const MORE: &[&str] = &[
+    "mock",
+    "overlay:writecopy,volatile=on",
+    "overlay:upper,metacopy=on",
+    "fuse,cache=always,writeback=on",
+    "fuse,cache=none,threads=1",
+    "fuse,passthrough=on",
+    "loop:ext4,direct-io=off,size=96M",
+    "image:squashfs,compression=zstd,direct-io=off",
+    "image:erofs,compression=lz4",
+];
+
+const TRAPS: &[(&str, &str)] = &[
+    ("direct-honoured", "fuse"),
+    ("direct-dropped", "fuse,direct=drop"),
+    ("direct-honoured", "fuse,passthrough=on"),
+    ("direct-honoured", "loop:ext4"),
+    ("direct-dropped", "loop:ext4,direct-io=off"),
+    ("volatile-shows", "overlay:volatile"),
+    ("mount-lost", "tmpfs"),
+    ("mount-lost", "overlay:upper"),
+    ("mount-lost", "fuse"),
+    ("mount-lost", "overlay:merged"),
+    ("mount-lost", "loop:ext4"),
+    ("overlay-residency", "overlay:upper"),
+    ("overlay-residency", "overlay:writecopy"),
+    ("cool-works", "native"),
+    ("cool-works", "overlay:upper"),
+    ("cool-works", "fuse"),
+    ("cool-works", "loop:xfs"),
+    ("cool-cannot", "tmpfs"),
+    ("volatile-again", "overlay:writecopy,volatile=on"),
+    ("copies-up", "overlay:writecopy"),
+    ("delay", "fuse,delay=2ms,cache=none"),
+];
+
+pub fn main(filter: Option<&str>) -> ExitCode {
+    let home = tempfile::tempdir_in("/var/tmp").unwrap();
+    // A copy that a user without privilege may execute too, whatever the target directory.
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let exe = home.path().join("conformance");
+    fs::copy(std::env::current_exe().unwrap(), &exe).unwrap();
+    fs::hard_link(&exe, home.path().join("conformance-echo")).unwrap();
+    let mut run = Run::new("", &home.path().join("work"), &exe, filter);
+    run.all();
+    if rustix::process::geteuid().is_root() {
+        as_user(&mut run, home.path(), &exe);
+    }
+    run.finish()
+}
+
+/// `drive DIR FILTER`: all checks as whoever we are.
+pub fn drive(who: &'static str, dir: Option<&OsString>) -> ExitCode {
+    let Some(dir) = dir else {
+        return ExitCode::FAILURE;
+    };
+    let exe = std::env::current_exe().unwrap();
+    let mut run = Run::new(who, Path::new(dir), &exe, None);
+    run.all();
+    run.finish()
+}
+
+/// The same checks as a user without any privilege, with a `/dev/fuse` that users may open.
+fn as_user(run: &mut Run, home: &Path, exe: &Path) {
+    if run.filter.as_deref().is_some_and(|f| f != "user") {
+        return;
+    }
+    let dir = home.join("user");
+    fs::create_dir(&dir).unwrap();
+    std::os::unix::fs::chown(&dir, Some(65534), Some(65534)).unwrap();
+    let status = Command::new("unshare")
+        .args(["--mount", "--propagation", "private"])
+        .arg(exe)
+        .arg("as-user")
+        .arg(&dir)
+        .status();
+    match status {
+        Ok(status) => run.note(
+            "every layer as an unprivileged user",
+            status
+                .success()
+                .then_some(())
+                .ok_or_else(|| status.to_string()),
+        ),
+        Err(e) => eprintln!("skipped: every layer as an unprivileged user: unshare: {e}"),
+    }
+}
+
+/// `as-user DIR`, in a mount namespace of its own: replaces `/dev/fuse` and drops all privilege.
+pub fn become_user(args: &[OsString]) -> Result<(), String> {
+    let dir = args.first().ok_or("as-user DIR")?;
+    let say = |what: &str| {
+        let what = what.to_owned();
+        move |e: rustix::io::Errno| format!("{what}: {e}")
+    };
+    use rustix::{fs::FileType, fs::Mode, mount};
+    mount::mount("dev", "/mnt", "tmpfs", mount::MountFlags::empty(), None).map_err(say("mount"))?;
+    let (all, device) = (Mode::from_raw_mode(0o666), rustix::fs::makedev(10, 229));
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        "/mnt/fuse",
+        FileType::CharacterDevice,
+        all,
+        device,
+    )
+    .map_err(say("mknod"))?;
+    rustix::fs::chmod("/mnt/fuse", all).map_err(say("chmod"))?;
+    mount::mount_bind("/mnt/fuse", "/dev/fuse").map_err(say("bind"))?;
+    let exe = std::env::current_exe().map_err(|e| e.to_string())?;
+    let failed = Command::new("setpriv")
+        .args([
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+            "--",
+        ])
+        .arg(exe)
+        .arg("drive")
+        .arg(dir)
+        .exec();
+    Err(format!("setpriv: {failed}"))
+}
+
+struct Run {
+    who: &'static str,
+    dir: PathBuf,
+    exe: PathBuf,
+    filter: Option<String>,
+    passed: usize,
+    skipped: usize,
+    failed: Vec<String>,
+}
+
+impl Run {
+    fn new(who: &'static str, dir: &Path, exe: &Path, filter: Option<&str>) -> Self {
+        fs::create_dir_all(dir).unwrap();
+        Self {
+            who,
+            dir: dir.into(),
+            exe: exe.into(),
+            filter: filter.map(str::to_owned),
+            passed: 0,
+            skipped: 0,
+            failed: Vec::new(),
+        }
+    }
+
+    fn all(&mut self) {
+        let user_dir = self.dir.join("a directory of the user's");
+        fs::create_dir(&user_dir).unwrap();
+        fs::write(user_dir.join("precious"), b"x").unwrap();
+        let named = format!("dir:{}", user_dir.display());
+        let mut specs: Vec<String> = ALL
+            .iter()
+            .flat_map(|l| l.default_specs())
+            .chain(MORE)
+            .map(|s| (*s).to_owned())
+            .collect();
+        specs.push(named);
+        for spec in &specs {
+            self.check("conform", spec);
+            self.check("half-way", spec);
+            self.killed(spec);
+        }
+        for (trap, spec) in TRAPS {
+            self.check(trap, spec);
+        }
+        assert!(user_dir.join("precious").exists());
+    }
+
+    fn wanted(&self, name: &str) -> bool {
+        self.filter.as_deref().is_none_or(|f| name.contains(f))
+    }
+
+    fn command(&self, mode: &str, spec: &str) -> Command {
+        let mut command = Command::new(&self.exe);
+        command
+            .arg("inside")
+            .arg(mode)
+            .arg(spec)
+            .arg(&self.dir)
+            .arg(&self.exe);
+        command
+    }
+
+    fn check(&mut self, mode: &str, spec: &str) {
+        let name = format!("{mode} {spec}");
+        if !self.wanted(&name) {
+            return;
+        }
+        let before = State::of(&self.dir);
+        let output = self
+            .command(mode, spec)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        if let Some(why) = said.lines().find(|l| l.starts_with("skipped: ")) {
+            self.skipped += 1;
+            eprintln!("test {} {name} ... {why}", self.who);
+            return;
+        }
+        let outcome = if output.status.success() && said.ends_with("ok\n") {
+            before.comes_back(&self.dir)
+        } else {
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            Err(format!("{}\n{said}{errors}", output.status))
+        };
+        if std::env::var_os("SAY").is_some() {
+            eprintln!("{said}");
+        }
+        self.note(&name, outcome);
+    }
+
+    /// SIGKILL while the layer is up and a probe runs in it.
+    fn killed(&mut self, spec: &str) {
+        let name = format!("killed {spec}");
+        if !self.wanted(&name) {
+            return;
+        }
+        let before = State::of(&self.dir);
+        let mut child = self
+            .command("hang", spec)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = child.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        if line.starts_with("skipped: ") {
+            child.wait().unwrap();
+            self.skipped += 1;
+            eprint!("test {} {name} ... {line}", self.who);
+            return;
+        }
+        let up = State::of(&self.dir) != before;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let outcome = match (line.as_str(), up) {
+            ("up\n", true) => before.comes_back(&self.dir),
+            _ => Err(format!("it did not come up: {line}")),
+        };
+        self.note(&name, outcome);
+    }
+
+    fn note(&mut self, name: &str, outcome: Result<(), String>) {
+        match outcome {
+            Ok(()) => {
+                self.passed += 1;
+                println!("test {} {name} ... ok", self.who);
+            }
+            Err(e) => {
+                println!("test {} {name} ... FAILED\n{e}", self.who);
+                self.failed.push(name.into());
+            }
+        }
+    }
+
+    fn finish(self) -> ExitCode {
+        let good = self.failed.is_empty();
+        let word = if good { "ok" } else { "FAILED" };
+        for name in &self.failed {
+            println!("failed: {name}");
+        }
+        println!(
+            "\ntest result: {word}. {} passed; {} failed; {} ignored; 0 measured; 0 filtered out",
+            self.passed,
+            self.failed.len(),
+            self.skipped
+        );
+        if good {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! One layer, built in a private mount namespace.
+
+use std::{
+    ffi::OsString,
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use layermark_layers::{
+    Base, Layer, LayerError, Place, Spec, Undo, WorkDir, find, janitor, sandbox,
+};
+use layermark_probe::{packaged, workloads};
+
+use crate::{exercise, state::State, traps};
+
+/// Bytes of the large packaged file.
+pub const BIG: u64 = 3 << 20;
+
+/// A layer that is up, with all that holds it.
+pub struct Up {
+    pub place: Box<dyn Place>,
+    pub undo: Undo,
+    pub base: Base,
+    pub spec: Spec,
+}
+
+/// `inside MODE SPEC DIR EXE`.
+pub fn main(args: &[OsString]) -> Result<(), String> {
+    let [mode, spec, dir, exe] = args else {
+        return Err("inside MODE SPEC DIR EXE".into());
+    };
+    let exe = PathBuf::from(exe);
+    // As in `layermark`: the janitor stays outside, and one thread enters.
+    let janitor = janitor::spawn(&exe).map_err(|e| e.to_string())?;
+    sandbox::enter().map_err(|e| e.to_string())?;
+    let spec: Spec = spec.to_string_lossy().parse().map_err(|e| format!("{e}"))?;
+    layermark_layers::check(&spec).map_err(|e| e.to_string())?;
+    let layer = find(&spec.layer).ok_or("no such layer")?;
+    let missing = layer.missing(&spec);
+    if !missing.is_empty() {
+        let what: Vec<String> = missing
+            .iter()
+            .map(|m| format!("{} ({})", m.what, m.hint))
+            .collect();
+        assert!(
+            missing
+                .iter()
+                .all(|m| !m.what.is_empty() && !m.hint.is_empty())
+        );
+        println!("skipped: {}", what.join("; "));
+        return Ok(());
+    }
+    let work = WorkDir::create(Path::new(dir)).map_err(|e| e.to_string())?;
+    let base = base(work.path(), &exe);
+    let mode = mode.to_string_lossy();
+    match &*mode {
+        "conform" => conform(layer, &spec, &base),
+        "hang" => hang(layer, &spec, &base),
+        "half-way" => half_way(layer, &spec, &base),
+        trap => traps::run(trap, open(layer, &spec, &base).map_err(|e| e.to_string())?),
+    }
+    drop(work);
+    drop(janitor);
+    println!("ok");
+    Ok(())
+}
+
+fn base(work: &Path, exe: &Path) -> Base {
+    let (dir, master) = (work.join("base, with: odd\\ name"), work.join("packaged"));
+    fs::create_dir(&dir).unwrap();
+    fs::create_dir(&master).unwrap();
+    let files =
+        [("big", BIG), ("sub/small", 100)].map(|(path, size)| layermark_probe::PackagedFile {
+            path: path.into(),
+            size,
+        });
+    packaged::write(&master, &files, 7).unwrap();
+    Base {
+        dir,
+        packaged: master,
+        exe: exe.into(),
+    }
+}
+
+pub fn open(layer: &dyn Layer, spec: &Spec, base: &Base) -> Result<Up, LayerError> {
+    let mut undo = Undo::new();
+    let place = layer.open(base, spec, &mut undo)?;
+    Ok(Up {
+        place,
+        undo,
+        base: base.clone(),
+        spec: spec.clone(),
+    })
+}
+
+fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
+    let before = State::of(&base.dir);
+    let mut up = open(layer, spec, base).unwrap();
+    let facts = up.place.facts().unwrap();
+    assert!(!facts.is_empty());
+    println!("facts: {}", serde_json::to_string(&facts).unwrap());
+    if spec.layer != "mock" {
+        assert!(!facts.mounts.is_empty() && facts.versions.contains_key("kernel"));
+        same_as_packaged(&up);
+        wire(&mut up);
+        trial(&mut up);
+        writing(&mut up);
+    }
+    let cooled = up.place.cool().unwrap();
+    assert!(!cooled.how.is_empty());
+    up.place.refresh().unwrap();
+    let upkeep = up.place.upkeep().unwrap();
+    println!("upkeep: {} ns, cooled: {cooled:?}", upkeep.ns);
+    if matches!(spec.layer.as_str(), "fuse") || spec.variant.as_deref() == Some("squashfuse") {
+        assert!(
+            upkeep.ns > 100_000,
+            "a server that served costs CPU: {upkeep:?}"
+        );
+    }
+    let Up {
+        place, mut undo, ..
+    } = up;
+    drop(place);
+    assert_eq!(undo.run(), 0);
+    before.comes_back(&base.dir).unwrap();
+}
+
+/// The packaged files are there, byte by byte.
+pub fn same_as_packaged(up: &Up) {
+    for name in ["big", "sub/small"] {
+        let want = fs::read(up.base.packaged.join(name)).unwrap();
+        let have = fs::read(up.place.dir().join("packaged").join(name)).unwrap();
+        assert!(want == have, "{name} differs");
+    }
+}
+
+/// One MiB through the wire and back.
+fn wire(up: &mut Up) {
+    let data: Vec<u8> = (0..1u32 << 20)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    let exe = up.base.exe.with_file_name("conformance-echo");
+    let layer = find(&up.spec.layer).unwrap();
+    let base = Base {
+        dir: up.base.dir.with_file_name("echo"),
+        packaged: up.base.packaged.clone(),
+        exe,
+    };
+    // The FUSE server is started as this executable too: only the probe may be an echo.
+    let (mut place, _undo);
+    let place = if up.spec.layer == "fuse" {
+        &mut up.place
+    } else {
+        fs::create_dir(&base.dir).unwrap();
+        let echo = open(layer, &up.spec, &base).unwrap();
+        (place, _undo) = (echo.place, echo.undo);
+        &mut place
+    };
+    if up.spec.layer == "fuse" {
+        return probe_says_hello(place);
+    }
+    let mut wire = place.start().unwrap();
+    let (mut stdin, sent) = (wire.stdin, data.clone());
+    let writer = std::thread::spawn(move || stdin.write_all(&sent));
+    let mut back = Vec::new();
+    wire.stdout.read_to_end(&mut back).unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(back == data, "{} bytes came back", back.len());
+    let end = wire.control.wait(Duration::from_secs(5));
+    assert_eq!(end.as_deref(), Some("exit code 0"));
+}
+
+fn probe_says_hello(place: &mut Box<dyn Place>) {
+    let wire = place.start().unwrap();
+    let mut line = String::new();
+    BufReader::new(wire.stdout).read_line(&mut line).unwrap();
+    assert!(line.contains("\"type\":\"hello\""), "{line}");
+    drop(wire.stdin);
+}
+
+/// A real probe reads a packaged file.
+fn trial(up: &mut Up) {
+    let workload = workloads::find("file").unwrap();
+    let settings = serde_json::from_value(serde_json::json!({
+        "workload": "file", "op": "read", "record": "4K", "file_size": "1M",
+    }));
+    let point = workload.points(&settings.unwrap(), 1.0).unwrap().remove(0);
+    let writes = up.place.read_only() && workload.packaged(&point).unwrap().is_empty();
+    if writes {
+        eprintln!("skipped: a trial in a read-only layer whose point makes its own file");
+        return;
+    }
+    let mut wire = up.place.start().unwrap();
+    assert!(wire.control.pid().is_some());
+    let mut lines = BufReader::new(wire.stdout).lines();
+    let mut hear = |what: &str| {
+        let line = loop {
+            let line = lines.next().unwrap().unwrap();
+            if !line.contains("\"progress\"") {
+                break line;
+            }
+        };
+        assert!(line.contains(&format!("\"type\":\"{what}\"")), "{line}");
+    };
+    hear("hello");
+    let job = serde_json::json!({
+        "type": "job", "id": 1, "dir": up.place.dir(), "point": point, "seed": 7,
+        "min_ms": 1, "min_ops": 10, "devices": [],
+    });
+    let missing = workload.packaged(&point).unwrap();
+    let there = missing
+        .iter()
+        .all(|f| up.place.dir().join("packaged").join(&f.path).exists());
+    if !there {
+        return;
+    }
+    writeln!(wire.stdin, "{job}").unwrap();
+    hear("ready");
+    writeln!(wire.stdin, "{}", serde_json::json!({"type": "go", "id": 1})).unwrap();
+    hear("trial");
+    drop(wire.stdin);
+    assert_eq!(
+        wire.control.wait(Duration::from_secs(5)).as_deref(),
+        Some("exit code 0")
+    );
+}
+
+/// Writing works and is undone by `refresh`, or is refused.
+fn writing(up: &mut Up) {
+    let file = up.place.dir().join("packaged/big");
+    if up.place.read_only() {
+        assert!(fs::write(up.place.dir().join("new"), b"x").is_err());
+        return;
+    }
+    exercise::all(up.place.dir());
+    for _ in 0..2 {
+        use std::os::unix::fs::FileExt;
+        let open = fs::File::options().write(true).open(&file).unwrap();
+        open.write_all_at(&[0xee; 4096], 1 << 20).unwrap();
+        drop(open);
+        fs::remove_file(up.place.dir().join("packaged/sub/small")).unwrap();
+        fs::write(up.place.dir().join("packaged/extra"), b"x").unwrap();
+        up.place.refresh().unwrap();
+        same_as_packaged(up);
+        assert!(!up.place.dir().join("packaged/extra").exists());
+    }
+    let master = fs::read(up.base.packaged.join("big")).unwrap();
+    assert_eq!(master.len() as u64, BIG);
+    assert!(
+        master[1 << 20..][..4096] != [0xee; 4096],
+        "the master copy was written to"
+    );
+}
+
+/// Up with a probe at work, until somebody kills us.
+fn hang(layer: &dyn Layer, spec: &Spec, base: &Base) {
+    let mut up = open(layer, spec, base).unwrap();
+    let wire = up.place.start().unwrap();
+    println!("up");
+    std::io::stdout().flush().unwrap();
+    std::thread::sleep(Duration::from_secs(60));
+    drop(wire);
+}
+
+/// Something is in the way of the layer half-way through its setting up.
+fn half_way(layer: &dyn Layer, spec: &Spec, base: &Base) {
+    let before = State::of(&base.dir);
+    let mut broken = base.clone();
+    match spec.layer.as_str() {
+        "fuse" => broken.exe = "/nonexistent/layermark".into(),
+        // Nothing is mounted: it fails when the packaged files are copied.
+        "native" | "dir" => broken.packaged = "/nonexistent/packaged".into(),
+        // The others mount at one of these.
+        _ => {
+            for name in ["mnt", "merged", "mock"] {
+                fs::write(base.dir.join(name), b"in the way").unwrap();
+            }
+        }
+    }
+    assert_fails(layer, spec, &broken);
+    for name in ["mnt", "merged", "mock"] {
+        let _ = fs::remove_file(base.dir.join(name));
+    }
+    before.comes_back(&base.dir).unwrap();
+}
+
+fn assert_fails(layer: &dyn Layer, spec: &Spec, base: &Base) {
+    let e = open(layer, spec, base).map(|_| ()).unwrap_err();
+    assert!(e.to_string().contains(&spec.layer), "{e}");
+    println!("failed as it should: {e}");
+}

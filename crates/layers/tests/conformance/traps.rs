@@ -1,0 +1,166 @@
+//! The traps that were found by hand when these layers were first tried; each is proved here.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use layermark_layers::{LayerError, mounts};
+use layermark_probe::resident;
+use rustix::mount::UnmountFlags;
+
+use crate::inside::{Up, same_as_packaged};
+
+pub fn run(trap: &str, mut up: Up) {
+    match trap {
+        "direct-honoured" => assert!(!cached_after_direct_read(&mut up), "read through a cache"),
+        "direct-dropped" => assert!(cached_after_direct_read(&mut up), "no cache was used"),
+        "volatile-shows" => volatile_shows(&up),
+        "mount-lost" => mount_lost(&mut up),
+        "overlay-residency" => overlay_residency(&up),
+        "cool-works" => cool_works(&mut up),
+        "cool-cannot" => cool_cannot(&mut up),
+        "volatile-again" => volatile_again(&mut up),
+        "copies-up" => copies_up(&up),
+        "delay" => delay(&up),
+        other => panic!("no trap {other}"),
+    }
+}
+
+fn big(up: &Up) -> std::path::PathBuf {
+    up.place.dir().join("packaged/big")
+}
+
+/// `O_DIRECT` may be dropped without a word: then what lies behind the layer gets cached.
+fn cached_after_direct_read(up: &mut Up) -> bool {
+    let backing = match up.spec.layer.as_str() {
+        "fuse" => up.base.dir.join("backing/packaged/big"),
+        _ => up.base.dir.join("image"),
+    };
+    up.place.cool().unwrap();
+    let forget = || {
+        let file = File::open(&backing).unwrap();
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        resident::share(&backing).unwrap()
+    };
+    let before = forget();
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(big(up))
+        .unwrap();
+    let mut buffer = vec![0u8; (1 << 20) + 4096];
+    let start = buffer.as_ptr().align_offset(4096);
+    for part in 0..3u64 {
+        let got = file
+            .read_at(&mut buffer[start..start + (1 << 20)], part << 20)
+            .unwrap();
+        assert_eq!(got, 1 << 20);
+    }
+    let after = resident::share(&backing).unwrap();
+    println!("share of the backing file in the cache: {before} before, {after} after");
+    let bytes = (after - before) * backing.metadata().unwrap().len() as f64;
+    bytes > f64::from(2 << 20)
+}
+
+/// fsync does nothing on a volatile overlay: the facts say so.
+fn volatile_shows(up: &Up) {
+    let facts = up.place.facts().unwrap();
+    assert!(
+        facts.mounts[0].options.contains("volatile"),
+        "{:?}",
+        facts.mounts[0]
+    );
+    assert!(
+        facts.mounts.iter().any(|m| m.fs != "overlay"),
+        "{:?}",
+        facts.mounts
+    );
+}
+
+/// A layer whose mount is gone leaves a directory that can be measured just as well.
+fn mount_lost(up: &mut Up) {
+    let dir = up.place.dir().to_path_buf();
+    let entry = mounts::holding(&dir).unwrap();
+    rustix::mount::unmount(&entry.at, UnmountFlags::DETACH).unwrap();
+    fs::create_dir_all(&dir).unwrap();
+    for outcome in [up.place.facts().map(drop), up.place.start().map(drop)] {
+        let e = outcome.unwrap_err();
+        assert!(matches!(e, LayerError::NotMounted { .. }), "{e}");
+        println!("{e}");
+    }
+}
+
+/// cachestat(2) says 0 on overlay, whatever is cached.
+fn overlay_residency(up: &Up) {
+    let _ = fs::read(big(up)).unwrap();
+    assert_eq!(resident::share(&big(up)), Some(1.0));
+}
+
+/// A dirty page cannot be dropped: `cool` has to write it back first.
+fn cool_works(up: &mut Up) {
+    let path = up.place.dir().join("dirty");
+    fs::write(&path, vec![7; 1 << 20]).unwrap();
+    // FUSE forgets what was written when it sees the new time, and caches what is read.
+    assert_eq!(fs::read(&path).unwrap().len(), 1 << 20);
+    assert_eq!(resident::share(&path), Some(1.0));
+    let cooled = up.place.cool().unwrap();
+    let left = resident::share(&path).unwrap();
+    assert!(left < 0.05, "{left} is left after {cooled:?}");
+    assert!(resident::share(&big(up)).unwrap() < 0.05);
+}
+
+/// tmpfs is never evicted: it may not claim to be cold.
+fn cool_cannot(up: &mut Up) {
+    let cooled = up.place.cool().unwrap();
+    assert!(!cooled.complete, "{cooled:?}");
+    assert_eq!(resident::share(&big(up)), Some(1.0));
+}
+
+/// A volatile overlay cannot be mounted a second time before `work/incompat` is removed.
+fn volatile_again(up: &mut Up) {
+    for _ in 0..3 {
+        fs::write(big(up), b"changed").unwrap();
+        up.place.refresh().unwrap();
+        same_as_packaged(up);
+    }
+}
+
+/// The first write to a packaged file copies the whole of it to the upper layer.
+fn copies_up(up: &Up) {
+    let copy = up.base.dir.join("upper/packaged/big");
+    assert!(!copy.exists());
+    let open = File::options().write(true).open(big(up)).unwrap();
+    // Paid in the open, before anything is written.
+    assert_eq!(copy.metadata().unwrap().len(), crate::inside::BIG);
+    open.write_all_at(b"x", 0).unwrap();
+}
+
+/// Every request takes as long as was asked, and not much longer.
+fn delay(up: &Up) {
+    let asked = Duration::from_millis(2);
+    let mut took: Vec<Duration> = (0..30)
+        .map(|_| {
+            let start = Instant::now();
+            stat(&up.place.dir().join("packaged"))
+                .map(|()| start.elapsed())
+                .unwrap()
+        })
+        .collect();
+    took.sort();
+    println!(
+        "a stat with 2 ms injected takes {:?}, {:?}, {:?}",
+        took[0], took[15], took[29]
+    );
+    // One request to look the name up, perhaps others for the directories above.
+    assert!(took[0] >= asked, "{took:?}");
+    assert!(took[0] < asked * 4, "{took:?}");
+}
+
+fn stat(path: &Path) -> io::Result<()> {
+    path.metadata().map(drop)
+}
