@@ -40,12 +40,12 @@ lint: ## Format, clippy, licences and bans
 bench: ## All benchmarks; results go to benches/results/
 	@scripts/setup.sh bench
 	@$(MAKE) --no-print-directory build
-	benches/run.sh all $(BIN)
+	cargo run --release --locked --quiet -p layermark-bench -- all $(BIN)
 
 bench-overhead: ## Our own cost per operation against a C loop and fio; under a minute
 	@scripts/setup.sh bench
 	@$(MAKE) --no-print-directory build
-	benches/run.sh overhead $(BIN)
+	cargo run --release --locked --quiet -p layermark-bench -- overhead $(BIN)
 
 docs: ## Build the book into docs/book
 	@command -v mdbook >/dev/null || { echo "docs: installing mdbook"; cargo install --locked --quiet mdbook; }

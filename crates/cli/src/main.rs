@@ -1,1 +1,20 @@
-fn main() {}
+//! `layermark`: what does a virtual layer cost, and can its answers be trusted?
+
+mod args;
+mod commands;
+mod failure;
+mod progress;
+mod signals;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // The binary puts itself inside layers: there nothing but that part of it starts.
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next().as_deref().and_then(|name| name.to_str()) {
+        Some("probe") => commands::inner::probe(),
+        Some("janitor") => commands::inner::janitor(),
+        Some("fuse-serve") => commands::inner::fuse_serve(arguments),
+        _ => commands::main(),
+    }
+}

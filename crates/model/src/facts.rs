@@ -80,7 +80,9 @@ pub struct Cooled {
 }
 
 /// CPU time of a layer's own helpers on the host, nanoseconds since they started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct CpuTime {
     /// User and kernel mode together.
     pub ns: u64,

@@ -135,7 +135,17 @@ pub enum PlanError {
 }
 
 const KEYS: [&str; 11] = [
-    "name", "about", "layers", "profile", "budget", "precision", "delta", "control", "seed", "scale", "work",
+    "name",
+    "about",
+    "layers",
+    "profile",
+    "budget",
+    "precision",
+    "delta",
+    "control",
+    "seed",
+    "scale",
+    "work",
 ];
 
 impl Plan {
@@ -161,18 +171,34 @@ impl Plan {
     pub fn check(&self) -> Result<(), PlanError> {
         let range = |key, value: String, must| Err(PlanError::Range { key, value, must });
         if self.work.is_empty() {
-            return range("work", "[]".into(), "a plan needs at least one [[work]] table");
+            return range(
+                "work",
+                "[]".into(),
+                "a plan needs at least one [[work]] table",
+            );
         }
         if let Some(p) = self.precision
             && !(p > 0.0 && p < 1.0)
         {
-            return range("precision", p.to_string(), "write a share between 0 and 1, such as 0.05");
+            return range(
+                "precision",
+                p.to_string(),
+                "write a share between 0 and 1, such as 0.05",
+            );
         }
         if !(self.delta > 0.0 && self.delta < 1.0) {
-            return range("delta", self.delta.to_string(), "write a share between 0 and 1, such as 0.05");
+            return range(
+                "delta",
+                self.delta.to_string(),
+                "write a share between 0 and 1, such as 0.05",
+            );
         }
         if !(self.scale > 0.0 && self.scale <= 1000.0) {
-            return range("scale", self.scale.to_string(), "write a factor above 0 and up to 1000");
+            return range(
+                "scale",
+                self.scale.to_string(),
+                "write a factor above 0 and up to 1000",
+            );
         }
         self.budget()?;
         Ok(())
@@ -180,10 +206,19 @@ impl Plan {
 
     /// Time to spend on trials, when it is limited.
     pub fn budget(&self) -> Result<Option<Duration>, PlanError> {
-        let Some(text) = &self.budget else { return Ok(None) };
-        let budget = parse_duration(text).map_err(|source| PlanError::Duration { key: "budget", source })?;
+        let Some(text) = &self.budget else {
+            return Ok(None);
+        };
+        let budget = parse_duration(text).map_err(|source| PlanError::Duration {
+            key: "budget",
+            source,
+        })?;
         if budget.is_zero() {
-            return Err(PlanError::Range { key: "budget", value: text.clone(), must: "it must be above 0" });
+            return Err(PlanError::Range {
+                key: "budget",
+                value: text.clone(),
+                must: "it must be above 0",
+            });
         }
         Ok(Some(budget))
     }
@@ -203,20 +238,36 @@ mod tests {
     #[test]
     fn fills_in_defaults() {
         let plan = Plan::from_toml(SMALL).unwrap();
-        assert_eq!((plan.profile, plan.control, plan.precision()), (Profile::Quick, true, 0.05));
+        assert_eq!(
+            (plan.profile, plan.control, plan.precision()),
+            (Profile::Quick, true, 0.05)
+        );
         assert_eq!(plan.work[0].params["op"], "read");
     }
 
     #[test]
     fn refuses_unknown_keys_with_the_nearest_known_one() {
         let e = Plan::from_toml(&format!("budgte = '2m'\n{SMALL}")).unwrap_err();
-        assert_eq!(e.to_string(), "unknown key `budgte`: did you mean `budget`?");
+        assert_eq!(
+            e.to_string(),
+            "unknown key `budgte`: did you mean `budget`?"
+        );
     }
 
     #[test]
     fn refuses_values_out_of_range() {
-        for line in ["precision = 0.0", "precision = 7.0", "delta = -1.0", "scale = 0.0", "budget = '0s'", "budget = 'x'"] {
-            assert!(Plan::from_toml(&format!("{line}\n{SMALL}")).is_err(), "{line}");
+        for line in [
+            "precision = 0.0",
+            "precision = 7.0",
+            "delta = -1.0",
+            "scale = 0.0",
+            "budget = '0s'",
+            "budget = 'x'",
+        ] {
+            assert!(
+                Plan::from_toml(&format!("{line}\n{SMALL}")).is_err(),
+                "{line}"
+            );
         }
         assert!(Plan::from_toml("name = 'x'\nwork = []\n").is_err());
         assert!(Plan::from_toml("name = ").is_err());

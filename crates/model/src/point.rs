@@ -25,7 +25,10 @@ pub struct PointError {
 impl PointError {
     /// An error without a hint.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self {
+            message: message.into(),
+            hint: None,
+        }
     }
 
     /// Adds what to do about it.
@@ -40,8 +43,14 @@ impl Point {
     /// A point from a workload's own parameter struct.
     pub fn new(workload: &str, label: String, params: &impl Serialize) -> Result<Self, PointError> {
         match serde_json::to_value(params) {
-            Ok(Value::Object(params)) => Ok(Self { workload: workload.into(), label, params }),
-            Ok(_) => Err(PointError::new(format!("{workload}: parameters are not a table"))),
+            Ok(Value::Object(params)) => Ok(Self {
+                workload: workload.into(),
+                label,
+                params,
+            }),
+            Ok(_) => Err(PointError::new(format!(
+                "{workload}: parameters are not a table"
+            ))),
             Err(e) => Err(PointError::new(format!("{workload}: {e}"))),
         }
     }
@@ -54,17 +63,26 @@ impl Point {
 
     /// A parameter that is text, such as `op` or `cache`; empty when it has none.
     pub fn text(&self, key: &str) -> &str {
-        self.params.get(key).and_then(Value::as_str).unwrap_or_default()
+        self.params
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// A parameter that is a number, such as `record` or `file_size` (bytes); 0 when it has none.
     pub fn number(&self, key: &str) -> u64 {
-        self.params.get(key).and_then(Value::as_u64).unwrap_or_default()
+        self.params
+            .get(key)
+            .and_then(Value::as_u64)
+            .unwrap_or_default()
     }
 
     /// A parameter that is a switch; `false` when it has none.
     pub fn flag(&self, key: &str) -> bool {
-        self.params.get(key).and_then(Value::as_bool).unwrap_or_default()
+        self.params
+            .get(key)
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
     }
 
     /// A key that is equal for equal work, whatever its label.

@@ -79,7 +79,19 @@ pub enum LayerStatus {
 }
 
 /// One place in the schedule: a point in a layer, in a block of a session. Indexes into the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 pub struct Cell {
     /// Session, from 0.
     pub session: u32,

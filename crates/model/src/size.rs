@@ -4,7 +4,9 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// Not a number with a known unit.
-    #[error("`{0}` is not a size: write a number and K, M, G, T (powers of 1024) or kB, MB, KiB, MiB")]
+    #[error(
+        "`{0}` is not a size: write a number and K, M, G, T (powers of 1024) or kB, MB, KiB, MiB"
+    )]
     Unreadable(String),
     /// Below zero.
     #[error("`{0}` is negative: a size starts at 1")]
@@ -92,7 +94,9 @@ pub fn parse_sizes(text: &str) -> Result<Vec<u64>, SizeError> {
             if start == 0 || start > end {
                 return Err(SizeError::Range(part.trim().into()));
             }
-            sizes.extend(std::iter::successors(Some(start), |s| s.checked_mul(2)).take_while(|s| *s <= end));
+            sizes.extend(
+                std::iter::successors(Some(start), |s| s.checked_mul(2)).take_while(|s| *s <= end),
+            );
         } else {
             sizes.push(parse_size(part)?);
         }
@@ -105,7 +109,10 @@ pub fn format_size(bytes: u64) -> String {
     [("T", 40), ("G", 30), ("M", 20), ("K", 10)]
         .into_iter()
         .find(|(_, shift)| bytes != 0 && bytes.is_multiple_of(1 << shift))
-        .map_or_else(|| bytes.to_string(), |(unit, shift)| format!("{}{unit}", bytes >> shift))
+        .map_or_else(
+            || bytes.to_string(),
+            |(unit, shift)| format!("{}{unit}", bytes >> shift),
+        )
 }
 
 /// Reads a duration: `500ms`, `90s`, `2m`, `1h`; a bare number is seconds.
@@ -146,7 +153,10 @@ mod tests {
         assert!(matches!(parse_size("-4K"), Err(SizeError::Negative(_))));
         assert!(matches!(parse_size("4Q"), Err(SizeError::Unreadable(_))));
         assert!(matches!(parse_size(""), Err(SizeError::Unreadable(_))));
-        assert!(matches!(parse_size("99999999999G"), Err(SizeError::TooLarge(_))));
+        assert!(matches!(
+            parse_size("99999999999G"),
+            Err(SizeError::TooLarge(_))
+        ));
         assert!(matches!(parse_sizes("0..4K"), Err(SizeError::Range(_))));
         assert!(matches!(parse_sizes("8K..4K"), Err(SizeError::Range(_))));
         assert!(parse_duration("soon").is_err());

@@ -53,18 +53,35 @@ impl FromStr for Spec {
         if head.is_empty() || !head.chars().all(plain) {
             return Err(SpecError::NoName(text.into()));
         }
-        let mut spec = Self { layer: head.into(), variant: None, options: BTreeMap::new() };
-        let Some((separator, tail)) = tail else { return Ok(spec) };
+        let mut spec = Self {
+            layer: head.into(),
+            variant: None,
+            options: BTreeMap::new(),
+        };
+        let Some((separator, tail)) = tail else {
+            return Ok(spec);
+        };
         for (index, part) in tail.split(',').enumerate() {
             if index == 0 && separator == b':' && !is_option(part) {
                 spec.variant = Some(part.into());
                 continue;
             }
-            let (key, value) = part.split_once('=').filter(|(k, _)| !k.is_empty()).ok_or_else(|| {
-                SpecError::NotKeyValue { spec: text.into(), part: part.into() }
-            })?;
-            if spec.options.insert(key.trim().into(), value.into()).is_some() {
-                return Err(SpecError::Twice { spec: text.into(), key: key.into() });
+            let (key, value) = part
+                .split_once('=')
+                .filter(|(k, _)| !k.is_empty())
+                .ok_or_else(|| SpecError::NotKeyValue {
+                    spec: text.into(),
+                    part: part.into(),
+                })?;
+            if spec
+                .options
+                .insert(key.trim().into(), value.into())
+                .is_some()
+            {
+                return Err(SpecError::Twice {
+                    spec: text.into(),
+                    key: key.into(),
+                });
             }
         }
         Ok(spec)
@@ -73,7 +90,8 @@ impl FromStr for Spec {
 
 /// A path may contain `=`; an option's key may not contain `/`.
 fn is_option(part: &str) -> bool {
-    part.split_once('=').is_some_and(|(key, _)| !key.contains('/'))
+    part.split_once('=')
+        .is_some_and(|(key, _)| !key.contains('/'))
 }
 
 impl fmt::Display for Spec {
@@ -125,13 +143,21 @@ mod tests {
     #[test]
     fn reads_name_variant_and_options() {
         let spec: Spec = "loop:xfs,direct-io=off".parse().unwrap();
-        assert_eq!((spec.layer.as_str(), spec.variant.as_deref()), ("loop", Some("xfs")));
+        assert_eq!(
+            (spec.layer.as_str(), spec.variant.as_deref()),
+            ("loop", Some("xfs"))
+        );
         assert_eq!(spec.options["direct-io"], "off");
         let spec: Spec = "vm:disk=nvme,cache=none".parse().unwrap();
         assert_eq!((spec.variant, spec.options.len()), (None, 2));
         let spec: Spec = "dir:/mnt/a=b".parse().unwrap();
         assert_eq!(spec.variant.as_deref(), Some("/mnt/a=b"));
-        for text in ["native", "overlay:upper", "vm:cache=none,disk=nvme", "fuse,delay=1ms"] {
+        for text in [
+            "native",
+            "overlay:upper",
+            "vm:cache=none,disk=nvme",
+            "fuse,delay=1ms",
+        ] {
             let spec: Spec = text.parse().unwrap();
             assert_eq!(spec.to_string().parse::<Spec>().unwrap(), spec);
         }

@@ -69,7 +69,9 @@ impl Trial {
 }
 
 /// One pass over the point's work.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Pass {
     /// Nanoseconds on the clock.
     pub elapsed_ns: u64,
@@ -99,7 +101,9 @@ pub struct Latency {
 }
 
 /// CPU time, nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct CpuUse {
     /// In user mode.
     pub user_ns: u64,
@@ -108,7 +112,9 @@ pub struct CpuUse {
 }
 
 /// Bytes that crossed block devices.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct DeviceBytes {
     /// Read from the devices.
     pub read: u64,
@@ -140,7 +146,9 @@ pub enum DirectIo {
 }
 
 /// Records checked after a trial.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Verified {
     /// Records looked at.
     pub records: u64,

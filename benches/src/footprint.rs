@@ -1,0 +1,134 @@
+//! Time to the first trial, peak memory and size of the binary.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::results::Claim;
+
+const LAYERS: [&str; 3] = ["tmpfs", "overlay:upper", "fuse"];
+
+/// A short run over layers without a VM.
+pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
+    let dir = tempfile::Builder::new()
+        .prefix("layermark-bench-")
+        .tempdir_in(".")?;
+    let began = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as f64;
+    let mut command = Command::new(binary);
+    command.args([
+        "file",
+        "--op",
+        "rand-read",
+        "--record",
+        "4K",
+        "--file-size",
+        "16M",
+        "--budget",
+        "5s",
+        "--json",
+    ]);
+    for layer in LAYERS {
+        command.args(["-l", layer]);
+    }
+    command
+        .arg("--dir")
+        .arg(dir.path())
+        .arg("--store")
+        .arg(dir.path().join("store.db"));
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("layermark file")?;
+    let peaks = watch(&mut child)?;
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        bail!("layermark file ended with {}", output.status);
+    }
+    let report: Value = serde_json::from_slice(&output.stdout).context("the report's JSON")?;
+    let first = report["trials"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|t| t["at_ms"].as_f64())
+        .fold(f64::MAX, f64::min);
+    let started = report["started_ms"].as_f64().context("started_ms")?;
+    let largest = |lab: bool| {
+        peaks
+            .values()
+            .filter(|(is_lab, _)| *is_lab == lab)
+            .map(|(_, kib)| *kib)
+            .max()
+            .unwrap_or(0)
+    };
+    Ok(vec![
+        limit(
+            "seconds from start to the first trial, 5 layers",
+            (started + first - began) / 1000.0,
+            0.5,
+        ),
+        limit(
+            "peak memory of the lab, MiB",
+            largest(true) as f64 / 1024.0,
+            64.0,
+        ),
+        limit(
+            "peak memory of the largest probe, MiB",
+            largest(false) as f64 / 1024.0,
+            64.0,
+        ),
+        limit(
+            "size of the binary, MB",
+            fs::metadata(binary)?.len() as f64 / 1e6,
+            20.0,
+        ),
+    ])
+}
+
+fn limit(what: &str, value: f64, at_most: f64) -> Claim {
+    Claim {
+        what: what.into(),
+        value,
+        interval: None,
+        at_most: Some(at_most),
+    }
+}
+
+/// Peak resident memory (`VmHWM`, KiB) of the lab and of the processes it starts, until it ends.
+fn watch(child: &mut std::process::Child) -> Result<BTreeMap<u32, (bool, u64)>> {
+    let lab = child.id();
+    let mut peaks = BTreeMap::new();
+    // The report is larger than a pipe holds, so the end of the trials is when the lab stops having children.
+    let mut quiet = 0;
+    while child.try_wait()?.is_none() && quiet < 100 {
+        let children =
+            fs::read_to_string(format!("/proc/{lab}/task/{lab}/children")).unwrap_or_default();
+        let pids: Vec<u32> = children
+            .split_whitespace()
+            .filter_map(|p| p.parse().ok())
+            .collect();
+        quiet = if pids.is_empty() { quiet + 1 } else { 0 };
+        for pid in pids.into_iter().chain([lab]) {
+            if let Some(kib) = peak(pid) {
+                let entry = peaks.entry(pid).or_insert((pid == lab, 0));
+                entry.1 = entry.1.max(kib);
+            }
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(peaks)
+}
+
+fn peak(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}

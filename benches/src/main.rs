@@ -1,0 +1,59 @@
+//! What layermark claims about itself. Everything is compared in turn in one run; the results are
+//! ratios with intervals, written to `benches/results/` with the machine's description.
+//!
+//! usage: `layermark-bench overhead|answer|footprint|all LAYERMARK`
+
+mod answer;
+mod footprint;
+mod overhead;
+mod results;
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::{Result, bail};
+use results::Claim;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [what, binary] = arguments.as_slice() else {
+        eprintln!("usage: layermark-bench overhead|answer|footprint|all LAYERMARK");
+        return ExitCode::from(2);
+    };
+    match measure(what, Path::new(binary)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+type Bench = fn(&Path) -> Result<Vec<Claim>>;
+
+const BENCHES: [(&str, Bench); 3] = [
+    ("overhead", overhead::measure),
+    ("answer", answer::measure),
+    ("footprint", footprint::measure),
+];
+
+/// Whether every claim held.
+fn measure(what: &str, binary: &Path) -> Result<bool> {
+    let chosen: Vec<_> = BENCHES
+        .iter()
+        .filter(|(name, _)| what == "all" || what == *name)
+        .collect();
+    if chosen.is_empty() {
+        bail!("there is no benchmark `{what}`: overhead, answer, footprint, all");
+    }
+    let mut held = true;
+    for (name, bench) in chosen {
+        let claims = bench(binary)?;
+        for claim in &claims {
+            println!("{claim}");
+        }
+        held &= claims.iter().all(Claim::held);
+        results::write(name, binary, &claims)?;
+    }
+    Ok(held)
+}

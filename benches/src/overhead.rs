@@ -1,0 +1,259 @@
+//! CPU time of an operation that is timed and recorded, against a bare C loop and against fio.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use layermark_model::{
+    Point, Trial,
+    protocol::{FromProbe, Job, ToProbe},
+};
+use layermark_stats::{Pair, compare};
+use serde_json::{Value, json};
+
+use crate::results::Claim;
+
+const FILE_SIZE: u64 = 16 << 20;
+const MILLISECONDS: u64 = 500;
+/// Odd, and enough for a 95 % signed-rank interval.
+const ROUNDS: u32 = 11;
+
+/// CPU nanoseconds an operation of the three programs, in turn, round after round.
+pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
+    // /dev/shm is a tmpfs: the file is in memory for certain, and no device takes part.
+    let dir = tempfile::Builder::new()
+        .prefix("layermark-bench-")
+        .tempdir_in("/dev/shm")?;
+    let bare = build_bare(dir.path())?;
+    let mut claims = Vec::new();
+    for (record, limit) in [(4096, 1.05), (32, 1.10)] {
+        let mut probe = Probe::start(binary, dir.path(), record)?;
+        let file = probe.file.clone();
+        let (mut ours, mut fios) = (Vec::new(), Vec::new());
+        for block in 0..ROUNDS {
+            // The order turns, so that a drift of the machine's clock favours nobody.
+            let (mut c, mut us, mut fio) = (0.0, 0.0, 0.0);
+            for step in 0..3 {
+                match (step + block) % 3 {
+                    0 => c = run_bare(&bare, &file, record)?,
+                    1 => us = probe.trial()?,
+                    _ => fio = run_fio(&file, record)?,
+                }
+            }
+            ours.push(Pair {
+                session: 0,
+                block,
+                layer: us,
+                native: c,
+            });
+            fios.push(Pair {
+                session: 0,
+                block,
+                layer: fio,
+                native: c,
+            });
+        }
+        let (ours, fios) = (ratio(&ours)?, ratio(&fios)?);
+        claims.push(Claim {
+            what: format!("CPU of a recorded pread of {record} B / of a bare C loop's"),
+            value: ours.0,
+            interval: ours.1,
+            at_most: Some(limit),
+        });
+        claims.push(Claim {
+            what: format!("the same for fio's psync engine at {record} B"),
+            value: fios.0,
+            interval: fios.1,
+            at_most: None,
+        });
+        claims.push(Claim {
+            what: format!("layermark's cost over fio's at {record} B"),
+            value: ours.0 / fios.0,
+            interval: None,
+            at_most: Some(1.0),
+        });
+    }
+    Ok(claims)
+}
+
+type Estimate = (f64, Option<(f64, f64)>);
+
+fn ratio(pairs: &[Pair]) -> Result<Estimate> {
+    let comparison = compare(pairs, 0.95, 1).ok_or_else(|| anyhow!("too few rounds"))?;
+    Ok((
+        comparison.ratio,
+        comparison.ratio_interval.map(|i| (i.low, i.high)),
+    ))
+}
+
+fn build_bare(dir: &Path) -> Result<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bare.c");
+    let bare = dir.join("bare");
+    let status = Command::new("cc")
+        .arg("-O2")
+        .arg("-o")
+        .arg(&bare)
+        .arg(source)
+        .status()
+        .context("cc")?;
+    if !status.success() {
+        bail!("cc could not build benches/bare.c");
+    }
+    Ok(bare)
+}
+
+fn run_bare(bare: &Path, file: &Path, record: u64) -> Result<f64> {
+    let output = Command::new(bare)
+        .arg(file)
+        .args([record.to_string(), MILLISECONDS.to_string()])
+        .output()
+        .context("bare")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<f64> = text
+        .split_whitespace()
+        .filter_map(|n| n.parse().ok())
+        .collect();
+    match numbers.as_slice() {
+        [ops, _wall, cpu] => Ok(cpu / ops),
+        _ => bail!("the C loop said `{}`", text.trim()),
+    }
+}
+
+fn run_fio(file: &Path, record: u64) -> Result<f64> {
+    let output = Command::new("fio")
+        .args([
+            "--name=bench",
+            "--rw=read",
+            "--ioengine=psync",
+            "--invalidate=0",
+            "--thread",
+            "--time_based",
+        ])
+        .args([
+            format!("--bs={record}"),
+            format!("--size={FILE_SIZE}"),
+            format!("--runtime={MILLISECONDS}ms"),
+        ])
+        .arg(format!("--filename={}", file.display()))
+        .arg("--output-format=json")
+        .output()
+        .context("fio")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let report: Value =
+        serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).context("fio's JSON")?;
+    let job = &report["jobs"][0];
+    let number = |v: &Value| {
+        v.as_f64()
+            .ok_or_else(|| anyhow!("fio's JSON lacks a number"))
+    };
+    let busy = (number(&job["usr_cpu"])? + number(&job["sys_cpu"])?) / 100.0;
+    Ok(busy * number(&job["job_runtime"])? * 1e6 / number(&job["read"]["total_ios"])?)
+}
+
+/// `layermark probe`, spoken to as the lab does.
+struct Probe {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    job: Job,
+    file: PathBuf,
+}
+
+impl Probe {
+    fn start(binary: &Path, dir: &Path, record: u64) -> Result<Self> {
+        let mut child = Command::new(binary)
+            .arg("probe")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let input = child
+            .stdin
+            .take()
+            .ok_or_else(|| anyhow!("no standard input"))?;
+        let output = BufReader::new(
+            child
+                .stdout
+                .take()
+                .ok_or_else(|| anyhow!("no standard output"))?,
+        );
+        let params =
+            json!({ "op": ["read"], "record": record, "file_size": FILE_SIZE, "engine": "pread" });
+        let workload = layermark_probe::workloads::find("file")
+            .ok_or_else(|| anyhow!("no workload `file`"))?;
+        let settings = serde_json::from_value(merge(json!({ "workload": "file" }), &params))?;
+        let point: Point = workload.points(&settings, 1.0)?.remove(0);
+        let files = workload.packaged(&point)?;
+        layermark_probe::packaged::write(&dir.join("packaged"), &files, 1)?;
+        let file = dir.join("packaged").join(&files[0].path);
+        let job = Job {
+            id: 0,
+            dir: dir.to_string_lossy().into_owned(),
+            point,
+            seed: 1,
+            min_ms: MILLISECONDS,
+            min_ops: 200,
+            devices: Vec::new(),
+        };
+        let mut probe = Self {
+            child,
+            input,
+            output,
+            job,
+            file,
+        };
+        match probe.read()? {
+            FromProbe::Hello { .. } => Ok(probe),
+            other => bail!("the probe began with {other:?}"),
+        }
+    }
+
+    fn read(&mut self) -> Result<FromProbe> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        serde_json::from_str(&line).with_context(|| format!("the probe said `{}`", line.trim()))
+    }
+
+    fn say(&mut self, line: &ToProbe) -> Result<()> {
+        writeln!(self.input, "{}", serde_json::to_string(line)?)?;
+        Ok(self.input.flush()?)
+    }
+
+    fn trial(&mut self) -> Result<f64> {
+        self.job.id += 1;
+        let id = self.job.id;
+        self.say(&ToProbe::Job(Box::new(self.job.clone())))?;
+        loop {
+            match self.read()? {
+                FromProbe::Ready { .. } => self.say(&ToProbe::Go { id })?,
+                FromProbe::Trial { trial, .. } => return Ok(cpu_per_op(&trial)),
+                FromProbe::Error { message, .. } => bail!("probe: {message}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn cpu_per_op(trial: &Trial) -> f64 {
+    (trial.cpu.user_ns + trial.cpu.sys_ns) as f64 / trial.ops() as f64
+}
+
+fn merge(mut base: Value, with: &Value) -> Value {
+    if let (Some(base), Some(with)) = (base.as_object_mut(), with.as_object()) {
+        base.extend(with.clone());
+    }
+    base
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        let _ = self.say(&ToProbe::Quit);
+        if self.child.wait().is_err() {
+            let _ = self.child.kill();
+        }
+        let _ = fs::remove_file(&self.file);
+    }
+}

@@ -1,0 +1,84 @@
+//! A claim, what was measured for it, and the file it is kept in.
+
+use std::{fmt, fs, path::Path, process::Command};
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+/// Something that is promised, and what was measured.
+pub struct Claim {
+    /// What, with its unit.
+    pub what: String,
+    /// Measured.
+    pub value: f64,
+    /// 95 % interval, where the value is an estimate.
+    pub interval: Option<(f64, f64)>,
+    /// Promised: at most this. `None`: only told.
+    pub at_most: Option<f64>,
+}
+
+impl Claim {
+    /// Whether the promise was kept.
+    pub fn held(&self) -> bool {
+        self.at_most.is_none_or(|limit| self.value <= limit)
+    }
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<66} {:>9.3}", self.what, self.value)?;
+        if let Some((low, high)) = self.interval {
+            write!(f, "  [{low:.3}, {high:.3}]")?;
+        }
+        match self.at_most {
+            Some(limit) => write!(
+                f,
+                "  at most {limit}: {}",
+                if self.held() { "held" } else { "NOT HELD" }
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+fn first_match(path: &str, key: &str) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let line = text
+        .lines()
+        .find(|l| l.starts_with(key))
+        .unwrap_or_default();
+    line.split([':', '='])
+        .nth(1)
+        .unwrap_or_default()
+        .trim()
+        .trim_matches('"')
+        .to_owned()
+}
+
+/// Writes `benches/results/NAME.json`.
+pub fn write(name: &str, binary: &Path, claims: &[Claim]) -> Result<()> {
+    let version = Command::new(binary)
+        .arg("--version")
+        .output()
+        .context("layermark --version")?;
+    let file = json!({
+        "benchmark": name,
+        "command": format!("make bench{}", if name == "overhead" { "-overhead" } else { "" }),
+        "layermark": String::from_utf8_lossy(&version.stdout).trim(),
+        "machine": {
+            "cpu": first_match("/proc/cpuinfo", "model name"),
+            "cpus": std::thread::available_parallelism().map_or(0, usize::from),
+            "memory": first_match("/proc/meminfo", "MemTotal"),
+            "kernel": fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
+            "os": first_match("/etc/os-release", "PRETTY_NAME"),
+        },
+        "claims": claims.iter().map(|c| json!({
+            "what": c.what, "value": c.value, "interval": c.interval, "at_most": c.at_most, "held": c.held(),
+        })).collect::<Vec<_>>(),
+    });
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("results")
+        .join(format!("{name}.json"));
+    fs::write(&path, serde_json::to_string_pretty(&file)? + "\n")
+        .with_context(|| path.display().to_string())
+}

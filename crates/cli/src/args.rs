@@ -1,0 +1,289 @@
+//! The command line. A workload's own flags come from its parameters.
+
+use std::path::PathBuf;
+
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand,
+    ValueEnum,
+};
+use layermark_model::{Param, ParamKind, Profile, Settings, Spec};
+use layermark_probe::{Workload, workloads};
+use serde_json::{Map, Value};
+
+/// What does a virtual layer cost an application's I/O, and can its answers be trusted?
+#[derive(Debug, Parser)]
+#[command(name = "layermark", version, propagate_version = true)]
+#[command(
+    after_help = "A layer is written name[:variant][,key=value]...: overlay:writecopy, loop:xfs,direct-io=off.\n\
+    `layermark layers` lists them.\n\
+    Exit codes: 0 done; 1 failed; 2 usage; 3 a layer could not be set up; 4 the result is not trustworthy;\n130 stopped."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Cmd,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Cmd {
+    /// Compare layers as a plan says; without one, twelve everyday operations in about two minutes
+    Run(RunArgs),
+    /// What can be set up here; what is missing and the command that installs it
+    Layers {
+        /// Only this layer, with its options
+        layer: Option<String>,
+        #[command(flatten)]
+        json: JsonArg,
+    },
+    /// Report a run again, in any format
+    Report {
+        /// Id of the run, its first letters, or `last`
+        #[arg(default_value = "last")]
+        run: String,
+        #[command(flatten)]
+        out: OutArgs,
+    },
+    /// Runs made so far, newest first
+    History {
+        /// At most this many
+        #[arg(long, default_value_t = 20)]
+        limit: u32,
+        #[command(flatten)]
+        store: StoreArg,
+        #[command(flatten)]
+        json: JsonArg,
+    },
+    /// Print a JSON schema
+    Schema { what: SchemaOf },
+    /// Print a shell's completions
+    Completions { shell: clap_complete::Shell },
+    /// Print the manual page, or write all pages into a directory
+    Man { dir: Option<PathBuf> },
+}
+
+/// What has a schema.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum SchemaOf {
+    /// Plan files
+    Plan,
+    /// `--json` and `report -o x.json`
+    Report,
+}
+
+#[derive(Debug, Args)]
+pub struct JsonArg {
+    /// Print JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct StoreArg {
+    /// File that keeps the runs [default: layermark.db in the user's data directory]
+    #[arg(long, value_name = "FILE")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct OutArgs {
+    /// Write the report to a file; its ending names the format (html json csv md txt); repeatable
+    #[arg(short, long = "output", value_name = "FILE")]
+    pub output: Vec<PathBuf>,
+    #[command(flatten)]
+    pub json: JsonArg,
+    #[command(flatten)]
+    pub store: StoreArg,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A plan file, or the name of a plan that comes with layermark: card
+    #[arg(conflicts_with_all = ["resume", "replay"])]
+    pub plan: Option<String>,
+    /// Go on with a run that was stopped or cut off
+    #[arg(long, value_name = "RUN", conflicts_with = "replay")]
+    pub resume: Option<String>,
+    /// Make a new run with the plan, seed and order of an earlier one
+    #[arg(long, value_name = "RUN")]
+    pub replay: Option<String>,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Flags of every command that measures.
+#[derive(Debug, Args)]
+pub struct CommonArgs {
+    /// A layer to compare with native; repeatable [default: every layer this machine can set up]
+    #[arg(short, long = "layer", value_name = "LAYER")]
+    pub layers: Vec<Spec>,
+    /// Directory to work below; its file system and disk are the native baseline
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub dir: PathBuf,
+    /// How thorough: sessions and precision
+    #[arg(long, value_enum)]
+    pub profile: Option<ProfileArg>,
+    /// Time to spend on trials: 90s, 2m
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+    /// Stop a point when its ratio is known this well: 5%, 0.02
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub precision: Option<f64>,
+    /// Differences below this do not matter: 5%
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub delta: Option<f64>,
+    /// Seed of order, data and offsets [default: drawn and recorded]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Multiply file sizes and counts: 0.1 for a small run of a large plan
+    #[arg(long)]
+    pub scale: Option<f64>,
+    /// Leave out the second native layer that shows the method's own error
+    #[arg(long)]
+    pub no_control: bool,
+    /// Take a directory in memory (tmpfs) as the baseline all the same
+    #[arg(long)]
+    pub allow_tmpfs: bool,
+    /// Give a probe up after this long without a sign of life
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = layermark_model::parse_duration)]
+    pub silence: std::time::Duration,
+    #[command(flatten)]
+    pub out: OutArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ProfileArg {
+    Quick,
+    Standard,
+    Thorough,
+}
+
+impl From<ProfileArg> for Profile {
+    fn from(arg: ProfileArg) -> Self {
+        match arg {
+            ProfileArg::Quick => Self::Quick,
+            ProfileArg::Standard => Self::Standard,
+            ProfileArg::Thorough => Self::Thorough,
+        }
+    }
+}
+
+/// Reads `5%` or `0.05`.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, factor) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 0.01));
+    let share = number
+        .trim()
+        .parse::<f64>()
+        .map_err(|_| "write a share such as 5% or 0.05".to_owned())?
+        * factor;
+    if share > 0.0 && share < 1.0 {
+        Ok(share)
+    } else {
+        Err("write a share above 0 % and below 100 %".to_owned())
+    }
+}
+
+/// What the user asked for.
+pub enum Parsed {
+    /// A command of [`Cli`].
+    Cli(Cli),
+    /// One workload with its own flags.
+    Workload(Settings, Box<CommonArgs>),
+}
+
+/// The whole command line, with a subcommand for each workload.
+pub fn command() -> Command {
+    let workloads = workloads::ALL.iter().map(|w| workload_command(*w));
+    Cli::command().subcommands(workloads)
+}
+
+/// Reads the arguments; clap prints help and usage errors itself (exit code 2).
+pub fn parse() -> Parsed {
+    let matches = command().get_matches();
+    if let Some((name, sub)) = matches.subcommand()
+        && let Some(workload) = workloads::find(name)
+    {
+        let common = CommonArgs::from_arg_matches(sub).unwrap_or_else(|e| e.exit());
+        return Parsed::Workload(settings(workload, sub), Box::new(common));
+    }
+    Parsed::Cli(Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit()))
+}
+
+fn workload_command(workload: &'static dyn Workload) -> Command {
+    let own = workload.params().iter().map(flag);
+    CommonArgs::augment_args(Command::new(workload.id()).about(workload.about()))
+        .args(own)
+        .next_help_heading("Workload")
+}
+
+/// `file_size` in a plan is `--file-size` here. Leaked: clap wants it for the whole process, and so
+/// it is.
+fn kebab(name: &str) -> &'static str {
+    name.replace('_', "-").leak()
+}
+
+fn flag(param: &Param) -> Arg {
+    let arg = Arg::new(param.name)
+        .long(kebab(param.name))
+        .help_heading("Workload");
+    let help = match param.kind {
+        ParamKind::Switch => return arg.help(param.help).action(ArgAction::SetTrue),
+        _ if param.default.is_empty() => param.help.to_owned(),
+        _ => format!("{} [default: {}]", param.help, param.default),
+    };
+    let arg = arg.help(help).action(if param.list {
+        ArgAction::Append
+    } else {
+        ArgAction::Set
+    });
+    match param.kind {
+        ParamKind::Word(words) => arg
+            .value_parser(clap::builder::PossibleValuesParser::new(words))
+            .value_delimiter(','),
+        ParamKind::Size => arg.value_name("SIZE"),
+        ParamKind::Count => arg.value_name("N"),
+        ParamKind::Switch => arg,
+    }
+}
+
+/// The flags that were given, as a plan's `[[work]]` table would say them.
+fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settings {
+    let mut params = Map::new();
+    for param in workload.params() {
+        if matches!(param.kind, ParamKind::Switch) {
+            if matches.get_flag(param.name) {
+                params.insert(param.name.into(), Value::Bool(true));
+            }
+        } else if let Some(values) = matches.get_many::<String>(param.name) {
+            let values: Vec<Value> = values.cloned().map(Value::String).collect();
+            let value = if let [one] = values.as_slice() {
+                one.clone()
+            } else {
+                Value::Array(values)
+            };
+            params.insert(param.name.into(), value);
+        }
+    }
+    Settings {
+        workload: workload.id().into(),
+        label: None,
+        params,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn shares_are_read_as_percent_or_number() {
+        assert!((share("5%").unwrap() - 0.05).abs() < 1e-12);
+        assert!((share("0.02").unwrap() - 0.02).abs() < 1e-12);
+        for bad in ["", "x", "0", "100%", "-1%", "nan"] {
+            assert!(share(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Opens the store, and puts a report where the user wants it.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, IsTerminal, Write},
+    path::{Path, PathBuf},
+};
+
+use layermark_report::{
+    Report,
+    exporters::{self, Exporter},
+};
+use layermark_store::{Store, StoreError};
+
+use crate::failure::{Code, Failure};
+
+/// A file to write, and what writes it.
+pub struct Target {
+    path: PathBuf,
+    exporter: &'static dyn Exporter,
+}
+
+/// Finds the exporter of each `-o`, and that its directory is there, before a run begins.
+pub fn targets(paths: &[PathBuf]) -> Result<Vec<Target>, Failure> {
+    paths
+        .iter()
+        .map(|path| {
+            let exporter = exporters::for_path(path).map_err(Failure::usage)?;
+            let parent = path
+                .parent()
+                .filter(|p| !p.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
+            if !parent.is_dir() {
+                return Err(Failure::usage(format!(
+                    "-o {}: there is no directory {}",
+                    path.display(),
+                    parent.display()
+                ))
+                .hint(format!("mkdir -p {}", parent.display())));
+            }
+            Ok(Target {
+                path: path.clone(),
+                exporter,
+            })
+        })
+        .collect()
+}
+
+/// The store that `--store` names, or the user's own.
+pub fn open_store(path: Option<&Path>) -> Result<Store, Failure> {
+    Ok(match path {
+        Some(path) => Store::open(path)?,
+        None => Store::open_default()?,
+    })
+}
+
+/// The report of a stored run.
+pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
+    let (run, trials) = store.load(run)?;
+    Ok(Report::build(&run, &trials))
+}
+
+/// Writes the files, then the terminal's table or JSON. Without a target the page goes beside the
+/// store when that is given.
+pub fn deliver(
+    report: &Report,
+    targets: &[Target],
+    json: bool,
+    store: Option<&Path>,
+) -> Result<(), Failure> {
+    let mut written = Vec::new();
+    for target in targets {
+        write_file(report, target.exporter, &target.path)?;
+        written.push(target.path.clone());
+    }
+    if let (true, Some(store)) = (targets.is_empty(), store) {
+        let dir = store.parent().unwrap_or(Path::new(".")).join("reports");
+        fs::create_dir_all(&dir).map_err(|e| Failure::failed(format!("{}: {e}", dir.display())))?;
+        let path = dir.join(format!("{}.html", report.run));
+        write_file(
+            report,
+            exporters::for_path(&path).map_err(Failure::failed)?,
+            &path,
+        )?;
+        written.push(path);
+    }
+    to_stdout(report, json)?;
+    for path in written {
+        eprintln!("report: {}", path.display());
+    }
+    Ok(())
+}
+
+fn to_stdout(report: &Report, json: bool) -> Result<(), Failure> {
+    let stdout = io::stdout();
+    let mut text = Vec::new();
+    if json {
+        let json = exporters::for_path(Path::new("report.json")).map_err(Failure::failed)?;
+        json.write(report, &mut text).map_err(Failure::failed)?;
+    } else {
+        let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let style = exporters::Style {
+            width: width(),
+            colour,
+        };
+        exporters::print(report, style, &mut text).map_err(Failure::failed)?;
+    }
+    match stdout.lock().write_all(&text) {
+        // `layermark report | head` is no failure.
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(|e| Failure::failed(format!("standard output: {e}"))),
+    }
+}
+
+/// Columns of the terminal; 100 where there is none.
+fn width() -> usize {
+    rustix::termios::tcgetwinsize(io::stdout()).map_or(100, |size| usize::from(size.ws_col).max(60))
+}
+
+/// Writes beside the target first, so that an old report is not lost to a full disk.
+fn write_file(report: &Report, exporter: &dyn Exporter, path: &Path) -> Result<(), Failure> {
+    let failed = |e: &dyn std::fmt::Display| Failure::failed(format!("{}: {e}", path.display()));
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    let write = || -> Result<(), Failure> {
+        let mut out = BufWriter::new(File::create(&part).map_err(|e| failed(&e))?);
+        exporter.write(report, &mut out).map_err(|e| failed(&e))?;
+        out.flush().map_err(|e| failed(&e))?;
+        fs::rename(&part, path).map_err(|e| failed(&e))
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&part)))
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let usage = matches!(
+            error,
+            StoreError::NotFound { .. } | StoreError::Ambiguous { .. }
+        );
+        let code = if usage { Code::Usage } else { Code::Failed };
+        Self {
+            message: error.to_string(),
+            hint: error.hint(),
+            code,
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! `layermark report`: a stored run again, in any format.
+
+use std::process::ExitCode;
+
+use super::output;
+use crate::{args::OutArgs, failure::Failure};
+
+/// Prints and writes the report of a run.
+pub fn again(run: &str, out: &OutArgs) -> Result<ExitCode, Failure> {
+    let targets = output::targets(&out.output)?;
+    let mut store = output::open_store(out.store.store.as_deref())?;
+    let report = output::report(&mut store, run)?;
+    output::deliver(&report, &targets, out.json.json, None)?;
+    Ok(ExitCode::SUCCESS)
+}

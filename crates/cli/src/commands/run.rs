@@ -1,0 +1,229 @@
+//! `layermark run` and the workload commands: measure, store, report.
+
+use std::{env, fs, path::PathBuf, process::ExitCode};
+
+use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
+use layermark_layers::{LayerError, janitor, sandbox};
+use layermark_model::{Plan, Profile, Settings};
+use layermark_report::{Report, TrustState};
+use layermark_store::Store;
+
+use super::output;
+use crate::{
+    args::{CommonArgs, RunArgs},
+    failure::{Code, Failure},
+    progress::Progress,
+    signals,
+};
+
+/// Plans that come with the binary.
+const PLANS: [(&str, &str); 1] = [("card", include_str!("../../../../plans/card.toml"))];
+
+/// What to do, once the flags are understood.
+enum Order {
+    New(Box<Request>),
+    Replay(String),
+    Resume(String),
+}
+
+/// `layermark run`
+pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
+    let common = args.common;
+    let order = match (args.resume, args.replay) {
+        (Some(run), _) => Order::Resume(run),
+        (_, Some(run)) => Order::Replay(run),
+        _ => {
+            let plan = with_flags(read_plan(args.plan.as_deref().unwrap_or("card"))?, &common)?;
+            Order::New(Box::new(request(plan, &common)?))
+        }
+    };
+    go(order, &common)
+}
+
+/// `layermark file`, `layermark meta`, ...
+pub fn workload(settings: Settings, common: CommonArgs) -> Result<ExitCode, Failure> {
+    let plan = Plan {
+        name: settings.workload.clone(),
+        about: String::new(),
+        layers: Vec::new(),
+        profile: Profile::default(),
+        budget: None,
+        precision: None,
+        delta: 0.05,
+        control: true,
+        seed: None,
+        scale: 1.0,
+        work: vec![settings],
+    };
+    let request = request(with_flags(plan, &common)?, &common)?;
+    go(Order::New(Box::new(request)), &common)
+}
+
+/// A plan that comes with the binary, or a file.
+fn read_plan(name: &str) -> Result<Plan, Failure> {
+    let text = match PLANS.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => (*text).to_owned(),
+        None => fs::read_to_string(name).map_err(|e| {
+            Failure::usage(format!("plan {name}: {e}")).hint("plans that come with layermark: card")
+        })?,
+    };
+    Plan::from_toml(&text).map_err(|e| {
+        Failure::usage(format!("plan {name}: {e}"))
+            .hint("keys and their meaning: layermark schema plan")
+    })
+}
+
+/// Flags win over the plan.
+fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
+    if !common.layers.is_empty() {
+        plan.layers.clone_from(&common.layers);
+    }
+    if let Some(profile) = common.profile {
+        plan.profile = profile.into();
+    }
+    if let Some(scale) = common.scale {
+        plan.scale = scale;
+    }
+    plan.budget = common.budget.clone().or(plan.budget);
+    plan.precision = common.precision.or(plan.precision);
+    plan.delta = common.delta.unwrap_or(plan.delta);
+    plan.seed = common.seed.or(plan.seed);
+    plan.control &= !common.no_control;
+    plan.check().map_err(Failure::usage)?;
+    Ok(plan)
+}
+
+fn exe() -> Result<PathBuf, Failure> {
+    env::current_exe().map_err(|e| Failure::failed(format!("the path of layermark itself: {e}")))
+}
+
+fn request(plan: Plan, common: &CommonArgs) -> Result<Request, Failure> {
+    let mut request = Request::new(plan, &common.dir, exe()?);
+    request.allow_tmpfs = common.allow_tmpfs;
+    request.silence = common.silence;
+    Ok(request)
+}
+
+/// Measures, then reports whatever there is, also after a failure.
+fn go(order: Order, common: &CommonArgs) -> Result<ExitCode, Failure> {
+    // Before anything is measured: a report that cannot be written later would be a pity.
+    let targets = output::targets(&common.out.output)?;
+    // Held until the end: when we go, however we go, it removes the work directory.
+    let _janitor = janitor::spawn(&exe()?)
+        .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;
+    sandbox::enter()?;
+    let mut store = output::open_store(common.out.store.store.as_deref())?;
+    let stop = Stop::new();
+    signals::connect(&stop).map_err(|e| Failure::failed(format!("signals: {e}")))?;
+
+    let mut run_id = None;
+    let result = measure(order, common, &mut store, &stop, &mut run_id);
+    let Some(run_id) = run_id else {
+        return Err(result
+            .err()
+            .map_or_else(|| Failure::failed("no run"), Failure::from));
+    };
+    let report = output::report(&mut store, &run_id)?;
+    output::deliver(&report, &targets, common.out.json.json, Some(store.path()))?;
+    match result {
+        Ok(outcome) => Ok(ended(&outcome, &report)),
+        // The report has been printed; the error still decides the exit code.
+        Err(error) => Ok(Failure::from(error).print(false)),
+    }
+}
+
+fn measure(
+    order: Order,
+    common: &CommonArgs,
+    store: &mut Store,
+    stop: &Stop,
+    run_id: &mut Option<String>,
+) -> Result<Outcome, LabError> {
+    let progress = Progress::new();
+    let mut on_event = |event: Event| {
+        if let Event::RunStarted { id, .. } = &event {
+            *run_id = Some(id.clone());
+        }
+        progress.show(&event);
+    };
+    let request = match order {
+        Order::New(request) => *request,
+        Order::Replay(run) => Request {
+            silence: common.silence,
+            allow_tmpfs: common.allow_tmpfs,
+            ..Request::replay(&store.load(&run)?.0, exe_of_lab()?)
+        },
+        Order::Resume(run) => {
+            let again = Resume {
+                silence: common.silence,
+                ..Resume::new(run, exe_of_lab()?)
+            };
+            return layermark_lab::resume(again, store, stop, &mut on_event);
+        }
+    };
+    layermark_lab::run(request, store, stop, &mut on_event)
+}
+
+fn exe_of_lab() -> Result<PathBuf, LabError> {
+    env::current_exe().map_err(|source| LabError::Packaged {
+        dir: "/proc/self/exe".into(),
+        source,
+    })
+}
+
+/// The exit code of a run that came to an end.
+fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
+    if outcome.ended == Ended::Stopped {
+        eprintln!("stopped; go on: layermark run --resume {}", outcome.run.id);
+        return Code::Stopped.into();
+    }
+    if outcome.exit_code() != 0 {
+        return Code::Layer.into();
+    }
+    if untrusted(report) {
+        Code::Untrusted.into()
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// Checks of the trust strip without which no number of the report means anything.
+const ESSENTIAL: [&str; 3] = ["control", "verified", "proof"];
+
+fn untrusted(report: &Report) -> bool {
+    report
+        .trust
+        .iter()
+        .any(|item| item.state == TrustState::Warn && ESSENTIAL.contains(&item.id.as_str()))
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let code = match error.exit_code() {
+            2 => Code::Usage,
+            3 => Code::Layer,
+            4 => Code::Untrusted,
+            _ => Code::Failed,
+        };
+        Self {
+            message: error.to_string(),
+            hint: error.hint(),
+            code,
+        }
+    }
+}
+
+impl From<LayerError> for Failure {
+    fn from(error: LayerError) -> Self {
+        let code = if error.is_usage() {
+            Code::Usage
+        } else {
+            Code::Layer
+        };
+        Self {
+            message: error.to_string(),
+            hint: error.hint(),
+            code,
+        }
+    }
+}

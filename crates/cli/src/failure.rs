@@ -1,0 +1,78 @@
+//! How a command fails: what, what to do about it, and the exit code.
+
+use std::{fmt, process::ExitCode};
+
+/// Exit codes, as documented in `docs/src/reference.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// Something this page has no word for: an I/O error, a bug.
+    Failed = 1,
+    /// The user asked for what cannot be.
+    Usage = 2,
+    /// A layer could not be set up.
+    Layer = 3,
+    /// There is a result, and it is not trustworthy.
+    Untrusted = 4,
+    /// Ctrl-C or SIGTERM: what there is was reported, and the run can be resumed.
+    Stopped = 130,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// An error on its way to the user.
+#[derive(Debug)]
+pub struct Failure {
+    /// What failed, with the layer and the path.
+    pub message: String,
+    /// A command to run.
+    pub hint: Option<String>,
+    /// What the process ends with.
+    pub code: Code,
+}
+
+impl Failure {
+    /// A mistake of the user's.
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Self {
+            message: message.to_string(),
+            hint: None,
+            code: Code::Usage,
+        }
+    }
+
+    /// Anything else.
+    pub fn failed(message: impl fmt::Display) -> Self {
+        Self {
+            message: message.to_string(),
+            hint: None,
+            code: Code::Failed,
+        }
+    }
+
+    /// Adds what to do about it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Prints it: words to standard error, and an object to standard output where JSON was promised.
+    pub fn print(&self, json: bool) -> ExitCode {
+        eprintln!("error: {}", self.message);
+        if let Some(hint) = &self.hint {
+            eprintln!("hint: {hint}");
+        }
+        if json {
+            println!(
+                "{}",
+                serde_json::json!({
+                    "schema": "layermark.error/1", "error": self.message, "hint": self.hint, "code": self.code as u8,
+                })
+            );
+        }
+        self.code.into()
+    }
+}

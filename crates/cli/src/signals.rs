@@ -1,0 +1,24 @@
+//! Ctrl-C and SIGTERM: the first lets the trial in hand end, the second ends at once.
+
+use std::{io, thread};
+
+use layermark_lab::Stop;
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    iterator::Signals,
+};
+
+/// Connects signals to `stop`. The thread lives as long as the process.
+pub fn connect(stop: &Stop) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let stop = stop.clone();
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            if !stop.asked() {
+                eprintln!("\nstopping after the trial in hand; once more to stop at once");
+            }
+            stop.ask();
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Runs the end-to-end and layer tests again as a user without root. Builds nothing the other tests did not.
+set -eu
+cd "$(dirname "$0")/.."
+if [ "$(id -u)" != 0 ]; then
+    echo "test-unprivileged: this is already a user without root; the tests above were the test"
+    exit 0
+fi
+
+stage=$(mktemp -d /var/tmp/layermark-test.XXXXXX)
+trap 'rm -rf "$stage"' EXIT
+chmod 755 "$stage"
+mkdir -m 777 "$stage/home" "$stage/tmp"
+mkdir "$stage/bin"
+
+# The clone may lie where others cannot read; the tests are told where their files are.
+cargo test --locked --no-run -p layermark -p layermark-layers 2>&1 |
+    sed -n 's/.*Executable tests\/.* (\(.*\))$/\1/p' >"$stage/list"
+[ -s "$stage/list" ] || { echo "test-unprivileged: no test program found" >&2; exit 1; }
+while read -r program; do cp "$program" "$stage/bin/"; done <"$stage/list"
+cp "target/$(rustc --print host-tuple)/debug/layermark" "$stage/layermark"
+cp -r plans docs "$stage/"
+
+# Debian's udev rules let every user open /dev/fuse; a machine without udev gets the same in this namespace only.
+cat >"$stage/as-user.sh" <<'IN'
+set -eu
+stage=$1
+mkdir "$stage/dev"
+mount -t tmpfs -o mode=755 tmpfs "$stage/dev"
+mknod -m 666 "$stage/dev/fuse" c 10 229
+mount --bind "$stage/dev/fuse" /dev/fuse
+cd "$stage"
+for program in "$stage"/bin/*; do
+    setpriv --reuid 65534 --regid 65534 --clear-groups \
+        env -i PATH="$PATH" HOME="$stage/home" LAYERMARK_TMP="$stage/tmp" TMPDIR="$stage/tmp" \
+        LAYERMARK_BIN="$stage/layermark" LAYERMARK_ROOT="$stage" "$program"
+done
+IN
+unshare -m --propagation private sh "$stage/as-user.sh" "$stage"
