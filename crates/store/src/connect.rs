@@ -31,26 +31,31 @@ fn known() -> i64 {
     migrations().iter().map(|m| m.version).max().unwrap_or(0)
 }
 
-pub(crate) async fn open(path: &Path) -> Result<SqliteConnection, StoreError> {
+pub(crate) async fn open(path: &Path, pages: Option<u32>) -> Result<SqliteConnection, StoreError> {
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent)
             .map_err(|source| StoreError::Directory { path: path.to_owned(), source })?;
+    }
+    if path.is_dir() {
+        let source = std::io::ErrorKind::IsADirectory.into();
+        return Err(StoreError::Directory { path: path.to_owned(), source });
     }
     // A write would change even a file that is refused afterwards, so the first look is read only.
     let found = match std::fs::metadata(path) {
         Ok(m) if m.len() > 0 || !m.is_file() => look(path).await?,
         _ => 0,
     };
-    let mut connection = SqliteConnectOptions::new()
+    let mut options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         // FULL syncs the log at each commit: a trial that was stored survives a power cut.
         .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(BUSY)
-        .connect()
-        .await
-        .map_err(|e| from_sqlx(e, path.to_owned()))?;
+        .busy_timeout(BUSY);
+    if let Some(pages) = pages {
+        options = options.pragma("max_page_count", pages.to_string());
+    }
+    let mut connection = options.connect().await.map_err(|e| from_sqlx(e, path.to_owned()))?;
     if found < known() {
         migrate(&mut connection, path).await?;
     }

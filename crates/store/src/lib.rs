@@ -55,12 +55,23 @@ impl Store {
     /// A file that is not a layermark store, is damaged, or was written by a newer layermark is
     /// an error and is left as it is.
     pub fn open(at: impl AsRef<std::ffi::OsStr>) -> Result<Self, StoreError> {
-        let path = path::from_url(at.as_ref())?;
+        Self::open_with(at.as_ref(), None)
+    }
+
+    /// Opens a store that may not grow above so many pages, which to SQLite is a full disk: for
+    /// tests of what follows.
+    #[doc(hidden)]
+    pub fn open_limited(at: impl AsRef<std::ffi::OsStr>, pages: u32) -> Result<Self, StoreError> {
+        Self::open_with(at.as_ref(), Some(pages))
+    }
+
+    fn open_with(at: &std::ffi::OsStr, pages: Option<u32>) -> Result<Self, StoreError> {
+        let path = path::from_url(at)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|source| StoreError::Directory { path: path.clone(), source })?;
-        let connection = runtime.block_on(connect::open(&path))?;
+        let connection = runtime.block_on(connect::open(&path, pages))?;
         Ok(Self { path, runtime, connection: Some(connection) })
     }
 
