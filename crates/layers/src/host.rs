@@ -12,7 +12,8 @@ use rustix::fs::{Advice, fadvise, syncfs};
 use crate::{
     Base, LayerError, Place, Wire,
     child::{self, Process},
-    mounts, tree,
+    mounts,
+    tree::{self, Seen},
 };
 
 /// Directory of packaged files below the directory the probe works in.
@@ -38,6 +39,8 @@ pub(crate) struct HostPlace {
     /// Its files live in memory: nothing can make them cold.
     in_memory: bool,
     refresher: Option<Refresher>,
+    /// Packaged files as they were when they were last put back.
+    seen: Seen,
 }
 
 /// A quicker way to put packaged files back than comparing them.
@@ -59,6 +62,7 @@ impl HostPlace {
             read_only: false,
             in_memory: false,
             refresher: None,
+            seen: Seen::new(),
         }
     }
 
@@ -251,7 +255,10 @@ impl Place for HostPlace {
             return refresher();
         }
         let to = self.dir.join(PACKAGED);
-        tree::restore(&self.master, &to).map_err(self.io("put back packaged files in", &to))
+        let failed = self.io("put back packaged files in", &to);
+        let restored = tree::restore(&self.master, &to, &self.seen);
+        self.seen = restored.and_then(|()| tree::see(&to)).map_err(failed)?;
+        Ok(())
     }
 
     fn upkeep(&self) -> Result<CpuTime, LayerError> {

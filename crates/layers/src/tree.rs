@@ -1,10 +1,12 @@
 //! Copying and removing trees of files.
 
 use std::{
+    collections::HashMap,
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
     os::unix::fs::{FileExt, PermissionsExt},
-    path::Path,
+    path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use crate::mounts;
@@ -55,9 +57,23 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
+/// Sizes and times of files: those that have kept both have not been written to.
+pub(crate) type Seen = HashMap<PathBuf, (u64, SystemTime)>;
+
+/// Remembers all files in and below `dir`.
+pub(crate) fn see(dir: &Path) -> io::Result<Seen> {
+    let mut seen = Seen::new();
+    files(dir, &mut |path| {
+        let meta = path.symlink_metadata()?;
+        seen.insert(path.into(), (meta.len(), meta.modified()?));
+        Ok(())
+    })?;
+    Ok(seen)
+}
+
 /// Makes `to` equal to `from` again, writing only what differs: what is the same stays where it
-/// lies on the disk.
-pub(crate) fn restore(from: &Path, to: &Path) -> io::Result<()> {
+/// lies on the disk. Files that are as they were `seen` are not even read.
+pub(crate) fn restore(from: &Path, to: &Path, seen: &Seen) -> io::Result<()> {
     if !to.symlink_metadata().is_ok_and(|m| m.is_dir()) {
         remove(to)?;
         return copy(from, to);
@@ -72,12 +88,22 @@ pub(crate) fn restore(from: &Path, to: &Path) -> io::Result<()> {
         let entry = entry?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         if entry.file_type()?.is_dir() {
-            restore(&source, &target)?;
-        } else {
+            restore(&source, &target, seen)?;
+        } else if !untouched(&target, seen) {
             restore_file(&source, &target)?;
         }
     }
     Ok(())
+}
+
+fn untouched(path: &Path, seen: &Seen) -> bool {
+    let now = path
+        .symlink_metadata()
+        .and_then(|m| Ok((m.len(), m.modified()?)));
+    match (now, seen.get(path)) {
+        (Ok(now), Some(then)) => now == *then,
+        _ => false,
+    }
 }
 
 fn restore_file(from: &Path, to: &Path) -> io::Result<()> {
@@ -209,6 +235,7 @@ mod tests {
         copy(&from, &to).unwrap();
         assert_eq!(size(&to).unwrap(), data.len() as u64 + 1);
 
+        let seen = see(&to).unwrap();
         let big = OpenOptions::new()
             .write(true)
             .open(to.join("sub/big"))
@@ -217,7 +244,7 @@ mod tests {
         big.set_len(2_500_000).unwrap();
         fs::write(to.join("extra"), b"y").unwrap();
         fs::remove_file(to.join("small")).unwrap();
-        restore(&from, &to).unwrap();
+        restore(&from, &to, &seen).unwrap();
         assert_eq!(fs::read(to.join("sub/big")).unwrap(), data);
         assert_eq!(fs::read(to.join("small")).unwrap(), b"x");
         assert!(!to.join("extra").exists());

@@ -11,9 +11,12 @@ use std::{
 use layermark_layers::{
     Base, Layer, LayerError, Place, Spec, Undo, WorkDir, find, janitor, sandbox,
 };
-use layermark_probe::{packaged, workloads};
+use layermark_model::Point;
+use layermark_probe::{PackagedFile, packaged, workloads};
 
 use crate::{exercise, state::State, traps};
+
+const SEED: u64 = 7;
 
 /// Bytes of the large packaged file.
 pub const BIG: u64 = 3 << 20;
@@ -71,16 +74,20 @@ fn base(work: &Path, exe: &Path) -> Base {
     let (dir, master) = (work.join("base, with: odd\\ name"), work.join("packaged"));
     fs::create_dir(&dir).unwrap();
     fs::create_dir(&master).unwrap();
-    let files =
-        [("big", BIG), ("sub/small", 100)].map(|(path, size)| layermark_probe::PackagedFile {
-            path: path.into(),
-            size,
-        });
-    packaged::write(&master, &files, 7).unwrap();
+    let mut files = vec![file("big", BIG), file("sub/small", 100)];
+    files.extend(workloads::find("file").unwrap().packaged(&point()).unwrap());
+    packaged::write(&master, &files, SEED).unwrap();
     Base {
         dir,
         packaged: master,
         exe: exe.into(),
+    }
+}
+
+fn file(path: &str, size: u64) -> PackagedFile {
+    PackagedFile {
+        path: path.into(),
+        size,
     }
 }
 
@@ -104,7 +111,7 @@ fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     if spec.layer != "mock" {
         assert!(!facts.mounts.is_empty() && facts.versions.contains_key("kernel"));
         same_as_packaged(&up);
-        wire(&mut up);
+        wire(&up);
         trial(&mut up);
         writing(&mut up);
     }
@@ -136,32 +143,19 @@ pub fn same_as_packaged(up: &Up) {
     }
 }
 
-/// One MiB through the wire and back.
-fn wire(up: &mut Up) {
-    let data: Vec<u8> = (0..1u32 << 20)
-        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
-    let exe = up.base.exe.with_file_name("conformance-echo");
-    let layer = find(&up.spec.layer).unwrap();
+/// One MiB through the wire and back: a second one of the same layer, whose probe is an echo.
+fn wire(up: &Up) {
     let base = Base {
         dir: up.base.dir.with_file_name("echo"),
         packaged: up.base.packaged.clone(),
-        exe,
+        exe: up.base.exe.with_file_name("conformance-echo"),
     };
-    // The FUSE server is started as this executable too: only the probe may be an echo.
-    let (mut place, _undo);
-    let place = if up.spec.layer == "fuse" {
-        &mut up.place
-    } else {
-        fs::create_dir(&base.dir).unwrap();
-        let echo = open(layer, &up.spec, &base).unwrap();
-        (place, _undo) = (echo.place, echo.undo);
-        &mut place
-    };
-    if up.spec.layer == "fuse" {
-        return probe_says_hello(place);
-    }
-    let mut wire = place.start().unwrap();
+    fs::create_dir(&base.dir).unwrap();
+    let mut echo = open(find(&up.spec.layer).unwrap(), &up.spec, &base).unwrap();
+    let data: Vec<u8> = (0..1u32 << 20)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    let mut wire = echo.place.start().unwrap();
     let (mut stdin, sent) = (wire.stdin, data.clone());
     let writer = std::thread::spawn(move || stdin.write_all(&sent));
     let mut back = Vec::new();
@@ -170,61 +164,51 @@ fn wire(up: &mut Up) {
     assert!(back == data, "{} bytes came back", back.len());
     let end = wire.control.wait(Duration::from_secs(5));
     assert_eq!(end.as_deref(), Some("exit code 0"));
+    drop(wire.control);
+    drop(echo.place);
+    assert_eq!(echo.undo.run(), 0);
+    assert_eq!(
+        fs::read_dir(&base.dir).unwrap().count(),
+        0,
+        "the directory is not empty"
+    );
+    fs::remove_dir(&base.dir).unwrap();
 }
 
-fn probe_says_hello(place: &mut Box<dyn Place>) {
-    let wire = place.start().unwrap();
-    let mut line = String::new();
-    BufReader::new(wire.stdout).read_line(&mut line).unwrap();
-    assert!(line.contains("\"type\":\"hello\""), "{line}");
-    drop(wire.stdin);
+/// What the probe of [`trial`] reads.
+fn point() -> Point {
+    let settings = serde_json::from_value(serde_json::json!({
+        "workload": "file", "op": "read", "record": "4K", "file_size": "1M",
+    }));
+    let workload = workloads::find("file").unwrap();
+    workload.points(&settings.unwrap(), 1.0).unwrap().remove(0)
 }
 
 /// A real probe reads a packaged file.
 fn trial(up: &mut Up) {
-    let workload = workloads::find("file").unwrap();
-    let settings = serde_json::from_value(serde_json::json!({
-        "workload": "file", "op": "read", "record": "4K", "file_size": "1M",
-    }));
-    let point = workload.points(&settings.unwrap(), 1.0).unwrap().remove(0);
-    let writes = up.place.read_only() && workload.packaged(&point).unwrap().is_empty();
-    if writes {
-        eprintln!("skipped: a trial in a read-only layer whose point makes its own file");
-        return;
-    }
     let mut wire = up.place.start().unwrap();
     assert!(wire.control.pid().is_some());
     let mut lines = BufReader::new(wire.stdout).lines();
     let mut hear = |what: &str| {
-        let line = loop {
-            let line = lines.next().unwrap().unwrap();
-            if !line.contains("\"progress\"") {
-                break line;
-            }
-        };
+        let line = lines
+            .by_ref()
+            .map(Result::unwrap)
+            .find(|l| !l.contains("\"progress\""))
+            .unwrap();
         assert!(line.contains(&format!("\"type\":\"{what}\"")), "{line}");
     };
     hear("hello");
     let job = serde_json::json!({
-        "type": "job", "id": 1, "dir": up.place.dir(), "point": point, "seed": 7,
+        "type": "job", "id": 1, "dir": up.place.dir(), "point": point(), "seed": SEED,
         "min_ms": 1, "min_ops": 10, "devices": [],
     });
-    let missing = workload.packaged(&point).unwrap();
-    let there = missing
-        .iter()
-        .all(|f| up.place.dir().join("packaged").join(&f.path).exists());
-    if !there {
-        return;
-    }
     writeln!(wire.stdin, "{job}").unwrap();
     hear("ready");
     writeln!(wire.stdin, "{}", serde_json::json!({"type": "go", "id": 1})).unwrap();
     hear("trial");
     drop(wire.stdin);
-    assert_eq!(
-        wire.control.wait(Duration::from_secs(5)).as_deref(),
-        Some("exit code 0")
-    );
+    let end = wire.control.wait(Duration::from_secs(5));
+    assert_eq!(end.as_deref(), Some("exit code 0"));
 }
 
 /// Writing works and is undone by `refresh`, or is refused.
