@@ -16,6 +16,7 @@ mod data;
 mod drive;
 pub mod engines;
 mod error;
+mod gate;
 mod limits;
 pub mod packaged;
 mod params;

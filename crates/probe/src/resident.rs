@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_file_just_written_is_in_the_cache_by_both_ways() {
         let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&[1; 100_000]).unwrap();
+        file.write_all(&vec![1; 100_000]).unwrap();
         assert_eq!(share_of(&file), Some(1.0));
         assert_eq!(mincore(&file, 100_000), Some(25));
         if let Some(pages) = cachestat(&file) {

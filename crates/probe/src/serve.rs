@@ -56,7 +56,9 @@ pub fn serve(input: impl BufRead, output: impl Write) -> io::Result<()> {
         }
     }
     server.drop_ready()?;
-    server.say(&FromProbe::Done)
+    // The lab may have closed its end too by now; nobody is left to tell.
+    let _ = server.say(&FromProbe::Done);
+    Ok(())
 }
 
 enum Line {
@@ -275,4 +277,91 @@ fn panicked(panic: &(dyn Any + Send)) -> ProbeError {
         .unwrap_or_else(|| "unknown panic".into());
     ProbeError::new(format!("the probe has a bug: {text}"))
         .hint("please report it with the plan that was run")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Work with a bug in one of its parts.
+    struct Buggy(&'static str);
+
+    impl Work for Buggy {
+        fn run(&mut self, _: &mut crate::Beat<'_>) -> Result<Trial, ProbeError> {
+            assert!(self.0 != "run", "in run");
+            Ok(Trial::default())
+        }
+        fn settle(&mut self, _: &mut Trial) -> Result<(), ProbeError> {
+            assert!(self.0 != "settle", "in settle");
+            Ok(())
+        }
+    }
+
+    impl Drop for Buggy {
+        fn drop(&mut self) {
+            assert!(self.0 != "drop" || thread::panicking(), "in drop");
+        }
+    }
+
+    fn events(output: &[u8]) -> Vec<FromProbe> {
+        output
+            .split(|b| *b == b'\n')
+            .filter(|l| !l.is_empty())
+            .map(|l| serde_json::from_slice(l).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_panic_becomes_an_error_and_the_probe_lives_on() {
+        for part in ["run", "settle", "drop"] {
+            let mut server = Server {
+                output: Vec::new(),
+                ready: Some((1, Box::new(Buggy(part)))),
+            };
+            server.go(1).unwrap();
+            match events(&server.output).as_slice() {
+                [
+                    FromProbe::Error {
+                        id: Some(1),
+                        message,
+                        ..
+                    },
+                ] => {
+                    assert!(message.contains(&format!("in {part}")), "{message}");
+                }
+                other => panic!("{part}: {other:?}"),
+            }
+            server.ready = Some((2, Box::new(Buggy("nowhere"))));
+            server.go(2).unwrap();
+            assert!(matches!(
+                events(&server.output).last(),
+                Some(FromProbe::Trial { id: 2, .. })
+            ));
+        }
+    }
+
+    #[test]
+    fn what_takes_long_outside_the_clock_is_attended() {
+        let mut server = Server {
+            output: Vec::new(),
+            ready: None,
+        };
+        let result = server.attended(3, || {
+            thread::sleep(Duration::from_millis(1200));
+            Ok(7)
+        });
+        assert_eq!(result, Ok(7));
+        let said = events(&server.output);
+        assert_eq!(
+            said,
+            vec![
+                FromProbe::Progress {
+                    id: 3,
+                    ops: 0,
+                    bytes: 0
+                };
+                2
+            ]
+        );
+    }
 }

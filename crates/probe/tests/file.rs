@@ -263,7 +263,7 @@ fn direct_transfers_are_proved_on_a_disk() {
         }
         match lab.go() {
             FromProbe::Trial { trial, .. } => {
-                assert_eq!(trial.direct, Some(DirectIo::Honoured), "{op}: {trial:?}")
+                assert_eq!(trial.direct, Some(DirectIo::Honoured), "{op}: {trial:?}");
             }
             FromProbe::Error { message, .. } => {
                 assert!(message.contains("O_DIRECT refused"), "{message}");

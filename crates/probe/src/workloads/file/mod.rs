@@ -12,6 +12,7 @@ mod prepare;
 mod settle;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use params::{FileParams, Op};
 pub(super) use prepare::{evict, sync_file_system}; // what other workloads need too

@@ -4,7 +4,6 @@ use std::{
     fs, io,
     os::fd::AsFd,
     sync::{
-        Barrier,
         atomic::{AtomicU64, Ordering},
         mpsc,
     },
@@ -25,6 +24,7 @@ use crate::{
     counters,
     drive::{self, Done, Step, Stopped},
     engines::{Engine, Order, Task, Transfer},
+    gate::Gate,
     limits::{BEAT_NS, PASSES},
     permutation::Permutation,
     recorder::Recorder,
@@ -154,29 +154,37 @@ impl FileWork {
             .map_err(|s| failed(&job.p, slot, &s))
     }
 
-    /// Threads start together at a barrier; the clock runs from there to the last one's end.
+    /// Threads start together at a gate; the clock runs from the first one's start to the last
+    /// one's end.
     fn together(&mut self, trial: &Trial, beat: &mut Beat<'_>) -> Result<Span, ProbeError> {
         let (ops, bytes, record) = (trial.ops(), trial.bytes(), self.p.record);
         let job = Job::new(self);
         let count = self.slots.len();
-        let (barrier, done) = (Barrier::new(count), AtomicU64::new(0));
+        let (gate, done) = (Gate::default(), AtomicU64::new(0));
         let (send, ended) = mpsc::channel();
         let mut spans = Vec::with_capacity(count);
         thread::scope(|scope| {
             for slot in &mut self.slots {
-                let (job, barrier, done, send) = (&job, &barrier, &done, send.clone());
-                scope.spawn(move || {
+                let (job, gate, done, send) = (&job, &gate, &done, send.clone());
+                let worker = move || {
                     let mut before = 0;
-                    barrier.wait();
+                    if !gate.wait() {
+                        return;
+                    }
                     let span = job.work(slot, &mut |now| {
                         done.fetch_add(now - before, Ordering::Relaxed);
                         before = now;
                     });
                     // The receiver lives until every thread has ended.
                     let _ = send.send(span.map_err(|s| failed(&job.p, slot, &s)));
-                });
+                };
+                if let Err(e) = thread::Builder::new().spawn_scoped(scope, worker) {
+                    gate.give_up();
+                    return Err(no_thread(&e));
+                }
             }
             drop(send);
+            gate.open(count);
             while spans.len() < count {
                 match ended.recv_timeout(Duration::from_nanos(BEAT_NS)) {
                     Ok(span) => spans.push(span),
@@ -187,7 +195,8 @@ impl FileWork {
                     Err(mpsc::RecvTimeoutError::Disconnected) => break,
                 }
             }
-        });
+            Ok(())
+        })?;
         let spans: Vec<Span> = spans.into_iter().collect::<Result<_, _>>()?;
         let start = spans.iter().map(|s| s.start).min().unwrap_or(0);
         let end = spans.iter().map(|s| s.end).max().unwrap_or(0);
@@ -229,6 +238,15 @@ impl FileWork {
             ));
         }
     }
+}
+
+fn no_thread(error: &io::Error) -> ProbeError {
+    ProbeError {
+        message: format!("cannot start a thread: {error}"),
+        hint: None,
+        errno: error.raw_os_error(),
+    }
+    .hint("use fewer `threads`, or raise the limit: `ulimit -u` shows it")
 }
 
 /// Calls that flush in `ops` operations and one pass.

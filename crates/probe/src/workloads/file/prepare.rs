@@ -237,8 +237,12 @@ impl FileWork {
             let mut file =
                 open(&self.p, &slot.path).map_err(|e| refused(&self.p, &slot.path, "open", &e))?;
             if self.p.direct {
+                // What matters is not what is in the cache before, but that nothing is after.
                 evict(&file);
-            } else if self.p.cache == Cache::Warm {
+                slot.file = Some(file);
+                continue;
+            }
+            if self.p.cache == Cache::Warm {
                 warm(&mut file, beat).map_err(|e| fail("read", &e))?;
             }
             shares.push(resident::share_of(&file));

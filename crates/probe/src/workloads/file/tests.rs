@@ -3,7 +3,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
-fn settings(params: Value) -> Settings {
+fn settings(params: &Value) -> Settings {
     let params = params.as_object().cloned().unwrap_or_default();
     Settings {
         workload: "file".into(),
@@ -12,11 +12,11 @@ fn settings(params: Value) -> Settings {
     }
 }
 
-fn points(params: Value) -> Result<Vec<Point>, PointError> {
+fn points(params: &Value) -> Result<Vec<Point>, PointError> {
     File.points(&settings(params), 1.0)
 }
 
-fn labels(params: Value) -> Vec<String> {
+fn labels(params: &Value) -> Vec<String> {
     points(params)
         .unwrap()
         .into_iter()
@@ -27,10 +27,10 @@ fn labels(params: Value) -> Vec<String> {
 #[test]
 fn lists_make_points_with_labels_of_what_differs() {
     assert_eq!(
-        labels(json!({"op": "read", "cache": "cold"})),
+        labels(&json!({"op": "read", "cache": "cold"})),
         ["read 4K of 64M, cold"]
     );
-    let labels = labels(json!({"op": "read,write", "sync": "none,fsync", "record": "4K,64K"}));
+    let labels = labels(&json!({"op": "read,write", "sync": "none,fsync", "record": "4K,64K"}));
     let expected = [
         "read 4K of 64M, warm",
         "read 64K of 64M, warm",
@@ -40,7 +40,7 @@ fn lists_make_points_with_labels_of_what_differs() {
         "write 64K of 64M, fsync",
     ];
     assert_eq!(labels, expected);
-    let mut named = settings(json!({"op": "read", "record": "4K,64K"}));
+    let mut named = settings(&json!({"op": "read", "record": "4K,64K"}));
     named.label = Some("large read".into());
     let labels: Vec<String> = File
         .points(&named, 1.0)
@@ -85,22 +85,22 @@ fn impossible_points_are_refused_with_what_would_be_right() {
         (json!({"recrod": 1}), "unknown parameter"),
         (json!({"engine": "uring2"}), "not known"),
     ] {
-        let e = points(params.clone()).expect_err(&params.to_string());
+        let e = points(&params).expect_err(&params.to_string());
         assert!(e.message.contains(says), "{params}: {e}");
     }
 }
 
 #[test]
 fn large_sizes_are_left_to_the_check_of_free_space() {
-    let p = &points(json!({"op": "write", "file_size": 1_000_000_000_000u64, "threads": 3}))
+    let p = &points(&json!({"op": "write", "file_size": 1_000_000_000_000u64, "threads": 3}))
         .unwrap()[0];
     assert_eq!(File.space(p), 3_000_000_000_000);
-    let p = &points(json!({"op": "read", "file_size": "1T"})).unwrap()[0];
+    let p = &points(&json!({"op": "read", "file_size": "1T"})).unwrap()[0];
     assert_eq!(
         (File.space(p), File.packaged(p).unwrap()[0].size),
         (0, 1 << 40)
     );
-    let p = &points(json!({"op": "first-write", "file_size": "1G"})).unwrap()[0];
+    let p = &points(&json!({"op": "first-write", "file_size": "1G"})).unwrap()[0];
     assert_eq!(
         (File.space(p), File.packaged(p).unwrap().len()),
         (1 << 30, 1)
@@ -109,21 +109,21 @@ fn large_sizes_are_left_to_the_check_of_free_space() {
 
 #[test]
 fn what_writes_and_what_needs_a_refresh() {
-    for p in points(json!({"op": "write,rewrite,read,reread,rand-read,rand-write,first-write", "file_size": "1M"})).unwrap() {
+    for p in points(&json!({"op": "write,rewrite,read,reread,rand-read,rand-write,first-write", "file_size": "1M"})).unwrap() {
         let op = p.text("op");
         assert_eq!(File.writes(&p), op.contains("write"), "{op}");
         assert_eq!(File.needs_refresh(&p), op == "first-write", "{op}");
         let packaged = ["read", "reread", "rand-read", "first-write"].contains(&op);
         assert_eq!(File.packaged(&p).unwrap().len(), usize::from(packaged), "{op}");
     }
-    let null = &points(json!({"op": "write", "engine": "null"})).unwrap()[0];
+    let null = &points(&json!({"op": "write", "engine": "null"})).unwrap()[0];
     assert_eq!((File.writes(null), File.space(null)), (false, 0));
 }
 
 #[test]
 fn a_scale_makes_files_smaller_and_keeps_whole_records() {
     let scaled = |scale| {
-        File.points(&settings(json!({"op": "read", "record": "64K"})), scale)
+        File.points(&settings(&json!({"op": "read", "record": "64K"})), scale)
             .unwrap()[0]
             .number("file_size")
     };
@@ -132,7 +132,7 @@ fn a_scale_makes_files_smaller_and_keeps_whole_records() {
         (64 << 20, 102 << 16, 64 << 10, 128 << 20)
     );
     assert!(
-        File.points(&settings(json!({"file_size": "1T"})), 1000.0)
+        File.points(&settings(&json!({"file_size": "1T"})), 1000.0)
             .is_err()
     );
 }
@@ -151,7 +151,7 @@ proptest! {
     ) {
         let params = json!({"op": op, "record": record, "file_size": size, "threads": threads, "sync": sync,
                             "cache": cache, "direct": switch, "verify": !switch});
-        if let Ok(points) = File.points(&settings(params), scale) {
+        if let Ok(points) = File.points(&settings(&params), scale) {
             let mut labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
             let count = labels.len();
             labels.sort_unstable();

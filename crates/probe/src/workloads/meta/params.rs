@@ -153,6 +153,9 @@ pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>
         if p.op.writes() {
             p.cache = Cache::Warm;
         }
+        if p.op == Op::Create {
+            p.file_size = 0; // they are empty
+        }
         if !p.op.syncs() {
             p.sync = Sync::None;
         }
@@ -231,8 +234,10 @@ pub fn check(p: &MetaParams) -> Result<(), PointError> {
 
 fn full_label(p: &MetaParams) -> String {
     let parts = parts(p);
-    let mut label = format!("{} {}", parts[0], parts[1]);
-    for part in parts[2..].iter().filter(|p| !p.is_empty()) {
+    let mut label = format!("{} {} {}", parts[0], parts[1], parts[2])
+        .trim_end()
+        .to_owned();
+    for part in parts[3..].iter().filter(|p| !p.is_empty()) {
         label.push_str(", ");
         label.push_str(part);
     }
@@ -244,7 +249,10 @@ fn parts(p: &MetaParams) -> Vec<String> {
     vec![
         p.op.id().into(),
         format!("{} files", p.files),
-        format!("of {}", format_size(p.file_size)),
+        when(
+            p.op != Op::Create,
+            &format!("of {}", format_size(p.file_size)),
+        ),
         when(
             !p.op.writes(),
             if p.cache == Cache::Cold {

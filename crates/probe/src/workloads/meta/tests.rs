@@ -25,10 +25,10 @@ fn operations_make_points_with_labels() {
     .map(|p| p.label)
     .collect();
     let expected = [
-        "open-stat 200 files, of 16K, warm",
-        "open-stat 200 files, of 16K, cold",
-        "create 200 files, of 16K",
-        "create 200 files, of 16K, fsync",
+        "open-stat 200 files of 16K, warm",
+        "open-stat 200 files of 16K, cold",
+        "create 200 files",
+        "create 200 files, fsync",
     ];
     assert_eq!(labels, expected);
 }

@@ -9,8 +9,8 @@ use layermark_model::protocol::FromProbe;
 use rustix::mount::{MountFlags, mount};
 use serde_json::json;
 
-#[test]
-fn a_full_disk_is_an_error_that_the_probe_survives() {
+/// Runs one ignored test of this file in a mount namespace of its own.
+fn in_a_namespace(test: &str) {
     let mut unshare = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
         unshare.args(["-U", "-r"]);
@@ -18,7 +18,7 @@ fn a_full_disk_is_an_error_that_the_probe_survives() {
     let run = unshare
         .args(["-m", "--propagation", "private"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "inside_a_namespace", "--ignored", "--nocapture"])
+        .args(["--exact", test, "--ignored", "--nocapture"])
         .output();
     let output = match run {
         Ok(output) => output,
@@ -36,8 +36,18 @@ fn a_full_disk_is_an_error_that_the_probe_survives() {
 }
 
 #[test]
-#[ignore = "run by the test above in a mount namespace"]
-fn inside_a_namespace() {
+fn a_full_disk_is_an_error_that_the_probe_survives() {
+    in_a_namespace("full_disk_inside");
+}
+
+#[test]
+fn residency_and_first_writes_are_right_on_an_overlay() {
+    in_a_namespace("overlay_inside");
+}
+
+#[test]
+#[ignore = "run by a test above in a mount namespace"]
+fn full_disk_inside() {
     let at = tempfile::tempdir().unwrap();
     if let Err(e) = mount(
         "tmpfs",
@@ -91,4 +101,58 @@ fn no_space(event: FromProbe, path: &str) {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+#[ignore = "run by a test above in a mount namespace"]
+fn overlay_inside() {
+    let at = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let sub = |name: &str| {
+        let path = at.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        path
+    };
+    let (lower, upper, work, merged) = (sub("lower"), sub("upper"), sub("work"), sub("merged"));
+    let p = point(
+        "file",
+        json!({"op": "first-write", "file_size": "1M", "sync": "fsync"}),
+    );
+    // The probe's directory lies where the overlay is mounted, and in the lower layer under the
+    // same name: so its packaged files are lower files.
+    let mut lab = Lab::in_dir(&merged);
+    let name = lab.dir.path().file_name().unwrap().to_owned();
+    let files = layermark_probe::workloads::find("file")
+        .unwrap()
+        .packaged(&p)
+        .unwrap();
+    layermark_probe::packaged::write(&lower.join(&name).join("packaged"), &files, 1).unwrap();
+    let options = format!(
+        "lowerdir={},upperdir={},workdir={}",
+        lower.display(),
+        upper.display(),
+        work.display()
+    );
+    let options = std::ffi::CString::new(options).unwrap();
+    if let Err(e) = mount(
+        "overlay",
+        &merged,
+        "overlay",
+        MountFlags::empty(),
+        Some(options.as_c_str()),
+    ) {
+        panic!("no mount here: {e}");
+    }
+    let file = lab.packaged("data-1048576-0");
+    assert_eq!(std::fs::read(&file).unwrap().len(), 1 << 20);
+    assert_eq!(layermark_probe::resident::share(&file), Some(1.0));
+    let copied = upper.join(&name).join("packaged/data-1048576-0");
+    assert!(!copied.exists());
+    let trial = lab.trial(&p);
+    assert_eq!(
+        (trial.ops(), trial.syncs, trial.resident),
+        (1, 1, Some(1.0))
+    );
+    assert!(copied.exists(), "the first write copies the file up");
+    lab.end();
+    rustix::mount::unmount(&merged, rustix::mount::UnmountFlags::DETACH).unwrap();
 }
