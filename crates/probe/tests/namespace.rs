@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, mount};
 use serde_json::json;
 
 /// Runs one ignored test of this file in a mount namespace of its own.
-fn in_a_namespace(test: &str) {
+fn in_a_namespace(name: &str) {
     let mut unshare = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
         unshare.args(["-U", "-r"]);
@@ -18,7 +18,7 @@ fn in_a_namespace(test: &str) {
     let run = unshare
         .args(["-m", "--propagation", "private"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--ignored", "--nocapture"])
+        .args(["--exact", name, "--ignored", "--nocapture"])
         .output();
     let output = match run {
         Ok(output) => output,

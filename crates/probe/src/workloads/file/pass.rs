@@ -14,6 +14,7 @@ use std::{
 use layermark_model::{Pass, Trial};
 
 use super::{
+    first_write::{FirstWrite, flush},
     params::{Cache, FileParams, Op, Sync},
     prepare::{FileWork, Slot, open, refused},
     touches,
@@ -22,7 +23,7 @@ use crate::{
     Beat, ProbeError, Work,
     clock::{Source, monotonic_ns},
     counters,
-    drive::{self, Done, Step, Stopped},
+    drive::{self, Done, Stopped},
     engines::{Engine, Order, Task, Transfer},
     gate::Gate,
     limits::{BEAT_NS, PASSES},
@@ -354,60 +355,5 @@ impl Job {
         } else {
             Order::Sequential
         }
-    }
-}
-
-/// The flush at the end of a pass.
-fn flush(sync: Sync, file: &fs::File) -> io::Result<()> {
-    match sync {
-        Sync::Fsync => file.sync_all(),
-        Sync::Fdatasync => file.sync_data(),
-        _ => Ok(()),
-    }
-}
-
-/// Opens a packaged file for writing and writes one record: where a copy-up is paid.
-struct FirstWrite<'a> {
-    p: &'a FileParams,
-    path: &'a std::path::Path,
-    seed: u64,
-    data: &'a mut [u8],
-    file: &'a mut Option<fs::File>,
-}
-
-/// Which record a first write goes to.
-pub fn first_record(p: &FileParams, seed: u64) -> u64 {
-    Permutation::new(p.file_size / p.record, seed).at(0) * p.record
-}
-
-impl FirstWrite<'_> {
-    /// Before the clock: the record's header, when it is to be verified.
-    fn mark(&mut self) {
-        if self.p.verify {
-            let offset = first_record(self.p, self.seed);
-            let stamp = crate::data::Stamp {
-                seed: self.seed,
-                offset,
-                generation: 1,
-            };
-            crate::data::stamp(&mut self.data[..self.p.record as usize], stamp);
-        }
-    }
-}
-
-impl Step for FirstWrite<'_> {
-    fn run(&mut self, _: u64) -> io::Result<()> {
-        use std::os::unix::fs::FileExt;
-        let file = open(self.p, self.path)?;
-        file.write_all_at(
-            &self.data[..self.p.record as usize],
-            first_record(self.p, self.seed),
-        )?;
-        match self.p.sync {
-            Sync::Each => file.sync_all()?,
-            other => flush(other, &file)?,
-        }
-        *self.file = Some(file);
-        Ok(())
     }
 }

@@ -5,8 +5,8 @@ use std::{fs::File, io, os::unix::fs::FileExt};
 use layermark_model::{Debt, DeviceBytes, DirectIo, Trial, Verified};
 
 use super::{
+    first_write::first_record,
     params::{FileParams, Op, Sync},
-    pass::first_record,
     prepare::{FileWork, Slot, evict, sync_file_system},
     touches,
 };

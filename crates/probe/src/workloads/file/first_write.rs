@@ -1,0 +1,67 @@
+//! The operation `first-write`, which opens its file inside the clock.
+
+use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
+
+use super::{
+    params::{FileParams, Sync},
+    prepare::open,
+};
+use crate::{
+    data::{self, Stamp},
+    drive::Step,
+    permutation::Permutation,
+};
+
+/// Opens a packaged file for writing and writes one record: where a copy-up is paid.
+pub struct FirstWrite<'a> {
+    pub p: &'a FileParams,
+    pub path: &'a Path,
+    pub seed: u64,
+    pub data: &'a mut [u8],
+    pub file: &'a mut Option<File>,
+}
+
+/// Which record a first write goes to.
+pub fn first_record(p: &FileParams, seed: u64) -> u64 {
+    Permutation::new(p.file_size / p.record, seed).at(0) * p.record
+}
+
+impl FirstWrite<'_> {
+    /// Before the clock: the record's header, when it is to be verified.
+    pub fn mark(&mut self) {
+        if self.p.verify {
+            let offset = first_record(self.p, self.seed);
+            let stamp = Stamp {
+                seed: self.seed,
+                offset,
+                generation: 1,
+            };
+            data::stamp(&mut self.data[..self.p.record as usize], stamp);
+        }
+    }
+}
+
+impl Step for FirstWrite<'_> {
+    fn run(&mut self, _: u64) -> io::Result<()> {
+        let file = open(self.p, self.path)?;
+        file.write_all_at(
+            &self.data[..self.p.record as usize],
+            first_record(self.p, self.seed),
+        )?;
+        match self.p.sync {
+            Sync::Each => file.sync_all()?,
+            other => flush(other, &file)?,
+        }
+        *self.file = Some(file);
+        Ok(())
+    }
+}
+
+/// The flush at the end of a pass.
+pub fn flush(sync: Sync, file: &File) -> io::Result<()> {
+    match sync {
+        Sync::Fsync => file.sync_all(),
+        Sync::Fdatasync => file.sync_data(),
+        _ => Ok(()),
+    }
+}
