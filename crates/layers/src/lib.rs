@@ -78,7 +78,8 @@ pub trait Layer: Sync {
     }
     /// What this host lacks for `spec`, and how to get it.
     fn missing(&self, spec: &Spec) -> Vec<Missing>;
-    /// Builds it. Whatever was done before an error is in `undo` already.
+    /// Builds it. Whatever was done before an error is in `undo` already. The thread that calls
+    /// this has to live as long as the layer: helper processes end with it.
     fn open(&self, base: &Base, spec: &Spec, undo: &mut Undo)
     -> Result<Box<dyn Place>, LayerError>;
 }

@@ -107,3 +107,79 @@ pub(crate) fn value<'a>(spec: &'a Spec, options: &'static [LayerOption], name: &
 pub(crate) fn on(spec: &Spec, options: &'static [LayerOption], name: &str) -> bool {
     value(spec, options, name) == "on"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        let e = check(&text.parse().unwrap()).unwrap_err();
+        assert!(
+            e.is_usage() && e.hint().is_some_and(|h| !h.is_empty()),
+            "{e}"
+        );
+        e.to_string()
+    }
+
+    #[test]
+    fn says_what_was_meant() {
+        assert_eq!(
+            error("overlya"),
+            "unknown layer `overlya`: did you mean `overlay`?"
+        );
+        assert!(error("overlay:uper").ends_with("did you mean `upper`?"));
+        assert!(error("loop:xfs,direct_io=on").ends_with("did you mean `direct-io`?"));
+        assert!(error("loop:ext4,direct-io=of").contains("did you mean `off`?"));
+        assert!(error("native:fast").contains("no variants"));
+        assert!(error("native,fast=1").contains("no option `fast`"));
+        assert!(error("loop:zfs").contains("ext4, xfs, btrfs"));
+        assert!(error("loop:ext4,variant=xfs").contains("no option"));
+        assert!(error("loop:xfs,size=1M").contains("below 320M"));
+        assert!(error("tmpfs,size=-1").contains("size"));
+        assert!(error("dir:/nonexistent").contains("does not exist"));
+        assert!(error("dir").contains("has to be given"));
+        assert!(error("mock,step=2").contains("AT:FACTOR"));
+    }
+
+    #[test]
+    fn every_layer_is_described_and_its_defaults_are_its_own() {
+        for layer in ALL {
+            assert!(!layer.about().is_empty());
+            for spec in layer.default_specs() {
+                let spec: Spec = spec.parse().unwrap();
+                assert_eq!(spec.layer, layer.id());
+                check(&spec).unwrap();
+            }
+            for option in layer.options() {
+                assert!(!option.help.is_empty(), "{} {}", layer.id(), option.name);
+                let known = option.values.is_empty() || option.values.contains(&option.default);
+                assert!(known, "{} {}", layer.id(), option.name);
+            }
+        }
+    }
+
+    /// A new file with a layer in it has to be in the list.
+    #[test]
+    fn every_file_is_listed() {
+        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let list = std::fs::read_to_string(src.join("lib.rs")).unwrap();
+        let mut found = 0;
+        for entry in std::fs::read_dir(&src).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let module = path.file_stem().unwrap().to_str().unwrap();
+            let names = text
+                .lines()
+                .filter_map(|l| l.strip_prefix("impl Layer for "));
+            for name in names {
+                let line = format!("    &{module}::{},", name.trim_end_matches(" {"));
+                assert!(
+                    list.contains(&line),
+                    "add to ALL in src/lib.rs the line\n{line}"
+                );
+                found += 1;
+            }
+        }
+        assert_eq!(found, ALL.len());
+    }
+}

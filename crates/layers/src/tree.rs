@@ -252,7 +252,7 @@ mod tests {
         let hidden = to.join("sub/deep");
         fs::create_dir(&hidden).unwrap();
         fs::write(hidden.join("f"), b"z").unwrap();
-        fs::set_permissions(&hidden, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&hidden, fs::Permissions::from_mode(0o000)).unwrap();
         remove(&to).unwrap();
         assert!(!to.exists());
         remove(&to).unwrap();

@@ -209,7 +209,7 @@ mod tests {
         let stranger = home.path().join("layermark-results");
         fs::create_dir(&stranger).unwrap();
         fs::write(stranger.join(MARKER), b"something else").unwrap();
-        assert_eq!(reap(home.path()).unwrap(), [dead.clone()]);
+        assert_eq!(reap(home.path()).unwrap(), std::slice::from_ref(&dead));
         assert!(!dead.exists() && living.exists() && stranger.exists());
     }
 }

@@ -11,6 +11,10 @@ use std::{
 };
 
 use layermark_layers::ALL;
+use rustix::{
+    fs::{FileType, Mode},
+    mount,
+};
 
 use crate::state::State;
 
@@ -48,6 +52,8 @@ const TRAPS: &[(&str, &str)] = &[
     ("cool-cannot", "tmpfs"),
     ("volatile-again", "overlay:writecopy,volatile=on"),
     ("copies-up", "overlay:writecopy"),
+    ("delay", "fuse,delay=0,cache=none"),
+    ("delay", "fuse,delay=100us,cache=none"),
     ("delay", "fuse,delay=2ms,cache=none"),
 ];
 
@@ -66,82 +72,93 @@ pub fn main(filter: Option<&str>) -> ExitCode {
     run.finish()
 }
 
-/// `drive DIR FILTER`: all checks as whoever we are.
-pub fn drive(who: &'static str, dir: Option<&OsString>) -> ExitCode {
-    let Some(dir) = dir else {
+/// `drive WHO DIR`: all checks as whoever we are.
+pub fn drive(args: &[OsString]) -> ExitCode {
+    let [who, dir] = args else {
         return ExitCode::FAILURE;
     };
+    let who = who.to_string_lossy();
     let exe = std::env::current_exe().unwrap();
-    let mut run = Run::new(who, Path::new(dir), &exe, None);
+    let mut run = Run::new(&who, Path::new(dir), &exe, None);
     run.all();
     run.finish()
 }
 
-/// The same checks as a user without any privilege, with a `/dev/fuse` that users may open.
+/// The same checks as a user without any privilege: first with a `/dev/fuse` that users may open,
+/// then where user namespaces are forbidden and nothing can be mounted.
 fn as_user(run: &mut Run, home: &Path, exe: &Path) {
     if run.filter.as_deref().is_some_and(|f| f != "user") {
         return;
     }
-    let dir = home.join("user");
-    fs::create_dir(&dir).unwrap();
-    std::os::unix::fs::chown(&dir, Some(65534), Some(65534)).unwrap();
-    let status = Command::new("unshare")
-        .args(["--mount", "--propagation", "private"])
-        .arg(exe)
-        .arg("as-user")
-        .arg(&dir)
-        .status();
-    match status {
-        Ok(status) => run.note(
-            "every layer as an unprivileged user",
-            status
-                .success()
-                .then_some(())
-                .ok_or_else(|| status.to_string()),
-        ),
-        Err(e) => eprintln!("skipped: every layer as an unprivileged user: unshare: {e}"),
+    for (mode, name) in [
+        ("as-user", "every layer as an unprivileged user"),
+        ("as-nobody", "every layer where nothing can be mounted"),
+    ] {
+        let dir = home.join(mode);
+        fs::create_dir(&dir).unwrap();
+        std::os::unix::fs::chown(&dir, Some(65534), Some(65534)).unwrap();
+        let status = Command::new("unshare")
+            .args(["--mount", "--propagation", "private"])
+            .arg(exe)
+            .arg(mode)
+            .arg(&dir)
+            .status();
+        match status {
+            Ok(status) if status.success() => run.note(name, Ok(())),
+            Ok(status) => run.note(name, Err(status.to_string())),
+            Err(e) => eprintln!("skipped: {name}: unshare: {e}"),
+        }
     }
 }
 
 /// `as-user DIR`, in a mount namespace of its own: replaces `/dev/fuse` and drops all privilege.
 pub fn become_user(args: &[OsString]) -> Result<(), String> {
-    let dir = args.first().ok_or("as-user DIR")?;
-    let say = |what: &str| {
-        let what = what.to_owned();
-        move |e: rustix::io::Errno| format!("{what}: {e}")
-    };
-    use rustix::{fs::FileType, fs::Mode, mount};
-    mount::mount("dev", "/mnt", "tmpfs", mount::MountFlags::empty(), None).map_err(say("mount"))?;
-    let (all, device) = (Mode::from_raw_mode(0o666), rustix::fs::makedev(10, 229));
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        "/mnt/fuse",
-        FileType::CharacterDevice,
-        all,
-        device,
-    )
-    .map_err(say("mknod"))?;
+    let flags = mount::MountFlags::empty();
+    mount::mount("dev", "/mnt", "tmpfs", flags, None).map_err(say("mount"))?;
+    let (all, number) = (Mode::from_raw_mode(0o666), rustix::fs::makedev(10, 229));
+    let (cwd, kind) = (rustix::fs::CWD, FileType::CharacterDevice);
+    rustix::fs::mknodat(cwd, "/mnt/fuse", kind, all, number).map_err(say("mknod"))?;
     rustix::fs::chmod("/mnt/fuse", all).map_err(say("chmod"))?;
     mount::mount_bind("/mnt/fuse", "/dev/fuse").map_err(say("bind"))?;
+    drop_privilege(args, "user")
+}
+
+/// `as-nobody DIR`: whoever is in a changed root may not make a user namespace.
+pub fn become_nobody(args: &[OsString]) -> Result<(), String> {
+    mount::mount_bind_recursive("/", "/mnt").map_err(say("bind"))?;
+    rustix::process::chroot("/mnt").map_err(say("chroot"))?;
+    drop_privilege(args, "nobody")
+}
+
+fn say(what: &'static str) -> impl FnOnce(rustix::io::Errno) -> String {
+    move |e| format!("{what}: {e}")
+}
+
+fn drop_privilege(args: &[OsString], who: &str) -> Result<(), String> {
+    let dir = args.first().ok_or("no directory given")?;
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;
+    let exe = exe
+        .strip_prefix("/mnt")
+        .map_or(exe.clone(), |p| Path::new("/").join(p));
+    let ids = [
+        "--reuid",
+        "65534",
+        "--regid",
+        "65534",
+        "--clear-groups",
+        "--",
+    ];
     let failed = Command::new("setpriv")
-        .args([
-            "--reuid",
-            "65534",
-            "--regid",
-            "65534",
-            "--clear-groups",
-            "--",
-        ])
+        .args(ids)
         .arg(exe)
-        .arg("drive")
+        .args(["drive", who])
         .arg(dir)
         .exec();
     Err(format!("setpriv: {failed}"))
 }
 
 struct Run {
-    who: &'static str,
+    who: String,
     dir: PathBuf,
     exe: PathBuf,
     filter: Option<String>,
@@ -151,10 +168,10 @@ struct Run {
 }
 
 impl Run {
-    fn new(who: &'static str, dir: &Path, exe: &Path, filter: Option<&str>) -> Self {
+    fn new(who: &str, dir: &Path, exe: &Path, filter: Option<&str>) -> Self {
         fs::create_dir_all(dir).unwrap();
         Self {
-            who,
+            who: who.into(),
             dir: dir.into(),
             exe: exe.into(),
             filter: filter.map(str::to_owned),
@@ -180,6 +197,15 @@ impl Run {
             self.check("conform", spec);
             self.check("half-way", spec);
             self.killed(spec);
+        }
+        for spec in [
+            "native",
+            "overlay:upper",
+            "loop:ext4",
+            "image:erofs",
+            "fuse",
+        ] {
+            self.check("full", spec);
         }
         for (trap, spec) in TRAPS {
             self.check(trap, spec);
@@ -277,7 +303,7 @@ impl Run {
     }
 
     fn finish(self) -> ExitCode {
-        let good = self.failed.is_empty();
+        let good = self.failed.is_empty() && (self.passed > 0 || self.filter.is_some());
         let word = if good { "ok" } else { "FAILED" };
         for name in &self.failed {
             println!("failed: {name}");

@@ -58,7 +58,7 @@ fn data(home: &Path) {
     assert_eq!(emptied.metadata().unwrap().len(), 0);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o640);
-    let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(86_400);
+    let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_hours(24);
     emptied.set_modified(time).unwrap();
     assert_eq!(path.metadata().unwrap().modified().unwrap(), time);
     let space = rustix::fs::statvfs(home).unwrap();

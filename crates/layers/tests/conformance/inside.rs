@@ -55,6 +55,10 @@ pub fn main(args: &[OsString]) -> Result<(), String> {
         println!("skipped: {}", what.join("; "));
         return Ok(());
     }
+    if mode == "full" && sandbox::privilege() == sandbox::Privilege::None {
+        println!("skipped: a full disk is made with a small tmpfs, which cannot be mounted here");
+        return Ok(());
+    }
     let work = WorkDir::create(Path::new(dir)).map_err(|e| e.to_string())?;
     let base = base(work.path(), &exe);
     let mode = mode.to_string_lossy();
@@ -62,6 +66,7 @@ pub fn main(args: &[OsString]) -> Result<(), String> {
         "conform" => conform(layer, &spec, &base),
         "hang" => hang(layer, &spec, &base),
         "half-way" => half_way(layer, &spec, &base),
+        "full" => full(layer, &spec, &base),
         trap => traps::run(trap, open(layer, &spec, &base).map_err(|e| e.to_string())?),
     }
     drop(work);
@@ -104,7 +109,12 @@ pub fn open(layer: &dyn Layer, spec: &Spec, base: &Base) -> Result<Up, LayerErro
 
 fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     let before = State::of(&base.dir);
+    let start = std::time::Instant::now();
     let mut up = open(layer, spec, base).unwrap();
+    println!(
+        "{spec}: up after {:.1} ms",
+        start.elapsed().as_secs_f64() * 1e3
+    );
     let facts = up.place.facts().unwrap();
     assert!(!facts.is_empty());
     println!("facts: {}", serde_json::to_string(&facts).unwrap());
@@ -244,7 +254,7 @@ fn hang(layer: &dyn Layer, spec: &Spec, base: &Base) {
     let wire = up.place.start().unwrap();
     println!("up");
     std::io::stdout().flush().unwrap();
-    std::thread::sleep(Duration::from_secs(60));
+    std::thread::sleep(Duration::from_mins(1));
     drop(wire);
 }
 
@@ -268,6 +278,18 @@ fn half_way(layer: &dyn Layer, spec: &Spec, base: &Base) {
         let _ = fs::remove_file(base.dir.join(name));
     }
     before.comes_back(&base.dir).unwrap();
+}
+
+/// The disk has too little room for the packaged files.
+fn full(layer: &dyn Layer, spec: &Spec, base: &Base) {
+    use rustix::mount;
+    let flags = mount::MountFlags::empty();
+    mount::mount("small", &base.dir, "tmpfs", flags, Some(c"size=1M")).unwrap();
+    let e = open(layer, spec, base).map(|_| ()).unwrap_err();
+    println!("failed as it should: {e}");
+    assert!(e.hint().unwrap().contains("space"), "{e}: {:?}", e.hint());
+    assert_eq!(fs::read_dir(&base.dir).unwrap().count(), 0);
+    mount::unmount(&base.dir, mount::UnmountFlags::empty()).unwrap();
 }
 
 fn assert_fails(layer: &dyn Layer, spec: &Spec, base: &Base) {

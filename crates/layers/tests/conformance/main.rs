@@ -29,7 +29,8 @@ fn main() -> ExitCode {
         Some("fuse-serve") => layermark_layers::fuse_serve(rest).map_err(|e| e.to_string()),
         Some("inside") => inside::main(rest),
         Some("as-user") => driver::become_user(rest),
-        Some("drive") => return driver::drive("user", rest.first()),
+        Some("as-nobody") => driver::become_nobody(rest),
+        Some("drive") => return driver::drive(rest),
         filter => return driver::main(filter.filter(|f| !f.starts_with('-'))),
     };
     match outcome {
