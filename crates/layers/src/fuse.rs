@@ -14,7 +14,8 @@ use layermark_model::{Missing, Spec};
 use crate::{
     Base, Control, Layer, LayerError, LayerOption, Place, Undo,
     child::{self, Process},
-    fuse_fs::{Agreed, Cache, Through, Way},
+    fuse_fs::Through,
+    fuse_way::{Agreed, Cache, Way},
     host::{self, HostPlace, PACKAGED},
     mounts, needs,
     options::{bad, on, value},

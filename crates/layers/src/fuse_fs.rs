@@ -1,60 +1,26 @@
 //! Our file system in user space: passes every request on to a directory, and says how.
 
 use std::{
-    cell::RefCell,
     ffi::OsStr,
     fs::File,
     io,
     os::unix::{ffi::OsStrExt, fs::FileExt},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
-    thread,
     time::{Duration, Instant, SystemTime},
 };
 
+use crate::{
+    fuse_table::{Entry, Open, Table, attributes, errno, kind},
+    fuse_way::{Agreed, Cache, Way, timespec, wait, with_buffer},
+};
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation,
     INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
     ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
     ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom, Timespec, Timestamps};
-use serde::{Deserialize, Serialize};
-
-use crate::fuse_table::{Entry, Open, Table, attributes, errno, kind};
-
-/// What the kernel may keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cache {
-    /// Names and attributes for a second; data until the file is seen to have changed.
-    Auto,
-    /// Everything, as long as it likes.
-    Always,
-    /// Nothing.
-    None,
-}
-
-/// How requests are served.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Way {
-    pub(crate) cache: Cache,
-    /// The kernel gathers writes.
-    pub(crate) writeback: bool,
-    /// The kernel reads and writes the file below by itself.
-    pub(crate) passthrough: bool,
-    /// `O_DIRECT` is asked of the file below too.
-    pub(crate) direct: bool,
-    /// Added to every request.
-    pub(crate) delay: Duration,
-}
-
-/// What was agreed with the kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Agreed {
-    pub(crate) abi: String,
-    pub(crate) passthrough: bool,
-    pub(crate) writeback: bool,
-}
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom, Timestamps};
 
 /// The file system.
 #[derive(Debug)]
@@ -67,36 +33,6 @@ pub(crate) struct Through {
 
 /// Largest transfer in one request: the kernel's own limit (256 pages).
 const LARGEST: u32 = 1 << 20;
-
-/// Alignment of `O_DIRECT` buffers that every file system takes.
-const ALIGN: usize = 4096;
-
-thread_local! {
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Calls `what` with a buffer of this thread that is aligned for `O_DIRECT`.
-fn with_buffer<T>(size: usize, what: impl FnOnce(&mut [u8]) -> T) -> T {
-    BUFFER.with_borrow_mut(|buffer| {
-        if buffer.len() < size + ALIGN {
-            buffer.resize(size + ALIGN, 0);
-        }
-        let start = buffer.as_ptr().align_offset(ALIGN);
-        what(&mut buffer[start..start + size])
-    })
-}
-
-/// Waits from `since` until `delay` has passed: sleeps most of it, then spins, since a sleep ends
-/// some 50 us late.
-fn wait(since: Instant, delay: Duration) {
-    const SPIN: Duration = Duration::from_micros(150);
-    if let Some(nap) = delay.checked_sub(since.elapsed() + SPIN) {
-        thread::sleep(nap);
-    }
-    while since.elapsed() < delay {
-        std::hint::spin_loop();
-    }
-}
 
 impl Through {
     pub(crate) fn new(backing: &Path, way: Way, agreed: Arc<Mutex<Agreed>>) -> io::Result<Self> {
@@ -212,24 +148,6 @@ impl Through {
                 rustix::fs::utimensat(dir, name, &times, AtFlags::empty())
             })
         })
-    }
-}
-
-/// A time as utimensat(2) takes it.
-fn timespec(time: Option<TimeOrNow>) -> Timespec {
-    let special = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
-    match time {
-        None => special(rustix::fs::UTIME_OMIT),
-        Some(TimeOrNow::Now) => special(rustix::fs::UTIME_NOW),
-        Some(TimeOrNow::SpecificTime(time)) => {
-            let since = time
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .unwrap_or_default();
-            Timespec {
-                tv_sec: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: i64::from(since.subsec_nanos()),
-            }
-        }
     }
 }
 
@@ -792,25 +710,6 @@ impl Filesystem for Through {
         match copy() {
             Ok(bytes) => reply.written(bytes as u32),
             Err(e) => reply.error(e),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buffers_are_aligned_and_delays_are_not_shorter_than_asked() {
-        for size in [1, 4096, 1 << 20] {
-            with_buffer(size, |b| {
-                assert_eq!((b.as_ptr() as usize % ALIGN, b.len()), (0, size));
-            });
-        }
-        for delay in [20, 300, 2000].map(Duration::from_micros) {
-            let start = Instant::now();
-            wait(start, delay);
-            assert!(start.elapsed() >= delay);
         }
     }
 }

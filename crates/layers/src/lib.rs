@@ -15,6 +15,7 @@ mod error;
 mod fuse;
 mod fuse_fs;
 mod fuse_table;
+mod fuse_way;
 mod host;
 mod image;
 pub mod janitor;

@@ -1,0 +1,111 @@
+//! How our FUSE file system is to serve, and the small tools it serves with.
+
+use std::{
+    cell::RefCell,
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use fuser::TimeOrNow;
+use rustix::fs::Timespec;
+use serde::{Deserialize, Serialize};
+
+/// What the kernel may keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cache {
+    /// Names and attributes for a second; data until the file is seen to have changed.
+    Auto,
+    /// Everything, as long as it likes.
+    Always,
+    /// Nothing.
+    None,
+}
+
+/// How requests are served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way {
+    pub(crate) cache: Cache,
+    /// The kernel gathers writes.
+    pub(crate) writeback: bool,
+    /// The kernel reads and writes the file below by itself.
+    pub(crate) passthrough: bool,
+    /// `O_DIRECT` is asked of the file below too.
+    pub(crate) direct: bool,
+    /// Added to every request.
+    pub(crate) delay: Duration,
+}
+
+/// What was agreed with the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Agreed {
+    pub(crate) abi: String,
+    pub(crate) passthrough: bool,
+    pub(crate) writeback: bool,
+}
+
+/// Alignment of `O_DIRECT` buffers that every file system takes.
+const ALIGN: usize = 4096;
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `what` with a buffer of this thread that is aligned for `O_DIRECT`.
+pub(crate) fn with_buffer<T>(size: usize, what: impl FnOnce(&mut [u8]) -> T) -> T {
+    BUFFER.with_borrow_mut(|buffer| {
+        if buffer.len() < size + ALIGN {
+            buffer.resize(size + ALIGN, 0);
+        }
+        let start = buffer.as_ptr().align_offset(ALIGN);
+        what(&mut buffer[start..start + size])
+    })
+}
+
+/// Waits from `since` until `delay` has passed: sleeps most of it, then spins, since a sleep ends
+/// some 50 us late.
+pub(crate) fn wait(since: Instant, delay: Duration) {
+    const SPIN: Duration = Duration::from_micros(150);
+    if let Some(nap) = delay.checked_sub(since.elapsed() + SPIN) {
+        thread::sleep(nap);
+    }
+    while since.elapsed() < delay {
+        std::hint::spin_loop();
+    }
+}
+
+/// A time as utimensat(2) takes it.
+pub(crate) fn timespec(time: Option<TimeOrNow>) -> Timespec {
+    let special = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+    match time {
+        None => special(rustix::fs::UTIME_OMIT),
+        Some(TimeOrNow::Now) => special(rustix::fs::UTIME_NOW),
+        Some(TimeOrNow::SpecificTime(time)) => {
+            let since = time
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default();
+            Timespec {
+                tv_sec: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: i64::from(since.subsec_nanos()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_and_delays_are_not_shorter_than_asked() {
+        for size in [1, 4096, 1 << 20] {
+            with_buffer(size, |b| {
+                assert_eq!((b.as_ptr() as usize % ALIGN, b.len()), (0, size));
+            });
+        }
+        for delay in [20, 300, 2000].map(Duration::from_micros) {
+            let start = Instant::now();
+            wait(start, delay);
+            assert!(start.elapsed() >= delay);
+        }
+    }
+}
