@@ -8,7 +8,6 @@ use crate::{
     Ended, Event, LabError, MAX_BLOCKS,
     budget::{Due, FIRST_INTERVAL},
     check,
-    cpu::KernelThreads,
     drive::Lab,
     session::Lost,
     turn::{self, Ask, Failure, Turn},
@@ -49,7 +48,7 @@ impl Lab<'_> {
             (self.on_event)(event);
         }
         self.block += 1;
-        self.threads = KernelThreads::list();
+        self.threads.refresh();
         Ok(None)
     }
 

@@ -3,7 +3,11 @@
 //! `/proc/stat` counts in ticks of 10 ms, sampled; there is no `/proc/schedstat` everywhere. So two
 //! ticks of every difference are taken for rounding before anybody is blamed.
 
-use std::{collections::BTreeMap, fs, time::Instant};
+use std::{
+    collections::BTreeMap,
+    fs,
+    time::{Duration, Instant},
+};
 
 use rustix::{
     param::clock_ticks_per_second,
@@ -18,19 +22,29 @@ const GRAIN: f64 = 2.0;
 
 /// The kernel's own threads. What they do during a trial is mostly our write-back.
 #[derive(Debug, Default)]
-pub(crate) struct KernelThreads(Vec<u32>);
+pub(crate) struct KernelThreads {
+    pids: Vec<u32>,
+    listed: Option<Instant>,
+}
+
+/// Workers of the kernel come and go, but few in such a time.
+const FRESH: Duration = Duration::from_secs(5);
 
 impl KernelThreads {
-    /// Lists them; milliseconds, so not while a trial goes on.
-    pub(crate) fn list() -> Self {
-        let Ok(processes) = fs::read_dir("/proc") else { return Self::default() };
+    /// Lists them again when the list is old. That takes milliseconds, so not during a trial.
+    pub(crate) fn refresh(&mut self) {
+        if self.listed.is_some_and(|at| at.elapsed() < FRESH) {
+            return;
+        }
+        self.listed = Some(Instant::now());
+        let Ok(processes) = fs::read_dir("/proc") else { return };
         let pids = processes.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
         // kthreadd is process 2 and the parent of all others.
-        Self(pids.filter(|pid| *pid == 2 || stat(*pid).is_some_and(|s| s.parent == 2)).collect())
+        self.pids = pids.filter(|pid| *pid == 2 || stat(*pid).is_some_and(|s| s.parent == 2)).collect();
     }
 
     fn ticks(&self) -> BTreeMap<u32, u64> {
-        self.0.iter().filter_map(|pid| Some((*pid, stat(*pid)?.ticks))).collect()
+        self.pids.iter().filter_map(|pid| Some((*pid, stat(*pid)?.ticks))).collect()
     }
 }
 
@@ -154,7 +168,6 @@ fn parse_stat(text: &str) -> Option<Stat> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn snapshot(at: Instant, busy: u64, steal: u64, probe: u64, upkeep_ns: u64, kernel: u64) -> Snapshot {
         Snapshot {
@@ -208,7 +221,8 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_read() {
-        let threads = KernelThreads::list();
+        let mut threads = KernelThreads::default();
+        threads.refresh();
         let before = Snapshot::take(&threads, Some(std::process::id()), 0);
         assert!(before.machine.cpus > 0 && before.machine.busy > 0 && before.probe.is_some());
         let usage = before.until(&Snapshot::take(&threads, None, 5), 0);

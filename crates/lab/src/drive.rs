@@ -221,7 +221,7 @@ impl<'a> Lab<'a> {
             };
             self.set_up_layer(index, &base)?;
         }
-        self.threads = KernelThreads::list();
+        self.threads.refresh();
         self.store.update(&self.run)?;
         self.still_comparable()
     }

@@ -87,6 +87,7 @@ impl Talk {
 
     fn next(&mut self, stop: &Stop) -> Result<FromProbe, Broken> {
         let started = Instant::now();
+        let mut how = None;
         loop {
             match self.lines.recv_timeout(TICK.min(self.silence)) {
                 Ok(Line::Text(line)) => {
@@ -95,11 +96,17 @@ impl Talk {
                 Ok(Line::TooLong(start)) => return Err(Broken::Rubbish(shown(&start))),
                 Ok(Line::End) | Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
                 Err(RecvTimeoutError::Timeout) if stop.at_once() => return Err(Broken::CutOff),
-                Err(RecvTimeoutError::Timeout) if started.elapsed() >= self.silence => {
-                    return Err(Broken::Silent(self.silence));
-                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            if let Some(how) = how {
+                return Err(Broken::Ended(how));
+            }
+            if started.elapsed() >= self.silence {
+                return Err(Broken::Silent(self.silence));
+            }
+            // A child that it left behind may hold its output open. Its last line may still be on
+            // its way, so that is waited for once more.
+            how = self.control.wait(Duration::ZERO);
         }
     }
 

@@ -149,7 +149,8 @@ mod tests {
         assert_ne!(Schedule::new(43, 3, 4).points(0), points[0]);
     }
 
-    const GOLDEN: &str = "";
+    const GOLDEN: &str =
+        "[[2, 0, 3, 1], [3, 1, 0, 2], [0, 1, 3, 2]] [[0, 2, 1], [1, 0, 2], [0, 1, 2]]";
 
     #[test]
     fn one_layer_and_no_layer_are_no_trouble() {

@@ -1,0 +1,290 @@
+//! A scripted layer whose values depend on nothing but the work's seed and the layer, so that a run
+//! that was stopped and resumed measures what an uninterrupted one does; and what all tests need.
+#![allow(dead_code)] // each test file uses a part of it
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
+use layermark_layers::{Base, Control, Layer, LayerError, LayerOption, Place, Undo, Wire};
+use layermark_model::{
+    Cooled, CpuTime, Facts, Missing, Pass, Plan, Run, SelfTest, Spec, Trial, TrialRecord,
+    protocol::{FromProbe, Job, ToProbe, VERSION},
+};
+use layermark_store::Store;
+
+/// Takes the place of the layers' own `mock`, whose noise depends on how long its probe lives.
+pub struct Scripted;
+
+pub const CATALOG: Catalog =
+    Catalog { layers: &[&Scripted], workloads: layermark_probe::workloads::ALL };
+
+impl Layer for Scripted {
+    fn id(&self) -> &'static str {
+        "mock"
+    }
+    fn about(&self) -> &'static str {
+        "a script"
+    }
+    fn options(&self) -> &'static [LayerOption] {
+        &[]
+    }
+    fn default_specs(&self) -> &'static [&'static str] {
+        &["mock"]
+    }
+    fn missing(&self, _: &Spec) -> Vec<Missing> {
+        Vec::new()
+    }
+    fn open(&self, base: &Base, spec: &Spec, _: &mut Undo) -> Result<Box<dyn Place>, LayerError> {
+        assert_eq!(std::fs::read_dir(&base.dir).unwrap().count(), 0, "a fresh directory");
+        // `s0-2`: the second layer; the same in each session.
+        let name = base.dir.file_name().unwrap().to_str().unwrap();
+        let layer = name.split_once('-').unwrap().1.parse().unwrap();
+        Ok(Box::new(ScriptedPlace { dir: base.dir.clone(), spec: spec.clone(), layer }))
+    }
+}
+
+#[derive(Clone)]
+struct ScriptedPlace {
+    dir: PathBuf,
+    spec: Spec,
+    layer: u64,
+}
+
+impl ScriptedPlace {
+    fn number(&self, option: &str) -> Option<f64> {
+        self.spec.options.get(option).map(|v| v.parse().unwrap())
+    }
+
+    fn trial(&self, job: &Job) -> FromProbe {
+        if self.number("error-after").is_some() {
+            let message = format!("write {}: No space left on device", job.dir);
+            return FromProbe::Error { id: Some(job.id), message, hint: None, errno: Some(28) };
+        }
+        let noise = self.number("noise").unwrap_or(0.0) * normal(job.seed ^ (self.layer << 56));
+        let ns = self.number("ns").unwrap_or(1000.0) * noise.exp();
+        let pass = Pass { elapsed_ns: (ns * 1000.0) as u64, ops: 1000, bytes: 4_096_000 };
+        FromProbe::Trial { id: job.id, trial: Box::new(Trial { passes: vec![pass], ..Trial::default() }) }
+    }
+}
+
+/// A normal deviate that belongs to a seed (SplitMix64, twelve uniform ones).
+fn normal(seed: u64) -> f64 {
+    let mut state = seed;
+    let uniform = |state: &mut u64| {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = *state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    };
+    (0..12).map(|_| uniform(&mut state)).sum::<f64>() - 6.0
+}
+
+impl Place for ScriptedPlace {
+    fn dir(&self) -> &Path {
+        &self.dir
+    }
+    fn start(&mut self) -> Result<Wire, LayerError> {
+        let (lab_in, probe_in) = UnixStream::pair().unwrap();
+        let (probe_out, lab_out) = UnixStream::pair().unwrap();
+        let (place, ends) = (self.clone(), [probe_in.try_clone().unwrap(), probe_out.try_clone().unwrap()]);
+        let thread = thread::spawn(move || serve(&place, probe_in, probe_out));
+        let control = Box::new(Thread { ends, thread });
+        Ok(Wire { stdin: Box::new(lab_in), stdout: Box::new(lab_out), control })
+    }
+    fn facts(&self) -> Result<Facts, LayerError> {
+        let mut facts = Facts::default();
+        facts.notes.insert("script".into(), self.spec.to_string());
+        Ok(facts)
+    }
+    fn cool(&mut self) -> Result<Cooled, LayerError> {
+        Ok(Cooled::default())
+    }
+    fn upkeep(&self) -> Result<CpuTime, LayerError> {
+        Ok(CpuTime::default())
+    }
+}
+
+fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Option<()> {
+    let mut say = |message: &FromProbe| {
+        let mut line = serde_json::to_vec(message).unwrap();
+        line.push(b'\n');
+        output.write_all(&line).ok()
+    };
+    say(&FromProbe::Hello { protocol: VERSION, version: "x".into(), pid: 1, self_test: SelfTest::default() })?;
+    let mut job = None;
+    for line in BufReader::new(input).lines().map_while(Result::ok) {
+        match serde_json::from_str(&line).unwrap() {
+            ToProbe::Job(new) => {
+                say(&FromProbe::Ready { id: new.id })?;
+                job = Some(new);
+            }
+            ToProbe::Go { .. } => say(&place.trial(&job.take().unwrap()))?,
+            ToProbe::Quit => return say(&FromProbe::Done),
+        }
+    }
+    None
+}
+
+struct Thread {
+    ends: [UnixStream; 2],
+    thread: thread::JoinHandle<Option<()>>,
+}
+
+impl Control for Thread {
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+    fn kill(&mut self) {
+        for end in &self.ends {
+            let _ = end.shutdown(std::net::Shutdown::Both);
+        }
+    }
+    fn wait(&mut self, limit: Duration) -> Option<String> {
+        let until = std::time::Instant::now() + limit;
+        while !self.thread.is_finished() {
+            if std::time::Instant::now() >= until {
+                return None;
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+        Some("ended".into())
+    }
+    fn tail(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// So many small points, told apart by their record sizes.
+pub fn plan(layers: &[&str], points: usize, more: &str) -> Plan {
+    let layers: Vec<String> = layers.iter().map(|l| format!("'{l}'")).collect();
+    let mut text = format!("name = 'test'\nlayers = [{}]\nseed = 7\n{more}\n", layers.join(", "));
+    for point in 0..points {
+        text += &format!("[[work]]\nworkload = 'file'\nop = 'read'\nfile_size = '32K'\nrecord = {}\n", 512 << point);
+    }
+    Plan::from_toml(&text).unwrap()
+}
+
+/// A store and a directory of their own.
+pub struct Bench {
+    pub temp: tempfile::TempDir,
+    pub store: Store,
+    pub events: Vec<Event>,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::create_dir(temp.path().join("work")).unwrap();
+        let store = Store::open(temp.path().join("store.db")).unwrap();
+        Self { temp, store, events: Vec::new() }
+    }
+
+    pub fn dir(&self) -> PathBuf {
+        self.temp.path().join("work")
+    }
+
+    pub fn request(&self, plan: Plan) -> Request {
+        let mut request = Request::new(plan, self.dir(), "/proc/self/exe");
+        request.silence = Duration::from_millis(300);
+        request
+    }
+
+    pub fn run(&mut self, request: Request) -> Result<Outcome, LabError> {
+        self.run_until(request, u64::MAX)
+    }
+
+    /// Asks to stop when so many trials are done.
+    pub fn run_until(&mut self, request: Request, trials: u64) -> Result<Outcome, LabError> {
+        let stop = Stop::new();
+        let asking = stop.clone();
+        let events = &mut self.events;
+        events.clear();
+        let result = layermark_lab::run(request, &mut self.store, &stop, &mut |event| {
+            if matches!(event, Event::TrialDone { done, .. } if done == trials) {
+                asking.ask();
+            }
+            events.push(event);
+        });
+        self.nothing_left();
+        result
+    }
+
+    pub fn resume(&mut self, catalog: Catalog) -> Result<Outcome, LabError> {
+        let events = &mut self.events;
+        events.clear();
+        let again = Resume { catalog, ..Resume::new("last", "/proc/self/exe") };
+        let result =
+            layermark_lab::resume(again, &mut self.store, &Stop::new(), &mut |e| events.push(e));
+        self.nothing_left();
+        result
+    }
+
+    pub fn last(&mut self) -> (Run, Vec<TrialRecord>) {
+        self.store.load("last").unwrap()
+    }
+
+    /// Whatever happened, the user's directory is as it was.
+    pub fn nothing_left(&self) {
+        let left: Vec<_> = std::fs::read_dir(self.dir()).unwrap().flatten().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    pub fn warnings(&self) -> Vec<String> {
+        self.events
+            .iter()
+            .filter_map(|e| match e {
+                Event::Warning { text, .. } => Some(text.clone()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    pub fn failed_layers(&self) -> Vec<(String, String)> {
+        self.events
+            .iter()
+            .filter_map(|e| match e {
+                Event::LayerFailed { name, reason, .. } => Some((name.clone(), reason.clone())),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+/// The middle of what is known: layer over native at a point, block by block.
+pub fn ratio(trials: &[TrialRecord], layer: usize, point: usize) -> layermark_stats::Comparison {
+    let value = |l: usize, block: u32| {
+        trials
+            .iter()
+            .rfind(|t| (t.cell.layer, t.cell.point, t.cell.block) == (l, point, block))
+            .and_then(|t| t.trial.as_ref()?.ns_per_op())
+    };
+    let last = trials.iter().map(|t| t.cell.block).max().unwrap();
+    let pairs: Vec<_> = (0..=last)
+        .filter_map(|block| {
+            Some(layermark_stats::Pair {
+                session: 0,
+                block,
+                layer: value(layer, block)?,
+                native: value(0, block)?,
+            })
+        })
+        .collect();
+    layermark_stats::compare(&pairs, 0.95, 1).unwrap()
+}
+
+pub fn settled(outcome: &Result<Outcome, LabError>) -> bool {
+    matches!(outcome, Ok(o) if o.ended == Ended::Settled)
+}

@@ -1,0 +1,98 @@
+//! A real probe on a real disk, natively and through another directory of it. This program is its
+//! own probe: layers start it as `EXE probe`.
+
+use std::{
+    io::{stdin, stdout},
+    path::Path,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use layermark_lab::{Ended, Event, Request, Stop};
+use layermark_model::{Plan, RunStatus};
+use layermark_store::Store;
+
+fn main() -> ExitCode {
+    let first = std::env::args().nth(1).unwrap_or_default();
+    match first.as_str() {
+        "probe" => match layermark_probe::serve(stdin().lock(), stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        // What test runners ask of a test program.
+        "--list" => ExitCode::SUCCESS,
+        _ => {
+            compares_two_directories();
+            println!("1 passed; 0 failed");
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn compares_two_directories() {
+    // Not /tmp: that may be in memory, which the lab refuses for a disk.
+    let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (work, other) = (temp.path().join("work"), temp.path().join("other"));
+    std::fs::create_dir(&work).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    let mut store = Store::open(temp.path().join("store.db")).unwrap();
+    let mut request = Request::new(plan(&other), &work, std::env::current_exe().unwrap());
+    request.allow_tmpfs = true;
+    request.silence = Duration::from_secs(20);
+
+    let began = Instant::now();
+    let (mut to_first, mut last) = (Duration::ZERO, Vec::new());
+    let outcome = layermark_lab::run(request, &mut store, &Stop::new(), &mut |event| {
+        match &event {
+            Event::SessionStarted { .. } => to_first = began.elapsed(),
+            Event::LayerFailed { .. } | Event::Warning { .. } => last.push(event.clone()),
+            _ => {}
+        }
+    })
+    .unwrap();
+    let took = began.elapsed();
+    assert!(matches!(outcome.ended, Ended::Settled | Ended::Budget), "{outcome:?}");
+    assert_eq!((outcome.run.status, outcome.exit_code()), (RunStatus::Done, 0), "{last:?}");
+
+    let (run, trials) = store.load("last").unwrap();
+    assert!(run.layers.iter().all(|l| !l.facts.mounts.is_empty() && l.self_test.clock_ns > 0.0));
+    let errors: Vec<_> = trials.iter().filter_map(|t| t.error.as_deref()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let mut on_clock = 0;
+    for record in &trials {
+        let trial = record.trial.as_ref().unwrap();
+        assert!(trial.ns_per_op().unwrap() > 0.0);
+        assert!((0.0..=1.0).contains(&record.foreign_cpu), "{}", record.foreign_cpu);
+        on_clock += trial.elapsed_ns();
+    }
+    for (index, point) in run.points.iter().enumerate() {
+        let value = |layer| {
+            let trials = trials.iter().filter(|t| (t.cell.layer, t.cell.point) == (layer, index));
+            let values: Vec<f64> = trials.filter_map(|t| t.trial.as_ref()?.ns_per_op()).collect();
+            layermark_stats::median(&values).unwrap()
+        };
+        // The same disk and file system: more than a factor of three is a mistake of ours.
+        let ratio = value(1) / value(0);
+        assert!((0.33..3.0).contains(&ratio), "{}: {ratio}", point.label);
+    }
+    for dir in [&work, &other] {
+        assert_eq!(std::fs::read_dir(dir).unwrap().count(), 0, "{} is as it was", dir.display());
+    }
+    let each = (took - to_first).checked_sub(Duration::from_nanos(on_clock)).unwrap_or_default();
+    println!(
+        "start to first trial {to_first:?}; {} trials, {:?} each beside the clock",
+        trials.len(),
+        each / trials.len() as u32
+    );
+}
+
+fn plan(other: &Path) -> Plan {
+    let text = format!(
+        "name = 'real'\nlayers = ['native', 'dir:{}']\nbudget = '4s'\nseed = 1\n
+         [[work]]\nworkload = 'file'\nop = 'read'\nrecord = '4K'\nfile_size = '1M'\ncache = 'warm'\n
+         [[work]]\nworkload = 'file'\nop = 'read'\nrecord = '64K'\nfile_size = '1M'\ncache = 'cold'\n
+         [[work]]\nworkload = 'file'\nop = 'write'\nrecord = '64K'\nfile_size = '1M'\nsync = 'fsync'\n",
+        other.display()
+    );
+    Plan::from_toml(&text).unwrap()
+}

@@ -1,0 +1,108 @@
+//! A run that is stopped anywhere and resumed comes to what an uninterrupted one comes to.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{Bench, CATALOG, plan, settled};
+use layermark_lab::{Ended, LabError, Stop};
+use layermark_model::{Plan, RunStatus, TrialRecord};
+
+fn noisy() -> Plan {
+    plan(&["mock:noise=0.02", "mock:noise=0.02,ns=1500", "mock:noise=0.12"], 2, "")
+}
+
+/// Which cells there are, and the value of the newest session in each.
+fn cells(trials: &[TrialRecord]) -> BTreeMap<(u32, usize, usize), u64> {
+    let mut cells = BTreeMap::new();
+    for t in trials {
+        let ns = t.trial.as_ref().unwrap().passes[0].elapsed_ns;
+        cells.insert((t.cell.block, t.cell.point, t.cell.layer), ns);
+    }
+    cells
+}
+
+#[test]
+fn stopped_at_any_trial_and_resumed_is_the_same_run() {
+    let mut whole = Bench::new();
+    let mut request = whole.request(noisy());
+    request.catalog = CATALOG;
+    assert!(settled(&whole.run(request)));
+    let (_, uninterrupted) = whole.last();
+    let expected = cells(&uninterrupted);
+    let per_layer: BTreeSet<usize> = (1..4)
+        .map(|l| uninterrupted.iter().filter(|t| t.cell.layer == l).count())
+        .collect();
+    assert!(per_layer.len() > 1, "the layers must settle at different times to prove anything");
+
+    let total = uninterrupted.len() as u64;
+    // Every place in the first block, every place around a look, and some between.
+    let some = (6..total).step_by(total as usize / 3);
+    let stops = (1..=4).chain(63..=65).chain(some).chain([total - 1]);
+    for stop in stops {
+        let mut bench = Bench::new();
+        let mut request = bench.request(noisy());
+        request.catalog = CATALOG;
+        let first = bench.run_until(request, stop).unwrap();
+        assert_eq!((first.ended, first.trials), (Ended::Stopped, stop));
+        assert_eq!(bench.last().0.status, RunStatus::Stopped);
+        assert!(settled(&bench.resume(CATALOG)), "stopped after {stop}");
+        let (run, trials) = bench.last();
+        assert_eq!(cells(&trials), expected, "stopped after {stop} of {total}");
+        assert_eq!(run.status, RunStatus::Done);
+        assert!(trials.iter().zip(0..).all(|(t, seq)| t.seq == seq));
+        assert!(trials.iter().all(|t| t.cell.session == u32::from(t.seq >= stop)), "set up afresh");
+        // A group that was cut in two is made again as a whole, so that its pairs are of one session.
+        let mut sessions: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for t in trials.iter().filter(|t| t.seq >= stop) {
+            sessions.entry((t.cell.block, t.cell.point)).or_default().insert(t.cell.layer);
+        }
+        assert!(sessions.values().all(|layers| layers.contains(&0)), "native in each new group");
+    }
+}
+
+#[test]
+fn a_finished_run_and_an_unknown_one_cannot_be_resumed() {
+    let mut bench = Bench::new();
+    bench.run(bench.request(plan(&["mock", "mock:ns=2000"], 1, ""))).unwrap();
+    let error = bench.resume(layermark_lab::Catalog::default()).unwrap_err();
+    assert!(matches!(error, LabError::Finished { .. }) && error.exit_code() == 2, "{error}");
+    assert!(error.hint().unwrap().contains("--replay"));
+    let mut empty = Bench::new();
+    let error = empty.resume(CATALOG).unwrap_err();
+    assert!(matches!(error, LabError::Store(_)) && error.exit_code() == 2);
+}
+
+#[test]
+fn another_machine_is_refused() {
+    let mut bench = Bench::new();
+    let stopped = bench.run_until(bench.request(plan(&["mock", "mock:ns=2000"], 1, "")), 3).unwrap();
+    let mut elsewhere = stopped.run;
+    elsewhere.id = "ZZ".into();
+    elsewhere.started_ms += 1;
+    elsewhere.machine.cpus += 62;
+    bench.store.begin(&elsewhere).unwrap();
+    let error = bench.resume(layermark_lab::Catalog::default()).unwrap_err();
+    assert!(matches!(error, LabError::OtherMachine { .. }) && error.exit_code() == 4, "{error}");
+}
+
+#[test]
+fn asked_twice_it_ends_at_once_and_can_be_resumed() {
+    let mut bench = Bench::new();
+    let mut request = bench.request(plan(&["mock:take=10s", "mock:take=10s,ns=2000"], 1, ""));
+    request.silence = std::time::Duration::from_secs(30);
+    let stop = Stop::new();
+    let asking = stop.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        asking.ask();
+        asking.ask();
+    });
+    let started = std::time::Instant::now();
+    let error = layermark_lab::run(request, &mut bench.store, &stop, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, LabError::CutOff { .. }), "{error}");
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+    bench.nothing_left();
+    let (run, trials) = bench.last();
+    assert_eq!((run.status, trials.len()), (RunStatus::Stopped, 0));
+}
