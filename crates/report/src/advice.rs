@@ -9,14 +9,14 @@ use crate::{
 
 /// All advice that the data calls for.
 pub fn give(f: &Findings) -> Vec<Advice> {
-    let mut advice = Vec::new();
+    let mut advice: Vec<Advice> = Vec::new();
+    advice.extend(flush(f));
+    advice.extend(memory(f));
+    advice.extend(copy_up(f));
     for layer in f.compared() {
         let rows = f.rows(layer);
-        advice.extend(flush(layer, &rows));
-        advice.extend(memory(f, layer, &rows));
-        advice.extend(copy_up(layer, &rows));
         advice.extend(fuse(f, layer, &rows));
-        advice.extend(cached(layer, &rows));
+        advice.extend(cached(f, layer, &rows));
         advice.extend(unexplained(layer, &rows));
         advice.extend(owed(layer, &rows));
     }
@@ -26,72 +26,170 @@ pub fn give(f: &Findings) -> Vec<Advice> {
 }
 
 fn from(rows: &[&ResultRow], text: impl FnOnce(&[&ResultRow]) -> String) -> Option<Advice> {
-    (!rows.is_empty()).then(|| Advice { text: text(rows), evidence: rows.iter().map(|r| r.id.clone()).collect() })
+    (!rows.is_empty()).then(|| Advice {
+        text: text(rows),
+        evidence: rows.iter().map(|r| r.id.clone()).collect(),
+    })
 }
 
 fn picked<'a>(rows: &[&'a ResultRow], keep: impl Fn(&ResultRow) -> bool) -> Vec<&'a ResultRow> {
     rows.iter().copied().filter(|r| keep(r)).collect()
 }
 
-fn flush(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
-    from(&picked(rows, |r| r.durability.verdict == DurabilityVerdict::Absorbed), |_| {
-        format!("Keep no data in `{layer}` that has to survive a power cut: its flushes do not reach the device.")
+/// One piece of advice for all layers that a rule hits.
+fn across(
+    f: &Findings,
+    keep: impl Fn(&ResultRow) -> bool,
+    text: impl FnOnce(String) -> String,
+) -> Option<Advice> {
+    let all: Vec<&ResultRow> = f
+        .results
+        .iter()
+        .filter(|r| !f.is_baseline(&r.layer))
+        .collect();
+    let rows = picked(&all, keep);
+    from(&rows, |rows| {
+        let mut names: Vec<String> = rows.iter().map(|r| format!("`{}`", r.layer)).collect();
+        names.sort();
+        names.dedup();
+        text(number::list(&names))
     })
 }
 
-fn memory(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
-    let rows = if f.in_memory(layer) { rows } else { &[] };
-    from(rows, |_| format!("Do not take `{layer}` for a disk: what lies in memory is gone after a restart and takes memory from programs."))
+fn flush(f: &Findings) -> Option<Advice> {
+    across(
+        f,
+        |r| r.durability.verdict == DurabilityVerdict::Absorbed,
+        |layers| {
+            format!(
+                "Keep no data in {layers} that has to survive a power cut: flushes there do not reach the device."
+            )
+        },
+    )
 }
 
-fn copy_up(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
-    from(&picked(rows, |r| r.reasons.iter().any(|x| x == COPY_UP)), |_| {
-        format!("Change large packaged files in `{layer}` rarely, or keep lower and upper directory on one file system with reflinks (xfs, btrfs): copying is then cheap.")
-    })
+fn memory(f: &Findings) -> Option<Advice> {
+    across(
+        f,
+        |r| f.in_memory(&r.layer),
+        |layers| {
+            format!(
+                "Do not take {layers} for a disk: what lies in memory is gone after a restart and takes memory from programs."
+            )
+        },
+    )
+}
+
+fn copy_up(f: &Findings) -> Option<Advice> {
+    across(
+        f,
+        |r| r.reasons.iter().any(|x| x == COPY_UP),
+        |layers| {
+            format!(
+                "Change large packaged files in {layers} rarely, or keep lower and upper directory on one file system with reflinks (xfs, btrfs): copying is then cheap."
+            )
+        },
+    )
 }
 
 fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
-    let through = f.run.layers.iter().any(|l| l.name == layer && facts::is_fuse(&l.facts));
+    let through = f
+        .run
+        .layers
+        .iter()
+        .any(|l| l.name == layer && facts::is_fuse(&l.facts));
     let rows = picked(rows, |r| through && r.verdict == Verdict::Slower);
     from(&rows, |rows| {
-        let least = rows.iter().filter_map(|r| r.extra_us).map(|e| e.estimate).fold(f64::MAX, f64::min);
-        format!("Do fewer and larger operations through `{layer}`: it adds at least {} to each of these.", number::time(least))
+        let least = rows
+            .iter()
+            .filter_map(|r| r.extra_us)
+            .map(|e| e.estimate)
+            .fold(f64::MAX, f64::min);
+        format!(
+            "Do fewer and larger operations through `{layer}`: it adds at least {} to each of the {} where it is slower.",
+            number::time(least),
+            number::count(rows.len(), "operation")
+        )
     })
 }
 
-fn cached(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
-    let wins = |r: &ResultRow| r.verdict == Verdict::Faster && r.served_by == Some(ServedBy::HostMemory) && r.point.get("cache").is_some_and(|c| c == "cold");
+fn cached(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
+    let wins = |r: &ResultRow| {
+        !f.in_memory(layer)
+            && r.verdict == Verdict::Faster
+            && r.served_by == Some(ServedBy::HostMemory)
+            && r.point.get("cache").is_some_and(|c| c == "cold")
+    };
     from(&picked(rows, wins), |_| {
-        format!("Do not read the cold figures of `{layer}` as the disk's: this machine's memory answered. Turn direct I/O on below it, or empty that cache too.")
+        format!(
+            "Do not read the cold figures of `{layer}` as the disk's: this machine's memory answered. Turn direct I/O on below it, or empty that cache too."
+        )
     })
 }
 
 fn unexplained(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
-    from(&picked(rows, |r| r.reasons.first().is_some_and(|x| x == NONE)), |_| {
-        format!("Do not count on `{layer}` being faster than native: nothing in the data explains it. Look again with --profile standard.")
-    })
+    from(
+        &picked(rows, |r| r.reasons.first().is_some_and(|x| x == NONE)),
+        |_| {
+            format!(
+                "Do not count on `{layer}` being faster than native: nothing in the data explains it. Look again with --profile standard."
+            )
+        },
+    )
 }
 
 fn owed(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     let large = |r: &ResultRow| r.write_back_debt.is_some_and(|d| d.seconds >= 1.0);
     from(&picked(rows, large), |rows| {
-        let worst = rows.iter().filter_map(|r| r.write_back_debt).max_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        let owed = worst.map(|d| format!("{} took {} more", number::bytes(d.bytes), number::time(d.seconds * 1e6))).unwrap_or_default();
-        format!("Writes to `{layer}` go on after the application has ended ({owed}): flush before you switch off or take a snapshot.")
+        let worst = rows
+            .iter()
+            .filter_map(|r| r.write_back_debt)
+            .max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        let owed = worst
+            .map(|d| {
+                format!(
+                    "{} took {} more",
+                    number::bytes(d.bytes),
+                    number::time(d.seconds * 1e6)
+                )
+            })
+            .unwrap_or_default();
+        format!(
+            "Writes to `{layer}` go on after the application has ended ({owed}): flush before you switch off or take a snapshot."
+        )
     })
 }
 
 fn undecided(f: &Findings) -> Option<Advice> {
-    let open: Vec<&ResultRow> = f.results.iter().filter(|r| r.verdict == Verdict::Undecided && r.more_blocks.is_some() && !f.is_baseline(&r.layer)).collect();
+    let open: Vec<&ResultRow> = f
+        .results
+        .iter()
+        .filter(|r| {
+            r.verdict == Verdict::Undecided && r.more_blocks.is_some() && !f.is_baseline(&r.layer)
+        })
+        .collect();
     from(&open, |rows| {
         let most = rows.iter().filter_map(|r| r.more_blocks).max().unwrap_or(0);
-        format!("{} not decided; about {} would settle all: run again with --profile standard or a larger --budget.",
-            if rows.len() == 1 { "One result is".into() } else { format!("{} results are", rows.len()) },
-            number::count(most, "more block"))
+        format!(
+            "{} not decided; about {} would settle all: run again with --profile standard or a larger --budget.",
+            if rows.len() == 1 {
+                "One result is".into()
+            } else {
+                format!("{} results are", rows.len())
+            },
+            number::count(most, "more block")
+        )
     })
 }
 
 fn untrusted(f: &Findings) -> Option<Advice> {
-    let rows: Vec<&ResultRow> = f.results.iter().filter(|r| r.untrusted.as_ref().is_some_and(|u| u.contains("cache"))).collect();
-    from(&rows, |_| "Run as root where caches have to be cold: without it they cannot be emptied everywhere.".into())
+    let rows: Vec<&ResultRow> = f
+        .results
+        .iter()
+        .filter(|r| r.untrusted.as_ref().is_some_and(|u| u.contains("cache")))
+        .collect();
+    from(&rows, |_| {
+        "Run as root where caches have to be cold: without it they cannot be emptied everywhere."
+            .into()
+    })
 }

@@ -7,7 +7,9 @@ use crate::{
     reasons::{self, Sides},
     results::{self, Index},
     trust::{self, Evidence},
-    types::{Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow, TrustState},
+    types::{
+        Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow, TrustState,
+    },
     words::{self, Findings},
 };
 
@@ -18,9 +20,19 @@ impl Report {
         let baseline = run.layers.iter().position(|l| !l.control).unwrap_or(0);
         let results = all_rows(run, &index, baseline);
         let control = control(run, &index, baseline);
-        let trust = trust::strip(&Evidence { run, trials, results: &results, control: control.as_ref() });
-        let control_failed = trust.iter().any(|t| t.id == "control" && t.state == TrustState::Warn);
-        let findings = Findings { run, results: &results };
+        let trust = trust::strip(&Evidence {
+            run,
+            trials,
+            results: &results,
+            control: control.as_ref(),
+        });
+        let control_failed = trust
+            .iter()
+            .any(|t| t.id == "control" && t.state == TrustState::Warn);
+        let findings = Findings {
+            run,
+            results: &results,
+        };
         Self {
             schema: SCHEMA.into(),
             generated_by: format!("layermark {}", env!("CARGO_PKG_VERSION")),
@@ -42,7 +54,12 @@ impl Report {
             advice: advice::give(&findings),
             left_out: left_out(run, &index),
             control,
-            layers: run.layers.iter().enumerate().map(|(i, l)| layer(l, i == baseline)).collect(),
+            layers: run
+                .layers
+                .iter()
+                .enumerate()
+                .map(|(i, l)| layer(l, i == baseline))
+                .collect(),
             reproduce: reproduce(run),
             trials: trial_rows(run, trials),
             results,
@@ -53,23 +70,40 @@ impl Report {
     /// written, and every layer was proved to be there.
     pub fn trustworthy(&self) -> bool {
         let vital = ["control", "verified", "proof"];
-        !self.trust.iter().any(|t| t.state == TrustState::Warn && vital.contains(&t.id.as_str()))
+        !self
+            .trust
+            .iter()
+            .any(|t| t.state == TrustState::Warn && vital.contains(&t.id.as_str()))
     }
 }
 
 fn timestamp(ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(ms).map(|t| format!("{t:.0}")).unwrap_or_default()
+    jiff::Timestamp::from_millisecond(ms)
+        .map(|t| format!("{t:.0}"))
+        .unwrap_or_default()
 }
 
 /// Rows of every layer but the control, by point and within it by layer, numbered.
 fn all_rows(run: &Run, index: &Index, baseline: usize) -> Vec<ResultRow> {
-    let layers = run.layers.iter().enumerate().filter(|(_, l)| !l.control).map(|(i, _)| i);
+    let layers = run
+        .layers
+        .iter()
+        .enumerate()
+        .filter(|(_, l)| !l.control)
+        .map(|(i, _)| i);
     let mut rows: Vec<(usize, usize, ResultRow)> = Vec::new();
     for layer in layers {
-        rows.extend(results::rows(run, index, layer, baseline).into_iter().map(|(point, row)| (point, layer, row)));
+        rows.extend(
+            results::rows(run, index, layer, baseline)
+                .into_iter()
+                .map(|(point, row)| (point, layer, row)),
+        );
     }
     rows.sort_by_key(|(point, layer, _)| (*point, *layer));
-    let found: Vec<Vec<String>> = rows.iter().map(|(point, layer, row)| explain(run, baseline, &rows, (*point, *layer), row)).collect();
+    let found: Vec<Vec<String>> = rows
+        .iter()
+        .map(|(point, layer, row)| explain(run, baseline, &rows, (*point, *layer), row))
+        .collect();
     let numbered = rows.into_iter().zip(found).enumerate();
     numbered
         .map(|(n, ((_, _, mut row), reasons))| {
@@ -80,7 +114,13 @@ fn all_rows(run: &Run, index: &Index, baseline: usize) -> Vec<ResultRow> {
         .collect()
 }
 
-fn explain(run: &Run, baseline: usize, rows: &[(usize, usize, ResultRow)], (point, layer): (usize, usize), here: &ResultRow) -> Vec<String> {
+fn explain(
+    run: &Run,
+    baseline: usize,
+    rows: &[(usize, usize, ResultRow)],
+    (point, layer): (usize, usize),
+    here: &ResultRow,
+) -> Vec<String> {
     let native = rows.iter().find(|(p, l, _)| *p == point && *l == baseline);
     native.map_or_else(Vec::new, |(_, _, native)| {
         reasons::find(&Sides {
@@ -94,8 +134,13 @@ fn explain(run: &Run, baseline: usize, rows: &[(usize, usize, ResultRow)], (poin
 }
 
 fn control(run: &Run, index: &Index, baseline: usize) -> Option<Control> {
-    let layer = run.layers.iter().position(|l| l.control && l.status == LayerStatus::Ready)?;
-    let rows = results::rows(run, index, layer, baseline).into_iter().enumerate();
+    let layer = run
+        .layers
+        .iter()
+        .position(|l| l.control && l.status == LayerStatus::Ready)?;
+    let rows = results::rows(run, index, layer, baseline)
+        .into_iter()
+        .enumerate();
     let named = rows.map(|(n, (_, mut row))| {
         row.id = format!("c{}", n + 1);
         row
@@ -122,23 +167,46 @@ fn layer(l: &layermark_model::LayerRun, baseline: bool) -> LayerReport {
 /// Layers that could not be set up, and points that gave no number.
 fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
     let mut left = Vec::new();
-    let begun = (0..run.layers.len()).any(|l| (0..run.points.len()).any(|p| !index.trials(l, p).is_empty()));
+    let begun = (0..run.layers.len())
+        .any(|l| (0..run.points.len()).any(|p| !index.trials(l, p).is_empty()));
     for (number, layer) in run.layers.iter().enumerate() {
         if layer.status == LayerStatus::Failed {
-            let reason = layer.reason.clone().unwrap_or_else(|| "it could not be set up".into());
-            left.push(LeftOut { layer: layer.name.clone(), point: None, reason, hint: layer.hint.clone() });
+            let reason = layer
+                .reason
+                .clone()
+                .unwrap_or_else(|| "it could not be set up".into());
+            left.push(LeftOut {
+                layer: layer.name.clone(),
+                point: None,
+                reason,
+                hint: layer.hint.clone(),
+            });
             continue;
         }
-        for (at, point) in run.points.iter().enumerate().filter(|(at, _)| index.trials(number, *at).is_empty()) {
-            let failed = index.failures(number, at).last().map(|r| r.error.clone().unwrap_or_else(|| "it failed".into()));
-            let writes = matches!(crate::points::kind(point), k if k != crate::points::Kind::Reading);
+        for (at, point) in run
+            .points
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| index.trials(number, *at).is_empty())
+        {
+            let failed = index
+                .failures(number, at)
+                .last()
+                .map(|r| r.error.clone().unwrap_or_else(|| "it failed".into()));
+            let writes =
+                matches!(crate::points::kind(point), k if k != crate::points::Kind::Reading);
             let reason = match failed {
                 Some(error) => error,
                 None if layer.read_only && writes => "the layer is read-only".into(),
                 None if begun => "no trial was made before the run ended".into(),
                 None => continue,
             };
-            left.push(LeftOut { layer: layer.name.clone(), point: Some(point.label.clone()), reason, hint: None });
+            left.push(LeftOut {
+                layer: layer.name.clone(),
+                point: Some(point.label.clone()),
+                reason,
+                hint: None,
+            });
         }
     }
     left
@@ -148,9 +216,14 @@ fn reproduce(run: &Run) -> Reproduce {
     let mut plan = run.plan.clone();
     plan.seed = Some(run.seed);
     Reproduce {
-        command: format!("layermark run plan.toml --seed {} --dir {}", run.seed, quote(&run.dir)),
+        command: format!(
+            "layermark run plan.toml --seed {} --dir {}",
+            run.seed,
+            quote(&run.dir)
+        ),
         replay: format!("layermark run --replay {}", run.id),
-        plan_toml: toml::to_string(&plan).unwrap_or_else(|e| format!("# this plan cannot be written as TOML: {e}\n")),
+        plan_toml: toml::to_string(&plan)
+            .unwrap_or_else(|e| format!("# this plan cannot be written as TOML: {e}\n")),
         plan,
     }
 }
@@ -158,7 +231,11 @@ fn reproduce(run: &Run) -> Reproduce {
 /// A word that a POSIX shell takes as it is.
 fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 fn trial_rows(run: &Run, trials: &[TrialRecord]) -> Vec<TrialRow> {

@@ -25,7 +25,10 @@ pub struct Flushes {
 
 /// Adds the trials of a point up.
 pub fn flushes<'a>(trials: impl Iterator<Item = &'a Trial>) -> Flushes {
-    let mut sum = Flushes { syncs: 0, counted: Some(0) };
+    let mut sum = Flushes {
+        syncs: 0,
+        counted: Some(0),
+    };
     let mut any = false;
     for trial in trials {
         any = true;
@@ -91,15 +94,26 @@ fn account(case: &Case) -> (DurabilityVerdict, &'static str, String) {
         return unsure("L1", "the device's flushes were not counted");
     };
     let calibrated = case.native.syncs > 0
-        && case.native.counted.is_some_and(|n| n as f64 >= HONOURED_FROM * case.native.syncs as f64);
+        && case
+            .native
+            .counted
+            .is_some_and(|n| n as f64 >= HONOURED_FROM * case.native.syncs as f64);
     let text = format!("{counted} device flushes for {} syncs", case.here.syncs);
     let share = counted as f64 / case.here.syncs as f64;
     if share >= HONOURED_FROM {
         (Honoured, "L2", text)
     } else if !calibrated {
-        (CannotTell, "L2", format!("{text}, and the device does not count native's either"))
+        (
+            CannotTell,
+            "L2",
+            format!("{text}, and the device does not count native's either"),
+        )
     } else if share <= ABSORBED_BELOW {
-        (Absorbed, "L2", format!("{text}, on a device whose cache is volatile"))
+        (
+            Absorbed,
+            "L2",
+            format!("{text}, on a device whose cache is volatile"),
+        )
     } else {
         (CannotTell, "L2", format!("{text}: only some were answered"))
     }
@@ -109,8 +123,12 @@ fn account(case: &Case) -> (DurabilityVerdict, &'static str, String) {
 fn suspicion(case: &Case) -> Option<String> {
     let ratio = case.ratio?;
     let bound = ratio.interval.map_or(ratio.estimate, |[_, high]| high);
-    (bound < SUSPICIOUS_RATIO)
-        .then(|| format!("{}x as fast as native's flush", crate::number::sig3(1.0 / ratio.estimate)))
+    (bound < SUSPICIOUS_RATIO).then(|| {
+        format!(
+            "{}x as fast as native's flush",
+            crate::number::sig3(1.0 / ratio.estimate)
+        )
+    })
 }
 
 #[cfg(test)]
@@ -120,29 +138,62 @@ mod tests {
     use serde_json::json;
 
     fn facts_on(fs: &str, write_cache: &str) -> Facts {
-        let device = Device { name: "vda".into(), write_cache: write_cache.into(), physical: true, ..Device::default() };
+        let device = Device {
+            name: "vda".into(),
+            write_cache: write_cache.into(),
+            physical: true,
+            ..Device::default()
+        };
         Facts {
-            mounts: vec![Mount { fs: fs.into(), ..Mount::default() }],
+            mounts: vec![Mount {
+                fs: fs.into(),
+                ..Mount::default()
+            }],
             devices: vec![device],
             ..Facts::default()
         }
     }
 
     fn verdict(facts: &Facts, here: Option<u64>, native: Option<u64>, ratio: f64) -> Durability {
-        let point = Point::new("file", "x".into(), &json!({"op": "write", "sync": "each"})).unwrap();
-        let ratio = Estimate { estimate: ratio, interval: Some([ratio * 0.9, ratio * 1.1]) };
-        let count = |counted| Flushes { syncs: 200, counted };
-        judge(&Case { point: &point, facts, here: count(here), native: count(native), ratio: Some(&ratio) })
+        let point =
+            Point::new("file", "x".into(), &json!({"op": "write", "sync": "each"})).unwrap();
+        let ratio = Estimate {
+            estimate: ratio,
+            interval: Some([ratio * 0.9, ratio * 1.1]),
+        };
+        let count = |counted| Flushes {
+            syncs: 200,
+            counted,
+        };
+        judge(&Case {
+            point: &point,
+            facts,
+            here: count(here),
+            native: count(native),
+            ratio: Some(&ratio),
+        })
     }
 
     #[test]
     fn tells_an_honest_layer_from_a_liar() {
         let disk = facts_on("overlay", "write back");
-        assert_eq!(verdict(&disk, Some(203), Some(201), 1.0).verdict, DurabilityVerdict::Honoured);
+        assert_eq!(
+            verdict(&disk, Some(203), Some(201), 1.0).verdict,
+            DurabilityVerdict::Honoured
+        );
         let liar = verdict(&disk, Some(0), Some(201), 0.03);
-        assert_eq!((liar.verdict, liar.level.as_deref()), (DurabilityVerdict::Absorbed, Some("L2")));
-        assert_eq!(liar.suspicion.as_deref(), Some("33.3x as fast as native's flush"));
-        assert_eq!(verdict(&disk, Some(100), Some(201), 1.0).verdict, DurabilityVerdict::CannotTell);
+        assert_eq!(
+            (liar.verdict, liar.level.as_deref()),
+            (DurabilityVerdict::Absorbed, Some("L2"))
+        );
+        assert_eq!(
+            liar.suspicion.as_deref(),
+            Some("33.3x as fast as native's flush")
+        );
+        assert_eq!(
+            verdict(&disk, Some(100), Some(201), 1.0).verdict,
+            DurabilityVerdict::CannotTell
+        );
     }
 
     #[test]
@@ -157,17 +208,28 @@ mod tests {
         ];
         for (facts, here, native, level) in cases {
             let d = verdict(&facts, here, native, 0.1);
-            assert_eq!((d.verdict, d.level.as_deref()), (DurabilityVerdict::CannotTell, Some(level)), "{facts:?}");
+            assert_eq!(
+                (d.verdict, d.level.as_deref()),
+                (DurabilityVerdict::CannotTell, Some(level)),
+                "{facts:?}"
+            );
             assert!(d.suspicion.is_some());
         }
     }
 
     #[test]
     fn a_point_without_flush_was_not_asked() {
-        let point = Point::new("file", "x".into(), &json!({"op": "write", "sync": "close"})).unwrap();
+        let point =
+            Point::new("file", "x".into(), &json!({"op": "write", "sync": "close"})).unwrap();
         let facts = facts_on("ext4", "write back");
         let none = Flushes::default();
-        let d = judge(&Case { point: &point, facts: &facts, here: none, native: none, ratio: None });
+        let d = judge(&Case {
+            point: &point,
+            facts: &facts,
+            here: none,
+            native: none,
+            ratio: None,
+        });
         assert_eq!((d.verdict, d.level), (DurabilityVerdict::NotAsked, None));
     }
 }

@@ -4,7 +4,12 @@ use layermark_model::{Device, Facts};
 
 /// Names of the devices that really store bytes.
 pub fn physical(facts: &Facts) -> Vec<&str> {
-    facts.devices.iter().filter(|d| d.physical).map(|d| d.name.as_str()).collect()
+    facts
+        .devices
+        .iter()
+        .filter(|d| d.physical)
+        .map(|d| d.name.as_str())
+        .collect()
 }
 
 /// File system of the mount the probe worked on.
@@ -40,10 +45,18 @@ fn is_volatile(device: &Device) -> bool {
 
 /// The write cache of every physical device is known.
 pub fn cache_known(facts: &Facts) -> bool {
-    facts.devices.iter().filter(|d| d.physical).all(|d| !d.write_cache.trim().is_empty())
+    facts
+        .devices
+        .iter()
+        .filter(|d| d.physical)
+        .all(|d| !d.write_cache.trim().is_empty())
 }
 
 /// The compression the layer says it uses.
 pub fn compression(facts: &Facts) -> Option<&str> {
-    facts.notes.get("compression").map(String::as_str).filter(|c| !matches!(*c, "" | "none" | "off"))
+    facts
+        .notes
+        .get("compression")
+        .map(String::as_str)
+        .filter(|c| !matches!(*c, "" | "none" | "off"))
 }

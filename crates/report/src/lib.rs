@@ -5,6 +5,7 @@
 
 mod advice;
 mod build;
+mod charts;
 mod durability;
 pub mod exporters;
 mod facts;

@@ -38,7 +38,11 @@ const TIMES: [(&str, f64); 4] = [("ns", 1e-3), ("us", 1.0), ("ms", 1e3), ("s", 1
 /// The largest unit of time that leaves a number of at least 1; the scale is microseconds.
 fn time_unit(us: f64) -> (&'static str, f64) {
     let rounded = us.abs() * 1.000_5;
-    TIMES.into_iter().rev().find(|(_, scale)| rounded >= *scale).unwrap_or(TIMES[0])
+    TIMES
+        .into_iter()
+        .rev()
+        .find(|(_, scale)| rounded >= *scale)
+        .unwrap_or(TIMES[0])
 }
 
 /// A time given in microseconds: `12 us`, `41.2 ms`.
@@ -49,7 +53,11 @@ pub fn time(us: f64) -> String {
 
 /// A difference of times given in microseconds, with its sign: `+12 us`.
 pub fn extra(us: f64) -> String {
-    if us > 0.0 { format!("+{}", time(us)) } else { time(us) }
+    if us > 0.0 {
+        format!("+{}", time(us))
+    } else {
+        time(us)
+    }
 }
 
 /// A span of times given in microseconds, in one unit: `40.1 to 42.3 ms`.
@@ -61,20 +69,27 @@ pub fn time_span([low, high]: [f64; 2]) -> String {
 /// A time with its interval when there is one: `41.2 ms (40.1 to 42.3 ms)`.
 pub fn time_with(estimate: &Estimate) -> String {
     let head = time(estimate.estimate);
-    estimate.interval.map_or(head.clone(), |span| format!("{head} ({})", time_span(span)))
+    estimate
+        .interval
+        .map_or(head.clone(), |span| format!("{head} ({})", time_span(span)))
 }
 
 /// A ratio with its interval when there is one: `3.10x (3.02-3.18)`.
 pub fn ratio_with(estimate: &Estimate) -> String {
     let head = format!("{}x", ratio(estimate.estimate));
-    estimate.interval.map_or(head.clone(), |span| format!("{head} ({})", ratio_span(span)))
+    estimate.interval.map_or(head.clone(), |span| {
+        format!("{head} ({})", ratio_span(span))
+    })
 }
 
 /// A number with a decimal prefix: `1.9 G`, `420 k`.
 fn scaled(value: f64) -> String {
     const SCALES: [(&str, f64); 4] = [("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0)];
     let rounded = value.abs() * 1.000_5;
-    let (prefix, scale) = SCALES.into_iter().find(|(_, s)| rounded >= *s).unwrap_or(("", 1.0));
+    let (prefix, scale) = SCALES
+        .into_iter()
+        .find(|(_, s)| rounded >= *s)
+        .unwrap_or(("", 1.0));
     format!("{} {prefix}", sig3(value / scale))
 }
 
@@ -91,12 +106,20 @@ pub fn bytes(value: f64) -> String {
 /// A share as per cent: `4 %`, `0.5 %`.
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
-    if value.abs() >= 9.95 || value == 0.0 { format!("{value:.0} %") } else { format!("{value:.1} %").replace(".0 ", " ") }
+    if value.abs() >= 9.95 || value == 0.0 {
+        format!("{value:.0} %")
+    } else {
+        format!("{value:.1} %").replace(".0 ", " ")
+    }
 }
 
 /// `1 block`, `2 blocks`.
 pub fn count(n: usize, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+    if n == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{n} {one}s")
+    }
 }
 
 /// `a`, `a and b`, `a, b and c`.
@@ -113,7 +136,8 @@ pub fn list<S: AsRef<str>>(items: &[S]) -> String {
 
 /// The value of a result, in its unit.
 pub fn result_value(row: &ResultRow) -> String {
-    row.value.map_or_else(|| "-".into(), |v| value(v, &row.unit))
+    row.value
+        .map_or_else(|| "-".into(), |v| value(v, &row.unit))
 }
 
 #[cfg(test)]
@@ -122,11 +146,27 @@ mod tests {
 
     #[test]
     fn keeps_three_significant_digits() {
-        let written: Vec<String> = [0.0, 1.0, 1.0204, 13.14, 420.4, 12_345.0, 0.001_234_5, 9.999, -41.23, 999.6]
-            .into_iter()
-            .map(sig3)
-            .collect();
-        assert_eq!(written, ["0", "1.00", "1.02", "13.1", "420", "12300", "0.00123", "10.0", "-41.2", "1000"]);
+        let written: Vec<String> = [
+            0.0,
+            1.0,
+            1.0204,
+            13.14,
+            420.4,
+            12_345.0,
+            0.001_234_5,
+            9.999,
+            -41.23,
+            999.6,
+        ]
+        .into_iter()
+        .map(sig3)
+        .collect();
+        assert_eq!(
+            written,
+            [
+                "0", "1.00", "1.02", "13.1", "420", "12300", "0.00123", "10.0", "-41.2", "1000"
+            ]
+        );
         assert_eq!(sig3(f64::NAN), "-");
     }
 

@@ -38,7 +38,11 @@ pub fn kind(point: &Point) -> Kind {
     } else if op.contains("read") {
         Kind::Reading
     } else if op.contains("write") {
-        if asks_for_flush(point) { Kind::Flushing } else { Kind::Writing }
+        if asks_for_flush(point) {
+            Kind::Flushing
+        } else {
+            Kind::Writing
+        }
     } else {
         Kind::Names
     }
@@ -107,7 +111,9 @@ mod tests {
 
     #[test]
     fn describes_what_matters() {
-        let at = point(&json!({"op": "read", "file_size": 16 << 20, "record": 4096, "threads": 1, "cache": "warm", "sync": "none", "direct": true}));
+        let at = point(
+            &json!({"op": "read", "file_size": 16 << 20, "record": 4096, "threads": 1, "cache": "warm", "sync": "none", "direct": true}),
+        );
         assert_eq!(describe(&at), "read, 16M file, 4K records, warm, O_DIRECT");
     }
 }

@@ -15,6 +15,14 @@ pub const COPY_UP: &str = "copy-up, the whole file is copied before its first by
 /// Said when nothing explains a win.
 pub const NONE: &str = "no reason was found in the data, so do not count on it";
 
+/// A reason without its figures, which differ from result to result: tells reasons apart.
+pub fn stem(reason: &str) -> &str {
+    reason
+        .split(|c: char| c.is_ascii_digit())
+        .next()
+        .unwrap_or_default()
+}
+
 /// A result in a layer and natively.
 pub struct Sides<'a> {
     /// The point.
@@ -43,7 +51,9 @@ fn faster(sides: &Sides) -> Vec<String> {
     let mut found = Vec::new();
     if here.durability.verdict == DurabilityVerdict::Absorbed {
         let (flushes, syncs) = (here.durability.flushes.unwrap_or(0), here.durability.syncs);
-        found.push(format!("it skips the flush ({flushes} device flushes for {syncs} syncs)"));
+        found.push(format!(
+            "it skips the flush ({flushes} device flushes for {syncs} syncs)"
+        ));
     }
     if facts::in_memory(sides.facts) && !facts::in_memory(sides.native_facts) {
         found.push(MEMORY.into());
@@ -55,14 +65,27 @@ fn faster(sides: &Sides) -> Vec<String> {
         && a.bytes > 1.5 * b.bytes.max(1.0)
         && a.bytes > 65_536.0
     {
-        found.push(format!("it had {} still to write when the clock stopped, native {}", number::bytes(a.bytes), number::bytes(b.bytes)));
+        found.push(format!(
+            "it had {} still to write when the clock stopped, native {}",
+            number::bytes(a.bytes),
+            number::bytes(b.bytes)
+        ));
     }
     if let Some(with) = facts::compression(sides.facts) {
-        found.push(format!("it compresses ({with}), so less crosses the device"));
+        found.push(format!(
+            "it compresses ({with}), so less crosses the device"
+        ));
     }
     found.extend(other_flushes(here, native, "fewer"));
-    let (fs, native_fs) = (facts::file_system(sides.facts), facts::file_system(sides.native_facts));
-    if found.is_empty() && !fs.is_empty() && fs != native_fs && points::kind(sides.point) != Kind::Reading {
+    let (fs, native_fs) = (
+        facts::file_system(sides.facts),
+        facts::file_system(sides.native_facts),
+    );
+    if found.is_empty()
+        && !fs.is_empty()
+        && fs != native_fs
+        && points::kind(sides.point) != Kind::Reading
+    {
         found.push(format!("it is another file system ({fs}, natively {native_fs}); nothing else in the data explains it"));
     }
     if found.is_empty() {
@@ -85,35 +108,73 @@ fn slower(sides: &Sides) -> Vec<String> {
         && a > 1.5 * b
         && a > 0.1
     {
-        found.push(format!("it writes {} bytes to the device for each byte of the application, native {}", number::sig3(a), number::sig3(b)));
+        found.push(format!(
+            "it writes {} bytes to the device for each byte of the application, native {}",
+            number::sig3(a),
+            number::sig3(b)
+        ));
     }
     if facts::is_fuse(sides.facts) {
         let upkeep = here.cpu_us_per_op.map_or(0.0, |c| c.upkeep);
-        let cpu = if upkeep > 0.0 { format!(" that uses {} of CPU an operation", number::time(upkeep)) } else { String::new() };
-        found.push(format!("each call goes through a program in user space{cpu}"));
+        let cpu = if upkeep > 0.0 {
+            format!(" that uses {} of CPU an operation", number::time(upkeep))
+        } else {
+            String::new()
+        };
+        found.push(format!(
+            "each call goes through a program in user space{cpu}"
+        ));
     }
     found
 }
 
 fn other_device(sides: &Sides) -> Option<String> {
-    let (here, native) = (facts::physical(sides.facts), facts::physical(sides.native_facts));
+    let (here, native) = (
+        facts::physical(sides.facts),
+        facts::physical(sides.native_facts),
+    );
     let apart = !here.is_empty() && !native.is_empty() && !here.iter().any(|d| native.contains(d));
-    apart.then(|| format!("it stands on another device ({}, natively {})", here.join(" and "), native.join(" and ")))
+    apart.then(|| {
+        format!(
+            "it stands on another device ({}, natively {})",
+            here.join(" and "),
+            native.join(" and ")
+        )
+    })
 }
 
 fn other_source(here: &ResultRow, native: &ResultRow) -> Option<String> {
     let (from, natively) = (here.served_by?, native.served_by?);
     let known = from != ServedBy::Unknown && natively != ServedBy::Unknown;
-    (known && from != natively).then(|| format!("it read from {}, native from {}", from.word(), natively.word()))
+    (known && from != natively).then(|| {
+        format!(
+            "it read from {}, native from {}",
+            from.word(),
+            natively.word()
+        )
+    })
 }
 
 /// The devices were told to flush clearly more, or less, often for each call.
 fn other_flushes(here: &ResultRow, native: &ResultRow, which: &str) -> Option<String> {
     let each = |row: &ResultRow| {
         let syncs = row.durability.syncs;
-        row.durability.flushes.filter(|_| syncs > 0).map(|n| n as f64 / syncs as f64)
+        row.durability
+            .flushes
+            .filter(|_| syncs > 0)
+            .map(|n| n as f64 / syncs as f64)
     };
     let (a, b) = (each(here)?, each(native)?);
-    let differs = if which == "more" { a > 1.3 * b && a > 0.5 } else { a < b / 1.3 && here.durability.verdict != DurabilityVerdict::Absorbed };
-    differs.then(|| format!("it flushes the device {} times a sync, native {}", number::sig3(a), number::sig3(b)))
+    let differs = if which == "more" {
+        a > 1.3 * b && a > 0.5
+    } else {
+        a < b / 1.3 && here.durability.verdict != DurabilityVerdict::Absorbed
+    };
+    differs.then(|| {
+        format!(
+            "it flushes the device {} times a sync, native {}",
+            number::sig3(a),
+            number::sig3(b)
+        )
+    })
 }

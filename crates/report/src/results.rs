@@ -15,17 +15,23 @@ use crate::{
 pub const LEVEL: f64 = 0.95;
 const GIB: f64 = (1u64 << 30) as f64;
 
+/// Trials by session and block.
+type Blocks<'a> = BTreeMap<(u32, u32), &'a TrialRecord>;
+
 /// A run's trials by layer and point, and within these by block. Of several trials of one cell
 /// (a resumed run) the last one that was not disturbed counts.
 pub struct Index<'a> {
-    cells: BTreeMap<(usize, usize), BTreeMap<(u32, u32), &'a TrialRecord>>,
+    cells: BTreeMap<(usize, usize), Blocks<'a>>,
     failures: BTreeMap<(usize, usize), Vec<&'a TrialRecord>>,
 }
 
 impl<'a> Index<'a> {
     /// Sorts the trials of a run; those that point outside of it are ignored.
     pub fn new(run: &Run, trials: &'a [TrialRecord]) -> Self {
-        let mut index = Self { cells: BTreeMap::new(), failures: BTreeMap::new() };
+        let mut index = Self {
+            cells: BTreeMap::new(),
+            failures: BTreeMap::new(),
+        };
         let mut ordered: Vec<&TrialRecord> = trials.iter().collect();
         ordered.sort_by_key(|t| t.seq);
         for record in ordered {
@@ -49,22 +55,35 @@ impl<'a> Index<'a> {
 
     /// Trials with a number, in the order of blocks.
     pub fn trials(&self, layer: usize, point: usize) -> Vec<&'a TrialRecord> {
-        self.cells.get(&(layer, point)).map(|c| c.values().copied().collect()).unwrap_or_default()
+        self.cells
+            .get(&(layer, point))
+            .map(|c| c.values().copied().collect())
+            .unwrap_or_default()
     }
 
     /// Trials without one, in the order of the run.
     pub fn failures(&self, layer: usize, point: usize) -> &[&'a TrialRecord] {
-        self.failures.get(&(layer, point)).map_or(&[], Vec::as_slice)
+        self.failures
+            .get(&(layer, point))
+            .map_or(&[], Vec::as_slice)
     }
 
     /// Blocks in which both layers have a number.
     fn pairs(&self, layer: usize, baseline: usize, point: usize) -> Vec<Pair> {
-        let (Some(here), Some(native)) = (self.cells.get(&(layer, point)), self.cells.get(&(baseline, point))) else {
+        let (Some(here), Some(native)) = (
+            self.cells.get(&(layer, point)),
+            self.cells.get(&(baseline, point)),
+        ) else {
             return Vec::new();
         };
         let pair = |(at, record): (&(u32, u32), &&TrialRecord)| {
             let (layer, native) = (cost(record)?, cost(native.get(at)?)?);
-            Some(Pair { session: at.0, block: at.1, layer, native })
+            Some(Pair {
+                session: at.0,
+                block: at.1,
+                layer,
+                native,
+            })
         };
         here.iter().filter_map(pair).collect()
     }
@@ -72,7 +91,11 @@ impl<'a> Index<'a> {
 
 /// Nanoseconds an operation, when the trial has a usable number.
 pub fn cost(record: &TrialRecord) -> Option<f64> {
-    record.trial.as_ref()?.ns_per_op().filter(|ns| ns.is_finite() && *ns > 0.0)
+    record
+        .trial
+        .as_ref()?
+        .ns_per_op()
+        .filter(|ns| ns.is_finite() && *ns > 0.0)
 }
 
 fn disturbed(record: &TrialRecord) -> bool {
@@ -84,18 +107,29 @@ pub fn rows(run: &Run, index: &Index, layer: usize, baseline: usize) -> Vec<(usi
     let is_baseline = layer == baseline;
     let compared: Vec<Option<Comparison>> = (0..run.points.len())
         .map(|point| {
-            let pairs = if is_baseline { Vec::new() } else { index.pairs(layer, baseline, point) };
+            let pairs = if is_baseline {
+                Vec::new()
+            } else {
+                index.pairs(layer, baseline, point)
+            };
             stats::compare(&pairs, LEVEL, run.seed)
         })
         .collect();
-    let measured = |p: &usize| !index.trials(layer, *p).is_empty() || !index.failures(layer, *p).is_empty();
+    let measured =
+        |p: &usize| !index.trials(layer, *p).is_empty() || !index.failures(layer, *p).is_empty();
     // Points that this layer was never asked for (writes on a read-only one) are not in its family.
     let family: Vec<usize> = (0..run.points.len()).filter(measured).collect();
     let members: Vec<Option<Comparison>> = family.iter().map(|p| compared[*p].clone()).collect();
     let judged = stats::judge(&members, run.plan.delta, LEVEL);
     let mut rows = Vec::with_capacity(family.len());
     for ((point, comparison), judgement) in family.into_iter().zip(members).zip(judged) {
-        let site = Site { run, index, layer, baseline, point };
+        let site = Site {
+            run,
+            index,
+            layer,
+            baseline,
+            point,
+        };
         let mut row = site.alone();
         if is_baseline {
             row.verdict = Verdict::Baseline;
@@ -127,9 +161,15 @@ fn compare(row: &mut ResultRow, comparison: Option<&Comparison>, judgement: &Jud
     row.outliers = c.outliers;
     // Without a steady state there is no single number to print.
     if c.steady {
-        row.ratio = Some(Estimate { estimate: c.ratio, interval: c.ratio_interval.map(span) });
+        row.ratio = Some(Estimate {
+            estimate: c.ratio,
+            interval: c.ratio_interval.map(span),
+        });
         let us = |i: Interval| [i.low / 1e3, i.high / 1e3];
-        row.extra_us = Some(Estimate { estimate: c.diff / 1e3, interval: c.diff_interval.map(us) });
+        row.extra_us = Some(Estimate {
+            estimate: c.diff / 1e3,
+            interval: c.diff_interval.map(us),
+        });
     } else {
         remark(row, "no steady state", 1);
     }
@@ -163,7 +203,11 @@ impl<'a> Site<'a> {
     }
 
     fn trials_of(&self, layer: usize) -> Vec<&'a Trial> {
-        self.index.trials(layer, self.point).into_iter().filter_map(|r| r.trial.as_ref()).collect()
+        self.index
+            .trials(layer, self.point)
+            .into_iter()
+            .filter_map(|r| r.trial.as_ref())
+            .collect()
     }
 
     /// What the layer's own trials say.
@@ -180,7 +224,12 @@ impl<'a> Site<'a> {
             label: at.label.clone(),
             point: at.params.clone(),
             layer: layer.name.clone(),
-            metric: if points::is_bulk(at) { "throughput" } else { "rate" }.into(),
+            metric: if points::is_bulk(at) {
+                "throughput"
+            } else {
+                "rate"
+            }
+            .into(),
             unit: if points::is_bulk(at) { "B/s" } else { "ops/s" }.into(),
             value: None,
             interval: None,
@@ -205,7 +254,8 @@ impl<'a> Site<'a> {
             latency_us: latency::merged(trials.iter().copied()),
             cpu_s_per_gib: None,
             cpu_us_per_op: None,
-            served_by: served::label(at, &layer.facts, share, resident).filter(|_| !trials.is_empty()),
+            served_by: served::label(at, &layer.facts, share, resident)
+                .filter(|_| !trials.is_empty()),
             device_share: share,
             resident,
             durability: NOT_ASKED,
@@ -241,8 +291,12 @@ impl<'a> Site<'a> {
         let native = self.index.trials(self.baseline, self.point);
         let here = self.index.trials(self.layer, self.point);
         let why = suspect(&here, self.layer()).or_else(|| {
-            let (of, facts) = (suspect(&native, &self.run.layers[self.baseline]), self.layer != self.baseline);
-            of.filter(|_| facts && !native.is_empty()).map(|why| format!("natively, {why}"))
+            let (of, facts) = (
+                suspect(&native, &self.run.layers[self.baseline]),
+                self.layer != self.baseline,
+            );
+            of.filter(|_| facts && !native.is_empty())
+                .map(|why| format!("natively, {why}"))
         });
         if let Some(why) = why {
             row.verdict = Verdict::Untrusted;
@@ -282,11 +336,23 @@ fn flags(record: &TrialRecord) -> Vec<String> {
 
 /// Why trials do not show what they were asked to show.
 fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<String> {
-    let having = |flag: &str| records.iter().filter(|r| flags(r).iter().any(|f| f == flag)).count();
-    let bad: u64 = records.iter().filter_map(|r| r.trial.as_ref()?.verified).map(|v| v.bad).sum();
+    let having = |flag: &str| {
+        records
+            .iter()
+            .filter(|r| flags(r).iter().any(|f| f == flag))
+            .count()
+    };
+    let bad: u64 = records
+        .iter()
+        .filter_map(|r| r.trial.as_ref()?.verified)
+        .map(|v| v.bad)
+        .sum();
     let most = |n: usize| n * 2 > records.len();
     if bad > 0 {
-        return Some(format!("{} came back with wrong data", crate::number::count(bad as usize, "record")));
+        return Some(format!(
+            "{} came back with wrong data",
+            crate::number::count(bad as usize, "record")
+        ));
     }
     if layer.facts.is_empty() {
         return Some("nothing is known about where it ran".into());
@@ -317,7 +383,11 @@ fn speed(row: &mut ResultRow, records: &[&TrialRecord]) {
     row.op_us = ns.map(|ns| ns / 1e3);
     row.op_us_interval = interval.map(|i| i.map(|ns| ns / 1e3));
     let moved = sums(records);
-    let per_op = if row.unit == "B/s" { moved.bytes / moved.ops } else { 1.0 };
+    let per_op = if row.unit == "B/s" {
+        moved.bytes / moved.ops
+    } else {
+        1.0
+    };
     if per_op > 0.0 && per_op.is_finite() {
         row.value = ns.map(|ns| per_op * 1e9 / ns);
         row.interval = interval.map(|[low, high]| [per_op * 1e9 / high, per_op * 1e9 / low]);
@@ -333,29 +403,45 @@ struct Sums {
 }
 
 fn sums(records: &[&TrialRecord]) -> Sums {
-    records.iter().filter_map(|r| r.trial.as_ref().map(|t| (r, t))).fold(Sums::default(), |mut sum, (record, trial)| {
-        sum.ops += trial.ops() as f64;
-        sum.bytes += trial.bytes() as f64;
-        sum.probe_ns += (trial.cpu.user_ns + trial.cpu.sys_ns) as f64;
-        sum.upkeep_ns += record.upkeep_ns as f64;
-        sum
-    })
+    records
+        .iter()
+        .filter_map(|r| r.trial.as_ref().map(|t| (r, t)))
+        .fold(Sums::default(), |mut sum, (record, trial)| {
+            sum.ops += trial.ops() as f64;
+            sum.bytes += trial.bytes() as f64;
+            sum.probe_ns += (trial.cpu.user_ns + trial.cpu.sys_ns) as f64;
+            sum.upkeep_ns += record.upkeep_ns as f64;
+            sum
+        })
 }
 
 fn cpu(row: &mut ResultRow, records: &[&TrialRecord]) {
     let sum = sums(records);
     if sum.ops > 0.0 {
-        row.cpu_us_per_op = Some(CpuCost { probe: sum.probe_ns / 1e3 / sum.ops, upkeep: sum.upkeep_ns / 1e3 / sum.ops });
+        row.cpu_us_per_op = Some(CpuCost {
+            probe: sum.probe_ns / 1e3 / sum.ops,
+            upkeep: sum.upkeep_ns / 1e3 / sum.ops,
+        });
     }
     if row.unit == "B/s" && sum.bytes > 0.0 {
         let per_gib = GIB / sum.bytes / 1e9;
-        row.cpu_s_per_gib = Some(CpuCost { probe: sum.probe_ns * per_gib, upkeep: sum.upkeep_ns * per_gib });
+        row.cpu_s_per_gib = Some(CpuCost {
+            probe: sum.probe_ns * per_gib,
+            upkeep: sum.upkeep_ns * per_gib,
+        });
     }
 }
 
 fn debt(trials: &[&Trial]) -> Option<DebtRow> {
-    let debts: Vec<_> = trials.iter().filter_map(|t| t.debt).filter(|d| d.seconds.is_finite()).collect();
+    let debts: Vec<_> = trials
+        .iter()
+        .filter_map(|t| t.debt)
+        .filter(|d| d.seconds.is_finite())
+        .collect();
     let bytes: Vec<f64> = debts.iter().map(|d| d.bytes as f64).collect();
     let seconds: Vec<f64> = debts.iter().map(|d| d.seconds).collect();
-    Some(DebtRow { bytes: stats::median(&bytes)?, seconds: stats::median(&seconds)? })
+    Some(DebtRow {
+        bytes: stats::median(&bytes)?,
+        seconds: stats::median(&seconds)?,
+    })
 }

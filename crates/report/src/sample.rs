@@ -9,8 +9,8 @@ use hdrhistogram::{
     serialization::{Serializer, V2Serializer},
 };
 use layermark_model::{
-    Cell, CpuUse, Debt, Device, DeviceBytes, Facts, Latency, LayerRun, LayerStatus, Machine, Mount, Pass, Plan, Point, Run,
-    RunStatus, SelfTest, Spec, Trial, TrialRecord,
+    Cell, CpuUse, Debt, Device, DeviceBytes, Facts, Latency, LayerRun, LayerStatus, Machine, Mount,
+    Pass, Plan, Point, Run, RunStatus, SelfTest, Spec, Trial, TrialRecord,
 };
 use serde_json::{Value, json};
 
@@ -36,7 +36,13 @@ impl Default for Sample {
             seed: 7,
             blocks: 11,
             layers: vec!["overlay:upper", "overlay:volatile", "fuse"],
-            points: vec!["open and stat", "small read, cold", "large read, warm", "random write, fsync each", "first write to a packaged file"],
+            points: vec![
+                "open and stat",
+                "small read, cold",
+                "large read, warm",
+                "random write, fsync each",
+                "first write to a packaged file",
+            ],
             control: true,
         }
     }
@@ -46,7 +52,11 @@ impl Default for Sample {
 pub fn full() -> Sample {
     Sample {
         blocks: 16,
-        layers: SHAPES.iter().map(|s| s.name).filter(|n| *n != "native").collect(),
+        layers: SHAPES
+            .iter()
+            .map(|s| s.name)
+            .filter(|n| *n != "native")
+            .collect(),
         points: WORKS.iter().map(|w| w.label).collect(),
         ..Sample::default()
     }
@@ -66,15 +76,58 @@ struct Shape {
     fails: bool,
 }
 
-const PLAIN: Shape = Shape { name: "native", fs: "ext4", extra_us: 0.0, factor: 1.0, copy_up_us: 0.0, honest: true, memory: false, fails: false };
+const PLAIN: Shape = Shape {
+    name: "native",
+    fs: "ext4",
+    extra_us: 0.0,
+    factor: 1.0,
+    copy_up_us: 0.0,
+    honest: true,
+    memory: false,
+    fails: false,
+};
 const SHAPES: &[Shape] = &[
     PLAIN,
-    Shape { name: "overlay:upper", fs: "overlay", copy_up_us: 41_000.0, ..PLAIN },
-    Shape { name: "overlay:volatile", fs: "overlay", copy_up_us: 38_000.0, honest: false, ..PLAIN },
-    Shape { name: "fuse", fs: "fuse.layermark", extra_us: 12.0, factor: 1.02, ..PLAIN },
-    Shape { name: "loop:xfs", fs: "xfs", extra_us: 1.2, factor: 1.18, ..PLAIN },
-    Shape { name: "tmpfs", fs: "tmpfs", factor: 0.8, memory: true, ..PLAIN },
-    Shape { name: "image:erofs", fs: "erofs", fails: true, ..PLAIN },
+    Shape {
+        name: "overlay:upper",
+        fs: "overlay",
+        copy_up_us: 41_000.0,
+        ..PLAIN
+    },
+    Shape {
+        name: "overlay:volatile",
+        fs: "overlay",
+        copy_up_us: 38_000.0,
+        honest: false,
+        ..PLAIN
+    },
+    Shape {
+        name: "fuse",
+        fs: "fuse.layermark",
+        extra_us: 12.0,
+        factor: 1.02,
+        ..PLAIN
+    },
+    Shape {
+        name: "loop:xfs",
+        fs: "xfs",
+        extra_us: 1.2,
+        factor: 1.18,
+        ..PLAIN
+    },
+    Shape {
+        name: "tmpfs",
+        fs: "tmpfs",
+        factor: 0.8,
+        memory: true,
+        ..PLAIN
+    },
+    Shape {
+        name: "image:erofs",
+        fs: "erofs",
+        fails: true,
+        ..PLAIN
+    },
 ];
 
 /// What a made-up point costs natively.
@@ -90,17 +143,89 @@ struct Work {
     ops: u64,
 }
 
-const NONE: Work = Work { label: "", workload: "file", op: "read", record: 0, cache: "", sync: "none", us: 1.0, ops: 200 };
+const NONE: Work = Work {
+    label: "",
+    workload: "file",
+    op: "read",
+    record: 0,
+    cache: "",
+    sync: "none",
+    us: 1.0,
+    ops: 200,
+};
 const WORKS: &[Work] = &[
-    Work { label: "open and stat", workload: "meta", op: "open-stat", cache: "warm", us: 1.9, ops: 2_000, ..NONE },
-    Work { label: "small read, cold", workload: "meta", op: "small-read", cache: "cold", us: 95.0, ..NONE },
-    Work { label: "large read, warm", record: 1 << 20, cache: "warm", us: 110.0, ops: 500, ..NONE },
-    Work { label: "read 4K", record: 4 << 10, cache: "warm", us: 1.1, ops: 4_000, ..NONE },
-    Work { label: "read 64K", record: 64 << 10, cache: "warm", us: 7.6, ops: 2_000, ..NONE },
-    Work { label: "small write", workload: "meta", op: "small-write", us: 14.0, ops: 1_000, ..NONE },
-    Work { label: "large write", op: "write", record: 1 << 20, us: 190.0, ..NONE },
-    Work { label: "random write, fsync each", op: "rand-write", record: 4 << 10, sync: "each", us: 310.0, ..NONE },
-    Work { label: "first write to a packaged file", op: "first-write", record: 4 << 10, us: 48.0, ops: 20, ..NONE },
+    Work {
+        label: "open and stat",
+        workload: "meta",
+        op: "open-stat",
+        cache: "warm",
+        us: 1.9,
+        ops: 2_000,
+        ..NONE
+    },
+    Work {
+        label: "small read, cold",
+        workload: "meta",
+        op: "small-read",
+        cache: "cold",
+        us: 95.0,
+        ..NONE
+    },
+    Work {
+        label: "large read, warm",
+        record: 1 << 20,
+        cache: "warm",
+        us: 110.0,
+        ops: 500,
+        ..NONE
+    },
+    Work {
+        label: "read 4K",
+        record: 4 << 10,
+        cache: "warm",
+        us: 1.1,
+        ops: 4_000,
+        ..NONE
+    },
+    Work {
+        label: "read 64K",
+        record: 64 << 10,
+        cache: "warm",
+        us: 7.6,
+        ops: 2_000,
+        ..NONE
+    },
+    Work {
+        label: "small write",
+        workload: "meta",
+        op: "small-write",
+        us: 14.0,
+        ops: 1_000,
+        ..NONE
+    },
+    Work {
+        label: "large write",
+        op: "write",
+        record: 1 << 20,
+        us: 190.0,
+        ..NONE
+    },
+    Work {
+        label: "random write, fsync each",
+        op: "rand-write",
+        record: 4 << 10,
+        sync: "each",
+        us: 310.0,
+        ..NONE
+    },
+    Work {
+        label: "first write to a packaged file",
+        op: "first-write",
+        record: 4 << 10,
+        us: 48.0,
+        ops: 20,
+        ..NONE
+    },
 ];
 
 /// `SplitMix64` (Steele, Lea, Flood 2014): enough for noise in an example.
@@ -126,15 +251,27 @@ impl Sample {
     /// Makes the run up.
     pub fn build(&self) -> (Run, Vec<TrialRecord>) {
         let mut shapes = vec![&SHAPES[0]];
-        shapes.extend(self.layers.iter().filter_map(|n| SHAPES.iter().find(|s| s.name == *n)));
+        shapes.extend(
+            self.layers
+                .iter()
+                .filter_map(|n| SHAPES.iter().find(|s| s.name == *n)),
+        );
         let mut layers: Vec<LayerRun> = shapes.iter().map(|s| layer(s)).collect();
         if self.control {
             shapes.push(&SHAPES[0]);
-            layers.push(LayerRun { name: "native (control)".into(), control: true, ..layer(&SHAPES[0]) });
+            layers.push(LayerRun {
+                name: "native (control)".into(),
+                control: true,
+                ..layer(&SHAPES[0])
+            });
         }
-        let works: Vec<&Work> = self.points.iter().filter_map(|l| WORKS.iter().find(|w| w.label == *l)).collect();
+        let works: Vec<&Work> = self
+            .points
+            .iter()
+            .filter_map(|l| WORKS.iter().find(|w| w.label == *l))
+            .collect();
         let trials = self.trials(&shapes, &works);
-        let last = trials.last().map_or(0, |t| t.at_ms as i64);
+        let last = trials.last().map_or(0, |t| t.at_ms.cast_signed());
         let points: Vec<Point> = works.iter().map(|w| point(w)).collect();
         let run = Run {
             id: "01JSAMPLE0000000000000007".into(),
@@ -165,7 +302,12 @@ impl Sample {
                         continue;
                     }
                     let value = cost_us(shape, work) * common * (0.02 * noise.normal()).exp();
-                    let cell = Cell { session: 0, block, layer: l, point: p };
+                    let cell = Cell {
+                        session: 0,
+                        block,
+                        layer: l,
+                        point: p,
+                    };
                     let disturbed = noise.uniform() < 0.02;
                     records.push(TrialRecord {
                         seq: records.len() as u64,
@@ -173,11 +315,19 @@ impl Sample {
                         at_ms,
                         trial: Some(trial(shape, work, value, &mut noise)),
                         error: None,
-                        upkeep_ns: if shape.fs.starts_with("fuse") { work.ops * 9_000 } else { 0 },
+                        upkeep_ns: if shape.fs.starts_with("fuse") {
+                            work.ops * 9_000
+                        } else {
+                            0
+                        },
                         foreign_cpu: if disturbed { 0.17 } else { 0.01 },
                         steal: 0.0,
                         backing_resident: None,
-                        flags: if disturbed { vec!["contaminated".into()] } else { Vec::new() },
+                        flags: if disturbed {
+                            vec!["contaminated".into()]
+                        } else {
+                            Vec::new()
+                        },
                     });
                     at_ms += 60 + (value * work.ops as f64 / 1e3) as u64;
                 }
@@ -196,42 +346,72 @@ fn cost_us(shape: &Shape, work: &Work) -> f64 {
     if work.cache == "cold" && shape.memory {
         us /= 60.0;
     }
-    if work.op == "first-write" { us + shape.copy_up_us } else { us }
+    if work.op == "first-write" {
+        us + shape.copy_up_us
+    } else {
+        us
+    }
 }
 
 fn trial(shape: &Shape, work: &Work, us: f64, noise: &mut Noise) -> Trial {
-    let bytes = work.ops * work.record.max(if work.op.contains("small") { 4_096 } else { 0 });
+    let bytes = work.ops
+        * work
+            .record
+            .max(if work.op.contains("small") { 4_096 } else { 0 });
     let syncs = if work.sync == "each" { work.ops } else { 0 };
     let writes = work.op.contains("write");
     let on_device = !shape.memory;
     let device = DeviceBytes {
         read: if work.cache == "cold" { bytes } else { 0 },
         written: if syncs > 0 && shape.honest { bytes } else { 0 },
-        flushes: if shape.honest { syncs + u64::from(syncs > 0) } else { 0 },
+        flushes: if shape.honest {
+            syncs + u64::from(syncs > 0)
+        } else {
+            0
+        },
     };
     let owes = writes && syncs == 0 && on_device;
     let elapsed_ns = (us * 1e3 * work.ops as f64) as u64;
     Trial {
-        passes: vec![Pass { elapsed_ns, ops: work.ops, bytes }],
+        passes: vec![Pass {
+            elapsed_ns,
+            ops: work.ops,
+            bytes,
+        }],
         latency: Some(latency(us * 1e3, work.ops, noise)),
-        cpu: CpuUse { user_ns: elapsed_ns / 10, sys_ns: elapsed_ns / 3 },
+        cpu: CpuUse {
+            user_ns: elapsed_ns / 10,
+            sys_ns: elapsed_ns / 3,
+        },
         device: on_device.then_some(device),
-        debt: owes.then(|| Debt { bytes, seconds: bytes as f64 / 1.1e9 + 0.004 }),
-        resident: Some(if work.cache == "cold" && on_device { 0.0 } else { 1.0 }),
+        debt: owes.then(|| Debt {
+            bytes,
+            seconds: bytes as f64 / 1.1e9 + 0.004,
+        }),
+        resident: Some(if work.cache == "cold" && on_device {
+            0.0
+        } else {
+            1.0
+        }),
         syncs,
         ..Trial::default()
     }
 }
 
 fn latency(ns: f64, ops: u64, noise: &mut Noise) -> Latency {
-    let mut histogram = Histogram::<u64>::new(3).unwrap_or_else(|e| panic!("3 digits are allowed: {e}"));
+    let mut histogram =
+        Histogram::<u64>::new(3).unwrap_or_else(|e| panic!("3 digits are allowed: {e}"));
     for _ in 0..ops {
         let slow = if noise.uniform() < 0.004 { 6.0 } else { 1.0 };
         let value = (ns * slow * (0.12 * noise.normal()).exp()).max(1.0) as u64;
-        histogram.saturating_record(value);
+        // An auto-resizing histogram takes any value.
+        let _ = histogram.record(value);
     }
     let mut bytes = Vec::new();
-    if V2Serializer::new().serialize(&histogram, &mut bytes).is_err() {
+    if V2Serializer::new()
+        .serialize(&histogram, &mut bytes)
+        .is_err()
+    {
         bytes.clear();
     }
     Latency {
@@ -256,7 +436,11 @@ fn point(work: &Work) -> Point {
     if !work.cache.is_empty() {
         set("cache", work.cache.into());
     }
-    Point { workload: work.workload.into(), label: work.label.into(), params: params.as_object().cloned().unwrap_or_default() }
+    Point {
+        workload: work.workload.into(),
+        label: work.label.into(),
+        params: params.as_object().cloned().unwrap_or_default(),
+    }
 }
 
 fn plan(layers: &[LayerRun], points: &[Point], seed: u64) -> Plan {
@@ -269,7 +453,11 @@ fn plan(layers: &[LayerRun], points: &[Point], seed: u64) -> Plan {
             Value::Object(table)
         })
         .collect();
-    let names: Vec<String> = layers.iter().filter(|l| !l.control).map(|l| l.spec.to_string()).collect();
+    let names: Vec<String> = layers
+        .iter()
+        .filter(|l| !l.control)
+        .map(|l| l.spec.to_string())
+        .collect();
     let plan = json!({"name": "sample", "about": "Made-up figures: nothing here was measured.", "layers": names,
         "budget": "2m", "precision": 0.05, "seed": seed, "work": work});
     serde_json::from_value(plan).unwrap_or_else(|e| panic!("the sample's plan is valid: {e}"))
@@ -278,21 +466,42 @@ fn plan(layers: &[LayerRun], points: &[Point], seed: u64) -> Plan {
 fn layer(shape: &Shape) -> LayerRun {
     let failed = shape.fails;
     LayerRun {
-        spec: shape.name.parse().unwrap_or_else(|_| Spec { layer: shape.name.into(), variant: None, options: [].into() }),
+        spec: shape.name.parse().unwrap_or_else(|_| Spec {
+            layer: shape.name.into(),
+            variant: None,
+            options: [].into(),
+        }),
         name: shape.name.into(),
-        status: if failed { LayerStatus::Failed } else { LayerStatus::Ready },
+        status: if failed {
+            LayerStatus::Failed
+        } else {
+            LayerStatus::Ready
+        },
         reason: failed.then(|| "mkfs.erofs is not installed".into()),
         hint: failed.then(|| "apt-get install erofs-utils".into()),
-        facts: if failed { Facts::default() } else { facts(shape) },
+        facts: if failed {
+            Facts::default()
+        } else {
+            facts(shape)
+        },
         setup_s: 0.012,
-        self_test: SelfTest { clock_ns: 21.0, loop_ns: 34.0, null_ns: 36.0 },
+        self_test: SelfTest {
+            clock_ns: 21.0,
+            loop_ns: 34.0,
+            null_ns: 36.0,
+        },
         read_only: false,
         control: false,
     }
 }
 
 fn facts(shape: &Shape) -> Facts {
-    let mount = |at: &str, fs: &str, source: &str, options: &str| Mount { at: PathBuf::from(at), fs: fs.into(), source: source.into(), options: options.into() };
+    let mount = |at: &str, fs: &str, source: &str, options: &str| Mount {
+        at: PathBuf::from(at),
+        fs: fs.into(),
+        source: source.into(),
+        options: options.into(),
+    };
     let disk = Device {
         name: "vda".into(),
         number: "254:0".into(),
@@ -302,12 +511,23 @@ fn facts(shape: &Shape) -> Facts {
         physical: true,
     };
     let mut facts = Facts {
-        mounts: vec![mount("/srv/scratch/layer", shape.fs, shape.name, if shape.honest { "rw,relatime" } else { "rw,relatime,volatile" })],
+        mounts: vec![mount(
+            "/srv/scratch/layer",
+            shape.fs,
+            shape.name,
+            if shape.honest {
+                "rw,relatime"
+            } else {
+                "rw,relatime,volatile"
+            },
+        )],
         devices: if shape.memory { Vec::new() } else { vec![disk] },
         ..Facts::default()
     };
     if shape.fs != "ext4" && !shape.memory {
-        facts.mounts.push(mount("/", "ext4", "/dev/vda", "rw,relatime"));
+        facts
+            .mounts
+            .push(mount("/", "ext4", "/dev/vda", "rw,relatime"));
     }
     facts.versions.insert("linux".into(), "6.18.0".into());
     facts

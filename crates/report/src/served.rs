@@ -37,7 +37,12 @@ pub fn resident(trials: &[&Trial]) -> Option<f64> {
 }
 
 /// The label of a read result; `None` where nothing is read.
-pub fn label(point: &Point, facts: &Facts, share: Option<f64>, resident: Option<f64>) -> Option<ServedBy> {
+pub fn label(
+    point: &Point,
+    facts: &Facts,
+    share: Option<f64>,
+    resident: Option<f64>,
+) -> Option<ServedBy> {
     if points::kind(point) != Kind::Reading {
         return None;
     }
@@ -48,7 +53,11 @@ pub fn label(point: &Point, facts: &Facts, share: Option<f64>, resident: Option<
     Some(match (share, resident) {
         (Some(share), _) if share >= DEVICE_FROM => ServedBy::Device,
         // A compressed image reads less than it gives; a cold start with the device at work is not memory.
-        (Some(share), resident) if share <= MEMORY_TO && !(remote && resident.is_none_or(|r| r < DEVICE_FROM)) => ServedBy::HostMemory,
+        (Some(share), resident)
+            if share <= MEMORY_TO && !(remote && resident.is_none_or(|r| r < DEVICE_FROM)) =>
+        {
+            ServedBy::HostMemory
+        }
         (Some(_), _) if !remote => ServedBy::Mixed,
         (_, Some(resident)) if resident >= DEVICE_FROM => ServedBy::HostMemory,
         _ => ServedBy::Unknown,
@@ -67,24 +76,49 @@ mod tests {
 
     fn on_disk() -> Facts {
         Facts {
-            mounts: vec![Mount { fs: "ext4".into(), ..Mount::default() }],
-            devices: vec![Device { name: "vda".into(), physical: true, ..Device::default() }],
+            mounts: vec![Mount {
+                fs: "ext4".into(),
+                ..Mount::default()
+            }],
+            devices: vec![Device {
+                name: "vda".into(),
+                physical: true,
+                ..Device::default()
+            }],
             ..Facts::default()
         }
     }
 
     fn trial(bytes: u64, device: Option<u64>) -> Trial {
-        let pass = Pass { elapsed_ns: 1, ops: 1, bytes };
-        let device = device.map(|read| DeviceBytes { read, ..DeviceBytes::default() });
-        Trial { passes: vec![pass], device, ..Trial::default() }
+        let pass = Pass {
+            elapsed_ns: 1,
+            ops: 1,
+            bytes,
+        };
+        let device = device.map(|read| DeviceBytes {
+            read,
+            ..DeviceBytes::default()
+        });
+        Trial {
+            passes: vec![pass],
+            device,
+            ..Trial::default()
+        }
     }
 
     #[test]
     fn labels_follow_the_device_bytes() {
-        for (read, expected) in [(100, ServedBy::Device), (0, ServedBy::HostMemory), (50, ServedBy::Mixed)] {
+        for (read, expected) in [
+            (100, ServedBy::Device),
+            (0, ServedBy::HostMemory),
+            (50, ServedBy::Mixed),
+        ] {
             let trial = trial(100, Some(read));
             let share = device_share(&read_point(), &[&trial]);
-            assert_eq!(label(&read_point(), &on_disk(), share, None), Some(expected));
+            assert_eq!(
+                label(&read_point(), &on_disk(), share, None),
+                Some(expected)
+            );
         }
     }
 
@@ -95,13 +129,25 @@ mod tests {
         assert_eq!(at(Some(1.0)), Some(ServedBy::HostMemory));
         assert_eq!(at(Some(0.0)), Some(ServedBy::Unknown));
         assert_eq!(at(None), Some(ServedBy::Unknown));
-        assert_eq!(label(&read_point(), &Facts::default(), Some(0.0), None), Some(ServedBy::Unknown));
+        assert_eq!(
+            label(&read_point(), &Facts::default(), Some(0.0), None),
+            Some(ServedBy::Unknown)
+        );
     }
 
     #[test]
     fn memory_is_memory_and_a_write_has_no_label() {
-        let tmpfs = Facts { mounts: vec![Mount { fs: "tmpfs".into(), ..Mount::default() }], ..Facts::default() };
-        assert_eq!(label(&read_point(), &tmpfs, None, None), Some(ServedBy::HostMemory));
+        let tmpfs = Facts {
+            mounts: vec![Mount {
+                fs: "tmpfs".into(),
+                ..Mount::default()
+            }],
+            ..Facts::default()
+        };
+        assert_eq!(
+            label(&read_point(), &tmpfs, None, None),
+            Some(ServedBy::HostMemory)
+        );
         let write = Point::new("file", "x".into(), &json!({"op": "write"})).unwrap();
         assert_eq!(label(&write, &on_disk(), Some(1.0), None), None);
     }

@@ -27,7 +27,14 @@ pub struct Evidence<'a> {
 
 /// All checks, in the order they are shown.
 pub fn strip(e: &Evidence) -> Vec<TrustItem> {
-    let mut items = vec![control(e), drift(e), contamination(e), cache(e), verified(e), proof(e)];
+    let mut items = vec![
+        control(e),
+        drift(e),
+        contamination(e),
+        cache(e),
+        verified(e),
+        proof(e),
+    ];
     items.extend(direct(e));
     items.push(failures(e));
     items.push(own_cost(e));
@@ -35,26 +42,40 @@ pub fn strip(e: &Evidence) -> Vec<TrustItem> {
 }
 
 fn item(id: &str, title: &str, state: TrustState, text: String) -> TrustItem {
-    TrustItem { id: id.into(), title: title.into(), state, text }
+    TrustItem {
+        id: id.into(),
+        title: title.into(),
+        state,
+        text,
+    }
 }
 
 fn ok_if(good: bool) -> TrustState {
-    if good { TrustState::Ok } else { TrustState::Warn }
+    if good {
+        TrustState::Ok
+    } else {
+        TrustState::Warn
+    }
 }
 
 /// Points whose interval leaves 1 out, beyond which chance (at 95 %) no longer explains it.
-fn allowed_misses(points: usize) -> f64 {
+fn allowed_misses(points: usize) -> usize {
     let n = points as f64;
-    (0.05 * n + 2.33 * (0.05 * 0.95 * n).sqrt() + 0.5).floor()
+    (0.05 * n + 2.33 * (0.05 * 0.95 * n).sqrt() + 0.5) as usize
 }
 
 fn control(e: &Evidence) -> TrustItem {
     let title = "A/A control";
     match e.control {
-        None => item("control", title, TrustState::None, "native was not measured a second time".into()),
+        None => item(
+            "control",
+            title,
+            TrustState::None,
+            "native was not measured a second time".into(),
+        ),
         Some(c) if c.points == 0 => item("control", title, TrustState::None, c.text.clone()),
         Some(c) => {
-            let good = c.false_alarms == 0 && (c.points - c.cover) as f64 <= allowed_misses(c.points);
+            let good = c.false_alarms == 0 && c.points - c.cover <= allowed_misses(c.points);
             item("control", title, ok_if(good), c.text.clone())
         }
     }
@@ -63,29 +84,70 @@ fn control(e: &Evidence) -> TrustItem {
 /// The control's summary from its rows.
 pub fn summarise(results: Vec<ResultRow>) -> Control {
     let with: Vec<[f64; 2]> = results.iter().filter_map(|r| r.ratio?.interval).collect();
-    let cover = with.iter().filter(|[low, high]| *low <= 1.0 && *high >= 1.0).count();
-    let alarms = results.iter().filter(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster)).count();
+    let cover = with
+        .iter()
+        .filter(|[low, high]| *low <= 1.0 && *high >= 1.0)
+        .count();
+    let alarms = results
+        .iter()
+        .filter(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster))
+        .count();
     let text = if with.is_empty() {
         "too few blocks to say whether native equals itself".into()
     } else {
-        let (low, high) = with.iter().fold((f64::MAX, f64::MIN), |(l, h), i| (l.min(i[0]), h.max(i[1])));
+        let (low, high) = with
+            .iter()
+            .fold((f64::MAX, f64::MIN), |(l, h), i| (l.min(i[0]), h.max(i[1])));
         let range = number::ratio_span([low, high]);
-        let held = format!("native against itself: {range}; {cover} of {} intervals hold 1", with.len());
-        if alarms == 0 { held } else { format!("{held}, and {} called different", number::count(alarms, "point")) }
+        let held = format!(
+            "native against itself: {range}; {cover} of {} intervals hold 1",
+            with.len()
+        );
+        if alarms == 0 {
+            held
+        } else {
+            format!(
+                "{held}, and {} called different",
+                number::count(alarms, "point")
+            )
+        }
     };
-    Control { points: with.len(), cover, false_alarms: alarms, text, results }
+    Control {
+        points: with.len(),
+        cover,
+        false_alarms: alarms,
+        text,
+        results,
+    }
 }
 
 fn drift(e: &Evidence) -> TrustItem {
     let compared: Vec<&ResultRow> = e.results.iter().filter(|r| r.blocks > 0).collect();
-    let looked = compared.iter().filter(|r| r.blocks >= MIN_BLOCKS_FOR_CHANGE).count();
+    let looked = compared
+        .iter()
+        .filter(|r| r.blocks >= MIN_BLOCKS_FOR_CHANGE)
+        .count();
     let changed = compared.iter().filter(|r| r.steady == Some(false)).count();
     let (state, text) = if changed > 0 {
-        (TrustState::Warn, format!("{changed} of {looked} ratios changed late in the run: no single number is given for them"))
+        (
+            TrustState::Warn,
+            format!(
+                "{changed} of {looked} ratios changed late in the run: no single number is given for them"
+            ),
+        )
     } else if looked == 0 {
-        (TrustState::None, format!("changes are looked for from {MIN_BLOCKS_FOR_CHANGE} blocks on"))
+        (
+            TrustState::None,
+            format!("changes are looked for from {MIN_BLOCKS_FOR_CHANGE} blocks on"),
+        )
     } else {
-        (TrustState::Ok, format!("no late change in {looked} of {} ratios that have {MIN_BLOCKS_FOR_CHANGE} blocks", compared.len()))
+        (
+            TrustState::Ok,
+            format!(
+                "no late change in {looked} of {} ratios that have {MIN_BLOCKS_FOR_CHANGE} blocks",
+                compared.len()
+            ),
+        )
     };
     item("drift", "Drift", state, text)
 }
@@ -93,29 +155,57 @@ fn drift(e: &Evidence) -> TrustItem {
 fn contamination(e: &Evidence) -> TrustItem {
     let title = "Contamination";
     if e.trials.is_empty() {
-        return item("contamination", title, TrustState::None, "no trial was made".into());
+        return item(
+            "contamination",
+            title,
+            TrustState::None,
+            "no trial was made".into(),
+        );
     }
     let n = flagged(e, "contaminated");
-    let text = format!("{n} of {} trials while other programs or the hypervisor took more than 10 % of the CPUs", e.trials.len());
-    item("contamination", title, ok_if(n as f64 <= DISTURBED_TO * e.trials.len() as f64), text)
+    let text = format!(
+        "{n} of {} trials while other programs or the hypervisor took more than 10 % of the CPUs",
+        e.trials.len()
+    );
+    item(
+        "contamination",
+        title,
+        ok_if(n as f64 <= DISTURBED_TO * e.trials.len() as f64),
+        text,
+    )
 }
 
 fn flagged(e: &Evidence, flag: &str) -> usize {
-    e.trials.iter().filter(|t| t.flags.iter().any(|f| f == flag)).count()
+    e.trials
+        .iter()
+        .filter(|t| t.flags.iter().any(|f| f == flag))
+        .count()
 }
 
 fn cache(e: &Evidence) -> TrustItem {
     let title = "Cache as asked";
-    let asked = |t: &&TrialRecord| e.run.points.get(t.cell.point).is_some_and(|p| matches!(p.text("cache"), "cold" | "warm"));
+    let asked = |t: &&TrialRecord| {
+        e.run
+            .points
+            .get(t.cell.point)
+            .is_some_and(|p| matches!(p.text("cache"), "cold" | "warm"))
+    };
     let all = e.trials.iter().filter(asked).count();
     if all == 0 {
-        return item("cache", title, TrustState::None, "no point asks for a cold or warm cache".into());
+        return item(
+            "cache",
+            title,
+            TrustState::None,
+            "no point asks for a cold or warm cache".into(),
+        );
     }
     let n = flagged(e, "cache not as asked");
     let text = if n == 0 {
         format!("cold was cold and warm was warm in all {all} trials that ask")
     } else {
-        format!("not so in {n} of {all} trials that ask; results where it is most of them are untrusted")
+        format!(
+            "not so in {n} of {all} trials that ask; results where it is most of them are untrusted"
+        )
     };
     item("cache", title, ok_if(n == 0), text)
 }
@@ -125,25 +215,57 @@ fn verified(e: &Evidence) -> TrustItem {
     let (records, bad): (u64, u64) = checks().fold((0, 0), |(r, b), v| (r + v.records, b + v.bad));
     let (state, text) = match (records, bad) {
         (0, _) => (TrustState::None, "not asked for: add --verify".into()),
-        (_, 0) => (TrustState::Ok, format!("{records} records read back as written")),
-        _ => (TrustState::Warn, format!("{bad} of {records} records came back wrong")),
+        (_, 0) => (
+            TrustState::Ok,
+            format!("{records} records read back as written"),
+        ),
+        _ => (
+            TrustState::Warn,
+            format!("{bad} of {records} records came back wrong"),
+        ),
     };
     item("verified", "Data verified", state, text)
 }
 
 fn proof(e: &Evidence) -> TrustItem {
-    let ready: Vec<_> = e.run.layers.iter().filter(|l| l.status == LayerStatus::Ready).collect();
-    let bare: Vec<String> = ready.iter().filter(|l| l.facts.mounts.is_empty()).map(|l| format!("`{}`", l.name)).collect();
+    let ready: Vec<_> = e
+        .run
+        .layers
+        .iter()
+        .filter(|l| l.status == LayerStatus::Ready)
+        .collect();
+    let bare: Vec<String> = ready
+        .iter()
+        .filter(|l| l.facts.mounts.is_empty())
+        .map(|l| format!("`{}`", l.name))
+        .collect();
     let title = "Proof of layer";
     if ready.is_empty() {
-        return item("proof", title, TrustState::None, "no layer was set up".into());
+        return item(
+            "proof",
+            title,
+            TrustState::None,
+            "no layer was set up".into(),
+        );
     }
     if !bare.is_empty() {
-        return item("proof", title, TrustState::Warn, format!("nothing proves where {} ran", number::list(&bare)));
+        return item(
+            "proof",
+            title,
+            TrustState::Warn,
+            format!("nothing proves where {} ran", number::list(&bare)),
+        );
     }
     let native = facts::physical(&ready[0].facts);
-    let apart: Vec<String> = ready.iter().filter(|l| facts::physical(&l.facts) != native).map(|l| format!("`{}`", l.name)).collect();
-    let mut text = format!("the mount below the probe was read in all {}", number::count(ready.len(), "layer"));
+    let apart: Vec<String> = ready
+        .iter()
+        .filter(|l| facts::physical(&l.facts) != native)
+        .map(|l| format!("`{}`", l.name))
+        .collect();
+    let mut text = format!(
+        "the mount below the probe was read in all {}",
+        number::count(ready.len(), "layer")
+    );
     if !apart.is_empty() {
         text = format!("{text}; not on native's device: {}", number::list(&apart));
     }
@@ -152,16 +274,45 @@ fn proof(e: &Evidence) -> TrustItem {
 
 /// Shown only where `O_DIRECT` was asked for.
 fn direct(e: &Evidence) -> Option<TrustItem> {
-    let outcomes: Vec<DirectIo> = e.trials.iter().filter_map(|t| t.trial.as_ref()?.direct).collect();
-    let honoured = outcomes.iter().filter(|d| **d == DirectIo::Honoured).count();
-    let text = format!("honoured in {honoured} of {} trials that ask", outcomes.len());
-    (!outcomes.is_empty()).then(|| item("direct", "O_DIRECT", ok_if(honoured == outcomes.len()), text))
+    let outcomes: Vec<DirectIo> = e
+        .trials
+        .iter()
+        .filter_map(|t| t.trial.as_ref()?.direct)
+        .collect();
+    let honoured = outcomes
+        .iter()
+        .filter(|d| **d == DirectIo::Honoured)
+        .count();
+    let text = format!(
+        "honoured in {honoured} of {} trials that ask",
+        outcomes.len()
+    );
+    (!outcomes.is_empty()).then(|| {
+        item(
+            "direct",
+            "O_DIRECT",
+            ok_if(honoured == outcomes.len()),
+            text,
+        )
+    })
 }
 
 fn failures(e: &Evidence) -> TrustItem {
     let failed = e.trials.iter().filter(|t| t.trial.is_none()).count();
-    let state = if e.trials.is_empty() { TrustState::None } else { ok_if(failed == 0) };
-    item("failures", "Trials", state, format!("{} made, {failed} failed", number::count(e.trials.len(), "trial")))
+    let state = if e.trials.is_empty() {
+        TrustState::None
+    } else {
+        ok_if(failed == 0)
+    };
+    item(
+        "failures",
+        "Trials",
+        state,
+        format!(
+            "{} made, {failed} failed",
+            number::count(e.trials.len(), "trial")
+        ),
+    )
 }
 
 fn own_cost(e: &Evidence) -> TrustItem {
@@ -173,9 +324,19 @@ fn own_cost(e: &Evidence) -> TrustItem {
     });
     let worst = shares.max_by(|a, b| a.0.total_cmp(&b.0));
     let Some((share, row)) = worst.filter(|(s, _)| *s > 0.0) else {
-        return item("own", title, TrustState::None, "the cost of measuring is not known".into());
+        return item(
+            "own",
+            title,
+            TrustState::None,
+            "the cost of measuring is not known".into(),
+        );
     };
-    let text = format!("measuring is at most {} of an operation ({} in `{}`)", number::percent(share), row.label, row.layer);
+    let text = format!(
+        "measuring is at most {} of an operation ({} in `{}`)",
+        number::percent(share),
+        row.label,
+        row.layer
+    );
     item("own", title, ok_if(share <= OWN_COST), text)
 }
 
@@ -185,8 +346,8 @@ mod tests {
 
     #[test]
     fn one_miss_in_twelve_is_chance_and_three_are_not() {
-        assert_eq!(allowed_misses(1), 1.0);
-        assert_eq!(allowed_misses(12), 2.0);
-        assert_eq!(allowed_misses(100), 10.0);
+        assert_eq!(allowed_misses(1), 1);
+        assert_eq!(allowed_misses(12), 2);
+        assert_eq!(allowed_misses(100), 10);
     }
 }

@@ -37,7 +37,9 @@ const COLUMNS: &[(&str, Cell)] = &[
     ("id", |_, r| r.id.clone()),
     ("workload", |_, r| r.workload.clone()),
     ("point", |_, r| safe(&r.label)),
-    ("params", |_, r| serde_json::to_string(&r.point).unwrap_or_default()),
+    ("params", |_, r| {
+        serde_json::to_string(&r.point).unwrap_or_default()
+    }),
     ("layer", |_, r| safe(&r.layer)),
     ("verdict", |_, r| r.verdict.word().into()),
     ("ratio", |_, r| estimate(r.ratio)),
@@ -58,33 +60,76 @@ const COLUMNS: &[(&str, Cell)] = &[
     ("effective_n", |_, r| number(r.effective_n)),
     ("p", |_, r| number(r.p)),
     ("p_adjusted", |_, r| number(r.p_adjusted)),
-    ("more_blocks", |_, r| r.more_blocks.map(|n| n.to_string()).unwrap_or_default()),
+    ("more_blocks", |_, r| {
+        r.more_blocks.map(|n| n.to_string()).unwrap_or_default()
+    }),
     ("outliers", |_, r| r.outliers.to_string()),
-    ("steady", |_, r| r.steady.map(|s| s.to_string()).unwrap_or_default()),
-    ("operations", |_, r| r.latency_us.map(|l| l.operations.to_string()).unwrap_or_default()),
+    ("steady", |_, r| {
+        r.steady.map(|s| s.to_string()).unwrap_or_default()
+    }),
+    ("operations", |_, r| {
+        r.latency_us
+            .map(|l| l.operations.to_string())
+            .unwrap_or_default()
+    }),
     ("latency_min_us", |_, r| number(r.latency_us.map(|l| l.min))),
-    ("latency_mean_us", |_, r| number(r.latency_us.map(|l| l.mean))),
+    ("latency_mean_us", |_, r| {
+        number(r.latency_us.map(|l| l.mean))
+    }),
     ("latency_p50_us", |_, r| number(r.latency_us.map(|l| l.p50))),
-    ("latency_p99_us", |_, r| number(r.latency_us.and_then(|l| l.p99))),
-    ("latency_p999_us", |_, r| number(r.latency_us.and_then(|l| l.p999))),
+    ("latency_p99_us", |_, r| {
+        number(r.latency_us.and_then(|l| l.p99))
+    }),
+    ("latency_p999_us", |_, r| {
+        number(r.latency_us.and_then(|l| l.p999))
+    }),
     ("latency_max_us", |_, r| number(r.latency_us.map(|l| l.max))),
-    ("cpu_s_per_gib_probe", |_, r| number(r.cpu_s_per_gib.map(|c| c.probe))),
-    ("cpu_s_per_gib_upkeep", |_, r| number(r.cpu_s_per_gib.map(|c| c.upkeep))),
-    ("cpu_us_per_op_probe", |_, r| number(r.cpu_us_per_op.map(|c| c.probe))),
-    ("cpu_us_per_op_upkeep", |_, r| number(r.cpu_us_per_op.map(|c| c.upkeep))),
-    ("served_by", |_, r| r.served_by.map(|s| s.word().into()).unwrap_or_default()),
+    ("cpu_s_per_gib_probe", |_, r| {
+        number(r.cpu_s_per_gib.map(|c| c.probe))
+    }),
+    ("cpu_s_per_gib_upkeep", |_, r| {
+        number(r.cpu_s_per_gib.map(|c| c.upkeep))
+    }),
+    ("cpu_us_per_op_probe", |_, r| {
+        number(r.cpu_us_per_op.map(|c| c.probe))
+    }),
+    ("cpu_us_per_op_upkeep", |_, r| {
+        number(r.cpu_us_per_op.map(|c| c.upkeep))
+    }),
+    ("served_by", |_, r| {
+        r.served_by.map(|s| s.word().into()).unwrap_or_default()
+    }),
     ("device_share", |_, r| number(r.device_share)),
     ("durability", |_, r| r.durability.verdict.word().into()),
-    ("durability_level", |_, r| r.durability.level.clone().unwrap_or_default()),
-    ("flushes", |_, r| r.durability.flushes.map(|n| n.to_string()).unwrap_or_default()),
+    ("durability_level", |_, r| {
+        r.durability.level.clone().unwrap_or_default()
+    }),
+    ("flushes", |_, r| {
+        r.durability
+            .flushes
+            .map(|n| n.to_string())
+            .unwrap_or_default()
+    }),
     ("syncs", |_, r| r.durability.syncs.to_string()),
-    ("debt_bytes", |_, r| number(r.write_back_debt.map(|d| d.bytes))),
-    ("debt_seconds", |_, r| number(r.write_back_debt.map(|d| d.seconds))),
+    ("debt_bytes", |_, r| {
+        number(r.write_back_debt.map(|d| d.bytes))
+    }),
+    ("debt_seconds", |_, r| {
+        number(r.write_back_debt.map(|d| d.seconds))
+    }),
     ("flags", |_, r| safe(&r.flags.join("; "))),
-    ("untrusted", |_, r| safe(r.untrusted.as_deref().unwrap_or_default())),
+    ("untrusted", |_, r| {
+        safe(r.untrusted.as_deref().unwrap_or_default())
+    }),
     ("reasons", |_, r| safe(&r.reasons.join("; "))),
     ("error", |_, r| safe(r.error.as_deref().unwrap_or_default())),
-    ("seqs", |_, r| r.seqs.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")),
+    ("seqs", |_, r| {
+        r.seqs
+            .iter()
+            .map(u64::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }),
 ];
 
 fn number(value: Option<f64>) -> String {
@@ -101,7 +146,11 @@ fn bound(e: Option<Estimate>, end: usize) -> String {
 
 /// Text that a spreadsheet takes for text: a leading sign would make it a formula.
 fn safe(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.into() }
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        format!("'{text}")
+    } else {
+        text.into()
+    }
 }
 
 #[cfg(test)]

@@ -56,9 +56,18 @@ fn cell(text: &str) -> String {
 }
 
 fn trust(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
-    writeln!(out, "## Can it be trusted?\n\n| check | | found |\n| --- | --- | --- |")?;
+    writeln!(
+        out,
+        "## Can it be trusted?\n\n| check | | found |\n| --- | --- | --- |"
+    )?;
     for item in &report.trust {
-        writeln!(out, "| {} | {} | {} |", cell(&item.title), item.state.word(), cell(&item.text))?;
+        writeln!(
+            out,
+            "| {} | {} | {} |",
+            cell(&item.title),
+            item.state.word(),
+            cell(&item.text)
+        )?;
     }
     writeln!(out)?;
     Ok(())
@@ -68,20 +77,27 @@ fn table(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
     if report.results.is_empty() {
         return Ok(());
     }
-    writeln!(out, "## Results\n\nRatio: time an operation in the layer over the time natively, with its 95 % interval; above 1 is slower.\n")?;
-    writeln!(out, "| operation | layer | time an operation | ratio | difference | verdict | served by, flush | |")?;
+    writeln!(
+        out,
+        "## Results\n\nRatio: time an operation in the layer over the time natively, with its 95 % interval; above 1 is slower.\n"
+    )?;
+    writeln!(
+        out,
+        "| operation | layer | time an operation | ratio | difference | verdict | served by, flush | |"
+    )?;
     writeln!(out, "| --- | --- | ---: | ---: | ---: | --- | --- | --- |")?;
+    let mut notes = rows::Notes::default();
     for (label, group) in rows::groups(report) {
         for (n, row) in group.iter().enumerate() {
             let label = if n == 0 { cell(label) } else { String::new() };
-            writeln!(out, "| {label} {}", line(row))?;
+            writeln!(out, "| {label} {}", line(row, &notes.of(row)))?;
         }
     }
     writeln!(out)?;
     Ok(())
 }
 
-fn line(row: &ResultRow) -> String {
+fn line(row: &ResultRow, note: &str) -> String {
     let cells = [
         cell(&row.layer),
         rows::op_time(row),
@@ -89,7 +105,7 @@ fn line(row: &ResultRow) -> String {
         rows::extra(row),
         row.verdict.word().into(),
         rows::label(row),
-        cell(&rows::note(row)),
+        cell(note),
     ];
     format!("| {} |", cells.join(" | "))
 }
@@ -100,7 +116,12 @@ fn advice(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     writeln!(out, "## What to do\n")?;
     for advice in &report.advice {
-        writeln!(out, "- {} ({})", prose(&advice.text), advice.evidence.join(", "))?;
+        writeln!(
+            out,
+            "- {} ({})",
+            prose(&advice.text),
+            advice.evidence.join(", ")
+        )?;
     }
     writeln!(out)?;
     Ok(())
@@ -112,8 +133,15 @@ fn left_out(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     writeln!(out, "## Left out\n")?;
     for left in &report.left_out {
-        let what = left.point.as_ref().map_or_else(|| left.layer.clone(), |p| format!("{}, {p}", left.layer));
-        let hint = left.hint.as_ref().map(|h| format!(" (`{}`)", h.replace('`', "'"))).unwrap_or_default();
+        let what = left
+            .point
+            .as_ref()
+            .map_or_else(|| left.layer.clone(), |p| format!("{}, {p}", left.layer));
+        let hint = left
+            .hint
+            .as_ref()
+            .map(|h| format!(" (`{}`)", h.replace('`', "'")))
+            .unwrap_or_default();
         writeln!(out, "- {}: {}{hint}", prose(&what), prose(&left.reason))?;
     }
     writeln!(out)?;
@@ -123,7 +151,19 @@ fn left_out(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
 fn reproduce(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
     let machine = &report.machine;
     writeln!(out, "## Reproduce\n")?;
-    writeln!(out, "{}, {} CPUs, {}, kernel {}; {}.\n", prose(&machine.cpu), machine.cpus, prose(&machine.os), prose(&machine.kernel), prose(&machine.base))?;
-    writeln!(out, "```\n{}\n```\n\n```toml\n# plan.toml\n{}```", report.reproduce.command, report.reproduce.plan_toml)?;
+    writeln!(
+        out,
+        "{}, {} CPUs, {}, kernel {}; {}.\n",
+        prose(&machine.cpu),
+        machine.cpus,
+        prose(&machine.os),
+        prose(&machine.kernel),
+        prose(&machine.base)
+    )?;
+    writeln!(
+        out,
+        "```\n{}\n```\n\n```toml\n# plan.toml\n{}```",
+        report.reproduce.command, report.reproduce.plan_toml
+    )?;
     Ok(())
 }

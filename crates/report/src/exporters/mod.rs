@@ -7,6 +7,7 @@ use anyhow::bail;
 use crate::Report;
 
 mod csv;
+mod html;
 mod json;
 mod markdown;
 mod rows;
@@ -25,16 +26,37 @@ pub trait Exporter: Sync {
 }
 
 /// Every format.
-pub const ALL: &[&dyn Exporter] = &[&json::Json, &csv::Csv, &markdown::Markdown, &terminal::Text];
+pub const ALL: &[&dyn Exporter] = &[
+    &html::Html,
+    &json::Json,
+    &csv::Csv,
+    &markdown::Markdown,
+    &terminal::Text,
+];
 
 /// The format that a file's name asks for.
 pub fn for_path(path: &Path) -> anyhow::Result<&'static dyn Exporter> {
-    let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
-    if let Some(found) = ALL.iter().find(|e| e.extensions().contains(&ending.as_str())) {
+    let ending = path
+        .extension()
+        .and_then(|e| e.to_str())
+        .unwrap_or_default()
+        .to_lowercase();
+    if let Some(found) = ALL
+        .iter()
+        .find(|e| e.extensions().contains(&ending.as_str()))
+    {
         return Ok(*found);
     }
-    let known: Vec<String> = ALL.iter().flat_map(|e| e.extensions()).map(|e| format!(".{e}")).collect();
-    bail!("{}: no format has this ending; known are {}", path.display(), known.join(" "))
+    let known: Vec<String> = ALL
+        .iter()
+        .flat_map(|e| e.extensions())
+        .map(|e| format!(".{e}"))
+        .collect();
+    bail!(
+        "{}: no format has this ending; known are {}",
+        path.display(),
+        known.join(" ")
+    )
 }
 
 #[cfg(test)]
@@ -49,7 +71,10 @@ mod tests {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap();
             if name != "mod" && name != "rows" {
-                assert!(listed.contains(&name), "add `&{name}::...` to ALL in exporters/mod.rs");
+                assert!(
+                    listed.contains(&name),
+                    "add `&{name}::...` to ALL in exporters/mod.rs"
+                );
             }
         }
     }
@@ -58,11 +83,19 @@ mod tests {
     fn a_path_chooses_its_format_and_an_unknown_one_lists_them() {
         for exporter in ALL {
             for ending in exporter.extensions() {
-                assert_eq!(for_path(Path::new(&format!("a/b.{}", ending.to_uppercase()))).unwrap().id(), exporter.id());
+                assert_eq!(
+                    for_path(Path::new(&format!("a/b.{}", ending.to_uppercase())))
+                        .unwrap()
+                        .id(),
+                    exporter.id()
+                );
             }
         }
         let error = for_path(Path::new("report.xyz")).err().unwrap().to_string();
-        assert!(error.contains("report.xyz") && error.contains(".json"), "{error}");
+        assert!(
+            error.contains("report.xyz") && error.contains(".json"),
+            "{error}"
+        );
         assert!(for_path(Path::new("report")).is_err());
     }
 }

@@ -15,7 +15,9 @@ pub fn ratio(row: &ResultRow) -> String {
 
 /// `+12.0 us`: the absolute difference beside the ratio.
 pub fn extra(row: &ResultRow) -> String {
-    row.extra_us.map(|e| number::extra(e.estimate)).unwrap_or_default()
+    row.extra_us
+        .map(|e| number::extra(e.estimate))
+        .unwrap_or_default()
 }
 
 /// Time an operation.
@@ -30,38 +32,83 @@ pub fn label(row: &ResultRow) -> String {
         v => Some(format!("flush {}", v.word())),
     };
     let served = row.served_by.map(|s| s.word().to_owned());
-    served.into_iter().chain(flush).collect::<Vec<_>>().join(", ")
+    served
+        .into_iter()
+        .chain(flush)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
-/// What has to stand beside the verdict word.
-pub fn note(row: &ResultRow) -> String {
-    let mut notes: Vec<String> = Vec::new();
-    notes.extend(row.untrusted.clone());
-    if row.trials == 0 {
-        notes.push(row.error.clone().unwrap_or_else(|| "no number".into()));
-    } else if row.verdict == Verdict::Undecided {
-        notes.push(if row.steady == Some(false) { "no steady state".into() } else { crate::words::known(row) });
+/// What has to stand beside verdict words. A reason is told once for each layer, where it first
+/// explains something.
+#[derive(Default)]
+pub struct Notes<'a> {
+    told: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Notes<'a> {
+    /// The next row's note; may be empty.
+    pub fn of(&mut self, row: &'a ResultRow) -> String {
+        let mut notes: Vec<String> = Vec::new();
+        notes.extend(row.untrusted.clone());
+        if row.trials == 0 {
+            notes.push(row.error.clone().unwrap_or_else(|| "no number".into()));
+        } else if row.verdict == Verdict::Undecided {
+            notes.push(if row.steady == Some(false) {
+                "no steady state".into()
+            } else {
+                crate::words::known(row)
+            });
+        }
+        if let Some(reason) = row.reasons.first() {
+            let said = (row.layer.as_str(), crate::reasons::stem(reason));
+            if !self.told.contains(&said) {
+                self.told.push(said);
+                notes.push(reason.clone());
+            }
+        }
+        notes.extend(
+            row.durability
+                .suspicion
+                .clone()
+                .filter(|_| row.verdict != Verdict::Faster),
+        );
+        notes.retain(|n| !n.is_empty());
+        notes.join("; ")
     }
-    notes.extend(row.reasons.first().cloned());
-    notes.extend(row.durability.suspicion.clone().filter(|_| row.verdict != Verdict::Faster));
-    notes.retain(|n| !n.is_empty());
-    notes.join("; ")
 }
 
 /// The results of each point, in the plan's order.
 pub fn groups(report: &Report) -> Vec<(&str, Vec<&ResultRow>)> {
-    report.points().into_iter().map(|label| (label, report.results.iter().filter(|r| r.label == label).collect())).collect()
+    report
+        .points()
+        .into_iter()
+        .map(|label| {
+            (
+                label,
+                report.results.iter().filter(|r| r.label == label).collect(),
+            )
+        })
+        .collect()
 }
 
 /// What a point does, from its parameters.
 pub fn describe(row: &ResultRow) -> String {
-    let point = layermark_model::Point { workload: row.workload.clone(), label: row.label.clone(), params: row.point.clone() };
+    let point = layermark_model::Point {
+        workload: row.workload.clone(),
+        label: row.label.clone(),
+        params: row.point.clone(),
+    };
     crate::points::describe(&point)
 }
 
 /// One line about the run.
 pub fn about(report: &Report) -> String {
-    let measured = report.layers.iter().filter(|l| !l.control && !l.baseline && l.status == layermark_model::LayerStatus::Ready).count();
+    let measured = report
+        .layers
+        .iter()
+        .filter(|l| !l.control && !l.baseline && l.status == layermark_model::LayerStatus::Ready)
+        .count();
     format!(
         "run {} of plan {} ({}), {}, {}, seed {}",
         report.run,

@@ -16,7 +16,10 @@ pub struct Style {
 
 impl Default for Style {
     fn default() -> Self {
-        Self { width: 100, colour: false }
+        Self {
+            width: 100,
+            colour: false,
+        }
     }
 }
 
@@ -39,7 +42,10 @@ impl Exporter for Text {
 
 /// Prints the report in a style.
 pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    let style = Style { width: style.width.clamp(40, 200), ..style };
+    let style = Style {
+        width: style.width.clamp(40, 200),
+        ..style
+    };
     table(report, style, out)?;
     wrapped(out, style, "", "", &plain(&format!("{}.", report.headline)))?;
     for verdict in &report.verdicts {
@@ -59,17 +65,33 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
 
 /// Words for people only: control characters out of names and messages would drive the terminal.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).filter(|c| *c != '`').map(|c| if matches!(c, '\u{201c}' | '\u{201d}') { '"' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .filter(|c| *c != '`')
+        .map(|c| {
+            if matches!(c, '\u{201c}' | '\u{201d}') {
+                '"'
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
-fn wrapped(out: &mut dyn Write, style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<()> {
+fn wrapped(
+    out: &mut dyn Write,
+    style: Style,
+    first: &str,
+    rest: &str,
+    text: &str,
+) -> anyhow::Result<()> {
     let mut line = first.to_owned();
     let mut empty = true;
     for word in text.split_whitespace() {
         let fits = line.chars().count() + 1 + word.chars().count() <= style.width;
         if !empty && !fits {
             writeln!(out, "{line}")?;
-            line = rest.to_owned();
+            rest.clone_into(&mut line);
             empty = true;
         }
         if !empty {
@@ -83,10 +105,24 @@ fn wrapped(out: &mut dyn Write, style: Style, first: &str, rest: &str, text: &st
 }
 
 /// Columns after the layer's name; the last ones are left out when the window is narrow.
-const HEADS: [&str; 6] = ["time/op", "ratio [95 %]", "difference", "verdict", "throughput", "served by, flush"];
+const HEADS: [&str; 6] = [
+    "time/op",
+    "ratio [95 %]",
+    "difference",
+    "verdict",
+    "throughput",
+    "served by, flush",
+];
 
 fn cells(row: &ResultRow) -> [String; 6] {
-    [rows::op_time(row), rows::ratio(row), rows::extra(row), row.verdict.word().into(), number::result_value(row), rows::label(row)]
+    [
+        rows::op_time(row),
+        rows::ratio(row),
+        rows::extra(row),
+        row.verdict.word().into(),
+        number::result_value(row),
+        rows::label(row),
+    ]
 }
 
 /// Columns whose content is a number stand at the right edge.
@@ -94,38 +130,104 @@ const RIGHT: [bool; 6] = [true, true, true, false, true, false];
 /// Order in which columns go when the window is narrow.
 const DROP: [usize; 3] = [4, 5, 0];
 
-fn table(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    if report.results.is_empty() {
-        return Ok(());
-    }
-    let name = |row: &ResultRow| format!("  {}", plain(&row.layer));
-    let first = report.results.iter().map(|r| name(r).chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEADS.len())
-        .map(|c| report.results.iter().map(|r| cells(r)[c].chars().count()).chain([HEADS[c].len()]).max().unwrap_or(0))
-        .collect();
-    let mut shown = [true; 6];
-    for column in DROP {
-        let total: usize = first + (0..6).filter(|c| shown[*c]).map(|c| widths[c] + 2).sum::<usize>();
-        if total > style.width {
-            shown[column] = false;
+/// Widths of the columns, and which of them are shown.
+struct Grid {
+    first: usize,
+    widths: [usize; 6],
+    shown: [bool; 6],
+    /// The layer's name stands on a line of its own.
+    stacked: bool,
+}
+
+fn name(row: &ResultRow) -> String {
+    format!("  {}", plain(&row.layer))
+}
+
+impl Grid {
+    fn new(report: &Report, width: usize) -> Self {
+        let rows = &report.results;
+        let first = rows
+            .iter()
+            .map(|r| name(r).chars().count())
+            .max()
+            .unwrap_or(0);
+        let widest = |c: usize| {
+            rows.iter()
+                .map(|r| cells(r)[c].chars().count())
+                .chain([HEADS[c].len()])
+                .max()
+                .unwrap_or(0)
+        };
+        let mut grid = Self {
+            first,
+            widths: [0, 1, 2, 3, 4, 5].map(widest),
+            shown: [true; 6],
+            stacked: false,
+        };
+        for column in DROP {
+            grid.shown[column] &= grid.total() <= width;
         }
+        if grid.total() > width {
+            grid.stacked = true;
+            grid.first = 2;
+        }
+        grid
     }
-    let lay = |head: &str, cells: &[String; 6], paint: &dyn Fn(&str) -> String| {
-        let mut line = format!("{head:first$}");
-        for c in (0..6).filter(|c| shown[*c]) {
-            let padded = if RIGHT[c] { format!("{:>1$}", cells[c], widths[c]) } else { format!("{:<1$}", cells[c], widths[c]) };
+
+    fn total(&self) -> usize {
+        self.first
+            + (0..6)
+                .filter(|c| self.shown[*c])
+                .map(|c| self.widths[c] + 2)
+                .sum::<usize>()
+    }
+
+    fn line(&self, head: &str, cells: &[String; 6], paint: impl Fn(&str) -> String) -> String {
+        let first = self.first;
+        let mut line = if self.stacked && !head.is_empty() {
+            format!("{head}\n{:first$}", "")
+        } else {
+            format!("{head:first$}")
+        };
+        for c in (0..6).filter(|c| self.shown[*c]) {
+            let (text, width) = (&cells[c], self.widths[c]);
+            let padded = if RIGHT[c] {
+                format!("{text:>width$}")
+            } else {
+                format!("{text:<width$}")
+            };
             line.push_str("  ");
             line.push_str(&if c == 3 { paint(&padded) } else { padded });
         }
         line.trim_end().to_owned()
-    };
-    writeln!(out, "{}", lay("", &HEADS.map(str::to_owned), &str::to_owned))?;
+    }
+}
+
+fn table(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    if report.results.is_empty() {
+        return Ok(());
+    }
+    let grid = Grid::new(report, style.width);
+    writeln!(
+        out,
+        "{}",
+        grid.line("", &HEADS.map(str::to_owned), str::to_owned)
+    )?;
+    let mut notes = rows::Notes::default();
     for (label, group) in rows::groups(report) {
         let what = group.first().map(|r| rows::describe(r)).unwrap_or_default();
         wrapped(out, style, "", "  ", &plain(&format!("{label} ({what})")))?;
         for row in group {
-            writeln!(out, "{}", lay(&name(row), &cells(row), &|text| paint(style, row.verdict, text)))?;
-            let note = rows::note(row);
+            writeln!(
+                out,
+                "{}",
+                grid.line(&name(row), &cells(row), |text| paint(
+                    style,
+                    row.verdict,
+                    text
+                ))
+            )?;
+            let note = notes.of(row);
             if !note.is_empty() {
                 wrapped(out, style, "      ", "      ", &plain(&note))?;
             }
@@ -155,7 +257,13 @@ fn trust(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<(
             TrustState::Warn => "!!",
             TrustState::None => "--",
         };
-        wrapped(out, style, &format!("  {mark} "), "     ", &plain(&format!("{}: {}", item.title, item.text)))?;
+        wrapped(
+            out,
+            style,
+            &format!("  {mark} "),
+            "     ",
+            &plain(&format!("{}: {}", item.title, item.text)),
+        )?;
     }
     Ok(())
 }
@@ -168,16 +276,27 @@ fn left_out(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resul
     // Points of one layer that are missing for one reason are one line.
     let mut lines: Vec<(String, String, Vec<&str>)> = Vec::new();
     for left in &report.left_out {
-        let hint = left.hint.as_ref().map(|h| format!("; hint: {h}")).unwrap_or_default();
+        let hint = left
+            .hint
+            .as_ref()
+            .map(|h| format!("; hint: {h}"))
+            .unwrap_or_default();
         let why = format!("{}{hint}", left.reason);
         let points = left.point.as_deref();
-        match lines.iter_mut().find(|(layer, w, _)| *layer == left.layer && *w == why) {
+        match lines
+            .iter_mut()
+            .find(|(layer, w, _)| *layer == left.layer && *w == why)
+        {
             Some((_, _, labels)) => labels.extend(points),
             None => lines.push((left.layer.clone(), why, points.into_iter().collect())),
         }
     }
     for (layer, why, labels) in lines {
-        let what = if labels.is_empty() { layer } else { format!("{layer} ({})", number::list(&labels)) };
+        let what = if labels.is_empty() {
+            layer
+        } else {
+            format!("{layer} ({})", number::list(&labels))
+        };
         wrapped(out, style, "  ", "    ", &plain(&format!("{what}: {why}")))?;
     }
     Ok(())

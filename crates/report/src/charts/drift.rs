@@ -1,0 +1,206 @@
+//! Speed during the run: every trial against the median of its own point and layer.
+
+use std::collections::BTreeMap;
+
+use kuva::prelude::{Layout, LinePlot, MarkerShape, Plot, ReferenceLine, ScatterPlot, TickFormat};
+use layermark_stats::median;
+
+use super::{Chart, Group, Key, Table, svg};
+use crate::{Report, TrialRow, number};
+
+/// A trial's time and its speed against the median of its point.
+struct Dot<'a> {
+    layer: &'a str,
+    block: u32,
+    seconds: f64,
+    speed: f64,
+}
+
+/// Trials of a block, over which a block's speed is the median.
+struct Block {
+    seconds: f64,
+    speed: f64,
+    trials: usize,
+}
+
+pub fn group(report: &Report) -> Option<Group> {
+    let dots = dots(report);
+    // One trial is its own median: there is nothing to see before a layer has a second block.
+    let shown = |layer: &&str| dots.iter().any(|d| d.layer == *layer && d.block > 0);
+    let names: Vec<&str> = report.layers.iter().map(|l| l.name.as_str()).collect();
+    let charts: Vec<Chart> = names
+        .iter()
+        .enumerate()
+        .filter(|(_, l)| shown(l))
+        .map(|(n, layer)| chart(n, layer, names[0], &dots))
+        .collect();
+    (!charts.is_empty()).then(|| Group {
+        title: "Throughput during the run",
+        hint: "Each dot is a trial against the median of its own operation and layer; the line joins the medians of the blocks. A line that climbs or falls while native's stays means that the layer drifts.".into(),
+        charts,
+    })
+}
+
+fn dots(report: &Report) -> Vec<Dot<'_>> {
+    let mut costs: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
+    let usable = |t: &TrialRow| t.op_us.filter(|us| *us > 0.0);
+    for trial in &report.trials {
+        if let Some(us) = usable(trial) {
+            costs
+                .entry((&trial.layer, &trial.point))
+                .or_default()
+                .push(us);
+        }
+    }
+    let middle: BTreeMap<(&str, &str), f64> = costs
+        .into_iter()
+        .filter_map(|(k, v)| Some((k, median(&v)?)))
+        .collect();
+    let dot = |t: &'_ TrialRow| {
+        let speed = middle.get(&(t.layer.as_str(), t.point.as_str()))? / usable(t)?;
+        Some((t.at_ms as f64 / 1e3, speed))
+    };
+    report
+        .trials
+        .iter()
+        .filter_map(|t| {
+            dot(t).map(|(seconds, speed)| Dot {
+                layer: &t.layer,
+                block: t.block,
+                seconds,
+                speed,
+            })
+        })
+        .collect()
+}
+
+fn blocks(dots: &[Dot], layer: &str) -> BTreeMap<u32, Block> {
+    let mut by: BTreeMap<u32, Vec<&Dot>> = BTreeMap::new();
+    for dot in dots.iter().filter(|d| d.layer == layer) {
+        by.entry(dot.block).or_default().push(dot);
+    }
+    let middle = |dots: &[&Dot], pick: fn(&Dot) -> f64| {
+        median(&dots.iter().map(|d| pick(d)).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+    };
+    let block = |dots: Vec<&Dot>| Block {
+        seconds: middle(&dots, |d| d.seconds),
+        speed: middle(&dots, |d| d.speed),
+        trials: dots.len(),
+    };
+    by.into_iter().map(|(n, dots)| (n, block(dots))).collect()
+}
+
+fn line(blocks: &BTreeMap<u32, Block>) -> Vec<(f64, f64)> {
+    blocks.values().map(|b| (b.seconds, b.speed)).collect()
+}
+
+fn chart(n: usize, layer: &str, native: &str, dots: &[Dot]) -> Chart {
+    let own = blocks(dots, layer);
+    let here: Vec<(f64, f64)> = dots
+        .iter()
+        .filter(|d| d.layer == layer)
+        .map(|d| (d.seconds, d.speed))
+        .collect();
+    let mut plots = vec![Plot::Scatter(
+        ScatterPlot::new()
+            .with_data(here)
+            .with_color("var(--c1)")
+            .with_size(2.2)
+            .with_marker_opacity(0.35),
+    )];
+    let mut legend = Vec::new();
+    if layer != native {
+        let base = LinePlot::new()
+            .with_data(line(&blocks(dots, native)))
+            .with_color("var(--muted)")
+            .with_stroke_width(1.5)
+            .with_dashed();
+        plots.push(Plot::Line(base));
+        legend.push(Key {
+            name: native.to_owned(),
+            colour: "var(--muted)".into(),
+            marker: "<path d=\"M0 7h6v2H0zM10 7h6v2h-6z\"/>",
+        });
+    }
+    plots.push(Plot::Line(
+        LinePlot::new()
+            .with_data(line(&own))
+            .with_color("var(--c1)")
+            .with_stroke_width(2.0),
+    ));
+    plots.push(Plot::Scatter(
+        ScatterPlot::new()
+            .with_data(line(&own))
+            .with_color("var(--c1)")
+            .with_size(3.5)
+            .with_marker(MarkerShape::Circle),
+    ));
+    legend.insert(
+        0,
+        Key {
+            name: layer.to_owned(),
+            colour: "var(--c1)".into(),
+            marker: "<circle cx=\"8\" cy=\"8\" r=\"4\"/>",
+        },
+    );
+    let (low, high) = dots.iter().fold((0.9, 1.1f64), |(l, h): (f64, f64), d| {
+        (l.min(d.speed), h.max(d.speed))
+    });
+    // A single trial far away may not flatten all others.
+    let (low, high) = (low.max(0.4) - 0.02, high.min(1.6) + 0.02);
+    let id = format!("drift-{n}");
+    let title = format!("{layer}: throughput during the run");
+    let layout = Layout::auto_from_plots(&plots)
+        .with_width(super::WIDTH)
+        .with_height(230.0)
+        .with_y_axis_min(low)
+        .with_y_axis_max(high)
+        .with_clamp_axis()
+        .with_y_tick_format(TickFormat::Custom(std::sync::Arc::new(|v| {
+            format!("{:.0} %", v * 100.0)
+        })))
+        .with_x_label("seconds since the run began")
+        .with_reference_line(
+            ReferenceLine::horizontal(1.0)
+                .with_color("var(--muted)")
+                .with_stroke_width(1.0)
+                .with_dasharray("2,3"),
+        );
+    let away = dots
+        .iter()
+        .filter(|d| d.layer == layer && (d.speed < low || d.speed > high))
+        .count();
+    let beyond = if away > 0 {
+        format!(" {} outside the drawing.", number::count(away, "trial"))
+    } else {
+        String::new()
+    };
+    let description = format!(
+        "Speed of each trial against the median of its operation, over time, in {}.{beyond} The table below has the blocks.",
+        number::count(own.len(), "block")
+    );
+    Chart {
+        svg: svg::draw(&id, &title, &description, plots, layout),
+        title,
+        legend,
+        table: table(&own),
+    }
+}
+
+fn table(blocks: &BTreeMap<u32, Block>) -> Table {
+    let head = ["block", "seconds", "throughput against median", "trials"]
+        .map(str::to_owned)
+        .to_vec();
+    let rows = blocks.iter().map(|(n, b)| {
+        vec![
+            n.to_string(),
+            number::sig3(b.seconds),
+            number::percent(b.speed),
+            b.trials.to_string(),
+        ]
+    });
+    Table {
+        head,
+        rows: rows.collect(),
+    }
+}

@@ -1,0 +1,84 @@
+//! Charts: kuva draws, [`svg`] makes the drawing fit a page that is light, dark, printed or read aloud.
+
+mod drift;
+mod forest;
+mod sizes;
+mod svg;
+
+use crate::Report;
+
+/// A chart with what stands beside it.
+pub struct Chart {
+    /// Its accessible name.
+    pub title: String,
+    /// Inline SVG, with name and description inside.
+    pub svg: String,
+    /// Names of the series and their colours, where there are several.
+    pub legend: Vec<Key>,
+    /// The data drawn, head first.
+    pub table: Table,
+}
+
+/// A series in a legend.
+pub struct Key {
+    /// What it is.
+    pub name: String,
+    /// CSS colour.
+    pub colour: String,
+    /// Inline SVG of its marker.
+    pub marker: &'static str,
+}
+
+/// A table of a chart's data.
+pub struct Table {
+    /// Column heads.
+    pub head: Vec<String>,
+    /// Lines.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// Charts under one heading.
+pub struct Group {
+    /// The heading.
+    pub title: &'static str,
+    /// What to look for.
+    pub hint: String,
+    /// At least one.
+    pub charts: Vec<Chart>,
+}
+
+/// Every chart that the data has enough for, in the order of the page.
+pub fn all(report: &Report) -> Vec<Group> {
+    [
+        forest::group(report),
+        sizes::group(report),
+        drift::group(report),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Width of every drawing in its own units: three fit beside each other, and one fits a phone with
+/// letters that can still be read.
+const WIDTH: f64 = 400.0;
+
+/// Series are told apart by colour and by marker; after the last they start again.
+const SERIES: usize = 7;
+
+fn colour(series: usize) -> String {
+    format!("var(--c{})", series % SERIES)
+}
+
+/// A label as kuva takes it: `$` would start a formula; long ones are cut, the table has them whole.
+fn label(text: &str, longest: usize) -> String {
+    let cut: String = if text.chars().count() > longest {
+        text.chars()
+            .take(longest.saturating_sub(1))
+            .chain(['\u{2026}'])
+            .collect()
+    } else {
+        text.to_owned()
+    };
+    cut.replace('$', "\\$")
+}

@@ -1,0 +1,91 @@
+//! Makes kuva's SVG part of a page: scales with it, follows its colours, has a name.
+
+use kuva::{
+    prelude::{Layout, Plot, SvgBackend},
+    render::{render::render_multiple, theme::Theme},
+};
+
+/// Draws and adapts. `id` is unique within the page.
+pub fn draw(id: &str, title: &str, description: &str, plots: Vec<Plot>, layout: Layout) -> String {
+    let layout = layout
+        .with_theme(theme())
+        .with_font_family("system-ui, sans-serif")
+        .with_tick_size(12)
+        .with_label_size(12)
+        .with_body_size(12)
+        .with_grid_line_width(1.0)
+        .with_axis_line_width(1.0);
+    let scene = render_multiple(plots, layout);
+    let drawn = SvgBackend.render_scene(&scene);
+    let body = drawn.split_once('>').map_or("", |(_, body)| body);
+    let head = format!(
+        "<svg viewBox=\"0 0 {} {}\" class=\"chart\" role=\"img\" aria-labelledby=\"{id}-t\" aria-describedby=\"{id}-d\" fill=\"var(--ink)\" \
+         font-family=\"system-ui, sans-serif\"><title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>",
+        scene.width.round(),
+        scene.height.round(),
+        escape(title),
+        escape(description)
+    );
+    head + &own_ids(body, id)
+}
+
+/// kuva numbers clip paths over the life of the process: the page has to be the same each time,
+/// and two drawings may not share an id.
+fn own_ids(body: &str, id: &str) -> String {
+    const STEM: &str = "kuva-clip-";
+    let mut out = String::with_capacity(body.len());
+    let mut seen: Vec<&str> = Vec::new();
+    let mut rest = body;
+    while let Some(at) = rest.find(STEM) {
+        out.push_str(&rest[..at]);
+        let tail = &rest[at + STEM.len()..];
+        let digits = &tail[..tail
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(tail.len())];
+        let n = seen.iter().position(|s| *s == digits).unwrap_or_else(|| {
+            seen.push(digits);
+            seen.len() - 1
+        });
+        out.push_str(id);
+        out.push_str("-clip");
+        out.push_str(&n.to_string());
+        rest = &tail[digits.len()..];
+    }
+    out + rest
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// The page's own colours, so that a drawing turns dark with it.
+fn theme() -> Theme {
+    Theme {
+        background: "none".into(),
+        axis_color: "var(--muted)".into(),
+        grid_color: "var(--line)".into(),
+        tick_color: "var(--muted)".into(),
+        text_color: "var(--ink)".into(),
+        legend_bg: "none".into(),
+        legend_border: "none".into(),
+        ..Theme::light()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_the_drawings_own() {
+        let body = r#"<clipPath id="kuva-clip-41"/><g clip-path="url(#kuva-clip-41)"/><g clip-path="url(#kuva-clip-7)"/>"#;
+        let own = own_ids(body, "f1");
+        assert_eq!(
+            own,
+            r#"<clipPath id="f1-clip0"/><g clip-path="url(#f1-clip0)"/><g clip-path="url(#f1-clip1)"/>"#
+        );
+    }
+}

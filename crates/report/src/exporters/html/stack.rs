@@ -1,0 +1,179 @@
+//! What lies under the numbers: method, layers, the tool's own cost, the command, the raw trials.
+
+use layermark_model::{LayerStatus, format_size};
+use maud::{Markup, html};
+
+use super::text::{micro, rich};
+use crate::{LayerReport, Report, number};
+
+pub fn method(report: &Report) -> Markup {
+    let sessions = report
+        .trials
+        .iter()
+        .map(|t| t.session)
+        .max()
+        .map_or(0, |s| s + 1);
+    let blocks = report
+        .trials
+        .iter()
+        .map(|t| (t.session, t.block))
+        .collect::<std::collections::BTreeSet<_>>()
+        .len();
+    let delta = number::percent(report.delta);
+    html! {
+        section.prose aria-labelledby="method" {
+            h2 #method { "Method" }
+            p {
+                "All layers stood side by side and took turns: in each of " (number::count(blocks, "block")) " (" (number::count(sessions as usize, "session"))
+                ") every operation ran once in every layer, in an order drawn from the seed, and only one ran at a time. What slows the whole machine down therefore slows all layers alike and leaves the ratio alone."
+            }
+            p {
+                "In each block the layer's time an operation is divided by native's. The ratio shown is the Hodges-Lehmann centre of these, its interval comes from the signed-rank test at "
+                (number::percent(report.level)) "; below six blocks there is none. "
+                b { "Same" } " means that the whole interval lies within " (delta) " of 1, " b { "slower" } " and " b { "faster" }
+                " that it leaves 1 out, that the effect is larger than " (delta)
+                " and that it survives Holm's correction for the number of operations looked at. All else is " b { "undecided" } "."
+            }
+            p {
+                "Where a read was served from is told by the bytes that crossed the device, not by what was asked for. A flush counts as "
+                b { "honoured" } " when the device below counted it, and as " b { "absorbed" }
+                " when a device with a volatile cache counted none while it did count native's. Being faster than native is taken for an alarm, and its reason is looked for in the data."
+            }
+        }
+    }
+}
+
+pub fn inventory(report: &Report) -> Markup {
+    let m = &report.machine;
+    html! {
+        section aria-labelledby="stack" {
+            h2 #stack { "Machine and layers" }
+            dl.facts {
+                dt { "CPU" } dd { (m.cpu) ", " (m.cpus) " CPUs" @if m.hypervisor { ", under a hypervisor" } }
+                dt { "Memory" } dd { (format_size(m.memory)) }
+                dt { "System" } dd { (m.os) ", kernel " (m.kernel) ", clock " (m.clocksource) }
+                dt { "Directory" } dd { (report.dir) " (" (m.base) ")" }
+                dt { "Privilege" } dd { (m.privilege) }
+            }
+            div.cards { @for l in report.layers.iter().filter(|l| l.status == LayerStatus::Ready) { (card(l)) } }
+        }
+    }
+}
+
+fn card(layer: &LayerReport) -> Markup {
+    let facts = &layer.facts;
+    html! {
+        article.card {
+            h3 { code { (layer.name) } }
+            dl.facts {
+                @if layer.spec != layer.name { dt { "Layer" } dd { code { (layer.spec) } } }
+                @for mount in &facts.mounts {
+                    dt { "Mount" }
+                    dd { (mount.fs) " from " (mount.source) " at " (mount.at.display()) " " small { "(" (mount.options) ")" } }
+                }
+                @for d in &facts.devices {
+                    dt { "Device" }
+                    dd { (d.name) " " (d.number) @if !d.write_cache.is_empty() { ", " (d.write_cache) } @if d.rotational { ", rotational" } @if !d.physical { ", not physical" } }
+                }
+                @for path in &facts.backing { dt { "Backed by" } dd { (path.display()) } }
+                @for (name, version) in &facts.versions { dt { (name) } dd { (version) } }
+                @for (name, value) in &facts.notes { dt { (name) } dd { (value) } }
+                dt { "Set up in" } dd { (micro(&number::time(layer.setup_s * 1e6))) }
+                @if layer.read_only { dt { "Access" } dd { "read-only" } }
+            }
+        }
+    }
+}
+
+pub fn self_tests(report: &Report) -> Markup {
+    html! {
+        section aria-labelledby="own" {
+            h2 #own { "What measuring costs" }
+            p.hint { "Medians, measured by the probe at its start, inside each layer." }
+            div.scroll tabindex="0" role="region" aria-label="What measuring costs" {
+                table.small {
+                    thead { tr { th scope="col" { "Layer" } th.num scope="col" { "One clock read" } th.num scope="col" { "Measuring loop" } th.num scope="col" { "Null operation" } } }
+                    tbody {
+                        @for l in report.layers.iter().filter(|l| l.status == LayerStatus::Ready) {
+                            tr {
+                                th scope="row" { code { (l.name) } }
+                                @for ns in [l.self_test.clock_ns, l.self_test.loop_ns, l.self_test.null_ns] { td.num { (micro(&number::time(ns / 1e3))) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub fn reproduce(report: &Report) -> Markup {
+    html! {
+        section.prose aria-labelledby="again" {
+            h2 #again { "Make this run again" }
+            p { "With the plan below saved as " code { "plan.toml" } ":" }
+            pre tabindex="0" { code { (report.reproduce.command) } }
+            p { "Or, where the run is stored, the same order of trials:" }
+            pre tabindex="0" { code { (report.reproduce.replay) } }
+            details {
+                summary { "The plan" }
+                pre tabindex="0" { code { (report.reproduce.plan_toml) } }
+            }
+        }
+    }
+}
+
+pub fn left_out(report: &Report) -> Markup {
+    html! {
+        @if !report.left_out.is_empty() {
+            section aria-labelledby="left" {
+                h2 #left { "Left out" }
+                ul.left {
+                    @for left in &report.left_out {
+                        li {
+                            code { (left.layer) } @if let Some(point) = &left.point { ", " (point) } ": " (rich(&left.reason))
+                            @if let Some(hint) = &left.hint { pre { code { (hint) } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub fn trials(report: &Report) -> Markup {
+    html! {
+        @if !report.trials.is_empty() {
+            section.raw aria-labelledby="trials" {
+                h2 #trials { "Every trial" }
+                details {
+                    summary { (number::count(report.trials.len(), "trial")) " in the order they were made" }
+                    div.scroll.main tabindex="0" role="region" aria-label="Every trial" {
+                        table.small {
+                            thead { tr {
+                                @for head in ["Trial", "Session", "Block", "At", "Layer", "Operation", "Time an operation", "Operations", "Remarks"] { th scope="col" { (head) } }
+                            } }
+                            tbody { @for t in &report.trials { (trial(t)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn trial(t: &crate::TrialRow) -> Markup {
+    html! {
+        tr id={ "t" (t.seq) } {
+            td.num { (t.seq) }
+            td.num { (t.session) }
+            td.num { (t.block) }
+            td.num { (number::time(t.at_ms as f64 * 1e3)) }
+            td { (t.layer) }
+            td { (t.point) }
+            td.num { @if let Some(us) = t.op_us { (micro(&number::time(us))) } }
+            td.num { (t.ops) }
+            td { (t.flags.join(", ")) @if let Some(e) = &t.error { " " (e) } }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Runs that are empty, broken off, hostile or wrong: every format is written, nothing is made up.
+
+use layermark_model::{LayerStatus, Run, TrialRecord};
+use layermark_report::{
+    Report, Verdict, exporters,
+    sample::{self, Sample},
+};
+use serde_json::Value;
+
+fn all_formats(report: &Report) -> Vec<(&'static str, String)> {
+    exporters::ALL
+        .iter()
+        .map(|e| {
+            let mut out = Vec::new();
+            e.write(report, &mut out).unwrap();
+            (e.id(), String::from_utf8(out).unwrap())
+        })
+        .collect()
+}
+
+fn build(
+    sample: &Sample,
+    change: impl Fn(&mut Run, &mut Vec<TrialRecord>),
+) -> (Report, Vec<(&'static str, String)>) {
+    let (mut run, mut trials) = sample.build();
+    change(&mut run, &mut trials);
+    let report = Report::build(&run, &trials);
+    let formats = all_formats(&report);
+    for (id, text) in &formats {
+        for bad in ["NaN", "inf ", "Infinity"] {
+            assert!(!text.contains(bad), "{bad} in {id}");
+        }
+    }
+    (report, formats)
+}
+
+#[test]
+fn an_empty_run() {
+    let (report, _) = build(&Sample::default(), |_, trials| trials.clear());
+    assert_eq!(report.headline, "Nothing was measured yet");
+    assert!(
+        report.results.is_empty()
+            && report.verdicts.is_empty()
+            && report.advice.is_empty()
+            && report.left_out.is_empty()
+    );
+    let (report, _) = build(&Sample::default(), |run, trials| {
+        trials.clear();
+        run.layers.clear();
+        run.points.clear();
+    });
+    assert_eq!(report.headline, "Nothing was measured yet");
+}
+
+#[test]
+fn a_single_trial() {
+    let (report, formats) = build(&Sample::default(), |_, trials| trials.truncate(1));
+    assert_eq!(report.results.len(), 1);
+    assert_eq!(report.results[0].seqs, [0]);
+    assert_eq!(
+        (report.results[0].interval, report.results[0].verdict),
+        (None, Verdict::Baseline)
+    );
+    assert_eq!(
+        report.headline,
+        "Only native was measured, so there is nothing to compare"
+    );
+    assert!(
+        formats
+            .iter()
+            .all(|(id, text)| *id == "csv" || *id == "json" || text.contains("native"))
+    );
+}
+
+#[test]
+fn all_layers_failed() {
+    let (report, formats) = build(&Sample::default(), |run, trials| {
+        trials.clear();
+        for layer in &mut run.layers {
+            layer.status = LayerStatus::Failed;
+            layer.reason = Some("no room on the disk".into());
+            layer.hint = Some("df -h /srv".into());
+        }
+    });
+    assert_eq!(
+        report.headline,
+        "No layer could be set up, so nothing was measured"
+    );
+    assert_eq!(report.left_out.len(), 5);
+    for (id, text) in formats.iter().filter(|(id, _)| *id != "csv") {
+        assert!(
+            text.contains("no room on the disk") && text.contains("df -h /srv"),
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn every_trial_failed() {
+    let (report, formats) = build(&Sample::default(), |_, trials| {
+        for t in trials.iter_mut() {
+            t.trial = None;
+            t.error = Some("write /srv/x: No space left on device".into());
+        }
+    });
+    assert!(
+        report
+            .results
+            .iter()
+            .all(|r| r.value.is_none() && r.trials == 0 && r.failed_trials == 11)
+    );
+    assert!(
+        formats
+            .iter()
+            .all(|(_, text)| text.contains("No space left on device"))
+    );
+}
+
+#[test]
+fn below_six_blocks_there_is_no_interval_and_the_missing_ones_are_counted() {
+    let (report, formats) = build(
+        &Sample {
+            blocks: 4,
+            ..Sample::default()
+        },
+        |_, _| {},
+    );
+    assert_eq!(
+        report.headline,
+        "Too little was measured for a verdict: 4 blocks of at least 6"
+    );
+    for row in report
+        .results
+        .iter()
+        .filter(|r| r.verdict != Verdict::Baseline)
+    {
+        assert_eq!(row.verdict, Verdict::Undecided);
+        let ratio = row.ratio.unwrap();
+        assert!(ratio.interval.is_none() && row.interval.is_none() && row.op_us_interval.is_none());
+        assert!(row.more_blocks.unwrap() >= 2);
+    }
+    for (id, text) in formats
+        .iter()
+        .filter(|(id, _)| matches!(*id, "terminal" | "markdown" | "html"))
+    {
+        assert!(
+            text.contains("no interval") && text.contains("missing"),
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn trials_that_cannot_be_are_no_numbers() {
+    let (report, _) = build(&Sample::default(), |_, trials| {
+        for (n, t) in trials.iter_mut().enumerate() {
+            let trial = t.trial.as_mut().unwrap();
+            match n % 4 {
+                0 => trial.passes.clear(),
+                1 => trial.passes[0].elapsed_ns = 0,
+                2 => trial.passes[0].ops = 0,
+                _ => t.cell.layer = 99,
+            }
+            t.foreign_cpu = f64::NAN;
+        }
+    });
+    assert!(report.results.iter().all(|r| r.value.is_none()));
+}
+
+#[test]
+fn a_result_done_twice_counts_once() {
+    let (mut run, mut trials) = Sample::default().build();
+    let mut again = trials.clone();
+    for t in &mut again {
+        t.seq += 10_000;
+        t.flags.clear();
+    }
+    trials.extend(again);
+    run.seed = 7;
+    let report = Report::build(&run, &trials);
+    for row in &report.results {
+        assert_eq!(row.trials, 11, "{}", row.id);
+        assert!(
+            row.seqs.iter().all(|s| *s >= 10_000),
+            "the later trial counts"
+        );
+    }
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    const EVIL: &str = "<script>alert(1)</script>\"'`|\u{1b}[31m$x$";
+    let (_, formats) = build(&sample::full(), |run, trials| {
+        run.layers[1].name = EVIL.into();
+        run.points[0].label = format!("{EVIL} label");
+        run.dir = EVIL.into();
+        run.plan.about = EVIL.into();
+        run.machine.cpu = EVIL.into();
+        trials[0].flags = vec![EVIL.into()];
+        trials[1].error = Some(EVIL.into());
+        run.layers
+            .iter_mut()
+            .for_each(|l| l.reason = Some(EVIL.into()));
+    });
+    let text = |wanted: &str| &formats.iter().find(|(id, _)| *id == wanted).unwrap().1;
+    let html = text("html").to_lowercase();
+    assert!(!html.contains("<script") && html.contains("&lt;script&gt;"));
+    assert!(
+        !text("terminal").contains('\u{1b}'),
+        "names cannot drive a terminal"
+    );
+    assert!(
+        !text("markdown").contains("<script>") || text("markdown").contains("\\<script"),
+        "markup in names is escaped"
+    );
+    let json: Value = serde_json::from_str(text("json")).unwrap();
+    assert_eq!(json["layers"][1]["name"], EVIL);
+    let mut csv = csv::Reader::from_reader(text("csv").as_bytes());
+    assert!(csv.records().all(|r| r.is_ok()));
+}
+
+#[test]
+fn left_out_points_say_why() {
+    let (report, _) = build(&Sample::default(), |run, trials| {
+        run.layers[1].read_only = true;
+        trials.retain(|t| !(t.cell.layer == 1 && t.cell.point >= 3));
+    });
+    let left: Vec<_> = report
+        .left_out
+        .iter()
+        .filter(|l| l.layer == "overlay:upper")
+        .collect();
+    assert_eq!(left.len(), 2);
+    assert!(
+        left.iter()
+            .all(|l| l.reason == "the layer is read-only" && l.point.is_some())
+    );
+}

@@ -1,0 +1,109 @@
+//! What each format looks like, for a made-up run with fixed figures.
+//! After a wanted change: `INSTA_UPDATE=always cargo test -p layermark-report --test golden`.
+
+use layermark_report::{
+    Report,
+    exporters::{self, Style},
+    sample::Sample,
+};
+use std::{fmt::Write, path::Path};
+
+fn report() -> Report {
+    let (run, trials) = Sample::default().build();
+    Report::build(&run, &trials)
+}
+
+fn written(report: &Report, name: &str) -> String {
+    let mut out = Vec::new();
+    exporters::for_path(Path::new(name))
+        .unwrap()
+        .write(report, &mut out)
+        .unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// Long numbers cut to nine digits: the last ones depend on the machine's mathematics library.
+fn rounded(text: &str) -> String {
+    let part = |c: char| c.is_ascii_digit() || c == '.';
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        out.push_str(&rest[..at]);
+        let tail = &rest[at..];
+        let number = &tail[..tail.find(|c| !part(c)).unwrap_or(tail.len())];
+        match number.parse::<f64>() {
+            Ok(value) if number.contains('.') && number.len() > 10 => {
+                let digits = (9 - value.abs().log10().ceil() as i32).clamp(0, 15) as usize;
+                write!(out, "{value:.digits$}").unwrap();
+            }
+            _ => out.push_str(number),
+        }
+        rest = &tail[number.len()..];
+    }
+    out + rest
+}
+
+#[test]
+fn json() {
+    let mut report = report();
+    // One point in every layer shows every field; the rest would be more of the same.
+    report.results.truncate(4);
+    report.trials.truncate(2);
+    report.control.as_mut().unwrap().results.truncate(1);
+    insta::assert_snapshot!(rounded(&written(&report, "x.json")));
+}
+
+#[test]
+fn terminal() {
+    insta::assert_snapshot!(written(&report(), "x.txt"));
+}
+
+#[test]
+fn terminal_narrow_and_coloured() {
+    let mut out = Vec::new();
+    exporters::print(
+        &report(),
+        Style {
+            width: 60,
+            colour: true,
+        },
+        &mut out,
+    )
+    .unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let plain = |line: &str| {
+        line.replace("\x1b[0m", "")
+            .split('\x1b')
+            .map(|p| {
+                p.strip_prefix('[')
+                    .and_then(|p| p.split_once('m'))
+                    .map_or(p, |(_, t)| t)
+            })
+            .collect::<String>()
+    };
+    for line in text.lines() {
+        assert!(plain(line).chars().count() <= 60, "{line:?}");
+    }
+    assert!(
+        text.contains("\x1b[33mslower"),
+        "verdict words have a colour"
+    );
+    insta::assert_snapshot!(text.replace('\x1b', "^["));
+}
+
+#[test]
+fn markdown() {
+    insta::assert_snapshot!(written(&report(), "x.md"));
+}
+
+#[test]
+fn csv() {
+    insta::assert_snapshot!(rounded(&written(&report(), "x.csv")));
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes() {
+    for name in ["x.html", "x.json", "x.csv", "x.md", "x.txt"] {
+        assert_eq!(written(&report(), name), written(&report(), name), "{name}");
+    }
+}

@@ -1,0 +1,156 @@
+//! The page: one file, no script, every number in its table is in the JSON.
+
+use std::collections::{BTreeSet, HashSet};
+
+use layermark_report::{Report, exporters, sample};
+use serde_json::Value;
+
+fn full() -> (Report, String) {
+    let (run, trials) = sample::full().build();
+    let report = Report::build(&run, &trials);
+    let mut out = Vec::new();
+    exporters::for_path("x.html".as_ref())
+        .unwrap()
+        .write(&report, &mut out)
+        .unwrap();
+    (report, String::from_utf8(out).unwrap())
+}
+
+/// Values of an attribute, in order.
+fn attributes<'a>(html: &'a str, name: &str) -> Vec<&'a str> {
+    let start = format!(" {name}=\"");
+    html.split(&start)
+        .skip(1)
+        .filter_map(|rest| rest.split_once('"').map(|(value, _)| value))
+        .collect()
+}
+
+fn numbers(value: &Value, into: &mut HashSet<u64>) {
+    match value {
+        Value::Number(n) => {
+            into.insert(n.as_f64().unwrap().to_bits());
+        }
+        Value::Array(items) => items.iter().for_each(|v| numbers(v, into)),
+        Value::Object(map) => map.values().for_each(|v| numbers(v, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_number_in_the_table_is_in_the_json() {
+    let (report, html) = full();
+    let mut known = HashSet::new();
+    numbers(&serde_json::to_value(&report).unwrap(), &mut known);
+    let table = html
+        .split_once("<table class=\"results\">")
+        .unwrap()
+        .1
+        .split_once("</table>")
+        .unwrap()
+        .0;
+    let shown: Vec<&str> = table
+        .split("<data value=\"")
+        .skip(1)
+        .map(|t| t.split_once('"').unwrap().0)
+        .collect();
+    assert!(shown.len() > 300, "{}", shown.len());
+    for text in shown {
+        let value: f64 = text.parse().unwrap();
+        assert!(
+            known.contains(&value.to_bits()),
+            "{text} is not in the JSON"
+        );
+    }
+}
+
+#[test]
+fn the_page_asks_for_nothing() {
+    let (_, html) = full();
+    assert!(
+        html.contains("content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\"")
+    );
+    for bad in [
+        "<script",
+        "<link",
+        "<img",
+        "<iframe",
+        "@import",
+        "url(http",
+        "javascript:",
+        " on",
+        "src=\"http",
+        "href=\"http",
+    ] {
+        let found = if bad == " on" {
+            attributes(&html, "onload").len() + attributes(&html, "onclick").len()
+        } else {
+            html.matches(bad).count()
+        };
+        assert_eq!(found, 0, "{bad}");
+    }
+    assert_eq!(html.matches("<h1").count(), 1);
+}
+
+#[test]
+fn ids_are_unique_and_links_lead_somewhere() {
+    let (_, html) = full();
+    let ids = attributes(&html, "id");
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(ids.len(), unique.len());
+    for attribute in ["aria-labelledby", "aria-describedby"] {
+        for id in attributes(&html, attribute) {
+            assert!(unique.contains(id), "{attribute} {id}");
+        }
+    }
+    for link in attributes(&html, "href") {
+        assert!(unique.contains(link.trim_start_matches('#')), "{link}");
+    }
+    for clip in html
+        .split("url(#")
+        .skip(1)
+        .map(|t| t.split_once(')').unwrap().0)
+    {
+        assert!(unique.contains(clip), "{clip}");
+    }
+}
+
+#[test]
+fn each_chart_has_a_name_and_its_data() {
+    let (_, html) = full();
+    let charts = html.matches("class=\"chart\"").count();
+    assert_eq!(
+        charts,
+        5 + 1 + 7,
+        "a forest for each layer, one family of sizes, a drift chart for each layer"
+    );
+    assert_eq!(html.matches("<figure>").count(), charts);
+    for figure in html.split("<figure>").skip(1) {
+        let figure = figure.split_once("</figure>").unwrap().0;
+        assert!(
+            figure.contains("role=\"img\"")
+                && figure.contains("<title id=")
+                && figure.contains("<desc id=")
+        );
+        assert!(figure.contains("<tbody><tr>"), "its data table has lines");
+        assert!(
+            !figure.contains("#000000")
+                && !figure.contains("\"black\"")
+                && !figure.contains("\"white\""),
+            "colours follow the page"
+        );
+    }
+}
+
+#[test]
+fn without_two_record_sizes_there_is_no_such_chart() {
+    let (run, trials) = sample::Sample::default().build();
+    let mut out = Vec::new();
+    exporters::for_path("x.html".as_ref())
+        .unwrap()
+        .write(&Report::build(&run, &trials), &mut out)
+        .unwrap();
+    let html = String::from_utf8(out).unwrap();
+    assert!(
+        !html.contains("Throughput over record size") && html.contains("Throughput during the run")
+    );
+}

@@ -1,0 +1,321 @@
+//! The verdict in words follows the data.
+
+use layermark_model::{Debt, Run, TrialRecord};
+use layermark_report::{DurabilityVerdict, Report, ServedBy, TrustState, Verdict, sample::Sample};
+
+fn made(layers: &[&'static str], change: impl Fn(&mut Run, &mut Vec<TrialRecord>)) -> Report {
+    let (mut run, mut trials) = Sample {
+        layers: layers.to_vec(),
+        ..Sample::default()
+    }
+    .build();
+    change(&mut run, &mut trials);
+    Report::build(&run, &trials)
+}
+
+fn text<'a>(report: &'a Report, layer: &str) -> &'a str {
+    &report
+        .verdicts
+        .iter()
+        .find(|v| v.layer == layer)
+        .unwrap()
+        .text
+}
+
+/// Scales the cost of every trial of a layer and point.
+fn scale(trials: &mut [TrialRecord], layer: usize, point: usize, factor: f64) {
+    for t in trials
+        .iter_mut()
+        .filter(|t| t.cell.layer == layer && t.cell.point == point)
+    {
+        for pass in &mut t.trial.as_mut().unwrap().passes {
+            pass.elapsed_ns = (pass.elapsed_ns as f64 * factor) as u64;
+        }
+    }
+}
+
+#[test]
+fn copy_up_is_told_with_its_cost() {
+    let report = made(&["overlay:upper"], |_, _| {});
+    let text = text(&report, "overlay:upper");
+    assert!(
+        text.starts_with("`overlay:upper` is the same as native for reading"),
+        "{text}"
+    );
+    assert!(
+        text.contains("costs 40.5 ms (") && text.contains("copy-up"),
+        "{text}"
+    );
+    let copy = report
+        .results
+        .iter()
+        .find(|r| r.label.starts_with("first write") && r.layer == "overlay:upper")
+        .unwrap();
+    assert!(
+        report
+            .advice
+            .iter()
+            .any(|a| a.text.contains("rarely") && a.evidence == [copy.id.clone()])
+    );
+    assert!(
+        report.headline.contains("`overlay:upper` takes up to"),
+        "{}",
+        report.headline
+    );
+}
+
+#[test]
+fn a_skipped_flush_is_told_and_advised_against() {
+    let report = made(&["overlay:volatile"], |_, _| {});
+    let row = report
+        .results
+        .iter()
+        .find(|r| r.layer == "overlay:volatile" && r.label.contains("fsync"))
+        .unwrap();
+    assert_eq!(
+        (row.verdict, row.durability.verdict),
+        (Verdict::Faster, DurabilityVerdict::Absorbed)
+    );
+    let text = text(&report, "overlay:volatile");
+    assert!(
+        text.contains(
+            "because it skips the flush (0 device flushes for 2200 syncs): keep no data there"
+        ),
+        "{text}"
+    );
+    assert!(
+        report
+            .headline
+            .contains("`overlay:volatile` skips the flush"),
+        "{}",
+        report.headline
+    );
+    assert_eq!(report.result(&row.id).unwrap().layer, "overlay:volatile");
+}
+
+#[test]
+fn fuse_adds_to_each_operation() {
+    let report = made(&["fuse"], |_, _| {});
+    let text = text(&report, "fuse");
+    assert!(
+        text.contains("adds 12.")
+            && text.contains("us an operation")
+            && text.contains("program in user space"),
+        "{text}"
+    );
+}
+
+#[test]
+fn memory_is_not_a_disk() {
+    let report = made(&["tmpfs"], |_, _| {});
+    assert!(
+        text(&report, "tmpfs").contains("lies in memory"),
+        "{}",
+        text(&report, "tmpfs")
+    );
+    assert!(
+        report.headline.contains("`tmpfs` is memory, not a disk"),
+        "{}",
+        report.headline
+    );
+    let flush = report
+        .results
+        .iter()
+        .find(|r| r.layer == "tmpfs" && r.label.contains("fsync"))
+        .unwrap();
+    assert_eq!(flush.durability.verdict, DurabilityVerdict::CannotTell);
+}
+
+#[test]
+fn a_win_without_a_reason_is_an_alarm() {
+    let report = made(&["overlay:upper"], |_, trials| scale(trials, 1, 2, 0.5));
+    let text = text(&report, "overlay:upper");
+    assert!(text.contains("no reason was found in the data"), "{text}");
+    assert!(
+        report
+            .advice
+            .iter()
+            .any(|a| a.text.contains("nothing in the data explains it"))
+    );
+}
+
+#[test]
+fn a_win_from_another_cache_says_so() {
+    let report = made(&["overlay:upper"], |_, trials| {
+        scale(trials, 1, 1, 0.2);
+        for t in trials
+            .iter_mut()
+            .filter(|t| t.cell.layer == 1 && t.cell.point == 1)
+        {
+            t.trial.as_mut().unwrap().device.as_mut().unwrap().read = 0;
+        }
+    });
+    let row = report
+        .results
+        .iter()
+        .find(|r| r.layer == "overlay:upper" && r.label == "small read, cold")
+        .unwrap();
+    assert_eq!(
+        (row.verdict, row.served_by),
+        (Verdict::Faster, Some(ServedBy::HostMemory))
+    );
+    assert_eq!(
+        row.reasons,
+        ["it read from host memory, native from device"]
+    );
+}
+
+#[test]
+fn a_win_on_another_device_says_so() {
+    let report = made(&["overlay:upper"], |run, trials| {
+        run.layers[1].facts.devices[0].name = "nvme0n1".into();
+        scale(trials, 1, 2, 0.5);
+    });
+    assert!(
+        text(&report, "overlay:upper")
+            .contains("it stands on another device (nvme0n1, natively vda)")
+    );
+    let proof = report.trust.iter().find(|t| t.id == "proof").unwrap();
+    assert!(
+        proof
+            .text
+            .contains("not on native's device: `overlay:upper`"),
+        "{}",
+        proof.text
+    );
+}
+
+#[test]
+fn a_cache_not_as_asked_is_not_trusted() {
+    let report = made(&["overlay:upper"], |_, trials| {
+        for t in trials
+            .iter_mut()
+            .filter(|t| t.cell.layer == 1 && t.cell.point == 1)
+        {
+            t.flags.push("cache not as asked".into());
+        }
+    });
+    let row = report
+        .results
+        .iter()
+        .find(|r| r.layer == "overlay:upper" && r.label == "small read, cold")
+        .unwrap();
+    assert_eq!(row.verdict, Verdict::Untrusted);
+    assert_eq!(row.flag_counts["cache not as asked"], 11);
+    assert!(text(&report, "overlay:upper").contains("is not to be trusted at \u{201c}small read, cold\u{201d} (the cache was not as asked in 11 of 11 trials)"));
+    assert!(
+        report
+            .trust
+            .iter()
+            .any(|t| t.id == "cache" && t.state == TrustState::Warn)
+    );
+}
+
+#[test]
+fn untrusted_natively_is_untrusted_everywhere() {
+    let report = made(&["overlay:upper"], |_, trials| {
+        for t in trials
+            .iter_mut()
+            .filter(|t| t.cell.layer == 0 && t.cell.point == 1)
+        {
+            t.flags.push("cache not as asked".into());
+        }
+    });
+    for row in report
+        .results
+        .iter()
+        .filter(|r| r.label == "small read, cold")
+    {
+        assert_eq!(row.verdict, Verdict::Untrusted, "{}", row.layer);
+    }
+}
+
+#[test]
+fn wrong_data_and_a_failed_control_end_trust() {
+    let report = made(&["overlay:upper"], |_, trials| {
+        for t in trials.iter_mut() {
+            t.trial.as_mut().unwrap().verified = Some(layermark_model::Verified {
+                records: 10,
+                bad: u64::from(t.seq == 3),
+            });
+        }
+    });
+    assert!(!report.trustworthy());
+    assert!(
+        report
+            .results
+            .iter()
+            .any(|r| r.untrusted.as_deref() == Some("1 record came back with wrong data"))
+    );
+    let report = made(&["overlay:upper"], |_, trials| {
+        for point in 0..5 {
+            scale(trials, 2, point, 1.4);
+        }
+    });
+    assert!(
+        !report.trustworthy() && report.headline.contains("trust no figure here"),
+        "{}",
+        report.headline
+    );
+    assert_eq!(report.control.as_ref().unwrap().false_alarms, 5);
+    assert!(made(&["overlay:upper"], |_, _| {}).trustworthy());
+}
+
+#[test]
+fn a_debt_is_told_in_the_advice() {
+    let (run, mut trials) = Sample {
+        layers: vec!["overlay:upper"],
+        points: vec!["large write"],
+        ..Sample::default()
+    }
+    .build();
+    for t in trials.iter_mut().filter(|t| t.cell.layer == 1) {
+        t.trial.as_mut().unwrap().debt = Some(Debt {
+            bytes: 250_000_000,
+            seconds: 4.2,
+        });
+    }
+    let report = Report::build(&run, &trials);
+    assert!(
+        report
+            .advice
+            .iter()
+            .any(|a| a.text.contains("250 MB took 4.20 s more")),
+        "{:?}",
+        report.advice
+    );
+}
+
+#[test]
+fn a_late_step_has_no_single_number() {
+    let (run, mut trials) = Sample {
+        blocks: 24,
+        layers: vec!["overlay:upper"],
+        points: vec!["large read, warm"],
+        ..Sample::default()
+    }
+    .build();
+    for t in trials
+        .iter_mut()
+        .filter(|t| t.cell.layer == 1 && t.cell.block >= 12)
+    {
+        t.trial.as_mut().unwrap().passes[0].elapsed_ns *= 2;
+    }
+    let report = Report::build(&run, &trials);
+    let row = report
+        .results
+        .iter()
+        .find(|r| r.layer == "overlay:upper")
+        .unwrap();
+    assert_eq!(
+        (row.ratio, row.steady, row.change_points.as_slice()),
+        (None, Some(false), &[12][..])
+    );
+    assert!(text(&report, "overlay:upper").contains("has no steady state"));
+    assert!(
+        report
+            .trust
+            .iter()
+            .any(|t| t.id == "drift" && t.state == TrustState::Warn)
+    );
+}
