@@ -10,6 +10,10 @@ const MAX_NS: u64 = 100_000_000_000;
 
 /// Latency of every operation: an HDR histogram with 3 significant digits, 1 ns to 100 s, about
 /// 230 KB. Its memory is allocated and touched before the clock starts.
+///
+/// Clock, conversion and histogram together took 18 ns an operation on an AMD EPYC guest, 9.5 of
+/// them the counter. A histogram of our own, with nothing but one raised counter in the loop, took
+/// 17.5: what costs is the memory access right after the counter, so the library stays.
 pub struct Recorder {
     histogram: Histogram<u64>,
 }
