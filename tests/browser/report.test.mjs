@@ -1,0 +1,229 @@
+// Opens an HTML report in Chromium, offline, and checks what a reader needs of it.
+// LAYERMARK_REPORT names the file; without it the report of a made-up run is generated.
+// CHROMIUM names the browser (default: Debian's).
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { chromium } from 'playwright-core';
+
+const scratch = mkdtempSync(join(tmpdir(), 'layermark-browser-'));
+let browser;
+let path;
+let url;
+
+function report() {
+  if (process.env.LAYERMARK_REPORT) return resolve(process.env.LAYERMARK_REPORT);
+  const made = join(scratch, 'sample.html');
+  const args = ['run', '--quiet', '--locked', '-p', 'layermark-report', '--example', 'sample', '--', 'html'];
+  const cwd = new URL('../..', import.meta.url).pathname;
+  writeFileSync(made, execFileSync('cargo', args, { cwd, maxBuffer: 64 << 20, stdio: ['ignore', 'pipe', 'inherit'] }));
+  return made;
+}
+
+before(async () => {
+  path = report();
+  url = pathToFileURL(path).href;
+  const quiet = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync'];
+  browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: process.getuid() === 0 ? [...quiet, '--no-sandbox'] : quiet,
+  });
+});
+
+after(async () => {
+  await browser?.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+// A page in a context of its own; whatever it asks for or complains about is kept.
+async function open(options = {}) {
+  const context = await browser.newContext({ offline: true, viewport: { width: 1200, height: 900 }, ...options });
+  const page = await context.newPage();
+  const seen = { requests: [], complaints: [] };
+  page.on('request', (r) => seen.requests.push(r.url()));
+  page.on('console', (m) => seen.complaints.push(m.text()));
+  page.on('pageerror', (e) => seen.complaints.push(String(e)));
+  await page.goto(url);
+  return { page, seen, close: () => context.close() };
+}
+
+test('asks for nothing but itself and complains about nothing', async () => {
+  const { page, seen, close } = await open();
+  await page.getByText('Data of this chart').first().click();
+  await page.waitForLoadState('networkidle');
+  assert.deepEqual(seen.requests, [url]);
+  assert.deepEqual(seen.complaints, []);
+  await close();
+});
+
+test('its policy forbids every request and script', async () => {
+  const { page, close } = await open();
+  const policy = await page.locator('meta[http-equiv="Content-Security-Policy"]').getAttribute('content');
+  assert.match(policy, /default-src 'none'/);
+  assert.doesNotMatch(policy, /script-src|https?:/);
+  assert.equal(await page.locator('script').count(), 0);
+  await close();
+});
+
+test('the verdict is the only first-level heading and comes first', async () => {
+  const { page, close } = await open();
+  const headings = page.getByRole('heading', { level: 1 });
+  assert.equal(await headings.count(), 1);
+  const verdict = (await headings.first().innerText()).trim();
+  assert.ok(verdict.length > 20 && verdict.endsWith('.'), verdict);
+  const first = await page.evaluate(() => document.querySelector('h1, h2, h3').tagName);
+  assert.equal(first, 'H1');
+  await close();
+});
+
+test('headings leave out no level', async () => {
+  const { page, close } = await open();
+  const levels = await page.evaluate(() => [...document.querySelectorAll('h1,h2,h3,h4')].map((h) => Number(h.tagName[1])));
+  levels.reduce((last, level) => {
+    assert.ok(level <= last + 1, `h${level} after h${last}`);
+    return level;
+  }, 0);
+  await close();
+});
+
+test('every chart is reached by its name and has its data', async () => {
+  const { page, close } = await open();
+  const names = await page.locator('figure > figcaption').allInnerTexts();
+  assert.ok(names.length >= 1, 'there are charts');
+  assert.equal(new Set(names).size, names.length, 'names differ');
+  for (const name of names) {
+    const chart = page.getByRole('img', { name, exact: true });
+    assert.equal(await chart.count(), 1, name);
+    const box = await chart.boundingBox();
+    assert.ok(box.width > 200 && box.height > 80, `${name}: ${JSON.stringify(box)}`);
+  }
+  const data = page.getByText('Data of this chart');
+  assert.equal(await data.count(), names.length);
+  await data.first().click();
+  assert.ok(await page.locator('figure table').first().locator('tbody tr').first().isVisible());
+  await close();
+});
+
+test('labels of charts stay inside and do not run into each other', async () => {
+  const { page, close } = await open();
+  const wrong = await page.evaluate(() => {
+    const found = [];
+    for (const svg of document.querySelectorAll('svg.chart')) {
+      const frame = svg.getBoundingClientRect();
+      const boxes = [...svg.querySelectorAll('text')].map((t) => [t.textContent, t.getBoundingClientRect()]);
+      boxes.forEach(([text, b], i) => {
+        if (b.left < frame.left - 1 || b.right > frame.right + 1 || b.bottom > frame.bottom + 1) found.push(`outside: ${text}`);
+        for (const [other, o] of boxes.slice(i + 1)) {
+          const over = Math.min(b.right, o.right) - Math.max(b.left, o.left) > 1 && Math.min(b.bottom, o.bottom) - Math.max(b.top, o.top) > 3;
+          if (over) found.push(`${text} on ${other}`);
+        }
+      });
+    }
+    return found;
+  });
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test('says everything with JavaScript switched off', async () => {
+  const { page, close } = await open({ javaScriptEnabled: false });
+  assert.ok(await page.getByRole('heading', { level: 1 }).isVisible());
+  for (const name of ['Results', 'Can it be trusted?', 'Method', 'Machine and layers', 'Make this run again']) {
+    assert.ok(await page.getByRole('heading', { name }).isVisible(), name);
+  }
+  assert.ok(await page.locator('table.results tbody tr').first().isVisible());
+  assert.ok(await page.locator('svg.chart').first().isVisible());
+  await close();
+});
+
+test('fits a phone without scrolling sideways', async () => {
+  const { page, close } = await open({ viewport: { width: 375, height: 700 } });
+  const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+  assert.ok(inner <= outer, `${inner} > ${outer}`);
+  const smallest = await page.evaluate(() => Math.min(...[...document.querySelectorAll('svg.chart')].map((s) => {
+    const scale = s.getBoundingClientRect().width / s.viewBox.baseVal.width;
+    return Math.min(...[...s.querySelectorAll('text')].map((t) => scale * parseFloat(getComputedStyle(t).fontSize)));
+  })));
+  assert.ok(smallest >= 8, `letters of ${smallest.toFixed(1)} px in a chart`);
+  await close();
+});
+
+test('the table scrolls by keyboard and keeps its heads in sight', async () => {
+  const { page, close } = await open({ viewport: { width: 800, height: 700 } });
+  const region = page.getByRole('region', { name: 'Results, scrolls sideways' });
+  await region.focus();
+  assert.ok(await region.evaluate((e) => e === document.activeElement));
+  await region.evaluate((e) => { e.scrollTop = 400; e.scrollLeft = 200; });
+  const [head, name, frame] = await region.evaluate((e) => [
+    e.querySelector('thead th').getBoundingClientRect().top,
+    e.querySelector('tbody th.name').getBoundingClientRect().left,
+    e.getBoundingClientRect(),
+  ]);
+  const scrolled = await region.evaluate((e) => e.scrollTop);
+  assert.ok(scrolled === 0 || Math.abs(head - frame.top) < 3, `head at ${head}, frame at ${frame.top}`);
+  assert.ok(Math.abs(name - frame.left) < 3, `first column at ${name}, frame at ${frame.left}`);
+  await close();
+});
+
+// Contrast by WCAG 2: of the text's colour over the nearest opaque background.
+const contrasts = () => {
+  const parse = (c) => (c.match(/[\d.]+/g) ?? []).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (e) => {
+    for (let at = e; at; at = at.parentElement) {
+      const c = parse(getComputedStyle(at).backgroundColor);
+      if (c.length === 3 || c[3] === 1) return c;
+    }
+    return [255, 255, 255];
+  };
+  const poor = [];
+  for (const e of document.querySelectorAll('body *')) {
+    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !e.getClientRects().length) continue;
+    const style = getComputedStyle(e);
+    const [a, b] = [light(parse(e.closest('svg') ? style.fill : style.color)), light(behind(e))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) poor.push(`${ratio.toFixed(2)} ${e.tagName}.${e.getAttribute('class')} ${e.textContent.slice(0, 30)}`);
+  }
+  return { poor: [...new Set(poor)].slice(0, 20), background: light(behind(document.body)) };
+};
+
+for (const colorScheme of ['light', 'dark']) {
+  test(`every word can be read in the ${colorScheme} scheme`, async () => {
+    const { page, close } = await open({ colorScheme });
+    const { poor, background } = await page.evaluate(contrasts);
+    assert.deepEqual(poor, []);
+    assert.ok(colorScheme === 'dark' ? background < 0.1 : background > 0.8, `background ${background}`);
+    await close();
+  });
+}
+
+test('prints the whole table, dark or not', async () => {
+  const { page, close } = await open({ colorScheme: 'dark', viewport: { width: 700, height: 900 } });
+  await page.emulateMedia({ media: 'print' });
+  const table = page.locator('table.results');
+  assert.ok(await table.isVisible());
+  const [wide, frame, hidden, background] = await table.evaluate((t) => [
+    t.getBoundingClientRect().right,
+    document.documentElement.clientWidth,
+    t.parentElement.scrollHeight - t.parentElement.clientHeight,
+    getComputedStyle(document.body).backgroundColor,
+  ]);
+  assert.ok(wide <= frame + 1, `the table ends at ${wide}, the paper at ${frame}`);
+  assert.ok(hidden <= 1, `${hidden} px of the table are cut off`);
+  assert.equal(background, 'rgb(255, 255, 255)');
+  const pdf = await page.pdf({ format: 'A4' });
+  assert.ok(pdf.length > 20_000 && pdf.subarray(0, 5).toString() === '%PDF-');
+  await close();
+});
+
+test('is one file of a size that can be mailed', () => {
+  const bytes = readFileSync(path).length;
+  assert.ok(bytes < 8 << 20, `${bytes} bytes`);
+});
