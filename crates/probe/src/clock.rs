@@ -183,10 +183,14 @@ mod tests {
             return;
         };
         let clock = Tsc { mult };
-        let (tick, ns) = (clock.now(), monotonic_ns());
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        let (ticks, elapsed) = (clock.now() - tick, monotonic_ns() - ns);
-        let off = clock.ns(ticks).abs_diff(elapsed) as f64 / elapsed as f64;
-        assert!(off < 0.005, "off by {off}");
+        // The best of several: on a busy machine much can pass between the two readings.
+        let off = || {
+            let (tick, ns) = (clock.now(), monotonic_ns());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let (ticks, elapsed) = (clock.now() - tick, monotonic_ns() - ns);
+            clock.ns(ticks).abs_diff(elapsed) as f64 / elapsed as f64
+        };
+        let best = (0..5).map(|_| off()).fold(f64::MAX, f64::min);
+        assert!(best < 0.002, "off by {best}");
     }
 }

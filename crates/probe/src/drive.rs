@@ -173,6 +173,14 @@ mod tests {
         [Some(Source::detect()), Some(Source::Monotonic), None]
     }
 
+    /// What was recorded and what was paused fit into the time that passed. Says nothing about
+    /// how long a sleep really took, which on a busy machine is anything.
+    fn adds_up(recorder: &Recorder, done: Done) {
+        let elapsed = (monotonic_ns() - done.start_ns) as f64;
+        let total = recorder.total_ns() + done.paused_ns as f64;
+        assert!(total <= 1.01 * elapsed, "{total} of {elapsed} ns");
+    }
+
     #[test]
     fn every_operation_is_recorded_with_its_time() {
         for source in [Source::detect(), Source::Monotonic] {
@@ -185,10 +193,9 @@ mod tests {
                 &mut Sleeper(2),
             )
             .unwrap();
-            let elapsed = monotonic_ns() - done.start_ns;
-            let latency = recorder.latency().unwrap();
-            assert!(latency.min >= 1_990_000, "{latency:?}");
-            assert!((recorder.total_ns() - elapsed as f64).abs() < 0.01 * elapsed as f64);
+            adds_up(&recorder, done);
+            assert_eq!(done.paused_ns, 0);
+            assert!(recorder.latency().unwrap().min >= 1_990_000);
         }
     }
 
@@ -197,14 +204,8 @@ mod tests {
         for source in sources() {
             let mut recorder = Recorder::new();
             let done = drive(source, 5, &mut recorder, &mut |_| {}, &mut Slow).unwrap();
-            let elapsed = monotonic_ns() - done.start_ns;
-            assert!(
-                done.paused_ns >= 99_000_000 && done.paused_ns <= elapsed,
-                "{source:?} {done:?}"
-            );
-            if let Some(latency) = recorder.latency() {
-                assert!(latency.p50 < 15_000_000, "{latency:?}");
-            }
+            adds_up(&recorder, done);
+            assert!(done.paused_ns >= 99_000_000, "{source:?} {done:?}");
         }
     }
 
@@ -218,14 +219,12 @@ mod tests {
                 beats.push(ops);
             };
             let done = drive(source, 30, &mut recorder, &mut beat, &mut Sleeper(40)).unwrap();
-            let beats_ns = 50_000_000 * beats.len() as u64;
+            adds_up(&recorder, done);
+            let beats_ns = 49_500_000 * beats.len() as u64;
             assert!(
                 !beats.is_empty() && done.paused_ns >= beats_ns,
                 "{source:?} {beats:?} {done:?}"
             );
-            if let Some(latency) = recorder.latency() {
-                assert!(latency.p99 < 80_000_000, "{latency:?}");
-            }
         }
     }
 

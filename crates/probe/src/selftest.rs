@@ -104,10 +104,15 @@ mod tests {
     #[test]
     fn costs_are_plausible_and_found_quickly() {
         source();
-        let start = monotonic_ns();
-        let test = self_test();
-        let took = monotonic_ns() - start;
-        assert!(took < 100_000_000, "{took} ns");
+        // The quickest of several: on a busy machine one may wait for its turn.
+        let mut quickest = u64::MAX;
+        let mut test = SelfTest::default();
+        for _ in 0..5 {
+            let start = monotonic_ns();
+            test = self_test();
+            quickest = quickest.min(monotonic_ns() - start);
+        }
+        assert!(quickest < 20_000_000, "{quickest} ns");
         assert!(test.clock_ns > 0.1 && test.clock_ns < 20_000.0, "{test:?}");
         assert!(test.loop_ns > 0.1 && test.null_ns > 0.1, "{test:?}");
     }
