@@ -58,16 +58,29 @@ impl Lab<'_> {
         let compared = self.compared();
         let mut all = Vec::new();
         for point in self.schedule.points(self.block) {
-            let needs = |layer: usize| self.can(layer, point) && !self.stopping.is_done(layer, point);
+            let needs =
+                |layer: usize| self.can(layer, point) && !self.stopping.is_done(layer, point);
             let needed: Vec<usize> = compared.clone().filter(|l| needs(*l)).collect();
             if needed.is_empty() || !self.can(0, point) {
                 continue;
             }
             let turns = self.schedule.turns(self.block, point);
-            let layers = turns.into_iter().filter(|l| *l == 0 || needed.contains(l)).collect();
-            let width = |l: &usize| self.stopping.known(*l, point).half_width.unwrap_or(f64::INFINITY);
+            let layers = turns
+                .into_iter()
+                .filter(|l| *l == 0 || needed.contains(l))
+                .collect();
+            let width = |l: &usize| {
+                self.stopping
+                    .known(*l, point)
+                    .half_width
+                    .unwrap_or(f64::INFINITY)
+            };
             let width = needed.iter().map(width).fold(0.0, f64::max);
-            all.push(Due { point, layers, width });
+            all.push(Due {
+                point,
+                layers,
+                width,
+            });
         }
         all
     }
@@ -76,7 +89,12 @@ impl Lab<'_> {
     fn can(&self, layer: usize, point: usize) -> bool {
         let l = &self.run.layers[layer];
         let point = &self.run.points[point];
-        let writes = || self.setup.catalog.workload(&point.workload).is_ok_and(|w| w.writes(point));
+        let writes = || {
+            self.setup
+                .catalog
+                .workload(&point.workload)
+                .is_ok_and(|w| w.writes(point))
+        };
         l.status == LayerStatus::Ready && !(l.read_only && writes())
     }
 
@@ -99,7 +117,9 @@ impl Lab<'_> {
     }
 
     fn trial(&mut self, layer: usize, point: usize) -> Result<(), LabError> {
-        let Some(up) = self.ups[layer].as_mut() else { return Ok(()) };
+        let Some(up) = self.ups[layer].as_mut() else {
+            return Ok(());
+        };
         let at = &self.run.points[point];
         let ask = Ask {
             id: self.seq,
@@ -122,7 +142,10 @@ impl Lab<'_> {
         self.seq += 1;
         self.tell(&record);
         match turn.failure {
-            Some(Failure::Work { message, errno: Some(ENOSPC | EDQUOT) }) => self.full(layer, point, message),
+            Some(Failure::Work {
+                message,
+                errno: Some(ENOSPC | EDQUOT),
+            }) => self.full(layer, point, message),
             Some(Failure::Broken(reason)) => self.revive(layer, reason),
             _ => Ok(()),
         }
@@ -131,7 +154,12 @@ impl Lab<'_> {
     fn record(&self, layer: usize, point: usize, turn: &Turn) -> TrialRecord {
         TrialRecord {
             seq: self.seq,
-            cell: Cell { session: self.session, block: self.block, layer, point },
+            cell: Cell {
+                session: self.session,
+                block: self.block,
+                layer,
+                point,
+            },
             at_ms: u64::try_from(turn.started_ms - self.run.started_ms).unwrap_or(0),
             trial: turn.trial.clone(),
             error: turn.failure.as_ref().map(|f| f.text().to_owned()),
@@ -154,7 +182,10 @@ impl Lab<'_> {
             left: Some(self.clock.left().map_or(*time, |left| left.min(*time))),
             layer: self.run.layers[record.cell.layer].name.clone(),
             point: self.run.points[record.cell.point].label.clone(),
-            ns_per_op: record.trial.as_ref().and_then(layermark_model::Trial::ns_per_op),
+            ns_per_op: record
+                .trial
+                .as_ref()
+                .and_then(layermark_model::Trial::ns_per_op),
             error: record.error.clone(),
             flags: record.flags.clone(),
         });
@@ -168,8 +199,13 @@ impl Lab<'_> {
         self.restarts[layer] += 1;
         let name = self.run.layers[layer].name.clone();
         let first = reason.lines().next().unwrap_or_default();
-        (self.on_event)(Event::Warning { text: format!("{name}: {first}; its probe is started again"), hint: None });
-        let revived = self.ups[layer].as_mut().map_or(Ok(()), |up| up.restart(self.stop));
+        (self.on_event)(Event::Warning {
+            text: format!("{name}: {first}; its probe is started again"),
+            hint: None,
+        });
+        let revived = self.ups[layer]
+            .as_mut()
+            .map_or(Ok(()), |up| up.restart(self.stop));
         revived.or_else(|lost| self.drop_layer(layer, lost))
     }
 
@@ -181,10 +217,20 @@ impl Lab<'_> {
         let dir = std::path::PathBuf::from(&self.run.dir);
         let baseline = self.run.layers[layer].spec == self.run.layers[0].spec;
         if baseline || !check::has_room(&dir, needed) {
-            return Err(LabError::DiskFull { dir, message, run: self.run.id.clone() });
+            return Err(LabError::DiskFull {
+                dir,
+                message,
+                run: self.run.id.clone(),
+            });
         }
         let hint = Some("make the files smaller: --scale 0.1".to_owned());
-        self.drop_layer(layer, Lost { hint, ..Lost::new(format!("it is full: {message}")) })
+        self.drop_layer(
+            layer,
+            Lost {
+                hint,
+                ..Lost::new(format!("it is full: {message}"))
+            },
+        )
     }
 
     /// Trials and time to come, this block included, by what is known now.
@@ -193,8 +239,19 @@ impl Lab<'_> {
         let mut time = std::time::Duration::ZERO;
         for due in due {
             let done = self.block as usize;
-            let more = |layer: &usize| self.stopping.expected(*layer, due.point).saturating_sub(done).max(1);
-            let most = due.layers.iter().filter(|l| **l != 0).map(more).max().unwrap_or(1);
+            let more = |layer: &usize| {
+                self.stopping
+                    .expected(*layer, due.point)
+                    .saturating_sub(done)
+                    .max(1)
+            };
+            let most = due
+                .layers
+                .iter()
+                .filter(|l| **l != 0)
+                .map(more)
+                .max()
+                .unwrap_or(1);
             for layer in &due.layers {
                 let blocks = if *layer == 0 { most } else { more(layer) };
                 trials += blocks as u64;
@@ -214,7 +271,9 @@ impl Lab<'_> {
 
     /// Says so when the budget is too small for what was asked, as soon as a block has been timed.
     fn warn_of_a_small_budget(&mut self, due: &[Due]) {
-        let (Some(budget), 1) = (self.clock.budget(), self.block) else { return };
+        let (Some(budget), 1) = (self.clock.budget(), self.block) else {
+            return;
+        };
         let block = self.clock.block_cost(due).as_secs_f64();
         let blocks = (budget.as_secs_f64() / block.max(1e-9)) as usize;
         let fewest = self.stopping.fewest();

@@ -28,7 +28,10 @@ pub(crate) struct Due {
 
 impl Clock {
     pub(crate) fn new(budget: Option<Duration>) -> Self {
-        Self { budget, ..Self::default() }
+        Self {
+            budget,
+            ..Self::default()
+        }
     }
 
     /// Notes a trial.
@@ -43,9 +46,18 @@ impl Clock {
     /// one's in its session; the last of a session has only its own clock to go by.
     pub(crate) fn note_stored(&mut self, trials: &[TrialRecord]) {
         for (index, record) in trials.iter().enumerate() {
-            let next = trials.get(index + 1).filter(|n| n.cell.session == record.cell.session);
+            let next = trials
+                .get(index + 1)
+                .filter(|n| n.cell.session == record.cell.session);
             let took = next.map_or_else(
-                || Duration::from_nanos(record.trial.as_ref().map_or(0, layermark_model::Trial::elapsed_ns)),
+                || {
+                    Duration::from_nanos(
+                        record
+                            .trial
+                            .as_ref()
+                            .map_or(0, layermark_model::Trial::elapsed_ns),
+                    )
+                },
                 |n| Duration::from_millis(n.at_ms.saturating_sub(record.at_ms)),
             );
             self.note(record.cell.layer, record.cell.point, took);
@@ -68,14 +80,20 @@ impl Clock {
     /// What a trial of a layer at a point takes, by those that were made; else by all.
     pub(crate) fn estimate(&self, layer: usize, point: usize) -> Duration {
         let (sum, count) = self.each.get(&(layer, point)).copied().unwrap_or_else(|| {
-            let all = self.each.values().fold((Duration::ZERO, 0), |a, e| (a.0 + e.0, a.1 + e.1));
+            let all = self
+                .each
+                .values()
+                .fold((Duration::ZERO, 0), |a, e| (a.0 + e.0, a.1 + e.1));
             if all.1 == 0 { (Duration::ZERO, 1) } else { all }
         });
         sum / count.max(1)
     }
 
     fn cost(&self, due: &Due) -> Duration {
-        due.layers.iter().map(|layer| self.estimate(*layer, due.point)).sum()
+        due.layers
+            .iter()
+            .map(|layer| self.estimate(*layer, due.point))
+            .sum()
     }
 
     /// What a block of these points takes.
@@ -110,7 +128,9 @@ impl Clock {
                 chosen.push(candidate.point);
             }
         }
-        due.into_iter().filter(|d| chosen.contains(&d.point)).collect()
+        due.into_iter()
+            .filter(|d| chosen.contains(&d.point))
+            .collect()
     }
 }
 
@@ -120,7 +140,12 @@ mod tests {
 
     fn due(widths: &[f64]) -> Vec<Due> {
         let due = widths.iter().enumerate();
-        due.map(|(point, width)| Due { point, layers: vec![0, 1], width: *width }).collect()
+        due.map(|(point, width)| Due {
+            point,
+            layers: vec![0, 1],
+            width: *width,
+        })
+        .collect()
     }
 
     /// Each trial takes a second, so each point two.
@@ -156,7 +181,11 @@ mod tests {
 
     #[test]
     fn before_intervals_exist_a_block_is_whole_or_not_made() {
-        assert_eq!(clock(9, 3).fit(1, due(&[f64::INFINITY; 3])).len(), 3, "3 s left of 6 needed");
+        assert_eq!(
+            clock(9, 3).fit(1, due(&[f64::INFINITY; 3])).len(),
+            3,
+            "3 s left of 6 needed"
+        );
         assert!(clock(8, 3).fit(1, due(&[f64::INFINITY; 3])).is_empty());
     }
 
@@ -164,7 +193,10 @@ mod tests {
     fn afterwards_the_widest_come_first() {
         assert_eq!(points(&clock(9, 3).fit(6, due(&[0.1, 0.3, 0.2]))), [1, 2]);
         assert_eq!(points(&clock(7, 3).fit(6, due(&[0.1, 0.3, 0.2]))), [1]);
-        assert_eq!(points(&clock(99, 3).fit(6, due(&[0.1, 0.3, 0.2]))), [0, 1, 2]);
+        assert_eq!(
+            points(&clock(99, 3).fit(6, due(&[0.1, 0.3, 0.2]))),
+            [0, 1, 2]
+        );
     }
 
     #[test]

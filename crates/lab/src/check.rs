@@ -18,12 +18,19 @@ const RAMFS: u32 = 0x8584_58f6;
 
 /// The directory, absolute, if it can be worked in.
 pub(crate) fn dir(asked: &Path) -> Result<PathBuf, LabError> {
-    let bad = |why: &str, hint: String| LabError::Dir { dir: asked.into(), why: why.into(), hint };
+    let bad = |why: &str, hint: String| LabError::Dir {
+        dir: asked.into(),
+        why: why.into(),
+        hint,
+    };
     let elsewhere = || "name a directory that you may write to: --dir DIR".to_owned();
     let dir = match fs::canonicalize(asked) {
         Ok(dir) => dir,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            return Err(bad("it does not exist", format!("make it: mkdir -p {}", asked.display())));
+            return Err(bad(
+                "it does not exist",
+                format!("make it: mkdir -p {}", asked.display()),
+            ));
         }
         Err(e) => return Err(bad(&e.to_string(), elsewhere())),
     };
@@ -31,11 +38,16 @@ pub(crate) fn dir(asked: &Path) -> Result<PathBuf, LabError> {
         return Err(bad("it is not a directory", elsewhere()));
     }
     if dir.to_str().is_none() {
-        return Err(bad("its name is not UTF-8, and the probe's protocol is", elsewhere()));
+        return Err(bad(
+            "its name is not UTF-8, and the probe's protocol is",
+            elsewhere(),
+        ));
     }
     match rustix::fs::access(&dir, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => {}
-        Err(rustix::io::Errno::ROFS) => return Err(bad("its file system is read-only", elsewhere())),
+        Err(rustix::io::Errno::ROFS) => {
+            return Err(bad("its file system is read-only", elsewhere()));
+        }
         Err(_) => return Err(bad("you may not write there", elsewhere())),
     }
     let disk = rustix::fs::statvfs(&dir).map_err(|e| bad(&e.to_string(), elsewhere()))?;
@@ -57,12 +69,21 @@ pub(crate) fn all(
 ) -> Result<Vec<String>, LabError> {
     let mut notes = Vec::new();
     // The mock has no disk to be taken for another.
-    let on_disk = resolved.layers.first().is_some_and(|l| l.spec.layer != "mock");
+    let on_disk = resolved
+        .layers
+        .first()
+        .is_some_and(|l| l.spec.layer != "mock");
     if let Some(fs) = memory_fs(dir).filter(|_| on_disk) {
         if !allow_tmpfs {
-            return Err(LabError::Tmpfs { dir: dir.into(), fs });
+            return Err(LabError::Tmpfs {
+                dir: dir.into(),
+                fs,
+            });
         }
-        notes.push(format!("{} is in memory ({fs}): native is memory here, not a disk", dir.display()));
+        notes.push(format!(
+            "{} is in memory ({fs}): native is memory here, not a disk",
+            dir.display()
+        ));
     }
     space(dir, resolved, catalog)?;
     Ok(notes)
@@ -100,7 +121,11 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
     let each = package.saturating_add(largest(&resolved.points, catalog)?);
     let here = fs::metadata(dir).map(|m| m.dev()).ok();
     let mut layers = 0u64;
-    for layer in resolved.layers.iter().filter(|l| l.status == LayerStatus::Ready) {
+    for layer in resolved
+        .layers
+        .iter()
+        .filter(|l| l.status == LayerStatus::Ready)
+    {
         match layer.spec.layer.as_str() {
             "mock" | "tmpfs" => {}
             "dir" => {
@@ -120,11 +145,18 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
 
 /// A tenth of the disk stays free.
 fn enough(dir: &Path, needed: u64) -> Result<(), LabError> {
-    let Ok(disk) = rustix::fs::statvfs(dir) else { return Ok(()) };
+    let Ok(disk) = rustix::fs::statvfs(dir) else {
+        return Ok(());
+    };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let spare = disk.f_blocks.saturating_mul(disk.f_frsize) / 10;
     if needed > 0 && needed.saturating_add(spare) > free {
-        return Err(LabError::Space { dir: dir.into(), needed, free, spare });
+        return Err(LabError::Space {
+            dir: dir.into(),
+            needed,
+            free,
+            spare,
+        });
     }
     Ok(())
 }
@@ -147,7 +179,10 @@ pub(crate) fn same_machine(run: &Run, now: &Machine) -> Result<(), LabError> {
     } else {
         return Ok(());
     };
-    Err(LabError::OtherMachine { run: run.id.clone(), difference })
+    Err(LabError::OtherMachine {
+        run: run.id.clone(),
+        difference,
+    })
 }
 
 #[cfg(test)]
@@ -162,17 +197,25 @@ mod tests {
         let gone = dir(&temp.path().join("gone")).unwrap_err();
         assert!(gone.to_string().contains("does not exist") && gone.exit_code() == 2);
         assert!(gone.hint().unwrap().starts_with("make it: mkdir -p "));
-        assert!(dir(&file).unwrap_err().to_string().contains("not a directory"));
-        assert_eq!(dir(temp.path()).unwrap(), temp.path().canonicalize().unwrap());
+        assert!(
+            dir(&file)
+                .unwrap_err()
+                .to_string()
+                .contains("not a directory")
+        );
+        assert_eq!(
+            dir(temp.path()).unwrap(),
+            temp.path().canonicalize().unwrap()
+        );
     }
 
     #[test]
     fn a_read_only_file_system_is_refused() {
         // Whatever is mounted read-only here; /proc/sys and /sys are in most containers.
         let mounts = layermark_layers::mounts::list().unwrap();
-        let read_only = mounts
-            .iter()
-            .find(|m| m.options.split(',').any(|o| o == "ro") && m.at.is_dir() && dir(&m.at).is_err());
+        let read_only = mounts.iter().find(|m| {
+            m.options.split(',').any(|o| o == "ro") && m.at.is_dir() && dir(&m.at).is_err()
+        });
         let Some(mount) = read_only else {
             eprintln!("skipped: nothing is mounted read-only here");
             return;
@@ -185,7 +228,10 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let e = enough(temp.path(), 1 << 60).unwrap_err();
         let text = e.to_string();
-        assert!(text.contains("1048576T needed") && text.contains("free"), "{text}");
+        assert!(
+            text.contains("1048576T needed") && text.contains("free"),
+            "{text}"
+        );
         assert!(e.hint().unwrap().contains("--scale") && e.exit_code() == 2);
         assert!(enough(temp.path(), 0).is_ok());
         assert!(has_room(temp.path(), 0) && !has_room(temp.path(), 1 << 60));
@@ -193,11 +239,20 @@ mod tests {
 
     #[test]
     fn memory_is_told_from_disk() {
-        let Ok(mounts) = layermark_layers::mounts::list() else { panic!("no mountinfo") };
+        let Ok(mounts) = layermark_layers::mounts::list() else {
+            panic!("no mountinfo")
+        };
         for mount in mounts.iter().filter(|m| m.at.is_dir()) {
             let holder = layermark_layers::mounts::holding(&mount.at).unwrap();
             let memory = memory_fs(&mount.at).is_some();
-            assert_eq!(memory, matches!(holder.fs.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "rootfs"), "{holder:?}");
+            assert_eq!(
+                memory,
+                matches!(
+                    holder.fs.as_str(),
+                    "tmpfs" | "ramfs" | "devtmpfs" | "rootfs"
+                ),
+                "{holder:?}"
+            );
         }
     }
 }

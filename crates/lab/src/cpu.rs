@@ -37,14 +37,23 @@ impl KernelThreads {
             return;
         }
         self.listed = Some(Instant::now());
-        let Ok(processes) = fs::read_dir("/proc") else { return };
-        let pids = processes.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
+        let Ok(processes) = fs::read_dir("/proc") else {
+            return;
+        };
+        let pids = processes
+            .flatten()
+            .filter_map(|e| e.file_name().to_str()?.parse().ok());
         // kthreadd is process 2 and the parent of all others.
-        self.pids = pids.filter(|pid| *pid == 2 || stat(*pid).is_some_and(|s| s.parent == 2)).collect();
+        self.pids = pids
+            .filter(|pid| *pid == 2 || stat(*pid).is_some_and(|s| s.parent == 2))
+            .collect();
     }
 
     fn ticks(&self) -> BTreeMap<u32, u64> {
-        self.pids.iter().filter_map(|pid| Some((*pid, stat(*pid)?.ticks))).collect()
+        self.pids
+            .iter()
+            .filter_map(|pid| Some((*pid, stat(*pid)?.ticks)))
+            .collect()
     }
 }
 
@@ -98,7 +107,8 @@ impl Snapshot {
     pub(crate) fn until(&self, after: &Self, trial_ns: u64) -> Usage {
         let second = clock_ticks_per_second() as f64;
         let ticks = |ns: u64| ns as f64 * second / 1e9;
-        let all = after.at.duration_since(self.at).as_secs_f64() * second * after.machine.cpus as f64;
+        let all =
+            after.at.duration_since(self.at).as_secs_f64() * second * after.machine.cpus as f64;
         let busy = after.machine.busy.saturating_sub(self.machine.busy) as f64;
         let steal = after.machine.steal.saturating_sub(self.machine.steal) as f64;
         let probe = match (self.probe, after.probe) {
@@ -130,7 +140,11 @@ impl Snapshot {
 /// The first line of `/proc/stat`, in ticks. Interrupts are left out of busy: those of our own I/O
 /// cannot be told from others.
 fn machine(text: &str) -> Machine {
-    let cpus = text.lines().filter(|l| l.starts_with("cpu")).count().saturating_sub(1);
+    let cpus = text
+        .lines()
+        .filter(|l| l.starts_with("cpu"))
+        .count()
+        .saturating_sub(1);
     let fields: Vec<u64> = text
         .lines()
         .next()
@@ -140,7 +154,11 @@ fn machine(text: &str) -> Machine {
         .map(|f| f.parse().unwrap_or(0))
         .collect();
     let field = |i: usize| fields.get(i).copied().unwrap_or(0);
-    Machine { cpus: cpus as u64, busy: field(0) + field(1) + field(2), steal: field(7) }
+    Machine {
+        cpus: cpus as u64,
+        busy: field(0) + field(1) + field(2),
+        steal: field(7),
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -169,10 +187,21 @@ fn parse_stat(text: &str) -> Option<Stat> {
 mod tests {
     use super::*;
 
-    fn snapshot(at: Instant, busy: u64, steal: u64, probe: u64, upkeep_ns: u64, kernel: u64) -> Snapshot {
+    fn snapshot(
+        at: Instant,
+        busy: u64,
+        steal: u64,
+        probe: u64,
+        upkeep_ns: u64,
+        kernel: u64,
+    ) -> Snapshot {
         Snapshot {
             at,
-            machine: Machine { cpus: 2, busy, steal },
+            machine: Machine {
+                cpus: 2,
+                busy,
+                steal,
+            },
             probe: Some(probe),
             lab_ns: 0,
             kernel: BTreeMap::from([(2, kernel)]),
@@ -183,10 +212,23 @@ mod tests {
     #[test]
     fn reads_proc() {
         let text = "cpu  10 2 3 400 5 6 7 8 0 0\ncpu0 1\ncpu1 1\nintr 5\n";
-        assert_eq!(machine(text), Machine { cpus: 2, busy: 15, steal: 8 });
+        assert_eq!(
+            machine(text),
+            Machine {
+                cpus: 2,
+                busy: 15,
+                steal: 8
+            }
+        );
         assert_eq!(machine(""), Machine::default());
         let line = "77 (a) b) S 2 0 0 0 -1 0 0 0 0 0 3 4 5 6 20 0 1";
-        assert_eq!(parse_stat(line), Some(Stat { parent: 2, ticks: 18 }));
+        assert_eq!(
+            parse_stat(line),
+            Some(Stat {
+                parent: 2,
+                ticks: 18
+            })
+        );
         assert_eq!(parse_stat("rubbish"), None);
     }
 
@@ -203,7 +245,10 @@ mod tests {
         assert!(usage.foreign < 1e-9 && !usage.contaminated && usage.upkeep_ns == upkeep);
         let foreign = snapshot(end, hz, 0, 0, 0, 0);
         let usage = before.until(&foreign, 0);
-        assert!((usage.foreign - 0.5).abs() < 1e-9 && usage.contaminated, "{usage:?}");
+        assert!(
+            (usage.foreign - 0.5).abs() < 1e-9 && usage.contaminated,
+            "{usage:?}"
+        );
         let stolen = before.until(&snapshot(end, 0, hz, 0, 0, 0), 0);
         assert!((stolen.steal - 0.5).abs() < 1e-9 && stolen.contaminated);
     }
@@ -215,8 +260,14 @@ mod tests {
         let before = snapshot(start, 0, 0, 0, 0, 0);
         assert!(!before.until(&snapshot(end, 2, 0, 0, 0, 0), 0).contaminated);
         assert!(before.until(&snapshot(end, 4, 0, 0, 0, 0), 0).contaminated);
-        let unknown = Snapshot { probe: None, ..snapshot(end, 4, 0, 0, 0, 0) };
-        assert!(!before.until(&unknown, 40_000_000).contaminated, "the probe's own count serves");
+        let unknown = Snapshot {
+            probe: None,
+            ..snapshot(end, 4, 0, 0, 0, 0)
+        };
+        assert!(
+            !before.until(&unknown, 40_000_000).contaminated,
+            "the probe's own count serves"
+        );
     }
 
     #[test]

@@ -63,6 +63,7 @@ impl<'a> Lab<'a> {
         run: Run,
         trials: Vec<TrialRecord>,
         setup: Setup,
+        work: WorkDir,
         store: &'a mut Store,
         stop: &'a Stop,
         on_event: &'a mut dyn FnMut(Event),
@@ -75,7 +76,7 @@ impl<'a> Lab<'a> {
             clock: Clock::new(run.plan.budget()?),
             threads: KernelThreads::default(),
             ups: std::iter::repeat_with(|| None).take(layers).collect(),
-            work: None,
+            work: Some(work),
             restarts: vec![0; layers],
             block: 0,
             session: 0,
@@ -95,7 +96,9 @@ impl<'a> Lab<'a> {
     /// Goes through the trials of an earlier part of the run as they were made, so that every
     /// decision is made again as it was.
     fn take_up(&mut self, mut trials: Vec<TrialRecord>) {
-        let Some(last) = trials.iter().map(|t| t.cell.block).max() else { return };
+        let Some(last) = trials.iter().map(|t| t.cell.block).max() else {
+            return;
+        };
         self.session = trials.iter().map(|t| t.cell.session + 1).max().unwrap_or(0);
         self.seq = trials.iter().map(|t| t.seq + 1).max().unwrap_or(0);
         self.clock.note_stored(&trials);
@@ -131,10 +134,19 @@ impl<'a> Lab<'a> {
         });
         let ended = result?;
         stored?;
-        let lost = self.run.layers.iter().filter(|l| l.status == LayerStatus::Failed);
+        let lost = self
+            .run
+            .layers
+            .iter()
+            .filter(|l| l.status == LayerStatus::Failed);
         let lost = lost.filter(|l| !self.setup.lacking.contains(&l.name));
         let lost = lost.map(|l| l.name.clone()).collect();
-        Ok(Outcome { run: self.run, ended, trials: self.seq, lost })
+        Ok(Outcome {
+            run: self.run,
+            ended,
+            trials: self.seq,
+            lost,
+        })
     }
 
     fn announce(&mut self) {
@@ -149,7 +161,12 @@ impl<'a> Lab<'a> {
         for note in &self.setup.notes {
             (self.on_event)(Event::Note(note.clone()));
         }
-        for layer in self.run.layers.iter().filter(|l| l.status == LayerStatus::Failed) {
+        for layer in self
+            .run
+            .layers
+            .iter()
+            .filter(|l| l.status == LayerStatus::Failed)
+        {
             (self.on_event)(Event::LayerFailed {
                 name: layer.name.clone(),
                 reason: layer.reason.clone().unwrap_or_default(),
@@ -159,17 +176,21 @@ impl<'a> Lab<'a> {
     }
 
     fn sessions(&mut self) -> Result<Ended, LabError> {
-        let work = WorkDir::create(self.run.dir.as_ref())?;
-        (self.on_event)(Event::WorkDir { path: work.path().to_owned() });
-        let path = work.path().to_owned();
-        self.work = Some(work);
+        let path = self
+            .work
+            .as_ref()
+            .map_or_else(PathBuf::new, |w| w.path().to_owned());
+        (self.on_event)(Event::WorkDir { path: path.clone() });
         let master = path.join("packaged");
         let wrote = std::fs::create_dir(&master).and_then(|()| {
             let files = check::packaged(&self.run.points, self.setup.catalog)
                 .map_err(|e| std::io::Error::other(e.to_string()))?;
             packaged::write(&master, &files, self.run.seed)
         });
-        wrote.map_err(|source| LabError::Packaged { dir: master.clone(), source })?;
+        wrote.map_err(|source| LabError::Packaged {
+            dir: master.clone(),
+            source,
+        })?;
         let planned = self.run.plan.profile.sessions();
         loop {
             self.set_up(&path, &master)?;
@@ -231,7 +252,10 @@ impl<'a> Lab<'a> {
         let spec = &self.run.layers[index].spec;
         let opened = match self.setup.catalog.layer(&spec.layer) {
             Some(layer) => Up::open(layer, spec, base, self.setup.silence, self.stop),
-            None => Err(Lost::new(format!("this layermark has no layer `{}`", spec.layer))),
+            None => Err(Lost::new(format!(
+                "this layermark has no layer `{}`",
+                spec.layer
+            ))),
         };
         match opened {
             Ok(up) => {
@@ -262,15 +286,29 @@ impl<'a> Lab<'a> {
         let name = layer.name.clone();
         self.store.update(&self.run)?;
         if index == 0 {
-            return Err(LabError::Baseline { name, reason: lost.reason, hint: lost.hint });
+            return Err(LabError::Baseline {
+                name,
+                reason: lost.reason,
+                hint: lost.hint,
+            });
         }
-        (self.on_event)(Event::LayerFailed { name, reason: lost.reason, hint: lost.hint });
+        (self.on_event)(Event::LayerFailed {
+            name,
+            reason: lost.reason,
+            hint: lost.hint,
+        });
         Ok(())
     }
 
     /// Something has to be left that was asked for beside the baseline.
     pub(crate) fn still_comparable(&self) -> Result<(), LabError> {
-        let others: Vec<_> = self.run.layers.iter().skip(1).filter(|l| !l.control).collect();
+        let others: Vec<_> = self
+            .run
+            .layers
+            .iter()
+            .skip(1)
+            .filter(|l| !l.control)
+            .collect();
         if others.is_empty() || others.iter().any(|l| l.status == LayerStatus::Ready) {
             return Ok(());
         }
@@ -309,17 +347,28 @@ impl<'a> Lab<'a> {
         for layer in self.compared() {
             for point in 0..self.run.points.len() {
                 let change = self.stopping.look(&self.tally, layer, point);
-                let names = || (self.run.layers[layer].name.clone(), self.run.points[point].label.clone());
+                let names = || {
+                    (
+                        self.run.layers[layer].name.clone(),
+                        self.run.points[point].label.clone(),
+                    )
+                };
                 match change {
                     Change::None => {}
                     Change::Settled(known) => {
                         let (layer, point) = names();
                         let half_width = known.half_width.unwrap_or(0.0).exp_m1();
-                        news.push(Event::PointSettled { layer, point, blocks: known.n, half_width });
+                        news.push(Event::PointSettled {
+                            layer,
+                            point,
+                            blocks: known.n,
+                            half_width,
+                        });
                     }
                     Change::GivenUp => {
                         let (layer, point) = names();
-                        let text = format!("`{point}` is left out in {layer}: it failed every time");
+                        let text =
+                            format!("`{point}` is left out in {layer}: it failed every time");
                         news.push(Event::Warning { text, hint: None });
                     }
                 }
@@ -335,6 +384,8 @@ impl<'a> Lab<'a> {
     }
 
     pub(crate) fn cut_off(&self) -> LabError {
-        LabError::CutOff { run: self.run.id.clone() }
+        LabError::CutOff {
+            run: self.run.id.clone(),
+        }
     }
 }

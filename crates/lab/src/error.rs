@@ -206,5 +206,8 @@ fn size(bytes: u64) -> String {
     UNITS
         .iter()
         .find(|(_, shift)| bytes >= 10 << shift)
-        .map_or_else(|| format_size(bytes), |(unit, shift)| format!("{}{unit}", bytes >> shift))
+        .map_or_else(
+            || format_size(bytes),
+            |(unit, shift)| format!("{}{unit}", bytes >> shift),
+        )
 }

@@ -54,8 +54,10 @@ fn cache_as_asked(
             cached <= SLACK && from_device.is_none_or(|share| share >= 1.0 - SLACK)
         }
         // Past the cache there is nothing warm to prove.
+        // What lay in the page cache is not read from a device: bytes that crossed it are others'.
         "warm" if trial.direct != Some(DirectIo::Honoured) => {
-            from_device.is_none_or(|share| share <= SLACK)
+            trial.resident.is_some_and(|share| share >= 1.0 - SLACK)
+                || from_device.is_none_or(|share| share <= SLACK)
         }
         _ => true,
     }
@@ -79,13 +81,26 @@ mod tests {
     }
 
     fn disk() -> Facts {
-        Facts { devices: vec![Device { physical: true, ..Device::default() }], ..Facts::default() }
+        Facts {
+            devices: vec![Device {
+                physical: true,
+                ..Device::default()
+            }],
+            ..Facts::default()
+        }
     }
 
     fn trial(read: u64, resident: f64) -> Trial {
         Trial {
-            passes: vec![Pass { elapsed_ns: 1, ops: 1, bytes: 1000 }],
-            device: Some(DeviceBytes { read, ..DeviceBytes::default() }),
+            passes: vec![Pass {
+                elapsed_ns: 1,
+                ops: 1,
+                bytes: 1000,
+            }],
+            device: Some(DeviceBytes {
+                read,
+                ..DeviceBytes::default()
+            }),
             resident: Some(resident),
             ..Trial::default()
         }
@@ -96,21 +111,37 @@ mod tests {
         let cold = point("cold");
         let flagged = |t: &Trial, backing| !of(&cold, true, &disk(), backing, t).is_empty();
         assert!(!flagged(&trial(1000, 0.0), None));
-        assert!(!flagged(&trial(2000, 0.05), Some(0.05)), "read-ahead is no sin");
+        assert!(
+            !flagged(&trial(2000, 0.05), Some(0.05)),
+            "read-ahead is no sin"
+        );
         assert!(flagged(&trial(1000, 0.2), None));
         assert!(flagged(&trial(1000, 0.0), Some(0.2)));
         assert!(flagged(&trial(900, 0.0), None));
-        assert!(of(&cold, true, &Facts::default(), None, &trial(0, 0.0)).is_empty(), "no disk below");
-        assert!(of(&cold, false, &disk(), None, &trial(0, 0.0)).is_empty(), "a write");
+        assert!(
+            of(&cold, true, &Facts::default(), None, &trial(0, 0.0)).is_empty(),
+            "no disk below"
+        );
+        assert!(
+            of(&cold, false, &disk(), None, &trial(0, 0.0)).is_empty(),
+            "a write"
+        );
     }
 
     #[test]
     fn warm_must_not_come_from_a_device() {
         let warm = point("warm");
-        assert!(of(&warm, true, &disk(), Some(1.0), &trial(50, 1.0)).is_empty());
-        assert_eq!(of(&warm, true, &disk(), None, &trial(51, 1.0)), [CACHE]);
-        assert!(of(&point(""), true, &disk(), None, &trial(51, 1.0)).is_empty());
-        let direct = Trial { direct: Some(DirectIo::Honoured), ..trial(1000, 0.0) };
+        assert!(of(&warm, true, &disk(), Some(1.0), &trial(50, 0.5)).is_empty());
+        assert_eq!(of(&warm, true, &disk(), None, &trial(51, 0.5)), [CACHE]);
+        assert!(
+            of(&warm, true, &disk(), None, &trial(51, 1.0)).is_empty(),
+            "somebody else's bytes"
+        );
+        assert!(of(&point(""), true, &disk(), None, &trial(51, 0.5)).is_empty());
+        let direct = Trial {
+            direct: Some(DirectIo::Honoured),
+            ..trial(1000, 0.0)
+        };
         assert!(of(&warm, true, &disk(), None, &direct).is_empty());
     }
 

@@ -21,6 +21,7 @@ mod stop;
 mod tally;
 mod turn;
 
+use layermark_layers::workdir::WorkDir;
 use layermark_model::{Run, RunStatus};
 use layermark_store::Store;
 
@@ -41,6 +42,8 @@ pub fn run(
     let resolved = resolve::resolve(&request)?;
     let dir = check::dir(&request.dir)?;
     let notes = check::all(&dir, &resolved, request.allow_tmpfs, request.catalog)?;
+    // Another run at work there is found out before this one is in the store.
+    let work = WorkDir::create(&dir)?;
     let run = Run {
         id: ulid::Ulid::generate().to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -55,8 +58,14 @@ pub fn run(
         points: resolved.points,
     };
     store.begin(&run)?;
-    let setup = drive::Setup { exe: request.exe, silence: request.silence, catalog: request.catalog, notes, lacking: resolved.lacking };
-    drive::Lab::new(run, Vec::new(), setup, store, stop, on_event)?.go()
+    let setup = drive::Setup {
+        exe: request.exe,
+        silence: request.silence,
+        catalog: request.catalog,
+        notes,
+        lacking: resolved.lacking,
+    };
+    drive::Lab::new(run, Vec::new(), setup, work, store, stop, on_event)?.go()
 }
 
 /// Goes on with a run that was stopped or cut off: the same plan, seed and order, from the first
@@ -77,6 +86,7 @@ pub fn resume(
     run.status = RunStatus::Running;
     run.ended_ms = None;
     let lacking = resolve::look_again(&mut run, &trials, again.catalog);
+    let work = WorkDir::create(&dir)?;
     store.update(&run)?;
     let setup = drive::Setup {
         exe: again.exe,
@@ -85,5 +95,5 @@ pub fn resume(
         notes: Vec::new(),
         lacking,
     };
-    drive::Lab::new(run, trials, setup, store, stop, on_event)?.go()
+    drive::Lab::new(run, trials, setup, work, store, stop, on_event)?.go()
 }

@@ -57,7 +57,12 @@ impl Talk {
         thread::Builder::new()
             .name("probe lines".into())
             .spawn(move || read_lines(wire.stdout, &sender))?;
-        Ok(Self { stdin: Some(wire.stdin), lines, control: wire.control, silence })
+        Ok(Self {
+            stdin: Some(wire.stdin),
+            lines,
+            control: wire.control,
+            silence,
+        })
     }
 
     /// Process on this host whose CPU time is the probe's.
@@ -68,7 +73,9 @@ impl Talk {
     pub(crate) fn send(&mut self, message: &ToProbe) -> Result<(), Broken> {
         let mut line = serde_json::to_vec(message).map_err(|e| Broken::OutOfTurn(e.to_string()))?;
         line.push(b'\n');
-        let Some(stdin) = self.stdin.as_mut() else { return Err(self.ended()) };
+        let Some(stdin) = self.stdin.as_mut() else {
+            return Err(self.ended());
+        };
         if stdin.write_all(&line).and_then(|()| stdin.flush()).is_err() {
             return Err(self.ended());
         }
@@ -91,7 +98,8 @@ impl Talk {
         loop {
             match self.lines.recv_timeout(TICK.min(self.silence)) {
                 Ok(Line::Text(line)) => {
-                    return serde_json::from_slice(&line).map_err(|_| Broken::Rubbish(shown(&line)));
+                    return serde_json::from_slice(&line)
+                        .map_err(|_| Broken::Rubbish(shown(&line)));
                 }
                 Ok(Line::TooLong(start)) => return Err(Broken::Rubbish(shown(&start))),
                 Ok(Line::End) | Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
@@ -130,7 +138,10 @@ impl Talk {
 
     /// The last lines of its standard error, to stand below an error.
     pub(crate) fn last_words(&self) -> String {
-        self.control.tail().iter().fold(String::new(), |text, line| text + "\n  " + line)
+        self.control
+            .tail()
+            .iter()
+            .fold(String::new(), |text, line| text + "\n  " + line)
     }
 }
 
@@ -162,7 +173,11 @@ fn read_line(stdout: &mut impl BufRead) -> Line {
         };
         if available.is_empty() {
             // What a dying probe has said by half is worth showing.
-            return if line.is_empty() { Line::End } else { Line::TooLong(line) };
+            return if line.is_empty() {
+                Line::End
+            } else {
+                Line::TooLong(line)
+            };
         }
         let end = available.iter().position(|b| *b == b'\n');
         let part = end.unwrap_or(available.len());
@@ -181,8 +196,15 @@ fn read_line(stdout: &mut impl BufRead) -> Line {
 /// The beginning of a line, fit for a terminal.
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
-    let clean: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    if line.len() > SHOWN { clean + "..." } else { clean }
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
+    if line.len() > SHOWN {
+        clean + "..."
+    } else {
+        clean
+    }
 }
 
 #[cfg(test)]

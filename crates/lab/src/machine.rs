@@ -20,7 +20,9 @@ pub fn read(dir: &Path) -> Machine {
         cpu: cpu_name(&cpu).unwrap_or_else(|| system.machine().to_string_lossy().into_owned()),
         cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
         memory: memory(&text("/proc/meminfo")),
-        clocksource: text("/sys/devices/system/clocksource/clocksource0/current_clocksource").trim().into(),
+        clocksource: text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+            .trim()
+            .into(),
         hypervisor: has_flag(&cpu, "hypervisor"),
         privilege: match sandbox::privilege() {
             sandbox::Privilege::Root => "root",
@@ -58,7 +60,9 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 }
 
 fn cpu_name(cpuinfo: &str) -> Option<String> {
-    value(cpuinfo, "model name").filter(|n| !n.is_empty()).map(str::to_owned)
+    value(cpuinfo, "model name")
+        .filter(|n| !n.is_empty())
+        .map(str::to_owned)
 }
 
 fn has_flag(cpuinfo: &str, flag: &str) -> bool {
@@ -78,13 +82,17 @@ mod tests {
 
     #[test]
     fn reads_what_the_kernel_writes() {
-        let cpuinfo = "processor\t: 0\nmodel name\t: Some CPU @ 2GHz\nflags\t\t: fpu hypervisor sse\n";
+        let cpuinfo =
+            "processor\t: 0\nmodel name\t: Some CPU @ 2GHz\nflags\t\t: fpu hypervisor sse\n";
         assert_eq!(cpu_name(cpuinfo).as_deref(), Some("Some CPU @ 2GHz"));
         assert!(has_flag(cpuinfo, "hypervisor") && !has_flag(cpuinfo, "hyper"));
         assert_eq!(cpu_name("processor : 0\n"), None);
         assert_eq!(memory("MemTotal:       1024 kB\nMemFree: 1 kB\n"), 1 << 20);
         assert_eq!(memory("rubbish"), 0);
-        assert_eq!(os_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n"), "Debian GNU/Linux 12");
+        assert_eq!(
+            os_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n"),
+            "Debian GNU/Linux 12"
+        );
     }
 
     #[test]

@@ -27,7 +27,10 @@ pub struct Catalog {
 
 impl Default for Catalog {
     fn default() -> Self {
-        Self { layers: layermark_layers::ALL, workloads: layermark_probe::workloads::ALL }
+        Self {
+            layers: layermark_layers::ALL,
+            workloads: layermark_probe::workloads::ALL,
+        }
     }
 }
 
@@ -39,13 +42,20 @@ impl Catalog {
 
     /// The workload with this id, or an error that names the nearest.
     pub fn workload(&self, id: &str) -> Result<&'static dyn Workload, LabError> {
-        self.workloads.iter().copied().find(|w| w.id() == id).ok_or_else(|| {
-            LabError::UnknownWorkload {
+        self.workloads
+            .iter()
+            .copied()
+            .find(|w| w.id() == id)
+            .ok_or_else(|| LabError::UnknownWorkload {
                 name: id.into(),
                 nearest: nearest(id, self.workloads.iter().map(|w| w.id())).map(str::to_owned),
-                known: self.workloads.iter().map(|w| w.id()).collect::<Vec<_>>().join(", "),
-            }
-        })
+                known: self
+                    .workloads
+                    .iter()
+                    .map(|w| w.id())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            })
     }
 }
 
@@ -81,7 +91,10 @@ impl Request {
 
     /// A new run with the plan, the seed, the order and the directory of an old one.
     pub fn replay(run: &Run, exe: impl Into<PathBuf>) -> Self {
-        let plan = Plan { seed: Some(run.seed), ..run.plan.clone() };
+        let plan = Plan {
+            seed: Some(run.seed),
+            ..run.plan.clone()
+        };
         Self::new(plan, &run.dir, exe)
     }
 }
@@ -102,7 +115,12 @@ pub struct Resume {
 impl Resume {
     /// A request with the usual limits.
     pub fn new(run: impl Into<String>, exe: impl Into<PathBuf>) -> Self {
-        Self { run: run.into(), exe: exe.into(), silence: SILENCE, catalog: Catalog::default() }
+        Self {
+            run: run.into(),
+            exe: exe.into(),
+            silence: SILENCE,
+            catalog: Catalog::default(),
+        }
     }
 }
 

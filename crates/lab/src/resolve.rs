@@ -1,12 +1,14 @@
 //! From a plan as written to layers and points as run.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     hash::{BuildHasher, RandomState},
 };
 
 use layermark_layers::Missing;
-use layermark_model::{Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec, TrialRecord};
+use layermark_model::{
+    Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec, TrialRecord,
+};
 
 use crate::{Catalog, LabError, Request};
 
@@ -36,26 +38,47 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     for spec in &plan.layers {
         check_spec(spec, catalog)?;
     }
-    let mut layers: Vec<LayerRun> =
-        plan.layers.iter().map(|spec| layer_run(spec, catalog, false)).collect();
+    let mut layers: Vec<LayerRun> = plan
+        .layers
+        .iter()
+        .map(|spec| layer_run(spec, catalog, false))
+        .collect();
     if plan.control {
         layers.push(layer_run(&plan.layers[0], catalog, true));
     }
     plan.seed = Some(seed);
     plan.precision = Some(plan.precision());
-    let lacking = if named { Vec::new() } else { names_of_failed(&layers) };
-    Ok(Resolved { plan, layers, points, seed, lacking })
+    let lacking = if named {
+        Vec::new()
+    } else {
+        names_of_failed(&layers)
+    };
+    Ok(Resolved {
+        plan,
+        layers,
+        points,
+        seed,
+        lacking,
+    })
 }
 
 /// A stored run names layers and workloads that must still be there.
 pub(crate) fn known(run: &Run, catalog: Catalog) -> Result<(), LabError> {
-    let cannot = |why: String| LabError::CannotResume { run: run.id.clone(), why };
+    let cannot = |why: String| LabError::CannotResume {
+        run: run.id.clone(),
+        why,
+    };
     for point in &run.points {
-        catalog.workload(&point.workload).map_err(|e| cannot(e.to_string()))?;
+        catalog
+            .workload(&point.workload)
+            .map_err(|e| cannot(e.to_string()))?;
     }
     for layer in &run.layers {
         if catalog.layer(&layer.spec.layer).is_none() {
-            return Err(cannot(format!("this layermark has no layer `{}`", layer.spec.layer)));
+            return Err(cannot(format!(
+                "this layermark has no layer `{}`",
+                layer.spec.layer
+            )));
         }
     }
     if run.layers.is_empty() || run.points.is_empty() {
@@ -68,7 +91,9 @@ pub(crate) fn known(run: &Run, catalog: Catalog) -> Result<(), LabError> {
 /// baseline has nothing else to hope for. Names of those that are still missing.
 pub(crate) fn look_again(run: &mut Run, trials: &[TrialRecord], catalog: Catalog) -> Vec<String> {
     for (index, layer) in run.layers.iter_mut().enumerate() {
-        let never = !trials.iter().any(|t| t.cell.layer == index && t.trial.is_some());
+        let never = !trials
+            .iter()
+            .any(|t| t.cell.layer == index && t.trial.is_some());
         if layer.status == LayerStatus::Failed && (index == 0 || never) {
             *layer = layer_run(&layer.spec, catalog, layer.control);
         }
@@ -77,18 +102,29 @@ pub(crate) fn look_again(run: &mut Run, trials: &[TrialRecord], catalog: Catalog
 }
 
 fn names_of_failed(layers: &[LayerRun]) -> Vec<String> {
-    layers.iter().filter(|l| l.status == LayerStatus::Failed).map(|l| l.name.clone()).collect()
+    layers
+        .iter()
+        .filter(|l| l.status == LayerStatus::Failed)
+        .map(|l| l.name.clone())
+        .collect()
 }
 
 fn points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
     let mut points: Vec<Point> = Vec::new();
     for settings in &plan.work {
-        points.extend(catalog.workload(&settings.workload)?.points(settings, plan.scale)?);
+        points.extend(
+            catalog
+                .workload(&settings.workload)?
+                .points(settings, plan.scale)?,
+        );
     }
     let mut keys: HashMap<String, String> = HashMap::new();
     for point in &points {
         if let Some(first) = keys.insert(point.key(), point.label.clone()) {
-            return Err(LabError::DuplicatePoint { first, second: point.label.clone() });
+            return Err(LabError::DuplicatePoint {
+                first,
+                second: point.label.clone(),
+            });
         }
     }
     let mut labels = BTreeSet::new();
@@ -114,7 +150,9 @@ fn defaults(catalog: Catalog) -> Result<Vec<Spec>, LabError> {
     for layer in catalog.layers {
         for text in layer.default_specs() {
             // These are written in the layer's source, and a test of the layers reads them all.
-            let spec = text.parse().map_err(|_| LabError::DuplicateLayer((*text).to_owned()))?;
+            let spec = text
+                .parse()
+                .map_err(|_| LabError::DuplicateLayer((*text).to_owned()))?;
             specs.push(spec);
         }
     }
@@ -135,7 +173,11 @@ fn with_baseline(specs: Vec<Spec>) -> Result<Vec<Spec>, LabError> {
         return Ok(others);
     }
     if native.is_empty() {
-        native.push(Spec { layer: "native".into(), variant: None, options: Default::default() });
+        native.push(Spec {
+            layer: "native".into(),
+            variant: None,
+            options: BTreeMap::new(),
+        });
     }
     native.append(&mut others);
     Ok(native)
@@ -151,12 +193,23 @@ fn check_spec(spec: &Spec, catalog: Catalog) -> Result<(), LabError> {
 }
 
 fn layer_run(spec: &Spec, catalog: Catalog, control: bool) -> LayerRun {
-    let missing = catalog.layer(&spec.layer).map(|l| l.missing(spec)).unwrap_or_default();
-    let name = if control { format!("{spec} (control)") } else { spec.to_string() };
+    let missing = catalog
+        .layer(&spec.layer)
+        .map(|l| l.missing(spec))
+        .unwrap_or_default();
+    let name = if control {
+        format!("{spec} (control)")
+    } else {
+        spec.to_string()
+    };
     LayerRun {
         spec: spec.clone(),
         name,
-        status: if missing.is_empty() { LayerStatus::Ready } else { LayerStatus::Failed },
+        status: if missing.is_empty() {
+            LayerStatus::Ready
+        } else {
+            LayerStatus::Failed
+        },
         reason: (!missing.is_empty()).then(|| format!("needs {}", join(&missing, |m| &m.what))),
         hint: (!missing.is_empty()).then(|| join(&missing, |m| &m.hint)),
         facts: Facts::default(),

@@ -25,7 +25,11 @@ pub struct Schedule {
 impl Schedule {
     /// The order that belongs to a seed.
     pub fn new(seed: u64, layers: usize, points: usize) -> Self {
-        Self { seed, layers, points }
+        Self {
+            seed,
+            layers,
+            points,
+        }
     }
 
     /// Points of a block, in their order.
@@ -45,18 +49,26 @@ impl Schedule {
         names.shuffle(&mut random);
         let mut order: Vec<u64> = (0..rows).collect();
         order.shuffle(&mut random);
-        williams(self.layers, order[row as usize]).into_iter().map(|i| names[i]).collect()
+        williams(self.layers, order[row as usize])
+            .into_iter()
+            .map(|i| names[i])
+            .collect()
     }
 
     /// Seed of data and offsets: the same in every layer of a block, and another in the next.
     pub fn work_seed(&self, block: u32, point: usize) -> u64 {
-        self.draw(WORK | (point as u64) << 32 | u64::from(block)).next_u64()
+        self.draw(WORK | (point as u64) << 32 | u64::from(block))
+            .next_u64()
     }
 
     /// Blocks after which the turns are balanced.
     pub fn cycle(&self) -> u64 {
         let n = self.layers.max(1) as u64;
-        if n.is_multiple_of(2) || n == 1 { n } else { 2 * n }
+        if n.is_multiple_of(2) || n == 1 {
+            n
+        } else {
+            2 * n
+        }
     }
 
     fn draw(&self, stream: u64) -> ChaCha8Rng {
@@ -71,7 +83,13 @@ impl Schedule {
 fn williams(n: usize, row: u64) -> Vec<usize> {
     let shift = (row % n.max(1) as u64) as usize;
     let mut turns: Vec<usize> = (0..n)
-        .map(|i| if i % 2 == 1 { i.div_ceil(2) } else { (n - i / 2) % n })
+        .map(|i| {
+            if i % 2 == 1 {
+                i.div_ceil(2)
+            } else {
+                (n - i / 2) % n
+            }
+        })
         .map(|t| (t + shift) % n)
         .collect();
     if row >= n as u64 {
@@ -102,10 +120,17 @@ mod tests {
                     }
                 }
                 let share = cycle as usize / n;
-                assert!(place.iter().flatten().all(|c| *c == share), "n = {n}: {place:?}");
+                assert!(
+                    place.iter().flatten().all(|c| *c == share),
+                    "n = {n}: {place:?}"
+                );
                 for (a, row) in before.iter().enumerate() {
                     for (b, count) in row.iter().enumerate() {
-                        assert_eq!(*count, if a == b { 0 } else { share }, "n = {n}: {before:?}");
+                        assert_eq!(
+                            *count,
+                            if a == b { 0 } else { share },
+                            "n = {n}: {before:?}"
+                        );
                     }
                 }
             }

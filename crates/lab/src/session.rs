@@ -24,13 +24,20 @@ pub(crate) struct Lost {
 
 impl Lost {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), hint: None, cut_off: false }
+        Self {
+            reason: reason.into(),
+            hint: None,
+            cut_off: false,
+        }
     }
 }
 
 impl From<LayerError> for Lost {
     fn from(e: LayerError) -> Self {
-        Self { hint: e.hint(), ..Self::new(e.to_string()) }
+        Self {
+            hint: e.hint(),
+            ..Self::new(e.to_string())
+        }
     }
 }
 
@@ -54,13 +61,19 @@ impl Up {
         silence: Duration,
         stop: &Stop,
     ) -> Result<Self, Lost> {
-        fs::create_dir(&base.dir)
-            .map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))?;
+        fs::create_dir(&base.dir).map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))?;
         let mut undo = Undo::new();
         let mut place = layer.open(base, spec, &mut undo)?;
         let facts = proof(place.as_ref())?;
         let (talk, self_test) = start(place.as_mut(), silence, stop)?;
-        Ok(Self { talk, place, _undo: undo, facts, self_test, silence })
+        Ok(Self {
+            talk,
+            place,
+            _undo: undo,
+            facts,
+            self_test,
+            silence,
+        })
     }
 
     /// Starts the probe again after it broke.
@@ -76,7 +89,12 @@ impl Up {
     /// Whether what was measured is still what was set up.
     pub(crate) fn still_there(&self) -> Result<(), Lost> {
         let now = proof(self.place.as_ref())?;
-        let top = |facts: &Facts| facts.mounts.first().map(|m| (m.at.clone(), m.fs.clone(), m.source.clone()));
+        let top = |facts: &Facts| {
+            facts
+                .mounts
+                .first()
+                .map(|m| (m.at.clone(), m.fs.clone(), m.source.clone()))
+        };
         if top(&now) != top(&self.facts) {
             return Err(Lost::new(format!(
                 "what is mounted at {} has changed while it was measured",
@@ -91,7 +109,9 @@ impl Up {
 fn proof(place: &dyn Place) -> Result<Facts, Lost> {
     let facts = place.facts()?;
     if facts.is_empty() {
-        return Err(Lost::new("nothing proves what would be measured: its facts are empty"));
+        return Err(Lost::new(
+            "nothing proves what would be measured: its facts are empty",
+        ));
     }
     let below = |at: &Path| fs::canonicalize(place.dir()).is_ok_and(|dir| dir.starts_with(at));
     if let Some(mount) = facts.mounts.first().filter(|m| !below(&m.at)) {
@@ -113,15 +133,27 @@ fn start(place: &mut dyn Place, silence: Duration, stop: &Stop) -> Result<(Talk,
         ..Lost::new(format!("{e}{}", talk.last_words()))
     };
     match talk.receive(stop) {
-        Ok(FromProbe::Hello { protocol: VERSION, self_test, .. }) => Ok((talk, self_test)),
-        Ok(FromProbe::Hello { protocol, version, .. }) => Err(Lost {
+        Ok(FromProbe::Hello {
+            protocol: VERSION,
+            self_test,
+            ..
+        }) => Ok((talk, self_test)),
+        Ok(FromProbe::Hello {
+            protocol, version, ..
+        }) => Err(Lost {
             hint: Some("install the same layermark on both sides".into()),
             ..Lost::new(format!(
                 "its probe (layermark {version}) speaks version {protocol} of the protocol, this one {VERSION}"
             ))
         }),
-        Ok(FromProbe::Error { message, hint, .. }) => Err(Lost { hint, ..Lost::new(message) }),
-        Ok(_) => Err(said(&talk, Broken::OutOfTurn("it must say hello first".into()))),
+        Ok(FromProbe::Error { message, hint, .. }) => Err(Lost {
+            hint,
+            ..Lost::new(message)
+        }),
+        Ok(_) => Err(said(
+            &talk,
+            Broken::OutOfTurn("it must say hello first".into()),
+        )),
         Err(e) => Err(said(&talk, e)),
     }
 }

@@ -40,7 +40,12 @@ impl Stopping {
     /// `points` in the family sets the fewest blocks at which a verdict can be reached at all.
     pub(crate) fn new(precision: f64, points: usize, seed: u64) -> Self {
         let fewest = layermark_stats::blocks_for_holm(points).min(MAX_BLOCKS as usize);
-        Self { precision, fewest, seed, known: BTreeMap::new() }
+        Self {
+            precision,
+            fewest,
+            seed,
+            known: BTreeMap::new(),
+        }
     }
 
     /// Blocks that every point gets if time allows.
@@ -80,16 +85,20 @@ impl Stopping {
         known.half_width = Some(interval.half_width());
         known.settled =
             known.n >= self.fewest && layermark_stats::reached(interval, self.precision);
-        if known.settled { Change::Settled(*known) } else { Change::None }
+        if known.settled {
+            Change::Settled(*known)
+        } else {
+            Change::None
+        }
     }
 
     /// Blocks a point in a layer will have had in the end, by what is known now.
     pub(crate) fn expected(&self, layer: usize, point: usize) -> usize {
         let known = self.known(layer, point);
         let wanted = self.precision.ln_1p();
-        let needed = known
-            .half_width
-            .map_or(0, |now| layermark_stats::blocks_needed(known.n, now, wanted));
+        let needed = known.half_width.map_or(0, |now| {
+            layermark_stats::blocks_needed(known.n, now, wanted)
+        });
         needed.max(self.fewest).min(MAX_BLOCKS as usize)
     }
 }
@@ -126,10 +135,19 @@ mod tests {
             for (layer, ns) in [(0, 1e6), (1, 1e6 * ratio * (1.0 + swing))] {
                 tally.add(&TrialRecord {
                     seq: 0,
-                    cell: Cell { session: 0, block, layer, point: 0 },
+                    cell: Cell {
+                        session: 0,
+                        block,
+                        layer,
+                        point: 0,
+                    },
                     at_ms: 0,
                     trial: Some(Trial {
-                        passes: vec![Pass { elapsed_ns: ns as u64, ops: 1, bytes: 0 }],
+                        passes: vec![Pass {
+                            elapsed_ns: ns as u64,
+                            ops: 1,
+                            bytes: 0,
+                        }],
                         ..Trial::default()
                     }),
                     error: None,
@@ -154,9 +172,16 @@ mod tests {
         let mut stopping = Stopping::new(0.05, 12, 1);
         assert_eq!(stopping.fewest(), 11);
         for blocks in 6..11 {
-            assert_eq!(stopping.look(&tally(blocks, 2.0, 0.0), 1, 0), Change::None, "{blocks}");
+            assert_eq!(
+                stopping.look(&tally(blocks, 2.0, 0.0), 1, 0),
+                Change::None,
+                "{blocks}"
+            );
         }
-        assert!(matches!(stopping.look(&tally(11, 2.0, 0.0), 1, 0), Change::Settled(_)));
+        assert!(matches!(
+            stopping.look(&tally(11, 2.0, 0.0), 1, 0),
+            Change::Settled(_)
+        ));
     }
 
     #[test]
@@ -166,7 +191,11 @@ mod tests {
         let known = stopping.known(1, 0);
         assert!(known.n == 8 && known.half_width.is_some_and(|w| w > 0.05) && !known.settled);
         assert!(stopping.expected(1, 0) > 8 && stopping.expected(1, 0) <= 200);
-        assert_eq!(stopping.expected(1, 9), 6, "an unknown point gets the fewest");
+        assert_eq!(
+            stopping.expected(1, 9),
+            6,
+            "an unknown point gets the fewest"
+        );
     }
 
     #[test]
@@ -175,7 +204,12 @@ mod tests {
         for block in 0..MAX_FAILURES {
             broken.add(&TrialRecord {
                 seq: 0,
-                cell: Cell { session: 0, block, layer: 1, point: 0 },
+                cell: Cell {
+                    session: 0,
+                    block,
+                    layer: 1,
+                    point: 0,
+                },
                 at_ms: 0,
                 trial: None,
                 error: Some("refused".into()),

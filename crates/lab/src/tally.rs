@@ -28,11 +28,22 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn add(&mut self, record: &TrialRecord) {
         let cell = record.cell;
-        let group = self.groups.entry(cell.point).or_default().entry(cell.block).or_default();
+        let group = self
+            .groups
+            .entry(cell.point)
+            .or_default()
+            .entry(cell.block)
+            .or_default();
         if cell.session > group.session {
-            *group = Group { session: cell.session, values: BTreeMap::new() };
+            *group = Group {
+                session: cell.session,
+                values: BTreeMap::new(),
+            };
         }
-        let value = record.trial.as_ref().and_then(layermark_model::Trial::ns_per_op);
+        let value = record
+            .trial
+            .as_ref()
+            .and_then(layermark_model::Trial::ns_per_op);
         let good = value.filter(|v| v.is_finite() && *v > 0.0);
         group.values.entry(cell.layer).or_default().extend(good);
         let failures = self.failures.entry((cell.layer, cell.point)).or_default();
@@ -47,7 +58,9 @@ impl Tally {
     /// Blocks in which both the layer and the baseline (layer 0) have a value at a point.
     pub(crate) fn pairs(&self, layer: usize, point: usize) -> Vec<Pair> {
         let value = |g: &Group, l: usize| g.values.get(&l).and_then(|v| median(v));
-        let Some(blocks) = self.groups.get(&point) else { return Vec::new() };
+        let Some(blocks) = self.groups.get(&point) else {
+            return Vec::new();
+        };
         blocks
             .iter()
             .filter_map(|(block, g)| {
@@ -79,10 +92,19 @@ mod tests {
     fn record(session: u32, block: u32, layer: usize, ns: Option<u64>) -> TrialRecord {
         TrialRecord {
             seq: 0,
-            cell: Cell { session, block, layer, point: 0 },
+            cell: Cell {
+                session,
+                block,
+                layer,
+                point: 0,
+            },
             at_ms: 0,
             trial: ns.map(|ns| Trial {
-                passes: vec![Pass { elapsed_ns: ns, ops: 1, bytes: 0 }],
+                passes: vec![Pass {
+                    elapsed_ns: ns,
+                    ops: 1,
+                    bytes: 0,
+                }],
                 ..Trial::default()
             }),
             error: ns.is_none().then(|| "no".into()),
@@ -105,7 +127,10 @@ mod tests {
         assert_eq!(tally.tried(1, 0), [1]);
         tally.add(&record(1, 1, 0, Some(30)));
         let pairs = tally.pairs(1, 0);
-        assert_eq!((pairs.len(), pairs[1].session, pairs[1].native), (2, 1, 30.0));
+        assert_eq!(
+            (pairs.len(), pairs[1].session, pairs[1].native),
+            (2, 1, 30.0)
+        );
     }
 
     #[test]

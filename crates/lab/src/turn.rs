@@ -66,7 +66,10 @@ impl Failure {
 }
 
 pub(crate) fn take(up: &mut Up, ask: &Ask<'_>) -> Turn {
-    let mut turn = Turn { started_ms: now_ms(), ..Turn::default() };
+    let mut turn = Turn {
+        started_ms: now_ms(),
+        ..Turn::default()
+    };
     if let Err(failure) = steps(up, ask, &mut turn) {
         turn.failure = Some(failure);
         turn.trial = None;
@@ -100,7 +103,10 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     let after = Snapshot::take(ask.threads, up.talk.pid(), upkeep.ns);
     turn.usage = before.until(&after, trial.cpu.user_ns + trial.cpu.sys_ns);
     if trial.ns_per_op().is_none_or(|ns| ns <= 0.0) {
-        return Err(Failure::Work { message: "the trial has no operation on its clock".into(), errno: None });
+        return Err(Failure::Work {
+            message: "the trial has no operation on its clock".into(),
+            errno: None,
+        });
     }
     let reads = !ask.workload.writes(ask.point);
     turn.flags = flags::of(ask.point, reads, &up.facts, turn.backing, &trial);
@@ -132,9 +138,17 @@ fn say(up: &mut Up, message: &ToProbe) -> Result<(), Failure> {
 /// The next line; an error that the probe reports is a failure of the work.
 fn hear(up: &mut Up, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
     match up.talk.receive(ask.stop) {
-        Ok(FromProbe::Error { id, message, hint, errno }) if id.is_none_or(|id| id == ask.id) => {
+        Ok(FromProbe::Error {
+            id,
+            message,
+            hint,
+            errno,
+        }) if id.is_none_or(|id| id == ask.id) => {
             let hint = hint.map(|h| format!("; hint: {h}")).unwrap_or_default();
-            Err(Failure::Work { message: message + &hint, errno })
+            Err(Failure::Work {
+                message: message + &hint,
+                errno,
+            })
         }
         Ok(line) => Ok(line),
         Err(e) => Err(broken(up, &e)),
@@ -142,7 +156,11 @@ fn hear(up: &mut Up, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
 }
 
 fn broken(up: &Up, e: &Broken) -> Failure {
-    if *e == Broken::CutOff { Failure::CutOff } else { Failure::Broken(format!("{e}{}", up.talk.last_words())) }
+    if *e == Broken::CutOff {
+        Failure::CutOff
+    } else {
+        Failure::Broken(format!("{e}{}", up.talk.last_words()))
+    }
 }
 
 fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
@@ -162,7 +180,7 @@ fn backing_share(files: &[PathBuf]) -> Option<f64> {
     let mut cached = 0.0;
     let mut all = 0.0;
     for file in files {
-        let size = std::fs::metadata(file).map(|m| m.len() as f64).unwrap_or(0.0);
+        let size = std::fs::metadata(file).map_or(0.0, |m| m.len() as f64);
         if let Some(share) = resident::share(file) {
             cached += share * size;
             all += size;

@@ -18,16 +18,26 @@ fn a_layer_that_cannot_be_set_up_is_left_out_and_the_others_go_on() {
         ("mock:fail-mount=on", "mount"),
         ("mock:fail-start=on", "start the probe"),
         ("mock:fail-facts=on", "the layer is not there"),
-        ("mock:protocol=9", "speaks version 9 of the protocol, this one 1"),
+        (
+            "mock:protocol=9",
+            "speaks version 9 of the protocol, this one 1",
+        ),
     ] {
         let mut bench = Bench::new();
         let outcome = bench.run(bench.request(beside(bad)));
         assert!(settled(&outcome), "{bad}: {outcome:?}");
         let outcome = outcome.unwrap();
-        assert_eq!((outcome.lost, outcome.run.status), (vec![bad.to_owned()], RunStatus::Done));
+        assert_eq!(
+            (outcome.lost, outcome.run.status),
+            (vec![bad.to_owned()], RunStatus::Done)
+        );
         let (run, trials) = bench.last();
         assert_eq!(run.layers[2].status, LayerStatus::Failed);
-        assert!(run.layers[2].reason.as_ref().unwrap().contains(why), "{:?}", run.layers[2].reason);
+        assert!(
+            run.layers[2].reason.as_ref().unwrap().contains(why),
+            "{:?}",
+            run.layers[2].reason
+        );
         assert_eq!(bench.failed_layers()[0].0, bad);
         assert_eq!(trials.len(), 12);
     }
@@ -36,9 +46,18 @@ fn a_layer_that_cannot_be_set_up_is_left_out_and_the_others_go_on() {
 #[test]
 fn a_probe_that_breaks_is_started_again_once_and_then_its_layer_is_lost() {
     for (bad, why) in [
-        ("mock:die-after=2", "the probe ended (exit code 101)\n  mock: last words"),
-        ("mock:rubbish-after=2", "cannot be understood: `rubbish, as the mock was asked to`"),
-        ("mock:silent-after=2", "the probe was silent for 300ms\n  mock: last words"),
+        (
+            "mock:die-after=2",
+            "the probe ended (exit code 101)\n  mock: last words",
+        ),
+        (
+            "mock:rubbish-after=2",
+            "cannot be understood: `rubbish, as the mock was asked to`",
+        ),
+        (
+            "mock:silent-after=2",
+            "the probe was silent for 300ms\n  mock: last words",
+        ),
     ] {
         let mut bench = Bench::new();
         let outcome = bench.run(bench.request(beside(bad)));
@@ -49,8 +68,16 @@ fn a_probe_that_breaks_is_started_again_once_and_then_its_layer_is_lost() {
         // Two good trials, a bad one, two good ones of the new probe, a bad one.
         let good: Vec<bool> = of_it.iter().map(|t| t.trial.is_some()).collect();
         assert_eq!(good, [true, true, false, true, true, false], "{bad}");
-        assert!(of_it[2].error.as_ref().unwrap().contains(why), "{:?}", of_it[2].error);
-        assert!(run.layers[2].reason.as_ref().unwrap().contains(why), "{:?}", run.layers[2].reason);
+        assert!(
+            of_it[2].error.as_ref().unwrap().contains(why),
+            "{:?}",
+            of_it[2].error
+        );
+        assert!(
+            run.layers[2].reason.as_ref().unwrap().contains(why),
+            "{:?}",
+            run.layers[2].reason
+        );
         assert_eq!(bench.warnings().len(), 1, "{:?}", bench.warnings());
         assert_eq!(trials.iter().filter(|t| t.cell.layer == 1).count(), 6);
     }
@@ -59,12 +86,21 @@ fn a_probe_that_breaks_is_started_again_once_and_then_its_layer_is_lost() {
 #[test]
 fn one_failed_trial_costs_a_pair_and_no_more() {
     let mut bench = Bench::new();
-    assert!(settled(&bench.run(bench.request(beside("mock:error-after=1")))));
+    assert!(settled(
+        &bench.run(bench.request(beside("mock:error-after=1")))
+    ));
     let (run, trials) = bench.last();
     assert_eq!(run.layers[2].status, LayerStatus::Ready);
     let errors: Vec<_> = trials.iter().filter_map(|t| t.error.as_deref()).collect();
-    assert_eq!(errors, ["an error, as the mock was asked to; hint: use another layer"]);
-    assert_eq!(trials.iter().filter(|t| t.cell.layer == 2).count(), 7, "six good ones are needed");
+    assert_eq!(
+        errors,
+        ["an error, as the mock was asked to; hint: use another layer"]
+    );
+    assert_eq!(
+        trials.iter().filter(|t| t.cell.layer == 2).count(),
+        7,
+        "six good ones are needed"
+    );
 }
 
 #[test]
@@ -72,10 +108,19 @@ fn a_baseline_that_is_lost_ends_the_run_and_what_was_measured_stays() {
     let mut bench = Bench::new();
     let plan = plan(&["mock:die-after=2", "mock:ns=2000"], 1, "");
     let error = bench.run(bench.request(plan)).unwrap_err();
-    assert!(matches!(error, LabError::Baseline { .. }) && error.exit_code() == 3, "{error}");
+    assert!(
+        matches!(error, LabError::Baseline { .. }) && error.exit_code() == 3,
+        "{error}"
+    );
     let (run, trials) = bench.last();
     assert_eq!(run.status, RunStatus::Failed);
-    assert_eq!(trials.iter().filter(|t| t.cell.layer == 0 && t.trial.is_some()).count(), 4);
+    assert_eq!(
+        trials
+            .iter()
+            .filter(|t| t.cell.layer == 0 && t.trial.is_some())
+            .count(),
+        4
+    );
     assert!(trials.len() >= 10);
 }
 
@@ -84,8 +129,14 @@ fn with_nothing_left_to_compare_the_run_ends() {
     let mut bench = Bench::new();
     let plan = plan(&["mock", "mock:fail-open=on"], 1, "");
     let error = bench.run(bench.request(plan)).unwrap_err();
-    assert!(matches!(error, LabError::NoLayers { .. }) && error.exit_code() == 3, "{error}");
-    assert!(error.to_string().contains("the mock was asked to"), "{error}");
+    assert!(
+        matches!(error, LabError::NoLayers { .. }) && error.exit_code() == 3,
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("the mock was asked to"),
+        "{error}"
+    );
     assert_eq!(bench.last().0.status, RunStatus::Failed);
 }
 
@@ -96,7 +147,13 @@ fn a_full_layer_is_left_out_and_a_full_disk_ends_the_run() {
     request.catalog = CATALOG;
     assert!(settled(&bench.run(request)));
     let (run, trials) = bench.last();
-    assert!(run.layers[2].reason.as_ref().unwrap().contains("No space left on device"));
+    assert!(
+        run.layers[2]
+            .reason
+            .as_ref()
+            .unwrap()
+            .contains("No space left on device")
+    );
     assert!(run.layers[2].hint.as_ref().unwrap().contains("--scale"));
     assert_eq!(trials.iter().filter(|t| t.cell.layer == 2).count(), 1);
 
@@ -106,8 +163,21 @@ fn a_full_layer_is_left_out_and_a_full_disk_ends_the_run() {
     assert!(matches!(error, LabError::DiskFull { .. }), "{error}");
     let (run, trials) = bench.last();
     assert_eq!(run.status, RunStatus::Failed);
-    assert!(trials.last().unwrap().error.as_ref().unwrap().contains("No space left"));
-    assert!(error.hint().unwrap().contains(&format!("--resume {}", run.id)));
+    assert!(
+        trials
+            .last()
+            .unwrap()
+            .error
+            .as_ref()
+            .unwrap()
+            .contains("No space left")
+    );
+    assert!(
+        error
+            .hint()
+            .unwrap()
+            .contains(&format!("--resume {}", run.id))
+    );
 }
 
 #[test]
@@ -115,11 +185,15 @@ fn two_runs_at_once_in_one_directory_are_refused() {
     let mut bench = Bench::new();
     let other = layermark_layers::workdir::WorkDir::create(&bench.dir()).unwrap();
     let request = bench.request(plan(&["mock", "mock:ns=2000"], 1, ""));
-    let error =
-        layermark_lab::run(request.clone(), &mut bench.store, &Stop::new(), &mut |_| {}).unwrap_err();
-    assert!(error.to_string().contains("another layermark run"), "{error}");
+    let error = layermark_lab::run(request.clone(), &mut bench.store, &Stop::new(), &mut |_| {})
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("another layermark run"),
+        "{error}"
+    );
     assert_eq!(error.exit_code(), 3);
     assert!(other.path().exists());
+    assert!(bench.store.list(9).unwrap().is_empty(), "it was not begun");
     drop(other);
     assert!(settled(&bench.run(request)));
 }
@@ -133,7 +207,10 @@ fn a_directory_with_files_in_it_keeps_them() {
     let mut request = bench.request(plan(&["mock", "mock:ns=2000"], 1, ""));
     request.dir = mine.clone();
     assert!(settled(&bench.run(request)));
-    assert_eq!(std::fs::read_to_string(mine.join("letter")).unwrap(), "dear");
+    assert_eq!(
+        std::fs::read_to_string(mine.join("letter")).unwrap(),
+        "dear"
+    );
     assert_eq!(std::fs::read_dir(&mine).unwrap().count(), 1);
 }
 
@@ -144,7 +221,10 @@ fn bad_directories_and_sizes_are_refused_before_anything_is_made() {
     let mut gone = bench.request(good.clone());
     gone.dir = bench.temp.path().join("gone");
     let error = bench.run(gone).unwrap_err();
-    assert!(matches!(error, LabError::Dir { .. }) && error.exit_code() == 2, "{error}");
+    assert!(
+        matches!(error, LabError::Dir { .. }) && error.exit_code() == 2,
+        "{error}"
+    );
     let mut huge = good;
     // As large as a terabyte of read file, packaged or not, on whatever disk this is.
     huge.layers = vec!["native".parse().unwrap()];
@@ -152,7 +232,13 @@ fn bad_directories_and_sizes_are_refused_before_anything_is_made() {
     huge.work[0].params["op"] = "write".into();
     let error = bench.run(bench.request(huge)).unwrap_err();
     assert_eq!(error.exit_code(), 2, "{error}");
-    assert!(matches!(error, LabError::Space { .. } | LabError::Point(_) | LabError::Tmpfs { .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            LabError::Space { .. } | LabError::Point(_) | LabError::Tmpfs { .. }
+        ),
+        "{error}"
+    );
     assert!(bench.store.list(9).unwrap().is_empty());
 }
 
@@ -168,7 +254,10 @@ fn memory_is_not_taken_for_a_disk() {
     let mut request = bench.request(plan(&["native", "mock"], 1, ""));
     request.dir = temp.path().into();
     let error = bench.run(request).unwrap_err();
-    assert!(matches!(error, LabError::Tmpfs { .. }) && error.exit_code() == 4, "{error}");
+    assert!(
+        matches!(error, LabError::Tmpfs { .. }) && error.exit_code() == 4,
+        "{error}"
+    );
     assert!(error.hint().unwrap().contains("--allow-tmpfs"));
     let mut mock = bench.request(plan(&["mock", "mock:ns=2000"], 1, ""));
     mock.dir = temp.path().into();

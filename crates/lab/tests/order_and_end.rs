@@ -19,36 +19,71 @@ fn trials_follow_the_schedule_of_the_seed() {
     let names: Vec<&str> = run.layers.iter().map(|l| l.name.as_str()).collect();
     assert_eq!(names, ["mock", "mock:ns=2000", "mock (control)"]);
     assert!(run.layers[2].control && !run.layers[0].control);
-    assert!(run.layers.iter().all(|l| l.status == LayerStatus::Ready && !l.facts.is_empty()));
+    assert!(
+        run.layers
+            .iter()
+            .all(|l| l.status == LayerStatus::Ready && !l.facts.is_empty())
+    );
     // Three points: 2^(1-8) <= 0.05 / 3, so eight blocks are the fewest; the mock is exact.
     let schedule = Schedule::new(7, 3, 3);
     let mut expected = Vec::new();
     for block in 0..8 {
         for point in schedule.points(block) {
-            expected.extend(schedule.turns(block, point).into_iter().map(|layer| (block, point, layer)));
+            expected.extend(
+                schedule
+                    .turns(block, point)
+                    .into_iter()
+                    .map(|layer| (block, point, layer)),
+            );
         }
     }
-    let made: Vec<_> = trials.iter().map(|t| (t.cell.block, t.cell.point, t.cell.layer)).collect();
+    let made: Vec<_> = trials
+        .iter()
+        .map(|t| (t.cell.block, t.cell.point, t.cell.layer))
+        .collect();
     assert_eq!(made, expected);
-    assert!(trials.iter().zip(0..).all(|(t, seq)| t.seq == seq && t.error.is_none()));
+    assert!(
+        trials
+            .iter()
+            .zip(0..)
+            .all(|(t, seq)| t.seq == seq && t.error.is_none())
+    );
     assert!(trials.windows(2).all(|t| t[0].at_ms <= t[1].at_ms));
     assert!((ratio(&trials, 1, 0).ratio - 2.0).abs() < 1e-3);
-    assert_eq!((run.status, outcome.ended, outcome.exit_code()), (RunStatus::Done, Ended::Settled, 0));
+    assert_eq!(
+        (run.status, outcome.ended, outcome.exit_code()),
+        (RunStatus::Done, Ended::Settled, 0)
+    );
     assert!(run.ended_ms.is_some() && run.plan.seed == Some(7) && run.plan.precision == Some(0.05));
 }
 
 #[test]
 fn events_come_in_order_and_tell_how_much_is_left() {
     let mut bench = Bench::new();
-    bench.run(bench.request(plan(&["mock", "mock:ns=2000"], 1, "control = false"))).unwrap();
+    bench
+        .run(bench.request(plan(&["mock", "mock:ns=2000"], 1, "control = false")))
+        .unwrap();
     let kinds: Vec<&str> = bench.events.iter().map(kind).collect();
     assert_eq!(kinds[..5], ["run", "dir", "ready", "ready", "session"]);
     assert_eq!(kinds[5..17], ["trial"; 12]);
     assert_eq!(kinds[17..], ["settled", "end"]);
-    let Event::TrialDone { done, planned, left, .. } = &bench.events[10] else { panic!() };
+    let Event::TrialDone {
+        done,
+        planned,
+        left,
+        ..
+    } = &bench.events[10]
+    else {
+        panic!()
+    };
     assert_eq!((*done, *planned), (6, 12));
     assert!(left.is_some());
-    let Event::PointSettled { blocks, half_width, .. } = &bench.events[17] else { panic!() };
+    let Event::PointSettled {
+        blocks, half_width, ..
+    } = &bench.events[17]
+    else {
+        panic!()
+    };
     assert!(*blocks == 6 && *half_width < 0.01);
 }
 
@@ -70,14 +105,27 @@ fn kind(event: &Event) -> &'static str {
 #[test]
 fn a_layer_against_itself_is_the_same_and_a_true_ratio_is_found() {
     let mut bench = Bench::new();
-    let plan = plan(&["mock:noise=0.03", "mock:noise=0.03,ns=1300", "mock:noise=0.03,ns=1020"], 2, "");
+    let plan = plan(
+        &[
+            "mock:noise=0.03",
+            "mock:noise=0.03,ns=1300",
+            "mock:noise=0.03,ns=1020",
+        ],
+        2,
+        "",
+    );
     let mut request = bench.request(plan);
     request.catalog = CATALOG;
     assert!(settled(&bench.run(request)));
     let (_, trials) = bench.last();
     let verdict = |layer| {
-        let family: Vec<_> = (0..2).map(|point| Some(ratio(&trials, layer, point))).collect();
-        judge(&family, 0.05, 0.95).iter().map(|j| j.verdict).collect::<Vec<_>>()
+        let family: Vec<_> = (0..2)
+            .map(|point| Some(ratio(&trials, layer, point)))
+            .collect();
+        judge(&family, 0.05, 0.95)
+            .iter()
+            .map(|j| j.verdict)
+            .collect::<Vec<_>>()
     };
     assert_eq!(verdict(1), [Verdict::Slower; 2]);
     assert_eq!(verdict(3), [Verdict::Same; 2], "the control");
@@ -94,7 +142,11 @@ fn a_point_that_is_known_rests_while_others_go_on() {
     assert!(settled(&bench.run(request)));
     let (_, trials) = bench.last();
     let count = |layer| trials.iter().filter(|t| t.cell.layer == layer).count();
-    assert_eq!((count(1), count(3)), (6, 6), "exact: settled at the first look");
+    assert_eq!(
+        (count(1), count(3)),
+        (6, 6),
+        "exact: settled at the first look"
+    );
     assert!(count(2) > 15, "{}", count(2));
     assert_eq!(count(0), count(2), "native stays while a layer needs it");
 }
@@ -102,34 +154,61 @@ fn a_point_that_is_known_rests_while_others_go_on() {
 #[test]
 fn sessions_divide_the_blocks_and_set_the_layers_up_afresh() {
     let mut bench = Bench::new();
-    let plan = plan(&["mock", "mock:ns=2000"], 1, "profile = 'standard'\ncontrol = false");
+    let plan = plan(
+        &["mock", "mock:ns=2000"],
+        1,
+        "profile = 'standard'\ncontrol = false",
+    );
     assert!(settled(&bench.run(bench.request(plan))));
     let (_, trials) = bench.last();
-    let session = |block| trials.iter().filter(|t| t.cell.block == block).map(|t| t.cell.session).collect::<Vec<_>>();
+    let session = |block| {
+        trials
+            .iter()
+            .filter(|t| t.cell.block == block)
+            .map(|t| t.cell.session)
+            .collect::<Vec<_>>()
+    };
     let sessions: Vec<_> = (0..6).map(session).collect();
     assert_eq!(sessions, [[0, 0], [0, 0], [1, 1], [1, 1], [2, 2], [2, 2]]);
-    assert_eq!(bench.events.iter().filter(|e| kind(e) == "ready").count(), 6);
+    assert_eq!(
+        bench.events.iter().filter(|e| kind(e) == "ready").count(),
+        6
+    );
 }
 
 #[test]
 fn a_spent_budget_ends_a_run_after_the_block_in_hand() {
     let mut bench = Bench::new();
-    let slow = plan(&["mock:take=20ms", "mock:take=20ms,ns=2000"], 2, "budget = '300ms'\ncontrol = false");
+    let slow = plan(
+        &["mock:take=20ms", "mock:take=20ms,ns=2000"],
+        2,
+        "budget = '300ms'\ncontrol = false",
+    );
     let outcome = bench.run(bench.request(slow)).unwrap();
-    assert_eq!((outcome.ended, outcome.run.status), (Ended::Budget, RunStatus::Done));
+    assert_eq!(
+        (outcome.ended, outcome.run.status),
+        (Ended::Budget, RunStatus::Done)
+    );
     let (_, trials) = bench.last();
     let blocks = trials.iter().map(|t| t.cell.block).max().unwrap() + 1;
     assert!((1..6).contains(&blocks), "{blocks}");
     assert_eq!(trials.len() as u32, blocks * 4, "whole blocks");
     let warnings = bench.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].contains("6 are needed for an interval and 8 for every verdict"), "{warnings:?}");
+    assert!(
+        warnings[0].contains("6 are needed for an interval and 8 for every verdict"),
+        "{warnings:?}"
+    );
 }
 
 #[test]
 fn a_tiny_budget_still_measures_everything_once() {
     let mut bench = Bench::new();
-    let plan = plan(&["mock:take=5ms", "mock:take=5ms,ns=2000"], 2, "budget = '1ms'");
+    let plan = plan(
+        &["mock:take=5ms", "mock:take=5ms,ns=2000"],
+        2,
+        "budget = '1ms'",
+    );
     assert_eq!(bench.run(bench.request(plan)).unwrap().ended, Ended::Budget);
     assert_eq!(bench.last().1.len(), 6);
 }
@@ -137,7 +216,11 @@ fn a_tiny_budget_still_measures_everything_once() {
 #[test]
 fn a_wide_point_ends_at_the_most_blocks() {
     let mut bench = Bench::new();
-    let plan = plan(&["mock", "mock:noise=2"], 1, "control = false\nprecision = 0.001");
+    let plan = plan(
+        &["mock", "mock:noise=2"],
+        1,
+        "control = false\nprecision = 0.001",
+    );
     let mut request = bench.request(plan);
     request.catalog = CATALOG;
     assert_eq!(bench.run(request).unwrap().ended, Ended::Cap);
@@ -154,14 +237,22 @@ fn a_read_only_layer_leaves_writing_out() {
     assert!(settled(&bench.run(bench.request(plan))));
     let (run, trials) = bench.last();
     assert!(run.layers[1].read_only);
-    assert!(trials.iter().all(|t| run.points[t.cell.point].text("op") == "read"));
+    assert!(
+        trials
+            .iter()
+            .all(|t| run.points[t.cell.point].text("op") == "read")
+    );
     assert_eq!(trials.len(), 16);
 }
 
 #[test]
 fn the_baseline_alone_can_be_measured() {
     let mut bench = Bench::new();
-    assert!(settled(&bench.run(bench.request(plan(&["mock"], 1, "control = false")))));
+    assert!(settled(&bench.run(bench.request(plan(
+        &["mock"],
+        1,
+        "control = false"
+    )))));
     assert_eq!(bench.last().1.len(), 6);
 }
 
@@ -188,8 +279,14 @@ fn what_is_not_named_is_every_layer_and_what_is_twice_is_refused() {
     request.catalog = CATALOG;
     let outcome = bench.run(request).unwrap();
     let names: Vec<&str> = outcome.run.layers.iter().map(|l| l.name.as_str()).collect();
-    assert_eq!(names, ["mock", "mock (control)"], "all that this catalogue has");
-    let twice = bench.run(bench.request(plan(&["mock", "mock"], 1, ""))).unwrap_err();
+    assert_eq!(
+        names,
+        ["mock", "mock (control)"],
+        "all that this catalogue has"
+    );
+    let twice = bench
+        .run(bench.request(plan(&["mock", "mock"], 1, "")))
+        .unwrap_err();
     assert!(matches!(twice, LabError::DuplicateLayer(_)) && twice.exit_code() == 2);
     let mut same = plan(&["mock"], 1, "");
     same.work.push(same.work[0].clone());
@@ -198,6 +295,9 @@ fn what_is_not_named_is_every_layer_and_what_is_twice_is_refused() {
     let mut unknown = plan(&["mock"], 1, "");
     unknown.work[0].workload = "fiel".into();
     let unknown = bench.run(bench.request(unknown)).unwrap_err();
-    assert_eq!(unknown.to_string(), "unknown workload `fiel`: did you mean `file`?");
+    assert_eq!(
+        unknown.to_string(),
+        "unknown workload `fiel`: did you mean `file`?"
+    );
     assert_eq!(bench.store.list(9).unwrap().len(), 1, "nothing was begun");
 }

@@ -9,7 +9,15 @@ use layermark_lab::{Ended, LabError, Stop};
 use layermark_model::{Plan, RunStatus, TrialRecord};
 
 fn noisy() -> Plan {
-    plan(&["mock:noise=0.02", "mock:noise=0.02,ns=1500", "mock:noise=0.12"], 2, "")
+    plan(
+        &[
+            "mock:noise=0.02",
+            "mock:noise=0.02,ns=1500",
+            "mock:noise=0.12",
+        ],
+        2,
+        "",
+    )
 }
 
 /// Which cells there are, and the value of the newest session in each.
@@ -33,7 +41,10 @@ fn stopped_at_any_trial_and_resumed_is_the_same_run() {
     let per_layer: BTreeSet<usize> = (1..4)
         .map(|l| uninterrupted.iter().filter(|t| t.cell.layer == l).count())
         .collect();
-    assert!(per_layer.len() > 1, "the layers must settle at different times to prove anything");
+    assert!(
+        per_layer.len() > 1,
+        "the layers must settle at different times to prove anything"
+    );
 
     let total = uninterrupted.len() as u64;
     // Every place in the first block, every place around a look, and some between.
@@ -51,22 +62,38 @@ fn stopped_at_any_trial_and_resumed_is_the_same_run() {
         assert_eq!(cells(&trials), expected, "stopped after {stop} of {total}");
         assert_eq!(run.status, RunStatus::Done);
         assert!(trials.iter().zip(0..).all(|(t, seq)| t.seq == seq));
-        assert!(trials.iter().all(|t| t.cell.session == u32::from(t.seq >= stop)), "set up afresh");
+        assert!(
+            trials
+                .iter()
+                .all(|t| t.cell.session == u32::from(t.seq >= stop)),
+            "set up afresh"
+        );
         // A group that was cut in two is made again as a whole, so that its pairs are of one session.
         let mut sessions: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for t in trials.iter().filter(|t| t.seq >= stop) {
-            sessions.entry((t.cell.block, t.cell.point)).or_default().insert(t.cell.layer);
+            sessions
+                .entry((t.cell.block, t.cell.point))
+                .or_default()
+                .insert(t.cell.layer);
         }
-        assert!(sessions.values().all(|layers| layers.contains(&0)), "native in each new group");
+        assert!(
+            sessions.values().all(|layers| layers.contains(&0)),
+            "native in each new group"
+        );
     }
 }
 
 #[test]
 fn a_finished_run_and_an_unknown_one_cannot_be_resumed() {
     let mut bench = Bench::new();
-    bench.run(bench.request(plan(&["mock", "mock:ns=2000"], 1, ""))).unwrap();
+    bench
+        .run(bench.request(plan(&["mock", "mock:ns=2000"], 1, "")))
+        .unwrap();
     let error = bench.resume(layermark_lab::Catalog::default()).unwrap_err();
-    assert!(matches!(error, LabError::Finished { .. }) && error.exit_code() == 2, "{error}");
+    assert!(
+        matches!(error, LabError::Finished { .. }) && error.exit_code() == 2,
+        "{error}"
+    );
     assert!(error.hint().unwrap().contains("--replay"));
     let mut empty = Bench::new();
     let error = empty.resume(CATALOG).unwrap_err();
@@ -76,14 +103,19 @@ fn a_finished_run_and_an_unknown_one_cannot_be_resumed() {
 #[test]
 fn another_machine_is_refused() {
     let mut bench = Bench::new();
-    let stopped = bench.run_until(bench.request(plan(&["mock", "mock:ns=2000"], 1, "")), 3).unwrap();
+    let stopped = bench
+        .run_until(bench.request(plan(&["mock", "mock:ns=2000"], 1, "")), 3)
+        .unwrap();
     let mut elsewhere = stopped.run;
     elsewhere.id = "ZZ".into();
     elsewhere.started_ms += 1;
     elsewhere.machine.cpus += 62;
     bench.store.begin(&elsewhere).unwrap();
     let error = bench.resume(layermark_lab::Catalog::default()).unwrap_err();
-    assert!(matches!(error, LabError::OtherMachine { .. }) && error.exit_code() == 4, "{error}");
+    assert!(
+        matches!(error, LabError::OtherMachine { .. }) && error.exit_code() == 4,
+        "{error}"
+    );
 }
 
 #[test]

@@ -21,7 +21,13 @@ fn migrations() -> Vec<Migration> {
     [(1, "runs", include_str!("../migrations/0001_runs.sql"))]
         .into_iter()
         .map(|(version, name, sql)| {
-            Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+            Migration::new(
+                version,
+                name.into(),
+                MigrationType::Simple,
+                sql.into_sql_str(),
+                false,
+            )
         })
         .collect()
 }
@@ -33,12 +39,17 @@ fn known() -> i64 {
 
 pub(crate) async fn open(path: &Path, pages: Option<u32>) -> Result<SqliteConnection, StoreError> {
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent)
-            .map_err(|source| StoreError::Directory { path: path.to_owned(), source })?;
+        std::fs::create_dir_all(parent).map_err(|source| StoreError::Directory {
+            path: path.to_owned(),
+            source,
+        })?;
     }
     if path.is_dir() {
         let source = std::io::ErrorKind::IsADirectory.into();
-        return Err(StoreError::Directory { path: path.to_owned(), source });
+        return Err(StoreError::Directory {
+            path: path.to_owned(),
+            source,
+        });
     }
     // A write would change even a file that is refused afterwards, so the first look is read only.
     let found = match std::fs::metadata(path) {
@@ -55,7 +66,10 @@ pub(crate) async fn open(path: &Path, pages: Option<u32>) -> Result<SqliteConnec
     if let Some(pages) = pages {
         options = options.pragma("max_page_count", pages.to_string());
     }
-    let mut connection = options.connect().await.map_err(|e| from_sqlx(e, path.to_owned()))?;
+    let mut connection = options
+        .connect()
+        .await
+        .map_err(|e| from_sqlx(e, path.to_owned()))?;
     if found < known() {
         migrate(&mut connection, path).await?;
     }
@@ -88,9 +102,14 @@ async fn look(path: &Path) -> Result<i64, StoreError> {
     }
     connection.close().await.map_err(sql)?;
     // Another program's database may use the same library to keep its format.
-    let stranger = tables.iter().find(|t| t.as_str() != FORMATS && !has("runs"));
+    let stranger = tables
+        .iter()
+        .find(|t| t.as_str() != FORMATS && !has("runs"));
     if let Some(table) = stranger.or_else(|| tables.first().filter(|_| !has(FORMATS))) {
-        return Err(StoreError::Foreign { path: path.to_owned(), table: table.clone() });
+        return Err(StoreError::Foreign {
+            path: path.to_owned(),
+            table: table.clone(),
+        });
     }
     newer(path, found)?;
     Ok(found)
@@ -99,7 +118,11 @@ async fn look(path: &Path) -> Result<i64, StoreError> {
 fn newer(path: &Path, found: i64) -> Result<(), StoreError> {
     let known = known();
     if found > known {
-        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+        return Err(StoreError::Newer {
+            path: path.to_owned(),
+            found,
+            known,
+        });
     }
     Ok(())
 }
@@ -126,6 +149,9 @@ async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), S
         if let MigrateError::Execute(e) | MigrateError::ExecuteMigration(e, _) = error {
             return Err(from_sqlx(e, path.to_owned()));
         }
-        return Err(StoreError::Corrupt { path: path.to_owned(), reason: error.to_string() });
+        return Err(StoreError::Corrupt {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        });
     }
 }

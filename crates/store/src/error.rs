@@ -30,15 +30,15 @@ pub enum StoreError {
         /// The newest format known here.
         known: i64,
     },
-    /// Not a SQLite file, or one that is damaged.
+    /// Not a `SQLite` file, or one that is damaged.
     #[error("the store {path} is damaged or not a store: {reason}", path = path.display())]
     Corrupt {
         /// The store.
         path: PathBuf,
-        /// What SQLite said.
+        /// What `SQLite` said.
         reason: String,
     },
-    /// A good SQLite file of another program.
+    /// A good `SQLite` file of another program.
     #[error("{path} is a database of another program: it has a table `{table}` and no layermark runs", path = path.display())]
     Foreign {
         /// The file.
@@ -57,7 +57,7 @@ pub enum StoreError {
     ReadOnly {
         /// The store.
         path: PathBuf,
-        /// What SQLite said.
+        /// What `SQLite` said.
         reason: String,
     },
     /// Another process held the store for longer than the waiting time.
@@ -106,7 +106,10 @@ impl StoreError {
     /// What to do about it, with a command where one helps.
     pub fn hint(&self) -> Option<String> {
         let aside = |path: &Path| {
-            format!("set it aside and start a new one: mv {0} {0}.broken", path.display())
+            format!(
+                "set it aside and start a new one: mv {0} {0}.broken",
+                path.display()
+            )
         };
         Some(match self {
             Self::NoHome => "say where: export XDG_DATA_HOME=/var/lib".into(),
@@ -116,7 +119,10 @@ impl StoreError {
                 path.parent().unwrap_or(Path::new(".")).display()
             ),
             Self::Newer { path, .. } => {
-                format!("use that layermark, or start a new store: mv {0} {0}.newer", path.display())
+                format!(
+                    "use that layermark, or start a new store: mv {0} {0}.newer",
+                    path.display()
+                )
             }
             Self::Corrupt { path, .. } => aside(path),
             Self::Foreign { .. } => "keep runs elsewhere: export XDG_DATA_HOME=DIR".into(),
@@ -131,7 +137,10 @@ impl StoreError {
     }
 
     pub(crate) fn closed(path: &Path) -> Self {
-        Self::Database { path: path.to_owned(), source: sqlx::Error::PoolClosed }
+        Self::Database {
+            path: path.to_owned(),
+            source: sqlx::Error::PoolClosed,
+        }
     }
 }
 
@@ -162,19 +171,34 @@ impl Inner {
     }
 }
 
-/// Sorts SQLite's result codes (<https://sqlite.org/rescode.html>) into what a user can act on.
+/// The index of the write-ahead log could not grow: on a full disk this comes before anything else.
+const IOERR_SHMSIZE: i64 = 4874;
+
+/// Sorts `SQLite`'s result codes (<https://sqlite.org/rescode.html>) into what a user can act on.
 pub(crate) fn from_sqlx(error: sqlx::Error, path: PathBuf) -> StoreError {
     let Some(code) = sqlite_code(&error) else {
-        return StoreError::Database { path, source: error };
+        return StoreError::Database {
+            path,
+            source: error,
+        };
     };
-    let reason = error.as_database_error().map(|e| e.message().to_owned()).unwrap_or_default();
+    let reason = error
+        .as_database_error()
+        .map(|e| e.message().to_owned())
+        .unwrap_or_default();
+    if code == IOERR_SHMSIZE {
+        return StoreError::Full { path };
+    }
     // The low byte is the primary code; the rest says more of the same.
     match code & 0xff {
         5 | 6 => StoreError::Locked { path },
         8 | 14 => StoreError::ReadOnly { path, reason },
         11 | 26 => StoreError::Corrupt { path, reason },
         13 => StoreError::Full { path },
-        _ => StoreError::Database { path, source: error },
+        _ => StoreError::Database {
+            path,
+            source: error,
+        },
     }
 }
 

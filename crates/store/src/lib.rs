@@ -1,8 +1,8 @@
 //! Keeps runs, their layers with facts, points, and every trial with its raw values.
 //!
 //! A trial is on the disk when [`Store::trial`] returns, so a crash or a kill loses none that had
-//! ended. Several processes may write at once. The queries are what both SQLite and PostgreSQL
-//! take; today only SQLite is behind them.
+//! ended. Several processes may write at once. The queries are what both `SQLite` and `PostgreSQL`
+//! take; today only `SQLite` is behind them.
 
 mod connect;
 mod error;
@@ -58,7 +58,7 @@ impl Store {
         Self::open_with(at.as_ref(), None)
     }
 
-    /// Opens a store that may not grow above so many pages, which to SQLite is a full disk: for
+    /// Opens a store that may not grow above so many pages, which to `SQLite` is a full disk: for
     /// tests of what follows.
     #[doc(hidden)]
     pub fn open_limited(at: impl AsRef<std::ffi::OsStr>, pages: u32) -> Result<Self, StoreError> {
@@ -70,9 +70,16 @@ impl Store {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|source| StoreError::Directory { path: path.clone(), source })?;
+            .map_err(|source| StoreError::Directory {
+                path: path.clone(),
+                source,
+            })?;
         let connection = runtime.block_on(connect::open(&path, pages))?;
-        Ok(Self { path, runtime, connection: Some(connection) })
+        Ok(Self {
+            path,
+            runtime,
+            connection: Some(connection),
+        })
     }
 
     /// Opens the store of this user: see [`default_path`].
@@ -123,7 +130,9 @@ impl Store {
         let Some(connection) = self.connection.as_mut() else {
             return Err(StoreError::closed(&self.path));
         };
-        self.runtime.block_on(work(connection)).map_err(|e| e.at(&self.path))
+        self.runtime
+            .block_on(work(connection))
+            .map_err(|e| e.at(&self.path))
     }
 }
 

@@ -30,7 +30,9 @@ pub(crate) fn from_url(at: &OsStr) -> Result<PathBuf, StoreError> {
     let text = at.to_string_lossy();
     match text.split_once("://") {
         // A password in the address must not reach a log.
-        Some((scheme, _)) => Err(StoreError::Unsupported { scheme: scheme.to_owned() }),
+        Some((scheme, _)) => Err(StoreError::Unsupported {
+            scheme: scheme.to_owned(),
+        }),
         None => Ok(PathBuf::from(at)),
     }
 }
@@ -42,18 +44,36 @@ mod tests {
     #[test]
     fn the_data_directory_comes_before_the_home_directory() {
         let path = |d: Option<&str>, h: Option<&str>| under(d.map(Into::into), h.map(Into::into));
-        assert_eq!(path(Some("/d"), Some("/h")), Some("/d/layermark/layermark.db".into()));
-        assert_eq!(path(None, Some("/h")), Some("/h/.local/share/layermark/layermark.db".into()));
-        assert_eq!(path(Some("d"), Some("/h")), Some("/h/.local/share/layermark/layermark.db".into()));
+        assert_eq!(
+            path(Some("/d"), Some("/h")),
+            Some("/d/layermark/layermark.db".into())
+        );
+        assert_eq!(
+            path(None, Some("/h")),
+            Some("/h/.local/share/layermark/layermark.db".into())
+        );
+        assert_eq!(
+            path(Some("d"), Some("/h")),
+            Some("/h/.local/share/layermark/layermark.db".into())
+        );
         assert_eq!(path(None, None), None);
         assert_eq!(path(Some(""), Some("")), None);
     }
 
     #[test]
     fn urls_and_paths_are_told_apart() {
-        assert_eq!(from_url("sqlite:///a/b.db".as_ref()).unwrap(), PathBuf::from("/a/b.db"));
-        assert_eq!(from_url("sqlite:b.db".as_ref()).unwrap(), PathBuf::from("b.db"));
-        assert_eq!(from_url("/a/b.db".as_ref()).unwrap(), PathBuf::from("/a/b.db"));
+        assert_eq!(
+            from_url("sqlite:///a/b.db".as_ref()).unwrap(),
+            PathBuf::from("/a/b.db")
+        );
+        assert_eq!(
+            from_url("sqlite:b.db".as_ref()).unwrap(),
+            PathBuf::from("b.db")
+        );
+        assert_eq!(
+            from_url("/a/b.db".as_ref()).unwrap(),
+            PathBuf::from("/a/b.db")
+        );
         let e = from_url("postgres://me:secret@host/x".as_ref()).unwrap_err();
         assert!(matches!(&e, StoreError::Unsupported { scheme } if scheme == "postgres"));
         assert!(!format!("{e} {:?}", e.hint()).contains("secret"));

@@ -11,9 +11,10 @@ use crate::{Summary, error::Inner};
 /// The id that is meant: the whole id, `last`, or the beginning of exactly one.
 pub(crate) async fn find(c: &mut SqliteConnection, id: &str) -> Result<String, Inner> {
     if id == "last" {
-        let last = sqlx::query_scalar("SELECT id FROM runs ORDER BY started_ms DESC, id DESC LIMIT 1")
-            .fetch_optional(c)
-            .await?;
+        let last =
+            sqlx::query_scalar("SELECT id FROM runs ORDER BY started_ms DESC, id DESC LIMIT 1")
+                .fetch_optional(c)
+                .await?;
         return last.ok_or_else(|| Inner::NotFound(id.into()));
     }
     let exact: Option<String> = sqlx::query_scalar("SELECT id FROM runs WHERE id = $1")
@@ -55,10 +56,11 @@ pub(crate) async fn run(c: &mut SqliteConnection, id: &str) -> Result<Run, Inner
     .bind(id)
     .fetch_all(&mut *c)
     .await?;
-    let points = sqlx::query("SELECT workload, label, params FROM points WHERE run_id = $1 ORDER BY idx")
-        .bind(id)
-        .fetch_all(c)
-        .await?;
+    let points =
+        sqlx::query("SELECT workload, label, params FROM points WHERE run_id = $1 ORDER BY idx")
+            .bind(id)
+            .fetch_all(c)
+            .await?;
     Ok(Run {
         id: row.try_get("id")?,
         version: row.try_get("version")?,
@@ -81,7 +83,12 @@ fn layer(row: &SqliteRow) -> Result<LayerRun, Inner> {
         status: match row.try_get("status")? {
             "ready" => LayerStatus::Ready,
             "failed" => LayerStatus::Failed,
-            other => return Err(Inner::Value("layers.status".into(), format!("unknown `{other}`"))),
+            other => {
+                return Err(Inner::Value(
+                    "layers.status".into(),
+                    format!("unknown `{other}`"),
+                ));
+            }
         },
         reason: row.try_get("reason")?,
         hint: row.try_get("hint")?,
@@ -136,7 +143,9 @@ fn record(row: &SqliteRow) -> Result<TrialRecord, Inner> {
 
 fn trial(row: &SqliteRow) -> Result<Option<Trial>, Inner> {
     let detail: Option<&str> = row.try_get("detail")?;
-    let Some(detail) = detail else { return Ok(None) };
+    let Some(detail) = detail else {
+        return Ok(None);
+    };
     let histogram: Option<String> = row.try_get("histogram")?;
     let latency = match histogram {
         None => None,
@@ -151,7 +160,11 @@ fn trial(row: &SqliteRow) -> Result<Option<Trial>, Inner> {
         }),
     };
     let passes = json("trials.passes", row.try_get("passes")?)?;
-    Ok(Some(Trial { passes, latency, ..json("trials.detail", detail)? }))
+    Ok(Some(Trial {
+        passes,
+        latency,
+        ..json("trials.detail", detail)?
+    }))
 }
 
 pub(crate) async fn list(c: &mut SqliteConnection, limit: usize) -> Result<Vec<Summary>, Inner> {
@@ -186,10 +199,15 @@ pub(crate) async fn list(c: &mut SqliteConnection, limit: usize) -> Result<Vec<S
 }
 
 fn status(word: &str) -> Result<RunStatus, Inner> {
-    [RunStatus::Running, RunStatus::Done, RunStatus::Stopped, RunStatus::Failed]
-        .into_iter()
-        .find(|s| crate::write::status(*s) == word)
-        .ok_or_else(|| Inner::Value("runs.status".into(), format!("unknown `{word}`")))
+    [
+        RunStatus::Running,
+        RunStatus::Done,
+        RunStatus::Stopped,
+        RunStatus::Failed,
+    ]
+    .into_iter()
+    .find(|s| crate::write::status(*s) == word)
+    .ok_or_else(|| Inner::Value("runs.status".into(), format!("unknown `{word}`")))
 }
 
 fn whole(row: &SqliteRow, column: &str) -> Result<u64, Inner> {
@@ -210,5 +228,6 @@ fn parse<T: std::str::FromStr>(what: &str, text: &str) -> Result<T, Inner>
 where
     T::Err: std::fmt::Display,
 {
-    text.parse().map_err(|e: T::Err| Inner::Value(what.into(), e.to_string()))
+    text.parse()
+        .map_err(|e: T::Err| Inner::Value(what.into(), e.to_string()))
 }

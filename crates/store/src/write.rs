@@ -1,4 +1,4 @@
-//! What is written. Each transaction begins with a write, so that SQLite takes its lock with the
+//! What is written. Each transaction begins with a write, so that `SQLite` takes its lock with the
 //! waiting time at once and never fails half-way to it.
 
 use layermark_model::{LayerRun, LayerStatus, Point, Run, RunStatus, Trial, TrialRecord};
@@ -70,7 +70,7 @@ async fn put_layer(
              read_only = excluded.read_only",
     )
     .bind(run_id)
-    .bind(index as i64)
+    .bind(index_of(index))
     .bind(&layer.name)
     .bind(layer.spec.to_string())
     .bind(match layer.status {
@@ -99,7 +99,7 @@ async fn put_point(
         "INSERT INTO points (run_id, idx, workload, label, params) VALUES ($1, $2, $3, $4, $5)",
     )
     .bind(run_id)
-    .bind(index as i64)
+    .bind(index_of(index))
     .bind(&point.workload)
     .bind(&point.label)
     .bind(json("points.params", &point.params)?)
@@ -115,10 +115,21 @@ pub(crate) async fn trial(
 ) -> Result<(), Inner> {
     let trial = record.trial.as_ref();
     let latency = trial.and_then(|t| t.latency.as_ref());
-    let passes = trial.map(|t| json("trials.passes", &t.passes)).transpose()?;
+    let passes = trial
+        .map(|t| json("trials.passes", &t.passes))
+        .transpose()?;
     // The histogram and the passes have columns of their own and are not stored twice.
     let detail = trial
-        .map(|t| json("trials.detail", &Trial { passes: Vec::new(), latency: None, ..t.clone() }))
+        .map(|t| {
+            json(
+                "trials.detail",
+                &Trial {
+                    passes: Vec::new(),
+                    latency: None,
+                    ..t.clone()
+                },
+            )
+        })
         .transpose()?;
     sqlx::query(
         "INSERT INTO trials (run_id, seq, session, block, layer, point, at_ms, error, ns_per_op,
@@ -132,18 +143,38 @@ pub(crate) async fn trial(
     .bind(whole("trials.seq", record.seq)?)
     .bind(i64::from(record.cell.session))
     .bind(i64::from(record.cell.block))
-    .bind(record.cell.layer as i64)
-    .bind(record.cell.point as i64)
+    .bind(index_of(record.cell.layer))
+    .bind(index_of(record.cell.point))
     .bind(whole("trials.at_ms", record.at_ms)?)
     .bind(&record.error)
     .bind(trial.and_then(Trial::ns_per_op))
     .bind(passes)
-    .bind(latency.map(|l| whole("trials.latency_min", l.min)).transpose()?)
+    .bind(
+        latency
+            .map(|l| whole("trials.latency_min", l.min))
+            .transpose()?,
+    )
     .bind(latency.map(|l| l.mean))
-    .bind(latency.map(|l| whole("trials.latency_p50", l.p50)).transpose()?)
-    .bind(latency.map(|l| whole("trials.latency_p99", l.p99)).transpose()?)
-    .bind(latency.map(|l| whole("trials.latency_p999", l.p999)).transpose()?)
-    .bind(latency.map(|l| whole("trials.latency_max", l.max)).transpose()?)
+    .bind(
+        latency
+            .map(|l| whole("trials.latency_p50", l.p50))
+            .transpose()?,
+    )
+    .bind(
+        latency
+            .map(|l| whole("trials.latency_p99", l.p99))
+            .transpose()?,
+    )
+    .bind(
+        latency
+            .map(|l| whole("trials.latency_p999", l.p999))
+            .transpose()?,
+    )
+    .bind(
+        latency
+            .map(|l| whole("trials.latency_max", l.max))
+            .transpose()?,
+    )
     .bind(latency.map(|l| &l.histogram))
     .bind(detail)
     .bind(whole("trials.upkeep_ns", record.upkeep_ns)?)
@@ -173,4 +204,9 @@ fn json(what: &str, value: &impl Serialize) -> Result<String, Inner> {
 fn whole(what: &str, value: u64) -> Result<i64, Inner> {
     i64::try_from(value)
         .map_err(|_| Inner::Value(what.into(), format!("{value} is above {}", i64::MAX)))
+}
+
+/// A place in a list in memory is never so large.
+fn index_of(index: usize) -> i64 {
+    i64::try_from(index).unwrap_or(i64::MAX)
 }

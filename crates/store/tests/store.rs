@@ -8,8 +8,8 @@ use std::{
 };
 
 use layermark_model::{
-    Cell, CpuUse, Debt, DeviceBytes, DirectIo, Facts, Latency, LayerRun, LayerStatus, Machine, Pass, Plan,
-    Run, RunStatus, SelfTest, Trial, TrialRecord, Verified,
+    Cell, CpuUse, Debt, DeviceBytes, DirectIo, Facts, Latency, LayerRun, LayerStatus, Machine,
+    Pass, Plan, Run, RunStatus, SelfTest, Trial, TrialRecord, Verified,
 };
 use layermark_store::{Store, StoreError};
 
@@ -25,7 +25,11 @@ fn layer(name: &str, control: bool) -> LayerRun {
         hint: None,
         facts,
         setup_s: 0.1,
-        self_test: SelfTest { clock_ns: 20.1, loop_ns: 0.3, null_ns: 1.0 / 3.0 },
+        self_test: SelfTest {
+            clock_ns: 20.1,
+            loop_ns: 0.3,
+            null_ns: 1.0 / 3.0,
+        },
         read_only: false,
         control,
     }
@@ -43,7 +47,11 @@ fn run(id: &str, started_ms: i64) -> Run {
         seed: u64::MAX,
         dir: "/tmp/'quoted' \u{e4}".into(),
         plan: Plan::from_toml(plan).unwrap(),
-        machine: Machine { cpus: 2, memory: 1 << 34, ..Machine::default() },
+        machine: Machine {
+            cpus: 2,
+            memory: 1 << 34,
+            ..Machine::default()
+        },
         layers: vec![layer("native", false), layer("native (control)", true)],
         points: vec![layermark_model::Point::new("file", "large read".into(), &params).unwrap()],
     }
@@ -52,10 +60,22 @@ fn run(id: &str, started_ms: i64) -> Run {
 fn record(seq: u64) -> TrialRecord {
     TrialRecord {
         seq,
-        cell: Cell { session: 1, block: 2, layer: 1, point: 0 },
+        cell: Cell {
+            session: 1,
+            block: 2,
+            layer: 1,
+            point: 0,
+        },
         at_ms: 1234,
         trial: Some(Trial {
-            passes: vec![Pass { elapsed_ns: 100 + seq, ops: 3, bytes: 7 }; 2],
+            passes: vec![
+                Pass {
+                    elapsed_ns: 100 + seq,
+                    ops: 3,
+                    bytes: 7
+                };
+                2
+            ],
             latency: Some(Latency {
                 min: 1,
                 mean: 0.1 + 0.2,
@@ -65,9 +85,19 @@ fn record(seq: u64) -> TrialRecord {
                 max: 5,
                 histogram: "AAAB+/=".into(),
             }),
-            cpu: CpuUse { user_ns: 1, sys_ns: 2 },
-            device: Some(DeviceBytes { read: 1, written: 2, flushes: 3 }),
-            debt: Some(Debt { bytes: 9, seconds: 1e-9 / 3.0 }),
+            cpu: CpuUse {
+                user_ns: 1,
+                sys_ns: 2,
+            },
+            device: Some(DeviceBytes {
+                read: 1,
+                written: 2,
+                flushes: 3,
+            }),
+            debt: Some(Debt {
+                bytes: 9,
+                seconds: 1e-9 / 3.0,
+            }),
             resident: Some(0.1),
             direct: Some(DirectIo::Ignored),
             verified: Some(Verified { records: 5, bad: 1 }),
@@ -91,8 +121,17 @@ fn what_goes_in_comes_out() {
     assert_eq!(store.path(), path);
     let mut run = run("01AAA", 1000);
     store.begin(&run).unwrap();
-    let failed = TrialRecord { trial: None, error: Some("no".into()), seq: 1, ..record(1) };
-    let plain = TrialRecord { trial: Some(Trial::default()), backing_resident: None, ..record(2) };
+    let failed = TrialRecord {
+        trial: None,
+        error: Some("no".into()),
+        seq: 1,
+        ..record(1)
+    };
+    let plain = TrialRecord {
+        trial: Some(Trial::default()),
+        backing_resident: None,
+        ..record(2)
+    };
     let records = vec![record(0), failed, plain];
     for record in &records {
         store.trial(&run.id, record).unwrap();
@@ -102,7 +141,10 @@ fn what_goes_in_comes_out() {
     run.layers[1].status = LayerStatus::Failed;
     run.layers[1].reason = Some("gone".into());
     run.layers[1].hint = Some("look".into());
-    run.layers[0].facts.versions.insert("linux".into(), "6".into());
+    run.layers[0]
+        .facts
+        .versions
+        .insert("linux".into(), "6".into());
     run.layers[0].setup_s = 0.2;
     store.update(&run).unwrap();
     drop(store);
@@ -111,7 +153,10 @@ fn what_goes_in_comes_out() {
     assert_eq!(store.load("last").unwrap().1, records);
     let list = store.list(9).unwrap();
     assert_eq!((list.len(), list[0].trials, list[0].points), (1, 3, 1));
-    assert_eq!((list[0].name.as_str(), list[0].status, list[0].ended_ms), ("x", RunStatus::Done, Some(2000)));
+    assert_eq!(
+        (list[0].name.as_str(), list[0].status, list[0].ended_ms),
+        ("x", RunStatus::Done, Some(2000))
+    );
     assert_eq!(list[0].layers, ["native", "native (control)"]);
 }
 
@@ -119,12 +164,19 @@ fn what_goes_in_comes_out() {
 fn runs_are_found_by_id_by_its_beginning_and_as_the_last() {
     let temp = tempfile::tempdir().unwrap();
     let mut store = Store::open(temp.path().join("s.db")).unwrap();
-    assert!(matches!(store.load("last"), Err(StoreError::NotFound { .. })));
+    assert!(matches!(
+        store.load("last"),
+        Err(StoreError::NotFound { .. })
+    ));
     for (id, at) in [("01AAA", 1), ("01AAB", 3), ("01B", 2)] {
         store.begin(&run(id, at)).unwrap();
     }
     assert_eq!(store.load("last").unwrap().0.id, "01AAB");
-    assert_eq!(store.load("01b").unwrap().0.id, "01B", "case does not matter");
+    assert_eq!(
+        store.load("01b").unwrap().0.id,
+        "01B",
+        "case does not matter"
+    );
     assert_eq!(store.load("01AAA").unwrap().0.id, "01AAA");
     for stranger in ["", "%", "0_", "02", "01AAAA", "x'; DROP TABLE runs; --"] {
         let e = store.load(stranger).unwrap_err();
@@ -132,10 +184,16 @@ fn runs_are_found_by_id_by_its_beginning_and_as_the_last() {
         assert_eq!(e.hint().unwrap(), "list them: layermark history");
     }
     let e = store.load("01A").unwrap_err();
-    assert_eq!(e.to_string(), "`01A` is the beginning of more than one run: 01AAB, 01AAA");
+    assert_eq!(
+        e.to_string(),
+        "`01A` is the beginning of more than one run: 01AAB, 01AAA"
+    );
     let newest: Vec<String> = store.list(2).unwrap().into_iter().map(|s| s.id).collect();
     assert_eq!(newest, ["01AAB", "01B"]);
-    assert!(matches!(store.update(&run("09", 1)), Err(StoreError::NotFound { .. })));
+    assert!(matches!(
+        store.update(&run("09", 1)),
+        Err(StoreError::NotFound { .. })
+    ));
 }
 
 #[test]
@@ -144,20 +202,34 @@ fn a_trial_is_stored_once_and_only_for_a_run_that_is_there() {
     let mut store = Store::open(temp.path().join("s.db")).unwrap();
     store.begin(&run("01", 1)).unwrap();
     store.trial("01", &record(0)).unwrap();
-    assert!(store.trial("01", &record(0)).is_err(), "the same place in the order twice");
+    assert!(
+        store.trial("01", &record(0)).is_err(),
+        "the same place in the order twice"
+    );
     assert!(store.trial("02", &record(0)).is_err(), "no such run");
     assert!(store.begin(&run("01", 1)).is_err());
-    let large = TrialRecord { upkeep_ns: u64::MAX, ..record(1) };
-    assert!(matches!(store.trial("01", &large), Err(StoreError::Value { .. })));
+    let large = TrialRecord {
+        upkeep_ns: u64::MAX,
+        ..record(1)
+    };
+    assert!(matches!(
+        store.trial("01", &large),
+        Err(StoreError::Value { .. })
+    ));
     assert_eq!(store.load("01").unwrap().1.len(), 1);
 }
 
 /// The file must be refused, and still be what it was.
 fn refused(path: &Path) -> StoreError {
     let before = fs::read(path).unwrap();
-    let Err(error) = Store::open(path) else { panic!("opened {}", path.display()) };
+    let Err(error) = Store::open(path) else {
+        panic!("opened {}", path.display())
+    };
     assert_eq!(fs::read(path).unwrap(), before, "the file was changed");
-    assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+    assert!(
+        error.to_string().contains(&path.display().to_string()),
+        "{error}"
+    );
     error
 }
 
@@ -165,10 +237,17 @@ fn refused(path: &Path) -> StoreError {
 fn a_damaged_file_is_refused_and_left_alone() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("s.db");
-    fs::write(&path, "this is not a database, but it is long enough to have a header of one").unwrap();
+    fs::write(
+        &path,
+        "this is not a database, but it is long enough to have a header of one",
+    )
+    .unwrap();
     let e = refused(&path);
     assert!(matches!(e, StoreError::Corrupt { .. }), "{e:?}");
-    let hint = format!("set it aside and start a new one: mv {0} {0}.broken", path.display());
+    let hint = format!(
+        "set it aside and start a new one: mv {0} {0}.broken",
+        path.display()
+    );
     assert_eq!(e.hint().unwrap(), hint);
 
     fs::remove_file(&path).unwrap();
@@ -217,20 +296,38 @@ fn a_newer_store_and_a_strangers_database_are_refused_and_left_alone() {
          VALUES (99, 'later', true, x'00', 0)",
     );
     let e = refused(&path);
-    assert!(matches!(e, StoreError::Newer { found: 99, known: 1, .. }), "{e:?}");
+    assert!(
+        matches!(
+            e,
+            StoreError::Newer {
+                found: 99,
+                known: 1,
+                ..
+            }
+        ),
+        "{e:?}"
+    );
     assert!(e.hint().unwrap().contains(".newer"));
 
     let other = temp.path().join("photos.db");
     sql(&other, "CREATE TABLE photos (id BIGINT)");
     assert!(matches!(refused(&other), StoreError::Foreign { table, .. } if table == "photos"));
-    assert!(matches!(Store::open(temp.path()), Err(StoreError::Directory { .. })));
+    assert!(matches!(
+        Store::open(temp.path()),
+        Err(StoreError::Directory { .. })
+    ));
 }
 
 fn sql(path: &Path, text: &'static str) {
     use sqlx::{ConnectOptions, Connection, Executor};
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
-        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path).create_if_missing(true);
+        let options = sqlx::sqlite::SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true);
         let mut connection = options.connect().await.unwrap();
         connection.execute(text).await.unwrap();
         connection.close().await.unwrap();
@@ -241,14 +338,19 @@ fn sql(path: &Path, text: &'static str) {
 fn a_place_that_cannot_be_made_is_a_clear_error() {
     let e = Store::open("/proc/nowhere/s.db").err().unwrap();
     assert!(matches!(e, StoreError::Directory { .. }), "{e:?}");
-    assert!(e.to_string().contains("/proc/nowhere/s.db") && e.hint().unwrap().contains("XDG_DATA_HOME"));
+    assert!(
+        e.to_string().contains("/proc/nowhere/s.db") && e.hint().unwrap().contains("XDG_DATA_HOME")
+    );
 }
 
 /// The other process of the two tests below: this test again, told by the environment.
 fn writer(test: &str, path: &Path, run: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
-    command.env("STORE_PATH", path).env("STORE_RUN", run).stdout(Stdio::piped());
+    command
+        .env("STORE_PATH", path)
+        .env("STORE_RUN", run)
+        .stdout(Stdio::piped());
     command
 }
 
@@ -275,11 +377,19 @@ fn processes_write_at_once() {
     let path = temp.path().join("s.db");
     // None has made the store before: creating it at once must work too.
     let children: Vec<_> = (0..4)
-        .map(|n| writer("processes_write_at_once", &path, &format!("0{n}")).spawn().unwrap())
+        .map(|n| {
+            writer("processes_write_at_once", &path, &format!("0{n}"))
+                .spawn()
+                .unwrap()
+        })
         .collect();
     for child in children {
         let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stdout)
+        );
     }
     let mut store = Store::open(&path).unwrap();
     let runs = store.list(9).unwrap();
@@ -294,11 +404,16 @@ fn a_trial_that_was_stored_survives_a_kill() {
     }
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("s.db");
-    let mut child = writer("a_trial_that_was_stored_survives_a_kill", &path, "01").spawn().unwrap();
+    let mut child = writer("a_trial_that_was_stored_survives_a_kill", &path, "01")
+        .spawn()
+        .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let last = lines
         .map_while(Result::ok)
-        .filter_map(|l| l.strip_prefix("stored ").and_then(|n| n.parse::<u64>().ok()))
+        .filter_map(|l| {
+            l.strip_prefix("stored ")
+                .and_then(|n| n.parse::<u64>().ok())
+        })
         .find(|n| *n >= 25)
         .unwrap();
     child.kill().unwrap();
@@ -325,6 +440,9 @@ fn a_full_disk_is_a_clear_error_and_loses_nothing() {
     assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("df -h"));
     drop(store);
-    assert_eq!(Store::open(&path).unwrap().load("01").unwrap().1.len() as u64, stored);
+    assert_eq!(
+        Store::open(&path).unwrap().load("01").unwrap().1.len() as u64,
+        stored
+    );
     assert!(stored > 10);
 }

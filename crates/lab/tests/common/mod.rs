@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test file uses a part of it
 
 use std::{
+    fmt::Write as _,
     io::{BufRead, BufReader, Write},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
@@ -21,8 +22,10 @@ use layermark_store::Store;
 /// Takes the place of the layers' own `mock`, whose noise depends on how long its probe lives.
 pub struct Scripted;
 
-pub const CATALOG: Catalog =
-    Catalog { layers: &[&Scripted], workloads: layermark_probe::workloads::ALL };
+pub const CATALOG: Catalog = Catalog {
+    layers: &[&Scripted],
+    workloads: layermark_probe::workloads::ALL,
+};
 
 impl Layer for Scripted {
     fn id(&self) -> &'static str {
@@ -41,11 +44,19 @@ impl Layer for Scripted {
         Vec::new()
     }
     fn open(&self, base: &Base, spec: &Spec, _: &mut Undo) -> Result<Box<dyn Place>, LayerError> {
-        assert_eq!(std::fs::read_dir(&base.dir).unwrap().count(), 0, "a fresh directory");
+        assert_eq!(
+            std::fs::read_dir(&base.dir).unwrap().count(),
+            0,
+            "a fresh directory"
+        );
         // `s0-2`: the second layer; the same in each session.
         let name = base.dir.file_name().unwrap().to_str().unwrap();
         let layer = name.split_once('-').unwrap().1.parse().unwrap();
-        Ok(Box::new(ScriptedPlace { dir: base.dir.clone(), spec: spec.clone(), layer }))
+        Ok(Box::new(ScriptedPlace {
+            dir: base.dir.clone(),
+            spec: spec.clone(),
+            layer,
+        }))
     }
 }
 
@@ -64,16 +75,31 @@ impl ScriptedPlace {
     fn trial(&self, job: &Job) -> FromProbe {
         if self.number("error-after").is_some() {
             let message = format!("write {}: No space left on device", job.dir);
-            return FromProbe::Error { id: Some(job.id), message, hint: None, errno: Some(28) };
+            return FromProbe::Error {
+                id: Some(job.id),
+                message,
+                hint: None,
+                errno: Some(28),
+            };
         }
         let noise = self.number("noise").unwrap_or(0.0) * normal(job.seed ^ (self.layer << 56));
         let ns = self.number("ns").unwrap_or(1000.0) * noise.exp();
-        let pass = Pass { elapsed_ns: (ns * 1000.0) as u64, ops: 1000, bytes: 4_096_000 };
-        FromProbe::Trial { id: job.id, trial: Box::new(Trial { passes: vec![pass], ..Trial::default() }) }
+        let pass = Pass {
+            elapsed_ns: (ns * 1000.0) as u64,
+            ops: 1000,
+            bytes: 4_096_000,
+        };
+        FromProbe::Trial {
+            id: job.id,
+            trial: Box::new(Trial {
+                passes: vec![pass],
+                ..Trial::default()
+            }),
+        }
     }
 }
 
-/// A normal deviate that belongs to a seed (SplitMix64, twelve uniform ones).
+/// A normal deviate that belongs to a seed (`SplitMix64`, twelve uniform ones).
 fn normal(seed: u64) -> f64 {
     let mut state = seed;
     let uniform = |state: &mut u64| {
@@ -93,10 +119,20 @@ impl Place for ScriptedPlace {
     fn start(&mut self) -> Result<Wire, LayerError> {
         let (lab_in, probe_in) = UnixStream::pair().unwrap();
         let (probe_out, lab_out) = UnixStream::pair().unwrap();
-        let (place, ends) = (self.clone(), [probe_in.try_clone().unwrap(), probe_out.try_clone().unwrap()]);
+        let (place, ends) = (
+            self.clone(),
+            [
+                probe_in.try_clone().unwrap(),
+                probe_out.try_clone().unwrap(),
+            ],
+        );
         let thread = thread::spawn(move || serve(&place, probe_in, probe_out));
         let control = Box::new(Thread { ends, thread });
-        Ok(Wire { stdin: Box::new(lab_in), stdout: Box::new(lab_out), control })
+        Ok(Wire {
+            stdin: Box::new(lab_in),
+            stdout: Box::new(lab_out),
+            control,
+        })
     }
     fn facts(&self) -> Result<Facts, LayerError> {
         let mut facts = Facts::default();
@@ -117,7 +153,12 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
         line.push(b'\n');
         output.write_all(&line).ok()
     };
-    say(&FromProbe::Hello { protocol: VERSION, version: "x".into(), pid: 1, self_test: SelfTest::default() })?;
+    say(&FromProbe::Hello {
+        protocol: VERSION,
+        version: "x".into(),
+        pid: 1,
+        self_test: SelfTest::default(),
+    })?;
     let mut job = None;
     for line in BufReader::new(input).lines().map_while(Result::ok) {
         match serde_json::from_str(&line).unwrap() {
@@ -170,9 +211,16 @@ impl Drop for Thread {
 /// So many small points, told apart by their record sizes.
 pub fn plan(layers: &[&str], points: usize, more: &str) -> Plan {
     let layers: Vec<String> = layers.iter().map(|l| format!("'{l}'")).collect();
-    let mut text = format!("name = 'test'\nlayers = [{}]\nseed = 7\n{more}\n", layers.join(", "));
+    let mut text = format!(
+        "name = 'test'\nlayers = [{}]\nseed = 7\n{more}\n",
+        layers.join(", ")
+    );
     for point in 0..points {
-        text += &format!("[[work]]\nworkload = 'file'\nop = 'read'\nfile_size = '32K'\nrecord = {}\n", 512 << point);
+        let _ = write!(
+            text,
+            "[[work]]\nworkload = 'file'\nop = 'read'\nfile_size = '32K'\nrecord = {}\n",
+            512 << point
+        );
     }
     Plan::from_toml(&text).unwrap()
 }
@@ -189,7 +237,11 @@ impl Bench {
         let temp = tempfile::tempdir().unwrap();
         std::fs::create_dir(temp.path().join("work")).unwrap();
         let store = Store::open(temp.path().join("store.db")).unwrap();
-        Self { temp, store, events: Vec::new() }
+        Self {
+            temp,
+            store,
+            events: Vec::new(),
+        }
     }
 
     pub fn dir(&self) -> PathBuf {
@@ -225,9 +277,13 @@ impl Bench {
     pub fn resume(&mut self, catalog: Catalog) -> Result<Outcome, LabError> {
         let events = &mut self.events;
         events.clear();
-        let again = Resume { catalog, ..Resume::new("last", "/proc/self/exe") };
-        let result =
-            layermark_lab::resume(again, &mut self.store, &Stop::new(), &mut |e| events.push(e));
+        let again = Resume {
+            catalog,
+            ..Resume::new("last", "/proc/self/exe")
+        };
+        let result = layermark_lab::resume(again, &mut self.store, &Stop::new(), &mut |e| {
+            events.push(e);
+        });
         self.nothing_left();
         result
     }
