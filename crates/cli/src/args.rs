@@ -10,6 +10,8 @@ use layermark_model::{Param, ParamKind, Profile, Settings, Spec};
 use layermark_probe::{Workload, workloads};
 use serde_json::{Map, Value};
 
+use crate::failure::Failure;
+
 /// What does a virtual layer cost an application's I/O, and can its answers be trusted?
 #[derive(Debug, Parser)]
 #[command(name = "layermark", version, propagate_version = true)]
@@ -26,7 +28,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Cmd {
     /// Compare layers as a plan says; without one, twelve everyday operations in about two minutes
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// What can be set up here; what is missing and the command that installs it
     Layers {
         /// Only this layer, with its options
@@ -184,7 +186,7 @@ fn share(text: &str) -> Result<f64, String> {
 /// What the user asked for.
 pub enum Parsed {
     /// A command of [`Cli`].
-    Cli(Cli),
+    Cli(Box<Cli>),
     /// One workload with its own flags.
     Workload(Settings, Box<CommonArgs>),
 }
@@ -195,16 +197,27 @@ pub fn command() -> Command {
     Cli::command().subcommands(workloads)
 }
 
-/// Reads the arguments; clap prints help and usage errors itself (exit code 2).
-pub fn parse() -> Parsed {
-    let matches = command().get_matches();
+/// Reads the arguments; clap prints help and versions itself and ends the process.
+pub fn parse() -> Result<Parsed, Failure> {
+    let matches = command().try_get_matches().map_err(|e| refused(&e))?;
     if let Some((name, sub)) = matches.subcommand()
         && let Some(workload) = workloads::find(name)
     {
-        let common = CommonArgs::from_arg_matches(sub).unwrap_or_else(|e| e.exit());
-        return Parsed::Workload(settings(workload, sub), Box::new(common));
+        let common = CommonArgs::from_arg_matches(sub).map_err(|e| refused(&e))?;
+        return Ok(Parsed::Workload(settings(workload, sub), Box::new(common)));
     }
-    Parsed::Cli(Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit()))
+    let cli = Cli::from_arg_matches(&matches).map_err(|e| refused(&e))?;
+    Ok(Parsed::Cli(Box::new(cli)))
+}
+
+/// A usage error in the form of all other errors, so that it has a hint, and JSON where promised.
+fn refused(error: &clap::Error) -> Failure {
+    let text = error.to_string();
+    let Some(text) = text.strip_prefix("error: ") else {
+        error.exit();
+    };
+    let message = text.split("\n\nFor more information").next();
+    Failure::usage(message.unwrap_or(text).trim_end()).hint("layermark --help")
 }
 
 fn workload_command(workload: &'static dyn Workload) -> Command {

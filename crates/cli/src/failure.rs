@@ -1,6 +1,10 @@
 //! How a command fails: what, what to do about it, and the exit code.
 
-use std::{fmt, process::ExitCode};
+use std::{
+    fmt,
+    io::{self, Write},
+    process::ExitCode,
+};
 
 /// Exit codes, as documented in `docs/src/reference.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +70,11 @@ impl Failure {
             eprintln!("hint: {hint}");
         }
         if json {
-            println!(
-                "{}",
-                serde_json::json!({
-                    "schema": "layermark.error/1", "error": self.message, "hint": self.hint, "code": self.code as u8,
-                })
-            );
+            let error = serde_json::json!({
+                "schema": "layermark.error/1", "error": self.message, "hint": self.hint, "code": self.code as u8,
+            });
+            // Nobody may be reading any more; the exit code still tells.
+            let _ = writeln!(io::stdout(), "{error}");
         }
         self.code.into()
     }

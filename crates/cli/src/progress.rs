@@ -47,12 +47,14 @@ impl Progress {
                 ));
             }
             Event::LayerReady { name, seconds } => {
-                self.line(&format!("  {name:<24} ready in {seconds:.2} s"))
+                self.line(&format!("  {name:<24} ready in {seconds:.2} s"));
             }
             Event::LayerFailed { name, reason, hint } => {
+                let id = name.split([':', ',', ' ']).next().unwrap_or(name);
+                let needs = format!("what it needs: layermark layers {id}");
                 self.warn(
                     &format!("layer {name} is left out: {reason}"),
-                    hint.as_deref(),
+                    Some(hint.as_deref().unwrap_or(&needs)),
                 );
             }
             Event::SessionStarted { session, sessions } if *sessions > 1 => {

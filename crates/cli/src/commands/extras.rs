@@ -1,7 +1,8 @@
 //! Schemas, completions and manual pages: all made from what is already written down elsewhere.
 
-use std::{io, path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
+use super::output;
 use crate::{
     args::{self, SchemaOf},
     failure::Failure,
@@ -13,25 +14,28 @@ pub fn schema(what: SchemaOf) -> Result<ExitCode, Failure> {
         SchemaOf::Plan => schemars::schema_for!(layermark_model::Plan).to_value(),
         SchemaOf::Report => layermark_report::schema(),
     };
-    println!(
-        "{}",
-        serde_json::to_string_pretty(&schema).map_err(Failure::failed)?
-    );
+    let text = serde_json::to_string_pretty(&schema).map_err(Failure::failed)?;
+    output::print(&(text + "\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// `layermark completions`
 pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
-    clap_complete::generate(shell, &mut args::command(), "layermark", &mut io::stdout());
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut args::command(), "layermark", &mut text);
+    output::print(&String::from_utf8_lossy(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// `layermark man`
 pub fn man(dir: Option<&Path>) -> Result<ExitCode, Failure> {
     match dir {
-        None => clap_mangen::Man::new(args::command())
-            .render(&mut io::stdout())
-            .map_err(Failure::failed)?,
+        None => {
+            let mut text = Vec::new();
+            let page = clap_mangen::Man::new(args::command());
+            page.render(&mut text).map_err(Failure::failed)?;
+            output::print(&String::from_utf8_lossy(&text))?;
+        }
         Some(dir) => clap_mangen::generate_to(args::command(), dir).map_err(|e| {
             Failure::failed(format!("{}: {e}", dir.display()))
                 .hint(format!("mkdir -p {}", dir.display()))

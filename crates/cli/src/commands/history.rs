@@ -25,17 +25,16 @@ pub fn show(limit: u32, store: &StoreArg, json: bool) -> Result<ExitCode, Failur
             .collect();
         let text =
             serde_json::to_string_pretty(&json!({ "schema": "layermark.history/1", "runs": runs }));
-        println!("{}", text.map_err(Failure::failed)?);
+        output::print(&(text.map_err(Failure::failed)? + "\n"))?;
     } else if runs.is_empty() {
         eprintln!("no runs yet\nhint: layermark run");
     } else {
-        println!(
-            "{:<26}  {:<16}  {:<10}  {:>7}  {:>6}  layers",
+        let head = format!(
+            "{:<26}  {:<16}  {:<10}  {:>7}  {:>6}  layers\n",
             "run", "started", "status", "trials", "points"
         );
-        for run in &runs {
-            println!("{}", line(run));
-        }
+        let lines = runs.iter().map(|run| line(run) + "\n");
+        output::print(&(head + &lines.collect::<String>()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,11 +1,13 @@
 //! `layermark layers`: what can be set up here, and what is missing.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use layermark_layers::{ALL, Layer, sandbox};
 use layermark_model::{Missing, Spec, nearest};
 use serde_json::{Value, json};
 
+use super::output;
 use crate::failure::Failure;
 
 /// Prints every layer, or one with its options.
@@ -18,35 +20,36 @@ pub fn show(name: Option<&str>, json: bool) -> Result<ExitCode, Failure> {
     };
     if json {
         let layers: Vec<Value> = chosen.iter().map(|l| as_json(*l)).collect();
-        println!(
-            "{}",
-            serde_json::to_string_pretty(
-                &json!({ "schema": "layermark.layers/1", "layers": layers })
-            )
-            .map_err(Failure::failed)?
+        let text = serde_json::to_string_pretty(
+            &json!({ "schema": "layermark.layers/1", "layers": layers }),
         );
+        output::print(&(text.map_err(Failure::failed)? + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let mut text = String::new();
     for layer in &chosen {
-        for (spec, missing) in states(*layer) {
-            let state = if missing.is_empty() {
-                "ready"
-            } else {
-                "missing"
-            };
-            println!("{:<20} {state:<8} {}", spec.to_string(), layer.about());
-            for lack in missing {
-                println!(
-                    "{:<20} lacks {}\n{:<20} hint: {}",
-                    "", lack.what, "", lack.hint
-                );
-            }
-        }
+        describe(&mut text, *layer);
         if name.is_some() {
-            options(*layer);
+            options(&mut text, *layer);
         }
     }
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn describe(text: &mut String, layer: &dyn Layer) {
+    for (spec, missing) in states(layer) {
+        let state = if missing.is_empty() {
+            "ready"
+        } else {
+            "missing"
+        };
+        let spec = spec.to_string();
+        let _ = write!(text, "{spec:<20} {state:<8} {}\n", layer.about());
+        for Missing { what, hint, .. } in missing {
+            let _ = writeln!(text, "{:<20} lacks {what}\n{:<20} hint: {hint}", "", "");
+        }
+    }
 }
 
 fn find(name: &str) -> Result<&'static dyn Layer, Failure> {
@@ -85,11 +88,11 @@ fn states(layer: &dyn Layer) -> Vec<(Spec, Vec<Missing>)> {
         .collect()
 }
 
-fn options(layer: &dyn Layer) {
+fn options(text: &mut String, layer: &dyn Layer) {
     if layer.options().is_empty() {
         return;
     }
-    println!("\noptions:");
+    *text += "\noptions:\n";
     for option in layer.options() {
         let values = if option.values.is_empty() {
             "VALUE".to_owned()
@@ -101,7 +104,11 @@ fn options(layer: &dyn Layer) {
         } else {
             format!(" [default: {}]", option.default)
         };
-        println!("  {}={values}\n      {}{default}", option.name, option.help);
+        let _ = write!(
+            text,
+            "  {}={values}\n      {}{default}\n",
+            option.name, option.help
+        );
     }
 }
 

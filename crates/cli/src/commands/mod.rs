@@ -8,24 +8,28 @@ mod output;
 mod report;
 mod run;
 
-use std::process::ExitCode;
+use std::{env, process::ExitCode};
 
 use crate::args::{self, Cmd, Parsed};
 
 /// Parses the arguments and runs the command.
 pub fn main() -> ExitCode {
-    let (json, result) = match args::parse() {
+    let parsed = match args::parse() {
+        Ok(parsed) => parsed,
+        Err(failure) => return failure.print(env::args_os().any(|a| a == "--json")),
+    };
+    let (json, result) = match parsed {
         Parsed::Workload(settings, common) => {
-            (common.out.json.json, run::workload(settings, *common))
+            (common.out.json.json, run::workload(settings, &common))
         }
         Parsed::Cli(cli) => match cli.command {
-            Cmd::Run(args) => (args.common.out.json.json, run::plan(args)),
+            Cmd::Run(args) => (args.common.out.json.json, run::plan(*args)),
             Cmd::Layers { layer, json } => (json.json, layers::show(layer.as_deref(), json.json)),
             Cmd::Report { run, out } => (out.json.json, report::again(&run, &out)),
             Cmd::History { limit, store, json } => {
                 (json.json, history::show(limit, &store, json.json))
             }
-            Cmd::Schema { what } => (true, extras::schema(what)),
+            Cmd::Schema { what } => (false, extras::schema(what)),
             Cmd::Completions { shell } => (false, extras::completions(shell)),
             Cmd::Man { dir } => (false, extras::man(dir.as_deref())),
         },

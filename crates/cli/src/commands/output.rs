@@ -25,7 +25,8 @@ pub fn targets(paths: &[PathBuf]) -> Result<Vec<Target>, Failure> {
     paths
         .iter()
         .map(|path| {
-            let exporter = exporters::for_path(path).map_err(Failure::usage)?;
+            let exporter = exporters::for_path(path)
+                .map_err(|e| Failure::usage(e).hint("layermark report last -o report.html"))?;
             let parent = path
                 .parent()
                 .filter(|p| !p.as_os_str().is_empty())
@@ -105,7 +106,17 @@ fn to_stdout(report: &Report, json: bool) -> Result<(), Failure> {
         };
         exporters::print(report, style, &mut text).map_err(Failure::failed)?;
     }
-    match stdout.lock().write_all(&text) {
+    write_stdout(&text)
+}
+
+/// Prints text that ends with a line's end.
+pub fn print(text: &str) -> Result<(), Failure> {
+    write_stdout(text.as_bytes())
+}
+
+fn write_stdout(text: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text).and_then(|()| stdout.flush()) {
         // `layermark report | head` is no failure.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|e| Failure::failed(format!("standard output: {e}"))),

@@ -41,7 +41,7 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
 }
 
 /// `layermark file`, `layermark meta`, ...
-pub fn workload(settings: Settings, common: CommonArgs) -> Result<ExitCode, Failure> {
+pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Failure> {
     let plan = Plan {
         name: settings.workload.clone(),
         about: String::new(),
@@ -55,8 +55,8 @@ pub fn workload(settings: Settings, common: CommonArgs) -> Result<ExitCode, Fail
         scale: 1.0,
         work: vec![settings],
     };
-    let request = request(with_flags(plan, &common)?, &common)?;
-    go(Order::New(Box::new(request)), &common)
+    let request = request(with_flags(plan, common)?, common)?;
+    go(Order::New(Box::new(request)), common)
 }
 
 /// A plan that comes with the binary, or a file.
@@ -89,7 +89,8 @@ fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     plan.delta = common.delta.unwrap_or(plan.delta);
     plan.seed = common.seed.or(plan.seed);
     plan.control &= !common.no_control;
-    plan.check().map_err(Failure::usage)?;
+    plan.check()
+        .map_err(|e| Failure::usage(e).hint("flags and their meaning: layermark run --help"))?;
     Ok(plan)
 }
 
@@ -205,9 +206,14 @@ impl From<LabError> for Failure {
             4 => Code::Untrusted,
             _ => Code::Failed,
         };
+        let otherwise = match code {
+            Code::Usage => Some("flags and their meaning: layermark file --help"),
+            Code::Layer => Some("what each layer needs: layermark layers"),
+            _ => None,
+        };
         Self {
             message: error.to_string(),
-            hint: error.hint(),
+            hint: error.hint().or(otherwise.map(str::to_owned)),
             code,
         }
     }
