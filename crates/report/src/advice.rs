@@ -4,6 +4,7 @@ use crate::{
     facts, number,
     reasons::{COPY_UP, NONE},
     types::{Advice, DurabilityVerdict, ResultRow, ServedBy, Verdict},
+    undecided::settled_by,
     words::Findings,
 };
 
@@ -161,33 +162,34 @@ fn owed(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
 }
 
 fn undecided(f: &Findings) -> Option<Advice> {
-    let open: Vec<&ResultRow> = f
-        .results
-        .iter()
-        .filter(|r| {
-            r.verdict == Verdict::Undecided && r.more_blocks.is_some() && !f.is_baseline(&r.layer)
-        })
-        .collect();
-    from(&open, |rows| {
-        let most = rows.iter().filter_map(|r| r.more_blocks).max().unwrap_or(0);
+    let open = |r: &&ResultRow| r.verdict == Verdict::Undecided && !f.is_baseline(&r.layer);
+    let rows: Vec<&ResultRow> = f.results.iter().filter(open).collect();
+    from(&rows, |rows| {
+        let count = number::count(rows.len(), "result");
+        let verb = if rows.len() == 1 { "is" } else { "are" };
+        let how = match settled_by(rows.iter().copied()) {
+            None => "the machine is too noisy for more of the same to help".into(),
+            Some((most, n)) if n == rows.len() => format!(
+                "about {} would settle all",
+                number::count(most, "more block")
+            ),
+            Some((most, n)) => format!(
+                "about {} would settle {n} of them, the others are too noisy",
+                number::count(most, "more block")
+            ),
+        };
         format!(
-            "{} not decided; about {} would settle all: run again with --profile standard or a larger --budget.",
-            if rows.len() == 1 {
-                "One result is".into()
-            } else {
-                format!("{} results are", rows.len())
-            },
-            number::count(most, "more block")
+            "{count} {verb} not decided: {how}. Give it a larger --budget, --profile standard, or fewer layers."
         )
     })
 }
 
 fn untrusted(f: &Findings) -> Option<Advice> {
-    let rows: Vec<&ResultRow> = f
-        .results
-        .iter()
-        .filter(|r| r.untrusted.as_ref().is_some_and(|u| u.contains("cache")))
-        .collect();
+    let cold = |r: &&ResultRow| {
+        r.untrusted.as_ref().is_some_and(|u| u.contains("cache")) && !f.in_memory(&r.layer)
+    };
+    let unable = f.run.machine.privilege != "root";
+    let rows: Vec<&ResultRow> = f.results.iter().filter(cold).filter(|_| unable).collect();
     from(&rows, |_| {
         "Run as root where caches have to be cold: without it they cannot be emptied everywhere."
             .into()

@@ -3,9 +3,10 @@
 use layermark_model::{LayerStatus, Run, TrialRecord};
 
 use crate::{
-    advice,
+    advice, headline,
+    index::{self, Index},
     reasons::{self, Sides},
-    results::{self, Index},
+    results,
     trust::{self, Evidence},
     types::{
         Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow, TrustState,
@@ -48,7 +49,7 @@ impl Report {
             machine: run.machine.clone(),
             delta: run.plan.delta,
             level: results::LEVEL,
-            headline: words::headline(&findings, control_failed),
+            headline: headline::headline(&findings, control_failed),
             verdicts: words::verdicts(&findings),
             trust,
             advice: advice::give(&findings),
@@ -254,7 +255,7 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
         at_ms: record.at_ms,
         layer: run.layers.get(record.cell.layer)?.name.clone(),
         point: run.points.get(record.cell.point)?.label.clone(),
-        op_us: results::cost(record).map(|ns| ns / 1e3),
+        op_us: index::cost(record).map(|ns| ns / 1e3),
         ops: trial.map_or(0, layermark_model::Trial::ops),
         bytes: trial.map_or(0, layermark_model::Trial::bytes),
         device_read: device.map(|d| d.read),

@@ -9,6 +9,8 @@ mod charts;
 mod durability;
 pub mod exporters;
 mod facts;
+mod headline;
+mod index;
 mod latency;
 mod number;
 mod points;
@@ -19,6 +21,7 @@ pub mod sample;
 mod served;
 mod trust;
 mod types;
+mod undecided;
 mod words;
 
 pub use types::*;

@@ -6,6 +6,7 @@ use crate::{
     facts, number,
     points::{self, Kind},
     types::{DurabilityVerdict, ResultRow, ServedBy, Verdict},
+    undecided,
 };
 
 /// The data lies in memory.
@@ -39,7 +40,7 @@ pub struct Sides<'a> {
 
 /// Reasons for the verdict of a result, the strongest first; empty where none is called for.
 pub fn find(sides: &Sides) -> Vec<String> {
-    match sides.here.verdict {
+    match undecided::leaning(sides.here).unwrap_or(sides.here.verdict) {
         Verdict::Faster => faster(sides),
         Verdict::Slower => slower(sides),
         _ => Vec::new(),

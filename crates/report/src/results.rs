@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord};
-use layermark_stats::{self as stats, Comparison, Interval, Judgement, Pair};
+use layermark_stats::{self as stats, Comparison, Interval, Judgement};
 
 use crate::{
     durability::{self, Case},
+    index::{Index, cost},
     latency, points, served,
     types::{CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, ResultRow, Verdict},
 };
@@ -14,93 +15,6 @@ use crate::{
 /// Level of every interval.
 pub const LEVEL: f64 = 0.95;
 const GIB: f64 = (1u64 << 30) as f64;
-
-/// Trials by session and block.
-type Blocks<'a> = BTreeMap<(u32, u32), &'a TrialRecord>;
-
-/// A run's trials by layer and point, and within these by block. Of several trials of one cell
-/// (a resumed run) the last one that was not disturbed counts.
-pub struct Index<'a> {
-    cells: BTreeMap<(usize, usize), Blocks<'a>>,
-    failures: BTreeMap<(usize, usize), Vec<&'a TrialRecord>>,
-}
-
-impl<'a> Index<'a> {
-    /// Sorts the trials of a run; those that point outside of it are ignored.
-    pub fn new(run: &Run, trials: &'a [TrialRecord]) -> Self {
-        let mut index = Self {
-            cells: BTreeMap::new(),
-            failures: BTreeMap::new(),
-        };
-        let mut ordered: Vec<&TrialRecord> = trials.iter().collect();
-        ordered.sort_by_key(|t| t.seq);
-        for record in ordered {
-            let cell = record.cell;
-            if cell.layer >= run.layers.len() || cell.point >= run.points.len() {
-                continue;
-            }
-            let key = (cell.layer, cell.point);
-            if cost(record).is_none() {
-                index.failures.entry(key).or_default().push(record);
-                continue;
-            }
-            let blocks = index.cells.entry(key).or_default();
-            let kept = blocks.entry((cell.session, cell.block)).or_insert(record);
-            if !disturbed(record) || disturbed(kept) {
-                *kept = record;
-            }
-        }
-        index
-    }
-
-    /// Trials with a number, in the order of blocks.
-    pub fn trials(&self, layer: usize, point: usize) -> Vec<&'a TrialRecord> {
-        self.cells
-            .get(&(layer, point))
-            .map(|c| c.values().copied().collect())
-            .unwrap_or_default()
-    }
-
-    /// Trials without one, in the order of the run.
-    pub fn failures(&self, layer: usize, point: usize) -> &[&'a TrialRecord] {
-        self.failures
-            .get(&(layer, point))
-            .map_or(&[], Vec::as_slice)
-    }
-
-    /// Blocks in which both layers have a number.
-    fn pairs(&self, layer: usize, baseline: usize, point: usize) -> Vec<Pair> {
-        let (Some(here), Some(native)) = (
-            self.cells.get(&(layer, point)),
-            self.cells.get(&(baseline, point)),
-        ) else {
-            return Vec::new();
-        };
-        let pair = |(at, record): (&(u32, u32), &&TrialRecord)| {
-            let (layer, native) = (cost(record)?, cost(native.get(at)?)?);
-            Some(Pair {
-                session: at.0,
-                block: at.1,
-                layer,
-                native,
-            })
-        };
-        here.iter().filter_map(pair).collect()
-    }
-}
-
-/// Nanoseconds an operation, when the trial has a usable number.
-pub fn cost(record: &TrialRecord) -> Option<f64> {
-    record
-        .trial
-        .as_ref()?
-        .ns_per_op()
-        .filter(|ns| ns.is_finite() && *ns > 0.0)
-}
-
-fn disturbed(record: &TrialRecord) -> bool {
-    record.flags.iter().any(|f| f == "contaminated")
-}
 
 /// The rows of one layer in the order of points, each with its point's index; not numbered yet.
 pub fn rows(run: &Run, index: &Index, layer: usize, baseline: usize) -> Vec<(usize, ResultRow)> {

@@ -1,10 +1,12 @@
 //! Reasons to believe the numbers, or not to.
 
+use std::collections::BTreeSet;
+
 use layermark_model::{DirectIo, LayerStatus, Run, TrialRecord};
 use layermark_stats::MIN_BLOCKS_FOR_CHANGE;
 
 use crate::{
-    facts, number,
+    facts, number, points,
     types::{Control, ResultRow, TrustItem, TrustState, Verdict},
 };
 
@@ -100,7 +102,7 @@ pub fn summarise(results: Vec<ResultRow>) -> Control {
             .fold((f64::MAX, f64::MIN), |(l, h), i| (l.min(i[0]), h.max(i[1])));
         let range = number::ratio_span([low, high]);
         let held = format!(
-            "native against itself: {range}; {cover} of {} intervals hold 1",
+            "native against itself: {cover} of {} intervals hold 1, all within {range}",
             with.len()
         );
         if alarms == 0 {
@@ -184,30 +186,30 @@ fn flagged(e: &Evidence, flag: &str) -> usize {
 
 fn cache(e: &Evidence) -> TrustItem {
     let title = "Cache as asked";
-    let asked = |t: &&TrialRecord| {
-        e.run
-            .points
-            .get(t.cell.point)
-            .is_some_and(|p| matches!(p.text("cache"), "cold" | "warm"))
-    };
+    let point = |t: &TrialRecord| e.run.points.get(t.cell.point);
+    let asked = |t: &&TrialRecord| point(t).is_some_and(points::asks_for_cache);
     let all = e.trials.iter().filter(asked).count();
     if all == 0 {
-        return item(
-            "cache",
-            title,
-            TrustState::None,
-            "no point asks for a cold or warm cache".into(),
-        );
+        let text = "no point asks for a cold or warm cache".into();
+        return item("cache", title, TrustState::None, text);
     }
-    let n = flagged(e, "cache not as asked");
-    let text = if n == 0 {
-        format!("cold was cold and warm was warm in all {all} trials that ask")
-    } else {
-        format!(
-            "not so in {n} of {all} trials that ask; results where it is most of them are untrusted"
-        )
-    };
-    item("cache", title, ok_if(n == 0), text)
+    let not = |t: &&TrialRecord| t.flags.iter().any(|f| f == "cache not as asked");
+    let wrong: Vec<&TrialRecord> = e.trials.iter().filter(asked).filter(not).collect();
+    if wrong.is_empty() {
+        let text = format!("cold was cold and warm was warm in all {all} trials that ask");
+        return item("cache", title, TrustState::Ok, text);
+    }
+    let layers: BTreeSet<usize> = wrong.iter().map(|t| t.cell.layer).collect();
+    let names: Vec<String> = layers
+        .into_iter()
+        .filter_map(|l| Some(format!("`{}`", e.run.layers.get(l)?.name)))
+        .collect();
+    let text = format!(
+        "not so in {} of {all} trials that ask, in {}; a result where it is most of them is untrusted",
+        wrong.len(),
+        number::list(&names)
+    );
+    item("cache", title, TrustState::Warn, text)
 }
 
 fn verified(e: &Evidence) -> TrustItem {

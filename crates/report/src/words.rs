@@ -2,20 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{LayerStatus, Run};
+use layermark_model::Run;
 
 use crate::{
     facts,
-    number::{self, count, list},
+    number::{self, list},
     points::{self, Kind},
     reasons::stem,
     types::{DurabilityVerdict, Estimate, ResultRow, Statement, Verdict},
+    undecided,
 };
 
 /// From this difference on an operation is told alone; below, they are told together. Microseconds.
 const TOLD_ALONE: f64 = 1_000.0;
 /// More than this many of a kind are counted, not listed.
-const LISTED: usize = 3;
+pub const LISTED: usize = 3;
 
 /// What words are made from.
 pub struct Findings<'a> {
@@ -65,7 +66,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Rows by what they do where all of that kind are among them, else by label.
-    fn name_all(&self, all: &[&ResultRow], some: &[&ResultRow]) -> String {
+    pub fn name_all(&self, all: &[&ResultRow], some: &[&ResultRow]) -> String {
         if some.len() == all.len() && some.len() > 1 {
             return format!("all {} operations", some.len());
         }
@@ -94,11 +95,11 @@ impl<'a> Findings<'a> {
 }
 
 /// Labels hold commas and spaces: they stand in curly quotes within a sentence.
-fn quoted(row: &ResultRow) -> String {
+pub fn quoted(row: &ResultRow) -> String {
     format!("\u{201c}{}\u{201d}", row.label)
 }
 
-fn labels(rows: &[&ResultRow]) -> String {
+pub fn labels(rows: &[&ResultRow]) -> String {
     let mut names: Vec<String> = rows.iter().take(LISTED).map(|r| quoted(r)).collect();
     if rows.len() > LISTED {
         names.push(format!("{} more", rows.len() - LISTED));
@@ -127,7 +128,7 @@ fn sentence(f: &Findings, layer: &str) -> Statement {
     clauses.extend(slower(f, &all, &having(Verdict::Slower)));
     clauses.extend(faster(f, &all, &having(Verdict::Faster)));
     clauses.extend(silent_flush(&all));
-    clauses.extend(undecided(&having(Verdict::Undecided)));
+    clauses.extend(undecided::clauses(f, &all, &having(Verdict::Undecided)));
     clauses.extend(untrusted(&having(Verdict::Untrusted)));
     let failed: Vec<&ResultRow> = all.iter().copied().filter(|r| r.trials == 0).collect();
     if !failed.is_empty() {
@@ -141,7 +142,7 @@ fn sentence(f: &Findings, layer: &str) -> Statement {
     }
 }
 
-fn hull(rows: &[&ResultRow]) -> Option<[f64; 2]> {
+pub fn hull(rows: &[&ResultRow]) -> Option<[f64; 2]> {
     let spans = rows.iter().filter_map(|r| r.ratio?.interval);
     spans.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
 }
@@ -223,7 +224,7 @@ fn adds(names: &str, group: &[&ResultRow], reason: &str) -> String {
 }
 
 /// Groups rows by their first reason, in the order of first appearance.
-fn by_reason<'a>(rows: &[&'a ResultRow]) -> Vec<(String, Vec<&'a ResultRow>)> {
+pub fn by_reason<'a>(rows: &[&'a ResultRow]) -> Vec<(String, Vec<&'a ResultRow>)> {
     let mut groups: Vec<(String, Vec<&ResultRow>)> = Vec::new();
     for row in rows {
         let reason = row.reasons.first().cloned().unwrap_or_default();
@@ -281,69 +282,9 @@ fn silent_flush(all: &[&ResultRow]) -> Option<String> {
             r.durability.verdict == DurabilityVerdict::Absorbed && r.verdict != Verdict::Faster
         })
         .collect();
-    let first = rows.first()?;
-    let proof = first.durability.because.clone().unwrap_or_default();
+    let most = rows.iter().max_by_key(|r| r.durability.syncs)?;
+    let proof = most.durability.because.clone().unwrap_or_default();
     Some(format!("skips the flush at {} ({proof})", labels(&rows)))
-}
-
-fn undecided(rows: &[&ResultRow]) -> Vec<String> {
-    let (drifting, rest): (Vec<&ResultRow>, Vec<&ResultRow>) =
-        rows.iter().partition(|r| r.steady == Some(false));
-    let (wide, short): (Vec<&ResultRow>, Vec<&ResultRow>) = rest
-        .into_iter()
-        .partition(|r| r.ratio.is_some_and(|e| e.interval.is_some()));
-    let mut clauses: Vec<String> = wide
-        .iter()
-        .take(LISTED)
-        .map(|r| format!("is not decided at {} ({})", quoted(r), known(r)))
-        .collect();
-    if wide.len() > LISTED {
-        clauses.push(format!(
-            "is not decided at {} either",
-            labels(&wide[LISTED..])
-        ));
-    }
-    if !short.is_empty() {
-        let more = short
-            .iter()
-            .filter_map(|r| r.more_blocks)
-            .max()
-            .unwrap_or(0);
-        clauses.push(format!(
-            "has too few blocks for a verdict on {} ({} missing)",
-            labels(&short),
-            count(more, "more block")
-        ));
-    }
-    if !drifting.is_empty() {
-        clauses.push(format!(
-            "has no steady state at {}, so no single number",
-            labels(&drifting)
-        ));
-    }
-    clauses
-}
-
-/// What is known of an undecided result: `between 4 % faster and 9 % slower`.
-pub fn known(row: &ResultRow) -> String {
-    let Some([low, high]) = row.ratio.and_then(|r| r.interval) else {
-        return row
-            .more_blocks
-            .map(|n| format!("no interval yet, {} missing", count(n, "block")))
-            .unwrap_or_default();
-    };
-    let side = |r: f64| {
-        if r < 1.0 {
-            format!("{} faster", number::percent(1.0 - r))
-        } else {
-            format!("{} slower", number::percent(r - 1.0))
-        }
-    };
-    let more = row
-        .more_blocks
-        .map(|n| format!("; about {} would settle it", count(n, "more block")))
-        .unwrap_or_default();
-    format!("between {} and {}{more}", side(low), side(high))
 }
 
 fn untrusted(rows: &[&ResultRow]) -> Vec<String> {
@@ -359,149 +300,4 @@ fn untrusted(rows: &[&ResultRow]) -> Vec<String> {
         .into_iter()
         .map(|(why, group)| format!("is not to be trusted at {} ({why})", labels(&group)))
         .collect()
-}
-
-/// One sentence for the whole run.
-pub fn headline(f: &Findings, control_failed: bool) -> String {
-    let text = match nothing(f) {
-        Some(text) => text,
-        None => gist(f),
-    };
-    let mut chars = text.chars();
-    let text: String = chars
-        .next()
-        .map(|c| c.to_uppercase().chain(chars).collect())
-        .unwrap_or_default();
-    if control_failed {
-        format!("{text}; but native differed from itself, so trust no figure here")
-    } else {
-        text
-    }
-}
-
-/// What to say when there is no verdict at all.
-fn nothing(f: &Findings) -> Option<String> {
-    let ready = f
-        .run
-        .layers
-        .iter()
-        .filter(|l| l.status == LayerStatus::Ready && !l.control)
-        .count();
-    if !f.run.layers.is_empty() && ready == 0 {
-        return Some("no layer could be set up, so nothing was measured".into());
-    }
-    if f.results.iter().all(|r| r.trials == 0) {
-        return Some("nothing was measured yet".into());
-    }
-    let compared: Vec<&ResultRow> = f
-        .results
-        .iter()
-        .filter(|r| !f.is_baseline(&r.layer))
-        .collect();
-    if compared.is_empty() {
-        return Some("only native was measured, so there is nothing to compare".into());
-    }
-    if compared.iter().all(|r| {
-        r.ratio.is_none_or(|e| e.interval.is_none())
-            && r.steady != Some(false)
-            && r.verdict == Verdict::Undecided
-    }) {
-        let blocks = compared.iter().map(|r| r.blocks).max().unwrap_or(0);
-        let need = layermark_stats::min_blocks(crate::results::LEVEL).unwrap_or(6);
-        return Some(format!(
-            "too little was measured for a verdict: {} of at least {need}",
-            count(blocks, "block")
-        ));
-    }
-    None
-}
-
-fn gist(f: &Findings) -> String {
-    let (mut free, mut dear, mut skips, mut memory, mut open) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for layer in f.compared() {
-        let rows = f.rows(layer);
-        let has = |v: Verdict| rows.iter().any(|r| r.verdict == v);
-        if rows
-            .iter()
-            .any(|r| r.durability.verdict == DurabilityVerdict::Absorbed)
-        {
-            skips.push(format!("`{layer}`"));
-        }
-        let slowest = rows
-            .iter()
-            .filter(|r| r.verdict == Verdict::Slower)
-            .filter_map(|r| Some((r.ratio?.estimate, *r)));
-        if f.in_memory(layer) {
-            memory.push(format!("`{layer}`"));
-        } else if let Some(worst) = slowest.max_by(|a, b| a.0.total_cmp(&b.0)) {
-            dear.push((layer, worst));
-        } else if has(Verdict::Same) && !has(Verdict::Untrusted) && !has(Verdict::Faster) {
-            free.push(format!("`{layer}`"));
-        } else if !has(Verdict::Faster) {
-            open.push(format!("`{layer}`"));
-        }
-    }
-    dear.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
-    let verb = |names: &[String], one: &str, many: &str| {
-        format!(
-            "{} {}",
-            some_of(names),
-            if names.len() == 1 { one } else { many }
-        )
-    };
-    let mut parts = Vec::new();
-    if !free.is_empty() {
-        parts.push(verb(
-            &free,
-            "costs nothing that could be measured",
-            "cost nothing that could be measured",
-        ));
-    }
-    parts.extend(dearest(&dear));
-    if !skips.is_empty() {
-        parts.push(verb(&skips, "skips the flush", "skip the flush"));
-    }
-    if !memory.is_empty() {
-        parts.push(verb(
-            &memory,
-            "is memory, not a disk",
-            "are memory, not disks",
-        ));
-    }
-    if parts.is_empty() && !open.is_empty() {
-        parts.push(format!("nothing is decided yet about {}", some_of(&open)));
-    }
-    if parts.is_empty() {
-        parts.push(verb(
-            &f.compared()
-                .iter()
-                .map(|l| format!("`{l}`"))
-                .collect::<Vec<_>>(),
-            "is faster than native, for the reasons below",
-            "are faster than native, for the reasons below",
-        ));
-    }
-    parts.join("; ")
-}
-
-fn some_of(names: &[String]) -> String {
-    if names.len() > LISTED {
-        format!("{} layers", names.len())
-    } else {
-        list(names)
-    }
-}
-
-fn dearest(dear: &[(&str, (f64, &ResultRow))]) -> Option<String> {
-    let (layer, (ratio, row)) = dear.first()?;
-    let most = format!(
-        "up to {} times as long as native ({})",
-        number::sig3(*ratio),
-        row.label
-    );
-    Some(match dear.len() {
-        1 => format!("`{layer}` takes {most}"),
-        n => format!("of {n} layers that cost time `{layer}` is the dearest, taking {most}"),
-    })
 }

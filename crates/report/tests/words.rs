@@ -319,3 +319,63 @@ fn a_late_step_has_no_single_number() {
             .any(|t| t.id == "drift" && t.state == TrustState::Warn)
     );
 }
+
+#[test]
+fn too_few_blocks_for_the_correction_still_say_where_it_leans() {
+    // Seven blocks and nine operations: p is at least 2/128, and Holm makes nine times that of it.
+    let few = Sample {
+        blocks: 7,
+        layers: vec!["overlay:volatile", "fuse", "loop:xfs"],
+        ..layermark_report::sample::full()
+    };
+    let (run, trials) = few.build();
+    let report = Report::build(&run, &trials);
+    let fuse = text(&report, "fuse");
+    assert!(fuse.starts_with("`fuse` seems to take 1."), "{fuse}");
+    assert!(fuse.contains("program in user space") && fuse.contains("more blocks would confirm"));
+    let certain = "No cost is certain yet, but `overlay:volatile` seems the dearest";
+    assert!(report.headline.starts_with(certain), "{}", report.headline);
+    let volatile = text(&report, "overlay:volatile");
+    assert!(
+        volatile.contains("as fast as native") && volatile.contains("because it skips the flush"),
+        "{volatile}"
+    );
+    assert!(
+        report
+            .advice
+            .iter()
+            .any(|a| a.text.contains("would settle all")),
+        "{:?}",
+        report.advice
+    );
+}
+
+#[test]
+fn noise_is_not_decided_and_says_between_what() {
+    let report = made(&["overlay:upper"], |_, trials| {
+        for t in trials
+            .iter_mut()
+            .filter(|t| t.cell.layer == 1 && t.cell.point == 2)
+        {
+            let factor = [0.9, 1.12, 1.0, 1.2][t.cell.block as usize % 4];
+            let pass = &mut t.trial.as_mut().unwrap().passes[0];
+            pass.elapsed_ns = (pass.elapsed_ns as f64 * factor) as u64;
+        }
+    });
+    let row = report
+        .results
+        .iter()
+        .find(|r| r.layer == "overlay:upper" && r.label == "large read, warm")
+        .unwrap();
+    assert_eq!(row.verdict, Verdict::Undecided);
+    let text = text(&report, "overlay:upper");
+    assert!(
+        text.contains("is not decided at \u{201c}large read, warm\u{201d} (between "),
+        "{text}"
+    );
+    assert!(
+        text.contains("more blocks would settle")
+            || text.contains("more blocks alone would hardly settle"),
+        "{text}"
+    );
+}

@@ -63,7 +63,7 @@ fn chart(report: &Report, n: usize, layer: &str, rows: &[&ResultRow]) -> Chart {
     let (low, high) = axis(rows);
     let mut forest = ForestPlot::new()
         .with_null_value(1.0)
-        .with_marker_size(4.5)
+        .with_marker_size(3.5)
         .with_whisker_width(2.0)
         .with_cap_size(3.5);
     for row in rows {

@@ -57,7 +57,7 @@ impl<'a> Notes<'a> {
             notes.push(if row.steady == Some(false) {
                 "no steady state".into()
             } else {
-                crate::words::known(row)
+                crate::undecided::note(row)
             });
         }
         if let Some(reason) = row.reasons.first() {

@@ -1,0 +1,164 @@
+//! Words for what is not decided, which still say what is known.
+
+use crate::{
+    number::{self, count},
+    reasons,
+    types::{ResultRow, Verdict},
+    words::{Findings, LISTED, by_reason, hull, labels, quoted},
+};
+
+/// Above this many blocks more, noise has to fall instead.
+const HOPELESS: usize = 200;
+/// From this ratio on per cent are harder to read than a factor.
+const AS_FACTOR: f64 = 3.0;
+
+/// Clauses about a layer's undecided results.
+pub fn clauses(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+    let (drifting, rest): (Vec<&ResultRow>, Vec<&ResultRow>) =
+        rows.iter().partition(|r| r.steady == Some(false));
+    let (wide, short): (Vec<&ResultRow>, Vec<&ResultRow>) = rest
+        .into_iter()
+        .partition(|r| r.ratio.is_some_and(|e| e.interval.is_some()));
+    let towards = |side| -> Vec<&ResultRow> {
+        let leans = wide.iter().filter(|r| leaning(r) == Some(side));
+        leans.copied().collect()
+    };
+    let mut clauses = Vec::new();
+    clauses.extend(seems_slower(f, all, &towards(Verdict::Slower)));
+    clauses.extend(seems_faster(f, all, &towards(Verdict::Faster)));
+    let open: Vec<&ResultRow> = wide.into_iter().filter(|r| leaning(r).is_none()).collect();
+    clauses.extend(not_decided(&open));
+    if !short.is_empty() {
+        let more = short.iter().filter_map(|r| r.more_blocks).max();
+        clauses.push(format!(
+            "has too few blocks for a verdict on {} ({} missing)",
+            labels(&short),
+            count(more.unwrap_or(0), "more block")
+        ));
+    }
+    if !drifting.is_empty() {
+        let at = labels(&drifting);
+        clauses.push(format!("has no steady state at {at}, so no single number"));
+    }
+    clauses
+}
+
+/// Which way an undecided result leans: its own interval leaves 1 out, and only the correction
+/// for having looked at many points, or the size of the effect, keeps it from a verdict.
+pub fn leaning(row: &ResultRow) -> Option<Verdict> {
+    let [low, high] = row.ratio?.interval?;
+    if row.verdict != Verdict::Undecided || row.steady == Some(false) {
+        None
+    } else if low > 1.0 {
+        Some(Verdict::Slower)
+    } else if high < 1.0 {
+        Some(Verdict::Faster)
+    } else {
+        None
+    }
+}
+
+fn seems_slower(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+    let clause = |(reason, group): (String, Vec<&ResultRow>)| {
+        let span = number::ratio_span(hull(&group)?);
+        let names = f.name_all(all, &group);
+        let why = if reason.is_empty() {
+            reason
+        } else {
+            format!(": {reason}")
+        };
+        Some(format!(
+            "seems to take {span} times native's time at {names}{why}{}",
+            more(&group, "confirm")
+        ))
+    };
+    by_reason(rows).into_iter().filter_map(clause).collect()
+}
+
+fn seems_faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+    let clause = |(reason, group): (String, Vec<&ResultRow>)| {
+        let [low, high] = hull(&group)?;
+        let span = number::ratio_span([1.0 / high, 1.0 / low]);
+        let names = f.name_all(all, &group);
+        let joint = if reason == reasons::NONE {
+            ", and"
+        } else {
+            " because"
+        };
+        Some(format!(
+            "seems {span} times as fast as native at {names}{joint} {reason}{}",
+            more(&group, "confirm")
+        ))
+    };
+    by_reason(rows).into_iter().filter_map(clause).collect()
+}
+
+fn not_decided(rows: &[&ResultRow]) -> Option<String> {
+    if rows.is_empty() {
+        return None;
+    }
+    let mut each: Vec<String> = rows
+        .iter()
+        .take(LISTED)
+        .map(|r| format!("{} ({})", quoted(r), between(r)))
+        .collect();
+    if rows.len() > LISTED {
+        each.push(format!("{} more", rows.len() - LISTED));
+    }
+    Some(format!(
+        "is not decided at {}{}",
+        number::list(&each),
+        more(rows, "settle")
+    ))
+}
+
+/// `; about 4 more blocks would settle it`.
+fn more(rows: &[&ResultRow], verb: &str) -> String {
+    match rows.iter().filter_map(|r| r.more_blocks).max() {
+        None => String::new(),
+        Some(n) if n > HOPELESS => format!(", which more blocks alone would hardly {verb}"),
+        Some(n) => format!(", which about {} would {verb}", count(n, "more block")),
+    }
+}
+
+/// What the interval says: `between 4 % faster and 9 % slower`.
+fn between(row: &ResultRow) -> String {
+    let Some([low, high]) = row.ratio.and_then(|r| r.interval) else {
+        return String::new();
+    };
+    if high >= AS_FACTOR || low <= 1.0 / AS_FACTOR {
+        return format!("{} times native's time", number::ratio_span([low, high]));
+    }
+    let side = |r: f64| {
+        let (share, word) = if r < 1.0 {
+            (1.0 - r, "faster")
+        } else {
+            (r - 1.0, "slower")
+        };
+        format!("{} {word}", number::percent(share))
+    };
+    format!("between {} and {}", side(low), side(high))
+}
+
+/// What a table says beside the word; the interval stands there already.
+pub fn note(row: &ResultRow) -> String {
+    let n = row.more_blocks;
+    match (row.steady, row.ratio.and_then(|r| r.interval), n) {
+        (Some(false), ..) => "no steady state".into(),
+        (_, None, Some(n)) => format!("no interval yet: {} missing", count(n, "block")),
+        (_, Some(_), Some(n)) if n <= HOPELESS => {
+            format!("about {} would settle it", count(n, "more block"))
+        }
+        (_, Some(_), Some(_)) => "too noisy for more blocks to settle it".into(),
+        (.., None) => String::new(),
+    }
+}
+
+/// Blocks that would settle those results that more blocks can settle, and how many these are.
+pub fn settled_by<'a>(rows: impl Iterator<Item = &'a ResultRow>) -> Option<(usize, usize)> {
+    let each: Vec<usize> = rows
+        .filter_map(|r| r.more_blocks)
+        .filter(|n| *n <= HOPELESS)
+        .collect();
+    Some((*each.iter().max()?, each.len()))
+}
