@@ -15,6 +15,8 @@ use crate::{
 
 /// From this difference on an operation is told alone; below, they are told together. Microseconds.
 const TOLD_ALONE: f64 = 1_000.0;
+/// More names than this in one clause are counted.
+const MANY: usize = 5;
 /// More than this many of a kind are counted, not listed.
 pub const LISTED: usize = 3;
 
@@ -89,6 +91,10 @@ impl<'a> Findings<'a> {
                         .map(|r| quoted(r)),
                 );
             }
+        }
+        if names.len() > MANY {
+            let rest = names.split_off(MANY - 1).len();
+            names.push(format!("{rest} more"));
         }
         list(&names)
     }
@@ -229,7 +235,16 @@ pub fn by_reason<'a>(rows: &[&'a ResultRow]) -> Vec<(String, Vec<&'a ResultRow>)
     for row in rows {
         let reason = row.reasons.first().cloned().unwrap_or_default();
         match groups.iter_mut().find(|(r, _)| stem(r) == stem(&reason)) {
-            Some((_, group)) => group.push(row),
+            // The figures told are those of the result with the most flushes behind it.
+            Some((told, group)) => {
+                if group
+                    .iter()
+                    .all(|r| r.durability.syncs < row.durability.syncs)
+                {
+                    *told = reason;
+                }
+                group.push(row);
+            }
             None => groups.push((reason, vec![row])),
         }
     }
@@ -279,7 +294,8 @@ fn silent_flush(all: &[&ResultRow]) -> Option<String> {
         .iter()
         .copied()
         .filter(|r| {
-            r.durability.verdict == DurabilityVerdict::Absorbed && r.verdict != Verdict::Faster
+            let told = undecided::leaning(r).unwrap_or(r.verdict) == Verdict::Faster;
+            r.durability.verdict == DurabilityVerdict::Absorbed && !told
         })
         .collect();
     let most = rows.iter().max_by_key(|r| r.durability.syncs)?;

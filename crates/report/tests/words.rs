@@ -379,3 +379,21 @@ fn noise_is_not_decided_and_says_between_what() {
         "{text}"
     );
 }
+
+#[test]
+fn a_file_that_lies_in_the_upper_directory_is_not_copied() {
+    // 5 us more are no copy of 16 MiB.
+    let report = made(&["overlay:upper"], |_, trials| {
+        for t in trials
+            .iter_mut()
+            .filter(|t| t.cell.layer == 1 && t.cell.point == 4)
+        {
+            t.trial.as_mut().unwrap().passes[0].elapsed_ns = 20 * 70_000;
+        }
+    });
+    let text = text(&report, "overlay:upper");
+    assert!(
+        text.contains("first write") && !text.contains("copy-up"),
+        "{text}"
+    );
+}

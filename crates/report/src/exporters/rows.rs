@@ -43,22 +43,27 @@ pub fn label(row: &ResultRow) -> String {
 /// explains something.
 #[derive(Default)]
 pub struct Notes<'a> {
+    brief: bool,
     told: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Notes<'a> {
+    /// Without what would settle an undecided result: the words below the table say it.
+    pub fn brief() -> Self {
+        Self {
+            brief: true,
+            told: Vec::new(),
+        }
+    }
+
     /// The next row's note; may be empty.
     pub fn of(&mut self, row: &'a ResultRow) -> String {
         let mut notes: Vec<String> = Vec::new();
         notes.extend(row.untrusted.clone());
         if row.trials == 0 {
             notes.push(row.error.clone().unwrap_or_else(|| "no number".into()));
-        } else if row.verdict == Verdict::Undecided {
-            notes.push(if row.steady == Some(false) {
-                "no steady state".into()
-            } else {
-                crate::undecided::note(row)
-            });
+        } else if row.verdict == Verdict::Undecided && !self.brief {
+            notes.push(crate::undecided::note(row));
         }
         if let Some(reason) = row.reasons.first() {
             let said = (row.layer.as_str(), crate::reasons::stem(reason));

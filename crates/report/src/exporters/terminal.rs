@@ -213,7 +213,7 @@ fn table(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<(
         "{}",
         grid.line("", &HEADS.map(str::to_owned), str::to_owned)
     )?;
-    let mut notes = rows::Notes::default();
+    let mut notes = rows::Notes::brief();
     for (label, group) in rows::groups(report) {
         let what = group.first().map(|r| rows::describe(r)).unwrap_or_default();
         wrapped(out, style, "", "  ", &plain(&format!("{label} ({what})")))?;
