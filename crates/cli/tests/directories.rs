@@ -8,11 +8,24 @@ use common::{Lm, is_root, machine, needs_root, result, skipped, wait_for};
 
 #[test]
 fn a_directory_that_is_none_is_refused() {
-    let read = ["file", "--op", "read", "--file-size", "64K", "-l", "tmpfs", "--dir"];
+    let read = [
+        "file",
+        "--op",
+        "read",
+        "--file-size",
+        "64K",
+        "-l",
+        "tmpfs",
+        "--dir",
+    ];
     let absent = Lm::new().args(read).args(["absent"]).run();
     let said = absent.fails(2, &["absent", "does not exist", "mkdir -p absent"]);
     assert!(!said.dir.path().join("absent").exists());
-    let file = Lm::new().file("file", "precious").args(read).args(["file"]).run();
+    let file = Lm::new()
+        .file("file", "precious")
+        .args(read)
+        .args(["file"])
+        .run();
     let said = file.fails(2, &["file", "not a directory"]);
     assert_eq!(fs::read(said.dir.path().join("file")).unwrap(), b"precious");
     let proc = Lm::new().args(read).args(["/proc"]).run();
@@ -27,7 +40,11 @@ fn a_directory_that_may_not_be_written_is_refused() {
         return;
     }
     let lm = Lm::new().measure(&["mock"]);
-    fs::set_permissions(lm.work(), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
+    fs::set_permissions(
+        lm.work(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o555),
+    )
+    .unwrap();
     lm.run().fails(2, &["you may not write there", "--dir"]);
 }
 
@@ -49,10 +66,18 @@ fn memory_is_not_taken_for_a_disk() {
     };
     // A mock as the baseline has no disk to be taken for another; native has.
     lm.run().says("report: ");
-    let lm = Lm::new().measure(&["tmpfs"]).args(["--json"]).around(memory, "").unwrap();
-    let error = lm.run().fails(4, &["is in memory (tmpfs)", "--allow-tmpfs"]);
+    let lm = Lm::new()
+        .measure(&["tmpfs"])
+        .args(["--json"])
+        .around(memory, "")
+        .unwrap();
+    let error = lm
+        .run()
+        .fails(4, &["is in memory (tmpfs)", "--allow-tmpfs"]);
     assert_eq!(error.json()["code"], 4);
-    let lm = Lm::new().measure(&["mock", "native"]).args(["--allow-tmpfs"]);
+    let lm = Lm::new()
+        .measure(&["mock", "native"])
+        .args(["--allow-tmpfs"]);
     lm.around(memory, "ls $W").unwrap().run().prints("native");
 }
 
@@ -61,16 +86,26 @@ fn memory_is_not_taken_for_a_disk() {
 fn a_full_disk_is_refused_before_the_run() {
     let full = "mount -t tmpfs -o size=8m none $W; head -c 8000000 /dev/zero > $W/theirs";
     let after = "cmp -n 8000000 $W/theirs /dev/zero && ls -A $W | wc -l | sed s/^/entries:/";
-    let lm = Lm::new().measure(&["fuse"]).args(["--allow-tmpfs", "--file-size", "4M"]);
-    let Some(lm) = lm.around(full, after) else { return };
-    lm.run().fails(2, &["too little space", "needed", "free", "10 %"]).prints("entries:1");
+    let lm = Lm::new()
+        .measure(&["fuse"])
+        .args(["--allow-tmpfs", "--file-size", "4M"]);
+    let Some(lm) = lm.around(full, after) else {
+        return;
+    };
+    lm.run()
+        .fails(2, &["too little space", "needed", "free", "10 %"])
+        .prints("entries:1");
 }
 
 #[test]
 fn a_disk_whose_last_tenth_is_asked_for_is_refused() {
     let small = "mount -t tmpfs -o size=20m none $W";
-    let lm = Lm::new().measure(&["overlay:upper"]).args(["--allow-tmpfs", "--file-size", "9500K"]);
-    let Some(lm) = lm.around(small, "") else { return };
+    let lm = Lm::new()
+        .measure(&["overlay:upper"])
+        .args(["--allow-tmpfs", "--file-size", "9500K"]);
+    let Some(lm) = lm.around(small, "") else {
+        return;
+    };
     lm.run().fails(2, &["too little space", "--scale"]);
 }
 
@@ -93,8 +128,18 @@ fn files_in_the_directory_stay_as_they_are() {
     let work = lm.work();
     fs::create_dir_all(work.join("layermark-results/packaged")).unwrap();
     fs::create_dir_all(work.join("packaged")).unwrap();
-    for name in ["a file", "packaged/f0", "layermark-results/.layermark", "layermark-results/packaged/x", ".hidden"] {
-        fs::write(work.join(name), format!("{name} is precious\n").repeat(1000)).unwrap();
+    for name in [
+        "a file",
+        "packaged/f0",
+        "layermark-results/.layermark",
+        "layermark-results/packaged/x",
+        ".hidden",
+    ] {
+        fs::write(
+            work.join(name),
+            format!("{name} is precious\n").repeat(1000),
+        )
+        .unwrap();
     }
     std::os::unix::fs::symlink("/etc/passwd", work.join("link")).unwrap();
     std::os::unix::fs::symlink("nowhere", work.join("layermark-link")).unwrap();
@@ -110,12 +155,29 @@ fn a_second_run_in_one_directory_is_refused_and_the_first_goes_on() {
     let first = Lm::new().measure(&["mock:take=20ms", "mock:ns=1500,take=20ms"]);
     let (work, first_args) = (first.work(), ["--precision", "1%", "--json"]);
     let (child, dir) = first.args(first_args).start();
-    wait_for("the first run", || machine::traces(dir.path(), &[]).into_iter().next());
-    let second = Lm::new().args(["file", "--op", "read", "--file-size", "64K", "-l", "mock", "--dir"]);
+    wait_for("the first run", || {
+        machine::traces(dir.path(), &[]).into_iter().next()
+    });
+    let second = Lm::new().args([
+        "file",
+        "--op",
+        "read",
+        "--file-size",
+        "64K",
+        "-l",
+        "mock",
+        "--dir",
+    ]);
     let second = second.args([&work]).run();
     second.fails(2, &["another", work.file_name().unwrap().to_str().unwrap()]);
-    let said = common::Said::from(child.wait_with_output().unwrap(), dir).code(4).left_nothing();
-    result(&said.json(), "read 4K of 64K, warm", "mock:ns=1500,take=20ms");
+    let said = common::Said::from(child.wait_with_output().unwrap(), dir)
+        .code(4)
+        .left_nothing();
+    result(
+        &said.json(),
+        "read 4K of 64K, warm",
+        "mock:ns=1500,take=20ms",
+    );
 }
 
 /// The work directory of a run that a power cut ended is removed by the next one.
@@ -136,9 +198,33 @@ fn a_directory_with_a_strange_name_works() {
     let lm = Lm::new();
     let strange = lm.work().join("a b,c:d=e;$(touch x)\"'\\\t\u{e4}");
     fs::create_dir(&strange).unwrap();
-    let read = ["file", "--op", "read", "--file-size", "64K", "--budget", "1s", "--no-control"];
-    let layers = ["-l", "tmpfs", "-l", "overlay:upper", "-l", "overlay:writecopy", "-l", "fuse", "--dir"];
-    let said = lm.args(read).args(layers).args([&strange]).args(["--json"]).run();
+    let read = [
+        "file",
+        "--op",
+        "read",
+        "--file-size",
+        "64K",
+        "--budget",
+        "1s",
+        "--no-control",
+    ];
+    let layers = [
+        "-l",
+        "tmpfs",
+        "-l",
+        "overlay:upper",
+        "-l",
+        "overlay:writecopy",
+        "-l",
+        "fuse",
+        "--dir",
+    ];
+    let said = lm
+        .args(read)
+        .args(layers)
+        .args([&strange])
+        .args(["--json"])
+        .run();
     let report = said.json();
     for layer in report["layers"].as_array().expect("layers") {
         let ready = layer["status"] == "ready";

@@ -179,6 +179,7 @@ impl LayerError {
                 | Self::UnknownOption { .. }
                 | Self::BadValue { .. }
                 | Self::BadDir { .. }
+                | Self::Busy { .. }
         )
     }
 

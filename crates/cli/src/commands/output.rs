@@ -75,21 +75,27 @@ pub fn deliver(
         written.push(target.path.clone());
     }
     if let (true, Some(store)) = (targets.is_empty(), store) {
-        let dir = store.parent().unwrap_or(Path::new(".")).join("reports");
-        fs::create_dir_all(&dir).map_err(|e| Failure::failed(format!("{}: {e}", dir.display())))?;
-        let path = dir.join(format!("{}.html", report.run));
-        write_file(
-            report,
-            exporters::for_path(&path).map_err(Failure::failed)?,
-            &path,
-        )?;
-        written.push(path);
+        // Nobody asked for the page: without it the run is still a run.
+        match page(report, store) {
+            Ok(path) => written.push(path),
+            Err(e) => eprintln!("warning: no page: {}", e.message),
+        }
     }
     to_stdout(report, json)?;
     for path in written {
         eprintln!("report: {}", path.display());
     }
     Ok(())
+}
+
+/// Writes the page beside the store.
+fn page(report: &Report, store: &Path) -> Result<PathBuf, Failure> {
+    let dir = store.parent().unwrap_or(Path::new(".")).join("reports");
+    fs::create_dir_all(&dir).map_err(|e| Failure::failed(format!("{}: {e}", dir.display())))?;
+    let path = dir.join(format!("{}.html", report.run));
+    let exporter = exporters::for_path(&path).map_err(Failure::failed)?;
+    write_file(report, exporter, &path)?;
+    Ok(path)
 }
 
 fn to_stdout(report: &Report, json: bool) -> Result<(), Failure> {
@@ -130,7 +136,12 @@ fn width() -> usize {
 
 /// Writes beside the target first, so that an old report is not lost to a full disk.
 fn write_file(report: &Report, exporter: &dyn Exporter, path: &Path) -> Result<(), Failure> {
-    let failed = |e: &dyn std::fmt::Display| Failure::failed(format!("{}: {e}", path.display()));
+    let failed = |e: &dyn std::fmt::Display| {
+        Failure::failed(format!("{}: {e}", path.display())).hint(format!(
+            "the run is kept; write it elsewhere: layermark report {} -o FILE",
+            report.run
+        ))
+    };
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = path.with_file_name(name);
@@ -152,7 +163,11 @@ impl From<StoreError> for Failure {
         let code = if usage { Code::Usage } else { Code::Failed };
         Self {
             message: error.to_string(),
-            hint: error.hint(),
+            hint: Some(
+                error
+                    .hint()
+                    .unwrap_or_else(|| "keep runs elsewhere: --store FILE".into()),
+            ),
             code,
         }
     }

@@ -124,12 +124,21 @@ fn go(order: Order, common: &CommonArgs) -> Result<ExitCode, Failure> {
             .err()
             .map_or_else(|| Failure::failed("no run"), Failure::from));
     };
-    let report = output::report(&mut store, &run_id)?;
-    output::deliver(&report, &targets, common.out.json.json, Some(store.path()))?;
-    match result {
-        Ok(outcome) => Ok(ended(&outcome, &report)),
+    let json = common.out.json.json;
+    let delivered = output::report(&mut store, &run_id).and_then(|report| {
+        output::deliver(&report, &targets, json, Some(store.path()))?;
+        Ok(report)
+    });
+    match (result, delivered) {
+        (Ok(outcome), Ok(report)) => Ok(ended(&outcome, &report)),
+        (Ok(_), Err(failure)) => Err(failure),
         // The report has been printed; the error still decides the exit code.
-        Err(error) => Ok(Failure::from(error).print(false)),
+        (Err(error), Ok(_)) => Ok(Failure::from(error).print(false)),
+        // Why the run ended matters more than why it cannot be shown.
+        (Err(error), Err(failure)) => {
+            eprintln!("warning: no report: {}", failure.message);
+            Err(Failure::from(error))
+        }
     }
 }
 
@@ -201,6 +210,7 @@ fn untrusted(report: &Report) -> bool {
 impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         let code = match error.exit_code() {
+            _ if matches!(error, LabError::CutOff { .. }) => Code::Stopped,
             2 => Code::Usage,
             3 => Code::Layer,
             4 => Code::Untrusted,

@@ -68,7 +68,10 @@ pub fn traces(dir: &Path, processes: &[Process]) -> Vec<String> {
             found.push(format!("process {pid}"));
         }
     }
-    let files = fs::read_dir(dir.join("work")).into_iter().flatten().flatten();
+    let files = fs::read_dir(dir.join("work"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let ours = files.filter(|e| e.file_name().to_string_lossy().starts_with("layermark-"));
     found.extend(ours.map(|e| e.path().display().to_string()));
     found

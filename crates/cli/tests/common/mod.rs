@@ -182,7 +182,15 @@ impl Lm {
 
     /// A quick look at one cached operation in `layers`, without the control.
     pub fn measure(self, layers: &[&str]) -> Self {
-        const READ: &[&str] = &["file", "--op", "read", "--record", "4K", "--file-size", "64K"];
+        const READ: &[&str] = &[
+            "file",
+            "--op",
+            "read",
+            "--record",
+            "4K",
+            "--file-size",
+            "64K",
+        ];
         self.work_with(READ, layers).args(["--budget", "3s"])
     }
 
@@ -215,8 +223,15 @@ impl Lm {
         let mut command = match &self.around {
             None => Command::new(binary()),
             Some((before, after)) => {
-                let script = format!("set -eu; {before}\nset +e; \"$@\"; code=$?; {after}\nexit $code");
-                namespace(&["sh".as_ref(), "-c".as_ref(), script.as_ref(), "sh".as_ref(), binary().as_os_str()])
+                let script =
+                    format!("set -eu; {before}\nset +e; \"$@\"; code=$?; {after}\nexit $code");
+                namespace(&[
+                    "sh".as_ref(),
+                    "-c".as_ref(),
+                    script.as_ref(),
+                    "sh".as_ref(),
+                    binary().as_os_str(),
+                ])
             }
         };
         command
@@ -247,7 +262,9 @@ impl Lm {
 fn namespace(command: &[&OsStr]) -> Command {
     let flags = if is_root() { "-m" } else { "-Urm" };
     let mut unshare = Command::new("unshare");
-    unshare.args([flags, "--propagation", "private"]).args(command);
+    unshare
+        .args([flags, "--propagation", "private"])
+        .args(command);
     unshare
 }
 
@@ -312,7 +329,10 @@ impl Said {
     pub fn fails(self, code: i32, words: &[&str]) -> Self {
         let said = words.iter().fold(self.code(code), |said, w| said.says(w));
         let err = &said.stderr;
-        assert!(err.contains("error: ") && !err.contains("panicked"), "{err}");
+        assert!(
+            err.contains("error: ") && !err.contains("panicked"),
+            "{err}"
+        );
         said.says("hint: ")
     }
 
@@ -347,6 +367,9 @@ impl Said {
 pub fn result<'a>(report: &'a Value, label: &str, layer: &str) -> &'a Value {
     report["results"]
         .as_array()
-        .and_then(|rows| rows.iter().find(|r| r["layer"] == layer && r["label"] == label))
+        .and_then(|rows| {
+            rows.iter()
+                .find(|r| r["layer"] == layer && r["label"] == label)
+        })
         .unwrap_or_else(|| panic!("no result for {layer} at {label} in {report:#}"))
 }
