@@ -211,6 +211,7 @@ impl Probe {
             min_ms: MILLISECONDS,
             min_ops: 200,
             devices: Vec::new(),
+            below: Vec::new(),
         };
         let mut probe = Self {
             child,

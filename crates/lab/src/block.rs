@@ -95,7 +95,9 @@ impl Lab<'_> {
                 .workload(&point.workload)
                 .is_ok_and(|w| w.writes(point))
         };
-        l.status == LayerStatus::Ready && !(l.read_only && writes())
+        // Memory has nothing below it to be cold.
+        let cold_memory = || point.text("cache") == "cold" && l.facts.in_memory();
+        l.status == LayerStatus::Ready && !(l.read_only && writes()) && !cold_memory()
     }
 
     /// All turns at one point. Whether the user has asked to stop.
@@ -126,6 +128,7 @@ impl Lab<'_> {
             point: at,
             workload: self.setup.catalog.workload(&at.workload)?,
             seed: self.schedule.work_seed(self.block, point),
+            base: &self.run.dir,
             threads: &self.threads,
             stop: self.stop,
         };

@@ -28,6 +28,8 @@ pub(crate) struct Ask<'a> {
     pub point: &'a Point,
     pub workload: &'a dyn Workload,
     pub seed: u64,
+    /// Directory of the file system that every layer is built over.
+    pub base: &'a str,
     pub threads: &'a KernelThreads,
     pub stop: &'a Stop,
 }
@@ -119,7 +121,19 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
 
 fn job(up: &Up, ask: &Ask<'_>) -> Job {
     // Counters of devices above each other would count a byte twice, so only the lowest count.
-    let physical = up.facts.devices.iter().filter(|d| d.physical);
+    let physical: Vec<String> = up
+        .facts
+        .devices
+        .iter()
+        .filter(|d| d.physical)
+        .map(|d| d.number.clone())
+        .collect();
+    // What has no device below it has nothing to write back to one.
+    let below = if physical.is_empty() {
+        Vec::new()
+    } else {
+        vec![ask.base.to_owned()]
+    };
     Job {
         id: ask.id,
         dir: up.place.dir().to_string_lossy().into_owned(),
@@ -127,7 +141,8 @@ fn job(up: &Up, ask: &Ask<'_>) -> Job {
         seed: ask.seed,
         min_ms: MIN_MS,
         min_ops: MIN_OPS,
-        devices: physical.map(|d| d.number.clone()).collect(),
+        devices: physical,
+        below,
     }
 }
 

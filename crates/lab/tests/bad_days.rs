@@ -191,7 +191,7 @@ fn two_runs_at_once_in_one_directory_are_refused() {
         error.to_string().contains("another layermark run"),
         "{error}"
     );
-    assert_eq!(error.exit_code(), 3);
+    assert_eq!(error.exit_code(), 2);
     assert!(other.path().exists());
     assert!(bench.store.list(9).unwrap().is_empty(), "it was not begun");
     drop(other);

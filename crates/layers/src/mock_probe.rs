@@ -216,6 +216,7 @@ mod tests {
                 min_ms: 50,
                 min_ops: 200,
                 devices: Vec::new(),
+                below: Vec::new(),
             };
             for message in [ToProbe::Job(Box::new(job)), ToProbe::Go { id }] {
                 input += &(serde_json::to_string(&message).unwrap() + "\n");

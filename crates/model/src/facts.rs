@@ -23,6 +23,15 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The probe's files lie in memory: on a tmpfs, or on devices made of memory.
+    pub fn in_memory(&self) -> bool {
+        let of_memory = |d: &Device| d.name.starts_with("ram") || d.name.starts_with("zram");
+        self.mounts
+            .first()
+            .is_some_and(|m| matches!(m.fs.as_str(), "tmpfs" | "ramfs"))
+            || (!self.devices.is_empty() && self.devices.iter().all(of_memory))
+    }
+
     /// Nothing is known.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

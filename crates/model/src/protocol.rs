@@ -45,6 +45,10 @@ pub struct Job {
     pub min_ops: u64,
     /// Block devices below the layer, `major:minor`, whose counters to read.
     pub devices: Vec<String>,
+    /// Directories of file systems below the layer's own. A flush of the layer alone may stop
+    /// above them (FUSE, `volatile`), and debt is paid when the bytes are on the device.
+    #[serde(default)]
+    pub below: Vec<String>,
 }
 
 /// From probe to lab.

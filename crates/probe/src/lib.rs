@@ -4,7 +4,7 @@
 //! To add a workload, write `workloads/NAME.rs` and its line in [`workloads::ALL`];
 //! to add an engine, write `engines/NAME.rs` and its line in [`engines::ALL`].
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use layermark_model::{Param, Point, PointError, Settings, Trial};
@@ -82,6 +82,17 @@ pub struct Context {
     /// Block devices below the layer, `major:minor`. Their counters are added up, so name those
     /// that stand at one level (a loop device or the disk below it, not both).
     pub devices: Vec<String>,
+    /// Directories of file systems below the layer's own, flushed after it.
+    pub below: Vec<PathBuf>,
+}
+
+impl Context {
+    /// Writes back all that is dirty in the file system of `dir`, then in those below it.
+    pub(crate) fn sync(&self, dir: &Path) -> Result<(), ProbeError> {
+        std::iter::once(dir)
+            .chain(self.below.iter().map(PathBuf::as_path))
+            .try_for_each(workloads::file::sync_file_system)
+    }
 }
 
 /// Called while a trial goes on, at least each second, with the operations and bytes so far.

@@ -264,6 +264,7 @@ fn prepare(job: &Job) -> Result<Box<dyn Work>, ProbeError> {
         min: Duration::from_millis(job.min_ms),
         min_ops: job.min_ops,
         devices: job.devices.clone(),
+        below: job.below.iter().map(Into::into).collect(),
     };
     workload.prepare(dir, &job.point, &context)
 }

@@ -199,6 +199,9 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
             let reason = match failed {
                 Some(error) => error,
                 None if layer.read_only && writes => "the layer is read-only".into(),
+                None if layer.facts.in_memory() && point.text("cache") == "cold" => {
+                    "what lies in memory cannot be cold".into()
+                }
                 None if begun => "no trial was made before the run ended".into(),
                 None => continue,
             };

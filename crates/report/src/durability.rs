@@ -76,7 +76,7 @@ pub fn judge(case: &Case) -> Durability {
 fn account(case: &Case) -> (DurabilityVerdict, &'static str, String) {
     use DurabilityVerdict::{Absorbed, CannotTell, Honoured};
     let unsure = |level, text: &str| (CannotTell, level, text.to_owned());
-    if facts::in_memory(case.facts) {
+    if case.facts.in_memory() {
         return unsure("L0", "the data lies in memory: there is no device to flush");
     }
     if facts::physical(case.facts).is_empty() {

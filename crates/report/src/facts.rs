@@ -17,13 +17,6 @@ pub fn file_system(facts: &Facts) -> &str {
     facts.mounts.first().map_or("", |m| m.fs.as_str())
 }
 
-/// The data lies in memory: a file system without a device, or on devices made of memory.
-pub fn in_memory(facts: &Facts) -> bool {
-    let made_of_memory = |d: &Device| d.name.starts_with("ram") || d.name.starts_with("zram");
-    matches!(file_system(facts), "tmpfs" | "ramfs")
-        || (!facts.devices.is_empty() && facts.devices.iter().all(made_of_memory))
-}
-
 /// Calls go through a program in user space.
 pub fn is_fuse(facts: &Facts) -> bool {
     file_system(facts).starts_with("fuse")

@@ -56,7 +56,7 @@ fn faster(sides: &Sides) -> Vec<String> {
             "it skips the flush ({flushes} device flushes for {syncs} syncs)"
         ));
     }
-    if facts::in_memory(sides.facts) && !facts::in_memory(sides.native_facts) {
+    if sides.facts.in_memory() && !sides.native_facts.in_memory() {
         found.push(MEMORY.into());
         return found;
     }

@@ -46,7 +46,7 @@ pub fn label(
     if points::kind(point) != Kind::Reading {
         return None;
     }
-    if facts::in_memory(facts) {
+    if facts.in_memory() {
         return Some(ServedBy::HostMemory);
     }
     let remote = facts::physical(facts).is_empty();

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use layermark_model::Run;
 
 use crate::{
-    facts,
     number::{self, list},
     points::{self, Kind},
     reasons::stem,
@@ -64,7 +63,7 @@ impl<'a> Findings<'a> {
         self.run
             .layers
             .iter()
-            .any(|l| l.name == layer && facts::in_memory(&l.facts))
+            .any(|l| l.name == layer && l.facts.in_memory())
     }
 
     /// Rows by what they do where all of that kind are among them, else by label.

@@ -101,6 +101,7 @@ impl Lab {
             min_ms: self.min_ms,
             min_ops: self.min_ops,
             devices: vec![self.device()],
+            below: Vec::new(),
         };
         self.say(&ToProbe::Job(Box::new(job)));
         self.answer()

@@ -16,7 +16,7 @@ mod tests;
 mod words;
 
 use params::{FileParams, Op};
-pub(super) use prepare::{evict, sync_file_system}; // what other workloads need too
+pub(crate) use prepare::{evict, sync_file_system}; // what other workloads need too
 
 /// The workload `file`.
 pub struct File;

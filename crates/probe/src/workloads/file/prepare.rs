@@ -106,7 +106,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     }
     if p.op.writes() && touches {
         // What others left unwritten must not be counted as this point's debt.
-        sync_file_system(dir)?;
+        context.sync(dir)?;
     }
     let clock = p.latency.then(selftest::source);
     let (context, dir) = (context.clone(), dir.to_owned());

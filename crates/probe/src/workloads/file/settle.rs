@@ -7,7 +7,7 @@ use layermark_model::{Debt, DeviceBytes, DirectIo, Trial, Verified};
 use super::{
     first_write::first_record,
     params::{FileParams, Op, Sync},
-    prepare::{FileWork, Slot, evict, sync_file_system},
+    prepare::{FileWork, Slot, evict},
     touches,
 };
 use crate::{
@@ -45,7 +45,7 @@ impl FileWork {
     /// Seconds count from when the clock stopped. With several passes that is the last pass's
     /// debt and what earlier ones still had under way.
     fn debt(&self, trial: &mut Trial) -> Result<Debt, ProbeError> {
-        sync_file_system(&self.dir)?;
+        self.context.sync(&self.dir)?;
         let seconds = (monotonic_ns() - self.seen.stopped_ns) as f64 / 1e9;
         let now = counters::sum(&self.context.devices);
         let bytes = match (self.seen.devices, now) {

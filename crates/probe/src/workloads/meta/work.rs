@@ -125,7 +125,7 @@ impl MetaWork {
     }
 
     fn sync_all(&self) -> Result<(), ProbeError> {
-        crate::workloads::file::sync_file_system(&self.dir)
+        self.context.sync(&self.dir)
     }
 
     /// The state that a pass starts from, outside the clock: no files for create and
