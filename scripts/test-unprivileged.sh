@@ -6,6 +6,12 @@ if [ "$(id -u)" != 0 ]; then
     echo "test-unprivileged: this is already a user without root; the tests above were the test"
     exit 0
 fi
+for program in unshare setpriv mknod; do
+    command -v "$program" >/dev/null || {
+        echo "test-unprivileged: skipped: $program is missing; hint: apt-get install util-linux coreutils" >&2
+        exit 0
+    }
+done
 
 stage=$(mktemp -d /var/tmp/layermark-test.XXXXXX)
 trap 'rm -rf "$stage"' EXIT
@@ -14,11 +20,11 @@ mkdir -m 777 "$stage/home" "$stage/tmp"
 mkdir "$stage/bin"
 
 # The clone may lie where others cannot read; the tests are told where their files are.
-cargo test --locked --no-run -p layermark -p layermark-layers 2>&1 |
-    sed -n 's/.*Executable tests\/.* (\(.*\))$/\1/p' >"$stage/list"
+cargo test --locked --no-run -p layermark -p layermark-layers 2>"$stage/log" || { cat "$stage/log" >&2; exit 1; }
+sed -n 's/.*Executable .* (\(.*\))$/\1/p' "$stage/log" >"$stage/list"
 [ -s "$stage/list" ] || { echo "test-unprivileged: no test program found" >&2; exit 1; }
 while read -r program; do cp "$program" "$stage/bin/"; done <"$stage/list"
-cp "target/$(rustc --print host-tuple)/debug/layermark" "$stage/layermark"
+cp "${CARGO_TARGET_DIR:-target}/$(rustc --print host-tuple)/debug/layermark" "$stage/layermark"
 cp -r plans docs "$stage/"
 
 # Debian's udev rules let every user open /dev/fuse; a machine without udev gets the same in this namespace only.
@@ -27,13 +33,21 @@ set -eu
 stage=$1
 mkdir "$stage/dev"
 mount -t tmpfs -o mode=755 tmpfs "$stage/dev"
-mknod -m 666 "$stage/dev/fuse" c 10 229
-mount --bind "$stage/dev/fuse" /dev/fuse
+if [ -e /dev/fuse ]; then
+    mknod -m 666 "$stage/dev/fuse" c 10 229
+    mount --bind "$stage/dev/fuse" /dev/fuse
+fi
 cd "$stage"
+failed=
 for program in "$stage"/bin/*; do
+    echo "test-unprivileged: $(basename "$program")"
     setpriv --reuid 65534 --regid 65534 --clear-groups \
         env -i PATH="$PATH" HOME="$stage/home" LAYERMARK_TMP="$stage/tmp" TMPDIR="$stage/tmp" \
-        LAYERMARK_BIN="$stage/layermark" LAYERMARK_ROOT="$stage" "$program"
+        LAYERMARK_BIN="$stage/layermark" LAYERMARK_ROOT="$stage" "$program" ||
+        failed="$failed $(basename "$program")"
 done
+[ -z "$failed" ] || { echo "test-unprivileged: failed:$failed" >&2; exit 1; }
+left=$(ls -A "$stage/tmp")
+case $left in '' | layermark-e2e.lock) ;; *) echo "test-unprivileged: left behind: $left" >&2; exit 1 ;; esac
 IN
 unshare -m --propagation private sh "$stage/as-user.sh" "$stage"

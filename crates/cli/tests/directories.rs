@@ -39,13 +39,21 @@ fn a_directory_that_may_not_be_written_is_refused() {
         skipped("root may write everywhere");
         return;
     }
-    let lm = Lm::new().measure(&["mock"]);
-    fs::set_permissions(
-        lm.work(),
-        std::os::unix::fs::PermissionsExt::from_mode(0o555),
-    )
-    .unwrap();
-    lm.run().fails(2, &["you may not write there", "--dir"]);
+    let read = [
+        "file",
+        "--op",
+        "read",
+        "--file-size",
+        "64K",
+        "-l",
+        "tmpfs",
+        "--dir",
+    ];
+    let said = Lm::new().args(read).args(["/usr"]).run();
+    said.fails(
+        2,
+        &["cannot work in /usr", "you may not write there", "--dir"],
+    );
 }
 
 #[test]

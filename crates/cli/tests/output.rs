@@ -13,9 +13,22 @@ use serde_json::Value;
 
 #[test]
 fn every_format_is_written_where_it_was_asked_for() {
-    let names = ["r.html", "r.htm", "r.json", "r.csv", "r.md", "r.markdown", "r.txt"];
+    let names = [
+        "r.html",
+        "r.htm",
+        "r.json",
+        "r.csv",
+        "r.md",
+        "r.markdown",
+        "r.txt",
+    ];
     let outputs = names.iter().flat_map(|n| ["-o", n]);
-    let said = Lm::new().mock().args(outputs).run().code(4).says("report: ");
+    let said = Lm::new()
+        .mock()
+        .args(outputs)
+        .run()
+        .code(4)
+        .says("report: ");
     let read = |name: &str| fs::read_to_string(said.dir.path().join(name)).expect(name);
     for page in ["r.html", "r.htm"] {
         let page = read(page);
@@ -26,7 +39,10 @@ fn every_format_is_written_where_it_was_asked_for() {
     assert_eq!(json["schema"], "layermark.report/1");
     let csv = read("r.csv");
     let columns = csv.lines().next().expect("a head").split(',').count();
-    assert!(columns > 5 && csv.lines().count() >= 3 && csv.contains("mock:ns=1500"), "{csv}");
+    assert!(
+        columns > 5 && csv.lines().count() >= 3 && csv.contains("mock:ns=1500"),
+        "{csv}"
+    );
     for table in ["r.md", "r.markdown"] {
         assert!(read(table).contains("| mock:ns=1500 |"), "{}", read(table));
     }
@@ -34,16 +50,30 @@ fn every_format_is_written_where_it_was_asked_for() {
     // With -o the page beside the store is not written as well.
     assert!(!said.dir.path().join("data/layermark/reports").exists());
     // The same from the store, byte for byte where nothing depends on the moment.
-    let said = said.then().args(["report", "last", "-o", "again.json", "-o", "again.csv"]).run().code(0);
+    let said = said
+        .then()
+        .args(["report", "last", "-o", "again.json", "-o", "again.csv"])
+        .run()
+        .code(0);
     let read = |name: &str| fs::read_to_string(said.dir.path().join(name)).expect(name);
-    assert_eq!((read("again.json"), read("again.csv")), (read("r.json"), read("r.csv")));
+    assert_eq!(
+        (read("again.json"), read("again.csv")),
+        (read("r.json"), read("r.csv"))
+    );
 }
 
 #[test]
 fn an_unknown_ending_is_refused_before_the_run() {
     for name in ["r.pdf", "r", ".html.bak", "r.html.zzz"] {
-        let said = Lm::new().mock().args(["-o", name]).run().fails(2, &[name, ".html"]);
-        assert!(common::history(said.dir.path()).is_empty(), "it was measured all the same");
+        let said = Lm::new()
+            .mock()
+            .args(["-o", name])
+            .run()
+            .fails(2, &[name, ".html"]);
+        assert!(
+            common::history(said.dir.path()).is_empty(),
+            "it was measured all the same"
+        );
     }
 }
 
@@ -51,8 +81,12 @@ fn an_unknown_ending_is_refused_before_the_run() {
 fn an_old_report_is_kept_when_the_new_one_cannot_be_written() {
     let small = "mkdir s; mount -t tmpfs -o size=12k none s; echo old >s/r.html; cat /dev/zero >s/full 2>/dev/null || true";
     let lm = Lm::new().mock().args(["-o", "s/r.html"]);
-    let Some(lm) = lm.around(small, "cat s/r.html; ls s") else { return };
-    let said = lm.run().fails(1, &["s/r.html", "No space left", "layermark report"]);
+    let Some(lm) = lm.around(small, "cat s/r.html; ls s") else {
+        return;
+    };
+    let said = lm
+        .run()
+        .fails(1, &["s/r.html", "No space left", "layermark report"]);
     assert_eq!(said.stdout, "old\nfull\nr.html\n");
 }
 
@@ -63,9 +97,20 @@ fn with_json_stdout_is_one_document_whatever_happens() {
     // Nothing was measured, and there is a report all the same.
     let nothing = json(Lm::new().measure(&["mock", "mock:fail-open=on"]));
     assert_eq!(nothing["schema"], "layermark.report/1");
-    assert_eq!(json(Lm::new().args(["history"]))["schema"], "layermark.history/1");
-    assert_eq!(json(Lm::new().args(["layers"]))["schema"], "layermark.layers/1");
-    assert_eq!(json(Lm::new().args(["layers", "overlay"]))["layers"].as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        json(Lm::new().args(["history"]))["schema"],
+        "layermark.history/1"
+    );
+    assert_eq!(
+        json(Lm::new().args(["layers"]))["schema"],
+        "layermark.layers/1"
+    );
+    assert_eq!(
+        json(Lm::new().args(["layers", "overlay"]))["layers"]
+            .as_array()
+            .map(Vec::len),
+        Some(1)
+    );
     for wrong in [
         vec!["layers", "ovrlay"],
         vec!["report", "ZZZZ"],
@@ -77,7 +122,11 @@ fn with_json_stdout_is_one_document_whatever_happens() {
         vec!["history", "--limit", "many"],
     ] {
         let error = json(Lm::new().args(&wrong));
-        assert_eq!((&error["schema"], &error["code"]), (&"layermark.error/1".into(), &2.into()), "{wrong:?}");
+        assert_eq!(
+            (&error["schema"], &error["code"]),
+            (&"layermark.error/1".into(), &2.into()),
+            "{wrong:?}"
+        );
         assert!(error["hint"].is_string(), "{wrong:?}: {error}");
     }
 }
@@ -86,27 +135,49 @@ fn with_json_stdout_is_one_document_whatever_happens() {
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let said = Lm::new().mock().run().code(4);
-    for args in [vec!["report"], vec!["report", "--json"], vec!["history"], vec!["layers"], vec!["schema", "report"], vec!["man"], vec!["completions", "bash"]] {
+    for args in [
+        vec!["report"],
+        vec!["report", "--json"],
+        vec!["history"],
+        vec!["layers"],
+        vec!["schema", "report"],
+        vec!["man"],
+        vec!["completions", "bash"],
+    ] {
         let (mut child, _) = Lm::with(said.dir.path()).args(&args).start();
         drop(child.stdout.take());
         let ended = child.wait_with_output().expect("it ends");
         let err = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success() && err.is_empty(), "{args:?}: {}: {err}", ended.status);
+        assert!(
+            ended.status.success() && err.is_empty(),
+            "{args:?}: {}: {err}",
+            ended.status
+        );
     }
     let (mut child, _) = Lm::with(said.dir.path()).args(["report"]).start();
     let mut first = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut first)
+        .unwrap();
     assert!(first.contains("ratio") && child.wait().unwrap().success());
     let (mut child, _home) = Lm::new().mock().start();
     drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(4), "the run itself ends as it would");
+    assert_eq!(
+        child.wait().unwrap().code(),
+        Some(4),
+        "the run itself ends as it would"
+    );
 }
 
 #[test]
 fn a_piped_run_says_only_what_matters() {
     let said = Lm::new().mock().run().code(4);
     let lines: Vec<&str> = said.stderr.lines().collect();
-    assert!(lines.len() == 1 && lines[0].starts_with("report: "), "{}", said.stderr);
+    assert!(
+        lines.len() == 1 && lines[0].starts_with("report: "),
+        "{}",
+        said.stderr
+    );
     assert!(!said.stdout.contains('\u{1b}'), "colours in a pipe");
     let longest = said.stdout.lines().map(|l| l.chars().count()).max();
     assert!(longest <= Some(110), "{longest:?} columns");
@@ -117,23 +188,51 @@ fn a_seed_gives_the_same_order_and_a_replay_repeats_it() {
     let order = |report: &Value| -> Vec<(String, String)> {
         let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
         let trials = report["trials"].as_array().expect("trials").iter();
-        trials.map(|t| (text(&t["layer"]), text(&t["point"]))).collect()
+        trials
+            .map(|t| (text(&t["layer"]), text(&t["point"])))
+            .collect()
     };
     let run = |seed: &str| {
-        let args = ["--op", "rand-read", "--op", "reread", "--seed", seed, "--json"];
-        Lm::new().measure(&["mock", "mock:ns=1500", "mock:ns=2000"]).args(args).run().code(4)
+        let args = [
+            "--op",
+            "rand-read",
+            "--op",
+            "reread",
+            "--seed",
+            seed,
+            "--json",
+        ];
+        Lm::new()
+            .measure(&["mock", "mock:ns=1500", "mock:ns=2000"])
+            .args(args)
+            .run()
+            .code(4)
     };
     let (first, same, other) = (run("7"), run("7").json(), run("8").json());
     let report = first.json();
     assert!(order(&report).len() > 20, "{report:#}");
-    assert!(order(&report).iter().any(|(_, label)| label != &order(&report)[0].1), "labels are told");
+    assert!(
+        order(&report)
+            .iter()
+            .any(|(_, label)| label != &order(&report)[0].1),
+        "labels are told"
+    );
     assert_eq!(order(&report), order(&same));
     assert_ne!(order(&report), order(&other));
-    let again = first.then().args(["run", "--replay", "last", "--json"]).run().code(4).json();
+    let again = first
+        .then()
+        .args(["run", "--replay", "last", "--json"])
+        .run()
+        .code(4)
+        .json();
     assert_eq!((order(&again), &again["seed"]), (order(&report), &7.into()));
     assert_ne!(again["run"], report["run"]);
     // Without a seed one is drawn and recorded.
-    let drawn = |_| Lm::new().mock().args(["--json"]).run().json()["seed"].as_u64().expect("a seed");
+    let drawn = |_| {
+        Lm::new().mock().args(["--json"]).run().json()["seed"]
+            .as_u64()
+            .expect("a seed")
+    };
     assert_ne!(drawn(1), drawn(2));
 }
 
@@ -157,29 +256,47 @@ fn shell(program: &str, args: &[&str], said: &Said) -> Option<bool> {
 #[test]
 fn completions_are_good_scripts() {
     let good = |name: &str, args: &[&str], word: &str| {
-        let said = Lm::new().args(["completions", name]).run().code(0).prints(word);
+        let said = Lm::new()
+            .args(["completions", name])
+            .run()
+            .code(0)
+            .prints(word);
         for flag in ["resume", "file-size", "overlay"].iter().take(2) {
             assert!(said.stdout.contains(flag), "{name}: no {flag}");
         }
         match shell(name, args, &said) {
             Some(good) => assert!(good, "{name} refuses its completions"),
-            None => skipped(&format!("{name} is not installed; its completions are not parsed")),
+            None => skipped(&format!(
+                "{name} is not installed; its completions are not parsed"
+            )),
         }
     };
     good("bash", &["-n"], "complete -F");
     good("zsh", &["-n"], "#compdef layermark");
     good("fish", &["-n"], "complete -c layermark");
-    Lm::new().args(["completions", "cobol"]).run().fails(2, &["cobol", "bash"]);
+    Lm::new()
+        .args(["completions", "cobol"])
+        .run()
+        .fails(2, &["cobol", "bash"]);
 }
 
 #[test]
 fn manual_pages_are_printed_and_written() {
-    let page = Lm::new().args(["man"]).run().code(0).prints(".TH layermark 1");
+    let page = Lm::new()
+        .args(["man"])
+        .run()
+        .code(0)
+        .prints(".TH layermark 1");
     assert!(page.stdout.contains("completions"));
-    let said = page.then().args(["man", "absent"]).run().fails(1, &["absent", "mkdir -p"]);
+    let said = page
+        .then()
+        .args(["man", "absent"])
+        .run()
+        .fails(1, &["absent", "mkdir -p"]);
     fs::create_dir(said.dir.path().join("pages")).unwrap();
     let said = said.then().args(["man", "pages"]).run().code(0);
-    let read = |name: &str| fs::read_to_string(said.dir.path().join("pages").join(name)).expect(name);
+    let read =
+        |name: &str| fs::read_to_string(said.dir.path().join("pages").join(name)).expect(name);
     assert!(read("layermark.1").contains(".TH") && read("layermark-run.1").contains("resume"));
     assert!(read("layermark-file.1").contains("file\\-size"));
 }
@@ -192,9 +309,14 @@ fn schemas_are_those_that_are_published() {
         if std::env::var_os("UPDATE_SCHEMA").is_some() {
             fs::write(&path, &said.stdout).expect("schema");
         }
-        let published: Value = serde_json::from_str(&fs::read_to_string(&path).expect("published")).expect("JSON");
+        let published: Value =
+            serde_json::from_str(&fs::read_to_string(&path).expect("published")).expect("JSON");
         let same = published == said.json();
-        assert!(same, "{} is old: UPDATE_SCHEMA=1 cargo test -p layermark --test output", path.display());
+        assert!(
+            same,
+            "{} is old: UPDATE_SCHEMA=1 cargo test -p layermark --test output",
+            path.display()
+        );
     }
 }
 
@@ -205,12 +327,19 @@ fn what_is_printed_keeps_to_the_published_schema() {
     let runs = [
         Lm::new().mock(),
         Lm::new().measure(&["mock", "mock:fail-open=on"]),
-        Lm::new().measure(&["mock", "mock:error-after=0", "mock:read-only=on"]).args(["--op", "write", "--sync", "fsync"]),
-        Lm::new().measure(&["tmpfs", "overlay:upper"]).args(["--op", "write", "--budget", "1s"]),
+        Lm::new()
+            .measure(&["mock", "mock:error-after=0", "mock:read-only=on"])
+            .args(["--op", "write", "--sync", "fsync"]),
+        Lm::new()
+            .measure(&["tmpfs", "overlay:upper"])
+            .args(["--op", "write", "--budget", "1s"]),
     ];
     for lm in runs.into_iter().take(3) {
         let report = lm.args(["--json"]).run().json();
-        let wrong: Vec<String> = schema.iter_errors(&report).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        let wrong: Vec<String> = schema
+            .iter_errors(&report)
+            .map(|e| format!("{}: {e}", e.instance_path()))
+            .collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 }

@@ -20,14 +20,39 @@ fn every_plan_runs_small() {
     for plan in plans {
         let lm = Lm::new();
         let work = lm.work();
-        let small = ["--scale", "0.05", "--budget", "3s", "-l", "tmpfs", "--no-control", "--json", "--dir"];
-        let said = lm.args(["run"]).args([&plan]).args(small).args([work]).run().left_nothing();
-        assert!(matches!(said.code, Some(0 | 4)), "{}: {}", plan.display(), said.stderr);
+        let small = [
+            "--scale",
+            "0.05",
+            "--budget",
+            "3s",
+            "-l",
+            "tmpfs",
+            "--no-control",
+            "--json",
+            "--dir",
+        ];
+        let said = lm
+            .args(["run"])
+            .args([&plan])
+            .args(small)
+            .args([work])
+            .run()
+            .left_nothing();
+        assert!(
+            matches!(said.code, Some(0 | 4)),
+            "{}: {}",
+            plan.display(),
+            said.stderr
+        );
         let report = said.json();
         let rows = report["results"].as_array().expect("results");
         assert!(!rows.is_empty() && report["status"] == "done");
         for row in rows {
-            assert!(row["trials"].as_u64() > Some(0), "{}: {row:#}", plan.display());
+            assert!(
+                row["trials"].as_u64() > Some(0),
+                "{}: {row:#}",
+                plan.display()
+            );
             assert_eq!(row["failed_trials"], 0, "{}: {row:#}", plan.display());
         }
     }
@@ -39,7 +64,9 @@ fn the_default_plan_measures_every_layer_of_this_machine() {
     let _alone = alone();
     let lm = Lm::new();
     let work = lm.work();
-    let small = ["run", "--scale", "0.05", "--budget", "5s", "--json", "--dir"];
+    let small = [
+        "run", "--scale", "0.05", "--budget", "5s", "--json", "--dir",
+    ];
     let said = lm.args(small).args([work]).run().left_nothing();
     assert!(matches!(said.code, Some(0 | 4)), "{}", said.stderr);
     let report = said.json();
@@ -47,23 +74,44 @@ fn the_default_plan_measures_every_layer_of_this_machine() {
     let layers = report["layers"].as_array().expect("layers");
     let listed = Lm::new().args(["layers", "--json"]).run().code(0).json();
     for layer in listed["layers"].as_array().expect("layers") {
-        for spec in layer["specs"].as_array().expect("specs").iter().filter(|s| s["ready"] == true) {
+        for spec in layer["specs"]
+            .as_array()
+            .expect("specs")
+            .iter()
+            .filter(|s| s["ready"] == true)
+        {
             if layer["id"] == "mock" || layer["id"] == "dir" {
                 continue;
             }
             let here = layers.iter().find(|l| l["spec"] == spec["spec"]);
-            let here = here.unwrap_or_else(|| panic!("{} is ready and was not measured", spec["spec"]));
+            let here =
+                here.unwrap_or_else(|| panic!("{} is ready and was not measured", spec["spec"]));
             assert_eq!(here["status"], "ready", "{here:#}\n{}", said.stderr);
         }
     }
-    assert!(layers.len() >= if is_root() { 12 } else { 5 }, "{}", layers.len());
+    assert!(
+        layers.len() >= if is_root() { 12 } else { 5 },
+        "{}",
+        layers.len()
+    );
 }
 
 #[test]
 fn layers_tells_what_is_missing_and_how_to_get_it() {
     let said = Lm::new().args(["layers"]).run().code(0);
-    for id in ["native", "tmpfs", "overlay:upper", "fuse", "loop:ext4", "image:squashfs"] {
-        assert!(said.stdout.lines().any(|l| l.starts_with(id)), "no {id} in {}", said.stdout);
+    for id in [
+        "native",
+        "tmpfs",
+        "overlay:upper",
+        "fuse",
+        "loop:ext4",
+        "image:squashfs",
+    ] {
+        assert!(
+            said.stdout.lines().any(|l| l.starts_with(id)),
+            "no {id} in {}",
+            said.stdout
+        );
     }
     // A machine without any of the programs that layers need.
     let hide = "mount -t tmpfs none $W; for d in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin; do \
@@ -78,18 +126,38 @@ fn layers_tells_what_is_missing_and_how_to_get_it() {
         if line.trim_start().starts_with("lacks ") {
             lacks += 1;
             let hint = lines.get(at + 1).map_or("", |l| l.trim());
-            assert!(hint.starts_with("hint: ") && hint.len() > 8, "{line}: {hint}");
+            assert!(
+                hint.starts_with("hint: ") && hint.len() > 8,
+                "{line}: {hint}"
+            );
         }
     }
     assert!(lacks >= 5, "{}", said.stdout);
     for program in ["mkfs.xfs", "mksquashfs", "mkfs.erofs"] {
         assert!(said.stdout.contains(program), "{}", said.stdout);
     }
-    assert!(said.stdout.contains("apt-get install") || !is_root(), "{}", said.stdout);
-    let json = Lm::new().args(["layers", "--json"]).around(hide, "").unwrap().run().json();
-    let specs: Vec<&Value> = json["layers"].as_array().unwrap().iter().flat_map(|l| l["specs"].as_array().unwrap()).collect();
+    assert!(
+        said.stdout.contains("apt-get install") || !is_root(),
+        "{}",
+        said.stdout
+    );
+    let json = Lm::new()
+        .args(["layers", "--json"])
+        .around(hide, "")
+        .unwrap()
+        .run()
+        .json();
+    let specs: Vec<&Value> = json["layers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|l| l["specs"].as_array().unwrap())
+        .collect();
     let missing = specs.iter().filter(|s| s["ready"] == false).count();
-    assert!(missing >= 5 && specs.iter().any(|s| s["ready"] == true), "{json:#}");
+    assert!(
+        missing >= 5 && specs.iter().any(|s| s["ready"] == true),
+        "{json:#}"
+    );
 }
 
 #[test]
@@ -98,17 +166,41 @@ fn a_layer_that_lacks_something_is_refused_with_the_command_when_it_is_named() {
         [ ! -d $d ] || hidden=\"${hidden:-} $d\"; done; for d in $hidden; do mount --bind $W/../no $d; done";
     let lm = Lm::new().measure(&["loop:xfs", "native"]);
     fs::create_dir(lm.dir.path().join("no")).unwrap();
-    let Some(lm) = lm.around(hide, "") else { return };
-    lm.run().fails(3, &["loop:xfs", "mkfs.xfs", "apt-get install"]).left_nothing();
+    let Some(lm) = lm.around(hide, "") else {
+        return;
+    };
+    lm.run()
+        .fails(3, &["loop:xfs", "mkfs.xfs", "apt-get install"])
+        .left_nothing();
 }
 
 #[test]
 fn one_layer_is_shown_with_its_options() {
-    let said = Lm::new().args(["layers", "fuse"]).run().code(0).prints("options:");
-    for word in ["delay=", "cache=auto|always|none", "[default: auto]", "direct=pass|drop"] {
+    let said = Lm::new()
+        .args(["layers", "fuse"])
+        .run()
+        .code(0)
+        .prints("options:");
+    for word in [
+        "delay=",
+        "cache=auto|always|none",
+        "[default: auto]",
+        "direct=pass|drop",
+    ] {
         assert!(said.stdout.contains(word), "{word}: {}", said.stdout);
     }
-    Lm::new().args(["layers", "overlay:upper"]).run().code(0).prints("variant=");
-    Lm::new().args(["layers", "ovrlay"]).run().fails(2, &["ovrlay", "did you mean `overlay`?"]);
-    Lm::new().args(["layers", "mock"]).run().code(0).prints("die-after=");
+    Lm::new()
+        .args(["layers", "overlay:upper"])
+        .run()
+        .code(0)
+        .prints("variant=");
+    Lm::new()
+        .args(["layers", "ovrlay"])
+        .run()
+        .fails(2, &["ovrlay", "did you mean `overlay`?"]);
+    Lm::new()
+        .args(["layers", "mock"])
+        .run()
+        .code(0)
+        .prints("die-after=");
 }

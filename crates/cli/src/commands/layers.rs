@@ -45,7 +45,7 @@ fn describe(text: &mut String, layer: &dyn Layer) {
             "missing"
         };
         let spec = spec.to_string();
-        let _ = write!(text, "{spec:<20} {state:<8} {}\n", layer.about());
+        let _ = writeln!(text, "{spec:<20} {state:<8} {}", layer.about());
         for Missing { what, hint, .. } in missing {
             let _ = writeln!(text, "{:<20} lacks {what}\n{:<20} hint: {hint}", "", "");
         }

@@ -190,6 +190,11 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
     if outcome.exit_code() != 0 {
         return Code::Layer.into();
     }
+    if outcome.trials == 0 {
+        return Failure::failed("nothing was measured: no layer can do any of what was asked")
+            .hint("the report says what was left out and why; what a layer does: layermark layers")
+            .print(false);
+    }
     if untrusted(report) {
         Code::Untrusted.into()
     } else {
