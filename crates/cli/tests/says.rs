@@ -226,7 +226,7 @@ fn a_read_only_image_is_left_out_of_writing_and_does_not_fail() {
     }
 }
 
-/// Trap 1: a loop device without direct I/O serves O_DIRECT from the host's cache.
+/// Trap 1: a loop device without direct I/O serves `O_DIRECT` from the host's cache.
 #[test]
 fn a_loop_device_that_serves_direct_reads_from_memory_is_no_plain_win() {
     if !needs_root() {

@@ -82,7 +82,7 @@ pub fn wait_for<T>(what: &str, mut wanted: impl FnMut() -> Option<T>) -> T {
             return value;
         }
         assert!(
-            start.elapsed() < Duration::from_secs(60),
+            start.elapsed() < Duration::from_mins(1),
             "waited in vain for {what}"
         );
         thread::sleep(Duration::from_millis(5));
@@ -291,6 +291,7 @@ pub fn trials_stored(dir: &Path) -> u64 {
 }
 
 impl Said {
+    #[allow(clippy::needless_pass_by_value)] // as `wait_with_output` gives it
     pub fn from(output: Output, dir: Home) -> Self {
         Self {
             code: output.status.code(),

@@ -1,0 +1,200 @@
+//! Real probes, servers and mounts that go away under a run: no hang, no wrong number, no rest.
+
+mod common;
+
+use std::{
+    fs,
+    process::{Child, Command},
+    time::{Duration, Instant},
+};
+
+use common::{
+    Home, Lm, Said, alone, is_root, machine, needs_root, skipped, trials_stored, wait_for,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+fn start(layers: &[&str]) -> (Child, Home) {
+    let read = [
+        "file",
+        "--op",
+        "read",
+        "--op",
+        "write",
+        "--file-size",
+        "64K",
+        "--json",
+    ];
+    let rest = ["--budget", "8s", "--precision", "0.1%", "--silence", "2s"];
+    let (child, dir) = Lm::new().work_with(&read, layers).args(rest).start();
+    wait_for("trials", || (trials_stored(dir.path()) >= 6).then_some(()));
+    (child, dir)
+}
+
+/// Processes of a run that do a part of its work, such as `probe`, in the order of their start.
+fn helpers(child: &Child, part: &str) -> Vec<u32> {
+    let mut found = machine::family(child.id());
+    found.sort_by_key(|(_, start)| *start);
+    let does = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|b| *b == 0).nth(1) == Some(part.as_bytes())
+    };
+    found.into_iter().map(|(pid, _)| pid).filter(does).collect()
+}
+
+fn send(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, signal).expect("signal");
+}
+
+/// The end of the run, within its budget and some more.
+#[track_caller]
+fn finish(child: Child, dir: Home) -> Said {
+    let family = machine::family(child.id());
+    let started = Instant::now();
+    let said = Said::from(child.wait_with_output().expect("it ends"), dir).left_nothing();
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(40), "{took:?}: {}", said.stderr);
+    machine::nothing_left(said.dir.path(), &family);
+    said
+}
+
+fn layer<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let layers = report["layers"].as_array().expect("layers");
+    layers
+        .iter()
+        .find(|l| l["name"] == name)
+        .expect("the layer")
+}
+
+#[test]
+fn a_killed_probe_is_started_again_once() {
+    let _alone = alone();
+    let (child, dir) = start(&["tmpfs"]);
+    let probes = helpers(&child, "probe");
+    assert_eq!(probes.len(), 2, "native's and tmpfs's");
+    send(probes[1], Signal::KILL);
+    let trials = trials_stored(dir.path());
+    wait_for("trials after it", || {
+        (trials_stored(dir.path()) >= trials + 6).then_some(())
+    });
+    let said = finish(child, dir)
+        .says("tmpfs: the probe ended (killed by signal 9")
+        .says("started again");
+    assert!(matches!(said.code, Some(0 | 4)), "{}", said.stderr);
+    assert_eq!(layer(&said.json(), "tmpfs")["status"], "ready");
+}
+
+#[test]
+fn a_probe_that_hangs_is_given_up_and_killed() {
+    let _alone = alone();
+    let (child, dir) = start(&["tmpfs"]);
+    send(helpers(&child, "probe")[1], Signal::STOP);
+    finish(child, dir)
+        .says("tmpfs: the probe was silent for 2s")
+        .says("started again");
+}
+
+#[test]
+fn a_baseline_that_keeps_dying_ends_the_run_with_its_trials() {
+    let _alone = alone();
+    let (child, dir) = start(&["tmpfs"]);
+    let first = helpers(&child, "probe");
+    send(first[0], Signal::KILL);
+    let second = wait_for("its second probe", || {
+        let mut now = helpers(&child, "probe").into_iter();
+        now.find(|pid| !first.contains(pid))
+    });
+    send(second, Signal::KILL);
+    let said = finish(child, dir).fails(
+        3,
+        &["the baseline `native` is not there", "killed by signal 9"],
+    );
+    let kept = said.json()["trials"].as_array().expect("trials").len() as u64;
+    assert!(kept >= 6 && kept == trials_stored(said.dir.path()));
+}
+
+#[test]
+fn a_file_system_whose_server_dies_is_left_out() {
+    let _alone = alone();
+    if !is_root()
+        && fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/fuse")
+            .is_err()
+    {
+        skipped("/dev/fuse is not for us");
+        return;
+    }
+    let (child, dir) = start(&["fuse", "tmpfs"]);
+    let servers = helpers(&child, "fuse-serve");
+    assert!(!servers.is_empty());
+    for pid in servers {
+        send(pid, Signal::KILL);
+    }
+    let said = finish(child, dir)
+        .code(3)
+        .says("layer fuse is left out")
+        .says("hint: ");
+    let report = said.json();
+    assert_eq!(layer(&report, "fuse")["status"], "failed");
+    assert_eq!(layer(&report, "tmpfs")["status"], "ready");
+}
+
+/// Trap 3: what is below a lost mount must not be measured in its name.
+#[test]
+fn a_mount_that_is_lost_during_the_run_is_noticed() {
+    if !needs_root() {
+        return;
+    }
+    let _alone = alone();
+    let (child, dir) = start(&["tmpfs", "overlay:upper"]);
+    let mounts = fs::read_to_string(format!("/proc/{}/mountinfo", child.id())).expect("mounts");
+    let ours = dir.path().display().to_string();
+    let mount = mounts
+        .lines()
+        .find(|l| l.contains(&ours) && l.contains(" - tmpfs "))
+        .expect("a tmpfs");
+    let at = mount.split(' ').nth(4).expect("where");
+    let enter = ["-m", "-t", &child.id().to_string(), "umount", "-l", at];
+    assert!(
+        Command::new("nsenter")
+            .args(enter)
+            .status()
+            .expect("nsenter")
+            .success()
+    );
+    let said = finish(child, dir)
+        .code(3)
+        .says("layer tmpfs is left out")
+        .says("hint: ");
+    let report = said.json();
+    let tmpfs = layer(&report, "tmpfs");
+    assert_eq!(tmpfs["status"], "failed", "{tmpfs:#}");
+    assert_eq!(layer(&report, "overlay:upper")["status"], "ready");
+}
+
+/// Janitor and layermark killed at once: the next run in the directory cleans up.
+#[test]
+fn without_its_janitor_a_dead_run_is_cleaned_up_by_the_next() {
+    let _alone = alone();
+    let (mut child, dir) = start(&["tmpfs"]);
+    let family = machine::family(child.id());
+    for pid in helpers(&child, "janitor") {
+        send(pid, Signal::KILL);
+    }
+    child.kill().expect("kill");
+    child.wait().expect("wait");
+    wait_for("its processes to end", || {
+        let left = machine::traces(dir.path(), &family);
+        left.iter().all(|t| t.contains("/layermark-")).then_some(())
+    });
+    assert_eq!(
+        machine::traces(dir.path(), &[]).len(),
+        1,
+        "its work directory"
+    );
+    Lm::with(dir.path()).mock().run().code(4);
+    machine::nothing_left(dir.path(), &family);
+}
