@@ -17,18 +17,34 @@ struct Measured {
 
 fn measure(args: &[&str], layers: &[&str], budget: &str) -> Measured {
     let alone = alone();
+    let mut measured = once(args, layers, budget, &alone);
+    // Where the machine changed under the run the report rightly gives no number.
+    for _ in 0..2 {
+        let rows = measured.report["results"].as_array().expect("results");
+        if rows.iter().all(|r| r["steady"] != false) {
+            break;
+        }
+        eprintln!("measured again: no steady state\n{}", measured.text);
+        measured = once(args, layers, budget, &alone);
+    }
+    measured
+}
+
+fn once(args: &[&str], layers: &[&str], budget: &str, alone: &File) -> Measured {
+    let flags = ["--budget", budget, "--json"];
     let said = Lm::new()
         .work_with(args, layers)
-        .args(["--budget", budget, "--json"])
-        .run();
-    let report = said.left_nothing();
-    let (json, code) = (report.json(), report.code);
-    let text = report.then().args(["report", "last"]).run().code(0).stdout;
+        .args(flags)
+        .run()
+        .left_nothing();
+    let (report, code) = (said.json(), said.code);
+    let text = said.then().args(["report", "last"]).run().code(0).stdout;
+    let _alone = alone.try_clone().expect("the lock");
     Measured {
-        report: json,
+        report,
         text,
         code,
-        _alone: alone,
+        _alone,
     }
 }
 
@@ -99,6 +115,15 @@ fn a_first_write_to_a_packaged_file_pays_for_the_copy_up() {
         "the reason is named",
     );
     m.check(m.text.contains("copy-up"), "also in words");
+    let merged = m.op_us("overlay:merged");
+    m.check(
+        merged < native + (copied - native) / 4.0,
+        "without a copy it costs little",
+    );
+    m.check(
+        !m.remarks("overlay:merged").contains("copy-up"),
+        "and none is named",
+    );
 }
 
 #[test]

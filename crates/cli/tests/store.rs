@@ -38,8 +38,8 @@ fn made() -> Said {
 }
 
 fn sql(store: &Path, text: &str) -> bool {
-    let done = Command::new("sqlite3").arg(store).arg(text).status();
-    done.is_ok_and(|s| s.success())
+    let done = Command::new("sqlite3").arg(store).arg(text).output();
+    done.is_ok_and(|o| o.status.success())
 }
 
 #[test]
