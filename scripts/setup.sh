@@ -17,10 +17,29 @@ bench) wanted=$BENCH ;;
 *) echo "usage: $0 run|test|bench" >&2; exit 2 ;;
 esac
 
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+# Answers `install PACKAGE`: failing to is told, and what needs the package is left out.
+updated=
+install() {
+    echo "setup: installing $1" >&2
+    [ -n "$updated" ] || as_root apt-get update -qq >&2 || true
+    updated=yes
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "$1" >/dev/null
+}
+may_install() {
+    command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }
+}
+
 if ! command -v cargo >/dev/null; then
-    echo "setup: cargo is missing: install Rust 1.95 or newer, then start again" >&2
-    echo "hint: apt-get install rustup && rustup default stable   (or see https://rustup.rs)" >&2
-    exit 1
+    # Debian 13, Ubuntu 24.04 and newer have rustup; older ones have a Rust that is too old.
+    if may_install && install rustup && rustup default stable >&2; then :; else
+        echo "setup: Rust 1.95 or newer is missing, and could not be installed" >&2
+        echo "hint: https://rustup.rs" >&2
+        exit 1
+    fi
 fi
 
 missing=
@@ -29,16 +48,11 @@ for pair in $wanted; do
 done
 [ -n "$missing" ] || exit 0
 
-if [ "$(id -u)" = 0 ]; then as_root=; elif sudo -n true 2>/dev/null; then as_root=sudo; else
+if ! may_install; then
     echo "setup: without root these stay out:$missing" >&2
     echo "hint: sudo apt-get install$missing" >&2
     exit 0
 fi
-$as_root apt-get update -qq
 for package in $missing; do
-    echo "setup: installing $package" >&2
-    $as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends "$package" >/dev/null || {
-        echo "setup: $package could not be installed; what needs it is left out" >&2
-    }
+    install "$package" || echo "setup: $package could not be installed; what needs it is left out" >&2
 done

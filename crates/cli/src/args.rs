@@ -145,7 +145,7 @@ pub struct CommonArgs {
     #[arg(long)]
     pub allow_tmpfs: bool,
     /// Give a probe up after this long without a sign of life
-    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = layermark_model::parse_duration)]
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = silence)]
     pub silence: std::time::Duration,
     #[command(flatten)]
     pub out: OutArgs,
@@ -166,6 +166,15 @@ impl From<ProfileArg> for Profile {
             ProfileArg::Thorough => Self::Thorough,
         }
     }
+}
+
+/// Reads a silence limit: progress comes each second, so less would give up probes that work.
+fn silence(text: &str) -> Result<std::time::Duration, String> {
+    let limit = layermark_model::parse_duration(text).map_err(|e| e.to_string())?;
+    if limit.as_secs() < 1 {
+        return Err("it has to be 1s or more: a probe at work reports each second".to_owned());
+    }
+    Ok(limit)
 }
 
 /// Reads `5%` or `0.05`.

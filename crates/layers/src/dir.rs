@@ -71,12 +71,16 @@ impl Layer for Dir {
         // What a dead run has left there; not being able to is no reason not to run.
         let _ = workdir::reap(&parent);
         let dir = workdir::fresh(&parent).map_err(unusable)?;
+        let lock = workdir::mark(&dir).map_err(|e| {
+            let _ = tree::remove(&dir);
+            unusable(e)
+        })?;
         let (made, what) = (dir.clone(), format!("remove {}", dir.display()));
-        undo.push(what, move || tree::remove(&made));
-        let lock = workdir::mark(&dir).map_err(unusable)?;
-        undo.push("unlock", move || {
+        // Marker last, and locked until then: whoever comes across a half-removed one can go on.
+        undo.push(what, move || {
+            let removed = tree::remove_marked(&made);
             drop(lock);
-            Ok(())
+            removed
         });
         janitor::watch(&dir);
         let place = HostPlace::new(base, spec, dir);

@@ -1,8 +1,9 @@
 //! Opens the store, and puts a report where the user wants it.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, BufWriter, IsTerminal, Write},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -27,10 +28,7 @@ pub fn targets(paths: &[PathBuf]) -> Result<Vec<Target>, Failure> {
         .map(|path| {
             let exporter = exporters::for_path(path)
                 .map_err(|e| Failure::usage(e).hint("layermark report last -o report.html"))?;
-            let parent = path
-                .parent()
-                .filter(|p| !p.as_os_str().is_empty())
-                .unwrap_or(Path::new("."));
+            let parent = parent_of(path);
             if !parent.is_dir() {
                 return Err(Failure::usage(format!(
                     "-o {}: there is no directory {}",
@@ -61,22 +59,17 @@ pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
     Ok(Report::build(&run, &trials))
 }
 
-/// Writes the files, then the terminal's table or JSON. Without a target the page goes beside the
-/// store when that is given.
-pub fn deliver(
-    report: &Report,
-    targets: &[Target],
-    json: bool,
-    store: Option<&Path>,
-) -> Result<(), Failure> {
+/// Writes the files, then the terminal's table or JSON. Without a target, and where
+/// `page` says so, the page goes into the user's data directory.
+pub fn deliver(report: &Report, targets: &[Target], json: bool, page: bool) -> Result<(), Failure> {
     let mut written = Vec::new();
     for target in targets {
         write_file(report, target.exporter, &target.path)?;
         written.push(target.path.clone());
     }
-    if let (true, Some(store)) = (targets.is_empty(), store) {
+    if targets.is_empty() && page {
         // Nobody asked for the page: without it the run is still a run.
-        match page(report, store) {
+        match default_page(report) {
             Ok(path) => written.push(path),
             Err(e) => eprintln!("warning: no page: {}", e.message),
         }
@@ -88,8 +81,9 @@ pub fn deliver(
     Ok(())
 }
 
-/// Writes the page beside the store.
-fn page(report: &Report, store: &Path) -> Result<PathBuf, Failure> {
+/// Writes the page into the user's data directory.
+fn default_page(report: &Report) -> Result<PathBuf, Failure> {
+    let store = layermark_store::default_path()?;
     let dir = store.parent().unwrap_or(Path::new(".")).join("reports");
     fs::create_dir_all(&dir).map_err(|e| Failure::failed(format!("{}: {e}", dir.display())))?;
     let path = dir.join(format!("{}.html", report.run));
@@ -134,24 +128,29 @@ fn width() -> usize {
     rustix::termios::tcgetwinsize(io::stdout()).map_or(100, |size| usize::from(size.ws_col).max(60))
 }
 
-/// Writes beside the target first, so that an old report is not lost to a full disk.
+/// Writes a new file beside the target first, so that an old report is not lost to a full disk.
 fn write_file(report: &Report, exporter: &dyn Exporter, path: &Path) -> Result<(), Failure> {
-    let failed = |e: &dyn std::fmt::Display| {
+    let write = || -> anyhow::Result<()> {
+        let part = tempfile::Builder::new()
+            .permissions(fs::Permissions::from_mode(0o644))
+            .tempfile_in(parent_of(path))?;
+        let mut out = BufWriter::new(part);
+        exporter.write(report, &mut out)?;
+        out.into_inner()?.persist(path)?;
+        Ok(())
+    };
+    write().map_err(|e| {
         Failure::failed(format!("{}: {e}", path.display())).hint(format!(
             "the run is kept; write it elsewhere: layermark report {} -o FILE",
             report.run
         ))
-    };
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    let part = path.with_file_name(name);
-    let write = || -> Result<(), Failure> {
-        let mut out = BufWriter::new(File::create(&part).map_err(|e| failed(&e))?);
-        exporter.write(report, &mut out).map_err(|e| failed(&e))?;
-        out.flush().map_err(|e| failed(&e))?;
-        fs::rename(&part, path).map_err(|e| failed(&e))
-    };
-    write().inspect_err(|_| drop(fs::remove_file(&part)))
+    })
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 impl From<StoreError> for Failure {

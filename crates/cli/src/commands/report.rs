@@ -10,6 +10,6 @@ pub fn again(run: &str, out: &OutArgs) -> Result<ExitCode, Failure> {
     let targets = output::targets(&out.output)?;
     let mut store = output::open_store(out.store.store.as_deref())?;
     let report = output::report(&mut store, run)?;
-    output::deliver(&report, &targets, out.json.json, None)?;
+    output::deliver(&report, &targets, out.json.json, false)?;
     Ok(ExitCode::SUCCESS)
 }

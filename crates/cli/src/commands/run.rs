@@ -126,7 +126,7 @@ fn go(order: Order, common: &CommonArgs) -> Result<ExitCode, Failure> {
     };
     let json = common.out.json.json;
     let delivered = output::report(&mut store, &run_id).and_then(|report| {
-        output::deliver(&report, &targets, json, Some(store.path()))?;
+        output::deliver(&report, &targets, json, true)?;
         Ok(report)
     });
     match (result, delivered) {
