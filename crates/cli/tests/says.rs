@@ -39,12 +39,11 @@ fn once(args: &[&str], layers: &[&str], budget: &str, alone: &File) -> Measured 
         .left_nothing();
     let (report, code) = (said.json(), said.code);
     let text = said.then().args(["report", "last"]).run().code(0).stdout;
-    let _alone = alone.try_clone().expect("the lock");
     Measured {
         report,
         text,
         code,
-        _alone,
+        _alone: alone.try_clone().expect("the lock"),
     }
 }
 
