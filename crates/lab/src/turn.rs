@@ -97,9 +97,12 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     turn.started_ms = now_ms();
     let before = Snapshot::take(ask.threads, up.talk.pid(), upkeep.ns);
     say(up, &ToProbe::Go { id: ask.id })?;
-    let trial = match hear(up, ask)? {
-        FromProbe::Trial { id, trial } if id == ask.id => *trial,
-        other => return Err(unexpected(&other, "trial")),
+    let trial = loop {
+        match hear(up, ask)? {
+            FromProbe::Stopped { id } if id == ask.id => {}
+            FromProbe::Trial { id, trial } if id == ask.id => break *trial,
+            other => return Err(unexpected(&other, "trial")),
+        }
     };
     let upkeep = up.place.upkeep().map_err(broken)?;
     let after = Snapshot::take(ask.threads, up.talk.pid(), upkeep.ns);
@@ -113,7 +116,8 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     let reads = !ask.workload.writes(ask.point);
     turn.flags = flags::of(ask.point, reads, &up.facts, turn.backing, &trial);
     if turn.usage.contaminated {
-        turn.flags.push(flags::CONTAMINATED.to_owned());
+        turn.flags
+            .push(layermark_model::flags::CONTAMINATED.to_owned());
     }
     turn.trial = Some(trial);
     Ok(())
@@ -183,6 +187,7 @@ fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
         FromProbe::Hello { .. } => "hello",
         FromProbe::Ready { .. } => "ready for another job",
         FromProbe::Progress { .. } => "progress",
+        FromProbe::Stopped { .. } => "stopped out of turn",
         FromProbe::Trial { .. } => "the trial of another job",
         FromProbe::Error { .. } => "the error of another job",
         FromProbe::Done => "done",

@@ -1,7 +1,8 @@
 //! The lines between lab and probe: one JSON object a line, versioned, bounded in size.
 //!
 //! The probe speaks first: `hello`. Then for each trial `job` -> `ready` -> `go` ->
-//! (`progress`)* -> `trial` or `error`. `quit`, or the end of its input, ends the probe.
+//! (`progress`)* -> `stopped` -> (`progress`)* -> `trial`, or `error` at any time. `quit`, or the
+//! end of its input, ends the probe.
 
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +80,11 @@ pub enum FromProbe {
         ops: u64,
         /// Bytes so far.
         bytes: u64,
+    },
+    /// The clock has stopped; what follows is proof and clean-up.
+    Stopped {
+        /// The job's id.
+        id: u64,
     },
     /// The result.
     Trial {
