@@ -1,17 +1,9 @@
 //! What is wrong with a trial, in words that the report knows.
 
-use layermark_model::{DirectIo, Facts, Point, Trial};
-
-/// Foreign CPU or steal above a tenth.
-pub(crate) const CONTAMINATED: &str = "contaminated";
-/// `cold` was not cold, or `warm` not warm.
-pub(crate) const CACHE: &str = "cache not as asked";
-/// The flag was taken and the data came from a cache all the same.
-pub(crate) const DIRECT_IGNORED: &str = "O_DIRECT ignored";
-/// The file system does not take the flag.
-pub(crate) const DIRECT_REFUSED: &str = "O_DIRECT refused";
-/// A record was not what had been written.
-pub(crate) const VERIFY: &str = "verify failed";
+use layermark_model::{
+    DirectIo, Facts, Point, Trial,
+    flags::{CACHE, DIRECT_IGNORED, VERIFY},
+};
 
 /// From this share of cached pages on, or of bytes from a device, a cache is not what was asked.
 const SLACK: f64 = 0.05;
@@ -29,10 +21,8 @@ pub(crate) fn of(
     if !cache_as_asked(point, reads, facts, backing, trial) {
         flags.push(CACHE.to_owned());
     }
-    match trial.direct {
-        Some(DirectIo::Ignored) => flags.push(DIRECT_IGNORED.to_owned()),
-        Some(DirectIo::Refused) => flags.push(DIRECT_REFUSED.to_owned()),
-        Some(DirectIo::Honoured) | None => {}
+    if trial.direct == Some(DirectIo::Ignored) {
+        flags.push(DIRECT_IGNORED.to_owned());
     }
     if trial.verified.is_some_and(|v| v.bad > 0) {
         flags.push(VERIFY.to_owned());
@@ -154,7 +144,6 @@ mod tests {
         };
         let flags = |t: &Trial| of(&point(""), true, &disk(), None, t);
         assert_eq!(flags(&with(DirectIo::Ignored, 1)), [DIRECT_IGNORED, VERIFY]);
-        assert_eq!(flags(&with(DirectIo::Refused, 0)), [DIRECT_REFUSED]);
         assert!(flags(&with(DirectIo::Honoured, 0)).is_empty());
     }
 }

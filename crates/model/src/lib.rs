@@ -4,6 +4,7 @@
 //! layer is a *trial*; trials of one plan on one machine are a *run*.
 
 mod facts;
+pub mod flags;
 mod machine;
 mod near;
 mod plan;

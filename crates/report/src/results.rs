@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord};
+use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord, flags};
 use layermark_stats::{self as stats, Comparison, Interval, Judgement};
 
 use crate::{
@@ -85,7 +85,7 @@ fn compare(row: &mut ResultRow, comparison: Option<&Comparison>, judgement: &Jud
             interval: c.diff_interval.map(us),
         });
     } else {
-        remark(row, "no steady state", 1);
+        remark(row, flags::UNSTEADY, 1);
     }
 }
 
@@ -180,7 +180,7 @@ impl<'a> Site<'a> {
         };
         speed(&mut row, &records);
         cpu(&mut row, &records);
-        for flag in records.iter().flat_map(|r| flags(r)) {
+        for flag in records.iter().flat_map(|r| remarks(r)) {
             remark(&mut row, &flag, 1);
         }
         row
@@ -230,22 +230,19 @@ const NOT_ASKED: Durability = Durability {
 };
 
 /// Remarks of a trial, each once.
-fn flags(record: &TrialRecord) -> Vec<String> {
-    let mut flags = record.flags.clone();
+fn remarks(record: &TrialRecord) -> Vec<String> {
+    let mut all = record.flags.clone();
     if let Some(trial) = &record.trial {
         if trial.direct == Some(DirectIo::Ignored) {
-            flags.push("O_DIRECT ignored".into());
-        }
-        if trial.direct == Some(DirectIo::Refused) {
-            flags.push("O_DIRECT refused".into());
+            all.push(flags::DIRECT_IGNORED.into());
         }
         if trial.verified.is_some_and(|v| v.bad > 0) {
-            flags.push("verify failed".into());
+            all.push(flags::VERIFY.into());
         }
     }
-    flags.sort();
-    flags.dedup();
-    flags
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// Why trials do not show what they were asked to show.
@@ -253,7 +250,7 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<String> {
     let having = |flag: &str| {
         records
             .iter()
-            .filter(|r| flags(r).iter().any(|f| f == flag))
+            .filter(|r| remarks(r).iter().any(|f| f == flag))
             .count()
     };
     let bad: u64 = records
@@ -272,9 +269,8 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<String> {
         return Some("nothing is known about where it ran".into());
     }
     for (flag, words) in [
-        ("cache not as asked", "the cache was not as asked"),
-        ("O_DIRECT ignored", "O_DIRECT was accepted and ignored"),
-        ("O_DIRECT refused", "O_DIRECT was refused"),
+        (flags::CACHE, "the cache was not as asked"),
+        (flags::DIRECT_IGNORED, "O_DIRECT was accepted and ignored"),
     ] {
         let n = having(flag);
         if most(n) {

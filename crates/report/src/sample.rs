@@ -324,7 +324,7 @@ impl Sample {
                         steal: 0.0,
                         backing_resident: None,
                         flags: if disturbed {
-                            vec!["contaminated".into()]
+                            vec![layermark_model::flags::CONTAMINATED.into()]
                         } else {
                             Vec::new()
                         },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use layermark_model::{DirectIo, LayerStatus, Run, TrialRecord};
+use layermark_model::{DirectIo, LayerStatus, Run, TrialRecord, flags};
 use layermark_stats::MIN_BLOCKS_FOR_CHANGE;
 
 use crate::{
@@ -164,7 +164,7 @@ fn contamination(e: &Evidence) -> TrustItem {
             "no trial was made".into(),
         );
     }
-    let n = flagged(e, "contaminated");
+    let n = flagged(e, flags::CONTAMINATED);
     let text = format!(
         "{n} of {} trials while other programs or the hypervisor took more than 10 % of the CPUs",
         e.trials.len()
@@ -193,7 +193,7 @@ fn cache(e: &Evidence) -> TrustItem {
         let text = "no point asks for a cold or warm cache".into();
         return item("cache", title, TrustState::None, text);
     }
-    let not = |t: &&TrialRecord| t.flags.iter().any(|f| f == "cache not as asked");
+    let not = |t: &&TrialRecord| t.flags.iter().any(|f| f == flags::CACHE);
     let wrong: Vec<&TrialRecord> = e.trials.iter().filter(asked).filter(not).collect();
     if wrong.is_empty() {
         let text = format!("cold was cold and warm was warm in all {all} trials that ask");

@@ -144,7 +144,7 @@ fn between(row: &ResultRow) -> String {
 pub fn note(row: &ResultRow) -> String {
     let n = row.more_blocks;
     match (row.steady, row.ratio.and_then(|r| r.interval), n) {
-        (Some(false), ..) => "no steady state".into(),
+        (Some(false), ..) => layermark_model::flags::UNSTEADY.into(),
         (_, None, Some(n)) => format!("no interval yet: {} missing", count(n, "block")),
         (_, Some(_), Some(n)) if n <= HOPELESS => {
             format!("about {} would settle it", count(n, "more block"))

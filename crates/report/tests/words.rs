@@ -1,6 +1,6 @@
 //! The verdict in words follows the data.
 
-use layermark_model::{Debt, Run, TrialRecord};
+use layermark_model::{Debt, Run, TrialRecord, flags};
 use layermark_report::{DurabilityVerdict, Report, ServedBy, TrustState, Verdict, sample::Sample};
 
 fn made(layers: &[&'static str], change: impl Fn(&mut Run, &mut Vec<TrialRecord>)) -> Report {
@@ -192,7 +192,7 @@ fn a_cache_not_as_asked_is_not_trusted() {
             .iter_mut()
             .filter(|t| t.cell.layer == 1 && t.cell.point == 1)
         {
-            t.flags.push("cache not as asked".into());
+            t.flags.push(flags::CACHE.into());
         }
     });
     let row = report
@@ -201,7 +201,7 @@ fn a_cache_not_as_asked_is_not_trusted() {
         .find(|r| r.layer == "overlay:upper" && r.label == "small read, cold")
         .unwrap();
     assert_eq!(row.verdict, Verdict::Untrusted);
-    assert_eq!(row.flag_counts["cache not as asked"], 11);
+    assert_eq!(row.flag_counts[flags::CACHE], 11);
     assert!(text(&report, "overlay:upper").contains("is not to be trusted at \u{201c}small read, cold\u{201d} (the cache was not as asked in 11 of 11 trials)"));
     assert!(
         report
@@ -218,7 +218,7 @@ fn untrusted_natively_is_untrusted_everywhere() {
             .iter_mut()
             .filter(|t| t.cell.layer == 0 && t.cell.point == 1)
         {
-            t.flags.push("cache not as asked".into());
+            t.flags.push(flags::CACHE.into());
         }
     });
     for row in report

@@ -1,0 +1,13 @@
+//! Remarks on trials and results, in the words in which they are stored. The lab writes them and
+//! the report looks for them, so they stand here once.
+
+/// Foreign CPU or steal took more than a tenth of the machine.
+pub const CONTAMINATED: &str = "contaminated";
+/// `cold` was not cold, or `warm` not warm.
+pub const CACHE: &str = "cache not as asked";
+/// `O_DIRECT` was accepted, and the data came from a cache all the same.
+pub const DIRECT_IGNORED: &str = "O_DIRECT ignored";
+/// A record was not what had been written.
+pub const VERIFY: &str = "verify failed";
+/// The ratio changed late in the run, so no single number describes it. Of a result, not a trial.
+pub const UNSTEADY: &str = "no steady state";
