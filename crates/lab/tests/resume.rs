@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::{Bench, CATALOG, plan, settled};
 use layermark_lab::{Ended, LabError, Stop};
 use layermark_model::{Plan, RunStatus, TrialRecord};
+use layermark_report::Report;
 
 fn noisy() -> Plan {
     plan(
@@ -30,13 +31,24 @@ fn cells(trials: &[TrialRecord]) -> BTreeMap<(u32, usize, usize), u64> {
     cells
 }
 
+/// What the report makes of it: blocks, ratio and value of each result.
+fn told(report: &Report) -> Vec<(String, String, usize, Option<f64>, Option<f64>)> {
+    let rows = report.results.iter();
+    rows.map(|r| {
+        let ratio = r.ratio.map(|e| e.estimate);
+        (r.layer.clone(), r.label.clone(), r.blocks, ratio, r.value)
+    })
+    .collect()
+}
+
 #[test]
 fn stopped_at_any_trial_and_resumed_is_the_same_run() {
     let mut whole = Bench::new();
     let mut request = whole.request(noisy());
     request.catalog = CATALOG;
     assert!(settled(&whole.run(request)));
-    let (_, uninterrupted) = whole.last();
+    let (run, uninterrupted) = whole.last();
+    let report = told(&Report::build(&run, &uninterrupted));
     let expected = cells(&uninterrupted);
     let per_layer: BTreeSet<usize> = (1..4)
         .map(|l| uninterrupted.iter().filter(|t| t.cell.layer == l).count())
@@ -61,6 +73,9 @@ fn stopped_at_any_trial_and_resumed_is_the_same_run() {
         let (run, trials) = bench.last();
         assert_eq!(cells(&trials), expected, "stopped after {stop} of {total}");
         assert_eq!(run.status, RunStatus::Done);
+        // A group made again counts once, in the report as in the lab.
+        let again = told(&Report::build(&run, &trials));
+        assert_eq!(again, report, "stopped after {stop} of {total}");
         assert!(trials.iter().zip(0..).all(|(t, seq)| t.seq == seq));
         assert!(
             trials

@@ -8,8 +8,11 @@ use layermark_stats::Pair;
 /// Trials by session and block.
 type Blocks<'a> = BTreeMap<(u32, u32), &'a TrialRecord>;
 
-/// A run's trials by layer and point, and within these by block. Of several trials of one cell
-/// (a resumed run) the last one that was not disturbed counts.
+/// A run's trials by layer and point, and within these by block.
+///
+/// A group (a point in a block) that was cut off is made again in a later session. Then only the
+/// newer session counts, as in the lab's own tally: native of one set-up and a layer of another
+/// are no pair, and two pairs of one block would weigh double.
 pub struct Index<'a> {
     cells: BTreeMap<(usize, usize), Blocks<'a>>,
     failures: BTreeMap<(usize, usize), Vec<&'a TrialRecord>>,
@@ -22,6 +25,11 @@ impl<'a> Index<'a> {
             cells: BTreeMap::new(),
             failures: BTreeMap::new(),
         };
+        let mut newest: BTreeMap<(usize, u32), u32> = BTreeMap::new();
+        for TrialRecord { cell, .. } in trials {
+            let session = newest.entry((cell.point, cell.block)).or_default();
+            *session = cell.session.max(*session);
+        }
         let mut ordered: Vec<&TrialRecord> = trials.iter().collect();
         ordered.sort_by_key(|t| t.seq);
         for record in ordered {
@@ -34,10 +42,9 @@ impl<'a> Index<'a> {
                 index.failures.entry(key).or_default().push(record);
                 continue;
             }
-            let blocks = index.cells.entry(key).or_default();
-            let kept = blocks.entry((cell.session, cell.block)).or_insert(record);
-            if !disturbed(record) || disturbed(kept) {
-                *kept = record;
+            if newest.get(&(cell.point, cell.block)) == Some(&cell.session) {
+                let blocks = index.cells.entry(key).or_default();
+                blocks.insert((cell.session, cell.block), record);
             }
         }
         index
@@ -86,8 +93,4 @@ pub fn cost(record: &TrialRecord) -> Option<f64> {
         .as_ref()?
         .ns_per_op()
         .filter(|ns| ns.is_finite() && *ns > 0.0)
-}
-
-fn disturbed(record: &TrialRecord) -> bool {
-    record.flags.iter().any(|f| f == "contaminated")
 }
