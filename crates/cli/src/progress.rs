@@ -23,10 +23,11 @@ impl Progress {
         } else {
             ProgressDrawTarget::hidden()
         };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} trials, {msg}") {
+        let bar = ProgressBar::with_draw_target(Some(1), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
             bar.set_style(style);
         }
+        bar.set_message("setting up");
         Self { bar, loud }
     }
 
@@ -73,7 +74,8 @@ impl Progress {
                 let left = left.map_or(String::new(), |left| {
                     format!("{} left, ", HumanDuration(rounded(left)))
                 });
-                self.bar.set_message(format!("{left}{layer}: {point}"));
+                self.bar
+                    .set_message(format!("{done}/{planned} trials, {left}{layer}: {point}"));
             }
             Event::Note(text) => self.line(text),
             Event::Warning { text, hint } => self.warn(text, hint.as_deref()),

@@ -116,7 +116,10 @@ impl StoreError {
             Self::Unsupported { .. } => "write a path, or sqlite:PATH".into(),
             Self::Directory { path, .. } | Self::ReadOnly { path, .. } => format!(
                 "see who may write there: ls -ld {}; or keep runs elsewhere: export XDG_DATA_HOME=DIR",
-                path.parent().unwrap_or(Path::new(".")).display()
+                path.parent()
+                    .filter(|p| !p.as_os_str().is_empty())
+                    .unwrap_or(Path::new("."))
+                    .display()
             ),
             Self::Newer { path, .. } => {
                 format!(

@@ -1,11 +1,15 @@
 //! `layermark run` and the workload commands: measure, store, report.
 
-use std::{env, fs, path::PathBuf, process::ExitCode};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{LayerError, janitor, sandbox};
 use layermark_model::{Plan, Profile, Settings};
-use layermark_report::{Report, TrustState};
+use layermark_report::Report;
 use layermark_store::Store;
 
 use super::output;
@@ -105,6 +109,20 @@ fn request(plan: Plan, common: &CommonArgs) -> Result<Request, Failure> {
     Ok(request)
 }
 
+/// A user namespace makes us master of all our own files, those we took the right to write from
+/// ourselves among them. So the permission is looked at before there is one; everything else about
+/// the directory is the lab's business.
+fn may_write(dir: &Path) -> Result<(), Failure> {
+    match rustix::fs::access(dir, rustix::fs::Access::WRITE_OK) {
+        Err(rustix::io::Errno::ACCESS) => Err(Failure::usage(format!(
+            "cannot work in {}: you may not write there",
+            dir.display()
+        ))
+        .hint("name a directory you may write to with --dir")),
+        _ => Ok(()),
+    }
+}
+
 /// Measures, then reports whatever there is, also after a failure.
 fn go(order: Order, common: &CommonArgs) -> Result<ExitCode, Failure> {
     // Before anything is measured: a report that cannot be written later would be a pity.
@@ -112,6 +130,7 @@ fn go(order: Order, common: &CommonArgs) -> Result<ExitCode, Failure> {
     // Held until the end: when we go, however we go, it removes the work directory.
     let _janitor = janitor::spawn(&exe()?)
         .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;
+    may_write(&common.dir)?;
     sandbox::enter()?;
     let mut store = output::open_store(common.out.store.store.as_deref())?;
     let stop = Stop::new();
@@ -195,21 +214,11 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
             .hint("the report says what was left out and why; what a layer does: layermark layers")
             .print(false);
     }
-    if untrusted(report) {
-        Code::Untrusted.into()
-    } else {
+    if report.trustworthy() {
         ExitCode::SUCCESS
+    } else {
+        Code::Untrusted.into()
     }
-}
-
-/// Checks of the trust strip without which no number of the report means anything.
-const ESSENTIAL: [&str; 3] = ["control", "verified", "proof"];
-
-fn untrusted(report: &Report) -> bool {
-    report
-        .trust
-        .iter()
-        .any(|item| item.state == TrustState::Warn && ESSENTIAL.contains(&item.id.as_str()))
 }
 
 impl From<LabError> for Failure {
