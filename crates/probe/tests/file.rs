@@ -127,9 +127,9 @@ fn a_first_write_opens_writes_once_and_changes_one_record() {
         json!({"op": "first-write", "file_size": "1M", "record": "4K", "sync": "fsync", "verify": true}),
     );
     packaged(&lab, &p);
-    let before = fs::read(lab.packaged("data-1048576-0")).unwrap();
+    let before = fs::read(lab.packaged("first-1048576-0")).unwrap();
     let trial = lab.trial(&p);
-    let after = fs::read(lab.packaged("data-1048576-0")).unwrap();
+    let after = fs::read(lab.packaged("first-1048576-0")).unwrap();
     let changed = before
         .chunks(4096)
         .zip(after.chunks(4096))
@@ -140,6 +140,24 @@ fn a_first_write_opens_writes_once_and_changes_one_record() {
         (1, 1, 1, 1)
     );
     assert_eq!(trial.verified.map(|v| (v.records, v.bad)), Some((1, 0)));
+    lab.end();
+}
+
+#[test]
+fn a_first_write_changes_no_file_that_others_read() {
+    let mut lab = Lab::new();
+    let settings = |op| {
+        point(
+            "file",
+            json!({"op": op, "file_size": "1M", "record": "4K", "verify": true}),
+        )
+    };
+    lab.trial(&settings("read"));
+    let data = fs::read(lab.packaged("data-1048576-0")).unwrap();
+    lab.trial(&settings("first-write"));
+    assert!(fs::read(lab.packaged("data-1048576-0")).unwrap() == data);
+    let trial = lab.trial(&settings("read"));
+    assert_eq!(trial.verified.unwrap().bad, 0, "{:?}", trial.notes);
     lab.end();
 }
 

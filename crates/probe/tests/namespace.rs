@@ -142,10 +142,10 @@ fn overlay_inside() {
     ) {
         panic!("no mount here: {e}");
     }
-    let file = lab.packaged("data-1048576-0");
+    let file = lab.packaged("first-1048576-0");
     assert_eq!(std::fs::read(&file).unwrap().len(), 1 << 20);
     assert_eq!(layermark_probe::resident::share(&file), Some(1.0));
-    let copied = upper.join(&name).join("packaged/data-1048576-0");
+    let copied = upper.join(&name).join("packaged/first-1048576-0");
     assert!(!copied.exists());
     let trial = lab.trial(&p);
     assert_eq!(

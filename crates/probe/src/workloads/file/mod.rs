@@ -89,7 +89,13 @@ fn touches(p: &FileParams) -> bool {
     engines::find(&p.engine).is_some_and(engines::Engine::needs_file)
 }
 
-/// Threads have a file each; points of one size share them.
+/// Threads have a file each; points of one size share them. First writes have their own: what
+/// they change must not be what another point reads.
 fn packaged_name(p: &FileParams, thread: u64) -> String {
-    format!("data-{}-{thread}", p.file_size)
+    let kind = if p.op == Op::FirstWrite {
+        "first"
+    } else {
+        "data"
+    };
+    format!("{kind}-{}-{thread}", p.file_size)
 }
