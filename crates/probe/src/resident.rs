@@ -26,13 +26,15 @@ pub fn share_of(file: &File) -> Option<f64> {
     let cached = if overlay {
         mincore(file, len)
     } else {
-        cachestat(file).or_else(|| mincore(file, len))
+        cachestat(file)
+            .map(|counts| counts[0])
+            .or_else(|| mincore(file, len))
     }?;
     Some((cached as f64 / pages as f64).min(1.0))
 }
 
 /// Pages in the cache by cachestat(2), Linux 6.5.
-fn cachestat(file: &File) -> Option<u64> {
+fn cachestat(file: &File) -> Option<[u64; 5]> {
     const CACHESTAT: libc::c_long = 451;
     let range = [0u64; 2]; // length 0: to the end of the file
     let mut counts = [0u64; 5]; // cached, dirty, under write-back, evicted, recently evicted
@@ -47,7 +49,7 @@ fn cachestat(file: &File) -> Option<u64> {
             0u32,
         )
     };
-    (result == 0).then_some(counts[0])
+    (result == 0).then_some(counts)
 }
 
 /// Pages in the cache by mincore(2) over a mapping, a part at a time so that a large file needs
@@ -88,6 +90,12 @@ fn mincore_part(file: &File, offset: u64, len: usize) -> Option<u64> {
     (result == 0).then(|| pages.iter().filter(|p| **p & 1 == 1).count() as u64)
 }
 
+/// Pages of the file that are not on its disk yet: dirty ones and those on their way.
+#[cfg(test)]
+pub fn unwritten(file: &File) -> Option<u64> {
+    cachestat(file).map(|counts| counts[1] + counts[2])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,8 +107,8 @@ mod tests {
         file.write_all(&vec![1; 100_000]).unwrap();
         assert_eq!(share_of(&file), Some(1.0));
         assert_eq!(mincore(&file, 100_000), Some(25));
-        if let Some(pages) = cachestat(&file) {
-            assert_eq!(pages, 25);
+        if let Some(counts) = cachestat(&file) {
+            assert_eq!(counts[0], 25);
         } else {
             eprintln!("skipped: cachestat(2) needs Linux 6.5");
         }

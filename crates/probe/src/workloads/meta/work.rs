@@ -95,7 +95,12 @@ impl MetaWork {
     fn first_state(&mut self) -> Result<(), ProbeError> {
         if self.p.op.writes() {
             self.renew()?;
-            return self.sync_all();
+            // What others left unwritten must not be counted as this point's debt.
+            return if self.p.op == Op::Unlink {
+                Ok(()) // synced just now
+            } else {
+                self.sync_all()
+            };
         }
         // A missing file is found here and not inside the clock. A cold point's cache is emptied
         // after this.
@@ -129,7 +134,8 @@ impl MetaWork {
     }
 
     /// The state that a pass starts from, outside the clock: no files for create and
-    /// small-write, all of them for unlink.
+    /// small-write, all of them for unlink, and on the disk: a file that was never written back
+    /// has no blocks to give up and is far cheaper to remove.
     fn renew(&mut self) -> Result<(), ProbeError> {
         let Some(work) = &self.work else {
             return Ok(());
@@ -151,7 +157,11 @@ impl MetaWork {
             }
             Ok(())
         };
-        renew().map_err(|e| ProbeError::io("make the files in", root, &e))
+        renew().map_err(|e| ProbeError::io("make the files in", root, &e))?;
+        if self.p.op == Op::Unlink {
+            self.sync_all()?;
+        }
+        Ok(())
     }
 
     fn more(&self, trial: &Trial) -> bool {
@@ -278,5 +288,41 @@ impl Work for MetaWork {
             });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Workload, resident, workloads::meta::Meta};
+    use std::time::Duration;
+
+    #[test]
+    fn every_pass_removes_files_that_are_on_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = layermark_model::Settings {
+            workload: "meta".into(),
+            label: None,
+            params: serde_json::from_str(r#"{"op": "unlink", "files": 5}"#).unwrap(),
+        };
+        let point = Meta.points(&settings, 1.0).unwrap().remove(0);
+        let context = Context {
+            seed: 1,
+            min: Duration::ZERO,
+            min_ops: 1,
+            devices: Vec::new(),
+            below: Vec::new(),
+        };
+        let mut work = prepare(dir.path(), point.typed().unwrap(), &context).unwrap();
+        for pass in 1..=3 {
+            let file = File::open(dir.path().join("work/d0/f4")).unwrap();
+            match resident::unwritten(&file) {
+                Some(pages) => assert_eq!(pages, 0, "before pass {pass}"),
+                None => return eprintln!("skipped: cachestat(2) needs Linux 6.5"),
+            }
+            drop(file);
+            work.pass(&mut Trial::default(), &mut |_, _| {}).unwrap();
+            work.renew().unwrap();
+        }
     }
 }
