@@ -2,7 +2,7 @@
 
 use crate::{
     Interval, RESAMPLES, autocorrelation, change_points, effective_n, hodges_lehmann, normal_cdf,
-    normal_quantile, outliers, signed_rank_interval, signed_rank_p, stationary,
+    normal_quantile, outliers, segments, signed_rank_interval, signed_rank_p, stationary,
 };
 
 /// Fewest blocks for which change points of a comparison are looked for.
@@ -48,6 +48,8 @@ pub struct Comparison {
     pub change_points: Vec<usize>,
     /// False when the ratio changes late in the run, so that no single number describes it.
     pub steady: bool,
+    /// Median ratio of each stretch between change points, in time order; one when there are none.
+    pub levels: Vec<f64>,
     /// Blocks whose log ratio is an outlier. They are in all numbers.
     pub outliers: usize,
 }
@@ -104,6 +106,10 @@ pub fn compare(pairs: &[Pair], level: f64, seed: u64) -> Option<Comparison> {
         p: weakened(signed_rank_p(&d), worth / n as f64),
         dependent,
         steady: changes.iter().all(|&at| 4 * at <= n),
+        levels: segments(&ratios, &changes)
+            .iter()
+            .map(|s| s.median)
+            .collect(),
         change_points: changes,
         outliers: outliers(&d).len(),
     })

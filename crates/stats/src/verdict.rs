@@ -42,7 +42,9 @@ pub struct Judgement {
 ///   interval, so at 95 % each side errs in at most 2.5 %.
 /// * **slower / faster**: the interval excludes 1, the estimate lies outside the band, and the
 ///   p-value after Holm's correction across the family is <= 0.05.
-/// * **undecided**: all else, and always without an interval or without a steady state.
+/// * Without a steady state there is no single number and never **same**; but when every level
+///   between the changes lies beyond the band on the same side, the direction is known all the same.
+/// * **undecided**: all else, and always without an interval.
 ///
 /// The family counts every entry, `None` with p = 1: its size is fixed by the plan, not by the
 /// outcome. `delta` is a share (0.05 is 5 %); below 0 or not a number it counts as 0, and nothing
@@ -77,16 +79,19 @@ pub fn judge(family: &[Option<Comparison>], delta: f64, level: f64) -> Vec<Judge
 
 /// The word for one comparison; `margin` is ln(1 + delta).
 fn word(c: &Comparison, margin: f64, p_adjusted: f64) -> Verdict {
-    let Some(interval) = c.ratio_interval.filter(|_| c.steady) else {
+    let Some(interval) = c.ratio_interval else {
         return Verdict::Undecided;
     };
     let Interval { low, high } = interval.ln();
     let estimate = c.ratio.ln();
-    if margin > 0.0 && low >= -margin && high <= margin {
+    let levels = |beyond: fn(f64, f64) -> bool| {
+        c.steady || c.levels.iter().all(|level| beyond(level.ln(), margin))
+    };
+    if c.steady && margin > 0.0 && low >= -margin && high <= margin {
         Verdict::Same
-    } else if low > 0.0 && estimate > margin && p_adjusted <= ALPHA {
+    } else if low > 0.0 && estimate > margin && p_adjusted <= ALPHA && levels(|l, m| l > m) {
         Verdict::Slower
-    } else if high < 0.0 && estimate < -margin && p_adjusted <= ALPHA {
+    } else if high < 0.0 && estimate < -margin && p_adjusted <= ALPHA && levels(|l, m| l < -m) {
         Verdict::Faster
     } else {
         Verdict::Undecided
@@ -148,6 +153,7 @@ mod tests {
             dependent: false,
             change_points: Vec::new(),
             steady: true,
+            levels: vec![ratio],
             outliers: 0,
         }
     }
@@ -215,11 +221,22 @@ mod tests {
     }
 
     #[test]
-    fn no_steady_state_no_verdict_and_no_promise() {
-        let mut c = comparison(30, 1.5, 1.4, 1.6, 1e-6);
-        c.steady = false;
-        let j = judge(&[Some(c)], 0.05, 0.95)[0];
-        assert_eq!((j.verdict, j.more_blocks), (Verdict::Undecided, None));
+    fn without_a_steady_state_only_levels_that_agree_give_a_direction() {
+        let judged = |levels: &[f64]| {
+            let mut c = comparison(30, 1.5, 1.4, 1.6, 1e-6);
+            (c.steady, c.levels) = (false, levels.to_vec());
+            let j = judge(&[Some(c)], 0.05, 0.95)[0];
+            (j.verdict, j.more_blocks)
+        };
+        assert_eq!(judged(&[1.2, 1.8]), (Verdict::Slower, None));
+        assert_eq!(judged(&[1.04, 1.8]), (Verdict::Undecided, None));
+        assert_eq!(judged(&[0.8, 1.8]), (Verdict::Undecided, None));
+        let mut same = comparison(30, 1.0, 0.99, 1.01, 0.9);
+        same.steady = false;
+        assert_eq!(
+            judge(&[Some(same)], 0.05, 0.95)[0].verdict,
+            Verdict::Undecided
+        );
     }
 
     #[test]
