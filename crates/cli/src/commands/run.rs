@@ -206,6 +206,10 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
         eprintln!("stopped; go on: layermark run --resume {}", outcome.run.id);
         return Code::Stopped.into();
     }
+    // Worse than a layer that is missing is one whose numbers may be another's.
+    if !report.trustworthy() {
+        return Code::Untrusted.into();
+    }
     if outcome.exit_code() != 0 {
         return Code::Layer.into();
     }
@@ -214,11 +218,7 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
             .hint("the report says what was left out and why; what a layer does: layermark layers")
             .print(false);
     }
-    if report.trustworthy() {
-        ExitCode::SUCCESS
-    } else {
-        Code::Untrusted.into()
-    }
+    ExitCode::SUCCESS
 }
 
 impl From<LabError> for Failure {
