@@ -134,7 +134,7 @@ fn a_file_system_whose_server_dies_is_left_out() {
         send(pid, Signal::KILL);
     }
     let said = finish(child, dir)
-        .code(3)
+        .code(4)
         .says("layer fuse is left out")
         .says("hint: ");
     let report = said.json();
@@ -166,12 +166,25 @@ fn a_mount_that_is_lost_during_the_run_is_noticed() {
             .success()
     );
     let said = finish(child, dir)
-        .code(3)
+        .code(4)
         .says("layer tmpfs is left out")
         .says("hint: ");
     let report = said.json();
     let tmpfs = layer(&report, "tmpfs");
     assert_eq!(tmpfs["status"], "failed", "{tmpfs:#}");
+    // Nothing that was measured on the file system below counts as tmpfs.
+    let trials = report["trials"].as_array().expect("trials");
+    let of_it: Vec<_> = trials.iter().filter(|t| t["layer"] == "tmpfs").collect();
+    let (last, before) = of_it.split_last().expect("trials of tmpfs");
+    assert_eq!(last["flags"], serde_json::json!(["layer lost"]), "{last:#}");
+    assert!(last["op_us"].is_null() && before.iter().all(|t| t["op_us"].is_number()));
+    let rows = report["results"].as_array().expect("results").iter();
+    for row in rows.filter(|r| r["layer"] == "tmpfs") {
+        assert_eq!(row["verdict"], "untrusted", "{row:#}");
+    }
+    let trust = report["trust"].as_array().expect("trust");
+    let proof = trust.iter().find(|t| t["id"] == "proof").expect("proof");
+    assert_eq!(proof["state"], "warn", "{proof:#}");
     assert_eq!(layer(&report, "overlay:upper")["status"], "ready");
 }
 

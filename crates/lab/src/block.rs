@@ -150,6 +150,7 @@ impl Lab<'_> {
                 errno: Some(ENOSPC | EDQUOT),
             }) => self.full(layer, point, message),
             Some(Failure::Broken(reason)) => self.revive(layer, reason),
+            Some(Failure::Lost(lost)) => self.drop_layer(layer, lost),
             _ => Ok(()),
         }
     }

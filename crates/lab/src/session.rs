@@ -50,6 +50,23 @@ pub(crate) struct Up {
     pub facts: Facts,
     pub self_test: SelfTest,
     silence: Duration,
+    /// Where the probe works; `None` when this host cannot see it.
+    ground: Option<Ground>,
+}
+
+/// A file system, by what one look at a directory tells: device number and type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ground {
+    device: u64,
+    kind: i64,
+}
+
+impl Ground {
+    fn of(dir: &Path) -> Option<Self> {
+        let device = rustix::fs::stat(dir).ok()?.st_dev;
+        let kind = rustix::fs::statfs(dir).ok()?.f_type;
+        Some(Self { device, kind })
+    }
 }
 
 impl Up {
@@ -66,9 +83,11 @@ impl Up {
         let mut place = layer.open(base, spec, &mut undo)?;
         let facts = proof(place.as_ref())?;
         let (talk, self_test) = start(place.as_mut(), silence, stop)?;
+        let ground = Ground::of(place.dir());
         Ok(Self {
             talk,
             place,
+            ground,
             _undo: undo,
             facts,
             self_test,
@@ -86,6 +105,34 @@ impl Up {
         Ok(())
     }
 
+    /// Puts packaged files back, for which a layer may mount itself anew.
+    pub(crate) fn refresh(&mut self) -> Result<(), Lost> {
+        self.place.refresh()?;
+        let now = Ground::of(self.place.dir());
+        if now != self.ground {
+            self.still_there()?;
+            self.ground = now;
+        }
+        Ok(())
+    }
+
+    /// A look after each trial, of some microseconds: whether its directory lies on the file system
+    /// that it lay on before. The whole proof tells why, when it does not.
+    pub(crate) fn kept(&self) -> Result<(), Lost> {
+        if Ground::of(self.place.dir()) == self.ground {
+            return Ok(());
+        }
+        self.still_there()?;
+        Err(self.changed())
+    }
+
+    fn changed(&self) -> Lost {
+        Lost::new(format!(
+            "what is mounted at {} has changed while it was measured",
+            self.place.dir().display()
+        ))
+    }
+
     /// Whether what was measured is still what was set up.
     pub(crate) fn still_there(&self) -> Result<(), Lost> {
         let now = proof(self.place.as_ref())?;
@@ -96,10 +143,7 @@ impl Up {
                 .map(|m| (m.at.clone(), m.fs.clone(), m.source.clone()))
         };
         if top(&now) != top(&self.facts) {
-            return Err(Lost::new(format!(
-                "what is mounted at {} has changed while it was measured",
-                self.place.dir().display()
-            )));
+            return Err(self.changed());
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use layermark_model::{
     Point, Trial,
+    flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, ToProbe},
 };
 use layermark_probe::{Workload, resident};
@@ -14,7 +15,7 @@ use crate::{
     flags,
     line::Broken,
     machine::now_ms,
-    session::Up,
+    session::{Lost, Up},
 };
 
 /// A trial lasts at least this long, milliseconds ...
@@ -53,6 +54,8 @@ pub(crate) enum Failure {
     Work { message: String, errno: Option<i32> },
     /// The probe or the layer is in an unknown state.
     Broken(String),
+    /// The layer is not there any more, so nothing says what was measured.
+    Lost(Lost),
     /// The user asked to stop at once.
     CutOff,
 }
@@ -62,6 +65,7 @@ impl Failure {
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Work { message, .. } | Self::Broken(message) => message,
+            Self::Lost(lost) => &lost.reason,
             Self::CutOff => "cut off by the user",
         }
     }
@@ -72,9 +76,17 @@ pub(crate) fn take(up: &mut Up, ask: &Ask<'_>) -> Turn {
         started_ms: now_ms(),
         ..Turn::default()
     };
-    if let Err(failure) = steps(up, ask, &mut turn) {
-        turn.failure = Some(failure);
+    let done = steps(up, ask, &mut turn);
+    turn.failure = match (done, up.kept()) {
+        // A probe that broke is proved again when it is started again.
+        (Ok(()) | Err(Failure::Work { .. }), Err(lost)) => Some(Failure::Lost(lost)),
+        (done, _) => done.err(),
+    };
+    if let Some(failure) = &turn.failure {
         turn.trial = None;
+        if matches!(failure, Failure::Lost(_)) {
+            turn.flags = vec![LAYER_LOST.to_owned()];
+        }
     }
     turn
 }
@@ -82,7 +94,7 @@ pub(crate) fn take(up: &mut Up, ask: &Ask<'_>) -> Turn {
 fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     let broken = |e: layermark_layers::LayerError| Failure::Broken(e.to_string());
     if ask.workload.needs_refresh(ask.point) {
-        up.place.refresh().map_err(broken)?;
+        up.refresh().map_err(|lost| Failure::Broken(lost.reason))?;
     }
     say(up, &ToProbe::Job(Box::new(job(up, ask))))?;
     match hear(up, ask)? {
@@ -116,8 +128,7 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     let reads = !ask.workload.writes(ask.point);
     turn.flags = flags::of(ask.point, reads, &up.facts, turn.backing, &trial);
     if turn.usage.contaminated {
-        turn.flags
-            .push(layermark_model::flags::CONTAMINATED.to_owned());
+        turn.flags.push(CONTAMINATED.to_owned());
     }
     turn.trial = Some(trial);
     Ok(())

@@ -84,6 +84,39 @@ fn a_probe_that_breaks_is_started_again_once_and_then_its_layer_is_lost() {
 }
 
 #[test]
+fn a_layer_that_is_gone_after_a_trial_is_lost_with_that_trial() {
+    let mut bench = Bench::new();
+    // The third block has the places 6 to 8.
+    let mut request = bench.request(beside("mock:die-after=6"));
+    request.catalog = CATALOG;
+    let outcome = bench.run(request).unwrap();
+    assert_eq!(outcome.lost, ["mock:die-after=6"]);
+    let (run, trials) = bench.last();
+    let reason = run.layers[2].reason.as_deref().unwrap_or_default();
+    assert!(
+        reason.contains("has changed while it was measured"),
+        "{reason}"
+    );
+    let of_it: Vec<_> = trials.iter().filter(|t| t.cell.layer == 2).collect();
+    assert_eq!(of_it.len(), 3);
+    assert!(of_it[1].trial.is_some() && of_it[1].flags.is_empty());
+    assert!(of_it[2].trial.is_none(), "nothing says what was measured");
+    assert_eq!(of_it[2].flags, [layermark_model::flags::LAYER_LOST]);
+
+    let report = layermark_report::Report::build(&run, &trials);
+    let rows = report.results.iter();
+    let verdicts: Vec<_> = rows.map(|r| r.verdict.word()).collect();
+    assert_eq!(verdicts, ["baseline", "slower", "untrusted"]);
+    let proof = report.trust.iter().find(|t| t.id == "proof").unwrap();
+    assert!(
+        proof
+            .text
+            .contains("lost while it was measured: `mock:die-after=6`")
+    );
+    assert!(!report.trustworthy());
+}
+
+#[test]
 fn one_failed_trial_costs_a_pair_and_no_more() {
     let mut bench = Bench::new();
     assert!(settled(

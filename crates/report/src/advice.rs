@@ -150,7 +150,8 @@ fn owed(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
             .map(|d| {
                 format!(
                     "{} took {} more",
-                    number::bytes(d.bytes),
+                    d.bytes
+                        .map_or_else(|| "an unknown amount".into(), number::bytes),
                     number::time(d.seconds * 1e6)
                 )
             })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{Run, TrialRecord};
+use layermark_model::{Run, TrialRecord, flags::LAYER_LOST};
 use layermark_stats::Pair;
 
 /// Trials by session and block.
@@ -63,6 +63,13 @@ impl<'a> Index<'a> {
         self.failures
             .get(&(layer, point))
             .map_or(&[], Vec::as_slice)
+    }
+
+    /// Some trial found the layer gone when it looked for it afterwards.
+    pub fn lost(&self, layer: usize) -> bool {
+        let of_it = self.failures.range((layer, 0)..=(layer, usize::MAX));
+        let mut flags = of_it.flat_map(|(_, trials)| trials).flat_map(|t| &t.flags);
+        flags.any(|f| f == LAYER_LOST)
     }
 
     /// Blocks in which both layers have a number.

@@ -62,14 +62,15 @@ fn faster(sides: &Sides) -> Vec<String> {
     }
     found.extend(other_device(sides));
     found.extend(other_source(here, native));
-    if let (Some(a), Some(b)) = (here.write_back_debt, native.write_back_debt)
-        && a.bytes > 1.5 * b.bytes.max(1.0)
-        && a.bytes > 65_536.0
+    let owed = |row: &ResultRow| row.write_back_debt.and_then(|d| d.bytes);
+    if let (Some(a), Some(b)) = (owed(here), owed(native))
+        && a > 1.5 * b.max(1.0)
+        && a > 65_536.0
     {
         found.push(format!(
             "it had {} still to write when the clock stopped, native {}",
-            number::bytes(a.bytes),
-            number::bytes(b.bytes)
+            number::bytes(a),
+            number::bytes(b)
         ));
     }
     if let Some(with) = facts::compression(sides.facts) {

@@ -204,13 +204,17 @@ impl<'a> Site<'a> {
         }
         let native = self.index.trials(self.baseline, self.point);
         let here = self.index.trials(self.layer, self.point);
-        let why = suspect(&here, self.layer()).or_else(|| {
-            let (of, facts) = (
-                suspect(&native, &self.run.layers[self.baseline]),
-                self.layer != self.baseline,
-            );
-            of.filter(|_| facts && !native.is_empty())
-                .map(|why| format!("natively, {why}"))
+        let lost = |layer| {
+            let text = "it was found gone after a trial".to_owned();
+            self.index.lost(layer).then_some(text)
+        };
+        let suspect = |trials: &[&TrialRecord], layer: usize| {
+            lost(layer).or_else(|| suspect(trials, &self.run.layers[layer]))
+        };
+        let why = suspect(&here, self.layer).or_else(|| {
+            let other = self.layer != self.baseline && !native.is_empty();
+            let of = suspect(&native, self.baseline).filter(|_| other);
+            of.map(|why| format!("natively, {why}"))
         });
         if let Some(why) = why {
             row.verdict = Verdict::Untrusted;
@@ -348,10 +352,13 @@ fn debt(trials: &[&Trial]) -> Option<DebtRow> {
         .filter_map(|t| t.debt)
         .filter(|d| d.seconds.is_finite())
         .collect();
-    let bytes: Vec<f64> = debts.iter().map(|d| d.bytes as f64).collect();
+    let bytes: Vec<f64> = debts
+        .iter()
+        .filter_map(|d| d.bytes.map(|bytes| bytes as f64))
+        .collect();
     let seconds: Vec<f64> = debts.iter().map(|d| d.seconds).collect();
     Some(DebtRow {
-        bytes: stats::median(&bytes)?,
+        bytes: stats::median(&bytes),
         seconds: stats::median(&seconds)?,
     })
 }

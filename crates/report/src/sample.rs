@@ -385,7 +385,7 @@ fn trial(shape: &Shape, work: &Work, us: f64, noise: &mut Noise) -> Trial {
         },
         device: on_device.then_some(device),
         debt: owes.then(|| Debt {
-            bytes,
+            bytes: Some(bytes),
             seconds: bytes as f64 / 1.1e9 + 0.004,
         }),
         resident: Some(if work.cache == "cold" && on_device {

@@ -236,12 +236,25 @@ fn proof(e: &Evidence) -> TrustItem {
         .iter()
         .filter(|l| l.status == LayerStatus::Ready)
         .collect();
+    let tried = |layer: usize| e.trials.iter().any(|t| t.cell.layer == layer);
+    let lost: Vec<String> = e
+        .run
+        .layers
+        .iter()
+        .enumerate()
+        .filter(|(at, l)| l.status == LayerStatus::Failed && tried(*at))
+        .map(|(_, l)| format!("`{}`", l.name))
+        .collect();
     let bare: Vec<String> = ready
         .iter()
         .filter(|l| l.facts.mounts.is_empty())
         .map(|l| format!("`{}`", l.name))
         .collect();
     let title = "Proof of layer";
+    if !lost.is_empty() {
+        let text = format!("lost while it was measured: {}", number::list(&lost));
+        return item("proof", title, TrustState::Warn, text);
+    }
     if ready.is_empty() {
         return item(
             "proof",

@@ -326,8 +326,8 @@ impl DurabilityVerdict {
 /// Write-back debt of a point, medians over its trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DebtRow {
-    /// Bytes written to the devices after the clock had stopped.
-    pub bytes: f64,
+    /// Bytes written to the devices after the clock had stopped; absent when no device is known.
+    pub bytes: Option<f64>,
     /// Seconds until all was written.
     pub seconds: f64,
 }

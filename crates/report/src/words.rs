@@ -126,12 +126,15 @@ fn sentence(f: &Findings, layer: &str) -> Statement {
         all.iter()
             .copied()
             .filter(|r| r.verdict == v && r.trials > 0)
+            .filter(|r| v == Verdict::Undecided || r.steady != Some(false))
             .collect()
     };
     let mut clauses = Vec::new();
     clauses.extend(same(f, &all, &having(Verdict::Same)));
     clauses.extend(slower(f, &all, &having(Verdict::Slower)));
     clauses.extend(faster(f, &all, &having(Verdict::Faster)));
+    clauses.extend(unsteady(&all, Verdict::Slower));
+    clauses.extend(unsteady(&all, Verdict::Faster));
     clauses.extend(silent_flush(&all));
     clauses.extend(undecided::clauses(f, &all, &having(Verdict::Undecided)));
     clauses.extend(untrusted(&having(Verdict::Untrusted)));
@@ -159,6 +162,19 @@ fn same(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Option<String>
         f.name_all(all, rows),
         number::ratio_span(span)
     ))
+}
+
+/// A known direction without a single number: the ratio changed during the run.
+fn unsteady(all: &[&ResultRow], verdict: Verdict) -> Option<String> {
+    let changed = |r: &&ResultRow| r.verdict == verdict && r.steady == Some(false);
+    let rows: Vec<&ResultRow> = all.iter().copied().filter(changed).collect();
+    (!rows.is_empty()).then(|| {
+        let names = labels(&rows);
+        format!(
+            "is {} at {names}, by how much changed during the run",
+            verdict.word()
+        )
+    })
 }
 
 fn because(row: &ResultRow) -> String {

@@ -73,6 +73,13 @@ impl ScriptedPlace {
     }
 
     fn trial(&self, job: &Job) -> FromProbe {
+        // As if it were unmounted under the first trial from that place on.
+        if self
+            .number("die-after")
+            .is_some_and(|at| job.id as f64 >= at)
+        {
+            std::fs::remove_dir(&self.dir).unwrap();
+        }
         if self.number("error-after").is_some() {
             let message = format!("write {}: No space left on device", job.dir);
             return FromProbe::Error {

@@ -112,7 +112,7 @@ const COLUMNS: &[(&str, Cell)] = &[
     }),
     ("syncs", |_, r| r.durability.syncs.to_string()),
     ("debt_bytes", |_, r| {
-        number(r.write_back_debt.map(|d| d.bytes))
+        number(r.write_back_debt.and_then(|d| d.bytes))
     }),
     ("debt_seconds", |_, r| {
         number(r.write_back_debt.map(|d| d.seconds))
