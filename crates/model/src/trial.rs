@@ -127,13 +127,14 @@ pub struct DeviceBytes {
 /// Write-back debt: work the layer still had to do after the application was done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Debt {
-    /// Bytes written to the devices after the clock had stopped.
-    pub bytes: u64,
+    /// Bytes written to the devices after the clock had stopped; absent when no device is known.
+    #[serde(default)]
+    pub bytes: Option<u64>,
     /// Seconds until `syncfs` had returned.
     pub seconds: f64,
 }
 
-/// What became of `O_DIRECT`.
+/// What became of `O_DIRECT`. A file system that refuses it makes no trial but an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DirectIo {
@@ -141,8 +142,6 @@ pub enum DirectIo {
     Honoured,
     /// The flag was accepted and the data came from a cache all the same.
     Ignored,
-    /// The file system refused it, at open or at the first transfer.
-    Refused,
 }
 
 /// Records checked after a trial.

@@ -52,6 +52,11 @@ pub fn between(before: DeviceBytes, after: DeviceBytes) -> DeviceBytes {
     }
 }
 
+/// Bytes written between two readings; `None` when a device is not known.
+pub fn written(before: Option<DeviceBytes>, after: Option<DeviceBytes>) -> Option<u64> {
+    Some(between(before?, after?).written)
+}
+
 /// Bytes in the machine's memory that still have to be written: Dirty and Writeback of
 /// `/proc/meminfo`.
 pub fn dirty() -> Option<u64> {

@@ -95,11 +95,26 @@ fn write_back_debt_is_what_the_device_still_had_to_take() {
     let p = json!({"op": "write", "file_size": "16M", "record": "1M", "passes": 1});
     let trial = lab.trial(&point("file", p));
     let debt = trial.debt.unwrap();
-    let written = trial.device.unwrap().written + debt.bytes;
+    let written = trial.device.unwrap().written + debt.bytes.unwrap();
     assert!(
         written >= 15 << 20,
         "{written} bytes reached the device: {debt:?}"
     );
+    lab.end();
+}
+
+#[test]
+fn a_debt_to_an_unknown_device_is_unknown_and_not_zero() {
+    let mut lab = Lab::new();
+    lab.device = Some("none".into());
+    for p in [
+        point("file", json!({"op": "write", "file_size": "1M"})),
+        point("meta", json!({"op": "create", "files": 3})),
+    ] {
+        let debt = lab.trial(&p).debt.unwrap();
+        assert_eq!(debt.bytes, None);
+        assert!(debt.seconds > 0.0);
+    }
     lab.end();
 }
 

@@ -263,6 +263,15 @@ fn wrong_data_and_a_failed_control_end_trust() {
 
 #[test]
 fn a_debt_is_told_in_the_advice() {
+    for (bytes, told) in [
+        (Some(250_000_000), "250 MB took 4.20 s more"),
+        (None, "an unknown amount took 4.20 s more"),
+    ] {
+        debt_of(bytes, told);
+    }
+}
+
+fn debt_of(bytes: Option<u64>, told: &str) {
     let (run, mut trials) = Sample {
         layers: vec!["overlay:upper"],
         points: vec!["large write"],
@@ -271,16 +280,13 @@ fn a_debt_is_told_in_the_advice() {
     .build();
     for t in trials.iter_mut().filter(|t| t.cell.layer == 1) {
         t.trial.as_mut().unwrap().debt = Some(Debt {
-            bytes: 250_000_000,
+            bytes,
             seconds: 4.2,
         });
     }
     let report = Report::build(&run, &trials);
     assert!(
-        report
-            .advice
-            .iter()
-            .any(|a| a.text.contains("250 MB took 4.20 s more")),
+        report.advice.iter().any(|a| a.text.contains(told)),
         "{:?}",
         report.advice
     );
@@ -396,4 +402,29 @@ fn a_file_that_lies_in_the_upper_directory_is_not_copied() {
         text.contains("first write") && !text.contains("copy-up"),
         "{text}"
     );
+}
+
+#[test]
+fn a_late_step_between_two_slow_levels_still_has_a_direction() {
+    let (run, mut trials) = Sample {
+        blocks: 24,
+        layers: vec!["overlay:upper"],
+        points: vec!["large read, warm"],
+        ..Sample::default()
+    }
+    .build();
+    for t in trials.iter_mut().filter(|t| t.cell.layer == 1) {
+        let times = if t.cell.block >= 12 { 6 } else { 3 };
+        t.trial.as_mut().unwrap().passes[0].elapsed_ns *= times;
+    }
+    let report = Report::build(&run, &trials);
+    let row = report
+        .results
+        .iter()
+        .find(|r| r.layer == "overlay:upper")
+        .unwrap();
+    assert_eq!((row.ratio, row.steady), (None, Some(false)));
+    assert_eq!(row.verdict.word(), "slower");
+    let words = "is slower at \u{201c}large read, warm\u{201d}, by how much changed during the run";
+    assert!(text(&report, "overlay:upper").contains(words));
 }

@@ -95,7 +95,7 @@ fn record(seq: u64) -> TrialRecord {
                 flushes: 3,
             }),
             debt: Some(Debt {
-                bytes: 9,
+                bytes: Some(9),
                 seconds: 1e-9 / 3.0,
             }),
             resident: Some(0.1),

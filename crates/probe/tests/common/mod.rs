@@ -24,6 +24,8 @@ pub struct Lab {
     pub min_ms: u64,
     pub min_ops: u64,
     pub progress: u64,
+    /// Named instead of the device that the directory lies on.
+    pub device: Option<String>,
 }
 
 impl Lab {
@@ -46,6 +48,7 @@ impl Lab {
             min_ms: 1,
             min_ops: 1,
             progress: 0,
+            device: None,
         };
         let FromProbe::Hello {
             protocol: 1,
@@ -126,6 +129,9 @@ impl Lab {
 
     /// `major:minor` of the device below the directory.
     pub fn device(&self) -> String {
+        if let Some(device) = &self.device {
+            return device.clone();
+        }
         let dev = self.dir.path().metadata().unwrap().dev();
         format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev))
     }

@@ -26,9 +26,18 @@ const DIRECT_CACHED: f64 = 0.05;
 
 impl FileWork {
     pub fn settle_after(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
-        if !touches(&self.p) {
-            return Ok(());
+        for slot in &mut self.slots {
+            slot.file = None;
         }
+        if touches(&self.p) {
+            self.prove(trial)?;
+        } else {
+            self.sum_up(trial);
+        }
+        Ok(())
+    }
+
+    fn prove(&self, trial: &mut Trial) -> Result<(), ProbeError> {
         // Before anything reads the files again or flushes them.
         if self.p.direct {
             trial.direct = Some(self.direct(trial));
@@ -36,6 +45,7 @@ impl FileWork {
         if self.p.op.writes() && matches!(self.p.sync, Sync::None | Sync::Close) {
             trial.debt = Some(self.debt(trial)?);
         }
+        self.sum_up(trial);
         if self.p.verify {
             trial.verified = Some(self.verify(trial)?);
         }
@@ -48,10 +58,7 @@ impl FileWork {
         self.context.sync(&self.dir)?;
         let seconds = (monotonic_ns() - self.seen.stopped_ns) as f64 / 1e9;
         let now = counters::sum(&self.context.devices);
-        let bytes = match (self.seen.devices, now) {
-            (Some(before), Some(after)) => counters::between(before, after).written,
-            _ => 0,
-        };
+        let bytes = counters::written(self.seen.devices, now);
         let written = self.p.file_size * self.p.threads;
         if let (Some(before), Some(after)) = (self.seen.dirty, counters::dirty()) {
             let more = after.saturating_sub(before);

@@ -270,7 +270,6 @@ impl Work for MetaWork {
                 last_beat = monotonic_ns();
             }
         }
-        trial.latency = self.recorder.latency();
         Ok(trial)
     }
 
@@ -278,15 +277,12 @@ impl Work for MetaWork {
         if self.p.op.writes() && self.p.sync == Sync::None {
             self.sync_all()?;
             let (stopped_ns, before) = self.stopped;
-            let bytes = match (before, counters::sum(&self.context.devices)) {
-                (Some(before), Some(after)) => counters::between(before, after).written,
-                _ => 0,
-            };
-            trial.debt = Some(Debt {
-                bytes,
-                seconds: (monotonic_ns() - stopped_ns) as f64 / 1e9,
-            });
+            let seconds = (monotonic_ns() - stopped_ns) as f64 / 1e9;
+            let bytes = counters::written(before, counters::sum(&self.context.devices));
+            trial.debt = Some(Debt { bytes, seconds });
         }
+        // Encoding it takes a while, which is no debt.
+        trial.latency = self.recorder.latency();
         Ok(())
     }
 }
