@@ -67,6 +67,7 @@ pub struct Comparison {
 ///   Known limit: strong dependence in a short series stays under-covered (autocorrelation 0.6 at
 ///   n = 20: about two intervals in three hold the truth), since the test sees it half of the time
 ///   and blocks of three are short for it. Turn-taking and randomised blocks are what prevents it.
+///   Both are looked for around the levels between change points.
 /// * Change points are those of the ratio exp(d), so that the 5 % effect means 5 % of the ratio,
 ///   from [`MIN_BLOCKS_FOR_CHANGE`] blocks on. A change is late unless it lies in the first quarter,
 ///   where it is taken for warm-up that the Hodges-Lehmann estimate (breakdown point 29 %) bears.
@@ -88,13 +89,23 @@ pub fn compare(pairs: &[Pair], level: f64, seed: u64) -> Option<Comparison> {
     let differences: Vec<f64> = ordered.iter().map(|p| p.layer - p.native).collect();
     let n = d.len();
 
-    let dependent = autocorrelation(&d, 1).abs() > 2.0 / (n as f64).sqrt();
-    let worth = if dependent { effective_n(&d) } else { n as f64 };
     let ratios: Vec<f64> = d.iter().map(|x| x.exp()).collect();
     let changes = if n >= MIN_BLOCKS_FOR_CHANGE {
         change_points(&ratios, seed)
     } else {
         Vec::new()
+    };
+    let levels = segments(&ratios, &changes);
+    // A step is told as a step; what is left of dependence is looked for around its levels.
+    let around: Vec<f64> = levels
+        .iter()
+        .flat_map(|s| d[s.start..s.end].iter().map(|x| x - s.median.ln()))
+        .collect();
+    let dependent = autocorrelation(&around, 1).abs() > 2.0 / (n as f64).sqrt();
+    let worth = if dependent {
+        effective_n(&around)
+    } else {
+        n as f64
     };
     Some(Comparison {
         n,
