@@ -105,19 +105,22 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
         up.place.cool().map_err(broken)?;
     }
     turn.backing = backing_share(&up.facts.backing);
-    let upkeep = up.place.upkeep().map_err(broken)?;
     turn.started_ms = now_ms();
-    let before = Snapshot::take(ask.threads, up.talk.pid(), upkeep.ns);
+    let before = snapshot(up, ask)?;
     say(up, &ToProbe::Go { id: ask.id })?;
+    let mut stopped = None;
     let trial = loop {
         match hear(up, ask)? {
-            FromProbe::Stopped { id } if id == ask.id => {}
+            // What the layer does from now on (write-back, proof) is none of the trial's cost.
+            FromProbe::Stopped { id } if id == ask.id => stopped = Some(snapshot(up, ask)?),
             FromProbe::Trial { id, trial } if id == ask.id => break *trial,
             other => return Err(unexpected(&other, "trial")),
         }
     };
-    let upkeep = up.place.upkeep().map_err(broken)?;
-    let after = Snapshot::take(ask.threads, up.talk.pid(), upkeep.ns);
+    let after = match stopped {
+        Some(after) => after,
+        None => snapshot(up, ask)?,
+    };
     turn.usage = before.until(&after, trial.cpu.user_ns + trial.cpu.sys_ns);
     if trial.ns_per_op().is_none_or(|ns| ns <= 0.0) {
         return Err(Failure::Work {
@@ -132,6 +135,12 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     }
     turn.trial = Some(trial);
     Ok(())
+}
+
+fn snapshot(up: &Up, ask: &Ask<'_>) -> Result<Snapshot, Failure> {
+    let upkeep = up.place.upkeep();
+    let upkeep = upkeep.map_err(|e| Failure::Broken(e.to_string()))?;
+    Ok(Snapshot::take(ask.threads, up.talk.pid(), upkeep.ns))
 }
 
 fn job(up: &Up, ask: &Ask<'_>) -> Job {

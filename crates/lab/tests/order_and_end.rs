@@ -10,6 +10,24 @@ use layermark_model::{LayerStatus, RunStatus};
 use layermark_stats::{Verdict, judge};
 
 #[test]
+fn upkeep_after_the_clock_has_stopped_is_not_the_trials() {
+    for (probe, expected) in [
+        ("mock:take=1", common::DURING),
+        // An older probe does not say when it stopped.
+        ("mock:ns=2000", common::DURING + common::AFTERWARDS),
+    ] {
+        let mut bench = Bench::new();
+        let mut request = bench.request(plan(&["mock", probe], 1, "control = false"));
+        request.catalog = common::CATALOG;
+        assert!(settled(&bench.run(request)));
+        let (_, trials) = bench.last();
+        let of_it = trials.iter().filter(|t| t.cell.layer == 1);
+        let upkeep: Vec<u64> = of_it.map(|t| t.upkeep_ns).collect();
+        assert_eq!(upkeep, [expected; 6], "{probe}");
+    }
+}
+
+#[test]
 fn trials_follow_the_schedule_of_the_seed() {
     let mut bench = Bench::new();
     let plan = plan(&["mock", "mock:ns=2000"], 3, "");

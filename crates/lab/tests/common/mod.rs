@@ -7,6 +7,10 @@ use std::{
     io::{BufRead, BufReader, Write},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
     thread,
     time::Duration,
 };
@@ -18,6 +22,10 @@ use layermark_model::{
     protocol::{FromProbe, Job, ToProbe, VERSION},
 };
 use layermark_store::Store;
+
+/// What the helpers of a scripted layer use while the clock runs, and after it has stopped.
+pub const DURING: u64 = 5;
+pub const AFTERWARDS: u64 = 1_000_000;
 
 /// Takes the place of the layers' own `mock`, whose noise depends on how long its probe lives.
 pub struct Scripted;
@@ -56,6 +64,7 @@ impl Layer for Scripted {
             dir: base.dir.clone(),
             spec: spec.clone(),
             layer,
+            upkeep: Arc::default(),
         }))
     }
 }
@@ -65,6 +74,8 @@ struct ScriptedPlace {
     dir: PathBuf,
     spec: Spec,
     layer: u64,
+    /// Nanoseconds that its helpers have used.
+    upkeep: Arc<AtomicU64>,
 }
 
 impl ScriptedPlace {
@@ -150,7 +161,9 @@ impl Place for ScriptedPlace {
         Ok(Cooled::default())
     }
     fn upkeep(&self) -> Result<CpuTime, LayerError> {
-        Ok(CpuTime::default())
+        Ok(CpuTime {
+            ns: self.upkeep.load(SeqCst),
+        })
     }
 }
 
@@ -173,7 +186,16 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                 say(&FromProbe::Ready { id: new.id })?;
                 job = Some(new);
             }
-            ToProbe::Go { .. } => say(&place.trial(&job.take().unwrap()))?,
+            ToProbe::Go { id } => {
+                place.upkeep.fetch_add(DURING, SeqCst);
+                if place.number("take").is_some() {
+                    say(&FromProbe::Stopped { id })?;
+                    // The lab has looked by then.
+                    thread::sleep(Duration::from_millis(50));
+                }
+                place.upkeep.fetch_add(AFTERWARDS, SeqCst);
+                say(&place.trial(&job.take().unwrap()))?;
+            }
             ToProbe::Quit => return say(&FromProbe::Done),
         }
     }
