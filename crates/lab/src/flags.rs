@@ -1,26 +1,30 @@
 //! What is wrong with a trial, in words that the report knows.
 
 use layermark_model::{
-    DirectIo, Facts, Point, Trial,
-    flags::{CACHE, DIRECT_IGNORED, VERIFY},
+    Cooled, DirectIo, Facts, Point, Trial,
+    flags::{CACHE, CACHE_UNPROVED, DIRECT_IGNORED, VERIFY},
 };
 
 /// From this share of cached pages on, or of bytes from a device, a cache is not what was asked.
 const SLACK: f64 = 0.05;
 
-/// Everything the trial itself proves. `reads`: the point only reads, so that device bytes can be
-/// set against application bytes.
-pub(crate) fn of(
-    point: &Point,
-    reads: bool,
-    facts: &Facts,
-    backing: Option<f64>,
-    trial: &Trial,
-) -> Vec<String> {
-    let mut flags = Vec::new();
-    if !cache_as_asked(point, reads, facts, backing, trial) {
-        flags.push(CACHE.to_owned());
-    }
+/// What is known about a trial from outside of it.
+pub(crate) struct Around<'a> {
+    /// The point only reads, so that device bytes can be set against application bytes.
+    pub reads: bool,
+    pub facts: &'a Facts,
+    /// Cached share of the files behind the layer.
+    pub backing: Option<f64>,
+    /// What emptying the caches reached.
+    pub cooled: &'a Cooled,
+}
+
+/// Everything that is wrong with a trial.
+pub(crate) fn of(point: &Point, around: &Around<'_>, trial: &Trial) -> Vec<String> {
+    let mut flags: Vec<String> = cache(point, around, trial)
+        .map(str::to_owned)
+        .into_iter()
+        .collect();
     if trial.direct == Some(DirectIo::Ignored) {
         flags.push(DIRECT_IGNORED.to_owned());
     }
@@ -30,33 +34,37 @@ pub(crate) fn of(
     flags
 }
 
-fn cache_as_asked(
-    point: &Point,
-    reads: bool,
-    facts: &Facts,
-    backing: Option<f64>,
-    trial: &Trial,
-) -> bool {
-    let from_device = device_share(reads, facts, trial);
-    match point.text("cache") {
-        "cold" => {
-            let cached = trial.resident.unwrap_or(0.0).max(backing.unwrap_or(0.0));
-            cached <= SLACK && from_device.is_none_or(|share| share >= 1.0 - SLACK)
-        }
-        // Past the cache there is nothing warm to prove.
-        // What lay in the page cache is not read from a device: bytes that crossed it are others'.
-        "warm" if trial.direct != Some(DirectIo::Honoured) => {
-            trial.resident.is_some_and(|share| share >= 1.0 - SLACK)
-                || from_device.is_none_or(|share| share <= SLACK)
-        }
-        _ => true,
+fn cache(point: &Point, around: &Around<'_>, trial: &Trial) -> Option<&'static str> {
+    if !point.asks_for_cache() {
+        return None;
     }
+    let from_device = device_share(around, trial);
+    if point.text("cache") == "cold" {
+        let cold = |share: f64| share <= SLACK;
+        let read = from_device.map(|share| share >= 1.0 - SLACK);
+        let looks = [trial.resident.map(cold), around.backing.map(cold), read];
+        if looks.contains(&Some(false)) {
+            return Some(CACHE);
+        }
+        // Names and attributes move no bytes and have no pages to look at. A file behind the layer
+        // that is out of memory says nothing about the file in it.
+        let moves = trial.bytes() > 0;
+        let seen = moves && (trial.resident.is_some() || read.is_some());
+        return (!seen && !around.cooled.complete).then_some(CACHE_UNPROVED);
+    }
+    // Past the cache there is nothing warm to prove. What lay in the page cache is not read from a
+    // device: bytes that crossed it are others'.
+    let warm = trial.direct == Some(DirectIo::Honoured)
+        || trial.resident.is_some_and(|share| share >= 1.0 - SLACK)
+        || from_device.is_none_or(|share| share <= SLACK);
+    (!warm).then_some(CACHE)
 }
 
 /// Bytes read from devices over bytes read by the application, where both mean something.
-fn device_share(reads: bool, facts: &Facts, trial: &Trial) -> Option<f64> {
+fn device_share(around: &Around<'_>, trial: &Trial) -> Option<f64> {
     let device = trial.device?;
-    let known = reads && trial.bytes() > 0 && facts.devices.iter().any(|d| d.physical);
+    let known =
+        around.reads && trial.bytes() > 0 && around.facts.devices.iter().any(|d| d.physical);
     known.then(|| device.read as f64 / trial.bytes() as f64)
 }
 
@@ -96,10 +104,27 @@ mod tests {
         }
     }
 
+    /// Flags where nothing could be emptied as a whole.
+    fn flags(
+        point: &Point,
+        reads: bool,
+        facts: &Facts,
+        backing: Option<f64>,
+        trial: &Trial,
+    ) -> Vec<String> {
+        let around = Around {
+            reads,
+            facts,
+            backing,
+            cooled: &Cooled::default(),
+        };
+        of(point, &around, trial)
+    }
+
     #[test]
     fn cold_must_be_proved_by_pages_backing_and_device() {
         let cold = point("cold");
-        let flagged = |t: &Trial, backing| !of(&cold, true, &disk(), backing, t).is_empty();
+        let flagged = |t: &Trial, backing| !flags(&cold, true, &disk(), backing, t).is_empty();
         assert!(!flagged(&trial(1000, 0.0), None));
         assert!(
             !flagged(&trial(2000, 0.05), Some(0.05)),
@@ -109,30 +134,72 @@ mod tests {
         assert!(flagged(&trial(1000, 0.0), Some(0.2)));
         assert!(flagged(&trial(900, 0.0), None));
         assert!(
-            of(&cold, true, &Facts::default(), None, &trial(0, 0.0)).is_empty(),
+            flags(&cold, true, &Facts::default(), None, &trial(0, 0.0)).is_empty(),
             "no disk below"
         );
         assert!(
-            of(&cold, false, &disk(), None, &trial(0, 0.0)).is_empty(),
+            flags(&cold, false, &disk(), None, &trial(0, 0.0)).is_empty(),
             "a write"
         );
     }
 
     #[test]
+    fn cold_without_evidence_is_not_proved() {
+        let (point, facts) = (point("cold"), disk());
+        let with = |complete, trial: &Trial| {
+            let cooled = Cooled {
+                complete,
+                ..Cooled::default()
+            };
+            let around = Around {
+                reads: true,
+                facts: &facts,
+                backing: Some(0.0),
+                cooled: &cooled,
+            };
+            of(&point, &around, trial)
+        };
+        let blind = Trial {
+            device: None,
+            resident: None,
+            ..trial(0, 0.0)
+        };
+        assert_eq!(with(false, &blind), [CACHE_UNPROVED]);
+        assert!(with(true, &blind).is_empty());
+        let by_device = Trial {
+            resident: None,
+            ..trial(1000, 0.0)
+        };
+        assert!(with(false, &by_device).is_empty());
+        // Opening and stat: pages that are not there prove nothing about names.
+        let mut names = trial(0, 0.0);
+        names.passes[0].bytes = 0;
+        assert_eq!(with(false, &names), [CACHE_UNPROVED]);
+        assert!(with(true, &names).is_empty());
+    }
+
+    #[test]
+    fn what_is_made_new_has_no_cache_to_prove() {
+        let params = serde_json::json!({ "cache": "cold", "op": "create" });
+        let create = Point::new("meta", "x".into(), &params).unwrap();
+        assert!(flags(&create, false, &disk(), None, &Trial::default()).is_empty());
+    }
+
+    #[test]
     fn warm_must_not_come_from_a_device() {
         let warm = point("warm");
-        assert!(of(&warm, true, &disk(), Some(1.0), &trial(50, 0.5)).is_empty());
-        assert_eq!(of(&warm, true, &disk(), None, &trial(51, 0.5)), [CACHE]);
+        assert!(flags(&warm, true, &disk(), Some(1.0), &trial(50, 0.5)).is_empty());
+        assert_eq!(flags(&warm, true, &disk(), None, &trial(51, 0.5)), [CACHE]);
         assert!(
-            of(&warm, true, &disk(), None, &trial(51, 1.0)).is_empty(),
+            flags(&warm, true, &disk(), None, &trial(51, 1.0)).is_empty(),
             "somebody else's bytes"
         );
-        assert!(of(&point(""), true, &disk(), None, &trial(51, 0.5)).is_empty());
+        assert!(flags(&point(""), true, &disk(), None, &trial(51, 0.5)).is_empty());
         let direct = Trial {
             direct: Some(DirectIo::Honoured),
             ..trial(1000, 0.0)
         };
-        assert!(of(&warm, true, &disk(), None, &direct).is_empty());
+        assert!(flags(&warm, true, &disk(), None, &direct).is_empty());
     }
 
     #[test]
@@ -142,8 +209,8 @@ mod tests {
             verified: Some(Verified { records: 9, bad }),
             ..Trial::default()
         };
-        let flags = |t: &Trial| of(&point(""), true, &disk(), None, t);
-        assert_eq!(flags(&with(DirectIo::Ignored, 1)), [DIRECT_IGNORED, VERIFY]);
-        assert!(flags(&with(DirectIo::Honoured, 0)).is_empty());
+        let found = |t: &Trial| flags(&point(""), true, &disk(), None, t);
+        assert_eq!(found(&with(DirectIo::Ignored, 1)), [DIRECT_IGNORED, VERIFY]);
+        assert!(found(&with(DirectIo::Honoured, 0)).is_empty());
     }
 }

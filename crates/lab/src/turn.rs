@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use layermark_model::{
-    Point, Trial,
+    Cooled, Point, Trial,
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, ToProbe},
 };
@@ -12,7 +12,7 @@ use layermark_probe::{Workload, resident};
 use crate::{
     Stop,
     cpu::{KernelThreads, Snapshot, Usage},
-    flags,
+    flags::{self, Around},
     line::Broken,
     machine::now_ms,
     session::{Lost, Up},
@@ -101,8 +101,9 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
         FromProbe::Ready { id } if id == ask.id => {}
         other => return Err(unexpected(&other, "ready")),
     }
+    let mut cooled = Cooled::default();
     if ask.point.text("cache") == "cold" {
-        up.place.cool().map_err(broken)?;
+        cooled = up.place.cool().map_err(broken)?;
     }
     turn.backing = backing_share(&up.facts.backing);
     turn.started_ms = now_ms();
@@ -128,8 +129,13 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
             errno: None,
         });
     }
-    let reads = !ask.workload.writes(ask.point);
-    turn.flags = flags::of(ask.point, reads, &up.facts, turn.backing, &trial);
+    let around = Around {
+        reads: !ask.workload.writes(ask.point),
+        facts: &up.facts,
+        backing: turn.backing,
+        cooled: &cooled,
+    };
+    turn.flags = flags::of(ask.point, &around, &trial);
     if turn.usage.contaminated {
         turn.flags.push(CONTAMINATED.to_owned());
     }

@@ -5,6 +5,8 @@
 pub const CONTAMINATED: &str = "contaminated";
 /// `cold` was not cold, or `warm` not warm.
 pub const CACHE: &str = "cache not as asked";
+/// Nothing proves that `cold` was cold.
+pub const CACHE_UNPROVED: &str = "cache not proved";
 /// After the trial the layer was no longer where it had been: its mount had gone or changed.
 pub const LAYER_LOST: &str = "layer lost";
 /// `O_DIRECT` was accepted, and the data came from a cache all the same.

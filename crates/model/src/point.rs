@@ -85,6 +85,12 @@ impl Point {
             .unwrap_or_default()
     }
 
+    /// Whether it asks for a state of the cache; a file that is made new has none.
+    pub fn asks_for_cache(&self) -> bool {
+        let made_new = matches!(self.text("op"), "write" | "small-write" | "create");
+        !made_new && matches!(self.text("cache"), "cold" | "warm")
+    }
+
     /// A key that is equal for equal work, whatever its label.
     pub fn key(&self) -> String {
         format!("{} {}", self.workload, Value::Object(self.params.clone()))

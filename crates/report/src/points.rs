@@ -63,12 +63,6 @@ pub fn is_bulk(point: &Point) -> bool {
     point.workload == "file" && !changes_packaged(point)
 }
 
-/// The point asks for a state of the cache; a file that is made new has none.
-pub fn asks_for_cache(point: &Point) -> bool {
-    let made_new = matches!(point.text("op"), "write" | "small-write" | "create");
-    !made_new && matches!(point.text("cache"), "cold" | "warm")
-}
-
 /// The parameters worth a line: `read, 64M file, 4K records, warm`.
 pub fn describe(point: &Point) -> String {
     let mut parts = vec![point.text("op").to_owned()];
@@ -81,7 +75,7 @@ pub fn describe(point: &Point) -> String {
         parts.push(format!("{} threads", point.number("threads")));
     }
     for key in ["cache", "sync", "engine"] {
-        let idle = key == "cache" && !asks_for_cache(point);
+        let idle = key == "cache" && !point.asks_for_cache();
         if !idle && !matches!(point.text(key), "" | "none") {
             parts.push(point.text(key).to_owned());
         }

@@ -274,6 +274,10 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<String> {
     }
     for (flag, words) in [
         (flags::CACHE, "the cache was not as asked"),
+        (
+            flags::CACHE_UNPROVED,
+            "nothing proves that the cache was cold",
+        ),
         (flags::DIRECT_IGNORED, "O_DIRECT was accepted and ignored"),
     ] {
         let n = having(flag);

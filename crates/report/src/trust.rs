@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use layermark_model::{DirectIo, LayerStatus, Run, TrialRecord, flags};
+use layermark_model::{DirectIo, LayerStatus, Point, Run, TrialRecord, flags};
 use layermark_stats::MIN_BLOCKS_FOR_CHANGE;
 
 use crate::{
-    facts, number, points,
+    facts, number,
     types::{Control, ResultRow, TrustItem, TrustState, Verdict},
 };
 
@@ -187,29 +187,48 @@ fn flagged(e: &Evidence, flag: &str) -> usize {
 fn cache(e: &Evidence) -> TrustItem {
     let title = "Cache as asked";
     let point = |t: &TrialRecord| e.run.points.get(t.cell.point);
-    let asked = |t: &&TrialRecord| point(t).is_some_and(points::asks_for_cache);
+    let asked = |t: &&TrialRecord| point(t).is_some_and(Point::asks_for_cache);
     let all = e.trials.iter().filter(asked).count();
     if all == 0 {
         let text = "no point asks for a cold or warm cache".into();
         return item("cache", title, TrustState::None, text);
     }
-    let not = |t: &&TrialRecord| t.flags.iter().any(|f| f == flags::CACHE);
-    let wrong: Vec<&TrialRecord> = e.trials.iter().filter(asked).filter(not).collect();
-    if wrong.is_empty() {
+    let having = |flag: &str| -> Vec<&TrialRecord> {
+        let has = |t: &&TrialRecord| t.flags.iter().any(|f| f == flag);
+        e.trials.iter().filter(asked).filter(has).collect()
+    };
+    let (wrong, unproved) = (having(flags::CACHE), having(flags::CACHE_UNPROVED));
+    if wrong.is_empty() && unproved.is_empty() {
         let text = format!("cold was cold and warm was warm in all {all} trials that ask");
         return item("cache", title, TrustState::Ok, text);
     }
-    let layers: BTreeSet<usize> = wrong.iter().map(|t| t.cell.layer).collect();
-    let names: Vec<String> = layers
-        .into_iter()
-        .filter_map(|l| Some(format!("`{}`", e.run.layers.get(l)?.name)))
-        .collect();
-    let text = format!(
-        "not so in {} of {all} trials that ask, in {}; a result where it is most of them is untrusted",
-        wrong.len(),
-        number::list(&names)
-    );
+    let mut parts = Vec::new();
+    if !wrong.is_empty() {
+        let (n, names) = (wrong.len(), layers_of(e, &wrong));
+        parts.push(format!(
+            "not so in {n} of {all} trials that ask, in {names}"
+        ));
+    }
+    if !unproved.is_empty() {
+        let (n, names) = (unproved.len(), layers_of(e, &unproved));
+        let why = if e.run.machine.privilege == "root" {
+            "the kernel's name caches could not be emptied"
+        } else {
+            "without root the kernel's name caches cannot be emptied"
+        };
+        parts.push(format!(
+            "not proved in {n} of {all} trials that ask, in {names}: {why}"
+        ));
+    }
+    parts.push("a result where it is most of them is untrusted".into());
+    let text = parts.join("; ");
     item("cache", title, TrustState::Warn, text)
+}
+
+fn layers_of(e: &Evidence, trials: &[&TrialRecord]) -> String {
+    let layers: BTreeSet<usize> = trials.iter().map(|t| t.cell.layer).collect();
+    let name = |l: usize| Some(format!("`{}`", e.run.layers.get(l)?.name));
+    number::list(&layers.into_iter().filter_map(name).collect::<Vec<_>>())
 }
 
 fn verified(e: &Evidence) -> TrustItem {

@@ -212,6 +212,26 @@ fn a_cache_not_as_asked_is_not_trusted() {
 }
 
 #[test]
+fn a_cold_cache_that_nothing_proves_is_not_trusted() {
+    let report = made(&["overlay:upper"], |run, trials| {
+        run.machine.privilege = "none".into();
+        for t in trials
+            .iter_mut()
+            .filter(|t| t.cell.layer == 1 && t.cell.point == 1)
+        {
+            t.flags.push(flags::CACHE_UNPROVED.into());
+        }
+    });
+    assert!(text(&report, "overlay:upper").contains(
+        "\u{201c}small read, cold\u{201d} (nothing proves that the cache was cold in 11 of 11 trials)"
+    ));
+    let cache = report.trust.iter().find(|t| t.id == "cache").unwrap();
+    assert_eq!(cache.state, TrustState::Warn);
+    let why = "in `overlay:upper`: without root the kernel's name caches cannot be emptied";
+    assert!(cache.text.contains(why), "{}", cache.text);
+}
+
+#[test]
 fn untrusted_natively_is_untrusted_everywhere() {
     let report = made(&["overlay:upper"], |_, trials| {
         for t in trials
