@@ -9,6 +9,9 @@ use crate::{
     words::{Findings, LISTED},
 };
 
+/// An interval that misses 1 by less than this share says nothing that matters to anybody.
+const ALL_BUT: f64 = 0.01;
+
 /// One sentence for the whole run.
 pub fn headline(f: &Findings, control_failed: bool) -> String {
     let text = match nothing(f) {
@@ -72,8 +75,10 @@ enum Standing<'a> {
     Dear(f64, &'a ResultRow),
     /// The same, by its interval only.
     SeemsDear(f64, &'a ResultRow),
-    /// The same as native, and nothing points elsewhere.
+    /// Nothing tells it from native anywhere.
     Free,
+    /// Within delta of native at so many of so many points, and nowhere slower or faster.
+    Near(usize, usize),
     /// Faster somewhere and slower nowhere.
     Faster,
     /// None of these.
@@ -96,14 +101,41 @@ fn standing<'a>(f: &Findings, layer: &str, rows: &[&'a ResultRow]) -> Standing<'
         Standing::SeemsDear(ratio, row)
     } else if has(Verdict::Faster) > 0 {
         Standing::Faster
-    } else if has(Verdict::Same) > has(Verdict::Undecided) + has(Verdict::Untrusted) {
+    } else if rows
+        .iter()
+        .all(|r| r.verdict == Verdict::Same && holds_one(r))
+    {
         Standing::Free
+    } else if has(Verdict::Same) * 2 > rows.len() {
+        Standing::Near(has(Verdict::Same), rows.len())
     } else {
         Standing::Open
     }
 }
 
+/// Whether the interval leaves nothing that is worth telling: it holds 1, or all but.
+fn holds_one(row: &ResultRow) -> bool {
+    let interval = row.ratio.and_then(|e| e.interval);
+    interval.is_some_and(|[low, high]| low <= 1.0 + ALL_BUT && high >= 1.0 - ALL_BUT)
+}
+
+/// Layers that are near native: at how many of how many points each.
+type Near = Vec<(String, usize, usize)>;
+
+fn within(near: &Near, delta: f64) -> Option<String> {
+    let (_, same, all) = near.first()?;
+    let names: Vec<String> = near.iter().map(|(name, ..)| name.clone()).collect();
+    let points = if near.iter().all(|(_, s, a)| (s, a) == (same, all)) {
+        format!("{same} of {}", count(*all, "point"))
+    } else {
+        "most points".into()
+    };
+    let within = format!("within {} of native at {points}", number::percent(delta));
+    said(&names, &format!("is {within}"), &format!("are {within}"))
+}
+
 fn gist(f: &Findings) -> String {
+    let mut near = Near::new();
     let (mut free, mut skips, mut memory, mut faster) = (vec![], vec![], vec![], vec![]);
     let (mut dear, mut seems, mut open) = (vec![], vec![], vec![]);
     for layer in f.compared() {
@@ -118,6 +150,7 @@ fn gist(f: &Findings) -> String {
             Standing::Dear(ratio, row) => dear.push((ratio, row)),
             Standing::SeemsDear(ratio, row) => seems.push((ratio, row)),
             Standing::Free => free.push(name),
+            Standing::Near(same, all) => near.push((name, same, all)),
             Standing::Faster => faster.push(name),
             Standing::Open => open.push(name),
         }
@@ -128,6 +161,7 @@ fn gist(f: &Findings) -> String {
         "costs nothing that could be measured",
         "cost nothing that could be measured",
     ));
+    parts.extend(within(&near, f.run.plan.delta));
     parts.extend(dearest(&mut dear));
     if parts.is_empty() {
         parts.extend(seemingly(&mut seems));

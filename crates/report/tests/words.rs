@@ -448,3 +448,49 @@ fn a_late_step_between_two_slow_levels_still_has_a_direction() {
     let words = "is slower at \u{201c}large read, warm\u{201d}, by how much changed during the run";
     assert!(text(&report, "overlay:upper").contains(words));
 }
+
+/// Every trial of layer 1 as long as native's in its block, but for a factor by point.
+fn copied(factors: fn(usize, u32) -> f64) -> String {
+    let report = made(&["overlay:upper"], |_, trials| {
+        let native: Vec<TrialRecord> = trials
+            .iter()
+            .filter(|t| t.cell.layer == 0)
+            .cloned()
+            .collect();
+        for t in trials.iter_mut().filter(|t| t.cell.layer == 1) {
+            let at = (t.cell.point, t.cell.block);
+            let pair = native.iter().find(|n| (n.cell.point, n.cell.block) == at);
+            let factor = factors(at.0, at.1);
+            let (ours, theirs) = (
+                t.trial.as_mut().unwrap(),
+                pair.unwrap().trial.as_ref().unwrap(),
+            );
+            ours.passes.clone_from(&theirs.passes);
+            for pass in &mut ours.passes {
+                pass.elapsed_ns = (pass.elapsed_ns as f64 * factor) as u64;
+            }
+        }
+    });
+    report.headline
+}
+
+#[test]
+fn costs_nothing_only_where_every_point_says_so() {
+    let free = copied(|_, block| if block.is_multiple_of(2) { 1.01 } else { 0.99 });
+    assert_eq!(free, "`overlay:upper` costs nothing that could be measured");
+    // A small cost that is certain is none that could not be measured.
+    let certain = copied(|point, _| if point == 0 { 1.03 } else { 1.0 });
+    assert_eq!(
+        certain,
+        "`overlay:upper` is within 5 % of native at 5 of 5 points"
+    );
+    let open = copied(|point, block| match (point, block % 2) {
+        (0, 0) => 1.3,
+        (0, _) => 0.77,
+        _ => 1.0,
+    });
+    assert_eq!(
+        open,
+        "`overlay:upper` is within 5 % of native at 4 of 5 points"
+    );
+}
