@@ -251,14 +251,15 @@ fn trial_rows(run: &Run, trials: &[TrialRecord]) -> Vec<TrialRow> {
 fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
     let trial = record.trial.as_ref();
     let device = trial.and_then(|t| t.device);
+    let point = run.points.get(record.cell.point)?;
     Some(TrialRow {
         seq: record.seq,
         session: record.cell.session,
         block: record.cell.block,
         at_ms: record.at_ms,
         layer: run.layers.get(record.cell.layer)?.name.clone(),
-        point: run.points.get(record.cell.point)?.label.clone(),
-        op_us: index::cost(record).map(|ns| ns / 1e3),
+        point: point.label.clone(),
+        op_us: index::cost(record).map(|ns| ns * crate::points::threads(point) / 1e3),
         ops: trial.map_or(0, layermark_model::Trial::ops),
         bytes: trial.map_or(0, layermark_model::Trial::bytes),
         device_read: device.map(|d| d.read),

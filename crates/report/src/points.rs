@@ -63,6 +63,18 @@ pub fn is_bulk(point: &Point) -> bool {
     point.workload == "file" && !changes_packaged(point)
 }
 
+/// Threads that work at once: each of them waits this many times the time that passes for one
+/// operation of all.
+pub fn threads(point: &Point) -> f64 {
+    point.number("threads").max(1) as f64
+}
+
+/// The point looks at what is there and changes nothing, so that a cache matters to it.
+fn reads(point: &Point) -> bool {
+    let changes = ["create", "unlink", "rename", "mkdir"];
+    matches!(kind(point), Kind::Reading | Kind::Names) && !changes.contains(&point.text("op"))
+}
+
 /// The parameters worth a line: `read, 64M file, 4K records, warm`.
 pub fn describe(point: &Point) -> String {
     let mut parts = vec![point.text("op").to_owned()];
@@ -75,7 +87,7 @@ pub fn describe(point: &Point) -> String {
         parts.push(format!("{} threads", point.number("threads")));
     }
     for key in ["cache", "sync", "engine"] {
-        let idle = key == "cache" && !point.asks_for_cache();
+        let idle = key == "cache" && !(point.asks_for_cache() && reads(point));
         if !idle && !matches!(point.text(key), "" | "none") {
             parts.push(point.text(key).to_owned());
         }
@@ -116,5 +128,14 @@ mod tests {
             &json!({"op": "read", "file_size": 16 << 20, "record": 4096, "threads": 1, "cache": "warm", "sync": "none", "direct": true}),
         );
         assert_eq!(describe(&at), "read, 16M file, 4K records, warm, O_DIRECT");
+        for (op, expected) in [
+            ("rand-write", "rand-write, each"),
+            ("first-write", "first-write, each"),
+            ("unlink", "unlink, each"),
+            ("open-stat", "open-stat, warm, each"),
+        ] {
+            let at = point(&json!({"op": op, "cache": "warm", "sync": "each"}));
+            assert_eq!(describe(&at), expected);
+        }
     }
 }

@@ -48,7 +48,8 @@ pub fn rows(run: &Run, index: &Index, layer: usize, baseline: usize) -> Vec<(usi
         if is_baseline {
             row.verdict = Verdict::Baseline;
         } else {
-            compare(&mut row, comparison.as_ref(), &judgement);
+            let threads = points::threads(site.point());
+            compare(&mut row, comparison.as_ref(), &judgement, threads);
         }
         row.durability = site.durability(row.ratio.as_ref());
         site.distrust(&mut row);
@@ -57,7 +58,12 @@ pub fn rows(run: &Run, index: &Index, layer: usize, baseline: usize) -> Vec<(usi
     rows
 }
 
-fn compare(row: &mut ResultRow, comparison: Option<&Comparison>, judgement: &Judgement) {
+fn compare(
+    row: &mut ResultRow,
+    comparison: Option<&Comparison>,
+    judgement: &Judgement,
+    threads: f64,
+) {
     row.verdict = match judgement.verdict {
         stats::Verdict::Same => Verdict::Same,
         stats::Verdict::Slower => Verdict::Slower,
@@ -79,10 +85,10 @@ fn compare(row: &mut ResultRow, comparison: Option<&Comparison>, judgement: &Jud
             estimate: c.ratio,
             interval: c.ratio_interval.map(span),
         });
-        let us = |i: Interval| [i.low / 1e3, i.high / 1e3];
+        let us = |ns: f64| ns * threads / 1e3;
         row.extra_us = Some(Estimate {
-            estimate: c.diff / 1e3,
-            interval: c.diff_interval.map(us),
+            estimate: us(c.diff),
+            interval: c.diff_interval.map(|i| [us(i.low), us(i.high)]),
         });
     } else {
         remark(row, flags::UNSTEADY, 1);
@@ -178,7 +184,7 @@ impl<'a> Site<'a> {
             flag_counts: BTreeMap::new(),
             reasons: Vec::new(),
         };
-        speed(&mut row, &records);
+        speed(&mut row, &records, points::threads(at));
         cpu(&mut row, &records);
         for flag in records.iter().flat_map(|r| remarks(r)) {
             remark(&mut row, &flag, 1);
@@ -295,11 +301,13 @@ fn centre(costs: &[f64]) -> (Option<f64>, Option<[f64; 2]>) {
     (stats::hodges_lehmann(&logs).map(f64::exp), interval)
 }
 
-fn speed(row: &mut ResultRow, records: &[&TrialRecord]) {
+fn speed(row: &mut ResultRow, records: &[&TrialRecord], threads: f64) {
     let costs: Vec<f64> = records.iter().filter_map(|r| cost(r)).collect();
     let (ns, interval) = centre(&costs);
-    row.op_us = ns.map(|ns| ns / 1e3);
-    row.op_us_interval = interval.map(|i| i.map(|ns| ns / 1e3));
+    // A value is the time that passed over the operations of all threads; one waits longer.
+    let us = |ns: f64| ns * threads / 1e3;
+    row.op_us = ns.map(us);
+    row.op_us_interval = interval.map(|i| i.map(us));
     let moved = sums(records);
     let per_op = if row.unit == "B/s" {
         moved.bytes / moved.ops

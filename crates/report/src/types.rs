@@ -107,11 +107,13 @@ pub struct ResultRow {
     pub metric: String,
     /// `B/s` or `ops/s`.
     pub unit: String,
-    /// Median over the trials, in `unit`. Absent when no trial gave a number.
+    /// Centre of the trials, in `unit`: exp of the Hodges-Lehmann estimate of their logarithms.
+    /// Absent when no trial gave a number.
     pub value: Option<f64>,
-    /// Interval of the median at the report's level. Absent below six trials.
+    /// Interval of `value` at the report's level. Absent below six trials.
     pub interval: Option<[f64; 2]>,
-    /// Microseconds an operation: median over the trials.
+    /// Microseconds an operation as one thread waits for it, the centre of the trials: with several
+    /// threads the time that passed, times the threads, over the operations of all.
     pub op_us: Option<f64>,
     /// Interval of `op_us`. Absent below six trials.
     pub op_us_interval: Option<[f64; 2]>,
@@ -129,7 +131,7 @@ pub struct ResultRow {
     pub effective_n: Option<f64>,
     /// Time an operation here divided by natively: above 1 is slower.
     pub ratio: Option<Estimate>,
-    /// Microseconds an operation more than natively.
+    /// Microseconds an operation more than natively, as one thread waits for it.
     pub extra_us: Option<Estimate>,
     /// Wilcoxon signed-rank, two-sided.
     pub p: Option<f64>,
@@ -444,7 +446,7 @@ pub struct TrialRow {
     pub layer: String,
     /// The point's label.
     pub point: String,
-    /// Microseconds an operation. Absent when the trial failed.
+    /// Microseconds an operation as one thread waits for it. Absent when the trial failed.
     pub op_us: Option<f64>,
     /// Operations.
     pub ops: u64,

@@ -188,6 +188,34 @@ fn a_result_done_twice_counts_once() {
 }
 
 #[test]
+fn with_threads_an_operation_takes_what_one_of_them_waits() {
+    let shape = Sample {
+        layers: vec!["overlay:upper"],
+        ..Sample::default()
+    };
+    let (run, trials) = shape.build();
+    let mut four = run.clone();
+    for point in &mut four.points {
+        point.params["threads"] = 4.into();
+    }
+    let (one, four) = (Report::build(&run, &trials), Report::build(&four, &trials));
+    let near = |a: Option<f64>, b: Option<f64>| (a.unwrap() / b.unwrap() - 1.0).abs() < 1e-9;
+    for (a, b) in one.results.iter().zip(&four.results) {
+        assert!(near(b.op_us, a.op_us.map(|us| us * 4.0)), "{}", a.id);
+        assert_eq!((a.value, a.ratio), (b.value, b.ratio));
+        if let (Some(a), Some(b)) = (a.extra_us, b.extra_us) {
+            assert!(near(Some(b.estimate), Some(a.estimate * 4.0)));
+            let low = |e: layermark_report::Estimate| e.interval.map(|i| i[0]);
+            assert!(near(low(b), low(a).map(|us| us * 4.0)));
+        }
+    }
+    assert!(near(
+        four.trials[0].op_us,
+        one.trials[0].op_us.map(|us| us * 4.0)
+    ));
+}
+
+#[test]
 fn hostile_names_stay_text() {
     const EVIL: &str = "<script>alert(1)</script>\"'`|\u{1b}[31m$x$";
     let (_, formats) = build(&sample::full(), |run, trials| {

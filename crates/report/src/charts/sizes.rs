@@ -45,7 +45,7 @@ pub fn group(report: &Report) -> Option<Group> {
         .collect();
     (!charts.is_empty()).then(|| Group {
         title: "Throughput over record size",
-        hint: format!("Lines are medians over the trials, bands their {} intervals; both axes are logarithmic.", number::percent(report.level)),
+        hint: format!("Lines are the centres of the trials (Hodges-Lehmann), bands their {} intervals; both axes are logarithmic.", number::percent(report.level)),
         charts,
     })
 }
