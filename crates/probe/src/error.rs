@@ -66,3 +66,14 @@ impl From<PointError> for ProbeError {
         }
     }
 }
+
+/// A bug of ours, told instead of died of.
+pub fn panicked(panic: &(dyn std::any::Any + Send)) -> ProbeError {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "unknown panic".into());
+    ProbeError::new(format!("the probe has a bug: {text}"))
+        .hint("please report it with the plan that was run")
+}

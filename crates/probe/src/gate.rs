@@ -1,79 +1,77 @@
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::{
+    hint,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    thread,
+};
 
-/// Where threads wait for each other before the clock. Unlike a barrier it can be given up: when
-/// the last of many threads cannot be made, those that wait must not wait for ever.
-#[derive(Default)]
+/// Looks at the gate before a thread gives up its CPU: a few microseconds.
+const SPINS: u32 = 2000;
+
+/// Where threads wait for each other before the clock. They spin, because being woken takes tens
+/// of microseconds, longer than a short pass; after a while they yield, so that threads beyond
+/// the number of CPUs get there at all.
 pub struct Gate {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    arrived: usize,
-    /// Go, or go home.
-    decision: Option<bool>,
+    count: usize,
+    arrived: AtomicUsize,
+    turn: AtomicU64,
 }
 
 impl Gate {
-    /// Waits at the gate; `true` is go.
-    pub fn wait(&self) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.arrived += 1;
-        self.changed.notify_all();
-        loop {
-            if let Some(go) = state.decision {
-                return go;
+    /// For this many threads.
+    pub fn new(count: usize) -> Self {
+        Self {
+            count,
+            arrived: AtomicUsize::new(0),
+            turn: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns when all are there. The last one calls `last` before any goes on.
+    pub fn meet(&self, last: impl FnOnce()) {
+        // Cannot change before this thread has arrived.
+        let turn = self.turn.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.count {
+            self.arrived.store(0, Ordering::Relaxed);
+            last();
+            self.turn.store(turn + 1, Ordering::Release);
+            return;
+        }
+        let mut looks = 0;
+        while self.turn.load(Ordering::Acquire) == turn {
+            if looks < SPINS {
+                looks += 1;
+                hint::spin_loop();
+            } else {
+                thread::yield_now();
             }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
         }
-    }
-
-    /// Waits until `count` threads are there and lets them go together.
-    pub fn open(&self, count: usize) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.arrived < count {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        state.decision = Some(true);
-        self.changed.notify_all();
-    }
-
-    /// Sends them home.
-    pub fn give_up(&self) {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .decision = Some(false);
-        self.changed.notify_all();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Gate;
-    use std::thread;
+    use super::*;
 
     #[test]
-    fn opens_for_all_or_for_none() {
-        for go in [true, false] {
-            let gate = Gate::default();
-            let went: Vec<bool> = thread::scope(|scope| {
-                let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| gate.wait())).collect();
-                if go {
-                    gate.open(4);
-                } else {
-                    gate.give_up();
+    fn none_goes_on_before_all_are_there_however_many_they_are() {
+        const TURNS: u64 = 50;
+        for count in [2, 40] {
+            let (gate, inside) = (Gate::new(count), AtomicUsize::new(0));
+            let lasts = AtomicUsize::new(0);
+            thread::scope(|scope| {
+                for _ in 0..count {
+                    scope.spawn(|| {
+                        for _ in 0..TURNS {
+                            inside.fetch_add(1, Ordering::SeqCst);
+                            gate.meet(|| {
+                                assert_eq!(inside.swap(0, Ordering::SeqCst), count);
+                                lasts.fetch_add(1, Ordering::SeqCst);
+                            });
+                        }
+                    });
                 }
-                threads.into_iter().map(|t| t.join().unwrap()).collect()
             });
-            assert_eq!(went, [go; 4]);
+            assert_eq!(lasts.into_inner(), TURNS as usize);
         }
     }
 }

@@ -65,6 +65,7 @@ fn null_pass(source: Source, recorder: &mut Recorder) {
         transfer: Transfer::Read(&mut buffer),
         sync_each: false,
         mark: None,
+        check: None,
         clock: Some(source),
         recorder,
         beat: &mut |_| {},

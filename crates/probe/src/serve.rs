@@ -1,7 +1,7 @@
-//! The probe's main loop: `hello`, then for each job `ready`, and after `go` its `trial`.
+//! The probe's main loop: `hello`, then for each job `ready`, and after `go` `stopped` and its
+//! `trial`.
 
 use std::{
-    any::Any,
     io::{self, BufRead, Write},
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
@@ -15,7 +15,7 @@ use layermark_model::{
     protocol::{FromProbe, Job, MAX_LINE, ToProbe, VERSION},
 };
 
-use crate::{Context, ProbeError, Work, limits::BEAT_NS, selftest, workloads};
+use crate::{Context, ProbeError, Work, error::panicked, limits::BEAT_NS, selftest, workloads};
 
 /// Characters of an unreadable line that are shown.
 const SHOWN: usize = 200;
@@ -232,6 +232,10 @@ impl<W: Write> Server<W> {
             })
         }))
         .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+        if ran.is_ok() {
+            // A lab that has gone is noticed with the trial.
+            let _ = self.say(&FromProbe::Stopped { id });
+        }
         self.attended(id, move || {
             let mut trial = ran?;
             work.settle(&mut trial)?;
@@ -267,17 +271,6 @@ fn prepare(job: &Job) -> Result<Box<dyn Work>, ProbeError> {
         below: job.below.iter().map(Into::into).collect(),
     };
     workload.prepare(dir, &job.point, &context)
-}
-
-/// A bug of ours, told instead of died of.
-fn panicked(panic: &(dyn Any + Send)) -> ProbeError {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(ToString::to_string)
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "unknown panic".into());
-    ProbeError::new(format!("the probe has a bug: {text}"))
-        .hint("please report it with the plan that was run")
 }
 
 #[cfg(test)]
@@ -320,7 +313,10 @@ mod tests {
                 ready: Some((1, Box::new(Buggy(part)))),
             };
             server.go(1).unwrap();
-            match events(&server.output).as_slice() {
+            let said = events(&server.output);
+            let ran = usize::from(part != "run");
+            assert_eq!(said[..ran], vec![FromProbe::Stopped { id: 1 }; ran]);
+            match &said[ran..] {
                 [
                     FromProbe::Error {
                         id: Some(1),

@@ -76,7 +76,9 @@ fn a_new_job_replaces_one_that_never_ran() {
     assert!(matches!(lab.prepare(&write), FromProbe::Ready { id: 2 }));
     lab.say(&ToProbe::Go { id: 1 });
     assert_eq!(error(lab.answer()).0, Some(1));
+    assert_eq!(lab.stopped, 0);
     assert!(matches!(lab.go(), FromProbe::Trial { id: 2, .. }));
+    assert_eq!(lab.stopped, 1, "the end of the clock is told");
     assert!(matches!(lab.prepare(&write), FromProbe::Ready { id: 3 }));
     lab.end(); // also checks that what was ready is cleaned up
 }

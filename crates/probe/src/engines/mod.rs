@@ -5,10 +5,13 @@
 
 use std::{io, marker::PhantomData, os::fd::BorrowedFd};
 
+use layermark_model::Verified;
+
 use crate::{
     clock::Source,
     data::{self, Stamp},
     drive::{self, Done, Step, Stopped},
+    packaged::BLOCK,
     permutation::Permutation,
     recorder::Recorder,
 };
@@ -93,6 +96,8 @@ pub struct Task<'a> {
     pub sync_each: bool,
     /// Mark each written record with this seed and generation.
     pub mark: Option<(u64, u64)>,
+    /// Look at each record that was read, outside the clock, and count its blocks here.
+    pub check: Option<&'a mut Verified>,
     /// The clock; `None` leaves it out.
     pub clock: Option<Source>,
     /// Where latencies go.
@@ -127,6 +132,7 @@ impl<T: Io> Engine for Compiled<T> {
             transfer,
             sync_each,
             mark,
+            check,
             clock,
             recorder,
             beat,
@@ -138,6 +144,25 @@ impl<T: Io> Engine for Compiled<T> {
             order,
         };
         match (transfer, mark) {
+            (Transfer::Read(buffer), _) if check.is_some() => {
+                let read = Read {
+                    place,
+                    buffer: &mut buffer[..record],
+                };
+                let mut sum = Verified::default();
+                let mut step = Checked {
+                    read,
+                    unseen: None,
+                    sum: &mut sum,
+                };
+                let done = drive::drive(clock, ops, recorder, beat, &mut step);
+                step.look();
+                if let Some(all) = check {
+                    all.records += sum.records;
+                    all.bad += sum.bad;
+                }
+                done
+            }
             (Transfer::Read(buffer), _) => {
                 let mut step = Read {
                     place,
@@ -203,6 +228,45 @@ impl<T: Io> Step for Read<'_, T> {
             Ok(n) if n == self.buffer.len() => Ok(()),
             other => read_rest(&mut self.place, at, self.buffer, other),
         }
+    }
+}
+
+/// Reads of packaged files whose blocks are looked at outside the clock, each record before the
+/// next one takes its place.
+struct Checked<'a, T> {
+    read: Read<'a, T>,
+    /// Where the record in the buffer comes from, while it was not looked at.
+    unseen: Option<u64>,
+    sum: &'a mut Verified,
+}
+
+impl<T> Checked<'_, T> {
+    /// Blocks that lie in the record as a whole; a checksum says nothing of a part.
+    fn look(&mut self) {
+        let Some(at) = self.unseen.take() else {
+            return;
+        };
+        let skip = at.next_multiple_of(BLOCK as u64) - at;
+        let whole = self.read.buffer.get(skip as usize..).unwrap_or_default();
+        for (i, block) in whole.chunks_exact(BLOCK).enumerate() {
+            let offset = at + skip + (i * BLOCK) as u64;
+            let good =
+                data::read_stamp(block).is_some_and(|s| s.offset == offset && s.generation == 0);
+            self.sum.records += 1;
+            self.sum.bad += u64::from(!good);
+        }
+    }
+}
+
+impl<T: Io> Step for Checked<'_, T> {
+    const PREPARES: bool = true;
+    fn prepare(&mut self, i: u64) {
+        self.look();
+        self.unseen = Some(self.read.place.offset(i));
+    }
+    #[inline]
+    fn run(&mut self, i: u64) -> io::Result<()> {
+        self.read.run(i)
     }
 }
 

@@ -65,6 +65,7 @@ fn task<'a>(
         transfer,
         sync_each: false,
         mark: None,
+        check: None,
         clock: Some(Source::Monotonic),
         recorder,
         beat,

@@ -24,6 +24,8 @@ pub struct Lab {
     pub min_ms: u64,
     pub min_ops: u64,
     pub progress: u64,
+    /// Jobs whose clock has stopped.
+    pub stopped: u64,
     /// Named instead of the device that the directory lies on.
     pub device: Option<String>,
 }
@@ -48,6 +50,7 @@ impl Lab {
             min_ms: 1,
             min_ops: 1,
             progress: 0,
+            stopped: 0,
             device: None,
         };
         let FromProbe::Hello {
@@ -73,6 +76,10 @@ impl Lab {
         loop {
             match self.hear() {
                 FromProbe::Progress { .. } => self.progress += 1,
+                FromProbe::Stopped { id } => {
+                    assert_eq!(id, self.next);
+                    self.stopped += 1;
+                }
                 event => return event,
             }
         }

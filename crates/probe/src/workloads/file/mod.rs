@@ -11,6 +11,7 @@ mod params;
 mod pass;
 mod prepare;
 mod settle;
+mod team;
 #[cfg(test)]
 mod tests;
 mod words;

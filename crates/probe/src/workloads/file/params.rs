@@ -90,7 +90,7 @@ pub const PARAMS: &[Param] = &[
         ParamKind::Count,
         "1",
         true,
-        "threads, each with a file of its own",
+        "threads, each with a file of its own; with more than one, short passes go over the files several times",
     ),
     param(
         "sync",
@@ -132,7 +132,7 @@ pub const PARAMS: &[Param] = &[
         ParamKind::Switch,
         "false",
         false,
-        "check every record after the clock has stopped",
+        "check the data: writes after the clock has stopped, reads record by record with the clock paused and the whole file once more at the end; a part of a 4K block only at the end",
     ),
     param(
         "latency",

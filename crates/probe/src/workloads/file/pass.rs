@@ -1,55 +1,42 @@
 //! The passes of a trial: the only place where the clock runs.
 
-use std::{
-    fs, io,
-    os::fd::AsFd,
-    sync::{
-        atomic::{AtomicU64, Ordering},
-        mpsc,
-    },
-    thread,
-    time::Duration,
-};
+use std::{fs, io, os::fd::AsFd, thread};
 
-use layermark_model::{Pass, Trial};
+use layermark_model::{CpuUse, DeviceBytes, Pass, Trial, Verified};
 
 use super::{
     first_write::{FirstWrite, flush},
     params::{Cache, FileParams, Op, Sync},
-    prepare::{FileWork, Slot, open, refused},
+    prepare::{FileWork, Seen, Slot, open, refused},
+    team::{Shared, Team},
     touches,
 };
 use crate::{
-    Beat, ProbeError, Work,
+    Beat, Context, ProbeError, Work,
     clock::{Source, monotonic_ns},
     counters,
     drive::{self, Done, Stopped},
     engines::{Engine, Order, Task, Transfer},
-    gate::Gate,
     limits::{BEAT_NS, PASSES},
     permutation::Permutation,
     recorder::Recorder,
     usage,
 };
 
+/// Threads that work at the same time start within a microsecond or so of each other and do not
+/// end together: a pass of theirs lasts about this long at least, nanoseconds.
+const TOGETHER_NS: u64 = 5_000_000;
+
 impl Work for FileWork {
     fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError> {
-        let resident = self.open_all(&mut || beat(0, 0))?;
         let mut trial = Trial {
-            resident,
+            resident: self.look()?,
             ..Trial::default()
         };
-        if self.p.op == Op::Reread {
-            self.pass(&mut Trial::default(), beat)?;
-            self.slots.iter_mut().for_each(|s| s.recorder.clear());
-        }
-        let mut last_beat = monotonic_ns();
-        while self.more(&trial) {
-            self.pass(&mut trial, beat)?;
-            if monotonic_ns() - last_beat >= BEAT_NS {
-                beat(trial.ops(), trial.bytes());
-                last_beat = monotonic_ns();
-            }
+        if self.slots.len() == 1 {
+            self.alone(&mut trial, beat)?;
+        } else {
+            self.together(&mut trial, beat)?;
         }
         Ok(trial)
     }
@@ -60,149 +47,115 @@ impl Work for FileWork {
 }
 
 /// A thread's way through one pass: `CLOCK_MONOTONIC`, nanoseconds.
-struct Span {
-    start: u64,
-    end: u64,
-    paused: u64,
+pub struct Span {
+    pub start: u64,
+    pub end: u64,
+    pub paused: u64,
+}
+
+/// What is read before and after a pass.
+pub struct Counters {
+    at_ns: u64,
+    cpu: CpuUse,
+    devices: Option<DeviceBytes>,
+}
+
+impl Counters {
+    pub fn read(devices: &[String]) -> Self {
+        Self {
+            at_ns: monotonic_ns(),
+            devices: counters::sum(devices),
+            cpu: usage::now(),
+        }
+    }
+}
+
+/// A pass of all threads.
+pub struct Lap {
+    pub span: Span,
+    pub before: Counters,
+    pub after: Counters,
 }
 
 impl FileWork {
-    fn more(&self, trial: &Trial) -> bool {
-        let done = trial.passes.len() as u64;
-        if self.p.op == Op::FirstWrite || (self.p.cache == Cache::Cold && self.p.op.cacheable()) {
-            return done == 0;
-        }
-        if self.p.passes > 0 {
-            return done < self.p.passes;
-        }
-        let short = u128::from(trial.elapsed_ns()) < self.context.min.as_nanos();
-        done == 0 || (done < PASSES && (short || trial.ops() < self.context.min_ops))
-    }
-
-    fn ops_per_thread(&self) -> u64 {
-        if self.p.op == Op::FirstWrite {
-            1
-        } else {
-            self.p.file_size / self.p.record
-        }
-    }
-
-    /// One pass: the new file outside the clock, counters around it, the work inside it.
-    fn pass(&mut self, trial: &mut Trial, beat: &mut Beat<'_>) -> Result<(), ProbeError> {
-        self.renew()?;
-        self.seen.passes += 1;
-        let devices = counters::sum(&self.context.devices);
-        let cpu = usage::now();
-        let span = if self.slots.len() == 1 {
-            self.alone(trial, beat)
-        } else {
-            self.together(trial, beat)
-        }?;
-        self.seen.stopped_ns = monotonic_ns();
-        usage::add_since(&mut trial.cpu, cpu);
-        self.seen.devices = counters::sum(&self.context.devices);
-        if let (Some(before), Some(after)) = (devices, self.seen.devices) {
-            let crossed = counters::between(before, after);
-            let sum = trial.device.get_or_insert_default();
-            sum.read += crossed.read;
-            sum.written += crossed.written;
-            sum.flushes += crossed.flushes;
-        }
-        let ops = self.ops_per_thread() * self.p.threads;
-        let elapsed_ns = (span.end - span.start).saturating_sub(span.paused).max(1);
-        trial.passes.push(Pass {
-            elapsed_ns,
-            ops,
-            bytes: ops * self.p.record,
-        });
-        trial.syncs += syncs(&self.p, ops);
-        Ok(())
-    }
-
-    /// A write goes to a file that was not there before; others go on with the open one.
-    fn renew(&mut self) -> Result<(), ProbeError> {
-        if self.p.op.packaged() || !touches(&self.p) {
-            return Ok(());
-        }
-        for slot in &mut self.slots {
-            if self.p.op == Op::Write {
-                drop(slot.file.take());
-                match fs::remove_file(&slot.path) {
-                    Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                        return Err(ProbeError::io("remove", &slot.path, &e));
-                    }
-                    _ => {}
-                }
-            }
-            // A point that closes inside the clock comes here without an open file.
-            if slot.file.is_none() {
-                let file = open(&self.p, &slot.path)
-                    .map_err(|e| refused(&self.p, &slot.path, "open", &e))?;
-                slot.file = Some(file);
-            }
-        }
-        Ok(())
-    }
-
     /// One thread works in the probe's own: with a second thread in the process the kernel would
     /// count references on the file at each call, which costs a small read 2 %.
-    fn alone(&mut self, trial: &Trial, beat: &mut Beat<'_>) -> Result<Span, ProbeError> {
-        let (ops, bytes, record) = (trial.ops(), trial.bytes(), self.p.record);
-        let job = Job::new(self);
-        let slot = &mut self.slots[0];
-        job.work(slot, &mut |done| beat(ops + done, bytes + done * record))
-            .map_err(|s| failed(&job.p, slot, &s))
+    fn alone(&mut self, trial: &mut Trial, beat: &mut Beat<'_>) -> Result<(), ProbeError> {
+        let mut last_beat = monotonic_ns();
+        while more(&self.p, &self.context, trial) {
+            let job = self.plan.next();
+            let slot = &mut self.slots[0];
+            renew(&job.p, slot)?;
+            let (ops, bytes) = (trial.ops(), trial.bytes());
+            let before = Counters::read(&self.context.devices);
+            let span = job
+                .work(slot, &mut |n| beat(ops + n, bytes + n * job.p.record))
+                .map_err(|s| failed(&job.p, slot, &s))?;
+            let after = Counters::read(&self.context.devices);
+            let lap = Lap {
+                span,
+                before,
+                after,
+            };
+            count(trial, &job, lap, &mut self.seen);
+            if monotonic_ns() - last_beat >= BEAT_NS {
+                beat(trial.ops(), trial.bytes());
+                last_beat = monotonic_ns();
+            }
+        }
+        Ok(())
     }
 
-    /// Threads start together at a gate; the clock runs from the first one's start to the last
-    /// one's end.
-    fn together(&mut self, trial: &Trial, beat: &mut Beat<'_>) -> Result<Span, ProbeError> {
-        let (ops, bytes, record) = (trial.ops(), trial.bytes(), self.p.record);
-        let job = Job::new(self);
-        let count = self.slots.len();
-        let (gate, done) = (Gate::default(), AtomicU64::new(0));
-        let (send, ended) = mpsc::channel();
-        let mut spans = Vec::with_capacity(count);
+    fn together(&mut self, trial: &mut Trial, beat: &mut Beat<'_>) -> Result<(), ProbeError> {
+        let Self {
+            p,
+            context,
+            plan,
+            slots,
+            seen,
+            ..
+        } = self;
+        let shared = Shared::new(slots.len(), context.devices.clone());
         thread::scope(|scope| {
-            for slot in &mut self.slots {
-                let (job, gate, done, send) = (&job, &gate, &done, send.clone());
-                let worker = move || {
-                    let mut before = 0;
-                    if !gate.wait() {
-                        return;
-                    }
-                    let span = job.work(slot, &mut |now| {
-                        done.fetch_add(now - before, Ordering::Relaxed);
-                        before = now;
-                    });
-                    // The receiver lives until every thread has ended.
-                    let _ = send.send(span.map_err(|s| failed(&job.p, slot, &s)));
-                };
-                if let Err(e) = thread::Builder::new().spawn_scoped(scope, worker) {
-                    gate.give_up();
-                    return Err(no_thread(&e));
-                }
-            }
-            drop(send);
-            gate.open(count);
-            while spans.len() < count {
-                match ended.recv_timeout(Duration::from_nanos(BEAT_NS)) {
-                    Ok(span) => spans.push(span),
-                    Err(mpsc::RecvTimeoutError::Timeout) => {
-                        let n = done.load(Ordering::Relaxed);
-                        beat(ops + n, bytes + n * record);
-                    }
-                    Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            let team = Team::start(scope, &shared, slots)?;
+            let mut last_beat = monotonic_ns();
+            while more(p, context, trial) {
+                let job = plan.next();
+                let (ops, bytes) = (trial.ops(), trial.bytes());
+                let lap = team.pass(&job, &mut |n| beat(ops + n, bytes + n * job.p.record))?;
+                count(trial, &job, lap, seen);
+                if monotonic_ns() - last_beat >= BEAT_NS {
+                    beat(trial.ops(), trial.bytes());
+                    last_beat = monotonic_ns();
                 }
             }
             Ok(())
-        })?;
-        let spans: Vec<Span> = spans.into_iter().collect::<Result<_, _>>()?;
-        let start = spans.iter().map(|s| s.start).min().unwrap_or(0);
-        let end = spans.iter().map(|s| s.end).max().unwrap_or(0);
-        // Only preparation pauses a thread here; the mean is what the whole lost by it.
-        let paused = spans.iter().map(|s| s.paused).sum::<u64>() / spans.len().max(1) as u64;
-        Ok(Span { start, end, paused })
+        })
+    }
+
+    /// Before `ready`: the untimed pass that a second reading follows, and how often threads go
+    /// over their files in one pass to be long enough under way.
+    pub fn rehearse(&mut self) -> Result<(), ProbeError> {
+        let repeats = repeats(&self.p);
+        let job = self.plan.rehearsal();
+        for (i, slot) in self.slots.iter_mut().enumerate() {
+            let (mut rounds, start) = (0, monotonic_ns());
+            let more = |rounds, now| {
+                (rounds == 0 && self.p.op == Op::Reread)
+                    || (i == 0 && repeats && now - start < TOGETHER_NS)
+            };
+            while more(rounds, monotonic_ns()) {
+                job.work(slot, &mut |_| {})
+                    .map_err(|s| failed(&job.p, slot, &s))?;
+                rounds += 1;
+            }
+            if i == 0 && repeats {
+                self.plan.rounds = rounds;
+            }
+            slot.recorder.clear();
+            slot.checked = Verified::default();
+        }
+        Ok(())
     }
 
     /// Adds up what the threads recorded. Encoding it takes a while, which is no debt.
@@ -237,26 +190,91 @@ impl FileWork {
     }
 }
 
-fn no_thread(error: &io::Error) -> ProbeError {
-    ProbeError {
-        message: format!("cannot start a thread: {error}"),
-        hint: None,
-        errno: error.raw_os_error(),
-    }
-    .hint("use fewer `threads`, or raise the limit: `ulimit -u` shows it")
+/// Whether a pass may go over the files several times: not where each needs a new file or an
+/// opening, nor where the user has said how often.
+fn repeats(p: &FileParams) -> bool {
+    p.threads > 1 && p.passes == 0 && !once(p) && p.op != Op::Write && p.sync != Sync::Close
 }
 
-/// Calls that flush in `ops` operations and one pass.
-fn syncs(p: &FileParams, ops: u64) -> u64 {
+/// What a second pass would find changed.
+fn once(p: &FileParams) -> bool {
+    p.op == Op::FirstWrite || (p.cache == Cache::Cold && p.op.cacheable())
+}
+
+fn more(p: &FileParams, context: &Context, trial: &Trial) -> bool {
+    let done = trial.passes.len() as u64;
+    if once(p) {
+        return done == 0;
+    }
+    if p.passes > 0 {
+        return done < p.passes;
+    }
+    let short = u128::from(trial.elapsed_ns()) < context.min.as_nanos();
+    done == 0 || (done < PASSES && (short || trial.ops() < context.min_ops))
+}
+
+/// Outside the clock. A write goes to a file that was not there before; others go on with the
+/// open one.
+pub fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
+    if p.op.packaged() || !touches(p) {
+        return Ok(());
+    }
+    if p.op == Op::Write {
+        drop(slot.file.take());
+        match fs::remove_file(&slot.path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(ProbeError::io("remove", &slot.path, &e));
+            }
+            _ => {}
+        }
+    }
+    // A point that closes inside the clock comes here without an open file.
+    if slot.file.is_none() {
+        let file = open(p, &slot.path).map_err(|e| refused(p, &slot.path, "open", &e))?;
+        slot.file = Some(file);
+    }
+    Ok(())
+}
+
+/// Adds a pass to the trial.
+fn count(trial: &mut Trial, job: &Job, lap: Lap, seen: &mut Seen) {
+    let Lap {
+        span,
+        before,
+        after,
+    } = lap;
+    trial.cpu.user_ns += after.cpu.user_ns.saturating_sub(before.cpu.user_ns);
+    trial.cpu.sys_ns += after.cpu.sys_ns.saturating_sub(before.cpu.sys_ns);
+    if let (Some(before), Some(after)) = (before.devices, after.devices) {
+        let crossed = counters::between(before, after);
+        let sum = trial.device.get_or_insert_default();
+        sum.read += crossed.read;
+        sum.written += crossed.written;
+        sum.flushes += crossed.flushes;
+    }
+    let ops = job.ops * job.rounds * job.p.threads;
+    trial.passes.push(Pass {
+        elapsed_ns: (span.end - span.start).saturating_sub(span.paused).max(1),
+        ops,
+        bytes: ops * job.p.record,
+    });
+    trial.syncs += syncs(&job.p, ops, job.rounds);
+    seen.stopped_ns = after.at_ns;
+    seen.devices = after.devices;
+    seen.generation = job.first + job.rounds - 1;
+}
+
+/// Calls that flush in `ops` operations and this many times over each file.
+fn syncs(p: &FileParams, ops: u64, rounds: u64) -> u64 {
     match p.sync {
         _ if !touches(p) => 0,
         Sync::None | Sync::Close => 0,
-        Sync::Fsync | Sync::Fdatasync => p.threads,
+        Sync::Fsync | Sync::Fdatasync => p.threads * rounds,
         Sync::Each | Sync::Osync | Sync::Odsync => ops,
     }
 }
 
-fn failed(p: &FileParams, slot: &Slot, stopped: &Stopped) -> ProbeError {
+pub fn failed(p: &FileParams, slot: &Slot, stopped: &Stopped) -> ProbeError {
     let what = if p.op.writes() { "write" } else { "read" };
     if stopped.at == 0 {
         return refused(p, &slot.path, what, &stopped.error);
@@ -268,34 +286,94 @@ fn failed(p: &FileParams, slot: &Slot, stopped: &Stopped) -> ProbeError {
     )
 }
 
-/// What a thread needs to know of the point.
-struct Job {
-    p: FileParams,
-    engine: &'static dyn Engine,
-    clock: Option<Source>,
-    ops: u64,
-    pass: u64,
+/// Which pass comes next.
+pub struct Plan {
+    job: Job,
+    /// Times over the files in one pass.
+    rounds: u64,
+    /// Times over the files so far.
+    done: u64,
 }
 
-impl Job {
-    fn new(work: &FileWork) -> Self {
+impl Plan {
+    pub fn new(p: &FileParams, engine: &'static dyn Engine, clock: Option<Source>) -> Self {
+        let ops = if p.op == Op::FirstWrite {
+            1
+        } else {
+            p.file_size / p.record
+        };
+        let job = Job {
+            p: p.clone(),
+            engine,
+            clock,
+            ops,
+            first: 0,
+            rounds: 1,
+        };
         Self {
-            p: work.p.clone(),
-            engine: work.engine,
-            clock: work.clock,
-            ops: work.ops_per_thread(),
-            pass: work.seen.passes,
+            job,
+            rounds: 1,
+            done: 0,
         }
     }
 
+    /// Once over a file, as generation 0, which every pass overwrites.
+    fn rehearsal(&self) -> Job {
+        self.job.clone()
+    }
+
+    fn next(&mut self) -> Job {
+        let first = self.done + 1;
+        self.done += self.rounds;
+        Job {
+            first,
+            rounds: self.rounds,
+            ..self.job.clone()
+        }
+    }
+}
+
+/// One pass: what a thread needs to know of it.
+#[derive(Clone)]
+pub struct Job {
+    pub p: FileParams,
+    engine: &'static dyn Engine,
+    clock: Option<Source>,
+    /// Operations of once over a file.
+    ops: u64,
+    /// Number of the first time over the file, from 1: the generation of what it writes.
+    first: u64,
+    /// Times over the file.
+    rounds: u64,
+}
+
+impl Job {
     /// One thread's part of a pass; its clock starts and stops in here.
-    fn work(&self, slot: &mut Slot, beat: &mut dyn FnMut(u64)) -> Result<Span, Stopped> {
+    pub fn work(&self, slot: &mut Slot, beat: &mut dyn FnMut(u64)) -> Result<Span, Stopped> {
+        let mut span = self.round(slot, self.first, beat)?;
+        for round in 1..self.rounds {
+            let done = round * self.ops;
+            let next = self.round(slot, self.first + round, &mut |n| beat(done + n))?;
+            span.end = next.end;
+            span.paused += next.paused;
+        }
+        Ok(span)
+    }
+
+    /// Once over the file.
+    fn round(
+        &self,
+        slot: &mut Slot,
+        generation: u64,
+        beat: &mut dyn FnMut(u64),
+    ) -> Result<Span, Stopped> {
         let Slot {
             path,
             seed,
             buffer,
             recorder,
             file,
+            checked,
         } = slot;
         let at_end = |error: io::Error| Stopped {
             at: self.ops,
@@ -316,14 +394,15 @@ impl Job {
                 file: file.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd),
                 record: self.p.record as usize,
                 ops: self.ops,
-                order: self.order(*seed),
+                order: self.order(*seed, generation),
                 transfer: if self.p.op.writes() {
                     Transfer::Write(buffer.bytes_mut())
                 } else {
                     Transfer::Read(buffer.bytes_mut())
                 },
                 sync_each: self.p.sync == Sync::Each && touches(&self.p),
-                mark: (self.p.verify && self.p.op.writes()).then_some((*seed, self.pass)),
+                mark: (self.p.verify && self.p.op.writes()).then_some((*seed, generation)),
+                check: (self.p.verify && !self.p.op.writes()).then_some(checked),
                 clock: self.clock,
                 recorder,
                 beat,
@@ -344,10 +423,10 @@ impl Job {
         })
     }
 
-    /// Each pass in an order of its own.
-    fn order(&self, seed: u64) -> Order {
+    /// Each time in an order of its own.
+    fn order(&self, seed: u64, generation: u64) -> Order {
         if self.p.op.random() {
-            Order::Random(Permutation::new(self.ops, seed.wrapping_add(self.pass)))
+            Order::Random(Permutation::new(self.ops, seed.wrapping_add(generation)))
         } else {
             Order::Sequential
         }

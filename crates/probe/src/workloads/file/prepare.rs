@@ -7,23 +7,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use layermark_model::Verified;
 use rustix::fs::Advice;
 
 use super::{
     packaged_name,
     params::{Cache, FileParams, Op, Sync},
+    pass::Plan,
     touches,
 };
 use crate::{
-    Context, ProbeError,
-    buffer::Buffer,
-    clock::{Source, monotonic_ns},
-    data, engines,
-    engines::Engine,
-    limits::BEAT_NS,
-    recorder::Recorder,
-    resident, selftest,
-    workloads::work_dir::WorkDir,
+    Context, ProbeError, buffer::Buffer, clock::Source, data, engines, recorder::Recorder,
+    resident, selftest, workloads::work_dir::WorkDir,
 };
 
 /// Least bytes of data that writes go through before they repeat: more than what file systems
@@ -42,13 +37,15 @@ pub struct Slot {
     pub recorder: Recorder,
     /// The open file, between passes.
     pub file: Option<File>,
+    /// Blocks that were right or wrong as the timed loop read them, with `verify`.
+    pub checked: Verified,
 }
 
 /// What the trial has seen so far, for the proofs after it.
 #[derive(Default)]
 pub struct Seen {
-    /// Passes made.
-    pub passes: u64,
+    /// Number of the last time over the files.
+    pub generation: u64,
     /// When the last clock stopped, `CLOCK_MONOTONIC`.
     pub stopped_ns: u64,
     /// Device counters at that moment.
@@ -61,8 +58,8 @@ pub struct Seen {
 pub struct FileWork {
     pub p: FileParams,
     pub context: Context,
-    pub engine: &'static dyn Engine,
     pub clock: Option<Source>,
+    pub plan: Plan,
     pub slots: Vec<Slot>,
     pub seen: Seen,
     /// The layer's directory.
@@ -97,6 +94,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
             buffer,
             recorder: Recorder::new(),
             file: None,
+            checked: Verified::default(),
         });
     }
     if touches {
@@ -104,22 +102,23 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
             prepare_file(&p, slot)?;
         }
     }
-    if p.op.writes() && touches {
-        // What others left unwritten must not be counted as this point's debt.
-        context.sync(dir)?;
-    }
     let clock = p.latency.then(selftest::source);
-    let (context, dir) = (context.clone(), dir.to_owned());
-    Ok(FileWork {
+    let mut made = FileWork {
+        plan: Plan::new(&p, engine, clock),
         p,
-        context,
-        engine,
+        context: context.clone(),
         clock,
         slots,
         seen: Seen::default(),
-        dir,
+        dir: dir.to_owned(),
         _work: work,
-    })
+    };
+    made.warm_up()?;
+    if made.p.op.writes() && touches {
+        // What others left unwritten must not be counted as this point's debt.
+        context.sync(dir)?;
+    }
+    Ok(made)
 }
 
 /// Readers use one record; writers a pool of whole records.
@@ -215,37 +214,55 @@ pub fn open(p: &FileParams, path: &Path) -> io::Result<File> {
 }
 
 impl FileWork {
-    /// Opens the files and brings the cache to the state that was asked for: after `go`, before
-    /// the clock. Returns the share of the files in the cache just before it starts.
-    pub fn open_all(&mut self, beat: &mut dyn FnMut()) -> Result<Option<f64>, ProbeError> {
+    /// Before `ready`: all that no clock times. Files of a cold point are not even opened.
+    fn warm_up(&mut self) -> Result<(), ProbeError> {
+        if self.p.cache == Cache::Cold {
+            return Ok(());
+        }
+        if touches(&self.p) && self.p.op != Op::Write {
+            for slot in &mut self.slots {
+                let fail = |what: &str, e: &io::Error| ProbeError::io(what, &slot.path, e);
+                let first = self.p.op == Op::FirstWrite;
+                let mut file = if first {
+                    // Opening is what this point measures: this handle goes before the clock.
+                    File::open(&slot.path).map_err(|e| fail("open", &e))?
+                } else {
+                    open(&self.p, &slot.path)
+                        .map_err(|e| refused(&self.p, &slot.path, "open", &e))?
+                };
+                if first || !self.p.direct {
+                    warm(&mut file).map_err(|e| fail("read", &e))?;
+                }
+                slot.file = Some(file);
+            }
+        }
+        self.rehearse()
+    }
+
+    /// After `go`, before the clock: opens the files of a cold point. Returns the share of the
+    /// files in the cache just before it starts.
+    pub fn look(&mut self) -> Result<Option<f64>, ProbeError> {
         self.seen.dirty = crate::counters::dirty();
         if !touches(&self.p) || self.p.op == Op::Write {
             return Ok(None);
         }
         let mut shares = Vec::new();
         for slot in &mut self.slots {
-            let fail = |what: &str, e: &io::Error| ProbeError::io(what, &slot.path, e);
             if self.p.op == Op::FirstWrite {
-                // Opening is what this point measures, so a cold one is not even looked at.
-                if self.p.cache == Cache::Warm {
-                    let mut file = File::open(&slot.path).map_err(|e| fail("open", &e))?;
-                    warm(&mut file, beat).map_err(|e| fail("read", &e))?;
-                    shares.push(resident::share_of(&file));
-                }
+                // A cold one is not even looked at.
+                shares.extend(slot.file.take().map(|file| resident::share_of(&file)));
                 continue;
             }
-            let mut file =
-                open(&self.p, &slot.path).map_err(|e| refused(&self.p, &slot.path, "open", &e))?;
-            if self.p.direct {
-                // What matters is not what is in the cache before, but that nothing is after.
-                evict(&file);
-                slot.file = Some(file);
-                continue;
+            let file = match slot.file.take() {
+                Some(file) => file,
+                None => open(&self.p, &slot.path)
+                    .map_err(|e| refused(&self.p, &slot.path, "open", &e))?,
+            };
+            // With O_DIRECT what matters is not what is in the cache before, but that nothing is
+            // after.
+            if !self.p.direct {
+                shares.push(resident::share_of(&file));
             }
-            if self.p.cache == Cache::Warm {
-                warm(&mut file, beat).map_err(|e| fail("read", &e))?;
-            }
-            shares.push(resident::share_of(&file));
             slot.file = Some(file);
         }
         let known: Option<Vec<f64>> = shares.into_iter().collect();
@@ -257,18 +274,12 @@ impl FileWork {
 
 /// Reads the file once, unless all of it is in the cache already. Through the descriptor that is
 /// measured: a FUSE file may lose its cache when it is opened again.
-fn warm(file: &mut File, beat: &mut dyn FnMut()) -> io::Result<()> {
+fn warm(file: &mut File) -> io::Result<()> {
     if resident::share_of(file) == Some(1.0) {
         return Ok(());
     }
     let mut buffer = vec![0; POOL as usize];
-    let mut last = monotonic_ns();
-    while file.read(&mut buffer)? > 0 {
-        if monotonic_ns() - last > BEAT_NS {
-            beat();
-            last = monotonic_ns();
-        }
-    }
+    while file.read(&mut buffer)? > 0 {}
     rustix::fs::seek(&*file, rustix::fs::SeekFrom::Start(0))?;
     Ok(())
 }

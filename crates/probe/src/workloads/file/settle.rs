@@ -98,6 +98,8 @@ impl FileWork {
         let mut sum = Verified::default();
         let mut first_bad = None;
         for slot in &self.slots {
+            sum.records += slot.checked.records;
+            sum.bad += slot.checked.bad;
             let fail = |e: &io::Error| ProbeError::io("verify", &slot.path, e);
             let file = File::open(&slot.path).map_err(|e| fail(&e))?;
             // Read from below the cache where that is possible.
@@ -111,13 +113,19 @@ impl FileWork {
             };
             match self.p.op {
                 Op::FirstWrite => check.record(first_record(&self.p, slot.seed), &self.p, slot, 1),
-                op if op.writes() => check.records(&self.p, slot, self.seen.passes),
+                op if op.writes() => check.records(&self.p, slot, self.seen.generation),
                 _ => check.packaged(self.p.file_size),
             }
             .map_err(|e| fail(&e))?;
             first_bad = first_bad.or(check
                 .first_bad
                 .map(|at| (at, slot.path.display().to_string())));
+        }
+        let read: u64 = self.slots.iter().map(|s| s.checked.bad).sum();
+        if read > 0 {
+            trial.notes.push(format!(
+                "wrong data: {read} blocks were wrong when they were read inside the trial"
+            ));
         }
         if let Some((at, path)) = first_bad {
             trial.notes.push(format!(

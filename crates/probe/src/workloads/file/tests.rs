@@ -173,3 +173,74 @@ proptest! {
         prop_assert!(!File.writes(&p) && !File.needs_refresh(&p) && File.space(&p) == 0);
     }
 }
+
+fn context() -> Context {
+    Context {
+        seed: 1,
+        min: std::time::Duration::ZERO,
+        min_ops: 1,
+        devices: Vec::new(),
+        below: Vec::new(),
+    }
+}
+
+fn ready(dir: &Path, params: &Value) -> Box<dyn Work> {
+    let p = points(params).unwrap().remove(0);
+    let files = File.packaged(&p).unwrap();
+    crate::packaged::write(&dir.join("packaged"), &files, 3).unwrap();
+    if p.text("cache") != "cold" {
+        for file in &files {
+            evict(&std::fs::File::open(dir.join("packaged").join(&file.path)).unwrap());
+        }
+    }
+    File.prepare(dir, &p, &context()).unwrap()
+}
+
+#[test]
+fn warming_up_is_done_when_the_work_is_ready() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("packaged/data-262144-0");
+    for op in ["read", "rand-read", "reread"] {
+        let work = ready(dir.path(), &json!({"op": op, "file_size": "256K"}));
+        assert_eq!(crate::resident::share(&file), Some(1.0), "{op}");
+        drop(work);
+    }
+}
+
+#[test]
+fn the_histogram_is_encoded_after_the_debt_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut work = ready(dir.path(), &json!({"op": "write", "file_size": "64K"}));
+    let mut trial = work.run(&mut |_, _| {}).unwrap();
+    assert!(trial.latency.is_none());
+    work.settle(&mut trial).unwrap();
+    assert!(trial.latency.is_some() && trial.debt.is_some());
+}
+
+#[test]
+fn verification_sees_what_the_timed_loop_read() {
+    let dir = tempfile::tempdir().unwrap();
+    for (op, record, threads) in [
+        ("read", 4096, 1),
+        ("rand-read", 12288, 1),
+        ("reread", 5000, 2),
+    ] {
+        let params = json!({"op": op, "record": record, "file_size": 122_880, "verify": true, "threads": threads});
+        let mut work = ready(dir.path(), &params);
+        let path = dir.path().join("packaged/data-122880-0");
+        let good = std::fs::read(&path).unwrap();
+        let mut bad = good.clone();
+        bad[45_100] ^= 1;
+        std::fs::write(&path, bad).unwrap();
+        let mut trial = work.run(&mut |_, _| {}).unwrap();
+        std::fs::write(&path, good).unwrap();
+        work.settle(&mut trial).unwrap();
+        let verified = trial.verified.unwrap();
+        assert!(verified.bad >= 1, "{op}: {verified:?}");
+        assert!(
+            trial.notes.iter().any(|n| n.contains("inside the trial")),
+            "{:?}",
+            trial.notes
+        );
+    }
+}

@@ -119,7 +119,10 @@ impl MetaWork {
                 )));
             }
         }
-        if self.p.cache == Cache::Cold {
+        if self.p.cache == Cache::Warm {
+            self.drive(&mut |_| {}).map_err(|s| self.failed(&s))?;
+            self.recorder.clear();
+        } else {
             for path in &self.paths {
                 if let Ok(file) = File::open(Path::new(OsStr::from_bytes(path.as_bytes()))) {
                     crate::workloads::file::evict(&file);
@@ -255,10 +258,6 @@ impl MetaWork {
 impl Work for MetaWork {
     fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError> {
         let mut trial = Trial::default();
-        if !self.p.op.writes() && self.p.cache == Cache::Warm {
-            self.pass(&mut Trial::default(), beat)?;
-            self.recorder.clear();
-        }
         let mut last_beat = monotonic_ns();
         while self.more(&trial) {
             if !trial.passes.is_empty() {
