@@ -1,13 +1,14 @@
 //! The whole of a run: sessions, each of several blocks, until enough is known or time is up.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use layermark_layers::{Base, workdir::WorkDir};
-use layermark_model::{LayerStatus, Run, RunStatus, TrialRecord};
-use layermark_probe::packaged;
+use layermark_model::{LayerStatus, Point, Run, RunStatus, TrialRecord};
+use layermark_probe::{counters, packaged};
 use layermark_store::Store;
 
 use crate::{
@@ -20,6 +21,9 @@ use crate::{
     stop::{Change, Stopping},
     tally::Tally,
 };
+
+/// How long idle devices are watched at the start of a session.
+const CONTROL_WINDOW: Duration = Duration::from_millis(200);
 
 /// What a run needs beside what is stored of it.
 pub(crate) struct Setup {
@@ -242,9 +246,39 @@ impl<'a> Lab<'a> {
             };
             self.set_up_layer(index, &base)?;
         }
+        self.idle_flushes();
         self.threads.refresh();
         self.store.update(&self.run)?;
         self.still_comparable()
+    }
+
+    /// The control window of flush accounting: what the devices below flush on their own while all
+    /// layers are up and nobody works. Only where flushes are counted at all.
+    fn idle_flushes(&mut self) {
+        let flushes = |p: &Point| !matches!(p.text("sync"), "" | "none" | "close");
+        if !self.run.points.iter().any(flushes) {
+            return;
+        }
+        let ups = || self.ups.iter().flatten();
+        let devices: BTreeSet<Vec<String>> = ups().map(Up::physical).collect();
+        let count = |d: &Vec<String>| counters::sum(d).map(|c| c.flushes);
+        let before: Vec<_> = devices.iter().map(count).collect();
+        if before.iter().all(Option::is_none) {
+            return;
+        }
+        let started = Instant::now();
+        std::thread::sleep(CONTROL_WINDOW);
+        let seconds = started.elapsed().as_secs_f64();
+        let rates = devices.iter().zip(before).map(|(devices, before)| {
+            let after = count(devices)?;
+            Some(after.saturating_sub(before?) as f64 / seconds)
+        });
+        let rates: Vec<Option<f64>> = rates.collect();
+        for up in self.ups.iter_mut().flatten() {
+            let physical = up.physical();
+            let at = devices.iter().position(|d| *d == physical);
+            up.idle_flushes = at.and_then(|at| rates[at]);
+        }
     }
 
     fn set_up_layer(&mut self, index: usize, base: &Base) -> Result<(), LabError> {

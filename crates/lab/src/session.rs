@@ -50,6 +50,8 @@ pub(crate) struct Up {
     pub facts: Facts,
     pub self_test: SelfTest,
     silence: Duration,
+    /// Flushes a second that its devices count while nobody works.
+    pub idle_flushes: Option<f64>,
     /// Where the probe works; `None` when this host cannot see it.
     ground: Option<Ground>,
 }
@@ -88,11 +90,18 @@ impl Up {
             talk,
             place,
             ground,
+            idle_flushes: None,
             _undo: undo,
             facts,
             self_test,
             silence,
         })
+    }
+
+    /// Counters of devices above each other would count twice, so only the lowest are looked at.
+    pub(crate) fn physical(&self) -> Vec<String> {
+        let lowest = self.facts.devices.iter().filter(|d| d.physical);
+        lowest.map(|d| d.number.clone()).collect()
     }
 
     /// Starts the probe again after it broke.

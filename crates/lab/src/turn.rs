@@ -110,7 +110,7 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     let before = snapshot(up, ask)?;
     say(up, &ToProbe::Go { id: ask.id })?;
     let mut stopped = None;
-    let trial = loop {
+    let mut trial = loop {
         match hear(up, ask)? {
             // What the layer does from now on (write-back, proof) is none of the trial's cost.
             FromProbe::Stopped { id } if id == ask.id => stopped = Some(snapshot(up, ask)?),
@@ -122,6 +122,9 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
         Some(after) => after,
         None => snapshot(up, ask)?,
     };
+    if trial.syncs > 0 {
+        trial.idle_flushes = up.idle_flushes;
+    }
     turn.usage = before.until(&after, trial.cpu.user_ns + trial.cpu.sys_ns);
     if trial.ns_per_op().is_none_or(|ns| ns <= 0.0) {
         return Err(Failure::Work {
@@ -150,14 +153,7 @@ fn snapshot(up: &Up, ask: &Ask<'_>) -> Result<Snapshot, Failure> {
 }
 
 fn job(up: &Up, ask: &Ask<'_>) -> Job {
-    // Counters of devices above each other would count a byte twice, so only the lowest count.
-    let physical: Vec<String> = up
-        .facts
-        .devices
-        .iter()
-        .filter(|d| d.physical)
-        .map(|d| d.number.clone())
-        .collect();
+    let physical = up.physical();
     // What has no device below it has nothing to write back to one.
     let below = if physical.is_empty() {
         Vec::new()

@@ -81,6 +81,13 @@ fn compares_two_directories() {
             "{}",
             record.foreign_cpu
         );
+        let (layer, asked) = (&run.layers[record.cell.layer], trial.syncs > 0);
+        let counts = layer.facts.devices.iter().any(|d| d.physical);
+        assert_eq!(
+            trial.idle_flushes.is_some(),
+            asked && counts,
+            "the control window of what flushes"
+        );
         on_clock += trial.elapsed_ns();
     }
     for (index, point) in run.points.iter().enumerate() {

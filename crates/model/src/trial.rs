@@ -29,6 +29,10 @@ pub struct Trial {
     /// Calls that flush (fsync, fdatasync, sync writes) while the clock ran.
     #[serde(default)]
     pub syncs: u64,
+    /// Flushes a second that the same devices counted while all layers were idle, at the start of
+    /// the session. Absent when the point asks for no flush. Set by the lab.
+    #[serde(default)]
+    pub idle_flushes: Option<f64>,
     /// Remarks that belong beside the number.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -3,7 +3,7 @@
 use layermark_model::{Facts, Point, Trial};
 
 use crate::{
-    facts, points,
+    facts, number, points,
     types::{Durability, DurabilityVerdict, Estimate},
 };
 
@@ -11,16 +11,27 @@ use crate::{
 const ABSORBED_BELOW: f64 = 0.05;
 /// Flushes counted from this share of the calls on answer them; the rest is journal commits shared.
 const HONOURED_FROM: f64 = 0.9;
+/// Fewer syncs than this tell nothing: a shared journal commit or a stray flush would decide.
+const FEWEST_SYNCS: u64 = 20;
 /// A flush in less than this part of native's time is suspicious.
 const SUSPICIOUS_RATIO: f64 = 0.5;
 
 /// Flushing calls of a point in one layer, and what the devices counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Flushes {
     /// Calls.
     pub syncs: u64,
     /// Counted by the devices; absent when a trial has no device counters.
     pub counted: Option<u64>,
+    /// Flushes that the devices would have counted in the same time with nobody at work.
+    pub background: f64,
+}
+
+impl Flushes {
+    /// Counted by the devices and not to be expected anyway.
+    fn own(&self) -> Option<f64> {
+        Some((self.counted? as f64 - self.background).max(0.0))
+    }
 }
 
 /// Adds the trials of a point up.
@@ -28,11 +39,13 @@ pub fn flushes<'a>(trials: impl Iterator<Item = &'a Trial>) -> Flushes {
     let mut sum = Flushes {
         syncs: 0,
         counted: Some(0),
+        background: 0.0,
     };
     let mut any = false;
     for trial in trials {
         any = true;
         sum.syncs += trial.syncs;
+        sum.background += trial.idle_flushes.unwrap_or(0.0) * trial.elapsed_ns() as f64 / 1e9;
         sum.counted = sum.counted.zip(trial.device).map(|(n, d)| n + d.flushes);
     }
     if any { sum } else { Flushes::default() }
@@ -90,16 +103,25 @@ fn account(case: &Case) -> (DurabilityVerdict, &'static str, String) {
         };
         return unsure("L2", text);
     }
-    let Some(counted) = case.here.counted else {
+    let (Some(counted), Some(own)) = (case.here.counted, case.here.own()) else {
         return unsure("L1", "the device's flushes were not counted");
     };
+    if case.here.syncs < FEWEST_SYNCS {
+        let syncs = number::count(case.here.syncs as usize, "sync");
+        let text = format!("{syncs} in all are too few to tell: {FEWEST_SYNCS} are needed");
+        return unsure("L2", &text);
+    }
     let calibrated = case.native.syncs > 0
         && case
             .native
-            .counted
-            .is_some_and(|n| n as f64 >= HONOURED_FROM * case.native.syncs as f64);
-    let text = format!("{counted} device flushes for {} syncs", case.here.syncs);
-    let share = counted as f64 / case.here.syncs as f64;
+            .own()
+            .is_some_and(|n| n >= HONOURED_FROM * case.native.syncs as f64);
+    let mut text = format!("{counted} device flushes for {} syncs", case.here.syncs);
+    if case.here.background >= 0.5 {
+        let others = case.here.background;
+        text = format!("{text}, about {others:.0} of them not its own");
+    }
+    let share = own / case.here.syncs as f64;
     if share >= HONOURED_FROM {
         (Honoured, "L2", text)
     } else if !calibrated {
@@ -164,6 +186,7 @@ mod tests {
         let count = |counted| Flushes {
             syncs: 200,
             counted,
+            background: 0.0,
         };
         judge(&Case {
             point: &point,
@@ -215,6 +238,78 @@ mod tests {
             );
             assert!(d.suspicion.is_some());
         }
+    }
+
+    fn with(here: Flushes) -> Durability {
+        let point =
+            Point::new("file", "x".into(), &json!({"op": "write", "sync": "each"})).unwrap();
+        judge(&Case {
+            point: &point,
+            facts: &facts_on("overlay", "write back"),
+            here,
+            native: Flushes {
+                syncs: 200,
+                counted: Some(230),
+                background: 30.0,
+            },
+            ratio: None,
+        })
+    }
+
+    #[test]
+    fn what_the_device_flushes_anyway_answers_no_sync() {
+        let busy = |counted| Flushes {
+            syncs: 200,
+            counted: Some(counted),
+            background: 30.0,
+        };
+        let liar = with(busy(32));
+        assert_eq!(liar.verdict, DurabilityVerdict::Absorbed);
+        assert_eq!(
+            liar.because.as_deref(),
+            Some(
+                "32 device flushes for 200 syncs, about 30 of them not its own, on a device whose cache is volatile"
+            )
+        );
+        assert_eq!(with(busy(231)).verdict, DurabilityVerdict::Honoured);
+        assert_eq!(with(busy(190)).verdict, DurabilityVerdict::CannotTell);
+        let trial = Trial {
+            syncs: 5,
+            device: Some(layermark_model::DeviceBytes {
+                flushes: 7,
+                ..Default::default()
+            }),
+            passes: vec![layermark_model::Pass {
+                elapsed_ns: 500_000_000,
+                ..Default::default()
+            }],
+            idle_flushes: Some(4.0),
+            ..Trial::default()
+        };
+        let expected = Flushes {
+            syncs: 10,
+            counted: Some(14),
+            background: 4.0,
+        };
+        assert_eq!(flushes([&trial, &trial].into_iter()), expected);
+    }
+
+    #[test]
+    fn a_few_syncs_tell_nothing() {
+        let few = |syncs| {
+            with(Flushes {
+                syncs,
+                counted: Some(0),
+                background: 0.0,
+            })
+        };
+        assert_eq!(few(19).verdict, DurabilityVerdict::CannotTell);
+        let because = few(19).because;
+        assert_eq!(
+            because.as_deref(),
+            Some("19 syncs in all are too few to tell: 20 are needed")
+        );
+        assert_eq!(few(20).verdict, DurabilityVerdict::Absorbed);
     }
 
     #[test]
