@@ -136,6 +136,9 @@ impl<'a> Site<'a> {
         let records = self.index.trials(self.layer, self.point);
         let failures = self.index.failures(self.layer, self.point);
         let trials = self.trials_of(self.layer);
+        let with_session = records
+            .iter()
+            .filter_map(|r| Some((r.cell.session, r.trial.as_ref()?)));
         let share = served::device_share(at, &trials);
         let resident = served::resident(&trials);
         let mut row = ResultRow {
@@ -171,7 +174,7 @@ impl<'a> Site<'a> {
             steady: None,
             change_points: Vec::new(),
             outliers: 0,
-            latency_us: latency::merged(trials.iter().copied()),
+            latency_us: latency::merged(with_session, self.run.seed),
             cpu_s_per_gib: None,
             cpu_us_per_op: None,
             served_by: served::label(at, &layer.facts, share, resident)

@@ -223,6 +223,10 @@ pub struct LatencyUs {
     pub min: f64,
     /// Arithmetic mean.
     pub mean: f64,
+    /// Interval of `mean` at the report's level: `BCa` bootstrap of sessions, then of their trials,
+    /// never of single operations. Absent below six trials.
+    #[serde(default)]
+    pub mean_interval: Option<[f64; 2]>,
     /// Median.
     pub p50: f64,
     /// 99th percentile. Absent below 1,000 operations.

@@ -19,9 +19,6 @@ const PENALTY: f64 = 15.0;
 /// A raw MAD times this estimates a standard deviation.
 const MAD_TO_SD: f64 = 1.4826;
 
-/// Values the steady-state test looks at.
-const STEADY_WINDOW: usize = 5;
-
 /// A stretch of a series between two changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
@@ -80,26 +77,6 @@ pub fn segments(values: &[f64], change_points: &[usize]) -> Vec<Segment> {
             median: median(&values[w[0]..w[1]]).unwrap_or(f64::NAN),
         })
         .collect()
-}
-
-/// Steady state as SNIA's Solid State Storage Performance Test Specification defines it, on the
-/// last five values: their range is at most 20 % of their mean, and the least-squares line moves
-/// by at most 10 % of the mean over the window (|slope| x 4).
-///
-/// False below five values, for a mean of 0 and when one of the five is not finite.
-pub fn steady(values: &[f64]) -> bool {
-    let Some(last) = values.last_chunk::<STEADY_WINDOW>() else {
-        return false;
-    };
-    if !all_finite(last) {
-        return false;
-    }
-    let mean = last.iter().sum::<f64>() / STEADY_WINDOW as f64;
-    let high = last.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let low = last.iter().copied().fold(f64::INFINITY, f64::min);
-    // Least squares over x = -2..=2, whose squares add up to 10.
-    let slope = (2.0 * (last[4] - last[0]) + (last[3] - last[1])) / 10.0;
-    mean != 0.0 && high - low <= 0.2 * mean.abs() && slope.abs() * 4.0 <= 0.1 * mean.abs()
 }
 
 /// How far the median moves, as a share of the first one.
@@ -222,18 +199,5 @@ mod tests {
             [(0, 2), (2, 4)]
         );
         assert!(segments(&[f64::NAN], &[])[0].median.is_nan());
-    }
-
-    #[test]
-    fn steady_is_snias_window() {
-        assert!(steady(&[900.0, 100.0, 101.0, 99.0, 100.0, 102.0]));
-        assert!(!steady(&[100.0, 101.0, 99.0, 100.0]));
-        assert!(!steady(&[90.0, 95.0, 100.0, 105.0, 110.0]), "slope of 20 %");
-        assert!(
-            !steady(&[100.0, 111.0, 100.0, 90.0, 100.0]),
-            "range of 21 %"
-        );
-        assert!(steady(&[97.5, 98.75, 100.0, 101.25, 102.5]) && !steady(&[0.0; 5]));
-        assert!(!steady(&[100.0, 100.0, f64::NAN, 100.0, 100.0]));
     }
 }

@@ -21,7 +21,7 @@ mod stop;
 mod verdict;
 
 pub use bootstrap::{RESAMPLES, autocorrelation, bca, effective_n, stationary};
-pub use change::{MIN_EFFECT, MIN_SEGMENT, Segment, change_points, segments, steady};
+pub use change::{MIN_EFFECT, MIN_SEGMENT, Segment, change_points, segments};
 pub use compare::{Comparison, MIN_BLOCKS_FOR_CHANGE, Pair, compare};
 pub use holm::holm;
 pub use interval::Interval;

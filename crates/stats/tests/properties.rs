@@ -177,7 +177,7 @@ proptest! {
             let _ = stats::stationary(&x, mean, level, 2.0, 20, 1);
         }
         let _ = (stats::autocorrelation(&x, n), stats::autocorrelation(&x, 1), stats::effective_n(&x));
-        let _ = (stats::steady(&x), stats::change_points(&x, 1), stats::segments(&x, &[n, 3, 1]));
+        let _ = (stats::change_points(&x, 1), stats::segments(&x, &[n, 3, 1]));
         let _ = (stats::is_look(n), stats::next_look(n), stats::blocks_for_holm(n));
         let _ = stats::blocks_needed(n, level, x.first().copied().unwrap_or(1.0));
         let p: Vec<Pair> = x
