@@ -52,7 +52,8 @@ pub trait Workload: Sync {
     fn needs_refresh(&self, at: &Point) -> bool;
     /// The largest number of bytes the point needs on disk at once, beyond packaged files.
     fn space(&self, at: &Point) -> u64;
-    /// Makes files and buffers ready in `dir`, all outside the clock.
+    /// Makes files and buffers ready in `dir` and warms up what a warm point needs: all that
+    /// comes before the timed passes. A cold point's files are left alone.
     fn prepare(
         &self,
         dir: &Path,
@@ -101,8 +102,10 @@ pub type Beat<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Work that is ready: files are there, buffers are touched. Dropping it removes what it made.
 pub trait Work: Send {
-    /// Makes the passes. The clock runs in here and nowhere else.
+    /// Makes the timed passes. The clock runs in here and nowhere else, and the lab counts the CPU
+    /// time of the layer's own processes while this runs.
     fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError>;
-    /// What comes after the clock: write-back debt, proof of `O_DIRECT`, verification.
+    /// What comes after the clock: write-back debt, the encoded latencies, proof of `O_DIRECT`,
+    /// verification.
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError>;
 }

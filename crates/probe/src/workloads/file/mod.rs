@@ -7,6 +7,7 @@ use layermark_model::{Param, Point, PointError, Settings};
 use crate::{Context, PackagedFile, ProbeError, Work, Workload, engines};
 
 mod first_write;
+mod job;
 mod params;
 mod pass;
 mod prepare;

@@ -11,9 +11,9 @@ use layermark_model::Verified;
 use rustix::fs::Advice;
 
 use super::{
+    job::Plan,
     packaged_name,
     params::{Cache, FileParams, Op, Sync},
-    pass::Plan,
     touches,
 };
 use crate::{

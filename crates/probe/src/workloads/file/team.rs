@@ -13,7 +13,8 @@ use std::{
 };
 
 use super::{
-    pass::{Counters, Job, Lap, Span, failed, renew},
+    job::Job,
+    pass::{Counters, Lap, Span, failed, renew},
     prepare::Slot,
 };
 use crate::{ProbeError, error::panicked, gate::Gate, limits::BEAT_NS};

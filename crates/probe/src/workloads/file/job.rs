@@ -1,0 +1,164 @@
+//! One thread's part of a pass: once or several times over its file.
+
+use std::{io, os::fd::AsFd};
+
+use super::{
+    first_write::{FirstWrite, flush},
+    params::{FileParams, Op, Sync},
+    pass::Span,
+    prepare::Slot,
+    touches,
+};
+use crate::{
+    clock::{Source, monotonic_ns},
+    drive::{self, Done, Stopped},
+    engines::{Engine, Order, Task, Transfer},
+    permutation::Permutation,
+};
+
+/// Which pass comes next.
+pub struct Plan {
+    job: Job,
+    /// Times over the files in one pass.
+    pub rounds: u64,
+    /// Times over the files so far.
+    done: u64,
+}
+
+impl Plan {
+    pub fn new(p: &FileParams, engine: &'static dyn Engine, clock: Option<Source>) -> Self {
+        let ops = if p.op == Op::FirstWrite {
+            1
+        } else {
+            p.file_size / p.record
+        };
+        let job = Job {
+            p: p.clone(),
+            engine,
+            clock,
+            ops,
+            first: 0,
+            rounds: 1,
+        };
+        Self {
+            job,
+            rounds: 1,
+            done: 0,
+        }
+    }
+
+    /// Once over a file, as generation 0, which every pass overwrites.
+    pub fn rehearsal(&self) -> Job {
+        self.job.clone()
+    }
+
+    pub fn next(&mut self) -> Job {
+        let first = self.done + 1;
+        self.done += self.rounds;
+        Job {
+            first,
+            rounds: self.rounds,
+            ..self.job.clone()
+        }
+    }
+}
+
+/// One pass: what a thread needs to know of it.
+#[derive(Clone)]
+pub struct Job {
+    pub p: FileParams,
+    engine: &'static dyn Engine,
+    clock: Option<Source>,
+    /// Operations of once over a file.
+    pub ops: u64,
+    /// Number of the first time over the file, from 1: the generation of what it writes.
+    pub first: u64,
+    /// Times over the file.
+    pub rounds: u64,
+}
+
+impl Job {
+    /// One thread's part of a pass; its clock starts and stops in here.
+    pub fn work(&self, slot: &mut Slot, beat: &mut dyn FnMut(u64)) -> Result<Span, Stopped> {
+        let mut span = self.round(slot, self.first, beat)?;
+        for round in 1..self.rounds {
+            let done = round * self.ops;
+            let next = self.round(slot, self.first + round, &mut |n| beat(done + n))?;
+            span.end = next.end;
+            span.paused += next.paused;
+        }
+        Ok(span)
+    }
+
+    /// Once over the file.
+    fn round(
+        &self,
+        slot: &mut Slot,
+        generation: u64,
+        beat: &mut dyn FnMut(u64),
+    ) -> Result<Span, Stopped> {
+        let Slot {
+            path,
+            seed,
+            buffer,
+            recorder,
+            file,
+            checked,
+        } = slot;
+        let at_end = |error: io::Error| Stopped {
+            at: self.ops,
+            error,
+        };
+        let done: Done = if self.p.op == Op::FirstWrite {
+            let mut first = FirstWrite {
+                p: &self.p,
+                path,
+                seed: *seed,
+                data: buffer.bytes_mut(),
+                file,
+            };
+            first.mark();
+            drive::drive(self.clock, 1, recorder, beat, &mut first)?
+        } else {
+            let task = Task {
+                file: file.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd),
+                record: self.p.record as usize,
+                ops: self.ops,
+                order: self.order(*seed, generation),
+                transfer: if self.p.op.writes() {
+                    Transfer::Write(buffer.bytes_mut())
+                } else {
+                    Transfer::Read(buffer.bytes_mut())
+                },
+                sync_each: self.p.sync == Sync::Each && touches(&self.p),
+                mark: (self.p.verify && self.p.op.writes()).then_some((*seed, generation)),
+                check: (self.p.verify && !self.p.op.writes()).then_some(checked),
+                clock: self.clock,
+                recorder,
+                beat,
+            };
+            let done = self.engine.pass(task)?;
+            if let Some(open) = file.as_ref() {
+                flush(self.p.sync, open).map_err(at_end)?;
+            }
+            done
+        };
+        if self.p.sync == Sync::Close {
+            drop(file.take());
+        }
+        Ok(Span {
+            start: done.start_ns,
+            end: monotonic_ns(),
+            paused: done.paused_ns,
+        })
+    }
+
+    /// Each time in an order of its own.
+    fn order(&self, seed: u64, generation: u64) -> Order {
+        if self.p.op.random() {
+            Order::Random(Permutation::new(self.ops, seed.wrapping_add(generation)))
+        } else {
+            Order::Sequential
+        }
+    }
+}
