@@ -273,17 +273,21 @@ impl Lab<'_> {
         }
     }
 
-    /// Says so when the budget is too small for what was asked, as soon as a block has been timed.
+    /// Says so when the budget is too small for what was asked, as soon as a block has been timed
+    /// that did not have to make its files; or the first one, when there is hardly time for another.
     fn warn_of_a_small_budget(&mut self, due: &[Due]) {
-        let (Some(budget), 1) = (self.clock.budget(), self.block) else {
+        let Some(left) = self.clock.left().filter(|_| !self.warned) else {
             return;
         };
-        let block = self.clock.block_cost(due).as_secs_f64();
-        let blocks = (budget.as_secs_f64() / block.max(1e-9)) as usize;
+        let block = self.clock.block_cost(due);
+        let more = left.as_secs_f64() / block.as_secs_f64().max(1e-9);
+        let blocks = self.block as usize + more.round() as usize;
         let fewest = self.stopping.fewest();
-        if blocks >= fewest {
+        let knows = self.block == 2 || (self.block == 1 && more < 1.5);
+        if !knows || blocks >= fewest {
             return;
         }
+        self.warned = true;
         let lack = if blocks < FIRST_INTERVAL as usize {
             format!("{FIRST_INTERVAL} are needed for an interval and {fewest} for every verdict")
         } else {
@@ -293,7 +297,7 @@ impl Lab<'_> {
             text: format!("the budget allows for about {blocks} blocks: {lack}"),
             hint: Some(format!(
                 "give it more time, --budget {}s, or name fewer layers with -l",
-                (block * fewest as f64 * 1.1).ceil()
+                (self.clock.needed(fewest, block).as_secs_f64() * 1.1).ceil()
             )),
         });
     }

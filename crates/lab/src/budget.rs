@@ -7,13 +7,36 @@ use layermark_model::TrialRecord;
 /// Blocks below which no 95 % interval exists.
 pub(crate) const FIRST_INTERVAL: u32 = 6;
 
-/// Wall-clock time spent on trials, set-up of files and caches included, set-up of layers not.
+/// Wall-clock time spent: trials with the set-up of their files and caches, and the first set-up of
+/// the layers, since a budget is how long somebody is willing to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     budget: Option<Duration>,
     spent: Duration,
-    /// Time and number of the trials of a layer at a point.
-    each: BTreeMap<(usize, usize), (Duration, u32)>,
+    set_up: Duration,
+    /// Trials of a layer at a point.
+    each: BTreeMap<(usize, usize), Each>,
+}
+
+/// The trials of a layer at a point. The first one makes files that later ones find, so it counts
+/// only as long as it is alone.
+#[derive(Debug, Clone, Copy)]
+struct Each {
+    sum: Duration,
+    count: u32,
+    alone: bool,
+}
+
+impl Each {
+    fn note(&mut self, took: Duration) {
+        let again = if self.alone {
+            (took, 1)
+        } else {
+            (self.sum + took, self.count + 1)
+        };
+        (self.sum, self.count) = again;
+        self.alone = false;
+    }
 }
 
 /// A point that is due, and what it would take.
@@ -37,9 +60,24 @@ impl Clock {
     /// Notes a trial.
     pub(crate) fn note(&mut self, layer: usize, point: usize, took: Duration) {
         self.spent += took;
-        let (sum, count) = self.each.entry((layer, point)).or_default();
-        *sum += took;
-        *count += 1;
+        let first = Each {
+            sum: took,
+            count: 1,
+            alone: true,
+        };
+        let each = self.each.entry((layer, point));
+        each.and_modify(|e| e.note(took)).or_insert(first);
+    }
+
+    /// Notes the first set-up of the layers.
+    pub(crate) fn note_set_up(&mut self, took: Duration) {
+        self.spent += took;
+        self.set_up = took;
+    }
+
+    /// Budget for so many blocks of a cost.
+    pub(crate) fn needed(&self, blocks: usize, cost: Duration) -> Duration {
+        self.set_up + cost * u32::try_from(blocks).unwrap_or(u32::MAX)
     }
 
     /// Notes the trials of an earlier part of the run. A trial took from its own start to the next
@@ -79,12 +117,10 @@ impl Clock {
 
     /// What a trial of a layer at a point takes, by those that were made; else by all.
     pub(crate) fn estimate(&self, layer: usize, point: usize) -> Duration {
-        let (sum, count) = self.each.get(&(layer, point)).copied().unwrap_or_else(|| {
-            let all = self
-                .each
-                .values()
-                .fold((Duration::ZERO, 0), |a, e| (a.0 + e.0, a.1 + e.1));
-            if all.1 == 0 { (Duration::ZERO, 1) } else { all }
+        let known = self.each.get(&(layer, point)).map(|e| (e.sum, e.count));
+        let (sum, count) = known.unwrap_or_else(|| {
+            let all = self.each.values();
+            all.fold((Duration::ZERO, 0), |a, e| (a.0 + e.sum, a.1 + e.count))
         });
         sum / count.max(1)
     }
@@ -204,9 +240,28 @@ mod tests {
         let mut clock = Clock::new(None);
         assert_eq!(clock.estimate(0, 0), Duration::ZERO);
         clock.note(0, 0, Duration::from_secs(1));
-        clock.note(0, 0, Duration::from_secs(3));
-        assert_eq!(clock.estimate(0, 0), Duration::from_secs(2));
+        clock.note(0, 1, Duration::from_secs(3));
+        assert_eq!(clock.estimate(0, 0), Duration::from_secs(1));
         assert_eq!(clock.estimate(5, 5), Duration::from_secs(2));
         assert_eq!(clock.spent(), Duration::from_secs(4));
+    }
+
+    #[test]
+    fn a_first_trial_says_little_about_later_ones() {
+        let mut clock = Clock::new(None);
+        for seconds in [9, 1, 3] {
+            clock.note(0, 0, Duration::from_secs(seconds));
+        }
+        assert_eq!(clock.estimate(0, 0), Duration::from_secs(2));
+        assert_eq!(clock.spent(), Duration::from_secs(13));
+    }
+
+    #[test]
+    fn the_set_up_is_part_of_the_budget() {
+        let mut clock = clock(20, 3);
+        clock.note_set_up(Duration::from_secs(10));
+        assert_eq!(clock.left(), Some(Duration::from_secs(4)));
+        let block = Duration::from_secs(6);
+        assert_eq!(clock.needed(11, block), Duration::from_secs(76));
     }
 }

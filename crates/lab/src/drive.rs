@@ -60,6 +60,8 @@ pub(crate) struct Lab<'a> {
     /// Trials and time to come, by what was known when the block began.
     pub(crate) forecast: (u64, Duration),
     resumed: bool,
+    /// Whether a budget that is too small has been told of.
+    pub(crate) warned: bool,
 }
 
 impl<'a> Lab<'a> {
@@ -87,6 +89,7 @@ impl<'a> Lab<'a> {
             seq: 0,
             forecast: (0, Duration::ZERO),
             resumed: !trials.is_empty(),
+            warned: false,
             run,
             setup,
             store,
@@ -186,6 +189,7 @@ impl<'a> Lab<'a> {
             .map_or_else(PathBuf::new, |w| w.path().to_owned());
         (self.on_event)(Event::WorkDir { path: path.clone() });
         let master = path.join("packaged");
+        let started = Instant::now();
         let wrote = std::fs::create_dir(&master).and_then(|()| {
             let files = check::packaged(&self.run.points, self.setup.catalog)
                 .map_err(|e| std::io::Error::other(e.to_string()))?;
@@ -198,6 +202,9 @@ impl<'a> Lab<'a> {
         let planned = self.run.plan.profile.sessions();
         loop {
             self.set_up(&path, &master)?;
+            if self.session == 0 {
+                self.clock.note_set_up(started.elapsed());
+            }
             (self.on_event)(Event::SessionStarted {
                 session: self.session + 1,
                 sessions: planned.max(self.session + 1),

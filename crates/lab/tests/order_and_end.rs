@@ -319,3 +319,30 @@ fn what_is_not_named_is_every_layer_and_what_is_twice_is_refused() {
     );
     assert_eq!(bench.store.list(9).unwrap().len(), 1, "nothing was begun");
 }
+
+/// Two trials of 100 ms a block: four blocks, and the warning knows it.
+#[test]
+fn a_small_budget_is_warned_of_with_the_blocks_that_are_made() {
+    let mut bench = Bench::new();
+    let layers = ["mock:take=100ms", "mock:take=100ms,ns=2000"];
+    let plan = plan(&layers, 1, "control = false\nbudget = '900ms'");
+    let outcome = bench.run(bench.request(plan)).unwrap();
+    assert_eq!(outcome.ended, Ended::Budget);
+    let warnings = bench.warnings();
+    let [warning] = warnings.as_slice() else {
+        panic!("{warnings:?}")
+    };
+    let told = warning
+        .split_whitespace()
+        .find_map(|w| w.parse::<i64>().ok());
+    let (_, trials) = bench.last();
+    let made = i64::from(trials.last().unwrap().cell.block) + 1;
+    assert!(
+        (told.unwrap() - made).abs() <= 1,
+        "{made} blocks: {warning}"
+    );
+    assert!(
+        warning.contains("6 are needed for an interval"),
+        "{warning}"
+    );
+}
