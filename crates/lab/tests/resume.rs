@@ -31,8 +31,10 @@ fn cells(trials: &[TrialRecord]) -> BTreeMap<(u32, usize, usize), u64> {
     cells
 }
 
+type Told = (String, String, usize, Option<f64>, Option<f64>);
+
 /// What the report makes of it: blocks, ratio and value of each result.
-fn told(report: &Report) -> Vec<(String, String, usize, Option<f64>, Option<f64>)> {
+fn told(report: &Report) -> Vec<Told> {
     let rows = report.results.iter();
     rows.map(|r| {
         let ratio = r.ratio.map(|e| e.estimate);

@@ -102,6 +102,7 @@ fn record(seq: u64) -> TrialRecord {
             direct: Some(DirectIo::Ignored),
             verified: Some(Verified { records: 5, bad: 1 }),
             syncs: 4,
+            idle_flushes: Some(0.5),
             notes: vec!["a note".into()],
         }),
         error: None,
