@@ -25,6 +25,9 @@ use crate::{
 /// How long idle devices are watched at the start of a session.
 const CONTROL_WINDOW: Duration = Duration::from_millis(200);
 
+/// In so many parts, of which the median counts.
+const WINDOWS: u32 = 4;
+
 /// What a run needs beside what is stored of it.
 pub(crate) struct Setup {
     pub exe: PathBuf,
@@ -269,18 +272,29 @@ impl<'a> Lab<'a> {
         let ups = || self.ups.iter().flatten();
         let devices: BTreeSet<Vec<String>> = ups().map(Up::physical).collect();
         let count = |d: &Vec<String>| counters::sum(d).map(|c| c.flushes);
-        let before: Vec<_> = devices.iter().map(count).collect();
-        if before.iter().all(Option::is_none) {
+        let look = || {
+            (
+                Instant::now(),
+                devices.iter().map(count).collect::<Vec<_>>(),
+            )
+        };
+        let mut looks = vec![look()];
+        if looks[0].1.iter().all(Option::is_none) {
             return;
         }
-        let started = Instant::now();
-        std::thread::sleep(CONTROL_WINDOW);
-        let seconds = started.elapsed().as_secs_f64();
-        let rates = devices.iter().zip(before).map(|(devices, before)| {
-            let after = count(devices)?;
-            Some(after.saturating_sub(before?) as f64 / seconds)
-        });
-        let rates: Vec<Option<f64>> = rates.collect();
+        for _ in 0..WINDOWS {
+            std::thread::sleep(CONTROL_WINDOW / WINDOWS);
+            looks.push(look());
+        }
+        // A burst of somebody else's in one part is not what goes on all the time.
+        let rate = |at: usize| {
+            let parts = looks.windows(2).map(|pair| {
+                let seconds = pair[1].0.duration_since(pair[0].0).as_secs_f64();
+                Some(pair[1].1[at]?.saturating_sub(pair[0].1[at]?) as f64 / seconds)
+            });
+            layermark_stats::median(&parts.collect::<Option<Vec<f64>>>()?)
+        };
+        let rates: Vec<Option<f64>> = (0..devices.len()).map(rate).collect();
         for up in self.ups.iter_mut().flatten() {
             let physical = up.physical();
             let at = devices.iter().position(|d| *d == physical);

@@ -111,11 +111,12 @@ fn account(case: &Case) -> (DurabilityVerdict, &'static str, String) {
         let text = format!("{syncs} in all are too few to tell: {FEWEST_SYNCS} are needed");
         return unsure("L2", &text);
     }
+    // Whether the device counts at all; what others flush may be among it.
     let calibrated = case.native.syncs > 0
         && case
             .native
-            .own()
-            .is_some_and(|n| n >= HONOURED_FROM * case.native.syncs as f64);
+            .counted
+            .is_some_and(|n| n as f64 >= HONOURED_FROM * case.native.syncs as f64);
     let mut text = format!("{counted} device flushes for {} syncs", case.here.syncs);
     if case.here.background >= 0.5 {
         let others = case.here.background;
