@@ -128,10 +128,10 @@ fn watch(child: &mut std::process::Child) -> Result<BTreeMap<u32, (bool, u64)>> 
             .split_whitespace()
             .filter_map(|p| p.parse().ok())
             .collect();
-        quiet = if !pids.iter().any(|pid| is_probe(*pid)) {
-            quiet + 1
-        } else {
+        quiet = if pids.iter().any(|pid| is_probe(*pid)) {
             0
+        } else {
+            quiet + 1
         };
         let probes = pids.into_iter().filter(|pid| is_probe(*pid));
         for pid in probes.chain([lab]) {
