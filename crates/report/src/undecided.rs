@@ -19,15 +19,18 @@ pub fn clauses(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<Str
     let (wide, short): (Vec<&ResultRow>, Vec<&ResultRow>) = rest
         .into_iter()
         .partition(|r| r.ratio.is_some_and(|e| e.interval.is_some()));
-    let towards = |side| -> Vec<&ResultRow> {
-        let leans = wide.iter().filter(|r| leaning(r) == Some(side));
-        leans.copied().collect()
-    };
     let mut clauses = Vec::new();
-    clauses.extend(seems_slower(f, all, &towards(Verdict::Slower)));
-    clauses.extend(seems_faster(f, all, &towards(Verdict::Faster)));
-    let open: Vec<&ResultRow> = wide.into_iter().filter(|r| leaning(r).is_none()).collect();
-    clauses.extend(not_decided(&open));
+    let differs = |r: &&ResultRow| matches!(r.verdict, Verdict::Slower | Verdict::Faster);
+    if all.iter().any(differs) && wide.len() > 1 {
+        // Beside findings the open points only drown them; the table has what is known of each.
+        clauses.push(format!(
+            "is undecided at {} of {} operations",
+            wide.len(),
+            all.len()
+        ));
+    } else {
+        clauses.extend(in_detail(f, all, &wide));
+    }
     if !short.is_empty() {
         let more = short.iter().filter_map(|r| r.more_blocks).max();
         clauses.push(format!(
@@ -40,6 +43,17 @@ pub fn clauses(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<Str
         let at = labels(&drifting);
         clauses.push(format!("has no steady state at {at}, so no single number"));
     }
+    clauses
+}
+
+fn in_detail(f: &Findings, all: &[&ResultRow], wide: &[&ResultRow]) -> Vec<String> {
+    let having = |side: Option<Verdict>| -> Vec<&ResultRow> {
+        let leans = wide.iter().filter(|r| leaning(r) == side);
+        leans.copied().collect()
+    };
+    let mut clauses = seems_slower(f, all, &having(Some(Verdict::Slower)));
+    clauses.extend(seems_faster(f, all, &having(Some(Verdict::Faster))));
+    clauses.extend(not_decided(&having(None)));
     clauses
 }
 
