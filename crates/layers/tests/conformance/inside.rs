@@ -215,6 +215,7 @@ fn trial(up: &mut Up) {
     writeln!(wire.stdin, "{job}").unwrap();
     hear("ready");
     writeln!(wire.stdin, "{}", serde_json::json!({"type": "go", "id": 1})).unwrap();
+    hear("stopped");
     hear("trial");
     drop(wire.stdin);
     let end = wire.control.wait(Duration::from_secs(5));
