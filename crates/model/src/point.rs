@@ -124,3 +124,22 @@ pub struct Param {
     /// One line of help.
     pub help: &'static str,
 }
+
+impl Param {
+    /// A parameter; the arguments in the order of the fields.
+    pub const fn new(
+        name: &'static str,
+        kind: ParamKind,
+        default: &'static str,
+        list: bool,
+        help: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind,
+            default,
+            list,
+            help,
+        }
+    }
+}

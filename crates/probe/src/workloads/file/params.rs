@@ -47,101 +47,85 @@ const SYNCS: &[&str] = &[
     "odsync",
 ];
 
-const fn param(
-    name: &'static str,
-    kind: ParamKind,
-    default: &'static str,
-    list: bool,
-    help: &'static str,
-) -> Param {
-    Param {
-        name,
-        kind,
-        default,
-        list,
-        help,
-    }
-}
-
 pub const PARAMS: &[Param] = &[
-    param(
+    Param::new(
         "op",
         ParamKind::Word(OPS),
         "write,rewrite,read,reread,rand-read,rand-write",
         true,
         "what is done to the file; first-write opens a packaged file for writing and writes one record",
     ),
-    param(
+    Param::new(
         "record",
         ParamKind::Size,
         "4K",
         true,
         "bytes of one read or write",
     ),
-    param(
+    Param::new(
         "file_size",
         ParamKind::Size,
         "64M",
         true,
         "bytes of the file, of each thread's own",
     ),
-    param(
+    Param::new(
         "threads",
         ParamKind::Count,
         "1",
         true,
         "threads, each with a file of its own; with more than one, short passes go over the files several times",
     ),
-    param(
+    Param::new(
         "sync",
         ParamKind::Word(SYNCS),
         "none",
         true,
         "how durable a write is when its clock stops; each is an fsync after every record",
     ),
-    param(
+    Param::new(
         "cache",
         ParamKind::Word(&["warm", "cold"]),
         "warm",
         true,
         "state of the cache before the clock starts",
     ),
-    param(
+    Param::new(
         "direct",
         ParamKind::Switch,
         "false",
         false,
         "O_DIRECT: past the page cache, tried and proved",
     ),
-    param(
+    Param::new(
         "engine",
         ParamKind::Word(engines::IDS),
         "pread",
         false,
         "how a record is read or written",
     ),
-    param(
+    Param::new(
         "passes",
         ParamKind::Count,
         "0",
         false,
         "times over the file; 0 repeats until the trial is long enough",
     ),
-    param(
+    Param::new(
         "verify",
         ParamKind::Switch,
         "false",
         false,
         "check the data: writes after the clock has stopped, reads record by record with the clock paused and the whole file once more at the end; a part of a 4K block only at the end",
     ),
-    param(
+    Param::new(
         "latency",
         ParamKind::Switch,
         "true",
         false,
         "time every operation; false leaves the clock out of the loop",
     ),
-    param(
+    Param::new(
         "pattern",
         ParamKind::Word(&["random", "zeros", "a", "text"]),
         "random",

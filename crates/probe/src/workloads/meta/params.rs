@@ -76,66 +76,50 @@ pub struct MetaParams {
 
 const OPS: &[&str] = &["open-stat", "small-read", "small-write", "create", "unlink"];
 
-const fn param(
-    name: &'static str,
-    kind: ParamKind,
-    default: &'static str,
-    list: bool,
-    help: &'static str,
-) -> Param {
-    Param {
-        name,
-        kind,
-        default,
-        list,
-        help,
-    }
-}
-
 pub const PARAMS: &[Param] = &[
-    param(
+    Param::new(
         "op",
         ParamKind::Word(OPS),
         "open-stat,small-read,small-write,create,unlink",
         true,
         "what is done to each file",
     ),
-    param(
+    Param::new(
         "files",
         ParamKind::Count,
         "200",
         true,
         "number of files, 100 in a directory",
     ),
-    param(
+    Param::new(
         "file_size",
         ParamKind::Size,
         "16K",
         true,
         "bytes of each file that is read or written",
     ),
-    param(
+    Param::new(
         "cache",
         ParamKind::Word(&["warm", "cold"]),
         "warm",
         true,
         "state of the cache before a reading operation",
     ),
-    param(
+    Param::new(
         "sync",
         ParamKind::Word(&["none", "fsync"]),
         "none",
         true,
         "fsync each new file before it is closed",
     ),
-    param(
+    Param::new(
         "passes",
         ParamKind::Count,
         "0",
         false,
         "times over the files; 0 repeats until the trial is long enough",
     ),
-    param(
+    Param::new(
         "latency",
         ParamKind::Switch,
         "true",
