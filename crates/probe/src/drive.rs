@@ -28,6 +28,17 @@ pub struct Done {
     pub paused_ns: u64,
 }
 
+/// A thread's way through one pass: `CLOCK_MONOTONIC`, nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Before the first operation.
+    pub start: u64,
+    /// After the last one and what belongs to it: a flush, a close.
+    pub end: u64,
+    /// What in between was not the work's.
+    pub paused: u64,
+}
+
 /// A loop that an operation's error ended.
 #[derive(Debug)]
 pub struct Stopped {

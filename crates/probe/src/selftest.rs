@@ -7,7 +7,7 @@ use layermark_model::SelfTest;
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     drive::{Step, drive},
-    engines::{self, Order, Task, Transfer},
+    engines::{self, After, Order, Task, Transfer},
     recorder::Recorder,
 };
 
@@ -58,12 +58,13 @@ fn read_clock<C: Clock>(clock: C) {
 fn null_pass(source: Source, recorder: &mut Recorder) {
     let mut buffer = [0; 8];
     let task = Task {
-        file: rustix::fs::CWD,
         record: buffer.len(),
         ops: TURNS,
+        size: 0,
         order: Order::Sequential,
         transfer: Transfer::Read(&mut buffer),
         sync_each: false,
+        after: After::Nothing,
         mark: None,
         check: None,
         clock: Some(source),
@@ -71,7 +72,7 @@ fn null_pass(source: Source, recorder: &mut Recorder) {
         beat: &mut |_| {},
     };
     if let Some(null) = engines::find("null") {
-        let _ = black_box(null.pass(task));
+        let _ = black_box(null.pass(&mut None, task));
     }
 }
 

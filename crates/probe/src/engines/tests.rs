@@ -1,5 +1,6 @@
 use super::*;
-use std::{cell::RefCell, os::fd::AsFd};
+use crate::permutation::Permutation;
+use std::cell::RefCell;
 
 #[test]
 fn every_engine_file_is_listed() {
@@ -58,12 +59,13 @@ fn task<'a>(
     beat: &'a mut dyn FnMut(u64),
 ) -> Task<'a> {
     Task {
-        file: rustix::fs::CWD,
         record: 40,
         ops: 10,
+        size: 400,
         order: Order::Random(Permutation::new(10, 1)),
         transfer,
         sync_each: false,
+        after: After::Nothing,
         mark: None,
         check: None,
         clock: Some(Source::Monotonic),
@@ -78,11 +80,17 @@ fn short_transfers_and_interruptions_are_gone_on_with() {
     let engine = Compiled::<Hesitant>::NEW;
     let (mut pool, mut buffer, mut recorder) = (vec![9u8; 80], vec![0u8; 40], Recorder::new());
     engine
-        .pass(task(Transfer::Write(&mut pool), &mut recorder, &mut quiet))
+        .pass(
+            &mut None,
+            task(Transfer::Write(&mut pool), &mut recorder, &mut quiet),
+        )
         .unwrap();
     FILE.with_borrow(|f| assert_eq!(*f, vec![9u8; 400]));
     engine
-        .pass(task(Transfer::Read(&mut buffer), &mut recorder, &mut quiet))
+        .pass(
+            &mut None,
+            task(Transfer::Read(&mut buffer), &mut recorder, &mut quiet),
+        )
         .unwrap();
     assert_eq!(buffer, vec![9u8; 40]);
 }
@@ -94,7 +102,7 @@ fn a_short_file_is_an_error() {
     let (mut buffer, mut recorder) = (vec![0u8; 40], Recorder::new());
     let mut t = task(Transfer::Read(&mut buffer), &mut recorder, &mut quiet);
     t.order = Order::Sequential;
-    let stopped = Compiled::<Hesitant>::NEW.pass(t).unwrap_err();
+    let stopped = Compiled::<Hesitant>::NEW.pass(&mut None, t).unwrap_err();
     assert_eq!(
         (stopped.at, stopped.error.kind()),
         (3, io::ErrorKind::UnexpectedEof)
@@ -110,16 +118,20 @@ fn a_short_file_is_an_error() {
 fn every_engine_that_needs_a_file_reads_back_what_it_wrote() {
     let mut quiet = |_| {};
     for engine in ALL.iter().filter(|e| e.needs_file()) {
-        let file = tempfile::tempfile().unwrap();
+        let mut file = Some(tempfile::tempfile().unwrap());
         let mut pool: Vec<u8> = (0..40).collect();
         let (mut buffer, mut recorder) = (vec![0u8; 40], Recorder::new());
         let mut t = task(Transfer::Write(&mut pool), &mut recorder, &mut quiet);
-        (t.file, t.sync_each) = (file.as_fd(), true);
-        engine.pass(t).unwrap();
-        assert_eq!(file.metadata().unwrap().len(), 400, "{}", engine.id());
-        let mut t = task(Transfer::Read(&mut buffer), &mut recorder, &mut quiet);
-        t.file = file.as_fd();
-        engine.pass(t).unwrap();
+        t.sync_each = true;
+        engine.pass(&mut file, t).unwrap();
+        assert_eq!(
+            file.as_ref().unwrap().metadata().unwrap().len(),
+            400,
+            "{}",
+            engine.id()
+        );
+        let t = task(Transfer::Read(&mut buffer), &mut recorder, &mut quiet);
+        engine.pass(&mut file, t).unwrap();
         assert_eq!(buffer, (0..40).collect::<Vec<u8>>(), "{}", engine.id());
     }
 }

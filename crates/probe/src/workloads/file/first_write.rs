@@ -57,8 +57,7 @@ impl Step for FirstWrite<'_> {
     }
 }
 
-/// The flush at the end of a pass.
-pub fn flush(sync: Sync, file: &File) -> io::Result<()> {
+fn flush(sync: Sync, file: &File) -> io::Result<()> {
     match sync {
         Sync::Fsync => file.sync_all(),
         Sync::Fdatasync => file.sync_data(),

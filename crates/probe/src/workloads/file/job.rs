@@ -1,18 +1,15 @@
 //! One thread's part of a pass: once or several times over its file.
 
-use std::{io, os::fd::AsFd};
-
 use super::{
-    first_write::{FirstWrite, flush},
+    first_write::FirstWrite,
     params::{FileParams, Op, Sync},
-    pass::Span,
     prepare::Slot,
     touches,
 };
 use crate::{
     clock::{Source, monotonic_ns},
-    drive::{self, Done, Stopped},
-    engines::{Engine, Order, Task, Transfer},
+    drive::{self, Span, Stopped},
+    engines::{After, Engine, Order, Task, Transfer},
     permutation::Permutation,
 };
 
@@ -84,8 +81,9 @@ impl Job {
         for round in 1..self.rounds {
             let done = round * self.ops;
             let next = self.round(slot, self.first + round, &mut |n| beat(done + n))?;
+            // What an engine makes ready between two rounds is not the work's either.
+            span.paused += next.paused + (next.start - span.end);
             span.end = next.end;
-            span.paused += next.paused;
         }
         Ok(span)
     }
@@ -105,11 +103,7 @@ impl Job {
             file,
             checked,
         } = slot;
-        let at_end = |error: io::Error| Stopped {
-            at: self.ops,
-            error,
-        };
-        let done: Done = if self.p.op == Op::FirstWrite {
+        if self.p.op == Op::FirstWrite {
             let mut first = FirstWrite {
                 p: &self.p,
                 path,
@@ -118,39 +112,35 @@ impl Job {
                 file,
             };
             first.mark();
-            drive::drive(self.clock, 1, recorder, beat, &mut first)?
-        } else {
-            let task = Task {
-                file: file.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd),
-                record: self.p.record as usize,
-                ops: self.ops,
-                order: self.order(*seed, generation),
-                transfer: if self.p.op.writes() {
-                    Transfer::Write(buffer.bytes_mut())
-                } else {
-                    Transfer::Read(buffer.bytes_mut())
-                },
-                sync_each: self.p.sync == Sync::Each && touches(&self.p),
-                mark: (self.p.verify && self.p.op.writes()).then_some((*seed, generation)),
-                check: (self.p.verify && !self.p.op.writes()).then_some(checked),
-                clock: self.clock,
-                recorder,
-                beat,
-            };
-            let done = self.engine.pass(task)?;
-            if let Some(open) = file.as_ref() {
-                flush(self.p.sync, open).map_err(at_end)?;
+            let done = drive::drive(self.clock, 1, recorder, beat, &mut first)?;
+            if self.p.sync == Sync::Close {
+                drop(file.take());
             }
-            done
-        };
-        if self.p.sync == Sync::Close {
-            drop(file.take());
+            return Ok(Span {
+                start: done.start_ns,
+                end: monotonic_ns(),
+                paused: done.paused_ns,
+            });
         }
-        Ok(Span {
-            start: done.start_ns,
-            end: monotonic_ns(),
-            paused: done.paused_ns,
-        })
+        let task = Task {
+            record: self.p.record as usize,
+            ops: self.ops,
+            size: self.ops * self.p.record,
+            order: self.order(*seed, generation),
+            transfer: if self.p.op.writes() {
+                Transfer::Write(buffer.bytes_mut())
+            } else {
+                Transfer::Read(buffer.bytes_mut())
+            },
+            sync_each: self.p.sync == Sync::Each && touches(&self.p),
+            after: after(self.p.sync),
+            mark: (self.p.verify && self.p.op.writes()).then_some((*seed, generation)),
+            check: (self.p.verify && !self.p.op.writes()).then_some(checked),
+            clock: self.clock,
+            recorder,
+            beat,
+        };
+        self.engine.pass(file, task)
     }
 
     /// Each time in an order of its own.
@@ -160,5 +150,15 @@ impl Job {
         } else {
             Order::Sequential
         }
+    }
+}
+
+/// What the end of a pass does for the durability that the point asks for.
+fn after(sync: Sync) -> After {
+    match sync {
+        Sync::Close => After::Close,
+        Sync::Fsync => After::Fsync,
+        Sync::Fdatasync => After::Fdatasync,
+        Sync::None | Sync::Each | Sync::Osync | Sync::Odsync => After::Nothing,
     }
 }

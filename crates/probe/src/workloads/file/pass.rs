@@ -15,7 +15,7 @@ use crate::{
     Beat, Context, ProbeError, Work,
     clock::{Source, monotonic_ns},
     counters,
-    drive::Stopped,
+    drive::{Span, Stopped},
     limits::{BEAT_NS, PASSES},
     recorder::Recorder,
     usage,
@@ -42,13 +42,6 @@ impl Work for FileWork {
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
         self.settle_after(trial)
     }
-}
-
-/// A thread's way through one pass: `CLOCK_MONOTONIC`, nanoseconds.
-pub struct Span {
-    pub start: u64,
-    pub end: u64,
-    pub paused: u64,
 }
 
 /// What is read before and after a pass.

@@ -14,10 +14,10 @@ use std::{
 
 use super::{
     job::Job,
-    pass::{Counters, Lap, Span, failed, renew},
+    pass::{Counters, Lap, failed, renew},
     prepare::Slot,
 };
-use crate::{ProbeError, error::panicked, gate::Gate, limits::BEAT_NS};
+use crate::{ProbeError, drive::Span, error::panicked, gate::Gate, limits::BEAT_NS};
 
 /// What a thread says after a pass. No span: it did not start, because another one could not.
 type Said = Result<Option<Span>, ProbeError>;
