@@ -129,6 +129,9 @@ pub struct CommonArgs {
     /// Stop a point when its ratio is known this well: 5%, 0.02
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub precision: Option<f64>,
+    /// Make exactly so many blocks, whatever the precision
+    #[arg(long, visible_alias = "runs", value_name = "N")]
+    pub blocks: Option<u32>,
     /// Differences below this do not matter: 5%
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub delta: Option<f64>,

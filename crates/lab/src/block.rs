@@ -29,7 +29,10 @@ impl Lab<'_> {
         if due.is_empty() {
             return Ok(Some(Ended::Settled));
         }
-        if self.block >= MAX_BLOCKS {
+        if self.run.plan.blocks.is_some_and(|n| self.block >= n) {
+            return Ok(Some(Ended::Settled));
+        }
+        if self.run.plan.blocks.is_none() && self.block >= MAX_BLOCKS {
             return Ok(Some(Ended::Cap));
         }
         self.warn_of_a_small_budget(&due);

@@ -81,7 +81,7 @@ impl<'a> Lab<'a> {
         let mut lab = Self {
             schedule: Schedule::new(run.seed, layers, points),
             tally: Tally::default(),
-            stopping: Stopping::new(run.plan.precision(), points, run.seed),
+            stopping: Stopping::new(run.plan.precision(), points, run.seed).fixed(run.plan.blocks),
             clock: Clock::new(run.plan.budget()?),
             threads: KernelThreads::default(),
             ups: std::iter::repeat_with(|| None).take(layers).collect(),

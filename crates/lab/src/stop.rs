@@ -32,6 +32,8 @@ pub(crate) struct Known {
 pub(crate) struct Stopping {
     precision: f64,
     fewest: usize,
+    /// Blocks that the plan asks for, whatever the precision.
+    fixed: Option<usize>,
     seed: u64,
     known: BTreeMap<(usize, usize), Known>,
 }
@@ -43,9 +45,17 @@ impl Stopping {
         Self {
             precision,
             fewest,
+            fixed: None,
             seed,
             known: BTreeMap::new(),
         }
+    }
+
+    /// Exactly so many blocks, if the plan says so.
+    pub(crate) fn fixed(mut self, blocks: Option<u32>) -> Self {
+        self.fixed = blocks.map(|n| n as usize);
+        self.fewest = self.fixed.unwrap_or(self.fewest);
+        self
     }
 
     /// Blocks that every point gets if time allows.
@@ -83,8 +93,9 @@ impl Stopping {
             return Change::None;
         };
         known.half_width = Some(interval.half_width());
-        known.settled =
-            known.n >= self.fewest && layermark_stats::reached(interval, self.precision);
+        known.settled = self.fixed.is_none()
+            && known.n >= self.fewest
+            && layermark_stats::reached(interval, self.precision);
         if known.settled {
             Change::Settled(*known)
         } else {
@@ -94,6 +105,9 @@ impl Stopping {
 
     /// Blocks a point in a layer will have had in the end, by what is known now.
     pub(crate) fn expected(&self, layer: usize, point: usize) -> usize {
+        if let Some(blocks) = self.fixed {
+            return blocks;
+        }
         let known = self.known(layer, point);
         let wanted = self.precision.ln_1p();
         let needed = known.half_width.map_or(0, |now| {
@@ -182,6 +196,14 @@ mod tests {
             stopping.look(&tally(11, 2.0, 0.0), 1, 0),
             Change::Settled(_)
         ));
+    }
+
+    #[test]
+    fn a_fixed_number_of_blocks_is_not_cut_short_by_precision() {
+        let mut stopping = Stopping::new(0.05, 1, 1).fixed(Some(30));
+        assert_eq!(stopping.look(&tally(8, 2.0, 0.0), 1, 0), Change::None);
+        assert!(!stopping.is_done(1, 0));
+        assert_eq!((stopping.fewest(), stopping.expected(1, 0)), (30, 30));
     }
 
     #[test]

@@ -28,6 +28,17 @@ fn upkeep_after_the_clock_has_stopped_is_not_the_trials() {
 }
 
 #[test]
+fn a_plan_may_ask_for_exactly_so_many_blocks() {
+    for blocks in [3, 12] {
+        let mut bench = Bench::new();
+        let more = format!("control = false\nblocks = {blocks}");
+        let request = bench.request(plan(&["mock", "mock:ns=2000"], 2, &more));
+        assert!(settled(&bench.run(request)));
+        assert_eq!(bench.last().1.len(), blocks * 4);
+    }
+}
+
+#[test]
 fn trials_follow_the_schedule_of_the_seed() {
     let mut bench = Bench::new();
     let plan = plan(&["mock", "mock:ns=2000"], 3, "");

@@ -27,6 +27,9 @@ pub struct Plan {
     /// Half-width of the interval of a ratio to stop at, such as 0.05. Absent: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
+    /// Make exactly so many blocks, whatever the precision. Absent: until the precision is reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u32>,
     /// Differences smaller than this do not matter to the user.
     #[serde(default = "default_delta")]
     pub delta: f64,
@@ -134,19 +137,23 @@ pub enum PlanError {
     },
 }
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "name",
     "about",
     "layers",
     "profile",
     "budget",
     "precision",
+    "blocks",
     "delta",
     "control",
     "seed",
     "scale",
     "work",
 ];
+
+/// Most blocks that a plan may ask for.
+const MOST_BLOCKS: u32 = 10_000;
 
 impl Plan {
     /// Reads a plan file's text.
@@ -185,6 +192,11 @@ impl Plan {
                 p.to_string(),
                 "write a share between 0 and 1, such as 0.05",
             );
+        }
+        if let Some(blocks) = self.blocks
+            && !(1..=MOST_BLOCKS).contains(&blocks)
+        {
+            return range("blocks", blocks.to_string(), "between 1 and 10000 blocks");
         }
         if !(self.delta > 0.0 && self.delta < 1.0) {
             return range(
@@ -259,6 +271,8 @@ mod tests {
         for line in [
             "precision = 0.0",
             "precision = 7.0",
+            "blocks = 0",
+            "blocks = 10001",
             "delta = -1.0",
             "scale = 0.0",
             "budget = '0s'",

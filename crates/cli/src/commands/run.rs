@@ -53,6 +53,7 @@ pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Fai
         profile: Profile::default(),
         budget: None,
         precision: None,
+        blocks: None,
         delta: 0.05,
         control: true,
         seed: None,
@@ -90,6 +91,7 @@ fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     }
     plan.budget = common.budget.clone().or(plan.budget);
     plan.precision = common.precision.or(plan.precision);
+    plan.blocks = common.blocks.or(plan.blocks);
     plan.delta = common.delta.unwrap_or(plan.delta);
     plan.seed = common.seed.or(plan.seed);
     plan.control &= !common.no_control;
