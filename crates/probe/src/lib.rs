@@ -21,6 +21,7 @@ mod limits;
 pub mod packaged;
 mod params;
 mod permutation;
+mod queue;
 mod recorder;
 pub mod resident;
 mod selftest;

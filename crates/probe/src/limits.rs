@@ -8,6 +8,8 @@ pub const RECORD: u64 = 256 << 20;
 pub const BUFFERS: u64 = 1 << 30;
 /// Most threads.
 pub const THREADS: u64 = 256;
+/// Most operations under way at once in one thread.
+pub const DEPTH: u64 = 1024;
 /// Most small files.
 pub const FILES: u64 = 1_000_000;
 /// Most passes.

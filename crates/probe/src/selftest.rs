@@ -62,6 +62,7 @@ fn null_pass(source: Source, recorder: &mut Recorder) {
         ops: TURNS,
         size: 0,
         order: Order::Sequential,
+        depth: 1,
         transfer: Transfer::Read(&mut buffer),
         sync_each: false,
         after: After::Nothing,

@@ -63,10 +63,10 @@ pub fn is_bulk(point: &Point) -> bool {
     point.workload == "file" && !changes_packaged(point)
 }
 
-/// Threads that work at once: each of them waits this many times the time that passes for one
-/// operation of all.
+/// Operations under way at once, over all threads: each of them waits this many times the time
+/// that passes for one operation of all (Little's law).
 pub fn threads(point: &Point) -> f64 {
-    point.number("threads").max(1) as f64
+    (point.number("threads").max(1) * point.number("iodepth").max(1)) as f64
 }
 
 /// The point looks at what is there and changes nothing, so that a cache matters to it.
@@ -91,6 +91,9 @@ pub fn describe(point: &Point) -> String {
         if !idle && !matches!(point.text(key), "" | "none") {
             parts.push(point.text(key).to_owned());
         }
+    }
+    if point.number("iodepth") > 1 {
+        parts.push(format!("iodepth {}", point.number("iodepth")));
     }
     if point.flag("direct") {
         parts.push("O_DIRECT".into());

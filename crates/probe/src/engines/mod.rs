@@ -25,6 +25,7 @@ mod steps;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod uring;
 
 pub use order::Order;
 use steps::{Checked, Marked, Place, Read, Write};
@@ -34,10 +35,16 @@ pub const ALL: &[&dyn Engine] = &[
     &Compiled::<pread::Pread>::NEW,
     &Compiled::<sync::Sync>::NEW,
     &Compiled::<null::Null>::NEW,
+    &uring::Uring,
 ];
 
 /// Ids of [`ALL`], in its order: the words that the parameter `engine` takes.
-pub const IDS: &[&str] = &[pread::Pread::ID, sync::Sync::ID, null::Null::ID];
+pub const IDS: &[&str] = &[
+    pread::Pread::ID,
+    sync::Sync::ID,
+    null::Null::ID,
+    uring::Uring::ID,
+];
 
 /// The engine of that name.
 pub fn find(id: &str) -> Option<&'static dyn Engine> {
@@ -121,6 +128,10 @@ pub trait Engine: std::marker::Sync {
     fn about(&self) -> &'static str;
     /// Whether it touches a file.
     fn needs_file(&self) -> bool;
+    /// Whether it can have more than one operation under way: [`Task::depth`].
+    fn queues(&self) -> bool {
+        false
+    }
     /// One pass over the open file; `None` for engines that touch none. A pass that ends with a
     /// close takes it.
     fn pass(&self, file: &mut Option<File>, task: Task<'_>) -> Result<Span, Stopped>;
@@ -128,7 +139,7 @@ pub trait Engine: std::marker::Sync {
 
 /// What is done to each record.
 pub enum Transfer<'a> {
-    /// Read into this buffer, one record long.
+    /// Read into this buffer, one record for each operation that may be under way.
     Read(&'a mut [u8]),
     /// Write from this pool of data, a whole number of records that are used in turn.
     Write(&'a mut [u8]),
@@ -144,6 +155,8 @@ pub struct Task<'a> {
     pub size: u64,
     /// Their order.
     pub order: Order,
+    /// Operations under way at once, for an engine that can: [`Engine::queues`].
+    pub depth: usize,
     /// What is done.
     pub transfer: Transfer<'a>,
     /// fsync(2) after each record, as part of the operation.

@@ -58,20 +58,23 @@ pub struct Checked<'a, T> {
 }
 
 impl<T> Checked<'_, T> {
-    /// Blocks that lie in the record as a whole; a checksum says nothing of a part.
     pub fn look(&mut self) {
-        let Some(at) = self.unseen.take() else {
-            return;
-        };
-        let skip = at.next_multiple_of(BLOCK as u64) - at;
-        let whole = self.read.buffer.get(skip as usize..).unwrap_or_default();
-        for (i, block) in whole.chunks_exact(BLOCK).enumerate() {
-            let offset = at + skip + (i * BLOCK) as u64;
-            let good =
-                data::read_stamp(block).is_some_and(|s| s.offset == offset && s.generation == 0);
-            self.sum.records += 1;
-            self.sum.bad += u64::from(!good);
+        if let Some(at) = self.unseen.take() {
+            look(self.read.buffer, at, self.sum);
         }
+    }
+}
+
+/// Counts the blocks that lie as a whole in a record read at `at`; a checksum says nothing of a
+/// part.
+pub fn look(record: &[u8], at: u64, sum: &mut Verified) {
+    let skip = at.next_multiple_of(BLOCK as u64) - at;
+    let whole = record.get(skip as usize..).unwrap_or_default();
+    for (i, block) in whole.chunks_exact(BLOCK).enumerate() {
+        let offset = at + skip + (i * BLOCK) as u64;
+        let good = data::read_stamp(block).is_some_and(|s| s.offset == offset && s.generation == 0);
+        sum.records += 1;
+        sum.bad += u64::from(!good);
     }
 }
 

@@ -63,6 +63,7 @@ fn task<'a>(
         ops: 10,
         size: 400,
         order: Order::Random(Permutation::new(10, 1)),
+        depth: 1,
         transfer,
         sync_each: false,
         after: After::Nothing,

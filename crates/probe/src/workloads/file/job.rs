@@ -127,6 +127,7 @@ impl Job {
             ops: self.ops,
             size: self.ops * self.p.record,
             order: self.order(*seed, generation),
+            depth: self.p.iodepth as usize,
             transfer: if self.p.op.writes() {
                 Transfer::Write(buffer.bytes_mut())
             } else {

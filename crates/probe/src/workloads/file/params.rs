@@ -22,10 +22,16 @@ pub struct FileParams {
     pub cache: Cache,
     pub direct: bool,
     pub engine: String,
+    #[serde(default = "one")]
+    pub iodepth: u64,
     pub passes: u64,
     pub verify: bool,
     pub latency: bool,
     pub pattern: Pattern,
+}
+
+fn one() -> u64 {
+    1
 }
 
 const OPS: &[&str] = &[
@@ -103,6 +109,13 @@ pub const PARAMS: &[Param] = &[
         "pread",
         false,
         "how a record is read or written",
+    ),
+    Param::new(
+        "iodepth",
+        ParamKind::Count,
+        "1",
+        true,
+        "operations under way at once in each thread; only engine uring has more than one",
     ),
     Param::new(
         "passes",
@@ -241,13 +254,14 @@ pub fn check(p: &FileParams) -> Result<(), PointError> {
             "between 1 and 256 threads",
         ));
     }
-    if p.record > limits::RECORD || p.record * p.threads > limits::BUFFERS {
+    check_depth(p)?;
+    if p.record > limits::RECORD || p.record * p.threads * p.iodepth > limits::BUFFERS {
         return size(
             "record",
             p.record,
-            "up to 256M a record and 1G for all threads together",
+            "up to 256M a record and 1G for all threads together, with all that they have under way",
         )
-        .map_err(|e| e.hint("use a smaller `record` or fewer `threads`"));
+        .map_err(|e| e.hint("use a smaller `record`, `iodepth` or fewer `threads`"));
     }
     if p.passes > limits::PASSES {
         return Err(error(
@@ -258,6 +272,29 @@ pub fn check(p: &FileParams) -> Result<(), PointError> {
         ));
     }
     check_mixed(p)
+}
+
+/// More than one operation under way, where the engine can and it means something.
+fn check_depth(p: &FileParams) -> Result<(), PointError> {
+    let wrong = |must: &str| Err(error(p, "iodepth", &p.iodepth.to_string(), must));
+    if p.iodepth == 0 || p.iodepth > limits::DEPTH {
+        return wrong("between 1 and 1024 operations under way");
+    }
+    if p.iodepth == 1 {
+        return Ok(());
+    }
+    if !engines::find(&p.engine).is_some_and(engines::Engine::queues) {
+        let must = format!("engine {} has one operation under way at a time", p.engine);
+        return wrong(&must).map_err(|e| e.hint("use engine uring, or `threads`"));
+    }
+    if p.sync == Sync::Each || p.op == Op::FirstWrite {
+        return wrong("a flush after every record, or a single write, leaves one under way");
+    }
+    if p.verify {
+        return wrong("`verify` looks at each record between two operations")
+            .map_err(|e| e.hint("verify at iodepth 1"));
+    }
+    Ok(())
 }
 
 /// Parameters that do not go together.
@@ -344,6 +381,7 @@ fn parts(p: &FileParams) -> Vec<String> {
         when(p.threads > 1, &format!("{} threads", p.threads)),
         when(p.direct, "O_DIRECT"),
         when(p.engine != "pread", &format!("engine {}", p.engine)),
+        when(p.iodepth > 1, &format!("iodepth {}", p.iodepth)),
         when(
             p.passes > 0 && p.op != Op::FirstWrite,
             &format!("{} passes", p.passes),

@@ -17,7 +17,7 @@ use super::{
     touches,
 };
 use crate::{
-    Context, ProbeError, buffer::Buffer, clock::Source, data, engines, recorder::Recorder,
+    Context, ProbeError, buffer::Buffer, clock::Source, data, engines, queue, recorder::Recorder,
     resident, selftest, workloads::work_dir::WorkDir,
 };
 
@@ -71,6 +71,9 @@ pub struct FileWork {
 pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork, ProbeError> {
     let engine = engines::find(&p.engine)
         .ok_or_else(|| ProbeError::new(format!("file: no engine `{}`", p.engine)))?;
+    if engine.queues() {
+        uring_available()?;
+    }
     let touches = touches(&p);
     let work = if touches && p.op.writes() && !p.op.packaged() {
         Some(WorkDir::new(dir)?)
@@ -121,12 +124,24 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     Ok(made)
 }
 
-/// Readers use one record; writers a pool of whole records.
+/// A refusal is this point's error; the run goes on.
+pub(crate) fn uring_available() -> Result<(), ProbeError> {
+    queue::available().map_err(|(error, hint)| {
+        ProbeError {
+            errno: error.raw_os_error(),
+            ..ProbeError::new(format!("engine uring: io_uring is refused: {error}"))
+        }
+        .hint(hint)
+    })
+}
+
+/// Readers use one record for each operation under way; writers a pool of whole records.
 fn buffer_len(p: &FileParams) -> u64 {
+    let most = p.file_size / p.record;
     if p.op.writes() {
-        p.record * POOL.div_ceil(p.record).min(p.file_size / p.record)
+        p.record * POOL.div_ceil(p.record).max(p.iodepth).min(most)
     } else {
-        p.record
+        p.record * p.iodepth.min(most)
     }
 }
 

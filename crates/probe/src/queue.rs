@@ -1,0 +1,429 @@
+//! Several operations under way at once: `io_uring(7)` with registered file and buffers.
+//!
+//! What is begun between two calls goes to the kernel in one call, and one call brings back all
+//! that has ended. Nothing is allocated between [`Queue::new`] and its end.
+#![allow(unsafe_code)] // the kernel is handed pointers into the buffer
+
+use std::{
+    cell::RefCell,
+    collections::VecDeque,
+    io,
+    mem::ManuallyDrop,
+    os::fd::{AsRawFd, BorrowedFd},
+    time::Duration,
+};
+
+use io_uring::{
+    IoUring, opcode,
+    types::{Fixed, SubmitArgs, Timespec},
+};
+
+/// One read or write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Op {
+    /// Offset in the file, bytes.
+    pub at: u64,
+    /// Bytes.
+    pub len: u32,
+    /// It writes.
+    pub write: bool,
+    /// The caller's own number for it.
+    pub number: u64,
+}
+
+/// An operation under way, or ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Slot {
+    /// What it is.
+    pub op: Op,
+    /// Clock reading just before it was handed to the kernel.
+    pub begun: u64,
+    moved: u32,
+}
+
+/// An operation that ended with an error.
+#[derive(Debug)]
+pub struct Failed {
+    /// Which.
+    pub op: Op,
+    /// Its error.
+    pub error: io::Error,
+}
+
+thread_local! {
+    /// The ring of this thread's last queue: making one takes longer than a short pass, and the
+    /// kernel takes its time over closing one.
+    static KEPT: RefCell<Option<(usize, IoUring)>> = const { RefCell::new(None) };
+}
+
+/// Up to `depth` operations on one file.
+pub struct Queue<'a> {
+    ring: ManuallyDrop<IoUring>,
+    depth: usize,
+    /// The buffer, cut into pieces of `piece` bytes, one for each slot.
+    buffer: &'a mut [u8],
+    piece: usize,
+    /// The kernel knows the buffer's pages; refused where `RLIMIT_MEMLOCK` is too small for it.
+    fixed: bool,
+    slots: Vec<Slot>,
+    free: VecDeque<usize>,
+    /// Begun since the last call.
+    fresh: Vec<usize>,
+    /// Moved less than asked, or interrupted: the rest is asked for again.
+    again: Vec<usize>,
+    in_flight: usize,
+}
+
+impl<'a> Queue<'a> {
+    /// Makes all ready. `buffer` holds at least `depth` pieces; with more of them, each operation
+    /// takes the piece that has been idle longest.
+    pub fn new(
+        depth: usize,
+        file: BorrowedFd<'_>,
+        buffer: &'a mut [u8],
+        piece: usize,
+    ) -> io::Result<Self> {
+        let pieces = buffer.len().checked_div(piece).unwrap_or(0);
+        if depth == 0 || pieces < depth {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let ring = ring(depth)?;
+        // A ring that was kept may still know what another pass registered.
+        let _ = ring.submitter().unregister_files();
+        let _ = ring.submitter().unregister_buffers();
+        ring.submitter().register_files(&[file.as_raw_fd()])?;
+        let whole = [libc::iovec {
+            iov_base: buffer.as_mut_ptr().cast(),
+            iov_len: buffer.len(),
+        }];
+        // SAFETY: the memory is borrowed for as long as this queue lives, and `drop` waits for all
+        // that uses it.
+        let fixed = unsafe { ring.submitter().register_buffers(&whole) }.is_ok();
+        Ok(Self {
+            ring: ManuallyDrop::new(ring),
+            depth,
+            buffer,
+            piece,
+            fixed,
+            slots: vec![Slot::default(); pieces],
+            free: (0..pieces).collect(),
+            fresh: Vec::with_capacity(depth),
+            again: Vec::with_capacity(depth),
+            in_flight: 0,
+        })
+    }
+
+    /// Whether another operation may begin.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.in_flight < self.depth
+    }
+
+    /// Operations that have begun and not ended.
+    #[inline]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// The piece that the next operation will use. It is idle.
+    pub fn next_piece(&mut self) -> &mut [u8] {
+        let start = self.free.front().map_or(0, |slot| slot * self.piece);
+        &mut self.buffer[start..start + self.piece]
+    }
+
+    /// The piece that an operation used, until another takes it.
+    pub fn last_piece(&mut self) -> &mut [u8] {
+        let start = self.free.back().map_or(0, |slot| slot * self.piece);
+        &mut self.buffer[start..start + self.piece]
+    }
+
+    /// Begins an operation with the next call to [`Queue::enter`]. Needs room.
+    #[inline]
+    pub fn push(&mut self, op: Op) -> io::Result<()> {
+        let full = || io::Error::other("the queue is full");
+        if !self.has_room() || op.len as usize > self.piece {
+            return Err(full());
+        }
+        let index = self.free.pop_front().ok_or_else(full)?;
+        self.slots[index] = Slot {
+            op,
+            ..Slot::default()
+        };
+        self.fresh.push(index);
+        self.in_flight += 1;
+        self.submit(index)
+    }
+
+    /// Puts an operation, or the rest of one, into the submission queue.
+    #[inline]
+    fn submit(&mut self, index: usize) -> io::Result<()> {
+        let Slot { op, moved, .. } = self.slots[index];
+        let (at, len) = (op.at + u64::from(moved), op.len - moved);
+        // Stays in the piece: `moved <= len <= piece`.
+        let memory = self.buffer[index * self.piece + moved as usize..].as_mut_ptr();
+        let entry = match (op.write, self.fixed) {
+            (false, true) => opcode::ReadFixed::new(Fixed(0), memory, len, 0)
+                .offset(at)
+                .build(),
+            (false, false) => opcode::Read::new(Fixed(0), memory, len).offset(at).build(),
+            (true, true) => opcode::WriteFixed::new(Fixed(0), memory, len, 0)
+                .offset(at)
+                .build(),
+            (true, false) => opcode::Write::new(Fixed(0), memory, len).offset(at).build(),
+        };
+        // SAFETY: the memory is the slot's own, lives as long as this queue, which waits for the
+        // operation before it goes, and is not touched while the operation is under way.
+        unsafe { self.ring.submission().push(&entry.user_data(index as u64)) }
+            .map_err(|_| io::Error::other("the submission queue is full"))
+    }
+
+    /// Hands over what has begun, `now` being the clock's reading, and waits until `wanted` have
+    /// ended or the time is over. A signal ends the wait early.
+    #[inline]
+    pub fn enter(&mut self, now: u64, wanted: usize, most: Option<Duration>) -> io::Result<()> {
+        for index in self.fresh.drain(..) {
+            self.slots[index].begun = now;
+        }
+        let result = match most {
+            None => self.ring.submit_and_wait(wanted),
+            Some(most) => {
+                let time = Timespec::from(most);
+                let args = SubmitArgs::new().timespec(&time);
+                self.ring.submitter().submit_with_args(wanted, &args)
+            }
+        };
+        match result {
+            Ok(_) => Ok(()),
+            Err(e) => match e.raw_os_error() {
+                Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ETIME) => Ok(()),
+                _ => Err(e),
+            },
+        }
+    }
+
+    /// Takes what has ended. An error does not keep the others from being taken.
+    #[inline]
+    pub fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), Failed> {
+        let mut failed = None;
+        for entry in self.ring.completion() {
+            let index = entry.user_data() as usize;
+            let slot = &mut self.slots[index];
+            match slot.moved(entry.result()) {
+                Ok(true) => ended(slot),
+                Ok(false) => {
+                    self.again.push(index);
+                    continue;
+                }
+                Err(error) => {
+                    failed.get_or_insert(Failed { op: slot.op, error });
+                }
+            }
+            self.free.push_back(index);
+            self.in_flight -= 1;
+        }
+        while let Some(index) = self.again.pop() {
+            let op = self.slots[index].op;
+            self.submit(index).map_err(|error| Failed { op, error })?;
+        }
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+impl Slot {
+    /// Counts what a call moved; whether that is all.
+    fn moved(&mut self, result: i32) -> io::Result<bool> {
+        match result {
+            0 if self.op.len > 0 => Err(self.nothing()),
+            0.. => {
+                self.moved += result as u32;
+                Ok(self.moved >= self.op.len)
+            }
+            _ => match -result {
+                libc::EINTR | libc::EAGAIN => Ok(false),
+                errno => Err(io::Error::from_raw_os_error(errno)),
+            },
+        }
+    }
+
+    #[cold]
+    fn nothing(&self) -> io::Error {
+        if self.op.write {
+            return io::ErrorKind::WriteZero.into();
+        }
+        let end = self.op.at + u64::from(self.moved);
+        let what = format!("the file ends at byte {end}: it is shorter than it was made");
+        io::Error::new(io::ErrorKind::UnexpectedEof, what)
+    }
+}
+
+impl Drop for Queue<'_> {
+    fn drop(&mut self) {
+        // The kernel may still write into the buffer.
+        while self.in_flight > 0 {
+            let waited = self.enter(0, 1, None);
+            let before = self.in_flight;
+            let _ = self.reap(|_| {});
+            if waited.is_err() && self.in_flight == before {
+                break;
+            }
+        }
+        // SAFETY: `self.ring` is not used again.
+        let ring = unsafe { ManuallyDrop::take(&mut self.ring) };
+        if self.in_flight == 0 {
+            let _ = ring.submitter().unregister_buffers();
+            let _ = ring.submitter().unregister_files();
+            KEPT.set(Some((self.depth, ring)));
+        } else {
+            // Its pages must not be used for anything else, and the ring's end is not waited for.
+            std::process::abort();
+        }
+    }
+}
+
+/// A ring for this many operations: the thread's last one, or a new one. Only this thread submits
+/// and the kernel does its part only when we ask (Linux 6.1), else as older kernels do.
+fn ring(depth: usize) -> io::Result<IoUring> {
+    if let Some((kept, ring)) = KEPT.take()
+        && kept == depth
+    {
+        return Ok(ring);
+    }
+    let mut builder = IoUring::builder();
+    builder
+        .setup_submit_all()
+        .setup_single_issuer()
+        .setup_defer_taskrun();
+    let ring = match builder.build(depth as u32) {
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => IoUring::new(depth as u32)?,
+        other => other?,
+    };
+    // Linux 5.18; without it each call looks the descriptor up.
+    let _ = ring.submitter().register_ring_fd();
+    Ok(ring)
+}
+
+/// Whether `io_uring` may be used here; else why not, and what to do about it.
+pub fn available() -> Result<(), (io::Error, &'static str)> {
+    let Err(error) = IoUring::new(1) else {
+        return Ok(());
+    };
+    let hint = match error.raw_os_error() {
+        Some(libc::ENOSYS) => {
+            "this kernel has no io_uring (Linux 5.1), or a sandbox hides it: use engine pread"
+        }
+        Some(libc::EPERM | libc::EACCES) => {
+            "io_uring is forbidden here, by `sysctl kernel.io_uring_disabled` or by a seccomp filter, as containers have: use engine pread"
+        }
+        Some(libc::ENOMEM) => "raise the limit of locked memory, `ulimit -l`, or use engine pread",
+        _ => "use engine pread",
+    };
+    Err((error, hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{io::Write, os::fd::AsFd};
+
+    fn file(bytes: &[u8]) -> std::fs::File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    }
+
+    fn read(number: u64, at: u64, len: u32) -> Op {
+        Op {
+            at,
+            len,
+            write: false,
+            number,
+        }
+    }
+
+    #[test]
+    fn keeps_as_many_under_way_as_it_may_and_tells_each_apart() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(4096).collect();
+        let file = file(&bytes);
+        let mut buffer = vec![0; 4 * 100];
+        let mut queue = Queue::new(4, file.as_fd(), &mut buffer, 100).unwrap();
+        let mut seen = Vec::new();
+        for round in 0..10 {
+            while queue.has_room() {
+                let number = round * 4 + queue.in_flight() as u64;
+                queue.push(read(number, number * 100, 100)).unwrap();
+            }
+            assert!(queue.push(read(0, 0, 1)).is_err(), "full");
+            queue.enter(7, 4, None).unwrap();
+            queue
+                .reap(|slot| {
+                    assert_eq!(slot.begun, 7);
+                    seen.push(slot.op.number);
+                })
+                .unwrap();
+            assert_eq!(queue.in_flight(), 0);
+        }
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..40));
+        drop(queue);
+        // The last round read bytes 3600 to 4000, in some piece each.
+        let mut pieces: Vec<u8> = buffer.chunks(100).map(|p| p[0]).collect();
+        pieces.sort_unstable();
+        let mut expected: Vec<u8> = (36..40u64).map(|n| bytes[n as usize * 100]).collect();
+        expected.sort_unstable();
+        assert_eq!(pieces, expected);
+    }
+
+    #[test]
+    fn a_short_transfer_goes_on_and_the_end_of_a_file_is_an_error() {
+        let mut slot = Slot {
+            op: read(3, 1000, 100),
+            ..Slot::default()
+        };
+        assert!(!slot.moved(60).unwrap());
+        assert!(!slot.moved(-libc::EINTR).unwrap());
+        assert!(slot.moved(0).unwrap_err().to_string().contains("byte 1060"));
+        assert!(slot.moved(40).unwrap());
+        assert_eq!(
+            slot.moved(-libc::EIO).unwrap_err().raw_os_error(),
+            Some(libc::EIO)
+        );
+        let file = file(&[1; 150]);
+        let mut buffer = vec![0; 200];
+        let mut queue = Queue::new(2, file.as_fd(), &mut buffer, 100).unwrap();
+        queue.push(read(1, 0, 100)).unwrap();
+        queue.push(read(2, 100, 100)).unwrap();
+        let mut good = 0;
+        let mut failed = None;
+        while queue.in_flight() > 0 {
+            queue.enter(0, 1, None).unwrap();
+            failed = queue.reap(|_| good += 1).err().or(failed);
+        }
+        let failed = failed.unwrap();
+        assert_eq!((good, failed.op.number), (1, 2));
+        assert!(
+            failed.error.to_string().contains("byte 150"),
+            "{}",
+            failed.error
+        );
+    }
+
+    #[test]
+    fn waits_for_what_is_under_way_before_its_buffer_goes() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut buffer = vec![0; 10];
+        let mut queue = Queue::new(1, reader.as_fd(), &mut buffer, 10).unwrap();
+        queue.push(read(0, u64::MAX, 5)).unwrap();
+        let start = std::time::Instant::now();
+        queue.enter(0, 1, Some(Duration::from_millis(20))).unwrap();
+        assert!(start.elapsed() >= Duration::from_millis(19));
+        assert_eq!(queue.in_flight(), 1);
+        let late = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(30));
+            (&writer).write_all(b"hello").unwrap();
+        });
+        drop(queue);
+        assert!(start.elapsed() >= Duration::from_millis(45));
+        assert_eq!(&buffer[..5], b"hello");
+        late.join().unwrap();
+    }
+}
