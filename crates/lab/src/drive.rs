@@ -78,10 +78,12 @@ impl<'a> Lab<'a> {
         on_event: &'a mut dyn FnMut(Event),
     ) -> Result<Self, LabError> {
         let (layers, points) = (run.layers.len(), run.points.len());
+        let compared = run.layers.iter().skip(1).filter(|l| !l.control).count();
         let mut lab = Self {
             schedule: Schedule::new(run.seed, layers, points),
             tally: Tally::default(),
-            stopping: Stopping::new(run.plan.precision(), points, run.seed).fixed(run.plan.blocks),
+            stopping: Stopping::new(run.plan.precision(), points * compared.max(1), run.seed)
+                .fixed(run.plan.blocks),
             clock: Clock::new(run.plan.budget()?),
             threads: KernelThreads::default(),
             ups: std::iter::repeat_with(|| None).take(layers).collect(),

@@ -39,9 +39,9 @@ pub(crate) struct Stopping {
 }
 
 impl Stopping {
-    /// `points` in the family sets the fewest blocks at which a verdict can be reached at all.
-    pub(crate) fn new(precision: f64, points: usize, seed: u64) -> Self {
-        let fewest = layermark_stats::blocks_for_holm(points).min(MAX_BLOCKS as usize);
+    /// The number of comparisons sets the fewest blocks at which a verdict can be reached at all.
+    pub(crate) fn new(precision: f64, comparisons: usize, seed: u64) -> Self {
+        let fewest = layermark_stats::blocks_for_holm(comparisons).min(MAX_BLOCKS as usize);
         Self {
             precision,
             fewest,
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(stopping.look(&tally(5, 2.0, 0.0), 1, 0), Change::None);
         assert!(matches!(stopping.look(&tally(6, 2.0, 0.0), 1, 0), Change::Settled(k) if k.n == 6));
         assert!(stopping.is_done(1, 0));
-        // Twelve points: 2^(1-8) is above 0.05 / 12, so 11 blocks are the fewest.
+        // Twelve comparisons: 2^(1-8) is above 0.05 / 12, so 11 blocks are the fewest.
         let mut stopping = Stopping::new(0.05, 12, 1);
         assert_eq!(stopping.fewest(), 11);
         for blocks in 6..11 {

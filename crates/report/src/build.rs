@@ -6,7 +6,7 @@ use crate::{
     advice, headline,
     index::{self, Index},
     reasons::{self, Sides},
-    results,
+    results::{self, Placed},
     trust::{self, Evidence},
     types::{
         Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow, TrustState,
@@ -86,20 +86,10 @@ fn timestamp(ms: i64) -> String {
 
 /// Rows of every layer but the control, by point and within it by layer, numbered.
 fn all_rows(run: &Run, index: &Index, baseline: usize) -> Vec<ResultRow> {
-    let layers = run
-        .layers
-        .iter()
-        .enumerate()
-        .filter(|(_, l)| !l.control)
-        .map(|(i, _)| i);
-    let mut rows: Vec<(usize, usize, ResultRow)> = Vec::new();
-    for layer in layers {
-        rows.extend(
-            results::rows(run, index, layer, baseline)
-                .into_iter()
-                .map(|(point, row)| (point, layer, row)),
-        );
-    }
+    let layers: Vec<usize> = (0..run.layers.len())
+        .filter(|l| !run.layers[*l].control)
+        .collect();
+    let mut rows = results::rows(run, index, &layers, baseline);
     rows.sort_by_key(|(point, layer, _)| (*point, *layer));
     let found: Vec<Vec<String>> = rows
         .iter()
@@ -118,7 +108,7 @@ fn all_rows(run: &Run, index: &Index, baseline: usize) -> Vec<ResultRow> {
 fn explain(
     run: &Run,
     baseline: usize,
-    rows: &[(usize, usize, ResultRow)],
+    rows: &[Placed],
     (point, layer): (usize, usize),
     here: &ResultRow,
 ) -> Vec<String> {
@@ -139,10 +129,10 @@ fn control(run: &Run, index: &Index, baseline: usize) -> Option<Control> {
         .layers
         .iter()
         .position(|l| l.control && l.status == LayerStatus::Ready)?;
-    let rows = results::rows(run, index, layer, baseline)
+    let rows = results::rows(run, index, &[layer], baseline)
         .into_iter()
         .enumerate();
-    let named = rows.map(|(n, (_, mut row))| {
+    let named = rows.map(|(n, (_, _, mut row))| {
         row.id = format!("c{}", n + 1);
         row
     });

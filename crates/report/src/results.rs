@@ -16,46 +16,43 @@ use crate::{
 pub const LEVEL: f64 = 0.95;
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// The rows of one layer in the order of points, each with its point's index; not numbered yet.
-pub fn rows(run: &Run, index: &Index, layer: usize, baseline: usize) -> Vec<(usize, ResultRow)> {
-    let is_baseline = layer == baseline;
-    let compared: Vec<Option<Comparison>> = (0..run.points.len())
-        .map(|point| {
-            let pairs = if is_baseline {
-                Vec::new()
-            } else {
-                index.pairs(layer, baseline, point)
-            };
-            stats::compare(&pairs, LEVEL, run.seed)
-        })
-        .collect();
-    let measured =
-        |p: &usize| !index.trials(layer, *p).is_empty() || !index.failures(layer, *p).is_empty();
-    // Points that this layer was never asked for (writes on a read-only one) are not in its family.
-    let family: Vec<usize> = (0..run.points.len()).filter(measured).collect();
-    let members: Vec<Option<Comparison>> = family.iter().map(|p| compared[*p].clone()).collect();
-    let judged = stats::judge(&members, run.plan.delta, LEVEL);
-    let mut rows = Vec::with_capacity(family.len());
-    for ((point, comparison), judgement) in family.into_iter().zip(members).zip(judged) {
-        let site = Site {
+/// A row, and the point and layer it belongs to.
+pub type Placed = (usize, usize, ResultRow);
+
+/// The rows of these layers, layer by layer in the order of points; not numbered yet.
+///
+/// All comparisons are one family: a report of a hundred verdicts is wrong in any of them with no
+/// more than the chance that one verdict alone has, and comes out the same when it is made again.
+pub fn rows(run: &Run, index: &Index, layers: &[usize], baseline: usize) -> Vec<Placed> {
+    // Points that a layer was never asked for (writes on a read-only one) are not in the family.
+    let asked =
+        |l: usize, p: usize| !index.trials(l, p).is_empty() || !index.failures(l, p).is_empty();
+    let sites: Vec<Site> = layers
+        .iter()
+        .flat_map(|layer| (0..run.points.len()).map(|point| (*layer, point)))
+        .filter(|(layer, point)| asked(*layer, *point))
+        .map(|(layer, point)| Site {
             run,
             index,
             layer,
             baseline,
             point,
-        };
-        let mut row = site.alone();
-        if is_baseline {
-            row.verdict = Verdict::Baseline;
-        } else {
-            let threads = points::threads(site.point());
-            compare(&mut row, comparison.as_ref(), &judgement, threads);
-        }
-        row.durability = site.durability(row.ratio.as_ref());
-        site.distrust(&mut row);
-        rows.push((point, row));
-    }
-    rows
+        })
+        .collect();
+    let family: Vec<Option<Comparison>> = sites
+        .iter()
+        .filter(|s| s.layer != baseline)
+        .map(|s| stats::compare(&index.pairs(s.layer, baseline, s.point), LEVEL, run.seed))
+        .collect();
+    let judged = stats::judge(&family, run.plan.delta, LEVEL);
+    let mut verdicts = family.iter().zip(&judged);
+    sites
+        .into_iter()
+        .map(|site| {
+            let against = (site.layer != baseline).then(|| verdicts.next()).flatten();
+            (site.point, site.layer, site.row(against))
+        })
+        .collect()
 }
 
 fn compare(
@@ -128,6 +125,21 @@ impl<'a> Site<'a> {
             .into_iter()
             .filter_map(|r| r.trial.as_ref())
             .collect()
+    }
+
+    /// What is said of it, alone and against native; `None` for the baseline itself.
+    fn row(&self, against: Option<(&Option<Comparison>, &Judgement)>) -> ResultRow {
+        let mut row = self.alone();
+        match against {
+            None => row.verdict = Verdict::Baseline,
+            Some((comparison, judgement)) => {
+                let threads = points::threads(self.point());
+                compare(&mut row, comparison.as_ref(), judgement, threads);
+            }
+        }
+        row.durability = self.durability(row.ratio.as_ref());
+        self.distrust(&mut row);
+        row
     }
 
     /// What the layer's own trials say.

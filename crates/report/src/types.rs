@@ -135,7 +135,7 @@ pub struct ResultRow {
     pub extra_us: Option<Estimate>,
     /// Wilcoxon signed-rank, two-sided.
     pub p: Option<f64>,
-    /// The same after Holm's correction over this layer's points.
+    /// The same after Holm's correction over all points of all layers of the run.
     pub p_adjusted: Option<f64>,
     /// Blocks that would probably settle it, or that an interval needs at least.
     pub more_blocks: Option<usize>,

@@ -42,13 +42,13 @@ pub fn reached(interval_of_log_ratio: Interval, precision: f64) -> bool {
     interval_of_log_ratio.half_width() <= precision.ln_1p()
 }
 
-/// The smallest look n at which a family of `points` can reach a verdict at all: the smallest
-/// possible exact two-sided signed-rank p, 2^(1-n), is <= 0.05 / points.
+/// The smallest look n at which a family of so many comparisons can reach a verdict at all: the
+/// smallest possible exact two-sided signed-rank p, 2^(1-n), is <= 0.05 / comparisons.
 ///
 /// Depends on the plan only, so it is fixed before the run and no look at data enters. 0 counts
 /// as 1.
-pub fn blocks_for_holm(points: usize) -> usize {
-    let wanted = ALPHA / points.max(1) as f64;
+pub fn blocks_for_holm(comparisons: usize) -> usize {
+    let wanted = ALPHA / comparisons.max(1) as f64;
     looks()
         .find(|&n| smallest_p(n) <= wanted)
         .unwrap_or(usize::MAX)

@@ -34,7 +34,7 @@ pub struct Judgement {
     pub more_blocks: Option<usize>,
 }
 
-/// Judges a family: the points of one layer, `None` for a point without a comparison.
+/// Judges a family: all points of all layers, `None` for one without a comparison.
 ///
 /// With the band `[1/(1+delta), 1+delta]`, which unlike `1 +/- delta` is the same whichever of two
 /// layers is called native:
