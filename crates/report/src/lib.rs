@@ -9,6 +9,7 @@ mod charts;
 mod durability;
 pub mod exporters;
 mod facts;
+mod grid;
 mod headline;
 mod index;
 mod latency;

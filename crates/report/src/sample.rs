@@ -1,6 +1,8 @@
 //! A made-up run for tests, examples and the browser test: plausible figures from a seed.
 //! Nothing here was measured, and its machine says so.
 
+pub mod matrix;
+
 use std::path::PathBuf;
 
 use base64::{Engine, engine::general_purpose::STANDARD};

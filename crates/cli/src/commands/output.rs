@@ -9,9 +9,10 @@ use std::{
 
 use layermark_report::{
     Report,
-    exporters::{self, Exporter},
+    exporters::{self, Exporter, Files},
 };
 use layermark_store::{Store, StoreError};
+use tempfile::{NamedTempFile, TempPath};
 
 use crate::failure::{Code, Failure};
 
@@ -21,7 +22,7 @@ pub struct Target {
     exporter: &'static dyn Exporter,
 }
 
-/// Finds the exporter of each `-o`, and that its directory is there, before a run begins.
+/// Finds the exporter of each `-o`, and that a file can be made where it goes, before a run begins.
 pub fn targets(paths: &[PathBuf]) -> Result<Vec<Target>, Failure> {
     paths
         .iter()
@@ -37,12 +38,27 @@ pub fn targets(paths: &[PathBuf]) -> Result<Vec<Target>, Failure> {
                 ))
                 .hint(format!("mkdir -p {}", parent.display())));
             }
+            can_be_written(path, parent)?;
             Ok(Target {
                 path: path.clone(),
                 exporter,
             })
         })
         .collect()
+}
+
+/// Makes a file beside the target that has no name and is gone at once.
+fn can_be_written(path: &Path, parent: &Path) -> Result<(), Failure> {
+    let refused = |why: String| {
+        Failure::usage(format!("-o {}: {why}", path.display()))
+            .hint("layermark report last -o /tmp/report.html")
+    };
+    if path.is_dir() {
+        return Err(refused("this is a directory".into()));
+    }
+    tempfile::tempfile_in(parent)
+        .map(drop)
+        .map_err(|e| refused(format!("no file can be made in {}: {e}", parent.display())))
 }
 
 /// The store that `--store` names, or the user's own.
@@ -64,8 +80,7 @@ pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
 pub fn deliver(report: &Report, targets: &[Target], json: bool, page: bool) -> Result<(), Failure> {
     let mut written = Vec::new();
     for target in targets {
-        write_file(report, target.exporter, &target.path)?;
-        written.push(target.path.clone());
+        written.extend(write_files(report, target.exporter, &target.path)?);
     }
     if targets.is_empty() && page {
         // Nobody asked for the page: without it the run is still a run.
@@ -88,7 +103,7 @@ fn default_page(report: &Report) -> Result<PathBuf, Failure> {
     fs::create_dir_all(&dir).map_err(|e| Failure::failed(format!("{}: {e}", dir.display())))?;
     let path = dir.join(format!("{}.html", report.run));
     let exporter = exporters::for_path(&path).map_err(Failure::failed)?;
-    write_file(report, exporter, &path)?;
+    write_files(report, exporter, &path)?;
     Ok(path)
 }
 
@@ -128,16 +143,17 @@ fn width() -> usize {
     rustix::termios::tcgetwinsize(io::stdout()).map_or(100, |size| usize::from(size.ws_col).max(60))
 }
 
-/// Writes a new file beside the target first, so that an old report is not lost to a full disk.
-fn write_file(report: &Report, exporter: &dyn Exporter, path: &Path) -> Result<(), Failure> {
-    let write = || -> anyhow::Result<()> {
-        let part = tempfile::Builder::new()
-            .permissions(fs::Permissions::from_mode(0o644))
-            .tempfile_in(parent_of(path))?;
-        let mut out = BufWriter::new(part);
-        exporter.write(report, &mut out)?;
-        out.into_inner()?.persist(path)?;
-        Ok(())
+/// Writes new files beside the target first, so that an old report is not lost to a full disk and
+/// a new one is there as a whole or not at all. Answers their names.
+fn write_files(
+    report: &Report,
+    exporter: &dyn Exporter,
+    path: &Path,
+) -> Result<Vec<PathBuf>, Failure> {
+    let write = || -> anyhow::Result<Vec<PathBuf>> {
+        let mut parts = Parts::new(path);
+        exporter.write(report, &mut parts)?;
+        parts.persist()
     };
     write().map_err(|e| {
         Failure::failed(format!("{}: {e}", path.display())).hint(format!(
@@ -145,6 +161,53 @@ fn write_file(report: &Report, exporter: &dyn Exporter, path: &Path) -> Result<(
             report.run
         ))
     })
+}
+
+/// The files of one `-o` until all of them are complete.
+struct Parts<'a> {
+    path: &'a Path,
+    open: Option<(PathBuf, BufWriter<NamedTempFile>)>,
+    done: Vec<(PathBuf, TempPath)>,
+}
+
+impl<'a> Parts<'a> {
+    fn new(path: &'a Path) -> Self {
+        Self {
+            path,
+            open: None,
+            done: Vec::new(),
+        }
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        if let Some((path, out)) = self.open.take() {
+            let part = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            self.done.push((path, part.into_temp_path()));
+        }
+        Ok(())
+    }
+
+    fn persist(mut self) -> anyhow::Result<Vec<PathBuf>> {
+        self.close()?;
+        let mut paths = Vec::new();
+        for (path, part) in self.done {
+            part.persist(&path)?;
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+}
+
+impl Files for Parts<'_> {
+    fn open(&mut self, part: &str) -> anyhow::Result<&mut dyn Write> {
+        self.close()?;
+        let file = tempfile::Builder::new()
+            .permissions(fs::Permissions::from_mode(0o644))
+            .tempfile_in(parent_of(self.path))?;
+        let path = exporters::part_path(self.path, part);
+        let (_, out) = self.open.insert((path, BufWriter::new(file)));
+        Ok(out)
+    }
 }
 
 fn parent_of(path: &Path) -> &Path {

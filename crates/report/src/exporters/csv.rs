@@ -1,8 +1,6 @@
 //! One line for each result, every number in its own column: for a spreadsheet or a data frame.
 
-use std::io::Write;
-
-use super::Exporter;
+use super::{Exporter, Files};
 use crate::{Estimate, Report, ResultRow};
 
 /// See the module.
@@ -17,7 +15,8 @@ impl Exporter for Csv {
         &["csv"]
     }
 
-    fn write(&self, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+        let out = out.open("")?;
         let mut writer = csv::Writer::from_writer(out);
         writer.write_record(COLUMNS.iter().map(|(name, _)| *name))?;
         let control = report.control.iter().flat_map(|c| &c.results);
@@ -132,20 +131,20 @@ const COLUMNS: &[(&str, Cell)] = &[
     }),
 ];
 
-fn number(value: Option<f64>) -> String {
+pub(super) fn number(value: Option<f64>) -> String {
     value.map(|v| v.to_string()).unwrap_or_default()
 }
 
-fn estimate(e: Option<Estimate>) -> String {
+pub(super) fn estimate(e: Option<Estimate>) -> String {
     number(e.map(|e| e.estimate))
 }
 
-fn bound(e: Option<Estimate>, end: usize) -> String {
+pub(super) fn bound(e: Option<Estimate>, end: usize) -> String {
     number(e.and_then(|e| e.interval).map(|i| i[end]))
 }
 
 /// Text that a spreadsheet takes for text: a leading sign would make it a formula.
-fn safe(text: &str) -> String {
+pub(super) fn safe(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         format!("'{text}")
     } else {

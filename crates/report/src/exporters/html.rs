@@ -1,10 +1,8 @@
 //! One page that works offline and without a script: verdict, trust, table, charts, method, data.
 
-use std::io::Write;
-
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Exporter, rows};
+use super::{Exporter, Files, rows};
 use crate::{Report, TrustState, charts};
 
 mod stack;
@@ -29,7 +27,8 @@ impl Exporter for Html {
         &["html", "htm"]
     }
 
-    fn write(&self, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+        let out = out.open("")?;
         out.write_all(page(report).into_string().as_bytes())?;
         Ok(())
     }

@@ -1,8 +1,6 @@
 //! The report as JSON, by the published schema.
 
-use std::io::Write;
-
-use super::Exporter;
+use super::{Exporter, Files};
 use crate::Report;
 
 /// See the module.
@@ -17,7 +15,8 @@ impl Exporter for Json {
         &["json"]
     }
 
-    fn write(&self, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+        let out = out.open("")?;
         serde_json::to_writer_pretty(&mut *out, report)?;
         writeln!(out)?;
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Exporter, rows};
+use super::{Exporter, Files, rows};
 use crate::{Report, ResultRow};
 
 /// See the module.
@@ -17,7 +17,8 @@ impl Exporter for Markdown {
         &["md", "markdown"]
     }
 
-    fn write(&self, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+        let out = out.open("")?;
         writeln!(out, "# {}\n", prose(&report.headline))?;
         for verdict in &report.verdicts {
             writeln!(out, "- {}", prose(&verdict.text))?;

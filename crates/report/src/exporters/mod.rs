@@ -1,13 +1,19 @@
 //! Formats a report can be written in: one file each, listed here.
 
-use std::{io::Write, path::Path};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::bail;
 
 use crate::Report;
 
 mod csv;
+mod csv_trials;
+mod csv_wide;
 mod html;
+mod iozone;
 mod json;
 mod markdown;
 mod rows;
@@ -19,10 +25,25 @@ pub use terminal::{Style, print};
 pub trait Exporter: Sync {
     /// Its name, such as `html`.
     fn id(&self) -> &'static str;
-    /// File name endings, without the dot, that choose it.
+    /// File name endings, without the first dot, that choose it; the longest that fits wins. One
+    /// that holds a dot is also a whole name: `iozone.txt`.
     fn extensions(&self) -> &'static [&'static str];
     /// Writes the whole report.
-    fn write(&self, report: &Report, out: &mut dyn Write) -> anyhow::Result<()>;
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()>;
+}
+
+/// Where an exporter puts its files. Most formats are one file.
+pub trait Files {
+    /// The next file: `""` is the one that was named, another part stands between a name's stem
+    /// and its ending. What was opened before is complete.
+    fn open(&mut self, part: &str) -> anyhow::Result<&mut dyn Write>;
+}
+
+/// All files one after another.
+impl<W: Write> Files for W {
+    fn open(&mut self, _: &str) -> anyhow::Result<&mut dyn Write> {
+        Ok(self)
+    }
 }
 
 /// Every format.
@@ -30,22 +51,17 @@ pub const ALL: &[&dyn Exporter] = &[
     &html::Html,
     &json::Json,
     &csv::Csv,
+    &csv_wide::CsvWide,
+    &csv_trials::CsvTrials,
     &markdown::Markdown,
+    &iozone::Iozone,
     &terminal::Text,
 ];
 
 /// The format that a file's name asks for.
 pub fn for_path(path: &Path) -> anyhow::Result<&'static dyn Exporter> {
-    let ending = path
-        .extension()
-        .and_then(|e| e.to_str())
-        .unwrap_or_default()
-        .to_lowercase();
-    if let Some(found) = ALL
-        .iter()
-        .find(|e| e.extensions().contains(&ending.as_str()))
-    {
-        return Ok(*found);
+    if let Some((exporter, _)) = parse(path) {
+        return Ok(exporter);
     }
     let known: Vec<String> = ALL
         .iter()
@@ -57,6 +73,64 @@ pub fn for_path(path: &Path) -> anyhow::Result<&'static dyn Exporter> {
         path.display(),
         known.join(" ")
     )
+}
+
+/// The name of a part's file: `charts.svg` and `forest` give `charts-forest.svg`.
+pub fn part_path(path: &Path, part: &str) -> PathBuf {
+    let name = path.file_name().and_then(|n| n.to_str());
+    match (name, parse(path)) {
+        (Some(name), Some((_, stem))) if !part.is_empty() => {
+            let (stem, ending) = name.split_at(stem);
+            path.with_file_name(format!("{stem}-{part}{ending}"))
+        }
+        _ => path.to_path_buf(),
+    }
+}
+
+/// The format, and the length of the name before its ending.
+fn parse(path: &Path) -> Option<(&'static dyn Exporter, usize)> {
+    let name = path.file_name()?.to_str()?.to_lowercase();
+    let fits = |ending: &&str| -> Option<usize> {
+        if name == **ending {
+            return name.rfind('.');
+        }
+        let stem = name.strip_suffix(*ending)?.strip_suffix('.')?;
+        (!stem.is_empty()).then_some(stem.len())
+    };
+    let all = ALL
+        .iter()
+        .flat_map(|e| e.extensions().iter().map(move |ending| (*e, ending)));
+    all.filter_map(|(e, ending)| Some((e, ending.len(), fits(ending)?)))
+        .max_by_key(|(_, length, _)| *length)
+        .map(|(e, _, stem)| (e, stem))
+}
+
+/// Parts of file names from names of layers and charts: plain letters, each once.
+#[derive(Default)]
+struct PartNames(Vec<String>);
+
+impl PartNames {
+    fn next(&mut self, name: &str) -> String {
+        const LONGEST: usize = 80;
+        let plain = |c: char| {
+            let kept = c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
+            if kept { c } else { '-' }
+        };
+        let mut stem: String = name.chars().take(LONGEST).map(plain).collect();
+        while stem.contains("--") {
+            stem = stem.replace("--", "-");
+        }
+        let stem = stem.trim_matches(['-', '.']);
+        let stem = if stem.is_empty() { "part" } else { stem };
+        let mut own = stem.to_owned();
+        let mut again = 1;
+        while self.0.contains(&own) {
+            again += 1;
+            own = format!("{stem}-{again}");
+        }
+        self.0.push(own.clone());
+        own
+    }
 }
 
 #[cfg(test)]
@@ -77,6 +151,41 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn the_longest_ending_chooses_and_parts_go_before_it() {
+        let id = |name: &str| for_path(Path::new(name)).map(|e| e.id()).ok();
+        for (name, expected) in [
+            ("a/r.csv", "csv"),
+            ("r.wide.csv", "csv_wide"),
+            ("r.trials.CSV", "csv_trials"),
+            ("iozone.txt", "iozone"),
+            ("r.iozone.txt", "iozone"),
+            ("r.iozone", "iozone"),
+            ("notes.txt", "terminal"),
+            ("my-iozone.txt", "terminal"),
+        ] {
+            assert_eq!(id(name), Some(expected), "{name}");
+        }
+        for refused in ["csv", ".csv", "iozone", "a/.html"] {
+            assert_eq!(id(refused), None, "{refused}");
+        }
+        for (name, expected) in [
+            ("a/iozone.txt", "a/iozone-fuse.txt"),
+            ("x.iozone.TXT", "x-fuse.iozone.TXT"),
+            ("a.b.iozone", "a.b-fuse.iozone"),
+        ] {
+            assert_eq!(part_path(Path::new(name), "fuse"), Path::new(expected));
+            assert_eq!(part_path(Path::new(name), ""), Path::new(name));
+        }
+    }
+
+    #[test]
+    fn parts_are_plain_and_unique() {
+        let mut names = PartNames::default();
+        let made = ["loop:xfs", "loop-xfs", "../../etc", "\u{1b}[31m", ""].map(|n| names.next(n));
+        assert_eq!(made, ["loop-xfs", "loop-xfs-2", "etc", "31m", "part"]);
     }
 
     #[test]

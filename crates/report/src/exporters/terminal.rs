@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Exporter, rows};
+use super::{Exporter, Files, rows};
 use crate::{Report, ResultRow, TrustState, Verdict, number};
 
 /// How to print.
@@ -35,8 +35,8 @@ impl Exporter for Text {
         &["txt"]
     }
 
-    fn write(&self, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
-        print(report, Style::default(), out)
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+        print(report, Style::default(), out.open("")?)
     }
 }
 

@@ -1,0 +1,198 @@
+//! The tables that `iozone -R` prints, one file for each layer, for programs that read those.
+//!
+//! Format: a line `iozone test complete.`, a line `Excel output is below:`, then for each test an
+//! empty line, its quoted title, a line of quoted records and a line for each file size, both in kB
+//! (1,024 bytes); cells are KiB/s, 0 where nothing was measured, absent where the record is larger
+//! than the file. Readers look tables up by title, so a file holds each title once.
+
+use std::io::Write;
+
+use super::{Exporter, Files, PartNames};
+use crate::{Report, grid::Family};
+
+/// See the module.
+pub struct Iozone;
+
+impl Exporter for Iozone {
+    fn id(&self) -> &'static str {
+        "iozone"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["iozone", "iozone.txt"]
+    }
+
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+        let mut families = crate::grid::families(report);
+        for family in &mut families {
+            family.keep_sizes(whole_kib);
+        }
+        families.retain(|f| !f.files.is_empty() && !f.records.is_empty());
+        let sets = sets(&families);
+        let mut parts = PartNames::default();
+        let mut named = false;
+        for layer in report.layers.iter().filter(|l| !l.control) {
+            for (n, set) in sets.iter().enumerate() {
+                let has = |t: &&Table| t.family.layers(report).contains(&layer.name.as_str());
+                let tables: Vec<&Table> = set.iter().filter(has).collect();
+                if tables.is_empty() {
+                    continue;
+                }
+                // The baseline's plain tests are the file that was named.
+                let part = match (named, n) {
+                    (false, _) => String::new(),
+                    (true, 0) => parts.next(&layer.name),
+                    (true, n) => parts.next(&format!("{} {}", layer.name, n + 1)),
+                };
+                named = true;
+                file(out.open(&part)?, report, &layer.name, &tables)?;
+            }
+        }
+        if !named {
+            let out = out.open("")?;
+            preamble(out, report, None)?;
+            writeln!(
+                out,
+                "Nothing that was measured is one of iozone's tests: those are of the workload file, by file size and record."
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// How iozone names what does the transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Api {
+    Plain,
+    Stdio,
+    Pread,
+    Preadv,
+}
+
+/// Titles in iozone's order, and the operation behind each.
+const TESTS: [(&str, &str, Api); 21] = [
+    ("Writer", "write", Api::Plain),
+    ("Re-writer", "rewrite", Api::Plain),
+    ("Reader", "read", Api::Plain),
+    ("Re-Reader", "reread", Api::Plain),
+    ("Random read", "rand-read", Api::Plain),
+    ("Random write", "rand-write", Api::Plain),
+    ("Backward read", "backward-read", Api::Plain),
+    ("Record rewrite", "record-rewrite", Api::Plain),
+    ("Stride read", "stride-read", Api::Plain),
+    ("Fwrite", "write", Api::Stdio),
+    ("Re-Fwrite", "rewrite", Api::Stdio),
+    ("Fread", "read", Api::Stdio),
+    ("Re-Fread", "reread", Api::Stdio),
+    ("Pwrite", "write", Api::Pread),
+    ("Re-Pwrite", "rewrite", Api::Pread),
+    ("Pread", "read", Api::Pread),
+    ("Re-Pread", "reread", Api::Pread),
+    ("Pwritev", "write", Api::Preadv),
+    ("Re-Pwritev", "rewrite", Api::Preadv),
+    ("Preadv", "read", Api::Preadv),
+    ("Re-Preadv", "reread", Api::Preadv),
+];
+
+/// A test and what was measured for it.
+struct Table<'a> {
+    title: &'static str,
+    family: &'a Family<'a>,
+}
+
+/// Tests in iozone's order, each title once in a set. A second set holds what the first has the
+/// titles of already, such as the same tests with a cold cache.
+fn sets<'a>(families: &'a [Family<'a>]) -> Vec<Vec<Table<'a>>> {
+    let file: Vec<&Family> = families.iter().filter(|f| f.workload() == "file").collect();
+    let mut sets: Vec<Vec<Table>> = Vec::new();
+    for (title, op, wanted) in TESTS {
+        let fits = |f: &&&Family| f.text("op") == op && api(f, &file) == wanted;
+        for (n, family) in file.iter().filter(fits).enumerate() {
+            if sets.len() == n {
+                sets.push(Vec::new());
+            }
+            sets[n].push(Table { title, family });
+        }
+    }
+    sets
+}
+
+/// iozone's plain tests are those of read(2) and write(2). Where `pread` is the only engine of that
+/// kind in the run, as it is by default, its tests are the plain ones.
+fn api(family: &Family, all: &[&Family]) -> Api {
+    let engine = family.text("engine");
+    match engine {
+        "stdio" => Api::Stdio,
+        "preadv" => Api::Preadv,
+        "pread" if all.iter().any(|f| f.text("engine") == "sync") => Api::Pread,
+        _ => Api::Plain,
+    }
+}
+
+/// A size that iozone can name: whole kB.
+fn whole_kib(bytes: u64) -> bool {
+    bytes.is_multiple_of(1024)
+}
+
+fn file(
+    out: &mut dyn Write,
+    report: &Report,
+    layer: &str,
+    tables: &[&Table],
+) -> anyhow::Result<()> {
+    preamble(out, report, Some(layer))?;
+    for t in tables {
+        writeln!(out, "{}: {}", t.title, plain(&t.family.describe()))?;
+    }
+    writeln!(out, "\niozone test complete.\nExcel output is below:")?;
+    for t in tables {
+        table(out, t, layer)?;
+    }
+    Ok(())
+}
+
+/// What readers skip: they look for the line that comes after it.
+fn preamble(out: &mut dyn Write, report: &Report, layer: Option<&str>) -> anyhow::Result<()> {
+    writeln!(
+        out,
+        "{}, run {} of plan {}, {}",
+        report.generated_by,
+        report.run,
+        plain(&report.label),
+        report.started
+    )?;
+    if let Some(layer) = layer {
+        writeln!(
+            out,
+            "Layer {}. Output is in kBytes/sec (1,024 bytes); a cell is the centre of its trials, and 0 was not measured.",
+            plain(layer)
+        )?;
+    }
+    Ok(())
+}
+
+/// Without what a reader could take for the start of a table, and on one line.
+fn plain(text: &str) -> String {
+    text.replace(['"', '\u{1b}'], "'")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn table(out: &mut dyn Write, t: &Table, layer: &str) -> anyhow::Result<()> {
+    let family = t.family;
+    write!(out, "\n\"{} report\"\n      ", t.title)?;
+    for record in &family.records {
+        write!(out, "  \"{}\"", record / 1024)?;
+    }
+    writeln!(out)?;
+    for file in &family.files {
+        write!(out, "\"{}\"  ", file / 1024)?;
+        for record in family.records.iter().filter(|r| *r <= file) {
+            let rate = family.value(layer, *file, *record).unwrap_or(0.0) / 1024.0;
+            write!(out, " {rate:.0} ")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! A made-up run over file sizes and records, cut off as iozone cuts its own.
+
+use layermark_model::{
+    Cell, CpuUse, LayerRun, Pass, Point, Run, RunStatus, Trial, TrialRecord, format_size,
+};
+use serde_json::json;
+
+use super::{Noise, SHAPES, Shape, layer, machine, plan};
+
+/// What to make up.
+#[derive(Debug, Clone)]
+pub struct Matrix {
+    /// Operations and their engines.
+    pub works: Vec<(&'static str, &'static str)>,
+    /// File sizes, bytes.
+    pub files: Vec<u64>,
+    /// Records, bytes.
+    pub records: Vec<u64>,
+    /// Layers by name, of those that [`super::Sample`] knows; `native` comes first by itself.
+    pub layers: Vec<&'static str>,
+    /// Trials of every point in every layer.
+    pub blocks: u32,
+}
+
+/// Sizes from one to another, doubling.
+pub fn doubling(from: u64, to: u64) -> Vec<u64> {
+    std::iter::successors(Some(from), |n| Some(n * 2))
+        .take_while(|n| *n <= to)
+        .collect()
+}
+
+/// The operations of iozone's thirteen tests, in its order.
+pub const IOZONE: [(&str, &str); 13] = [
+    ("write", "sync"),
+    ("rewrite", "sync"),
+    ("read", "sync"),
+    ("reread", "sync"),
+    ("rand-read", "sync"),
+    ("rand-write", "sync"),
+    ("backward-read", "sync"),
+    ("record-rewrite", "sync"),
+    ("stride-read", "sync"),
+    ("write", "stdio"),
+    ("rewrite", "stdio"),
+    ("read", "stdio"),
+    ("reread", "stdio"),
+];
+
+impl Default for Matrix {
+    /// Four tests, three file sizes, three records, two layers beside native.
+    fn default() -> Self {
+        Self {
+            works: vec![
+                ("write", "sync"),
+                ("read", "sync"),
+                ("rand-read", "sync"),
+                ("read", "stdio"),
+            ],
+            files: vec![64 << 10, 1 << 20, 32 << 20],
+            records: vec![4 << 10, 64 << 10, 1 << 20],
+            layers: vec!["fuse", "loop:xfs"],
+            blocks: 6,
+        }
+    }
+}
+
+/// Records above the file and, in large files, small ones are left out, as iozone does.
+fn exists(file: u64, record: u64) -> bool {
+    record <= file && (file <= 16 << 20 || record >= 64 << 10)
+}
+
+impl Matrix {
+    /// Makes the run up.
+    pub fn build(&self) -> (Run, Vec<TrialRecord>) {
+        let shapes: Vec<&Shape> = std::iter::once("native")
+            .chain(self.layers.iter().copied())
+            .filter_map(|n| SHAPES.iter().find(|s| s.name == n))
+            .collect();
+        let layers: Vec<LayerRun> = shapes.iter().map(|s| layer(s)).collect();
+        let points = self.points();
+        let trials = self.trials(&shapes, &points);
+        let last = trials.last().map_or(0, |t| t.at_ms.cast_signed());
+        let run = Run {
+            id: "01JMATRX0000000000000007".into(),
+            version: "0.1.0".into(),
+            started_ms: 1_795_000_000_000,
+            ended_ms: Some(1_795_000_000_000 + last),
+            status: RunStatus::Done,
+            seed: 7,
+            dir: "/srv/scratch".into(),
+            plan: plan(&layers, &points, 7),
+            machine: machine(),
+            layers,
+            points,
+        };
+        (run, trials)
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let mut points = Vec::new();
+        for (op, engine) in &self.works {
+            for file in &self.files {
+                for record in self.records.iter().filter(|r| exists(*file, **r)) {
+                    let params = json!({"op": op, "record": record, "file_size": file, "threads": 1,
+                        "sync": "none", "cache": "warm", "engine": engine});
+                    points.push(Point {
+                        workload: "file".into(),
+                        label: format!(
+                            "{op} {}/{}, {engine}",
+                            format_size(*record),
+                            format_size(*file)
+                        ),
+                        params: params.as_object().cloned().unwrap_or_default(),
+                    });
+                }
+            }
+        }
+        points
+    }
+
+    fn trials(&self, shapes: &[&Shape], points: &[Point]) -> Vec<TrialRecord> {
+        let mut noise = Noise(7);
+        let mut records: Vec<TrialRecord> = Vec::new();
+        let mut at_ms = 100;
+        for block in 0..self.blocks {
+            for (p, point) in points.iter().enumerate() {
+                for (l, shape) in shapes.iter().enumerate() {
+                    let us = cost_us(shape, point) * (0.02 * noise.normal()).exp();
+                    let trial = trial(point, us);
+                    at_ms += 1 + trial.passes[0].elapsed_ns / 1_000_000;
+                    records.push(TrialRecord {
+                        seq: records.len() as u64,
+                        cell: Cell {
+                            session: 0,
+                            block,
+                            layer: l,
+                            point: p,
+                        },
+                        at_ms,
+                        trial: Some(trial),
+                        error: None,
+                        upkeep_ns: 0,
+                        foreign_cpu: 0.01,
+                        steal: 0.0,
+                        backing_resident: None,
+                        flags: Vec::new(),
+                    });
+                }
+            }
+        }
+        records
+    }
+}
+
+/// Microseconds an operation: a call and its bytes; files beyond 8 MiB leave the CPU's cache.
+fn cost_us(shape: &Shape, point: &Point) -> f64 {
+    let far = if point.number("file_size") > 8 << 20 {
+        1.6
+    } else {
+        1.0
+    };
+    let byte_us = if point.text("op").contains("write") {
+        4e-4
+    } else {
+        1e-4
+    };
+    let random = if point.text("op").starts_with("rand") {
+        0.6
+    } else {
+        0.0
+    };
+    (0.4 + random + byte_us * far * point.number("record") as f64) * shape.factor + shape.extra_us
+}
+
+fn trial(point: &Point, us: f64) -> Trial {
+    let ops = point.number("file_size") / point.number("record");
+    let elapsed_ns = (us * 1e3 * ops as f64) as u64;
+    Trial {
+        passes: vec![Pass {
+            elapsed_ns,
+            ops,
+            bytes: ops * point.number("record"),
+        }],
+        cpu: CpuUse {
+            user_ns: elapsed_ns / 10,
+            sys_ns: elapsed_ns / 2,
+        },
+        resident: Some(1.0),
+        ..Trial::default()
+    }
+}
