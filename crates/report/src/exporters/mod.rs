@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_longest_ending_chooses_and_parts_go_before_it() {
-        let id = |name: &str| for_path(Path::new(name)).map(|e| e.id()).ok();
+        let id = |name: &str| for_path(Path::new(name)).map(Exporter::id).ok();
         for (name, expected) in [
             ("a/r.csv", "csv"),
             ("r.wide.csv", "csv_wide"),
