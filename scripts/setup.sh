@@ -7,7 +7,7 @@ PATH="$PATH:/usr/sbin:/sbin"
 
 # program:package for each purpose
 RUN="cc:gcc mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mksquashfs:squashfs-tools squashfuse:squashfuse mkfs.erofs:erofs-utils fusermount3:fuse3"
-TEST="$RUN sqlite3:sqlite3 unshare:util-linux ip:iproute2 node:nodejs npm:npm chromium:chromium"
+TEST="$RUN fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 node:nodejs npm:npm chromium:chromium"
 BENCH="$RUN fio:fio"
 
 case "${1:-}" in

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use layermark_layers::Behind;
 use layermark_model::{
     Cooled, Point, Trial,
     flags::{CONTAMINATED, LAYER_LOST},
@@ -101,11 +102,12 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
         FromProbe::Ready { id } if id == ask.id => {}
         other => return Err(unexpected(&other, "ready")),
     }
+    let behind = behind(up, ask);
     let mut cooled = Cooled::default();
     if ask.point.text("cache") == "cold" {
         cooled = up.place.cool().map_err(broken)?;
     }
-    turn.backing = backing_share(&up.facts.backing);
+    turn.backing = backing_share(&behind);
     turn.started_ms = now_ms();
     let before = snapshot(up, ask)?;
     say(up, &ToProbe::Go { id: ask.id })?;
@@ -217,18 +219,26 @@ fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
     Failure::Broken(Broken::OutOfTurn(format!("{what} instead of {wanted}")).to_string())
 }
 
-/// Share of all bytes of these files that is in the page cache; `None` when it cannot be known.
-fn backing_share(files: &[PathBuf]) -> Option<f64> {
-    let mut cached = 0.0;
-    let mut all = 0.0;
-    for file in files {
-        let size = std::fs::metadata(file).map_or(0.0, |m| m.len() as f64);
-        if let Some(share) = resident::share(file) {
-            cached += share * size;
-            all += size;
-        }
+/// What holds the data of the files that the point reads; else the whole of the layer's images.
+fn behind(up: &Up, ask: &Ask<'_>) -> Vec<Behind> {
+    let found = up.place.behind(&ask.workload.open_before(ask.point));
+    if !found.is_empty() {
+        return found;
     }
-    (all > 0.0).then(|| cached / all)
+    let whole = |path: &PathBuf| Behind {
+        path: path.clone(),
+        ranges: None,
+    };
+    up.facts.backing.iter().map(whole).collect()
+}
+
+/// Share of all bytes of these files that is in the page cache; `None` when it cannot be known.
+fn backing_share(files: &[Behind]) -> Option<f64> {
+    let looks = files
+        .iter()
+        .filter_map(|f| resident::cached(&f.path, f.ranges.as_deref()));
+    let (cached, all) = looks.fold((0, 0), |(c, a), (cached, all)| (c + cached, a + all));
+    (all > 0).then(|| cached as f64 / all as f64)
 }
 
 #[cfg(test)]
@@ -240,7 +250,9 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().join("a");
         std::fs::write(&file, vec![1; 8192]).unwrap();
-        assert_eq!(backing_share(&[file, temp.path().join("gone")]), Some(1.0));
+        let whole = |path: PathBuf| Behind { path, ranges: None };
+        let files = [file, temp.path().join("gone")].map(whole);
+        assert_eq!(backing_share(&files), Some(1.0));
         assert_eq!(backing_share(&[]), None);
     }
 }

@@ -10,9 +10,9 @@ use layermark_model::{Cooled, CpuTime, Facts, Spec};
 use rustix::fs::{Advice, fadvise, syncfs};
 
 use crate::{
-    Base, LayerError, Place, Wire,
+    Base, Behind, LayerError, Place, Wire,
     child::{self, Process},
-    mounts,
+    extents, mounts,
     tree::{self, Seen},
 };
 
@@ -29,8 +29,12 @@ pub(crate) struct HostPlace {
     proof: Vec<(PathBuf, String)>,
     /// Directories whose files serve this layer from another cache.
     behind: Vec<PathBuf>,
+    /// Directories of which the first that has a file is the one that it lies in.
+    stacked: Vec<PathBuf>,
     /// Files that serve this layer from another cache.
     backing: Vec<PathBuf>,
+    /// Where the file system says that data lies, there it lies in its image.
+    plain: bool,
     /// Processes whose CPU time the layer costs.
     helpers: Vec<u32>,
     notes: Vec<(String, String)>,
@@ -55,7 +59,9 @@ impl HostPlace {
             exe: base.exe.clone(),
             proof: Vec::new(),
             behind: Vec::new(),
+            stacked: Vec::new(),
             backing: Vec::new(),
+            plain: false,
             helpers: Vec::new(),
             notes: Vec::new(),
             versions: Vec::new(),
@@ -77,8 +83,20 @@ impl HostPlace {
         self
     }
 
+    /// Directories that are shown as one, the topmost first.
+    pub(crate) fn stacked(mut self, dirs: [PathBuf; 2]) -> Self {
+        self.stacked.extend(dirs);
+        self
+    }
+
     pub(crate) fn backing(mut self, file: &Path) -> Self {
         self.backing.push(file.into());
+        self
+    }
+
+    /// Places on the file system's device are places in the one backing image.
+    pub(crate) fn plain(mut self, plain: bool) -> Self {
+        self.plain = plain;
         self
     }
 
@@ -208,6 +226,35 @@ impl Place for HostPlace {
         let release = kernel.release().to_string_lossy().into_owned();
         facts.versions.insert("kernel".into(), release);
         Ok(facts)
+    }
+
+    fn behind(&self, files: &[PathBuf]) -> Vec<Behind> {
+        let whole = |path| Behind { path, ranges: None };
+        let mut found = Vec::new();
+        for file in files {
+            let there = |dir: &PathBuf| Some(dir.join(file)).filter(|path| path.exists());
+            let stacked = self.stacked.iter().find_map(there);
+            found.extend(
+                self.behind
+                    .iter()
+                    .filter_map(there)
+                    .chain(stacked)
+                    .map(whole),
+            );
+        }
+        let extents = || {
+            let each = files
+                .iter()
+                .map(|f| extents::of(&File::open(self.dir.join(f)).ok()?));
+            let all: Vec<_> = each.collect::<Option<_>>()?;
+            Some(all.concat()).filter(|ranges| !ranges.is_empty())
+        };
+        let ranges = if self.plain { extents() } else { None };
+        found.extend(self.backing.iter().map(|path| Behind {
+            path: path.clone(),
+            ranges: ranges.clone(),
+        }));
+        found
     }
 
     fn cool(&mut self) -> Result<Cooled, LayerError> {

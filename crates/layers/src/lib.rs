@@ -12,6 +12,7 @@ mod child;
 mod devices;
 mod dir;
 mod error;
+mod extents;
 mod fuse;
 mod fuse_fs;
 mod fuse_table;
@@ -63,6 +64,15 @@ impl Base {
     }
 }
 
+/// A file on this host that holds data of files in a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Behind {
+    /// The file.
+    pub path: PathBuf,
+    /// Byte ranges in it, offset and length, that hold the data; `None` when it may be anywhere.
+    pub ranges: Option<Vec<(u64, u64)>>,
+}
+
 /// One kind of layer. Stateless; asking it anything changes nothing.
 pub trait Layer: Sync {
     /// Its name before the colon, such as `overlay`.
@@ -98,6 +108,12 @@ pub trait Place: Send {
     fn start(&mut self) -> Result<Wire, LayerError>;
     /// Proof of where the probe runs; fails with [`LayerError::NotMounted`] when the layer is gone.
     fn facts(&self) -> Result<Facts, LayerError>;
+    /// What holds the data of `files`, paths below [`Place::dir`], on this host: the lower or
+    /// upper file of an overlay, what a server serves, an image. Asked before caches are emptied,
+    /// since it may look into the files' inodes.
+    fn behind(&self, _files: &[PathBuf]) -> Vec<Behind> {
+        Vec::new()
+    }
     /// Empties the caches the layer has on this host.
     fn cool(&mut self) -> Result<Cooled, LayerError>;
     /// Puts `packaged/` back to its packaged state. No probe may have files open in it.

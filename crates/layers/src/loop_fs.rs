@@ -160,6 +160,8 @@ impl Layer for LoopFs {
         let place = HostPlace::new(base, spec, at.clone())
             .proof(&at, kind.name)
             .backing(&image)
+            // The addresses of btrfs are its own.
+            .plain(kind.name != "btrfs")
             .note("direct_io", direct)
             .note("image_size", size.to_string())
             .version(kind.mkfs, version);

@@ -89,7 +89,9 @@ impl Layer for Overlay {
             "merged" => open_merged(base, spec, &stack, undo),
             _ => {
                 stack.mount()?;
-                let place = HostPlace::new(base, spec, at.clone()).proof(&at, "overlay");
+                let place = HostPlace::new(base, spec, at.clone())
+                    .proof(&at, "overlay")
+                    .stacked(stack.shown());
                 place.package()?;
                 Ok(Box::new(place))
             }
@@ -104,6 +106,7 @@ fn open_writecopy(base: &Base, spec: &Spec, stack: Stack) -> Result<Box<dyn Plac
     stack.mount()?;
     let place = HostPlace::new(base, spec, at.clone())
         .proof(&at, "overlay")
+        .stacked(stack.shown())
         .refresher(move || stack.renew());
     Ok(Box::new(place))
 }
@@ -169,6 +172,11 @@ impl Stack {
 
     fn path(&self, name: &str) -> PathBuf {
         self.home.join(name)
+    }
+
+    /// Where the files really lie, the topmost first.
+    fn shown(&self) -> [PathBuf; 2] {
+        [self.path("upper"), self.path("lower")]
     }
 
     fn at(&self) -> PathBuf {

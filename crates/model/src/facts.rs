@@ -32,6 +32,12 @@ impl Facts {
             || (!self.devices.is_empty() && self.devices.iter().all(of_memory))
     }
 
+    /// The layer keeps its data compressed, so that fewer bytes cross the device than are read.
+    pub fn compressed(&self) -> bool {
+        let with = self.notes.get("compression");
+        with.is_some_and(|c| !matches!(c.as_str(), "" | "none" | "off"))
+    }
+
     /// Nothing is known.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -49,6 +49,11 @@ pub trait Workload: Sync {
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError>;
     /// Whether the point writes: read-only layers leave it out.
     fn writes(&self, at: &Point) -> bool;
+    /// Packaged files that are open before the clock starts, by their path below the layer's
+    /// directory: to look at them, and at what lies behind them, changes nothing that is measured.
+    fn open_before(&self, _at: &Point) -> Vec<PathBuf> {
+        Vec::new()
+    }
     /// Whether packaged files must be back in their packaged state before each trial.
     fn needs_refresh(&self, at: &Point) -> bool;
     /// The largest number of bytes the point needs on disk at once, beyond packaged files.

@@ -1,7 +1,12 @@
 //! How much of a file lies in the page cache: the proof of `cold` and `warm`.
 #![allow(unsafe_code)] // cachestat(2), mmap(2) and mincore(2) have no safe wrapper
 
-use std::{fs::File, os::fd::AsRawFd, path::Path, ptr};
+use std::{
+    fs::File,
+    os::{fd::AsRawFd, unix::fs::MetadataExt},
+    path::Path,
+    ptr,
+};
 
 use rustix::{fs::FsWord, param::page_size};
 
@@ -15,6 +20,33 @@ pub fn share(path: &Path) -> Option<f64> {
     share_of(&File::open(path).ok()?)
 }
 
+/// Bytes of the file at `path` that are in the page cache, and bytes that could be: those of the
+/// ranges (offset and length), or without ranges all that the file has on its disk. `None` where
+/// the kernel does not tell.
+pub fn cached(path: &Path, ranges: Option<&[(u64, u64)]>) -> Option<(u64, u64)> {
+    let file = File::open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    let page = page_size() as u64;
+    let Some(ranges) = ranges else {
+        // An image is sparse: what it has not been given cannot be in memory either.
+        let held = meta.len().min(meta.blocks() * 512);
+        let cached = (share_of(&file)? * meta.len() as f64) as u64;
+        return Some((cached.min(held), held));
+    };
+    let (mut cached, mut all) = (0, 0);
+    for (offset, length) in ranges {
+        let start = offset / page * page;
+        let length = (offset + length).div_ceil(page) * page - start;
+        let pages = match cachestat(&file, start, length) {
+            Some(counts) => counts[0],
+            None => mincore_range(&file, start, length)?,
+        };
+        cached += pages * page;
+        all += length;
+    }
+    Some((cached, all))
+}
+
 /// The same for an open file.
 pub fn share_of(file: &File) -> Option<f64> {
     let len = file.metadata().ok()?.len();
@@ -26,17 +58,17 @@ pub fn share_of(file: &File) -> Option<f64> {
     let cached = if overlay {
         mincore(file, len)
     } else {
-        cachestat(file)
+        cachestat(file, 0, 0)
             .map(|counts| counts[0])
             .or_else(|| mincore(file, len))
     }?;
     Some((cached as f64 / pages as f64).min(1.0))
 }
 
-/// Pages in the cache by cachestat(2), Linux 6.5.
-fn cachestat(file: &File) -> Option<[u64; 5]> {
+/// Pages in the cache by cachestat(2), Linux 6.5. A length of 0 goes to the end of the file.
+fn cachestat(file: &File, offset: u64, length: u64) -> Option<[u64; 5]> {
     const CACHESTAT: libc::c_long = 451;
-    let range = [0u64; 2]; // length 0: to the end of the file
+    let range = [offset, length];
     let mut counts = [0u64; 5]; // cached, dirty, under write-back, evicted, recently evicted
     // SAFETY: both pointers are to arrays of the sizes that `struct cachestat_range` and
     // `struct cachestat` have; the call writes only to the second.
@@ -55,13 +87,17 @@ fn cachestat(file: &File) -> Option<[u64; 5]> {
 /// Pages in the cache by mincore(2) over a mapping, a part at a time so that a large file needs
 /// neither much address space nor memory.
 fn mincore(file: &File, len: u64) -> Option<u64> {
+    mincore_range(file, 0, len)
+}
+
+fn mincore_range(file: &File, start: u64, len: u64) -> Option<u64> {
     const PART: u64 = 1 << 30;
     let mut cached = 0;
-    let mut offset = 0;
-    while offset < len {
-        let part = PART.min(len - offset);
-        cached += mincore_part(file, offset, part as usize)?;
-        offset += part;
+    let mut done = 0;
+    while done < len {
+        let part = PART.min(len - done);
+        cached += mincore_part(file, start + done, part as usize)?;
+        done += part;
     }
     Some(cached)
 }
@@ -93,7 +129,7 @@ fn mincore_part(file: &File, offset: u64, len: usize) -> Option<u64> {
 /// Pages of the file that are not on its disk yet: dirty ones and those on their way.
 #[cfg(test)]
 pub fn unwritten(file: &File) -> Option<u64> {
-    cachestat(file).map(|counts| counts[1] + counts[2])
+    cachestat(file, 0, 0).map(|counts| counts[1] + counts[2])
 }
 
 #[cfg(test)]
@@ -107,11 +143,22 @@ mod tests {
         file.write_all(&vec![1; 100_000]).unwrap();
         assert_eq!(share_of(&file), Some(1.0));
         assert_eq!(mincore(&file, 100_000), Some(25));
-        if let Some([pages, ..]) = cachestat(&file) {
+        if let Some([pages, ..]) = cachestat(&file, 0, 0) {
             assert_eq!(pages, 25);
         } else {
             eprintln!("skipped: cachestat(2) needs Linux 6.5");
         }
+    }
+
+    #[test]
+    fn a_sparse_file_is_cached_as_far_as_it_is_there() {
+        let mut temp = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        temp.as_file().set_len(1 << 30).unwrap();
+        temp.write_all(&vec![1; 1 << 20]).unwrap();
+        temp.as_file().sync_all().unwrap();
+        assert_eq!(cached(temp.path(), None), Some((1 << 20, 1 << 20)));
+        let ranges = [(4096, 8192), (1 << 29, 100)];
+        assert_eq!(cached(temp.path(), Some(&ranges)), Some((8192, 12288)));
     }
 
     #[test]

@@ -47,9 +47,6 @@ pub fn cache_known(facts: &Facts) -> bool {
 
 /// The compression the layer says it uses.
 pub fn compression(facts: &Facts) -> Option<&str> {
-    facts
-        .notes
-        .get("compression")
-        .map(String::as_str)
-        .filter(|c| !matches!(*c, "" | "none" | "off"))
+    let with = facts.notes.get("compression").map(String::as_str);
+    with.filter(|_| facts.compressed())
 }

@@ -151,8 +151,8 @@ impl<'a> Site<'a> {
         let with_session = records
             .iter()
             .filter_map(|r| Some((r.cell.session, r.trial.as_ref()?)));
-        let share = served::device_share(at, &trials);
-        let resident = served::resident(&trials);
+        let seen = served::Seen::of(at, &layer.facts, &records);
+        let served = seen.label(at).filter(|_| !trials.is_empty());
         let mut row = ResultRow {
             id: String::new(),
             workload: at.workload.clone(),
@@ -189,10 +189,11 @@ impl<'a> Site<'a> {
             latency_us: latency::merged(with_session, self.run.seed),
             cpu_s_per_gib: None,
             cpu_us_per_op: None,
-            served_by: served::label(at, &layer.facts, share, resident)
-                .filter(|_| !trials.is_empty()),
-            device_share: share,
-            resident,
+            served_by: served,
+            device_share: seen.device,
+            resident: seen.resident,
+            backing_resident: seen.behind,
+            served_because: served.map(|_| seen.words()),
             durability: NOT_ASKED,
             write_back_debt: debt(&trials),
             flags: Vec::new(),

@@ -1,21 +1,107 @@
-//! Where data read came from: device bytes against application bytes, else residency.
+//! Where data read came from: device bytes against application bytes, and what lay in memory.
 
-use layermark_model::{Facts, Point, Trial};
+use layermark_model::{Facts, Point, Trial, TrialRecord};
 use layermark_stats::median;
 
 use crate::{
-    facts,
+    facts, number,
     points::{self, Kind},
-    types::ServedBy,
+    types::{ResultRow, ServedBy},
 };
 
-/// Device bytes for each application byte from which the device served.
-const DEVICE_FROM: f64 = 0.95;
-/// ... and up to which memory did.
-const MEMORY_TO: f64 = 0.05;
+/// Device bytes for each application byte from which the device served; cached share from which
+/// memory did.
+const MOST: f64 = 0.95;
+/// ... and up to which it did not.
+const LITTLE: f64 = 0.05;
+
+/// What the trials of a point in a layer saw of caches and devices.
+pub struct Seen<'a> {
+    facts: &'a Facts,
+    /// Device bytes for each application byte in the point's own direction, over all trials.
+    pub device: Option<f64>,
+    /// Median share of the file in the page cache before the clock started.
+    pub resident: Option<f64>,
+    /// Median share of what lies behind it in this host's page cache.
+    pub behind: Option<f64>,
+}
+
+impl<'a> Seen<'a> {
+    pub fn of(point: &Point, facts: &'a Facts, records: &[&TrialRecord]) -> Self {
+        let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
+        let middle = |share: &dyn Fn(&TrialRecord) -> Option<f64>| {
+            median(&records.iter().filter_map(|r| share(r)).collect::<Vec<_>>())
+        };
+        Self {
+            facts,
+            device: device_share(point, &trials),
+            resident: middle(&|r| r.trial.as_ref()?.resident),
+            behind: middle(&|r| r.backing_resident),
+        }
+    }
+
+    /// The label of a read result; `None` where nothing is read.
+    pub fn label(&self, point: &Point) -> Option<ServedBy> {
+        if points::kind(point) != Kind::Reading {
+            return None;
+        }
+        if self.facts.in_memory() {
+            return Some(ServedBy::HostMemory);
+        }
+        // Double caching: the file's own pages may be gone while those of its image are there.
+        let cached = [self.resident, self.behind];
+        let in_memory = cached.iter().any(|share| share.is_some_and(|s| s >= MOST));
+        let counted = !facts::physical(self.facts).is_empty();
+        Some(match self.device {
+            Some(share) if share >= MOST => ServedBy::Device,
+            // What lay in memory is not read from a device: bytes that crossed it are others'.
+            _ if in_memory => ServedBy::HostMemory,
+            Some(share) if counted && share <= LITTLE => ServedBy::HostMemory,
+            Some(_) if counted && self.compressed_and_cold() => ServedBy::Device,
+            Some(_) if counted => ServedBy::Mixed,
+            _ => ServedBy::Unknown,
+        })
+    }
+
+    /// What is compressed needs fewer bytes than it gives: that nothing was cached decides.
+    fn compressed_and_cold(&self) -> bool {
+        let cold = |share: Option<f64>| share.is_some_and(|s| s <= LITTLE);
+        self.facts.compressed() && cold(self.resident) && cold(self.behind)
+    }
+
+    /// What the label rests on.
+    pub fn words(&self) -> String {
+        if self.facts.in_memory() {
+            return "its files live in memory".into();
+        }
+        let mut found = Vec::new();
+        if let Some(share) = self.device {
+            let share = number::sig3((share * 1e3).round() / 1e3);
+            found.push(format!("device bytes / bytes read {share}"));
+        }
+        if let Some(share) = self.resident {
+            found.push(format!(
+                "file {} cached before the clock",
+                number::percent(share)
+            ));
+        }
+        if let Some(share) = self.behind {
+            let what = if self.facts.backing.is_empty() {
+                "the file behind it"
+            } else {
+                "its place in the image"
+            };
+            found.push(format!("{what} {} in host memory", number::percent(share)));
+        }
+        if found.is_empty() {
+            return "nothing here counts device bytes or cached pages".into();
+        }
+        found.join("; ")
+    }
+}
 
 /// Device bytes for each application byte in the point's own direction, over all trials.
-pub fn device_share(point: &Point, trials: &[&Trial]) -> Option<f64> {
+fn device_share(point: &Point, trials: &[&Trial]) -> Option<f64> {
     let reads = match points::kind(point) {
         Kind::Reading => true,
         Kind::Writing | Kind::Flushing => false,
@@ -30,44 +116,25 @@ pub fn device_share(point: &Point, trials: &[&Trial]) -> Option<f64> {
     (bytes > 0).then(|| moved as f64 / bytes as f64)
 }
 
-/// Median share of the file in the page cache before the clock started.
-pub fn resident(trials: &[&Trial]) -> Option<f64> {
-    let shares: Vec<f64> = trials.iter().filter_map(|t| t.resident).collect();
-    median(&shares)
-}
-
-/// The label of a read result; `None` where nothing is read.
-pub fn label(
-    point: &Point,
-    facts: &Facts,
-    share: Option<f64>,
-    resident: Option<f64>,
-) -> Option<ServedBy> {
-    if points::kind(point) != Kind::Reading {
-        return None;
-    }
-    if facts.in_memory() {
-        return Some(ServedBy::HostMemory);
-    }
-    let remote = facts::physical(facts).is_empty();
-    Some(match (share, resident) {
-        (Some(share), _) if share >= DEVICE_FROM => ServedBy::Device,
-        // A compressed image reads less than it gives; a cold start with the device at work is not memory.
-        (Some(share), resident)
-            if share <= MEMORY_TO && !(remote && resident.is_none_or(|r| r < DEVICE_FROM)) =>
-        {
-            ServedBy::HostMemory
-        }
-        (Some(_), _) if !remote => ServedBy::Mixed,
-        (_, Some(resident)) if resident >= DEVICE_FROM => ServedBy::HostMemory,
-        _ => ServedBy::Unknown,
-    })
+/// What has to be told beside the label: data that did not come from where the point asked for.
+pub fn surprise(row: &ResultRow) -> Option<String> {
+    let asked = row.point.get("cache").and_then(|c| c.as_str());
+    let direct = row.point.get("direct").and_then(serde_json::Value::as_bool) == Some(true);
+    let expected = match (row.served_by?, asked) {
+        (ServedBy::Device, Some("warm")) => direct,
+        (ServedBy::Device, _) => true,
+        (ServedBy::HostMemory | ServedBy::GuestMemory, Some("warm")) => !direct,
+        (_, Some("warm" | "cold")) => false,
+        _ => !direct,
+    };
+    let (word, why) = (row.served_by?.word(), row.served_because.as_ref()?);
+    (!expected).then(|| format!("read from {word}: {why}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use layermark_model::{Device, DeviceBytes, Mount, Pass};
+    use layermark_model::{Cell, Device, DeviceBytes, Mount, Pass};
     use serde_json::json;
 
     fn read_point() -> Point {
@@ -89,21 +156,17 @@ mod tests {
         }
     }
 
-    fn trial(bytes: u64, device: Option<u64>) -> Trial {
-        let pass = Pass {
-            elapsed_ns: 1,
-            ops: 1,
-            bytes,
-        };
-        let device = device.map(|read| DeviceBytes {
-            read,
-            ..DeviceBytes::default()
-        });
-        Trial {
-            passes: vec![pass],
+    fn seen(facts: &Facts, device: Option<f64>, cached: [Option<f64>; 2]) -> Seen<'_> {
+        Seen {
+            facts,
             device,
-            ..Trial::default()
+            resident: cached[0],
+            behind: cached[1],
         }
+    }
+
+    fn label(facts: &Facts, device: Option<f64>, cached: [Option<f64>; 2]) -> ServedBy {
+        seen(facts, device, cached).label(&read_point()).unwrap()
     }
 
     #[test]
@@ -113,25 +176,81 @@ mod tests {
             (0, ServedBy::HostMemory),
             (50, ServedBy::Mixed),
         ] {
-            let trial = trial(100, Some(read));
-            let share = device_share(&read_point(), &[&trial]);
-            assert_eq!(
-                label(&read_point(), &on_disk(), share, None),
-                Some(expected)
-            );
+            let record = TrialRecord {
+                trial: Some(Trial {
+                    passes: vec![Pass {
+                        elapsed_ns: 1,
+                        ops: 1,
+                        bytes: 100,
+                    }],
+                    device: Some(DeviceBytes {
+                        read,
+                        ..DeviceBytes::default()
+                    }),
+                    ..Trial::default()
+                }),
+                ..record()
+            };
+            let facts = on_disk();
+            let seen = Seen::of(&read_point(), &facts, &[&record]);
+            assert_eq!(seen.label(&read_point()), Some(expected));
+        }
+    }
+
+    fn record() -> TrialRecord {
+        TrialRecord {
+            seq: 0,
+            cell: Cell {
+                session: 0,
+                block: 0,
+                layer: 0,
+                point: 0,
+            },
+            at_ms: 0,
+            trial: None,
+            error: None,
+            upkeep_ns: 0,
+            foreign_cpu: 0.0,
+            steal: 0.0,
+            backing_resident: None,
+            flags: Vec::new(),
         }
     }
 
     #[test]
     fn residency_decides_where_no_device_counts() {
-        assert_eq!(device_share(&read_point(), &[&trial(100, None)]), None);
-        let at = |resident| label(&read_point(), &on_disk(), None, resident);
-        assert_eq!(at(Some(1.0)), Some(ServedBy::HostMemory));
-        assert_eq!(at(Some(0.0)), Some(ServedBy::Unknown));
-        assert_eq!(at(None), Some(ServedBy::Unknown));
+        let at = |resident, behind| label(&on_disk(), None, [resident, behind]);
+        assert_eq!(at(Some(1.0), None), ServedBy::HostMemory);
+        assert_eq!(at(Some(0.0), None), ServedBy::Unknown);
+        assert_eq!(at(None, None), ServedBy::Unknown);
         assert_eq!(
-            label(&read_point(), &Facts::default(), Some(0.0), None),
-            Some(ServedBy::Unknown)
+            at(Some(0.0), Some(0.98)),
+            ServedBy::HostMemory,
+            "twice cached"
+        );
+        let nowhere = Facts::default();
+        assert_eq!(label(&nowhere, Some(0.0), [None; 2]), ServedBy::Unknown);
+    }
+
+    #[test]
+    fn a_compressed_image_that_was_cold_came_from_the_device() {
+        let mut facts = on_disk();
+        let cold = [Some(0.0), Some(0.0)];
+        assert_eq!(label(&facts, Some(0.4), cold), ServedBy::Mixed);
+        facts.notes.insert("compression".into(), "lz4".into());
+        assert_eq!(label(&facts, Some(0.4), cold), ServedBy::Device);
+        let half = [Some(0.0), Some(0.5)];
+        assert_eq!(label(&facts, Some(0.4), half), ServedBy::Mixed);
+    }
+
+    #[test]
+    fn the_words_say_what_the_label_rests_on() {
+        let mut facts = on_disk();
+        facts.backing.push("/x/image".into());
+        let seen = seen(&facts, Some(0.000_04), [Some(0.03), Some(0.98)]);
+        assert_eq!(
+            seen.words(),
+            "device bytes / bytes read 0; file 3 % cached before the clock; its place in the image 98 % in host memory"
         );
     }
 
@@ -144,11 +263,8 @@ mod tests {
             }],
             ..Facts::default()
         };
-        assert_eq!(
-            label(&read_point(), &tmpfs, None, None),
-            Some(ServedBy::HostMemory)
-        );
+        assert_eq!(label(&tmpfs, None, [None; 2]), ServedBy::HostMemory);
         let write = Point::new("file", "x".into(), &json!({"op": "write"})).unwrap();
-        assert_eq!(label(&write, &on_disk(), Some(1.0), None), None);
+        assert_eq!(seen(&on_disk(), Some(1.0), [None; 2]).label(&write), None);
     }
 }

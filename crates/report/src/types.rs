@@ -161,6 +161,13 @@ pub struct ResultRow {
     pub device_share: Option<f64>,
     /// Share of the file in the page cache before the clock started, median.
     pub resident: Option<f64>,
+    /// Share of the image, or of the files that hold this one's data, in this host's page cache
+    /// before the clock started, median. Absent where nothing lies behind the layer.
+    #[serde(default)]
+    pub backing_resident: Option<f64>,
+    /// What `served_by` rests on.
+    #[serde(default)]
+    pub served_because: Option<String>,
     /// What became of the flushes.
     pub durability: Durability,
     /// Left to write when a write without flush had ended, medians.

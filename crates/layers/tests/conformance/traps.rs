@@ -34,10 +34,8 @@ fn big(up: &Up) -> std::path::PathBuf {
 
 /// `O_DIRECT` may be dropped without a word: then what lies behind the layer gets cached.
 fn cached_after_direct_read(up: &mut Up) -> bool {
-    let backing = match up.spec.layer.as_str() {
-        "fuse" => up.base.dir.join("backing/packaged/big"),
-        _ => up.base.dir.join("image"),
-    };
+    let behind = up.place.behind(&["packaged/big".into()]);
+    let backing = behind[0].path.clone();
     up.place.cool().unwrap();
     let forget = || {
         let file = File::open(&backing).unwrap();
@@ -93,10 +91,18 @@ fn mount_lost(up: &mut Up) {
     }
 }
 
-/// cachestat(2) says 0 on overlay, whatever is cached.
+/// cachestat(2) says 0 on overlay, whatever is cached; the file that it shows tells as well.
 fn overlay_residency(up: &Up) {
     let _ = fs::read(big(up)).unwrap();
     assert_eq!(resident::share(&big(up)), Some(1.0));
+    let [shown] = up
+        .place
+        .behind(&["packaged/big".into()])
+        .try_into()
+        .unwrap();
+    assert!(shown.path != big(up), "{shown:?}");
+    let (cached, all) = resident::cached(&shown.path, shown.ranges.as_deref()).unwrap();
+    assert_eq!((cached, all), (crate::inside::BIG, crate::inside::BIG));
 }
 
 /// A dirty page cannot be dropped: `cool` has to write it back first.

@@ -129,6 +129,11 @@ const COLUMNS: &[(&str, Cell)] = &[
             .collect::<Vec<_>>()
             .join(" ")
     }),
+    ("resident", |_, r| number(r.resident)),
+    ("backing_resident", |_, r| number(r.backing_resident)),
+    ("served_because", |_, r| {
+        safe(r.served_because.as_deref().unwrap_or_default())
+    }),
 ];
 
 pub(super) fn number(value: Option<f64>) -> String {

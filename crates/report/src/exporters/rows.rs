@@ -1,6 +1,6 @@
 //! What the tables of several formats share.
 
-use crate::{DurabilityVerdict, Report, ResultRow, Verdict, number};
+use crate::{DurabilityVerdict, Report, ResultRow, Verdict, number, served};
 
 /// `1.02 [0.99-1.05]`; what is missing is said instead of an interval.
 pub fn ratio(row: &ResultRow) -> String {
@@ -72,6 +72,7 @@ impl<'a> Notes<'a> {
                 notes.push(reason.clone());
             }
         }
+        notes.extend(served::surprise(row));
         notes.extend(
             row.durability
                 .suspicion

@@ -1,6 +1,6 @@
 //! `file`: reading and writing one file a thread, after the definitions of `iozone`'s tests.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use layermark_model::{Param, Point, PointError, Settings};
 
@@ -55,6 +55,15 @@ impl Workload for File {
 
     fn writes(&self, at: &Point) -> bool {
         read(at).is_ok_and(|p| p.op.writes() && touches(&p))
+    }
+
+    fn open_before(&self, at: &Point) -> Vec<PathBuf> {
+        if read(at).is_ok_and(|p| p.op == Op::FirstWrite) {
+            return Vec::new();
+        }
+        let files = self.packaged(at).unwrap_or_default();
+        let path = |f: PackagedFile| Path::new("packaged").join(f.path);
+        files.into_iter().map(path).collect()
     }
 
     fn needs_refresh(&self, at: &Point) -> bool {

@@ -74,7 +74,7 @@ fn line(row: &ResultRow, note: &str) -> Markup {
             }
             td.num { (spanned(row.op_us.map(|v| Estimate { estimate: v, interval: row.op_us_interval }), number::time, number::time_span)) }
             td.num { @if let Some(v) = row.value { (data(v, &number::value(v, &row.unit))) } }
-            td { (rows::label(row)) @if !row.flags.is_empty() { p.why.flags { (flags(row)) } } }
+            td { (rows::label(row)) @if let Some(why) = &row.served_because { p.why { (why) } } @if !row.flags.is_empty() { p.why.flags { (flags(row)) } } }
             td.num.aux { (latency(row)) }
             td.num.aux { (cpu(row)) }
             td.num.aux { @if row.blocks > 0 { (data(row.blocks as f64, &row.blocks.to_string())) } @else { (data(row.trials as f64, &row.trials.to_string())) } }

@@ -1,0 +1,192 @@
+//! A loop device with `direct-io=off` keeps a file twice: its own pages, and those of its image.
+//! fio's `invalidate=1` drops the first and so reads the second from memory; a cold point of ours
+//! reads the device in both places. This program is its own probe.
+
+use std::{
+    io::{stdin, stdout},
+    path::Path,
+    process::{Command, ExitCode, Stdio},
+    time::Duration,
+};
+
+use layermark_lab::{Request, Stop};
+use layermark_layers::{Base, Place, Undo, find, sandbox};
+use layermark_model::{Plan, Spec};
+use layermark_probe::counters;
+use layermark_report::{Report, ResultRow, ServedBy, Verdict};
+use layermark_store::Store;
+
+const LOOP: &str = "loop:ext4,direct-io=off";
+
+fn main() -> ExitCode {
+    let first = std::env::args().nth(1).unwrap_or_default();
+    match first.as_str() {
+        "probe" => match layermark_probe::serve(stdin().lock(), stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        // What test runners ask of a test program.
+        "--list" => ExitCode::SUCCESS,
+        _ => {
+            tests();
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn tests() {
+    // Not /tmp: that may be in memory.
+    let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    sandbox::enter().unwrap();
+    let spec: Spec = LOOP.parse().unwrap();
+    let lacks = find("loop").unwrap().missing(&spec);
+    if !lacks.is_empty() {
+        println!("0 passed; 0 failed");
+        eprintln!("skipped: {LOOP} needs {}", lacks[0].what);
+        return;
+    }
+    if physical(temp.path()).is_empty() {
+        println!("0 passed; 0 failed");
+        eprintln!("skipped: no disk below {}", temp.path().display());
+        return;
+    }
+    cold_is_cold_in_both_places(temp.path());
+    what_is_cached_twice_is_told(temp.path());
+    println!("2 passed; 0 failed");
+    if Command::new("fio")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok()
+    {
+        fio_reads_the_images_pages(temp.path());
+        println!("1 passed; 0 failed");
+    } else {
+        eprintln!("skipped: fio is not installed");
+    }
+}
+
+/// `major:minor` of the disks below a directory.
+fn physical(dir: &Path) -> Vec<String> {
+    let facts = layermark_layers::mounts::facts_of(dir).unwrap();
+    let disks = facts.devices.into_iter().filter(|d| d.physical);
+    disks.map(|d| d.number).collect()
+}
+
+/// Throughput of a read as fio measures it, bytes a second, the best of five, and the least share of
+/// those bytes that the disk gave.
+fn fio(place: &dyn Place, disks: &[String]) -> (f64, f64) {
+    let run = |more: &[&str]| {
+        let out = Command::new("fio")
+            .args(["--name=cold", "--rw=read", "--bs=64k", "--size=64m"])
+            .args(["--ioengine=psync", "--output-format=json"])
+            .arg(format!("--directory={}", place.dir().display()))
+            .args(more)
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{out:?}");
+        out.stdout
+    };
+    run(&["--create_only=1"]);
+    rustix::fs::sync();
+    let once = || {
+        let before = counters::sum(disks).unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&run(&[])).unwrap();
+        let after = counters::sum(disks).unwrap();
+        let rate = said["jobs"][0]["read"]["bw_bytes"].as_f64().unwrap();
+        (
+            rate,
+            (after.read - before.read) as f64 / f64::from(64 << 20),
+        )
+    };
+    // Other programs use the same disk: the least that it gave is what fio's reads took.
+    let all: Vec<(f64, f64)> = (0..5).map(|_| once()).collect();
+    let fastest = all.iter().map(|a| a.0).fold(0.0, f64::max);
+    (fastest, all.iter().map(|a| a.1).fold(f64::MAX, f64::min))
+}
+
+fn fio_reads_the_images_pages(temp: &Path) {
+    let mut seen = Vec::new();
+    for text in ["native", LOOP] {
+        let spec: Spec = text.parse().unwrap();
+        let base = Base {
+            dir: temp.join(format!("fio-{}", spec.layer)),
+            packaged: temp.join("none"),
+            exe: std::env::current_exe().unwrap(),
+        };
+        for dir in [&base.dir, &base.packaged] {
+            std::fs::create_dir_all(dir).unwrap();
+        }
+        let mut undo = Undo::new();
+        let place = find(&spec.layer)
+            .unwrap()
+            .open(&base, &spec, &mut undo)
+            .unwrap();
+        seen.push(fio(place.as_ref(), &physical(temp)));
+    }
+    let [(native, from_disk), (inside, from_disk_inside)] = [seen[0], seen[1]];
+    println!(
+        "fio with its default invalidate=1: {LOOP} reads {:.2}x as fast as native; of the bytes, \
+         {from_disk:.2} came from the disk natively and {from_disk_inside:.2} in the loop layer",
+        inside / native
+    );
+    assert!(from_disk >= 0.95, "native is cold: {from_disk}");
+    assert!(
+        from_disk_inside <= 0.05,
+        "the image is in memory: {from_disk_inside}"
+    );
+}
+
+/// Runs one point natively and in the loop layer.
+fn compare(temp: &Path, name: &str, work: &str) -> Report {
+    let (dir, db) = (temp.join(name), temp.join(format!("{name}.db")));
+    std::fs::create_dir(&dir).unwrap();
+    let plan = format!(
+        "name = 'cache'\nlayers = ['native', '{LOOP}']\nbudget = '6s'\nseed = 3\ncontrol = false\n\
+         [[work]]\nworkload = 'file'\nfile_size = '16M'\nrecord = '64K'\nlabel = 'x'\n{work}\n"
+    );
+    let exe = std::env::current_exe().unwrap();
+    let mut request = Request::new(Plan::from_toml(&plan).unwrap(), &dir, exe);
+    request.silence = Duration::from_secs(30);
+    let mut store = Store::open(db).unwrap();
+    layermark_lab::run(request, &mut store, &Stop::new(), &mut |_| {}).unwrap();
+    let (run, trials) = store.load("last").unwrap();
+    Report::build(&run, &trials)
+}
+
+fn in_layer<'a>(report: &'a Report, layer: &str) -> &'a ResultRow {
+    report.results.iter().find(|r| r.layer == layer).unwrap()
+}
+
+fn cold_is_cold_in_both_places(temp: &Path) {
+    let report = compare(temp, "cold", "op = 'read'\ncache = 'cold'");
+    for layer in ["native", LOOP] {
+        let row = in_layer(&report, layer);
+        assert!(row.trials > 0, "{row:?}");
+        assert!(row.device_share.unwrap() >= 0.95, "{row:?}");
+        assert_eq!(row.served_by, Some(ServedBy::Device), "{row:?}");
+        assert_ne!(row.verdict, Verdict::Untrusted, "{row:?}");
+    }
+    let row = in_layer(&report, LOOP);
+    assert!(row.backing_resident.unwrap() <= 0.05, "{row:?}");
+    println!(
+        "ours, cold: {LOOP} takes {:?} times as long as native; {}",
+        row.ratio.map(|r| r.estimate),
+        row.served_because.as_deref().unwrap_or_default()
+    );
+}
+
+/// Past its own cache the loop layer still reads this host's memory, and that is what is said.
+fn what_is_cached_twice_is_told(temp: &Path) {
+    let report = compare(temp, "direct", "op = 'read'\ndirect = true");
+    assert_eq!(
+        in_layer(&report, "native").served_by,
+        Some(ServedBy::Device)
+    );
+    let row = in_layer(&report, LOOP);
+    assert_eq!(row.served_by, Some(ServedBy::HostMemory), "{row:?}");
+    assert_eq!(row.verdict, Verdict::Untrusted, "O_DIRECT was not: {row:?}");
+    let why = row.served_because.as_deref().unwrap();
+    assert!(why.contains("its place in the image"), "{why}");
+    println!("ours, O_DIRECT: {LOOP} read from host memory: {why}");
+}
