@@ -18,7 +18,7 @@ mod trial;
 pub use facts::{Cooled, CpuTime, Device, Facts, Missing, Mount};
 pub use machine::Machine;
 pub use near::nearest;
-pub use plan::{Plan, PlanError, Profile, Settings};
+pub use plan::{Plan, PlanError, Profile, Settings, StudyId};
 pub use point::{Param, ParamKind, Point, PointError};
 pub use run::{Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
 pub use size::{SizeError, format_size, parse_duration, parse_size, parse_sizes};

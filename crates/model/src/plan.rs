@@ -15,6 +15,9 @@ pub struct Plan {
     /// One sentence for the report's head.
     #[serde(default)]
     pub about: String,
+    /// The study whose tables, charts and conclusions the report adds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub study: Option<StudyId>,
     /// Layers in order. Empty: every layer this machine can set up.
     #[serde(default)]
     pub layers: Vec<Spec>,
@@ -69,6 +72,26 @@ pub struct Settings {
     /// Parameters by name, as a user writes them: text, numbers, switches or lists of these.
     #[serde(flatten)]
     pub params: Map<String, Value>,
+}
+
+/// A published study that can be repeated here; the report crate has a file for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StudyId {
+    /// Buffer size for read and write, 2008.
+    BufferSize,
+}
+
+impl StudyId {
+    /// Every study.
+    pub const ALL: [Self; 1] = [Self::BufferSize];
+
+    /// As it is written in a plan.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::BufferSize => "buffer-size",
+        }
+    }
 }
 
 /// How thorough a run is.
@@ -140,6 +163,7 @@ pub enum PlanError {
 const KEYS: [&str; 12] = [
     "name",
     "about",
+    "study",
     "layers",
     "profile",
     "budget",
@@ -264,6 +288,16 @@ mod tests {
             e.to_string(),
             "unknown key `budgte`: did you mean `budget`?"
         );
+    }
+
+    #[test]
+    fn a_study_is_one_of_those_there_are() {
+        for id in StudyId::ALL {
+            let plan = Plan::from_toml(&format!("study = '{}'\n{SMALL}", id.id())).unwrap();
+            assert_eq!(plan.study, Some(id));
+        }
+        let e = Plan::from_toml(&format!("study = 'bufer-size'\n{SMALL}")).unwrap_err();
+        assert!(e.to_string().contains("`buffer-size`"), "{e}");
     }
 
     #[test]

@@ -3,10 +3,12 @@
 use layermark_model::{LayerStatus, Run, TrialRecord};
 
 use crate::{
-    advice, headline,
+    advice, cost, headline,
     index::{self, Index},
     reasons::{self, Sides},
+    recommend,
     results::{self, Placed},
+    studies,
     trust::{self, Evidence},
     types::{
         Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow, TrustState,
@@ -34,6 +36,13 @@ impl Report {
             run,
             results: &results,
         };
+        let cost = cost::rows(run, &index, baseline, &results);
+        let buffer = recommend::rows(run, &index);
+        let study = studies::build(&studies::Data {
+            run,
+            results: &results,
+            buffer: &buffer,
+        });
         Self {
             schema: SCHEMA.into(),
             generated_by: format!("layermark {}", env!("CARGO_PKG_VERSION")),
@@ -52,6 +61,9 @@ impl Report {
             headline: headline::headline(&findings, control_failed),
             verdicts: words::verdicts(&findings),
             trust,
+            cost,
+            buffer,
+            study,
             advice: advice::give(&findings),
             left_out: left_out(run, &index),
             control,

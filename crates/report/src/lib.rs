@@ -6,25 +6,36 @@
 mod advice;
 mod build;
 mod charts;
+mod cost;
 mod durability;
 pub mod exporters;
 mod facts;
 mod grid;
+mod family;
 mod headline;
 mod index;
 mod latency;
 mod number;
 mod points;
 mod reasons;
+mod recommend;
 mod results;
 #[doc(hidden)]
 pub mod sample;
+mod section;
+mod seek;
 mod served;
+mod studies;
 mod trust;
 mod types;
 mod undecided;
 mod words;
 
+pub use cost::CostRow;
+pub use recommend::{BufferRow, Pick};
+pub use section::{
+    Axis, Cell, Conclusion, DataTable, Holds, LineChart, Mark, Section, Series, TextFile,
+};
 pub use types::*;
 
 /// JSON schema of the report, as published in `docs/schema/report.json`.

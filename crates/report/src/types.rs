@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::{cost::CostRow, recommend::BufferRow, section::Section};
+
 /// Name and version of the JSON contract.
 pub const SCHEMA: &str = "layermark.report/1";
 
@@ -53,6 +55,15 @@ pub struct Report {
     pub layers: Vec<LayerReport>,
     /// One entry for each point in each layer that was measured.
     pub results: Vec<ResultRow>,
+    /// Fixed cost of an operation and cost of a byte, where there are enough record sizes.
+    #[serde(default)]
+    pub cost: Vec<CostRow>,
+    /// Which record size to use, where there are enough of them.
+    #[serde(default)]
+    pub buffer: Vec<BufferRow>,
+    /// The study that the plan repeats.
+    #[serde(default)]
+    pub study: Option<Section>,
     /// What to do about it.
     pub advice: Vec<Advice>,
     /// What was asked for and not measured.
@@ -491,6 +502,20 @@ impl Report {
             }
         }
         labels
+    }
+
+    /// Parts beside the results, in the order they are told; the study comes first.
+    pub fn sections(&self) -> Vec<Section> {
+        let others = [
+            crate::cost::section(&self.cost, &self.results, self.level),
+            crate::recommend::section(&self.buffer, self.level),
+            crate::seek::section(&self.results),
+        ];
+        self.study
+            .iter()
+            .cloned()
+            .chain(others.into_iter().flatten())
+            .collect()
     }
 
     /// Whether a check of the trust strip came out badly.

@@ -182,3 +182,32 @@ fn change_points() {
         );
     }
 }
+
+#[derive(Deserialize)]
+struct LineCase {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    fixed: f64,
+    slope: f64,
+    typical: f64,
+    worst: f64,
+}
+
+#[test]
+fn line() {
+    for c in cases::<LineCase>("line") {
+        let line = stats::fit_line(&c.x, &c.y).expect("a line");
+        // A part that is not there is not quite 0 in SciPy.
+        let (cheapest, largest) = (c.y[0], c.x[c.x.len() - 1]);
+        let part = |actual: f64, expected: f64, all: f64| {
+            assert!(
+                (actual - expected).abs() <= 1e-6 * expected.abs() + 1e-9 * all,
+                "{actual} is not {expected}"
+            );
+        };
+        part(line.fixed, c.fixed, cheapest);
+        part(line.slope, c.slope, cheapest / largest);
+        close(line.typical, c.typical, 1e-5);
+        close(line.worst, c.worst, 1e-5);
+    }
+}

@@ -21,7 +21,17 @@ use crate::{
 };
 
 /// Plans that come with the binary.
-const PLANS: [(&str, &str); 1] = [("card", include_str!("../../../../plans/card.toml"))];
+const PLANS: [(&str, &str); 2] = [
+    ("card", include_str!("../../../../plans/card.toml")),
+    (
+        "buffer-size",
+        include_str!("../../../../plans/buffer-size.toml"),
+    ),
+];
+
+fn plan_names() -> String {
+    PLANS.map(|(name, _)| name).join(", ")
+}
 
 /// What to do, once the flags are understood.
 enum Order {
@@ -49,6 +59,7 @@ pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Fai
     let plan = Plan {
         name: settings.workload.clone(),
         about: String::new(),
+        study: None,
         layers: Vec::new(),
         profile: Profile::default(),
         budget: None,
@@ -69,7 +80,8 @@ fn read_plan(name: &str) -> Result<Plan, Failure> {
     let text = match PLANS.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => (*text).to_owned(),
         None => fs::read_to_string(name).map_err(|e| {
-            Failure::usage(format!("plan {name}: {e}")).hint("plans that come with layermark: card")
+            Failure::usage(format!("plan {name}: {e}"))
+                .hint(format!("plans that come with layermark: {}", plan_names()))
         })?,
     };
     Plan::from_toml(&text).map_err(|e| {

@@ -35,7 +35,7 @@ pub fn group(report: &Report) -> Option<Group> {
         .map(|(n, layer)| chart(n, layer, names[0], &dots))
         .collect();
     (!charts.is_empty()).then(|| Group {
-        title: "Throughput during the run",
+        title: "Throughput during the run".into(),
         hint: "Each dot is a trial against the median of its own operation and layer; the line joins the medians of the blocks. A line that climbs or falls while native's stays means that the layer drifts.".into(),
         charts,
     })

@@ -32,7 +32,7 @@ pub fn group(report: &Report) -> Option<Group> {
         })
         .collect();
     (!charts.is_empty()).then(|| Group {
-        title: "Cost against native",
+        title: "Cost against native".into(),
         hint: format!(
             "Each square is a ratio of time an operation, its line the {} interval. Right of 1 is slower. Within the shaded band ({} either way) a difference does not matter. Each drawing has its own axis.",
             number::percent(report.level),

@@ -2,6 +2,7 @@
 
 mod drift;
 mod forest;
+mod lines;
 mod sizes;
 mod svg;
 
@@ -40,7 +41,7 @@ pub struct Table {
 /// Charts under one heading.
 pub struct Group {
     /// The heading.
-    pub title: &'static str,
+    pub title: String,
     /// What to look for.
     pub hint: String,
     /// At least one.
@@ -49,14 +50,12 @@ pub struct Group {
 
 /// Every chart that the data has enough for, in the order of the page.
 pub fn all(report: &Report) -> Vec<Group> {
-    [
-        forest::group(report),
-        sizes::group(report),
-        drift::group(report),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    forest::group(report)
+        .into_iter()
+        .chain(lines::groups(report))
+        .chain(sizes::group(report))
+        .chain(drift::group(report))
+        .collect()
 }
 
 /// Width of every drawing in its own units: three fit beside each other, and one fits a phone with

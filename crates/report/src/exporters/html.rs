@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::{Exporter, Files, rows};
 use crate::{Report, TrustState, charts};
 
+mod sections;
 mod stack;
 mod table;
 mod text;
@@ -59,6 +60,7 @@ fn page(report: &Report) -> Markup {
                     (verdict(report))
                     (trust(report))
                     (table::section(report))
+                    (sections::all(report))
                     (figures(report))
                     (stack::method(report))
                     (stack::inventory(report))

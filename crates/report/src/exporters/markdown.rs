@@ -26,6 +26,7 @@ impl Exporter for Markdown {
         writeln!(out, "\n{}\n", prose(&rows::about(report)))?;
         trust(report, out)?;
         table(report, out)?;
+        sections(report, out)?;
         advice(report, out)?;
         left_out(report, out)?;
         reproduce(report, out)
@@ -109,6 +110,54 @@ fn line(row: &ResultRow, note: &str) -> String {
         cell(note),
     ];
     format!("| {} |", cells.join(" | "))
+}
+
+fn sections(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    for section in report.sections() {
+        writeln!(
+            out,
+            "## {}\n\n{}\n",
+            prose(&section.title),
+            prose(&section.about)
+        )?;
+        for c in &section.conclusions {
+            let evidence = if c.evidence.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", c.evidence.join(", "))
+            };
+            writeln!(
+                out,
+                "- **{}**: {}{evidence}",
+                c.holds.words(),
+                prose(&c.text)
+            )?;
+        }
+        if !section.conclusions.is_empty() {
+            writeln!(out)?;
+        }
+        for table in &section.tables {
+            writeln!(out, "### {}\n", prose(&table.title))?;
+            if !table.note.is_empty() {
+                writeln!(out, "{}\n", prose(&table.note))?;
+            }
+            let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+            writeln!(
+                out,
+                "{}",
+                line(table.head.iter().map(|h| cell(h)).collect())
+            )?;
+            writeln!(out, "{}", line(vec!["---".into(); table.head.len()]))?;
+            for row in &table.rows {
+                writeln!(out, "{}", line(row.iter().map(|c| cell(&c.text)).collect()))?;
+            }
+            writeln!(out)?;
+        }
+        for file in &section.files {
+            writeln!(out, "`{}`\n\n```\n{}```\n", file.name, file.text)?;
+        }
+    }
+    Ok(())
 }
 
 fn advice(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -5,6 +5,8 @@ use std::io::Write;
 use super::{Exporter, Files, rows};
 use crate::{Report, ResultRow, TrustState, Verdict, number};
 
+mod sections;
+
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
@@ -59,6 +61,7 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
         wrapped(out, style, "  ", "    ", &plain(&advice.text))?;
     }
     left_out(report, style, out)?;
+    sections::print(report, style, out)?;
     writeln!(out)?;
     wrapped(out, style, "", "  ", &rows::about(report))
 }

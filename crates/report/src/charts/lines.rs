@@ -1,0 +1,141 @@
+//! Lines over a size, as a section of the report gives them.
+
+use std::sync::Arc;
+
+use kuva::prelude::{Layout, LinePlot, Plot, ScatterPlot, TickFormat};
+use layermark_model::format_size;
+
+use super::{Chart, Group, Key, Table, colour, sizes::SHAPES, svg};
+use crate::{
+    Report, number,
+    section::{LineChart, Mark, Section, Series},
+};
+
+/// The charts of a section under one heading; `None` when it has none with a point.
+pub fn group(section: &Section, level: f64) -> Option<Group> {
+    let drawn = section.charts.iter().enumerate();
+    let charts: Vec<Chart> = drawn
+        .filter(|(_, c)| c.series.iter().any(|s| !s.points.is_empty()))
+        .map(|(n, chart)| draw(&format!("{}-{n}", section.name), chart))
+        .collect();
+    (!charts.is_empty()).then(|| Group {
+        title: section.title.clone(),
+        hint: format!(
+            "Marks are the centres of the trials, bands their {} intervals where there are enough; both axes are logarithmic.",
+            number::percent(level)
+        ),
+        charts,
+    })
+}
+
+/// Every section's charts.
+pub fn groups(report: &Report) -> Vec<Group> {
+    let sections = report.sections();
+    sections
+        .iter()
+        .filter_map(|s| group(s, report.level))
+        .collect()
+}
+
+/// One chart. `id` is unique within the page.
+pub fn draw(id: &str, chart: &LineChart) -> Chart {
+    let mut plots: Vec<Plot> = Vec::new();
+    let mut legend = Vec::new();
+    let mut rows = Vec::new();
+    let filled = chart.series.iter().filter(|s| !s.points.is_empty());
+    for (n, series) in filled.enumerate() {
+        plots.extend(drawing(n, series));
+        legend.push(Key {
+            name: series.name.clone(),
+            colour: colour(n),
+            marker: SHAPES[n % SHAPES.len()].1,
+        });
+        rows.extend(series.points.iter().map(|m| line(chart, series, m)));
+    }
+    let unit = chart.y.unit.clone();
+    let x_unit = chart.x.unit.clone();
+    let (first, last) = chart
+        .series
+        .iter()
+        .flat_map(|s| &s.points)
+        .map(|m| m.x.log2())
+        .fold((f64::MAX, f64::MIN), |(a, b), x| (a.min(x), b.max(x)));
+    let step = ((last - first) / 6.0).ceil().max(1.0);
+    let layout = Layout::auto_from_plots(&plots)
+        .with_width(super::WIDTH)
+        .with_height(300.0)
+        .with_log_y()
+        .with_x_axis_min((first - 0.3).floor())
+        .with_x_axis_max((last + 0.3).ceil())
+        .with_x_tick_step(step)
+        .with_x_tick_format(TickFormat::Custom(Arc::new(move |v| {
+            value(v.exp2(), &x_unit)
+        })))
+        .with_y_tick_format(TickFormat::Custom(Arc::new(move |v| value(v, &unit))))
+        .with_x_label(&chart.x.label);
+    let description = format!(
+        "Line chart of {} over {}. The table below has every figure.",
+        number::count(legend.len(), "line"),
+        chart.x.label
+    );
+    let head = ["", &chart.x.label, &chart.y.label, "from", "to"];
+    Chart {
+        svg: svg::draw(id, &chart.title, &description, plots, layout),
+        title: chart.title.clone(),
+        legend,
+        table: Table {
+            head: head.map(str::to_owned).to_vec(),
+            rows,
+        },
+    }
+}
+
+/// A value in the unit of its axis.
+fn value(v: f64, unit: &str) -> String {
+    match unit {
+        "B" => format_size(v.round() as u64),
+        "us" => number::time(v),
+        "s" => number::time(v * 1e6),
+        other => number::value(v, other),
+    }
+}
+
+fn drawing(n: usize, series: &Series) -> Vec<Plot> {
+    let at: Vec<(f64, f64)> = series.points.iter().map(|m| (m.x.log2(), m.y)).collect();
+    let path = series.model.as_ref().map_or_else(
+        || at.clone(),
+        |model| {
+            let above = model.iter().filter(|[_, y]| *y > 0.0);
+            above.map(|[x, y]| (x.log2(), *y)).collect()
+        },
+    );
+    let mut line = LinePlot::new()
+        .with_data(path)
+        .with_color(colour(n))
+        .with_stroke_width(2.0);
+    if series.model.is_none() {
+        let end = |i: usize| -> Vec<f64> {
+            let of = |m: &Mark| m.interval.map_or(m.y, |span| span[i]);
+            series.points.iter().map(of).collect()
+        };
+        line = line.with_band(end(0), end(1));
+    }
+    let marks = ScatterPlot::new()
+        .with_data(at)
+        .with_color(colour(n))
+        .with_size(4.5)
+        .with_marker(SHAPES[n % SHAPES.len()].0);
+    vec![Plot::Line(line), Plot::Scatter(marks)]
+}
+
+fn line(chart: &LineChart, series: &Series, mark: &Mark) -> Vec<String> {
+    let y = |v: f64| value(v, &chart.y.unit);
+    let end = |i: usize| mark.interval.map_or_else(|| "-".into(), |span| y(span[i]));
+    vec![
+        series.name.clone(),
+        value(mark.x, &chart.x.unit),
+        y(mark.y),
+        end(0),
+        end(1),
+    ]
+}

@@ -1,0 +1,401 @@
+//! Cost model: what an operation costs whatever its size, and what each byte adds.
+
+use layermark_model::{Run, format_size};
+use layermark_stats::{self as stats, CostLine, Line, Pair, Step};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    family::{self, Family},
+    index::Index,
+    number, points,
+    results::LEVEL,
+    section::{Axis, Cell, DataTable, LineChart, Mark, Section, Series},
+    types::{Estimate, ResultRow, Verdict},
+};
+
+/// Sizes have to span this much for a line through them to say anything.
+const SPAN: u64 = 8;
+/// How far a size may lie from the line, as a share, for the line to be a model.
+const OFF: f64 = 0.25;
+
+/// Cost of an operation over its record size, in one layer: a line, if it is one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CostRow {
+    /// `k3`.
+    pub id: String,
+    /// The workload.
+    pub workload: String,
+    /// What the points share, in words.
+    pub label: String,
+    /// The points' parameters without the record.
+    pub point: Map<String, Value>,
+    /// The layer's name.
+    pub layer: String,
+    /// Record sizes, bytes, going up.
+    pub records: Vec<u64>,
+    /// Every size lies near enough to the line for it to be a model.
+    pub fits: bool,
+    /// Deviation from the line, as a share: the median over sizes.
+    pub typical: f64,
+    /// The largest deviation, as a share.
+    pub worst: f64,
+    /// The record size that has it.
+    pub worst_record: u64,
+    /// Microseconds an operation, whatever its size. Absent when there is no model.
+    pub fixed_us: Option<Estimate>,
+    /// Nanoseconds for each byte. Absent when there is no model.
+    pub ns_per_byte: Option<Estimate>,
+    /// `fixed_us` less that of native. Absent without a model of both.
+    pub extra_fixed_us: Option<Estimate>,
+    /// `ns_per_byte` less that of native.
+    pub extra_ns_per_byte: Option<Estimate>,
+    /// Bytes a second that no record size can pass. Absent where bytes cost too little beside the
+    /// fixed part for the sizes measured to show it.
+    pub ceiling: Option<f64>,
+    /// The same in a sentence.
+    pub text: String,
+    /// Ids of the results it rests on.
+    pub evidence: Vec<String>,
+}
+
+/// Models of every family with enough record sizes, by family and within it by layer.
+pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> Vec<CostRow> {
+    let mut rows = Vec::new();
+    for family in family::families(run, "record") {
+        if !points::is_bulk(&family.common) {
+            continue;
+        }
+        for (layer, of) in run.layers.iter().enumerate() {
+            if of.control {
+                continue;
+            }
+            let site = Site {
+                index,
+                baseline,
+                layer,
+                family: &family,
+                trusted: &|label| trusted(results, &of.name, label),
+                run,
+            };
+            let Some(mut row) = site.row() else { continue };
+            row.id = format!("k{}", rows.len() + 1);
+            row.layer.clone_from(&of.name);
+            row.evidence = results
+                .iter()
+                .filter(|r| r.layer == of.name)
+                .filter(|r| site.labels().any(|l| l == r.label))
+                .map(|r| r.id.clone())
+                .collect();
+            row.text = sentence(&row, layer == baseline);
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn trusted(results: &[ResultRow], layer: &str, label: &str) -> bool {
+    results
+        .iter()
+        .any(|r| r.layer == layer && r.label == label && r.verdict != Verdict::Untrusted)
+}
+
+struct Site<'a> {
+    run: &'a Run,
+    index: &'a Index<'a>,
+    baseline: usize,
+    layer: usize,
+    family: &'a Family,
+    trusted: &'a dyn Fn(&str) -> bool,
+}
+
+impl Site<'_> {
+    fn labels(&self) -> impl Iterator<Item = &str> {
+        let label = |(_, at): &(u64, usize)| self.run.points[*at].label.as_str();
+        self.family.steps.iter().map(label)
+    }
+
+    /// Nanoseconds an operation as one thread waits for it, by size and block.
+    fn steps(&self) -> Vec<Step> {
+        let threads = points::threads(&self.family.common);
+        let scaled = |p: Pair| Pair {
+            layer: p.layer * threads,
+            native: p.native * threads,
+            ..p
+        };
+        self.family
+            .steps
+            .iter()
+            .filter(|(_, at)| (self.trusted)(&self.run.points[*at].label))
+            .map(|(size, at)| Step {
+                size: *size as f64,
+                pairs: self
+                    .index
+                    .pairs(self.layer, self.baseline, *at)
+                    .into_iter()
+                    .map(scaled)
+                    .collect(),
+            })
+            .filter(|s| !s.pairs.is_empty())
+            .collect()
+    }
+
+    fn row(&self) -> Option<CostRow> {
+        let steps = self.steps();
+        let records: Vec<u64> = steps.iter().map(|s| s.size as u64).collect();
+        let (first, last) = (*records.first()?, *records.last()?);
+        if records.len() < stats::MIN_SIZES || last < SPAN * first {
+            return None;
+        }
+        let line = stats::cost_line(&steps, LEVEL, stats::CURVE_RESAMPLES, self.run.seed)?;
+        let fits = is_model(&line.layer);
+        let both = fits && self.layer != self.baseline && is_model(&line.native);
+        let us = |read| estimate(read, 1e-3);
+        let ns = |read| estimate(read, 1.0);
+        Some(CostRow {
+            id: String::new(),
+            workload: self.family.common.workload.clone(),
+            label: self.family.describe(),
+            point: family::params(self.family),
+            layer: String::new(),
+            fits,
+            typical: share(line.layer.typical),
+            worst: share(line.layer.worst),
+            worst_record: records[line.layer.worst_at],
+            fixed_us: fits.then(|| us(line.fixed)),
+            ns_per_byte: fits.then(|| ns(line.slope)),
+            extra_fixed_us: both.then(|| us(line.extra_fixed)),
+            extra_ns_per_byte: both.then(|| ns(line.extra_slope)),
+            ceiling: ceiling(&line, last as f64).filter(|_| fits),
+            records,
+            text: String::new(),
+            evidence: Vec::new(),
+        })
+    }
+}
+
+fn is_model(line: &Line) -> bool {
+    share(line.worst) <= OFF
+}
+
+/// From a deviation of logarithms to a share.
+fn share(deviation: f64) -> f64 {
+    deviation.exp_m1()
+}
+
+fn estimate(read: stats::Read, scale: f64) -> Estimate {
+    Estimate {
+        estimate: read.estimate * scale,
+        interval: read.interval.map(|i| [i.low * scale, i.high * scale]),
+    }
+}
+
+/// Where bytes are at least half of what the largest record costs, they set a limit.
+fn ceiling(line: &CostLine, largest: f64) -> Option<f64> {
+    let bytes = line.layer.slope * largest;
+    (bytes >= line.layer.fixed && bytes > 0.0).then(|| 1e9 / line.layer.slope)
+}
+
+/// Surely above 0, or, where there is no interval, above `least`.
+fn above(e: &Estimate, least: f64) -> bool {
+    e.interval.map_or(e.estimate > least, |i| i[0] > 0.0)
+}
+
+/// Surely below 0.
+fn below(e: &Estimate) -> bool {
+    e.interval.is_some_and(|i| i[1] < 0.0)
+}
+
+/// `0.31 ns (0.28 to 0.33 ns)`: nanoseconds for each byte.
+fn per_byte(e: &Estimate) -> String {
+    number::time_with(&in_us(e))
+}
+
+fn in_us(ns: &Estimate) -> Estimate {
+    Estimate {
+        estimate: ns.estimate / 1e3,
+        interval: ns.interval.map(|i| i.map(|v| v / 1e3)),
+    }
+}
+
+fn sentence(row: &CostRow, baseline: bool) -> String {
+    let (Some(fixed), Some(bytes)) = (&row.fixed_us, &row.ns_per_byte) else {
+        return format!(
+            "`{}`, {}: no such model: records of {} lie {} off the best line",
+            row.layer,
+            row.label,
+            format_size(row.worst_record),
+            number::percent(row.worst)
+        );
+    };
+    let cost = match (&row.extra_fixed_us, &row.extra_ns_per_byte) {
+        (Some(more), Some(more_bytes)) if !baseline => extra((fixed, more), (bytes, more_bytes)),
+        _ => format!(
+            "{} an operation and {} a byte",
+            number::time_with(fixed),
+            per_byte(bytes)
+        ),
+    };
+    let limit = row.ceiling.map_or_else(String::new, |c| {
+        let most = number::value(c, "B/s");
+        format!("; never above {most}, whatever the record")
+    });
+    format!("`{}`, {}: {cost}{limit}", row.layer, row.label)
+}
+
+/// What the layer adds to an operation and to a byte.
+fn extra(
+    (fixed, more): (&Estimate, &Estimate),
+    (bytes, more_bytes): (&Estimate, &Estimate),
+) -> String {
+    let mut parts = Vec::new();
+    // Without an interval only what is a good part of the whole is told.
+    if above(more, 0.1 * fixed.estimate) {
+        parts.push(format!(
+            "a constant {} more an operation: no record size helps, larger ones only spread it over more bytes",
+            number::time_with(more)
+        ));
+    }
+    if above(more_bytes, 0.1 * bytes.estimate) {
+        parts.push(format!("{} more a byte", per_byte(more_bytes)));
+    }
+    if below(more) {
+        parts.push(format!("{} an operation", number::time_with(more)));
+    }
+    if below(more_bytes) {
+        parts.push(format!("{} a byte", per_byte(more_bytes)));
+    }
+    if parts.is_empty() {
+        let known = if more.interval.is_some() {
+            ""
+        } else {
+            " (too few blocks for an interval)"
+        };
+        return format!("no cost beside native's that can be told from chance{known}");
+    }
+    parts.join(", and ")
+}
+
+/// Charts are for looking at: of a whole matrix only the first families are drawn.
+const CHARTS: usize = 12;
+
+/// Time an operation over record size, one chart for each family; the models as lines.
+fn charts(rows: &[CostRow], results: &[ResultRow]) -> Vec<LineChart> {
+    let mut charts: Vec<(&CostRow, LineChart)> = Vec::new();
+    for row in rows {
+        let of_family = |c: &&CostRow| c.point == row.point && c.workload == row.workload;
+        let at = charts.iter().position(|(c, _)| of_family(c));
+        let at = at.unwrap_or_else(|| {
+            charts.push((row, empty(&row.label)));
+            charts.len() - 1
+        });
+        charts[at].1.series.push(series(row, results));
+    }
+    charts.into_iter().take(CHARTS).map(|(_, c)| c).collect()
+}
+
+fn empty(label: &str) -> LineChart {
+    let axis = |label: &str, unit: &str| Axis {
+        label: label.into(),
+        unit: unit.into(),
+    };
+    LineChart {
+        title: format!("Time an operation over record size: {label}"),
+        x: axis("record size", "B"),
+        y: axis("time an operation", "us"),
+        series: Vec::new(),
+    }
+}
+
+fn series(row: &CostRow, results: &[ResultRow]) -> Series {
+    let mut points: Vec<Mark> = results
+        .iter()
+        .filter(|r| row.evidence.contains(&r.id))
+        .filter_map(|r| {
+            Some(Mark {
+                x: r.point.get("record")?.as_u64()? as f64,
+                y: r.op_us?,
+                interval: r.op_us_interval,
+            })
+        })
+        .collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    let model = row.fixed_us.zip(row.ns_per_byte).map(|(fixed, bytes)| {
+        let at = |x: u64| [x as f64, fixed.estimate + bytes.estimate * x as f64 / 1e3];
+        row.records.iter().map(|x| at(*x)).collect()
+    });
+    Series {
+        name: row.layer.clone(),
+        points,
+        model,
+    }
+}
+
+/// The models as a section of the report; `None` when there are none.
+pub fn section(rows: &[CostRow], results: &[ResultRow], level: f64) -> Option<Section> {
+    if rows.is_empty() {
+        return None;
+    }
+    let cell = |e: Option<Estimate>, text: fn(&Estimate) -> String| {
+        e.map_or_else(Cell::default, |e| Cell::number(text(&e), e.estimate))
+    };
+    let signed = |e: &Estimate| {
+        let sign = if e.estimate > 0.0 { "+" } else { "" };
+        format!("{sign}{}", number::time_with(e))
+    };
+    let signed_bytes = |e: &Estimate| {
+        let sign = if e.estimate > 0.0 { "+" } else { "" };
+        format!("{sign}{}", per_byte(e))
+    };
+    let line = |row: &CostRow| {
+        let note = if row.fits {
+            row.ceiling.map_or_else(String::new, |c| {
+                format!("at most {}", number::value(c, "B/s"))
+            })
+        } else {
+            format!(
+                "no such model: {} off at {}",
+                number::percent(row.worst),
+                format_size(row.worst_record)
+            )
+        };
+        vec![
+            Cell::text(&row.label),
+            Cell::text(&row.layer),
+            cell(row.fixed_us, number::time_with),
+            cell(row.ns_per_byte, per_byte),
+            cell(row.extra_fixed_us, signed),
+            cell(row.extra_ns_per_byte, signed_bytes),
+            Cell::text(note),
+        ]
+    };
+    Some(Section {
+        name: "cost".into(),
+        title: "What an operation costs, whatever its size, and what each byte adds".into(),
+        about: format!(
+            "A line through the record sizes, fitted so that one size that is off moves it little; {} intervals by resampling blocks. Where a size lies more than {} off, there is no such model.",
+            number::percent(level),
+            number::percent(OFF)
+        ),
+        tables: vec![DataTable {
+            title: "Fixed cost and cost of a byte".into(),
+            note: String::new(),
+            head: [
+                "operation",
+                "layer",
+                "an operation",
+                "a byte",
+                "more than native, an operation",
+                "a byte",
+                "",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            rows: rows.iter().map(line).collect(),
+        }],
+        charts: charts(rows, results),
+        conclusions: Vec::new(),
+        files: Vec::new(),
+    })
+}

@@ -1,0 +1,220 @@
+//! Which buffer size to use for `read` and `write` (2008): a file of 256 MB in blocks of 32 to 4096
+//! bytes, wall time and CPU time of each.
+
+use std::fmt::Write;
+
+use layermark_model::{StudyId, format_size};
+
+use super::{
+    Data, Study,
+    rows::{cpu_seconds, layers, number, seconds, usable, values, word},
+};
+use crate::{
+    number as text,
+    recommend::{BufferRow, Pick},
+    section::{
+        Axis, Cell, Conclusion, DataTable, Holds, LineChart, Mark, Section, Series, TextFile,
+    },
+    types::ResultRow,
+};
+
+/// The block that the study recommends, by eye.
+const RECOMMENDED: u64 = 1024;
+
+/// See the module.
+pub struct BufferSize;
+
+impl Study for BufferSize {
+    fn id(&self) -> StudyId {
+        StudyId::BufferSize
+    }
+
+    fn section(&self, data: &Data) -> Section {
+        let ops = ["write", "read"].map(|op| Op { data, op });
+        Section {
+            name: self.id().id().into(),
+            title: "Study: buffer size for read and write".into(),
+            about: "One file written and then read with write() and read(), block by block: wall time and CPU time of the program for each size of block. The study chose 1024 bytes by eye.".into(),
+            tables: ops.iter().map(Op::table).collect(),
+            charts: ops.iter().flat_map(Op::charts).collect(),
+            conclusions: data.buffer.iter().flat_map(|b| conclusions(data, b)).collect(),
+            files: layers(data)
+                .iter()
+                .flat_map(|l| ops.iter().filter_map(|op| op.lines(l)))
+                .collect(),
+        }
+    }
+}
+
+/// One operation of the study.
+struct Op<'a> {
+    data: &'a Data<'a>,
+    op: &'static str,
+}
+
+impl<'a> Op<'a> {
+    fn rows(&self) -> impl Iterator<Item = &'a ResultRow> {
+        let op = self.op;
+        let rows = self.data.results.iter();
+        rows.filter(move |r| word(r, "op") == op && usable(r))
+    }
+
+    fn find(&self, layer: &str, record: u64) -> Option<&'a ResultRow> {
+        self.rows()
+            .find(|r| r.layer == layer && number(r, "record") == record)
+    }
+
+    fn table(&self) -> DataTable {
+        let layers = layers(self.data);
+        let mut head = vec!["block".to_owned()];
+        for layer in &layers {
+            head.extend([format!("{layer}, time"), format!("{layer}, CPU")]);
+        }
+        let cell = |value: Option<f64>| {
+            value.map_or_else(Cell::default, |s| Cell::number(text::time(s * 1e6), s))
+        };
+        let line = |record: &u64| {
+            let mut line = vec![Cell::number(record.to_string(), *record as f64)];
+            for layer in &layers {
+                let row = self.find(layer, *record);
+                line.extend([cell(row.and_then(seconds)), cell(row.and_then(cpu_seconds))]);
+            }
+            line
+        };
+        let size = self.rows().next().map_or(0, |r| number(r, "file_size"));
+        DataTable {
+            title: format!("{}, {}: seconds for the file", self.op, format_size(size)),
+            note: String::new(),
+            head,
+            rows: values(self.rows(), "record").iter().map(line).collect(),
+        }
+    }
+
+    fn charts(&self) -> Vec<LineChart> {
+        let chart = |what: &str, value: fn(&ResultRow) -> Option<f64>, spans: bool| {
+            let axis = |label: &str, unit: &str| Axis {
+                label: label.into(),
+                unit: unit.into(),
+            };
+            let of = |row: &ResultRow| {
+                let y = value(row)?;
+                let scale = y / row.op_us?;
+                Some(Mark {
+                    x: number(row, "record") as f64,
+                    y,
+                    interval: row
+                        .op_us_interval
+                        .filter(|_| spans)
+                        .map(|i| i.map(|v| v * scale)),
+                })
+            };
+            let series = |layer: &&str| {
+                let mut points: Vec<Mark> = self
+                    .rows()
+                    .filter(|r| r.layer == **layer)
+                    .filter_map(of)
+                    .collect();
+                points.sort_by(|a, b| a.x.total_cmp(&b.x));
+                Series {
+                    name: (*layer).to_owned(),
+                    points,
+                    model: None,
+                }
+            };
+            LineChart {
+                title: format!("{}: {what} over size of block", self.op),
+                x: axis("block", "B"),
+                y: axis(what, "s"),
+                series: layers(self.data).iter().map(series).collect(),
+            }
+        };
+        vec![
+            chart("time for the file", seconds, true),
+            chart("CPU time for the file", cpu_seconds, false),
+        ]
+    }
+
+    /// The lines that the study's own program prints.
+    fn lines(&self, layer: &str) -> Option<TextFile> {
+        let mut text = String::new();
+        for record in values(self.rows(), "record") {
+            let Some(row) = self.find(layer, record) else {
+                continue;
+            };
+            let (Some(time), Some(clock)) = (seconds(row), cpu_seconds(row)) else {
+                continue;
+            };
+            let size = number(row, "file_size");
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "block={record} size={size} time={time:.6} clock={clock:.3}s"
+            );
+        }
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let layer: String = layer.chars().map(plain).collect();
+        (!text.is_empty()).then(|| TextFile {
+            name: format!("{layer}-{}.txt", self.op),
+            text,
+        })
+    }
+}
+
+/// What the study says of 1024 bytes, for one kind of work in one layer.
+fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
+    let op = row
+        .point
+        .get("op")
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default();
+    let evidence = |records: &[u64]| {
+        let own = data
+            .results
+            .iter()
+            .filter(|r| r.layer == row.layer && word(r, "op") == op);
+        own.filter(|r| records.contains(&number(r, "record")))
+            .map(|r| r.id.clone())
+            .collect()
+    };
+    let wall = Conclusion {
+        text: format!(
+            "blocks of {RECOMMENDED} bytes are enough for the throughput of {op} in `{}`: the smallest within 5 % of the best is {}",
+            row.layer,
+            said(&row.wall)
+        ),
+        holds: enough(&row.wall, &row.records),
+        evidence: evidence(&[row.wall.record, row.wall.best]),
+    };
+    let cpu = row.cpu.as_ref().map(|cpu| Conclusion {
+        text: format!(
+            "blocks of {RECOMMENDED} bytes are enough for the CPU time of {op} in `{}`: the smallest within 5 % of the least is {}",
+            row.layer,
+            said(cpu)
+        ),
+        holds: enough(cpu, &row.records),
+        evidence: evidence(&[cpu.record, cpu.best]),
+    });
+    std::iter::once(wall).chain(cpu).collect()
+}
+
+/// `2048 bytes (1024 to 2048)`.
+fn said(pick: &Pick) -> String {
+    match pick.between {
+        Some([low, high]) if low < high => format!("{} bytes ({low} to {high})", pick.record),
+        _ => format!("{} bytes", pick.record),
+    }
+}
+
+/// The interval decides, where there is one; it has to lie on one side.
+fn enough(pick: &Pick, records: &[u64]) -> Holds {
+    let [low, high] = pick.between.unwrap_or([pick.record; 2]);
+    if !records.contains(&RECOMMENDED) {
+        Holds::Open
+    } else if high <= RECOMMENDED {
+        Holds::Yes
+    } else if low > RECOMMENDED {
+        Holds::No
+    } else {
+        Holds::Open
+    }
+}

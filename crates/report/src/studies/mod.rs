@@ -1,0 +1,37 @@
+//! Published studies that a plan repeats: one file each, listed here. A study makes of the results
+//! the tables and charts that it printed itself, and says which of its conclusions hold here.
+
+use layermark_model::{Run, StudyId};
+
+use crate::{recommend::BufferRow, section::Section, types::ResultRow};
+
+mod buffer_size;
+mod rows;
+
+/// What a study is made from.
+pub struct Data<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// What the trials say, by point and within it by layer; without the control.
+    pub results: &'a [ResultRow],
+    /// Recommended record sizes.
+    pub buffer: &'a [BufferRow],
+}
+
+/// One study.
+pub trait Study: Sync {
+    /// What a plan calls it.
+    fn id(&self) -> StudyId;
+    /// Its tables, charts and conclusions.
+    fn section(&self, data: &Data) -> Section;
+}
+
+/// Every study.
+pub const ALL: &[&dyn Study] = &[&buffer_size::BufferSize];
+
+/// The section of the study that the plan repeats.
+pub fn build(data: &Data) -> Option<Section> {
+    let id = data.run.plan.study?;
+    let study = ALL.iter().find(|s| s.id() == id)?;
+    Some(study.section(data))
+}

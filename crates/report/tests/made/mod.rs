@@ -1,0 +1,218 @@
+//! Runs of the workload `file` whose costs are given by a function.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use layermark_model::{
+    Cell, CpuUse, Debt, Device, DeviceBytes, Facts, LayerRun, LayerStatus, Machine, Mount, Pass,
+    Plan, Point, Run, RunStatus, SelfTest, Trial, TrialRecord,
+};
+use layermark_report::Report;
+use serde_json::{Map, Value, json};
+
+/// Microseconds an operation by layer, point and record (bytes).
+type Cost = fn(&str, &Point, f64) -> f64;
+/// What else a trial has, by layer, point and block.
+type Change = fn(&str, &Point, u32, &mut Trial);
+
+pub struct Made {
+    run: Run,
+    blocks: u32,
+    cost: Cost,
+    change: Change,
+    noise: f64,
+}
+
+/// A layer's name as texts mark it.
+pub fn mark(layer: &str) -> String {
+    format!("`{layer}`")
+}
+
+impl Made {
+    pub fn new(layers: &[&str], blocks: u32) -> Self {
+        let plan: Plan = serde_json::from_value(json!({
+            "name": "made", "layers": layers, "work": [{"workload": "file"}]
+        }))
+        .expect("a plan");
+        let run = Run {
+            id: "01JMADE".into(),
+            version: "0.1.0".into(),
+            started_ms: 0,
+            ended_ms: Some(1),
+            status: RunStatus::Done,
+            seed: 3,
+            dir: "/srv".into(),
+            plan,
+            machine: Machine {
+                kernel: "6".into(),
+                os: "Debian".into(),
+                cpu: "a made-up CPU".into(),
+                cpus: 2,
+                memory: 1 << 34,
+                clocksource: "tsc".into(),
+                hypervisor: false,
+                privilege: "root".into(),
+                base: "ext4 on vda".into(),
+            },
+            layers: layers.iter().map(|l| layer(l)).collect(),
+            points: Vec::new(),
+        };
+        Self {
+            run,
+            blocks,
+            cost: |_, _, record| 1.0 + 1e-4 * record,
+            change: |_, _, _, _| {},
+            noise: 0.02,
+        }
+    }
+
+    pub fn study(mut self, id: &str) -> Self {
+        self.run.plan.study = Some(serde_json::from_value(json!(id)).expect("a study"));
+        self
+    }
+
+    /// A point for each record size.
+    pub fn points(self, op: &str, records: &[u64], file_size: u64) -> Self {
+        self.points_with(op, records, file_size, &json!({}))
+    }
+
+    /// The same with more parameters.
+    pub fn points_with(mut self, op: &str, records: &[u64], file_size: u64, more: &Value) -> Self {
+        for record in records {
+            let mut params: Map<String, Value> = serde_json::from_value(json!({
+                "op": op, "record": record, "file_size": file_size, "threads": 1, "sync": "none",
+                "cache": "warm", "engine": "sync"
+            }))
+            .expect("a table");
+            params.extend(more.as_object().expect("a table").clone());
+            self.run.points.push(Point {
+                workload: "file".into(),
+                label: format!("{op} {record} of {file_size} {more}"),
+                params,
+            });
+        }
+        self
+    }
+
+    pub fn cost(mut self, cost: Cost) -> Self {
+        self.cost = cost;
+        self
+    }
+
+    pub fn change(mut self, change: Change) -> Self {
+        self.change = change;
+        self
+    }
+
+    pub fn noise(mut self, share: f64) -> Self {
+        self.noise = share;
+        self
+    }
+
+    pub fn read_only(mut self, layer: &str) -> Self {
+        let found = self.run.layers.iter_mut().find(|l| l.name == layer);
+        found.expect("a layer").read_only = true;
+        self
+    }
+
+    pub fn build(self) -> Report {
+        let mut trials = Vec::new();
+        let mut state = 9u64;
+        for block in 0..self.blocks {
+            for (p, point) in self.run.points.iter().enumerate() {
+                for (l, layer) in self.run.layers.iter().enumerate() {
+                    if layer.read_only && point.text("op").contains("write") {
+                        continue;
+                    }
+                    // `SplitMix64`, as in the sample.
+                    state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                    let mut z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                    let noise = (z ^ (z >> 31)) as f64 / u64::MAX as f64 - 0.5;
+                    let record = point.number("record");
+                    let us = (self.cost)(&layer.name, point, record as f64);
+                    let us = us * (1.0 + 2.0 * self.noise * noise);
+                    let mut trial = trial(point, us);
+                    (self.change)(&layer.name, point, block, &mut trial);
+                    trials.push(TrialRecord {
+                        seq: trials.len() as u64,
+                        cell: Cell {
+                            session: 0,
+                            block,
+                            layer: l,
+                            point: p,
+                        },
+                        at_ms: trials.len() as u64,
+                        trial: Some(trial),
+                        error: None,
+                        upkeep_ns: 0,
+                        foreign_cpu: 0.0,
+                        steal: 0.0,
+                        backing_resident: None,
+                        flags: Vec::new(),
+                    });
+                }
+            }
+        }
+        Report::build(&self.run, &trials)
+    }
+}
+
+fn trial(point: &Point, us: f64) -> Trial {
+    let (size, record) = (point.number("file_size"), point.number("record"));
+    let ops = (size / record).max(1);
+    let elapsed_ns = (us * 1e3 * ops as f64) as u64;
+    let writes = point.text("op").contains("write");
+    Trial {
+        passes: vec![Pass {
+            elapsed_ns,
+            ops,
+            bytes: size,
+        }],
+        cpu: CpuUse {
+            user_ns: elapsed_ns / 10,
+            sys_ns: elapsed_ns / 2,
+        },
+        device: Some(DeviceBytes::default()),
+        debt: writes.then_some(Debt {
+            bytes: Some(size),
+            seconds: 0.25,
+        }),
+        resident: Some(1.0),
+        ..Trial::default()
+    }
+}
+
+fn layer(name: &str) -> LayerRun {
+    let facts = Facts {
+        mounts: vec![Mount {
+            at: "/srv/layer".into(),
+            fs: "ext4".into(),
+            source: name.into(),
+            options: "rw".into(),
+        }],
+        devices: vec![Device {
+            name: "vda".into(),
+            number: "254:0".into(),
+            write_cache: "write back".into(),
+            fua: false,
+            rotational: false,
+            physical: true,
+        }],
+        ..Facts::default()
+    };
+    LayerRun {
+        spec: name.parse().expect("a spec"),
+        name: name.into(),
+        status: LayerStatus::Ready,
+        reason: None,
+        hint: None,
+        facts,
+        setup_s: 0.01,
+        self_test: SelfTest {
+            clock_ns: 20.0,
+            loop_ns: 30.0,
+            null_ns: 35.0,
+        },
+        read_only: false,
+        control: false,
+    }
+}
