@@ -160,7 +160,7 @@ pub enum PlanError {
     },
 }
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "name",
     "about",
     "study",

@@ -164,7 +164,7 @@ pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>
         if p.op == Op::FirstWrite {
             p.passes = 1;
         }
-        scale_file(&mut p, scale)?;
+        scale_file(&mut p, scale, values.all("record"))?;
         if !all.contains(&p) {
             all.push(p);
         }
@@ -178,11 +178,15 @@ pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>
         .collect()
 }
 
-/// A smaller file keeps whole records and at least one of them.
-fn scale_file(p: &mut FileParams, scale: f64) -> Result<(), PointError> {
+/// A smaller file keeps whole records and at least one of them. Where it can, it keeps whole ones
+/// of the table's largest record too, so that what differed in the record alone still does.
+fn scale_file(p: &mut FileParams, scale: f64, records: &[Value]) -> Result<(), PointError> {
     if (scale - 1.0).abs() > f64::EPSILON {
-        let records = params::scaled(p.file_size, scale) / p.record;
-        p.file_size = records.max(1) * p.record;
+        let size = params::scaled(p.file_size, scale);
+        let fits = |r: &u64| *r <= size && r.is_multiple_of(p.record);
+        let all = records.iter().filter_map(Value::as_u64);
+        let unit = all.filter(fits).max().unwrap_or(p.record);
+        p.file_size = (size / unit).max(1) * unit;
         check(p)?;
     }
     Ok(())

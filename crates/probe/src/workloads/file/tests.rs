@@ -131,6 +131,16 @@ fn a_scale_makes_files_smaller_and_keeps_whole_records() {
         (scaled(1.0), scaled(0.1), scaled(1e-9), scaled(2.0)),
         (64 << 20, 102 << 16, 64 << 10, 128 << 20)
     );
+    // What differed in the record alone still does.
+    let sizes = File
+        .points(
+            &settings(&json!({"op": "read", "record": "32..4K", "file_size": "256M"})),
+            0.021,
+        )
+        .unwrap();
+    let whole = ((256u64 << 20) as f64 * 0.021) as u64 / 4096 * 4096;
+    assert_eq!(sizes.len(), 8);
+    assert!(sizes.iter().all(|p| p.number("file_size") == whole));
     assert!(
         File.points(&settings(&json!({"file_size": "1T"})), 1000.0)
             .is_err()

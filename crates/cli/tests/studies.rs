@@ -1,0 +1,109 @@
+//! The studies' plans, small, end to end: their tables, charts, lines and conclusions.
+
+mod common;
+
+use std::fs;
+
+use common::{Lm, alone};
+use serde_json::Value;
+
+/// Runs a plan that comes with the binary, small, and gives its report as JSON with what the page
+/// and the terminal say.
+fn study(name: &str, more: &[&str]) -> (Value, String, String) {
+    let _alone = alone();
+    let lm = Lm::new();
+    let work = lm.work();
+    let page = work.join("r.html");
+    let json = work.join("r.json");
+    let said = lm
+        .args(["run", name])
+        .args(more)
+        .args([
+            "-o".as_ref(),
+            page.as_os_str(),
+            "-o".as_ref(),
+            json.as_os_str(),
+        ])
+        .args(["--dir".as_ref(), work.as_os_str()])
+        .run();
+    assert!(matches!(said.code, Some(0 | 4)), "{}", said.stderr);
+    let report = serde_json::from_str(&fs::read_to_string(json).expect("JSON")).expect("JSON");
+    (report, fs::read_to_string(page).expect("page"), said.stdout)
+}
+
+fn texts(section: &Value, key: &str, field: &str) -> Vec<String> {
+    let all = section[key].as_array().expect("a list");
+    all.iter()
+        .map(|t| t[field].as_str().expect("text").to_owned())
+        .collect()
+}
+
+#[test]
+fn buffer_sizes() {
+    let small = ["--scale", "0.01", "--blocks", "6", "-l", "tmpfs"];
+    let (report, page, text) = study("buffer-size", &small);
+    let study = &report["study"];
+    assert_eq!(study["name"], "buffer-size");
+    assert_eq!(texts(study, "files", "name").len(), 4);
+    let rows = report["buffer"].as_array().expect("recommendations");
+    assert_eq!(rows.len(), 4, "{rows:#?}");
+    for row in rows {
+        let records = row["records"].as_array().expect("sizes");
+        assert_eq!(records.len(), 8);
+        for pick in ["wall", "cpu"] {
+            assert!(records.contains(&row[pick]["record"]), "{row:#}");
+            assert_eq!(
+                row[pick]["between"].as_array().map(Vec::len),
+                Some(2),
+                "{row:#}"
+            );
+        }
+        // A call for 32 bytes costs nearly what one for 4096 does.
+        assert_ne!(row["wall"]["record"], 32, "{row:#}");
+    }
+    assert_eq!(texts(study, "conclusions", "text").len(), 8);
+    let lines: Vec<&str> = text.lines().filter(|l| l.starts_with("block=")).collect();
+    assert_eq!(lines.len(), 32, "{text}");
+    assert!(
+        lines[0].contains(" size=2682880 time=") && lines[0].ends_with('s'),
+        "{}",
+        lines[0]
+    );
+    for words in [
+        "download=\"native-write.txt\"",
+        "write: CPU time for the file over size of block",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+}
+
+/// Records of one byte are measured as any other.
+#[test]
+fn records_from_one_byte_up() {
+    let _alone = alone();
+    let lm = Lm::new();
+    let work = lm.work();
+    let said = lm
+        .args([
+            "file",
+            "--op",
+            "write,read",
+            "--record",
+            "1..64",
+            "--file-size",
+            "64K",
+        ])
+        .args([
+            "--engine", "sync", "--passes", "1", "--blocks", "6", "-l", "tmpfs", "--json",
+        ])
+        .args(["--no-control", "--dir"])
+        .args([work])
+        .run();
+    assert!(matches!(said.code, Some(0 | 4)), "{}", said.stderr);
+    let report = said.json();
+    let cost = report["cost"].as_array().expect("models");
+    assert_eq!(cost.len(), 4);
+    assert!(cost.iter().all(|c| c["records"][0] == 1), "{cost:#?}");
+    let first = &report["buffer"][0];
+    assert!(first["wall"]["record"].as_u64() > Some(1), "{first:#}");
+}
