@@ -130,7 +130,7 @@ impl Lab<'_> {
             id: self.seq,
             point: at,
             workload: self.setup.catalog.workload(&at.workload)?,
-            seed: self.schedule.work_seed(self.block, point),
+            seed: self.schedule.work_seed(self.block),
             base: &self.run.dir,
             threads: &self.threads,
             stop: self.stop,

@@ -55,10 +55,10 @@ impl Schedule {
             .collect()
     }
 
-    /// Seed of data and offsets: the same in every layer of a block, and another in the next.
-    pub fn work_seed(&self, block: u32, point: usize) -> u64 {
-        self.draw(WORK | (point as u64) << 32 | u64::from(block))
-            .next_u64()
+    /// Seed of data and offsets: the same for all that is done in a block, so that random reads and
+    /// random writes share one order, as in iozone, and another in the next.
+    pub fn work_seed(&self, block: u32) -> u64 {
+        self.draw(WORK | u64::from(block)).next_u64()
     }
 
     /// Blocks after which the turns are balanced.

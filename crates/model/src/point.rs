@@ -87,7 +87,10 @@ impl Point {
 
     /// Whether it asks for a state of the cache; a file that is made new has none.
     pub fn asks_for_cache(&self) -> bool {
-        let made_new = matches!(self.text("op"), "write" | "small-write" | "create");
+        let made_new = matches!(
+            self.text("op"),
+            "write" | "append" | "small-write" | "create"
+        );
         !made_new && matches!(self.text("cache"), "cold" | "warm")
     }
 

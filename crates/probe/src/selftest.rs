@@ -59,6 +59,7 @@ fn null_pass(source: Source, recorder: &mut Recorder) {
     let mut buffer = [0; 8];
     let task = Task {
         record: buffer.len(),
+        piece: buffer.len(),
         ops: TURNS,
         size: 0,
         order: Order::Sequential,

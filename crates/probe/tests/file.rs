@@ -9,7 +9,7 @@ use layermark_model::{DirectIo, protocol::FromProbe};
 use serde_json::json;
 
 #[test]
-fn every_operation_with_every_engine_moves_every_byte() {
+fn sequential_and_random_passes_move_every_byte() {
     let mut lab = Lab::new();
     for engine in ["pread", "sync"] {
         for op in [

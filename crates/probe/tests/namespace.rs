@@ -65,6 +65,12 @@ fn full_disk_inside() {
     );
     assert!(matches!(lab.prepare(&too_large), FromProbe::Ready { .. }));
     no_space(lab.go(), "work/file-0");
+    for engine in ["stdio", "preadv", "mmap"] {
+        let p = json!({"op": "write", "file_size": "4M", "record": "64K", "engine": engine});
+        let too_large = point("file", p);
+        assert!(matches!(lab.prepare(&too_large), FromProbe::Ready { .. }));
+        no_space(lab.go(), "work/file-0");
+    }
     no_space(
         lab.prepare(&point(
             "file",

@@ -37,7 +37,7 @@ pub fn kind(point: &Point) -> Kind {
         Kind::Changing
     } else if op.contains("read") {
         Kind::Reading
-    } else if op.contains("write") {
+    } else if op.contains("write") || matches!(op, "append" | "mix") {
         if asks_for_flush(point) {
             Kind::Flushing
         } else {
@@ -95,6 +95,21 @@ pub fn describe(point: &Point) -> String {
     if point.number("iodepth") > 1 {
         parts.push(format!("iodepth {}", point.number("iodepth")));
     }
+    if point.number("distance") > 0 {
+        parts.push(format!(
+            "distance {}",
+            format_size(point.number("distance"))
+        ));
+    }
+    for (key, words) in [
+        ("stride", "records a stride"),
+        ("vectors", "records a call"),
+        ("read_share", "% of threads read"),
+    ] {
+        if point.number(key) > 0 {
+            parts.push(format!("{} {words}", point.number(key)));
+        }
+    }
     if point.flag("direct") {
         parts.push("O_DIRECT".into());
     }
@@ -118,6 +133,9 @@ mod tests {
             (json!({"op": "write", "sync": "close"}), Kind::Writing),
             (json!({"op": "rand-write", "sync": "each"}), Kind::Flushing),
             (json!({"op": "first-write"}), Kind::Changing),
+            (json!({"op": "append"}), Kind::Writing),
+            (json!({"op": "mix", "sync": "fsync"}), Kind::Flushing),
+            (json!({"op": "seek-read"}), Kind::Reading),
             (json!({"op": "open-stat"}), Kind::Names),
         ];
         for (params, expected) in cases {
@@ -131,6 +149,8 @@ mod tests {
             &json!({"op": "read", "file_size": 16 << 20, "record": 4096, "threads": 1, "cache": "warm", "sync": "none", "direct": true}),
         );
         assert_eq!(describe(&at), "read, 16M file, 4K records, warm, O_DIRECT");
+        let at = point(&json!({"op": "seek-read", "distance": 65536, "stride": 0, "vectors": 4}));
+        assert_eq!(describe(&at), "seek-read, distance 64K, 4 records a call");
         for (op, expected) in [
             ("rand-write", "rand-write, each"),
             ("first-write", "first-write, each"),

@@ -18,22 +18,31 @@ use crate::{
     recorder::Recorder,
 };
 
+mod mapping;
+mod mmap;
 mod null;
 mod order;
 mod pread;
+mod preadv;
+mod stdio;
 mod steps;
+mod stream;
 mod sync;
 #[cfg(test)]
 mod tests;
 mod uring;
 
-pub use order::Order;
+pub use order::{Order, Seek, Stride};
+pub use preadv::MOST as MOST_VECTORS;
 use steps::{Checked, Marked, Place, Read, Write};
 
 /// Every engine.
 pub const ALL: &[&dyn Engine] = &[
     &Compiled::<pread::Pread>::NEW,
     &Compiled::<sync::Sync>::NEW,
+    &Compiled::<preadv::Preadv>::NEW,
+    &Compiled::<stdio::Stdio>::NEW,
+    &Compiled::<mmap::Mmap>::NEW,
     &Compiled::<null::Null>::NEW,
     &uring::Uring,
 ];
@@ -42,6 +51,9 @@ pub const ALL: &[&dyn Engine] = &[
 pub const IDS: &[&str] = &[
     pread::Pread::ID,
     sync::Sync::ID,
+    preadv::Preadv::ID,
+    stdio::Stdio::ID,
+    mmap::Mmap::ID,
     null::Null::ID,
     uring::Uring::ID,
 ];
@@ -82,8 +94,10 @@ pub trait Io: Default + Send {
 /// What an engine may want to know of a pass before it starts.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Bytes of a record.
+    /// Bytes of one operation.
     pub record: usize,
+    /// Bytes of one record, several of which may make an operation.
+    pub piece: usize,
     /// Bytes of the file that the pass moves within.
     pub size: u64,
     /// Whether it writes.
@@ -147,8 +161,10 @@ pub enum Transfer<'a> {
 
 /// One pass over a file.
 pub struct Task<'a> {
-    /// Bytes of a record.
+    /// Bytes of one operation.
     pub record: usize,
+    /// Bytes of one record, several of which may make an operation.
+    pub piece: usize,
     /// Records.
     pub ops: u64,
     /// Bytes of the file, as far as records reach.
@@ -197,6 +213,7 @@ impl<T: Io> Engine for Compiled<T> {
         let (ops, after) = (task.ops, task.after);
         let shape = Shape {
             record: task.record,
+            piece: task.piece,
             size: task.size,
             writes: matches!(task.transfer, Transfer::Write(_)),
             after,

@@ -7,8 +7,16 @@ use crate::permutation::Permutation;
 pub enum Order {
     /// First to last.
     Sequential,
+    /// Last to first, of so many.
+    Backward(u64),
     /// Each once, in this order.
     Random(Permutation),
+    /// Every so-manyth, then the same from the next record on.
+    Stride(Stride),
+    /// There and back over a fixed distance.
+    Seek(Seek),
+    /// The first one only.
+    First,
 }
 
 impl Order {
@@ -17,7 +25,120 @@ impl Order {
     pub fn at(&self, i: u64) -> u64 {
         match self {
             Self::Sequential => i,
+            Self::Backward(n) => n - 1 - i,
             Self::Random(permutation) => permutation.at(i),
+            Self::Stride(stride) => stride.at(i),
+            Self::Seek(seek) => seek.at(i),
+            Self::First => 0,
+        }
+    }
+}
+
+/// Records 0, s, 2s, ... to the end of the file, then 1, 1 + s, ... and so on: a start record that
+/// advances each time the end is reached, as in iozone's stride read. Each record of a file comes
+/// once. Where the file has no more records than the stride they come one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Stride {
+    step: u64,
+    /// Records of a way through the file, of those ways that have one less.
+    each: u64,
+    /// Ways that have one record more.
+    longer: u64,
+    /// Operations of all those.
+    of_longer: u64,
+}
+
+impl Stride {
+    /// Over `n` records; a step of 0 is one of 1.
+    pub fn new(n: u64, step: u64) -> Self {
+        let step = step.max(1);
+        let (each, longer) = (n / step, n % step);
+        Self {
+            step,
+            each,
+            longer,
+            of_longer: longer * (each + 1),
+        }
+    }
+
+    #[inline]
+    fn at(&self, i: u64) -> u64 {
+        let (way, turn) = if i < self.of_longer {
+            (i / (self.each + 1), i % (self.each + 1))
+        } else {
+            // Only beyond the end of a file with fewer records than the step is `each` 0 here.
+            let rest = i - self.of_longer;
+            let each = self.each.max(1);
+            (self.longer + rest / each, rest % each)
+        };
+        way + turn * self.step
+    }
+}
+
+/// Records 0, d, 1, d + 1, 2, d + 2, ...: each is d records after the one before, or d - 1 before
+/// it, and none comes twice. When the pairs meet it goes on behind them.
+#[derive(Debug, Clone, Copy)]
+pub struct Seek {
+    distance: u64,
+}
+
+impl Seek {
+    /// Over a distance of this many records, at least 1.
+    pub fn new(distance: u64) -> Self {
+        Self {
+            distance: distance.max(1),
+        }
+    }
+
+    /// Operations that a file of `n` records has room for.
+    pub fn ops(self, n: u64) -> u64 {
+        let pairs = 2 * self.distance;
+        n / pairs * pairs
+    }
+
+    #[inline]
+    fn at(self, i: u64) -> u64 {
+        let pairs = 2 * self.distance;
+        let (block, turn) = (i / pairs, i % pairs);
+        block * pairs + turn / 2 + (turn % 2) * self.distance
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn records(order: Order, ops: u64) -> Vec<u64> {
+        (0..ops).map(|i| order.at(i)).collect()
+    }
+
+    fn once_each(mut records: Vec<u64>) -> bool {
+        records.sort_unstable();
+        records.windows(2).all(|w| w[0] + 1 == w[1]) && records.first().is_none_or(|r| *r == 0)
+    }
+
+    #[test]
+    fn orders_are_what_they_say() {
+        assert_eq!(records(Order::Sequential, 3), [0, 1, 2]);
+        assert_eq!(records(Order::Backward(3), 3), [2, 1, 0]);
+        assert_eq!(records(Order::First, 3), [0, 0, 0]);
+        let stride = Order::Stride(Stride::new(10, 4));
+        assert_eq!(records(stride, 10), [0, 4, 8, 1, 5, 9, 2, 6, 3, 7]);
+        assert_eq!(records(Order::Stride(Stride::new(3, 17)), 3), [0, 1, 2]);
+        let seek = Seek::new(3);
+        assert_eq!(seek.ops(13), 12);
+        let expected = [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11];
+        assert_eq!(records(Order::Seek(seek), 12), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn each_record_comes_once(n in 1u64..3000, step in 0u64..4000) {
+            prop_assert!(once_each(records(Order::Stride(Stride::new(n, step)), n)));
+            prop_assert!(once_each(records(Order::Backward(n), n)));
+            let seek = Seek::new(step);
+            prop_assert!(once_each(records(Order::Seek(seek), seek.ops(n))));
         }
     }
 }

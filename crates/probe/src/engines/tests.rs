@@ -60,6 +60,7 @@ fn task<'a>(
 ) -> Task<'a> {
     Task {
         record: 40,
+        piece: 5,
         ops: 10,
         size: 400,
         order: Order::Random(Permutation::new(10, 1)),

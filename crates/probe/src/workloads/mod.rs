@@ -20,7 +20,9 @@ pub(crate) mod tests {
     use std::{fs, path::Path};
 
     /// Helper modules in these folders that are no plug-ins.
-    const HELPERS: [&str; 5] = ["mod", "order", "steps", "tests", "work_dir"];
+    const HELPERS: [&str; 7] = [
+        "mapping", "mod", "order", "steps", "stream", "tests", "work_dir",
+    ];
 
     /// Fails with the line to add when a file in `src/FOLDER` is not among `known`.
     pub fn assert_listed(folder: &str, known: &[&str], line: &str) {

@@ -3,7 +3,7 @@
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
 use super::{
-    params::{FileParams, Sync},
+    params::{FileParams, Op, Sync},
     prepare::open,
 };
 use crate::{
@@ -43,7 +43,7 @@ impl FirstWrite<'_> {
 
 impl Step for FirstWrite<'_> {
     fn run(&mut self, _: u64) -> io::Result<()> {
-        let file = open(self.p, self.path)?;
+        let file = open(self.p, Op::FirstWrite, self.path)?;
         file.write_all_at(
             &self.data[..self.p.record as usize],
             first_record(self.p, self.seed),

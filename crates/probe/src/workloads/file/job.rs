@@ -9,7 +9,7 @@ use super::{
 use crate::{
     clock::{Source, monotonic_ns},
     drive::{self, Span, Stopped},
-    engines::{After, Engine, Order, Task, Transfer},
+    engines::{After, Engine, Order, Seek, Stride, Task, Transfer},
     permutation::Permutation,
 };
 
@@ -24,16 +24,11 @@ pub struct Plan {
 
 impl Plan {
     pub fn new(p: &FileParams, engine: &'static dyn Engine, clock: Option<Source>) -> Self {
-        let ops = if p.op == Op::FirstWrite {
-            1
-        } else {
-            p.file_size / p.record
-        };
         let job = Job {
             p: p.clone(),
             engine,
             clock,
-            ops,
+            ops: p.ops(),
             first: 0,
             rounds: 1,
         };
@@ -96,6 +91,7 @@ impl Job {
         beat: &mut dyn FnMut(u64),
     ) -> Result<Span, Stopped> {
         let Slot {
+            op,
             path,
             seed,
             buffer,
@@ -103,7 +99,8 @@ impl Job {
             file,
             checked,
         } = slot;
-        if self.p.op == Op::FirstWrite {
+        let op = *op;
+        if op == Op::FirstWrite {
             let mut first = FirstWrite {
                 p: &self.p,
                 path,
@@ -123,20 +120,25 @@ impl Job {
             });
         }
         let task = Task {
-            record: self.p.record as usize,
+            record: self.p.unit() as usize,
+            piece: self.p.record as usize,
             ops: self.ops,
-            size: self.ops * self.p.record,
-            order: self.order(*seed, generation),
+            size: self.p.file_size / self.p.unit() * self.p.unit(),
+            order: self.order(op, *seed, generation),
             depth: self.p.iodepth as usize,
-            transfer: if self.p.op.writes() {
+            transfer: if op.writes() {
                 Transfer::Write(buffer.bytes_mut())
             } else {
                 Transfer::Read(buffer.bytes_mut())
             },
             sync_each: self.p.sync == Sync::Each && touches(&self.p),
-            after: after(self.p.sync),
-            mark: (self.p.verify && self.p.op.writes()).then_some((*seed, generation)),
-            check: (self.p.verify && !self.p.op.writes()).then_some(checked),
+            after: if op.writes() {
+                after(self.p.sync)
+            } else {
+                After::Nothing
+            },
+            mark: (self.p.verify && op.writes()).then_some((*seed, generation)),
+            check: (self.p.verify && !op.writes()).then_some(checked),
             clock: self.clock,
             recorder,
             beat,
@@ -144,12 +146,18 @@ impl Job {
         self.engine.pass(file, task)
     }
 
-    /// Each time in an order of its own.
-    fn order(&self, seed: u64, generation: u64) -> Order {
-        if self.p.op.random() {
-            Order::Random(Permutation::new(self.ops, seed.wrapping_add(generation)))
-        } else {
-            Order::Sequential
+    /// Each time in an order of its own. Random reads and random writes of one seed share theirs.
+    fn order(&self, op: Op, seed: u64, generation: u64) -> Order {
+        let (p, n) = (&self.p, self.ops);
+        match op {
+            Op::RandRead | Op::RandWrite => {
+                Order::Random(Permutation::new(n, seed.wrapping_add(generation)))
+            }
+            Op::BackwardRead => Order::Backward(n),
+            Op::StrideRead => Order::Stride(Stride::new(n, p.stride)),
+            Op::SeekRead => Order::Seek(Seek::new(p.distance / p.unit())),
+            Op::RecordRewrite => Order::First,
+            _ => Order::Sequential,
         }
     }
 }

@@ -6,8 +6,10 @@ use layermark_model::{Param, Point, PointError, Settings};
 
 use crate::{Context, PackagedFile, ProbeError, Work, Workload, engines};
 
+mod check;
 mod first_write;
 mod job;
+mod label;
 mod params;
 mod pass;
 mod prepare;
@@ -42,10 +44,11 @@ impl Workload for File {
 
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
         let p = read(at)?;
-        if !p.op.packaged() || !touches(&p) {
+        if !touches(&p) {
             return Ok(Vec::new());
         }
         Ok((0..p.threads)
+            .filter(|n| p.role(*n).packaged())
             .map(|n| PackagedFile {
                 path: packaged_name(&p, n),
                 size: p.file_size,
@@ -73,7 +76,7 @@ impl Workload for File {
     /// First writes count whole files: an overlay copies them.
     fn space(&self, at: &Point) -> u64 {
         match read(at) {
-            Ok(p) if p.op.writes() && touches(&p) => p.file_size.saturating_mul(p.threads),
+            Ok(p) if p.op.writes() && touches(&p) => p.file_size.saturating_mul(p.writers()),
             _ => 0,
         }
     }
@@ -91,7 +94,7 @@ impl Workload for File {
 /// The point's parameters, checked: in the probe they come from another process.
 fn read(at: &Point) -> Result<FileParams, PointError> {
     let p: FileParams = at.typed()?;
-    params::check(&p)?;
+    check::check(&p)?;
     Ok(p)
 }
 

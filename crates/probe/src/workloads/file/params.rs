@@ -1,13 +1,18 @@
 //! Parameters of the workload `file`: what they are, what they may be, what they are called.
 
-use layermark_model::{Param, ParamKind, Point, PointError, Settings, format_size};
+use layermark_model::{Param, ParamKind, Point, PointError, Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use super::words::{Cache, Op, Sync};
+use super::{
+    check::check,
+    label::{full_label, parts},
+};
 use crate::{
-    data::{HEADER, Pattern},
-    engines, limits, params,
+    data::Pattern,
+    engines::{self, Seek},
+    params,
 };
 
 /// The parameters of one point.
@@ -28,6 +33,55 @@ pub struct FileParams {
     pub verify: bool,
     pub latency: bool,
     pub pattern: Pattern,
+    /// Records from one read to the next, for `stride-read`; else 0.
+    #[serde(default)]
+    pub stride: u64,
+    /// Bytes from one read to the next, for `seek-read`; else 0.
+    #[serde(default)]
+    pub distance: u64,
+    /// Percent of the threads that read, for `mix`; else 0.
+    #[serde(default)]
+    pub read_share: u64,
+    /// Records of one call, for the engine `preadv`; else 0.
+    #[serde(default)]
+    pub vectors: u64,
+}
+
+impl FileParams {
+    /// Bytes of one operation: a record, or several where a call takes them.
+    pub fn unit(&self) -> u64 {
+        self.record.saturating_mul(self.vectors.max(1))
+    }
+
+    /// Operations of once over a file.
+    pub fn ops(&self) -> u64 {
+        let units = self.file_size / self.unit();
+        match self.op {
+            Op::FirstWrite => 1,
+            Op::SeekRead => Seek::new(self.distance / self.unit()).ops(units),
+            _ => units,
+        }
+    }
+
+    /// What one thread does. Of a mix the first one reads, then they take turns by the share.
+    pub fn role(&self, thread: u64) -> Op {
+        if self.op != Op::Mix {
+            return self.op;
+        }
+        let readers = |threads: u64| threads.saturating_mul(self.read_share).div_ceil(100);
+        if readers(thread + 1) > readers(thread) {
+            Op::RandRead
+        } else {
+            Op::RandWrite
+        }
+    }
+
+    /// Threads that write.
+    pub fn writers(&self) -> u64 {
+        (0..self.threads)
+            .filter(|thread| self.role(*thread).writes())
+            .count() as u64
+    }
 }
 
 fn one() -> u64 {
@@ -42,6 +96,12 @@ const OPS: &[&str] = &[
     "rand-read",
     "rand-write",
     "first-write",
+    "backward-read",
+    "stride-read",
+    "seek-read",
+    "record-rewrite",
+    "append",
+    "mix",
 ];
 const SYNCS: &[&str] = &[
     "none",
@@ -145,6 +205,34 @@ pub const PARAMS: &[Param] = &[
         false,
         "what is written: random cannot be compressed",
     ),
+    Param::new(
+        "stride",
+        ParamKind::Count,
+        "17",
+        true,
+        "stride-read: records from one read to the next",
+    ),
+    Param::new(
+        "distance",
+        ParamKind::Size,
+        "64K",
+        true,
+        "seek-read: bytes from one read to the next, there and back; up to half of the file",
+    ),
+    Param::new(
+        "read_share",
+        ParamKind::Count,
+        "50",
+        true,
+        "mix: percent of the threads that read",
+    ),
+    Param::new(
+        "vectors",
+        ParamKind::Count,
+        "16",
+        true,
+        "engine preadv: records of one call, which is one operation",
+    ),
 ];
 
 /// Settings expanded to points, in the order of the parameters.
@@ -154,6 +242,7 @@ pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>
     for map in values.combinations(PARAMS)? {
         let mut p: FileParams = serde_json::from_value(Value::Object(map))
             .map_err(|e| PointError::new(format!("file: {e}")))?;
+        only_its_own(&mut p);
         check(&p)?;
         if !p.op.writes() {
             p.sync = Sync::None;
@@ -178,15 +267,45 @@ pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>
         .collect()
 }
 
+/// Parameters that mean nothing to the point's operation or engine are as if not given, so that
+/// equal work is one point.
+fn only_its_own(p: &mut FileParams) {
+    if p.op != Op::StrideRead {
+        p.stride = 0;
+    }
+    if p.op != Op::SeekRead {
+        p.distance = 0;
+    }
+    if p.op != Op::Mix {
+        p.read_share = 0;
+    }
+    if p.engine == "preadv" && p.record > 0 {
+        // A file of fewer records makes shorter calls.
+        p.vectors = p.vectors.min(p.file_size / p.record);
+    } else {
+        p.vectors = 0;
+    }
+}
+
 /// A smaller file keeps whole records and at least one of them. Where it can, it keeps whole ones
-/// of the table's largest record too, so that what differed in the record alone still does.
+/// of the table's largest record too, so that what differed in the record alone still does. What is
+/// searched for in it is as much nearer.
 fn scale_file(p: &mut FileParams, scale: f64, records: &[Value]) -> Result<(), PointError> {
     if (scale - 1.0).abs() > f64::EPSILON {
         let size = params::scaled(p.file_size, scale);
         let fits = |r: &u64| *r <= size && r.is_multiple_of(p.record);
         let all = records.iter().filter_map(Value::as_u64);
-        let unit = all.filter(fits).max().unwrap_or(p.record);
-        p.file_size = (size / unit).max(1) * unit;
+        let (unit, least) = if p.op == Op::SeekRead {
+            (p.unit(), 2)
+        } else {
+            (all.filter(fits).max().unwrap_or(p.record), 1)
+        };
+        p.file_size = (size / unit).max(least) * unit;
+        if p.op == Op::SeekRead {
+            let distance = params::scaled(p.distance, scale).min(p.file_size / 2) / unit;
+            p.distance = distance.max(1) * unit;
+        }
+        only_its_own(p);
         check(p)?;
     }
     Ok(())
@@ -221,184 +340,28 @@ fn all_have_effect(values: &params::Values, points: &[FileParams]) -> Result<(),
         .hint("leave `sync` out, or add an operation that writes"));
     }
     if let Some(v) = unused("cache", &cache) {
-        return Err(PointError::new(format!("file: `cache` = {v} has no effect on write and reread"))
-            .hint("a new file is in no cache yet and a second read is always warm: use read, rand-read or rewrite"));
+        return Err(PointError::new(format!(
+            "file: `cache` = {v} has no effect on write, append and reread"
+        ))
+        .hint("a new file is in no cache yet and a second read is always warm: use read, rand-read or rewrite"));
+    }
+    for (name, belongs, of) in OF_ONE {
+        if values.given(name) && points.iter().all(|p| of(p) == 0) {
+            return Err(
+                PointError::new(format!("file: `{name}` has no effect without {belongs}"))
+                    .hint(format!("leave `{name}` out, or add {belongs}")),
+            );
+        }
     }
     Ok(())
 }
 
-fn error(p: &FileParams, name: &str, value: &str, must: &str) -> PointError {
-    PointError::new(format!("file: {}: `{name}` = {value}: {must}", p.op.id()))
-}
+type Number = fn(&FileParams) -> u64;
 
-/// What a point may be. Asked when a plan is read, and again in the probe.
-pub fn check(p: &FileParams) -> Result<(), PointError> {
-    let size = |name, bytes, must: &str| Err(error(p, name, &format_size(bytes), must));
-    if p.record == 0 {
-        return Err(
-            error(p, "record", "0", "a record has at least 1 byte").hint("write a size such as 4K")
-        );
-    }
-    if p.file_size > limits::FILE_SIZE {
-        return size("file_size", p.file_size, "a file may have up to 16T");
-    }
-    if p.record > p.file_size {
-        let must = format!(
-            "a record cannot be larger than its file ({})",
-            format_size(p.file_size)
-        );
-        return size("record", p.record, &must)
-            .map_err(|e| e.hint("make `record` smaller or `file_size` larger"));
-    }
-    if p.threads == 0 || p.threads > limits::THREADS {
-        return Err(error(
-            p,
-            "threads",
-            &p.threads.to_string(),
-            "between 1 and 256 threads",
-        ));
-    }
-    check_depth(p)?;
-    if p.record > limits::RECORD || p.record * p.threads * p.iodepth > limits::BUFFERS {
-        return size(
-            "record",
-            p.record,
-            "up to 256M a record and 1G for all threads together, with all that they have under way",
-        )
-        .map_err(|e| e.hint("use a smaller `record`, `iodepth` or fewer `threads`"));
-    }
-    if p.passes > limits::PASSES {
-        return Err(error(
-            p,
-            "passes",
-            &p.passes.to_string(),
-            "up to 1000000 passes",
-        ));
-    }
-    check_mixed(p)
-}
-
-/// More than one operation under way, where the engine can and it means something.
-fn check_depth(p: &FileParams) -> Result<(), PointError> {
-    let wrong = |must: &str| Err(error(p, "iodepth", &p.iodepth.to_string(), must));
-    if p.iodepth == 0 || p.iodepth > limits::DEPTH {
-        return wrong("between 1 and 1024 operations under way");
-    }
-    if p.iodepth == 1 {
-        return Ok(());
-    }
-    if !engines::find(&p.engine).is_some_and(engines::Engine::queues) {
-        let must = format!("engine {} has one operation under way at a time", p.engine);
-        return wrong(&must).map_err(|e| e.hint("use engine uring, or `threads`"));
-    }
-    if p.sync == Sync::Each || p.op == Op::FirstWrite {
-        return wrong("a flush after every record, or a single write, leaves one under way");
-    }
-    if p.verify {
-        return wrong("`verify` looks at each record between two operations")
-            .map_err(|e| e.hint("verify at iodepth 1"));
-    }
-    Ok(())
-}
-
-/// Parameters that do not go together.
-fn check_mixed(p: &FileParams) -> Result<(), PointError> {
-    let record = format_size(p.record);
-    if p.direct && !p.record.is_multiple_of(512) {
-        return Err(error(
-            p,
-            "record",
-            &record,
-            "O_DIRECT needs a multiple of the device's block",
-        )
-        .hint("use a multiple of 4K, or 512 where the device takes it"));
-    }
-    if p.verify && p.record < HEADER as u64 {
-        return Err(error(
-            p,
-            "record",
-            &record,
-            "`verify` needs at least 32 bytes for its header",
-        ));
-    }
-    let null = engines::find(&p.engine).is_some_and(|e| !e.needs_file());
-    if null && (p.verify || p.direct || p.op == Op::FirstWrite || p.cache == Cache::Cold) {
-        return Err(error(
-            p,
-            "engine",
-            &p.engine,
-            "it touches no file, so there is nothing to verify, cool or open",
-        )
-        .hint("use engine pread or sync"));
-    }
-    if engines::find(&p.engine).is_none() {
-        return Err(error(p, "engine", &p.engine, "no such engine"));
-    }
-    let once = p.op == Op::FirstWrite || (p.cache == Cache::Cold && p.op.cacheable());
-    if once && p.passes > 1 {
-        return Err(error(
-            p,
-            "passes",
-            &p.passes.to_string(),
-            "a cold point or a first write is made in one pass",
-        )
-        .hint(
-            "leave `passes` out: a second pass would be warm, and the lab repeats trials anyway",
-        ));
-    }
-    Ok(())
-}
-
-fn full_label(p: &FileParams) -> String {
-    let parts = parts(p);
-    let (head, tail) = parts.split_at(3);
-    let mut label = format!(
-        "{} {} of {}",
-        head[0],
-        head[1],
-        head[2].trim_start_matches("file ")
-    );
-    for part in tail.iter().filter(|p| !p.is_empty()) {
-        label.push_str(", ");
-        label.push_str(part);
-    }
-    label
-}
-
-/// One text for each parameter; empty where it is the default and need not be said.
-fn parts(p: &FileParams) -> Vec<String> {
-    let when = |on: bool, text: &str| if on { text.to_owned() } else { String::new() };
-    let cache = if p.cache == Cache::Cold {
-        "cold"
-    } else {
-        "warm"
-    };
-    vec![
-        p.op.id().into(),
-        format_size(p.record),
-        format!("file {}", format_size(p.file_size)),
-        when(
-            p.cache == Cache::Cold || (p.op != Op::Write && !p.direct),
-            cache,
-        ),
-        when(p.op.writes() && p.sync != Sync::None, p.sync.id()),
-        when(p.threads > 1, &format!("{} threads", p.threads)),
-        when(p.direct, "O_DIRECT"),
-        when(p.engine != "pread", &format!("engine {}", p.engine)),
-        when(p.iodepth > 1, &format!("iodepth {}", p.iodepth)),
-        when(
-            p.passes > 0 && p.op != Op::FirstWrite,
-            &format!("{} passes", p.passes),
-        ),
-        when(p.verify, "verified"),
-        when(!p.latency, "no latency"),
-        when(
-            p.pattern != Pattern::Random,
-            match p.pattern {
-                Pattern::Zeros => "zeros",
-                Pattern::A => "letter A",
-                _ => "text",
-            },
-        ),
-    ]
-}
+/// Parameters of one operation or engine, 0 in the points of others.
+const OF_ONE: [(&str, &str, Number); 4] = [
+    ("stride", "`op` = stride-read", |p| p.stride),
+    ("distance", "`op` = seek-read", |p| p.distance),
+    ("read_share", "`op` = mix", |p| p.read_share),
+    ("vectors", "`engine` = preadv", |p| p.vectors),
+];

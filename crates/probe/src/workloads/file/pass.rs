@@ -80,7 +80,7 @@ impl FileWork {
             let (ops, bytes) = (trial.ops(), trial.bytes());
             let before = Counters::read(&self.context.devices);
             let span = job
-                .work(slot, &mut |n| beat(ops + n, bytes + n * job.p.record))
+                .work(slot, &mut |n| beat(ops + n, bytes + n * job.p.unit()))
                 .map_err(|s| failed(&job.p, slot, &s))?;
             let after = Counters::read(&self.context.devices);
             let lap = Lap {
@@ -113,7 +113,7 @@ impl FileWork {
             while more(p, context, trial) {
                 let job = plan.next();
                 let (ops, bytes) = (trial.ops(), trial.bytes());
-                let lap = team.pass(&job, &mut |n| beat(ops + n, bytes + n * job.p.record))?;
+                let lap = team.pass(&job, &mut |n| beat(ops + n, bytes + n * job.p.unit()))?;
                 count(trial, &job, lap, seen);
                 if monotonic_ns() - last_beat >= BEAT_NS {
                     beat(trial.ops(), trial.bytes());
@@ -184,7 +184,7 @@ impl FileWork {
 /// Whether a pass may go over the files several times: not where each needs a new file or an
 /// opening, nor where the user has said how often.
 fn repeats(p: &FileParams) -> bool {
-    p.threads > 1 && p.passes == 0 && !once(p) && p.op != Op::Write && p.sync != Sync::Close
+    p.threads > 1 && p.passes == 0 && !once(p) && !p.op.makes() && p.sync != Sync::Close
 }
 
 /// What a second pass would find changed.
@@ -207,10 +207,11 @@ fn more(p: &FileParams, context: &Context, trial: &Trial) -> bool {
 /// Outside the clock. A write goes to a file that was not there before; others go on with the
 /// open one.
 pub fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
-    if p.op.packaged() || !touches(p) {
+    let op = slot.op;
+    if op.packaged() || !touches(p) {
         return Ok(());
     }
-    if p.op == Op::Write {
+    if op.makes() {
         drop(slot.file.take());
         match fs::remove_file(&slot.path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -221,7 +222,7 @@ pub fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
     }
     // A point that closes inside the clock comes here without an open file.
     if slot.file.is_none() {
-        let file = open(p, &slot.path).map_err(|e| refused(p, &slot.path, "open", &e))?;
+        let file = open(p, op, &slot.path).map_err(|e| refused(p, &slot.path, "open", &e))?;
         slot.file = Some(file);
     }
     Ok(())
@@ -247,7 +248,7 @@ fn count(trial: &mut Trial, job: &Job, lap: Lap, seen: &mut Seen) {
     trial.passes.push(Pass {
         elapsed_ns: (span.end - span.start).saturating_sub(span.paused).max(1),
         ops,
-        bytes: ops * job.p.record,
+        bytes: ops * job.p.unit(),
     });
     trial.syncs += syncs(&job.p, ops, job.rounds);
     seen.stopped_ns = after.at_ns;
@@ -260,13 +261,13 @@ fn syncs(p: &FileParams, ops: u64, rounds: u64) -> u64 {
     match p.sync {
         _ if !touches(p) => 0,
         Sync::None | Sync::Close => 0,
-        Sync::Fsync | Sync::Fdatasync => p.threads * rounds,
-        Sync::Each | Sync::Osync | Sync::Odsync => ops,
+        Sync::Fsync | Sync::Fdatasync => p.writers() * rounds,
+        Sync::Each | Sync::Osync | Sync::Odsync => ops / p.threads * p.writers(),
     }
 }
 
 pub fn failed(p: &FileParams, slot: &Slot, stopped: &Stopped) -> ProbeError {
-    let what = if p.op.writes() { "write" } else { "read" };
+    let what = if slot.op.writes() { "write" } else { "read" };
     if stopped.at == 0 {
         return refused(p, &slot.path, what, &stopped.error);
     }

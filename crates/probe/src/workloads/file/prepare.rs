@@ -27,6 +27,8 @@ const POOL: u64 = 1 << 20;
 
 /// What one thread needs.
 pub struct Slot {
+    /// What it does: the point's operation, or its part of a mix.
+    pub op: Op,
     /// Its file.
     pub path: PathBuf,
     /// Seed of its data and order.
@@ -82,16 +84,18 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     };
     let mut slots = Vec::new();
     for thread in 0..p.threads {
+        let op = p.role(thread);
         let path = match &work {
-            Some(work) => work.path().join(format!("file-{thread}")),
-            None => dir.join("packaged").join(packaged_name(&p, thread)),
+            Some(work) if !op.packaged() => work.path().join(format!("file-{thread}")),
+            _ => dir.join("packaged").join(packaged_name(&p, thread)),
         };
         let seed = data::derive(context.seed, &format!("thread {thread}"));
-        let mut buffer = Buffer::new(buffer_len(&p) as usize);
-        if p.op.writes() {
+        let mut buffer = Buffer::new(buffer_len(&p, op) as usize);
+        if op.writes() {
             p.pattern.fill(buffer.bytes_mut(), seed);
         }
         slots.push(Slot {
+            op,
             path,
             seed,
             buffer,
@@ -136,23 +140,24 @@ pub(crate) fn uring_available() -> Result<(), ProbeError> {
 }
 
 /// Readers use one record for each operation under way; writers a pool of whole records.
-fn buffer_len(p: &FileParams) -> u64 {
-    let most = p.file_size / p.record;
-    if p.op.writes() {
-        p.record * POOL.div_ceil(p.record).max(p.iodepth).min(most)
+fn buffer_len(p: &FileParams, op: Op) -> u64 {
+    let unit = p.unit();
+    let most = p.file_size / unit;
+    if op.writes() {
+        unit * POOL.div_ceil(unit).max(p.iodepth).min(most)
     } else {
-        p.record * p.iodepth.min(most)
+        unit * p.iodepth.min(most)
     }
 }
 
 fn prepare_file(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
-    match p.op {
-        Op::Write => Ok(()),
-        Op::Rewrite | Op::RandWrite => {
+    match slot.op {
+        op if op.makes() => Ok(()),
+        op if !op.packaged() => {
             fill(p, slot).map_err(|e| ProbeError::io("write", &slot.path, &e))?;
             settle_cache(p, &slot.path)
         }
-        Op::Read | Op::Reread | Op::RandRead | Op::FirstWrite => {
+        _ => {
             check_size(p, &slot.path)?;
             settle_cache(p, &slot.path)
         }
@@ -211,18 +216,22 @@ pub fn sync_file_system(dir: &Path) -> Result<(), ProbeError> {
     sync().map_err(|e| ProbeError::io("sync the file system of", dir, &e))
 }
 
-/// Opens the file of a pass the way the point wants it.
-pub fn open(p: &FileParams, path: &Path) -> io::Result<File> {
+/// Opens the file of a pass the way the point wants it for that operation.
+pub fn open(p: &FileParams, op: Op, path: &Path) -> io::Result<File> {
+    let writes = op.writes();
     let direct = if p.direct { libc::O_DIRECT } else { 0 };
+    let append = if op == Op::Append { libc::O_APPEND } else { 0 };
     let sync = match p.sync {
-        Sync::Osync => libc::O_SYNC,
-        Sync::Odsync => libc::O_DSYNC,
+        Sync::Osync if writes => libc::O_SYNC,
+        Sync::Odsync if writes => libc::O_DSYNC,
         _ => 0,
     };
-    let writes = p.op.writes();
     let mut options = OpenOptions::new();
-    options.read(true).write(writes).custom_flags(direct | sync);
-    if p.op == Op::Write {
+    options
+        .read(true)
+        .write(writes)
+        .custom_flags(direct | append | sync);
+    if op.makes() {
         options.create_new(true);
     }
     options.open(path)
@@ -234,15 +243,15 @@ impl FileWork {
         if self.p.cache == Cache::Cold {
             return Ok(());
         }
-        if touches(&self.p) && self.p.op != Op::Write {
+        if touches(&self.p) && !self.p.op.makes() {
             for slot in &mut self.slots {
                 let fail = |what: &str, e: &io::Error| ProbeError::io(what, &slot.path, e);
-                let first = self.p.op == Op::FirstWrite;
+                let first = slot.op == Op::FirstWrite;
                 let mut file = if first {
                     // Opening is what this point measures: this handle goes before the clock.
                     File::open(&slot.path).map_err(|e| fail("open", &e))?
                 } else {
-                    open(&self.p, &slot.path)
+                    open(&self.p, slot.op, &slot.path)
                         .map_err(|e| refused(&self.p, &slot.path, "open", &e))?
                 };
                 if first || !self.p.direct {
@@ -258,19 +267,19 @@ impl FileWork {
     /// files in the cache just before it starts.
     pub fn look(&mut self) -> Result<Option<f64>, ProbeError> {
         self.seen.dirty = crate::counters::dirty();
-        if !touches(&self.p) || self.p.op == Op::Write {
+        if !touches(&self.p) || self.p.op.makes() {
             return Ok(None);
         }
         let mut shares = Vec::new();
         for slot in &mut self.slots {
-            if self.p.op == Op::FirstWrite {
+            if slot.op == Op::FirstWrite {
                 // A cold one is not even looked at.
                 shares.extend(slot.file.take().map(|file| resident::share_of(&file)));
                 continue;
             }
             let file = match slot.file.take() {
                 Some(file) => file,
-                None => open(&self.p, &slot.path)
+                None => open(&self.p, slot.op, &slot.path)
                     .map_err(|e| refused(&self.p, &slot.path, "open", &e))?,
             };
             // With O_DIRECT what matters is not what is in the cache before, but that nothing is
@@ -312,6 +321,18 @@ pub fn refused(p: &FileParams, path: &Path, what: &str, error: &io::Error) -> Pr
             errno: error.raw_os_error(),
         }
         .hint("leave `direct` out for this layer, or make `record` a multiple of 4K");
+    }
+    let error_of_map = |errno| p.engine == "mmap" && errno == libc::ENODEV;
+    if error.raw_os_error().is_some_and(error_of_map) {
+        return ProbeError {
+            message: format!(
+                "the file system of {} cannot map files into memory",
+                path.display()
+            ),
+            hint: None,
+            errno: error.raw_os_error(),
+        }
+        .hint("use another `engine` for this layer");
     }
     ProbeError::io(what, path, error)
 }

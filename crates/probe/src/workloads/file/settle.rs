@@ -59,7 +59,7 @@ impl FileWork {
         let seconds = (monotonic_ns() - self.seen.stopped_ns) as f64 / 1e9;
         let now = counters::sum(&self.context.devices);
         let bytes = counters::written(self.seen.devices, now);
-        let written = self.p.file_size * self.p.threads;
+        let written = self.p.file_size * self.p.writers();
         if let (Some(before), Some(after)) = (self.seen.dirty, counters::dirty()) {
             let more = after.saturating_sub(before);
             if more > written / 10 && more > 1 << 20 {
@@ -80,10 +80,10 @@ impl FileWork {
             .iter()
             .any(|s| resident::share(&s.path).is_some_and(|share| share > DIRECT_CACHED));
         let crossed = trial.device.is_none_or(|d: DeviceBytes| {
-            let moved = if self.p.op.writes() {
-                d.written
-            } else {
-                d.read
+            let moved = match self.p.op {
+                Op::Mix => d.written + d.read,
+                op if op.writes() => d.written,
+                _ => d.read,
             };
             moved as f64 >= DIRECT_SHARE * trial.bytes() as f64
         });
@@ -103,7 +103,7 @@ impl FileWork {
             let fail = |e: &io::Error| ProbeError::io("verify", &slot.path, e);
             let file = File::open(&slot.path).map_err(|e| fail(&e))?;
             // Read from below the cache where that is possible.
-            if self.p.op.writes() {
+            if slot.op.writes() {
                 evict(&file);
             }
             let mut check = Check {
@@ -111,7 +111,8 @@ impl FileWork {
                 sum: &mut sum,
                 first_bad: None,
             };
-            match self.p.op {
+            match slot.op {
+                Op::RecordRewrite => check.record(0, &self.p, slot, self.seen.generation),
                 Op::FirstWrite => check.record(first_record(&self.p, slot.seed), &self.p, slot, 1),
                 op if op.writes() => check.records(&self.p, slot, self.seen.generation),
                 _ => check.packaged(self.p.file_size),
@@ -155,7 +156,7 @@ impl Check<'_> {
 
     /// One record that pass `generation` wrote.
     fn record(&mut self, at: u64, p: &FileParams, slot: &Slot, generation: u64) -> io::Result<()> {
-        let mut block = vec![0; p.record as usize];
+        let mut block = vec![0; p.unit() as usize];
         let n = read_at(self.file, &mut block, at)?;
         let expected = Stamp {
             seed: slot.seed,
@@ -171,9 +172,9 @@ impl Check<'_> {
 
     /// Every record; each pass wrote each once, so the last one's are there.
     fn records(&mut self, p: &FileParams, slot: &Slot, generation: u64) -> io::Result<()> {
-        let record = p.record as usize;
+        let record = p.unit() as usize;
         let mut chunk = vec![0; record * (1usize << 20).div_ceil(record)];
-        let end = p.file_size / p.record * p.record;
+        let end = p.file_size / p.unit() * p.unit();
         self.blocks(end, record, &mut chunk, |stamp, at| {
             stamp
                 == Some(Stamp {

@@ -20,29 +20,55 @@ pub enum Op {
     RandWrite,
     /// Open a packaged file for writing and write one record.
     FirstWrite,
+    /// A packaged file, from its last record to its first.
+    BackwardRead,
+    /// Every so-manyth record of a packaged file, then the same from the next one on.
+    StrideRead,
+    /// There and back over a fixed distance in a packaged file.
+    SeekRead,
+    /// The first record of a file that is there, as often as the file has records.
+    RecordRewrite,
+    /// A new file, opened with `O_APPEND`.
+    Append,
+    /// Some threads read in random order, the others write so.
+    Mix,
 }
 
 impl Op {
+    /// Writes, or some of its threads do.
     pub fn writes(self) -> bool {
         matches!(
             self,
-            Self::Write | Self::Rewrite | Self::RandWrite | Self::FirstWrite
+            Self::Write
+                | Self::Rewrite
+                | Self::RandWrite
+                | Self::FirstWrite
+                | Self::RecordRewrite
+                | Self::Append
+                | Self::Mix
         )
     }
-    /// Works on files that the layer comes with.
+    /// Works on a file that the layer comes with.
     pub fn packaged(self) -> bool {
         matches!(
             self,
-            Self::Read | Self::Reread | Self::RandRead | Self::FirstWrite
+            Self::Read
+                | Self::Reread
+                | Self::RandRead
+                | Self::FirstWrite
+                | Self::BackwardRead
+                | Self::StrideRead
+                | Self::SeekRead
         )
+    }
+    /// Each pass makes its file.
+    pub fn makes(self) -> bool {
+        matches!(self, Self::Write | Self::Append)
     }
     /// Whether the state of the cache before it can be chosen: a new file has none, a second
     /// read is warm by its nature.
     pub fn cacheable(self) -> bool {
-        !matches!(self, Self::Write | Self::Reread)
-    }
-    pub fn random(self) -> bool {
-        matches!(self, Self::RandRead | Self::RandWrite)
+        !self.makes() && self != Self::Reread
     }
     pub fn id(self) -> &'static str {
         match self {
@@ -53,6 +79,12 @@ impl Op {
             Self::RandRead => "rand-read",
             Self::RandWrite => "rand-write",
             Self::FirstWrite => "first-write",
+            Self::BackwardRead => "backward-read",
+            Self::StrideRead => "stride-read",
+            Self::SeekRead => "seek-read",
+            Self::RecordRewrite => "record-rewrite",
+            Self::Append => "append",
+            Self::Mix => "mix",
         }
     }
 }

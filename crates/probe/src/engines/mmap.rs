@@ -1,0 +1,73 @@
+use std::{fs::File, io, os::fd::BorrowedFd};
+
+use super::{After, Io, Shape, mapping::Mapping};
+
+/// Memory mapped: each operation is a memcpy(3). Shared with the file for writes, which go to a
+/// file that has its full size and, when it is new, no blocks yet; private for reads, as in
+/// iozone. The mapping is made before the clock, so that page faults are in it and mmap(2) is not.
+#[derive(Default)]
+pub struct Mmap {
+    map: Option<Mapping>,
+}
+
+impl Io for Mmap {
+    const ID: &'static str = "mmap";
+    const ABOUT: &'static str = "mmap(2) and a memcpy(3) an operation; flushes by msync(2)";
+
+    fn begin(&mut self, file: &mut Option<File>, shape: &Shape) -> io::Result<()> {
+        let file = file.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let mut size = file.metadata()?.len();
+        if shape.writes && size < shape.size {
+            file.set_len(shape.size)?;
+            size = shape.size;
+        }
+        let len = usize::try_from(size.min(shape.size)).map_err(io::Error::other)?;
+        self.map = Mapping::new(file, len, shape.writes)?;
+        Ok(())
+    }
+
+    /// A file that is shorter than it was made gives fewer bytes, as read(2) does.
+    #[inline]
+    fn read(&mut self, file: BorrowedFd<'_>, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        let Some(map) = &self.map else { return Ok(0) };
+        map.read(at as usize, into).map_err(|at| lost(file, at))
+    }
+
+    #[inline]
+    fn write(&mut self, file: BorrowedFd<'_>, at: u64, from: &[u8]) -> io::Result<usize> {
+        let Some(map) = &mut self.map else {
+            return Ok(0);
+        };
+        map.write(at as usize, from).map_err(|at| lost(file, at))
+    }
+
+    fn sync(&mut self, _: BorrowedFd<'_>, at: u64, len: usize) -> io::Result<()> {
+        match &self.map {
+            Some(map) => map.sync(at as usize, len),
+            None => Ok(()),
+        }
+    }
+
+    /// A flush is msync(2) of all, a close munmap(2) and close(2).
+    fn end(&mut self, file: &mut Option<File>, after: After) -> io::Result<()> {
+        match (after, &self.map) {
+            (After::Nothing, _) => Ok(()),
+            (After::Fsync | After::Fdatasync, Some(map)) => map.sync(0, map.len()),
+            _ => {
+                self.map = None;
+                after.apply(file)
+            }
+        }
+    }
+}
+
+/// Why a page could not be had. The signal that says so has no errno, so the disk is asked.
+#[cold]
+fn lost(file: BorrowedFd<'_>, at: usize) -> io::Error {
+    if rustix::fs::fstatvfs(file).is_ok_and(|disk| disk.f_bavail == 0) {
+        return io::Error::from_raw_os_error(libc::ENOSPC);
+    }
+    io::Error::other(format!(
+        "the page at byte {at} of the mapping could not be had (SIGBUS): the disk is full or faulty, or the file was cut"
+    ))
+}

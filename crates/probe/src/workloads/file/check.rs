@@ -1,0 +1,225 @@
+//! What a point may be.
+
+use layermark_model::{PointError, format_size};
+
+use super::params::{Cache, FileParams, Op, Sync};
+use crate::{
+    data::HEADER,
+    engines::{self, MOST_VECTORS},
+    limits,
+};
+
+fn error(p: &FileParams, name: &str, value: &str, must: &str) -> PointError {
+    PointError::new(format!("file: {}: `{name}` = {value}: {must}", p.op.id()))
+}
+
+/// What a point may be. Asked when a plan is read, and again in the probe.
+pub fn check(p: &FileParams) -> Result<(), PointError> {
+    let size = |name, bytes, must: &str| Err(error(p, name, &format_size(bytes), must));
+    if p.record == 0 {
+        return Err(
+            error(p, "record", "0", "a record has at least 1 byte").hint("write a size such as 4K")
+        );
+    }
+    if p.file_size > limits::FILE_SIZE {
+        return size("file_size", p.file_size, "a file may have up to 16T");
+    }
+    if p.record > p.file_size {
+        let must = format!(
+            "a record cannot be larger than its file ({})",
+            format_size(p.file_size)
+        );
+        return size("record", p.record, &must)
+            .map_err(|e| e.hint("make `record` smaller or `file_size` larger"));
+    }
+    if p.threads == 0 || p.threads > limits::THREADS {
+        return Err(error(
+            p,
+            "threads",
+            &p.threads.to_string(),
+            "between 1 and 256 threads",
+        ));
+    }
+    check_depth(p)?;
+    let under_way = p.threads * p.iodepth;
+    if p.record > limits::RECORD || p.unit().saturating_mul(under_way) > limits::BUFFERS {
+        return size(
+            "record",
+            p.record,
+            "up to 256M a record and 1G for all threads together, with all that they have under way",
+        )
+        .map_err(|e| e.hint("use a smaller `record`, `iodepth` or fewer `threads`"));
+    }
+    if p.passes > limits::PASSES {
+        return Err(error(
+            p,
+            "passes",
+            &p.passes.to_string(),
+            "up to 1000000 passes",
+        ));
+    }
+    check_mixed(p)?;
+    check_own(p)
+}
+
+/// More than one operation under way, where the engine can and it means something.
+fn check_depth(p: &FileParams) -> Result<(), PointError> {
+    let wrong = |must: &str| Err(error(p, "iodepth", &p.iodepth.to_string(), must));
+    if p.iodepth == 0 || p.iodepth > limits::DEPTH {
+        return wrong("between 1 and 1024 operations under way");
+    }
+    if p.iodepth == 1 {
+        return Ok(());
+    }
+    if !engines::find(&p.engine).is_some_and(engines::Engine::queues) {
+        let must = format!("engine {} has one operation under way at a time", p.engine);
+        return wrong(&must).map_err(|e| e.hint("use engine uring, or `threads`"));
+    }
+    if p.sync == Sync::Each || p.op == Op::FirstWrite {
+        return wrong("a flush after every record, or a single write, leaves one under way");
+    }
+    if p.verify {
+        return wrong("`verify` looks at each record between two operations")
+            .map_err(|e| e.hint("verify at iodepth 1"));
+    }
+    Ok(())
+}
+
+/// What one operation or engine alone has.
+fn check_own(p: &FileParams) -> Result<(), PointError> {
+    let number = |name, value: u64, must: &str| error(p, name, &value.to_string(), must);
+    let longest = (p.file_size / p.record).min(MOST_VECTORS as u64);
+    let right = if p.engine == "preadv" {
+        1..=longest
+    } else {
+        0..=0
+    };
+    if !right.contains(&p.vectors) {
+        return Err(number(
+            "vectors",
+            p.vectors,
+            "1 to 16 records a call, for engine preadv",
+        ));
+    }
+    match p.op {
+        Op::StrideRead if p.stride == 0 => {
+            return Err(number("stride", 0, "at least 1 record"));
+        }
+        Op::SeekRead if !p.distance.is_multiple_of(p.unit()) || p.distance == 0 => {
+            let unit = format_size(p.unit());
+            let must = format!("a whole number of operations of {unit}, at least 1");
+            return Err(error(p, "distance", &format_size(p.distance), &must)
+                .hint(format!("use a multiple of {unit}, or a smaller `record`")));
+        }
+        Op::SeekRead if p.distance > p.file_size / 2 => {
+            let half = format_size(p.file_size / 2);
+            return Err(error(
+                p,
+                "distance",
+                &format_size(p.distance),
+                &format!("up to half of the file ({half}): every read goes to another record"),
+            )
+            .hint("use a larger `file_size` or a smaller `distance`"));
+        }
+        Op::Mix if p.threads < 2 => {
+            return Err(
+                number("threads", p.threads, "a mix needs at least 2 threads")
+                    .hint("add threads = 2, or use rand-read and rand-write"),
+            );
+        }
+        Op::Mix if p.writers() == 0 || p.writers() == p.threads => {
+            return Err(number(
+                "read_share",
+                p.read_share,
+                "some of the threads have to read and some to write",
+            )
+            .hint("use a share between 1 and 99 percent, or more threads"));
+        }
+        _ => {}
+    }
+    check_engine(p)
+}
+
+/// What an engine cannot do.
+fn check_engine(p: &FileParams) -> Result<(), PointError> {
+    let cannot = |why: &str, hint: &str| Err(error(p, "engine", &p.engine, why).hint(hint));
+    let (stdio, mmap) = (p.engine == "stdio", p.engine == "mmap");
+    if p.direct && (stdio || mmap) {
+        let why = if stdio {
+            "its buffer is not aligned as O_DIRECT wants it"
+        } else {
+            "a mapping is the page cache, which O_DIRECT goes past"
+        };
+        return cannot(
+            why,
+            "leave `direct` out, or use engine pread, sync or preadv",
+        );
+    }
+    if mmap && p.op == Op::Append {
+        return cannot(
+            "a mapping does not grow with what is written",
+            "use engine pread, sync, preadv or stdio",
+        );
+    }
+    if mmap && matches!(p.sync, Sync::Osync | Sync::Odsync) {
+        return cannot(
+            "O_SYNC and O_DSYNC say nothing about what is written through a mapping",
+            "use sync = each, which is an msync of each record, or fsync",
+        );
+    }
+    if p.op == Op::FirstWrite && !matches!(p.engine.as_str(), "pread" | "sync") {
+        return cannot(
+            "a first write is one open(2) and one pwrite(2)",
+            "use engine pread",
+        );
+    }
+    Ok(())
+}
+
+/// Parameters that do not go together.
+fn check_mixed(p: &FileParams) -> Result<(), PointError> {
+    let record = format_size(p.record);
+    if p.direct && !p.record.is_multiple_of(512) {
+        return Err(error(
+            p,
+            "record",
+            &record,
+            "O_DIRECT needs a multiple of the device's block",
+        )
+        .hint("use a multiple of 4K, or 512 where the device takes it"));
+    }
+    if p.verify && p.record < HEADER as u64 {
+        return Err(error(
+            p,
+            "record",
+            &record,
+            "`verify` needs at least 32 bytes for its header",
+        ));
+    }
+    let null = engines::find(&p.engine).is_some_and(|e| !e.needs_file());
+    if null && (p.verify || p.direct || p.op == Op::FirstWrite || p.cache == Cache::Cold) {
+        return Err(error(
+            p,
+            "engine",
+            &p.engine,
+            "it touches no file, so there is nothing to verify, cool or open",
+        )
+        .hint("use engine pread or sync"));
+    }
+    if engines::find(&p.engine).is_none() {
+        return Err(error(p, "engine", &p.engine, "no such engine"));
+    }
+    let once = p.op == Op::FirstWrite || (p.cache == Cache::Cold && p.op.cacheable());
+    if once && p.passes > 1 {
+        return Err(error(
+            p,
+            "passes",
+            &p.passes.to_string(),
+            "a cold point or a first write is made in one pass",
+        )
+        .hint(
+            "leave `passes` out: a second pass would be warm, and the lab repeats trials anyway",
+        ));
+    }
+    Ok(())
+}
