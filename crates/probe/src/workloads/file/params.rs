@@ -167,7 +167,7 @@ pub const PARAMS: &[Param] = &[
         "engine",
         ParamKind::Word(engines::IDS),
         "pread",
-        false,
+        true,
         "how a record is read or written",
     ),
     Param::new(
