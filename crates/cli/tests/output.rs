@@ -24,6 +24,7 @@ fn every_format_is_written_where_it_was_asked_for() {
         "r.wide.csv",
         "r.trials.csv",
         "iozone.txt",
+        "r.xlsx",
     ];
     let outputs = names.iter().flat_map(|n| ["-o", n]);
     let said = Lm::new()
@@ -49,6 +50,8 @@ fn every_format_is_written_where_it_was_asked_for() {
     for table in ["r.md", "r.markdown"] {
         assert!(read(table).contains("| mock:ns=1500 |"), "{}", read(table));
     }
+    let book = fs::read(said.dir.path().join("r.xlsx")).expect("r.xlsx");
+    assert!(book.starts_with(b"PK\x03\x04"), "a workbook is a ZIP file");
     assert!(read("r.wide.csv").contains("mock:ns=1500 ratio"));
     assert!(read("r.trials.csv").starts_with("seq,session,block"));
     let other = "iozone-mock-ns-1500.txt";

@@ -65,6 +65,11 @@ impl<'a> Family<'a> {
         self.records.retain(|n| wanted(*n));
     }
 
+    /// Two sizes each way: enough for a table.
+    pub fn is_matrix(&self) -> bool {
+        self.files.len() > 1 && self.records.len() > 1
+    }
+
     /// The result at a file size and a record, if it has a number.
     pub fn cell(&self, layer: &str, file: u64, record: u64) -> Option<&'a ResultRow> {
         let row = *self.cells.get(layer)?.get(&(file, record))?;

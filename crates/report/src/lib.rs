@@ -7,6 +7,7 @@ mod advice;
 mod build;
 mod charts;
 mod cost;
+mod columns;
 mod durability;
 pub mod exporters;
 mod facts;

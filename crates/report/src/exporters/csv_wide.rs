@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Exporter, Files,
-    csv::{bound, estimate, number, safe},
+    csv::{field, safe},
 };
 use crate::{Report, ResultRow};
 
@@ -83,13 +83,17 @@ fn record(line: &BTreeMap<&str, &ResultRow>, layers: &[&str]) -> Vec<String> {
                     [
                         number(r.value),
                         number(r.op_us),
-                        estimate(r.ratio),
-                        bound(r.ratio, 0),
-                        bound(r.ratio, 1),
+                        number(r.ratio.map(|e| e.estimate)),
+                        number(r.ratio.and_then(|e| e.interval).map(|i| i[0])),
+                        number(r.ratio.and_then(|e| e.interval).map(|i| i[1])),
                         r.verdict.word().into(),
                     ]
                 }),
         );
     }
     cells
+}
+
+fn number(value: Option<f64>) -> String {
+    field(value.into())
 }

@@ -23,11 +23,7 @@ impl Exporter for Iozone {
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        let mut families = crate::grid::families(report);
-        for family in &mut families {
-            family.keep_sizes(whole_kib);
-        }
-        families.retain(|f| !f.files.is_empty() && !f.records.is_empty());
+        let families = families(report);
         let sets = sets(&families);
         let mut parts = PartNames::default();
         let mut named = false;
@@ -60,9 +56,19 @@ impl Exporter for Iozone {
     }
 }
 
+/// What can stand in a table of file sizes and records in kB.
+pub(super) fn families(report: &Report) -> Vec<Family<'_>> {
+    let mut families = crate::grid::families(report);
+    for family in &mut families {
+        family.keep_sizes(whole_kib);
+    }
+    families.retain(|f| !f.files.is_empty() && !f.records.is_empty());
+    families
+}
+
 /// How iozone names what does the transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Api {
+pub(super) enum Api {
     Plain,
     Stdio,
     Pread,
@@ -70,7 +76,7 @@ enum Api {
 }
 
 /// Titles in iozone's order, and the operation behind each.
-const TESTS: [(&str, &str, Api); 21] = [
+pub(super) const TESTS: [(&str, &str, Api); 21] = [
     ("Writer", "write", Api::Plain),
     ("Re-writer", "rewrite", Api::Plain),
     ("Reader", "read", Api::Plain),
@@ -95,14 +101,14 @@ const TESTS: [(&str, &str, Api); 21] = [
 ];
 
 /// A test and what was measured for it.
-struct Table<'a> {
-    title: &'static str,
-    family: &'a Family<'a>,
+pub(super) struct Table<'a> {
+    pub title: &'static str,
+    pub family: &'a Family<'a>,
 }
 
 /// Tests in iozone's order, each title once in a set. A second set holds what the first has the
 /// titles of already, such as the same tests with a cold cache.
-fn sets<'a>(families: &'a [Family<'a>]) -> Vec<Vec<Table<'a>>> {
+pub(super) fn sets<'a>(families: &'a [Family<'a>]) -> Vec<Vec<Table<'a>>> {
     let file: Vec<&Family> = families.iter().filter(|f| f.workload() == "file").collect();
     let mut sets: Vec<Vec<Table>> = Vec::new();
     for (title, op, wanted) in TESTS {

@@ -18,6 +18,7 @@ mod json;
 mod markdown;
 mod rows;
 mod terminal;
+mod xlsx;
 
 pub use terminal::{Style, print};
 
@@ -55,6 +56,7 @@ pub const ALL: &[&dyn Exporter] = &[
     &csv_trials::CsvTrials,
     &markdown::Markdown,
     &iozone::Iozone,
+    &xlsx::Xlsx,
     &terminal::Text,
 ];
 

@@ -1,0 +1,218 @@
+//! The columns of the results and of the trials, for every format that is a table of all of them.
+//! New columns go to the end.
+
+use crate::{Estimate, Report, ResultRow, TrialRow};
+
+/// What stands in a column.
+pub enum Cell {
+    /// Words; may be empty.
+    Text(String),
+    /// A number; never NaN or infinite.
+    Number(f64),
+    /// What was counted.
+    Count(u64),
+    /// A number that does not exist.
+    Empty,
+}
+
+impl From<Option<f64>> for Cell {
+    fn from(value: Option<f64>) -> Self {
+        value
+            .filter(|v| v.is_finite())
+            .map_or(Self::Empty, Self::Number)
+    }
+}
+
+impl From<Option<u64>> for Cell {
+    fn from(value: Option<u64>) -> Self {
+        value.map_or(Self::Empty, Self::Count)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(value: u64) -> Self {
+        Self::Count(value)
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(value: usize) -> Self {
+        Self::Count(value as u64)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+fn text(of: Option<&str>) -> Cell {
+    of.unwrap_or_default().into()
+}
+
+fn estimate(e: Option<Estimate>) -> Cell {
+    e.map(|e| e.estimate).into()
+}
+
+fn bound(e: Option<Estimate>, end: usize) -> Cell {
+    e.and_then(|e| e.interval).map(|i| i[end]).into()
+}
+
+/// How a spreadsheet shows a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// Short words, and counts without separators.
+    Plain,
+    /// Words that may be long.
+    Words,
+    /// Whole numbers.
+    Whole,
+    /// Microseconds and other small units.
+    Fine,
+    /// Ratios.
+    Ratio,
+    /// Shares of one.
+    Share,
+    /// Probabilities.
+    Small,
+}
+
+use Shown::{Fine, Plain, Ratio, Share, Small, Whole, Words};
+
+/// A column: its name, how its numbers are shown, and its cell.
+type Column<F> = (&'static str, Shown, F);
+type ResultCell = fn(&Report, &ResultRow) -> Cell;
+type TrialCell = fn(&TrialRow) -> Cell;
+
+/// Columns of a result.
+pub const RESULTS: &[Column<ResultCell>] = &[
+    ("run", Plain, |p, _| p.run.as_str().into()),
+    ("id", Plain, |_, r| r.id.as_str().into()),
+    ("workload", Plain, |_, r| r.workload.as_str().into()),
+    ("point", Words, |_, r| r.label.as_str().into()),
+    ("params", Plain, |_, r| {
+        serde_json::to_string(&r.point).unwrap_or_default().into()
+    }),
+    ("layer", Words, |_, r| r.layer.as_str().into()),
+    ("verdict", Plain, |_, r| r.verdict.word().into()),
+    ("ratio", Ratio, |_, r| estimate(r.ratio)),
+    ("ratio_low", Ratio, |_, r| bound(r.ratio, 0)),
+    ("ratio_high", Ratio, |_, r| bound(r.ratio, 1)),
+    ("extra_us", Fine, |_, r| estimate(r.extra_us)),
+    ("extra_us_low", Fine, |_, r| bound(r.extra_us, 0)),
+    ("extra_us_high", Fine, |_, r| bound(r.extra_us, 1)),
+    ("metric", Plain, |_, r| r.metric.as_str().into()),
+    ("unit", Plain, |_, r| r.unit.as_str().into()),
+    ("value", Whole, |_, r| r.value.into()),
+    ("value_low", Whole, |_, r| r.interval.map(|i| i[0]).into()),
+    ("value_high", Whole, |_, r| r.interval.map(|i| i[1]).into()),
+    ("op_us", Fine, |_, r| r.op_us.into()),
+    ("trials", Plain, |_, r| r.trials.into()),
+    ("failed_trials", Plain, |_, r| r.failed_trials.into()),
+    ("blocks", Plain, |_, r| r.blocks.into()),
+    ("effective_n", Fine, |_, r| r.effective_n.into()),
+    ("p", Small, |_, r| r.p.into()),
+    ("p_adjusted", Small, |_, r| r.p_adjusted.into()),
+    ("more_blocks", Plain, |_, r| {
+        r.more_blocks.map(|n| n as u64).into()
+    }),
+    ("outliers", Plain, |_, r| r.outliers.into()),
+    ("steady", Plain, |_, r| {
+        r.steady.map(|s| s.to_string()).unwrap_or_default().into()
+    }),
+    ("operations", Whole, |_, r| {
+        r.latency_us.map(|l| l.operations).into()
+    }),
+    ("latency_min_us", Fine, |_, r| {
+        r.latency_us.map(|l| l.min).into()
+    }),
+    ("latency_mean_us", Fine, |_, r| {
+        r.latency_us.map(|l| l.mean).into()
+    }),
+    ("latency_p50_us", Fine, |_, r| {
+        r.latency_us.map(|l| l.p50).into()
+    }),
+    ("latency_p99_us", Fine, |_, r| {
+        r.latency_us.and_then(|l| l.p99).into()
+    }),
+    ("latency_p999_us", Fine, |_, r| {
+        r.latency_us.and_then(|l| l.p999).into()
+    }),
+    ("latency_max_us", Fine, |_, r| {
+        r.latency_us.map(|l| l.max).into()
+    }),
+    ("cpu_s_per_gib_probe", Fine, |_, r| {
+        r.cpu_s_per_gib.map(|c| c.probe).into()
+    }),
+    ("cpu_s_per_gib_upkeep", Fine, |_, r| {
+        r.cpu_s_per_gib.map(|c| c.upkeep).into()
+    }),
+    ("cpu_us_per_op_probe", Fine, |_, r| {
+        r.cpu_us_per_op.map(|c| c.probe).into()
+    }),
+    ("cpu_us_per_op_upkeep", Fine, |_, r| {
+        r.cpu_us_per_op.map(|c| c.upkeep).into()
+    }),
+    ("served_by", Plain, |_, r| {
+        text(r.served_by.map(crate::ServedBy::word))
+    }),
+    ("device_share", Share, |_, r| r.device_share.into()),
+    ("durability", Plain, |_, r| {
+        r.durability.verdict.word().into()
+    }),
+    ("durability_level", Plain, |_, r| {
+        text(r.durability.level.as_deref())
+    }),
+    ("flushes", Plain, |_, r| r.durability.flushes.into()),
+    ("syncs", Plain, |_, r| r.durability.syncs.into()),
+    ("debt_bytes", Whole, |_, r| {
+        r.write_back_debt.and_then(|d| d.bytes).into()
+    }),
+    ("debt_seconds", Fine, |_, r| {
+        r.write_back_debt.map(|d| d.seconds).into()
+    }),
+    ("flags", Words, |_, r| r.flags.join("; ").into()),
+    ("untrusted", Words, |_, r| text(r.untrusted.as_deref())),
+    ("reasons", Words, |_, r| r.reasons.join("; ").into()),
+    ("error", Words, |_, r| text(r.error.as_deref())),
+    ("seqs", Plain, |_, r| {
+        let seqs: Vec<String> = r.seqs.iter().map(u64::to_string).collect();
+        seqs.join(" ").into()
+    }),
+    ("resident", Share, |_, r| r.resident.into()),
+    ("backing_resident", Share, |_, r| r.backing_resident.into()),
+    ("served_because", Words, |_, r| {
+        text(r.served_because.as_deref())
+    }),
+];
+
+/// Columns of a trial.
+pub const TRIALS: &[Column<TrialCell>] = &[
+    ("seq", Plain, |t| t.seq.into()),
+    ("session", Plain, |t| u64::from(t.session).into()),
+    ("block", Plain, |t| u64::from(t.block).into()),
+    ("at_ms", Plain, |t| t.at_ms.into()),
+    ("layer", Words, |t| t.layer.as_str().into()),
+    ("point", Words, |t| t.point.as_str().into()),
+    ("op_us", Fine, |t| t.op_us.into()),
+    ("ops", Whole, |t| t.ops.into()),
+    ("bytes", Whole, |t| t.bytes.into()),
+    ("device_read", Whole, |t| t.device_read.into()),
+    ("device_written", Whole, |t| t.device_written.into()),
+    ("foreign_cpu", Share, |t| Some(t.foreign_cpu).into()),
+    ("flags", Words, |t| t.flags.join("; ").into()),
+    ("error", Words, |t| text(t.error.as_deref())),
+];
+
+/// Every result, the control's after the others.
+pub fn lines(report: &Report) -> impl Iterator<Item = &ResultRow> {
+    let control = report.control.iter().flat_map(|c| &c.results);
+    report.results.iter().chain(control)
+}

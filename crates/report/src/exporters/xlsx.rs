@@ -1,0 +1,150 @@
+//! A workbook: the verdict, a sheet for each test with its tables and charts, iozone's own tables,
+//! every result and every trial.
+
+use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
+
+use super::{Exporter, Files, iozone};
+use crate::{Report, columns};
+
+mod lists;
+mod matrix;
+mod names;
+mod verdict;
+
+use names::SheetNames;
+
+/// See the module.
+pub struct Xlsx;
+
+impl Exporter for Xlsx {
+    fn id(&self) -> &'static str {
+        "xlsx"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["xlsx"]
+    }
+
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+        let bytes = workbook(report, lists::ROWS)?.save_to_buffer()?;
+        out.open("")?.write_all(&bytes)?;
+        Ok(())
+    }
+}
+
+type Result<T> = std::result::Result<T, XlsxError>;
+
+/// Rows of a sheet hold at most `rows` lines under their head.
+fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
+    let mut book = Workbook::new();
+    book.set_properties(&properties(report)?);
+    let mut names = SheetNames::default();
+    verdict::write(sheet(&mut book, names.next("Verdict"))?, report, rows)?;
+    let families = iozone::families(report);
+    for family in families
+        .iter()
+        .filter(|f| f.files.len() * f.records.len() > 1)
+    {
+        let name = names.next(&family.describe());
+        matrix::test(sheet(&mut book, name)?, report, family)?;
+    }
+    let sets = iozone::sets(&families);
+    for layer in report.layers.iter().filter(|l| !l.control) {
+        let has = |t: &&iozone::Table| t.family.layers(report).contains(&layer.name.as_str());
+        let tables: Vec<_> = sets.iter().take(1).flatten().filter(has).collect();
+        if tables.iter().any(|t| t.family.is_matrix()) {
+            let name = names.next(&format!("iozone {}", layer.name));
+            matrix::iozone(sheet(&mut book, name)?, &layer.name, &tables)?;
+        }
+    }
+    let results = columns::lines(report).map(|row| {
+        columns::RESULTS
+            .iter()
+            .map(move |(.., cell)| cell(report, row))
+    });
+    let head: Vec<_> = columns::RESULTS.iter().map(|c| (c.0, c.1)).collect();
+    lists::write(
+        streamed(&mut book, names.next("Results"))?,
+        &head,
+        results,
+        rows,
+    )?;
+    let trials = report
+        .trials
+        .iter()
+        .map(|t| columns::TRIALS.iter().map(move |(.., cell)| cell(t)));
+    let head: Vec<_> = columns::TRIALS.iter().map(|c| (c.0, c.1)).collect();
+    lists::write(
+        streamed(&mut book, names.next("Trials"))?,
+        &head,
+        trials,
+        rows,
+    )?;
+    Ok(book)
+}
+
+/// The same run gives the same file: its date is the run's.
+fn properties(report: &Report) -> Result<DocProperties> {
+    let properties = DocProperties::new()
+        .set_title(text(&format!("layermark: {}", report.label)))
+        .set_author(&report.generated_by);
+    let seconds = report
+        .started
+        .parse::<jiff::Timestamp>()
+        .map_or(0, jiff::Timestamp::as_second);
+    Ok(properties.set_creation_datetime(&ExcelDateTime::from_timestamp(seconds)?))
+}
+
+fn sheet(book: &mut Workbook, name: String) -> Result<&mut Worksheet> {
+    book.add_worksheet().set_name(name)
+}
+
+/// A sheet whose rows go to a temporary file as they come.
+fn streamed(book: &mut Workbook, name: String) -> Result<&mut Worksheet> {
+    book.add_worksheet_with_constant_memory()?.set_name(name)
+}
+
+/// Text that fits a cell: at most 32,767 UTF-16 units. It is stored as text, whatever it begins with.
+fn text(of: &str) -> String {
+    const LONGEST: usize = 32_767;
+    let mut units = 0;
+    of.chars()
+        .take_while(|c| {
+            units += c.len_utf16();
+            units <= LONGEST
+        })
+        .collect()
+}
+
+fn bold() -> Format {
+    Format::new().set_bold()
+}
+
+#[cfg(test)]
+mod tests {
+    use calamine::Reader;
+
+    use super::*;
+
+    #[test]
+    fn text_that_is_too_long_is_cut() {
+        assert_eq!(text(&"x".repeat(40_000)).len(), 32_767);
+        assert_eq!(text("=1+1"), "=1+1");
+    }
+
+    #[test]
+    fn more_trials_than_rows_are_cut_and_said() {
+        let (run, trials) = crate::sample::Sample::default().build();
+        let report = Report::build(&run, &trials);
+        let mut book = workbook(&report, 7).unwrap();
+        let bytes = std::io::Cursor::new(book.save_to_buffer().unwrap());
+        let mut read = calamine::Xlsx::new(bytes).unwrap();
+        for (name, lines) in [("Results", 7), ("Trials", 7)] {
+            assert_eq!(read.worksheet_range(name).unwrap().height(), 1 + lines);
+        }
+        let verdict = read.worksheet_range("Verdict").unwrap();
+        let words = format!("the first 7 of {} trials", report.trials.len());
+        let said = |c: &calamine::Data| c.to_string().contains(&words);
+        assert!(verdict.used_cells().any(|(_, _, c)| said(c)));
+    }
+}

@@ -1,0 +1,124 @@
+//! The first sheet: what was found, whether to believe it, and how to do it again.
+
+use layermark_model::LayerStatus;
+use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
+
+use super::{Result, bold, text};
+use crate::{Report, exporters::rows};
+
+/// Lines one under another.
+struct Page<'a> {
+    sheet: &'a mut Worksheet,
+    row: u32,
+    words: Format,
+}
+
+impl Page<'_> {
+    fn line(&mut self, cells: &[&str], format: &Format) -> Result<()> {
+        for (col, cell) in (0u16..).zip(cells) {
+            self.sheet
+                .write_string_with_format(self.row, col, text(cell), format)?;
+        }
+        self.row += 1;
+        Ok(())
+    }
+
+    fn words(&mut self, cells: &[&str]) -> Result<()> {
+        let format = self.words.clone();
+        self.line(cells, &format)
+    }
+
+    fn head(&mut self, title: &str) -> Result<()> {
+        self.row += 1;
+        self.line(&[title], &bold().set_font_size(13))
+    }
+}
+
+/// Fills the sheet. `room`: how many trials fit a sheet.
+pub fn write(sheet: &mut Worksheet, report: &Report, room: u32) -> Result<()> {
+    for (col, width) in [(0, 34.0), (1, 90.0), (2, 40.0), (3, 40.0)] {
+        sheet.set_column_width(col, width)?;
+    }
+    let words = Format::new().set_text_wrap().set_align(FormatAlign::Top);
+    let mut page = Page {
+        sheet,
+        row: 0,
+        words,
+    };
+    page.line(&[&plain(&report.headline)], &bold().set_font_size(16))?;
+    page.line(&[&rows::about(report)], &Format::new())?;
+    page.line(&[&report.about], &Format::new())?;
+    found(&mut page, report)?;
+    page.head("Can it be trusted?")?;
+    for item in &report.trust {
+        page.words(&[&item.title, &plain(&item.text), item.state.word()])?;
+    }
+    layers(&mut page, report)?;
+    page.head("How to do it again")?;
+    page.words(&[
+        "with the plan below as plan.toml",
+        &report.reproduce.command,
+    ])?;
+    page.words(&["in the same order", &report.reproduce.replay])?;
+    if report.trials.len() > room as usize {
+        page.head("Not in this file")?;
+        let kept = format!(
+            "The sheet Trials has the first {room} of {} trials: a sheet has no more rows. -o trials.trials.csv has all.",
+            report.trials.len()
+        );
+        page.words(&["trials", &kept])?;
+    }
+    page.head("Plan")?;
+    for line in report.reproduce.plan_toml.lines() {
+        page.line(&[line], &Format::new())?;
+    }
+    Ok(())
+}
+
+fn found(page: &mut Page, report: &Report) -> Result<()> {
+    if !report.verdicts.is_empty() {
+        page.head("What was found")?;
+    }
+    for verdict in &report.verdicts {
+        page.words(&[&verdict.layer, &plain(&verdict.text)])?;
+    }
+    if !report.advice.is_empty() {
+        page.head("What to do")?;
+    }
+    for advice in &report.advice {
+        page.words(&["", &plain(&advice.text), &advice.evidence.join(" ")])?;
+    }
+    Ok(())
+}
+
+fn layers(page: &mut Page, report: &Report) -> Result<()> {
+    page.head("Layers")?;
+    for layer in &report.layers {
+        let why = layer.reason.as_deref().unwrap_or_default();
+        let hint = layer.hint.as_deref().unwrap_or_default();
+        let state = match layer.status {
+            LayerStatus::Failed => format!("could not be set up: {why}"),
+            LayerStatus::Ready if layer.control => "the baseline a second time".into(),
+            LayerStatus::Ready if layer.baseline => "what the others are set against".into(),
+            LayerStatus::Ready => format!("set up in {:.3} s", layer.setup_s),
+        };
+        page.words(&[&layer.name, &state, &layer.spec, hint])?;
+    }
+    if !report.left_out.is_empty() {
+        page.head("Not measured")?;
+    }
+    for left in &report.left_out {
+        let point = left.point.as_deref().unwrap_or("the whole layer");
+        page.words(&[
+            &left.layer,
+            &format!("{point}: {}", left.reason),
+            left.hint.as_deref().unwrap_or_default(),
+        ])?;
+    }
+    Ok(())
+}
+
+/// Without the marks around names.
+fn plain(text: &str) -> String {
+    text.replace('`', "")
+}

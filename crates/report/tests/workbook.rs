@@ -1,0 +1,313 @@
+//! The workbook, opened again by another library.
+
+use std::{
+    collections::BTreeSet,
+    io::{Cursor, Read},
+    path::Path,
+};
+
+use calamine::{Data, Range, Reader, Xlsx};
+use layermark_report::{
+    Report, exporters,
+    sample::{
+        self, Sample,
+        matrix::{IOZONE, Matrix, doubling},
+    },
+};
+
+type Book = Xlsx<Cursor<Vec<u8>>>;
+
+fn bytes(report: &Report) -> Vec<u8> {
+    let mut out = Vec::new();
+    exporters::for_path(Path::new("x.xlsx"))
+        .unwrap()
+        .write(report, &mut out)
+        .unwrap();
+    out
+}
+
+fn book(report: &Report) -> Book {
+    Xlsx::new(Cursor::new(bytes(report))).unwrap()
+}
+
+fn sheet(book: &mut Book, name: &str) -> Range<Data> {
+    book.worksheet_range(name)
+        .unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn number(range: &Range<Data>, row: u32, col: u32) -> Option<f64> {
+    match range.get_value((row, col)) {
+        Some(Data::Float(v)) => Some(*v),
+        Some(Data::Empty) | None => None,
+        other => panic!("{row}, {col}: {other:?} is no number"),
+    }
+}
+
+fn matrix(matrix: &Matrix) -> Report {
+    let (run, trials) = matrix.build();
+    Report::build(&run, &trials)
+}
+
+/// Parts of the package by name.
+fn entry(bytes: &[u8], name: &str) -> String {
+    let mut zip = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
+    let mut text = String::new();
+    zip.by_name(name)
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    text
+}
+
+#[test]
+fn the_first_sheet_has_the_verdict_and_how_to_do_it_again() {
+    let (run, trials) = sample::full().build();
+    let report = Report::build(&run, &trials);
+    let mut book = book(&report);
+    assert_eq!(book.sheet_names()[0], "Verdict");
+    let page = sheet(&mut book, "Verdict");
+    let cells: Vec<String> = page.used_cells().map(|(_, _, c)| c.to_string()).collect();
+    let has = |wanted: &str| cells.iter().any(|c| c.contains(wanted));
+    assert_eq!(cells[0], report.headline.replace('`', ""));
+    for verdict in &report.verdicts {
+        assert!(has(&verdict.text.replace('`', "")), "{}", verdict.text);
+    }
+    for item in &report.trust {
+        assert!(has(&item.title) && has(item.state.word()));
+    }
+    for layer in &report.layers {
+        assert!(has(&layer.name));
+    }
+    assert!(has(&report.reproduce.command) && has(&report.reproduce.replay));
+    assert!(has("mkfs.erofs is not installed") && has("budget = "));
+}
+
+#[test]
+fn results_and_trials_are_numbers_as_measured() {
+    let (run, trials) = Sample::default().build();
+    let report = Report::build(&run, &trials);
+    let mut book = book(&report);
+    let results = sheet(&mut book, "Results");
+    let column = |range: &Range<Data>, name: &str| {
+        let head = range.rows().next().unwrap();
+        head.iter()
+            .position(|c| c == &Data::String(name.into()))
+            .unwrap() as u32
+    };
+    let control = report.control.as_ref().unwrap().results.len();
+    assert_eq!(results.height(), 1 + report.results.len() + control);
+    for (row, r) in (1u32..).zip(&report.results) {
+        assert_eq!(number(&results, row, column(&results, "value")), r.value);
+        assert_eq!(number(&results, row, column(&results, "op_us")), r.op_us);
+        let ratio = r.ratio.map(|e| e.estimate);
+        assert_eq!(number(&results, row, column(&results, "ratio")), ratio);
+        let layer = results.get_value((row, column(&results, "layer")));
+        assert_eq!(layer, Some(&Data::String(r.layer.clone())));
+    }
+    let sheet = sheet(&mut book, "Trials");
+    assert_eq!(sheet.height(), 1 + report.trials.len());
+    for (row, t) in (1u32..).zip(&report.trials) {
+        assert_eq!(number(&sheet, row, 0), Some(t.seq as f64));
+        assert_eq!(number(&sheet, row, column(&sheet, "op_us")), t.op_us);
+    }
+}
+
+#[test]
+fn a_test_has_a_sheet_with_tables_where_iozones_workbook_has_them() {
+    let matrix = Matrix::default();
+    let report = self::matrix(&matrix);
+    let bytes = bytes(&report);
+    let mut book: Book = Xlsx::new(Cursor::new(bytes.clone())).unwrap();
+    assert_eq!(
+        book.sheet_names(),
+        [
+            "Verdict",
+            "write, sync",
+            "read, warm, sync",
+            "rand-read, warm, sync",
+            "read, warm, stdio",
+            "iozone native",
+            "iozone fuse",
+            "iozone loop xfs",
+            "Results",
+            "Trials"
+        ]
+    );
+    let value = |op: &str, layer: &str, file: u64, record: u64| {
+        let found = report.results.iter().find(|r| {
+            r.layer == layer
+                && r.point["op"] == op
+                && r.point["engine"] == "sync"
+                && r.point["file_size"] == file
+                && r.point["record"] == record
+        });
+        found.map(|r| r.value.unwrap() / 1024.0)
+    };
+    // Layers one below another in the sheet of a test, tests one below another in that of a layer.
+    let places = [
+        ("read, warm, sync", 3, "native", "read", "native"),
+        ("read, warm, sync", 19, "fuse", "read", "fuse"),
+        ("iozone native", 3, "Writer report", "write", "native"),
+        (
+            "iozone loop xfs",
+            3 + 2 * 16,
+            "Reader report",
+            "read",
+            "loop:xfs",
+        ),
+        (
+            "iozone loop xfs",
+            3 + 4 * 16,
+            "Random read report",
+            "rand-read",
+            "loop:xfs",
+        ),
+    ];
+    for (name, at, title, op, layer) in places {
+        let range = sheet(&mut book, name);
+        assert_eq!(
+            range.get_value((at, 0)),
+            Some(&Data::String(title.into())),
+            "{name}"
+        );
+        for (col, record) in (1u32..).zip(&matrix.records) {
+            assert_eq!(number(&range, at + 1, col), Some((record / 1024) as f64));
+            for (row, file) in (at + 2..).zip(&matrix.files) {
+                assert_eq!(number(&range, row, 0), Some((file / 1024) as f64));
+                assert_eq!(
+                    number(&range, row, col),
+                    value(op, layer, *file, *record),
+                    "{name} {file} {record}"
+                );
+            }
+        }
+    }
+    let xml = entry(&bytes, "xl/worksheets/sheet3.xml");
+    assert!(
+        xml.contains("<cfRule type=\"colorScale\""),
+        "a colour scale"
+    );
+    let charts = (1..=12).map(|n| entry(&bytes, &format!("xl/charts/chart{n}.xml")));
+    for chart in charts {
+        assert!(chart.contains("<c:lineChart>") && chart.matches("<c:ser>").count() == 3);
+        assert!(
+            chart.contains("<c:f>") && chart.contains("$B$"),
+            "its numbers are the cells'"
+        );
+    }
+}
+
+#[test]
+fn the_whole_matrix_of_iozone_fits_and_keeps_its_places() {
+    let report = matrix(&Matrix {
+        works: IOZONE.to_vec(),
+        files: doubling(64 << 10, 512 << 20),
+        records: doubling(4 << 10, 16 << 20),
+        layers: Vec::new(),
+        blocks: 1,
+    });
+    assert_eq!(report.results.len(), 1_638);
+    let mut book = book(&report);
+    let range = sheet(&mut book, "iozone native");
+    // As programs read the workbook: 16 rows a table, records from column B to N.
+    for (n, title) in ["Writer", "Re-writer", "Reader"].iter().enumerate() {
+        let at = 3 + 16 * n as u32;
+        assert_eq!(
+            range.get_value((at, 0)),
+            Some(&Data::String(format!("{title} report")))
+        );
+        assert_eq!(number(&range, at + 1, 13), Some(16_384.0));
+        assert_eq!(number(&range, at + 15, 0), Some(524_288.0));
+        assert!(number(&range, at + 15, 13).is_some());
+    }
+    assert_eq!(
+        range.get_value((3 + 16 * 12, 0)),
+        Some(&Data::String("Re-Fread report".into()))
+    );
+}
+
+#[test]
+fn labels_are_text_and_sheets_have_legal_names() {
+    const EVIL: &str = "=HYPERLINK(\"http://x\")[]:*?/\\'\u{1}";
+    let (mut run, trials) = Matrix::default().build();
+    run.layers[1].name = EVIL.into();
+    run.plan.about = "+1".into();
+    let op: serde_json::Value = "=1+1".into();
+    for point in run.points.iter_mut().take(6) {
+        point.label = format!("@{}", point.label);
+        point.params.insert("op".into(), op.clone());
+    }
+    let report = Report::build(&run, &trials);
+    let bytes = bytes(&report);
+    let mut book: Book = Xlsx::new(Cursor::new(bytes.clone())).unwrap();
+    let names = book.sheet_names();
+    let unique: BTreeSet<String> = names.iter().map(|n| n.to_lowercase()).collect();
+    assert_eq!(unique.len(), names.len());
+    for name in &names {
+        assert!(
+            name.encode_utf16().count() <= 31
+                && !name.contains(['[', ']', ':', '*', '?', '/', '\\']),
+            "{name}"
+        );
+        assert_eq!(
+            book.worksheet_formula(name).unwrap().used_cells().count(),
+            0,
+            "{name}"
+        );
+    }
+    for n in 1..=3 {
+        let chart = entry(&bytes, &format!("xl/charts/chart{n}.xml"));
+        assert!(!chart.contains("<c:f>HYPERLINK"), "a name is no reference");
+    }
+}
+
+#[test]
+fn what_is_not_a_number_is_an_empty_cell() {
+    let (run, mut trials) = Sample::default().build();
+    for (n, t) in trials.iter_mut().enumerate() {
+        match n % 3 {
+            0 => t.trial = None,
+            1 => t.foreign_cpu = f64::NAN,
+            _ => t.trial.as_mut().unwrap().passes[0].elapsed_ns = 0,
+        }
+    }
+    let mut report = Report::build(&run, &trials);
+    report.results[0].value = Some(f64::INFINITY);
+    report.trials[0].op_us = Some(f64::NAN);
+    let mut book = book(&report);
+    for name in book.sheet_names() {
+        for (.., cell) in sheet(&mut book, &name).used_cells() {
+            let text = cell.to_string();
+            assert!(
+                !["NAN", "NaN", "INF", "inf", "#NUM!"].contains(&text.as_str()),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_hundred_thousand_trials_are_streamed() {
+    let (run, trials) = Sample {
+        blocks: 1,
+        ..Sample::default()
+    }
+    .build();
+    let mut report = Report::build(&run, &trials);
+    let one = report.trials[0].clone();
+    report.trials = (0..100_000)
+        .map(|seq| layermark_report::TrialRow { seq, ..one.clone() })
+        .collect();
+    let bytes = bytes(&report);
+    assert!(bytes.len() < 20 << 20, "{}", bytes.len());
+    let mut book: Book = Xlsx::new(Cursor::new(bytes)).unwrap();
+    let range = sheet(&mut book, "Trials");
+    assert_eq!(range.height(), 100_001);
+    assert_eq!(number(&range, 100_000, 0), Some(99_999.0));
+}
+
+#[test]
+fn the_same_run_gives_the_same_workbook() {
+    let report = matrix(&Matrix::default());
+    assert!(bytes(&report) == bytes(&report));
+}
