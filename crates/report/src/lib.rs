@@ -6,8 +6,8 @@
 mod advice;
 mod build;
 mod charts;
-mod cost;
 mod columns;
+mod cost;
 mod durability;
 pub mod exporters;
 mod facts;
