@@ -87,7 +87,7 @@ pub struct StoreArg {
 
 #[derive(Debug, Args)]
 pub struct OutArgs {
-    /// Write the report to a file; its ending names the format (html json csv md txt xlsx iozone ...); repeatable
+    /// Write the report to a file; its ending names the format (html json csv md txt xlsx svg png iozone); repeatable
     #[arg(short, long = "output", value_name = "FILE")]
     pub output: Vec<PathBuf>,
     #[command(flatten)]

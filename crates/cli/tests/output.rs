@@ -25,6 +25,8 @@ fn every_format_is_written_where_it_was_asked_for() {
         "r.trials.csv",
         "iozone.txt",
         "r.xlsx",
+        "c.svg",
+        "c.png",
     ];
     let outputs = names.iter().flat_map(|n| ["-o", n]);
     let said = Lm::new()
@@ -52,6 +54,20 @@ fn every_format_is_written_where_it_was_asked_for() {
     }
     let book = fs::read(said.dir.path().join("r.xlsx")).expect("r.xlsx");
     assert!(book.starts_with(b"PK\x03\x04"), "a workbook is a ZIP file");
+    let charts = |ending: &str| -> Vec<String> {
+        let lines = said
+            .stderr
+            .lines()
+            .filter_map(|l| l.strip_prefix("report: "));
+        let own = |l: &&str| l.starts_with("c-") && l.ends_with(ending);
+        lines.filter(own).map(str::to_owned).collect()
+    };
+    let (drawings, pictures) = (charts(".svg"), charts(".png"));
+    assert!(
+        drawings.len() >= 2 && drawings.len() == pictures.len(),
+        "{drawings:?}"
+    );
+    assert!(drawings.iter().all(|name| read(name).contains("</svg>")));
     assert!(read("r.wide.csv").contains("mock:ns=1500 ratio"));
     assert!(read("r.trials.csv").starts_with("seq,session,block"));
     let other = "iozone-mock-ns-1500.txt";

@@ -1,16 +1,51 @@
-//! Prints the report of a made-up run: `cargo run -p layermark-report --example sample -- html`.
+//! Writes a report of made-up figures: `cargo run -p layermark-report --example sample -- page.html`;
+//! `matrix` before the name makes it a matrix of file sizes and records, `iozone` the whole of iozone's.
 
-use std::io::{self, Write};
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+};
 
-use layermark_report::{Report, exporters, sample};
+use layermark_report::{
+    Report,
+    exporters::{self, Files},
+    sample::{
+        self,
+        matrix::{IOZONE, Matrix, doubling},
+    },
+};
+
+struct Disk {
+    path: PathBuf,
+    file: Option<BufWriter<File>>,
+}
+
+impl Files for Disk {
+    fn open(&mut self, part: &str) -> anyhow::Result<&mut dyn Write> {
+        let file = File::create(exporters::part_path(&self.path, part))?;
+        Ok(self.file.insert(BufWriter::new(file)))
+    }
+}
 
 fn main() -> anyhow::Result<()> {
-    let wanted = std::env::args().nth(1).unwrap_or_else(|| "html".into());
-    let (run, trials) = sample::full().build();
-    let report = Report::build(&run, &trials);
-    let exporter = exporters::for_path(std::path::Path::new(&format!("sample.{wanted}")))?;
-    let mut out = io::stdout().lock();
-    exporter.write(&report, &mut out)?;
-    out.flush()?;
-    Ok(())
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let (run, trials) = match args.first().map(String::as_str) {
+        Some("matrix") => Matrix::default().build(),
+        Some("iozone") => Matrix {
+            works: IOZONE.to_vec(),
+            files: doubling(64 << 10, 512 << 20),
+            records: doubling(4 << 10, 16 << 20),
+            layers: vec!["fuse", "loop:xfs"],
+            blocks: 6,
+        }
+        .build(),
+        _ => sample::full().build(),
+    };
+    let path = args.pop().unwrap_or_else(|| "sample.html".into());
+    let mut disk = Disk {
+        path: path.clone().into(),
+        file: None,
+    };
+    exporters::for_path(Path::new(&path))?.write(&Report::build(&run, &trials), &mut disk)
 }

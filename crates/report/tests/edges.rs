@@ -13,7 +13,7 @@ fn all_formats(report: &Report) -> Vec<(&'static str, String)> {
         .map(|e| {
             let mut out = Vec::new();
             e.write(report, &mut out).unwrap();
-            (e.id(), String::from_utf8(out).unwrap())
+            (e.id(), String::from_utf8_lossy(&out).into_owned())
         })
         .collect()
 }
@@ -31,7 +31,10 @@ fn build(
     change(&mut run, &mut trials);
     let report = Report::build(&run, &trials);
     let formats = all_formats(&report);
-    for (id, text) in &formats {
+    let texts = formats
+        .iter()
+        .filter(|(id, _)| !matches!(*id, "png" | "xlsx"));
+    for (id, text) in texts {
         for bad in ["NaN", "inf ", "Infinity"] {
             assert!(!text.contains(bad), "{bad} in {id}");
         }

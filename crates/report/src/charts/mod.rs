@@ -3,8 +3,12 @@
 mod drift;
 mod forest;
 mod lines;
+mod paper;
 mod sizes;
+mod surface;
 mod svg;
+
+pub use paper::{png, svg as alone};
 
 use crate::Report;
 
@@ -12,8 +16,8 @@ use crate::Report;
 pub struct Chart {
     /// Its accessible name.
     pub title: String,
-    /// Inline SVG, with name and description inside.
-    pub svg: String,
+    /// The drawing.
+    pub svg: svg::Drawing,
     /// Names of the series and their colours, where there are several.
     pub legend: Vec<Key>,
     /// The data drawn, head first.
@@ -56,6 +60,34 @@ pub fn all(report: &Report) -> Vec<Group> {
         .chain(sizes::group(report))
         .chain(drift::group(report))
         .collect()
+}
+
+/// The same and those that the page keeps folded: every chart there is.
+pub fn every(report: &Report) -> Vec<Group> {
+    all(report)
+        .into_iter()
+        .chain(surface::group(report))
+        .collect()
+}
+
+/// What stands in a picture of a report without a chart.
+pub fn nothing() -> Chart {
+    let title = "Nothing to draw: no layer has a ratio or a second block";
+    let (plots, layout) = (
+        Vec::new(),
+        kuva::prelude::Layout::new((0.0, 1.0), (0.0, 1.0)),
+    );
+    let mut drawing = svg::draw("nothing", title, title, plots, layout);
+    drawing.scene = kuva::render::render::Scene::new(WIDTH, 10.0);
+    Chart {
+        title: title.into(),
+        svg: drawing,
+        legend: Vec::new(),
+        table: Table {
+            head: Vec::new(),
+            rows: Vec::new(),
+        },
+    }
 }
 
 /// Width of every drawing in its own units: three fit beside each other, and one fits a phone with

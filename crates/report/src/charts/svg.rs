@@ -2,11 +2,22 @@
 
 use kuva::{
     prelude::{Layout, Plot, SvgBackend},
-    render::{render::render_multiple, theme::Theme},
+    render::{
+        render::{Scene, render_multiple},
+        theme::Theme,
+    },
 };
 
-/// Draws and adapts. `id` is unique within the page.
-pub fn draw(id: &str, title: &str, description: &str, plots: Vec<Plot>, layout: Layout) -> String {
+/// A drawing whose colours are the page's variables.
+pub struct Drawing {
+    id: String,
+    title: String,
+    description: String,
+    pub scene: Scene,
+}
+
+/// Draws. `id` is unique within the page.
+pub fn draw(id: &str, title: &str, description: &str, plots: Vec<Plot>, layout: Layout) -> Drawing {
     let layout = layout
         .with_theme(theme())
         .with_font_family("system-ui, sans-serif")
@@ -15,18 +26,44 @@ pub fn draw(id: &str, title: &str, description: &str, plots: Vec<Plot>, layout: 
         .with_body_size(12)
         .with_grid_line_width(1.0)
         .with_axis_line_width(1.0);
-    let scene = render_multiple(plots, layout);
-    let drawn = SvgBackend.render_scene(&scene);
-    let body = drawn.split_once('>').map_or("", |(_, body)| body);
-    let head = format!(
-        "<svg viewBox=\"0 0 {} {}\" class=\"chart\" role=\"img\" aria-labelledby=\"{id}-t\" aria-describedby=\"{id}-d\" fill=\"var(--ink)\" \
-         font-family=\"system-ui, sans-serif\"><title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>",
-        scene.width.round(),
-        scene.height.round(),
-        escape(title),
-        escape(description)
-    );
-    head + &own_ids(body, id)
+    Drawing {
+        id: id.into(),
+        title: title.into(),
+        description: description.into(),
+        scene: render_multiple(plots, layout),
+    }
+}
+
+impl Drawing {
+    /// As a part of a page, with name and description inside.
+    pub fn inline(&self) -> String {
+        let (id, scene) = (&self.id, &self.scene);
+        let head = format!(
+            "<svg viewBox=\"0 0 {} {}\" class=\"chart\" role=\"img\" aria-labelledby=\"{id}-t\" aria-describedby=\"{id}-d\" fill=\"var(--ink)\" \
+             font-family=\"system-ui, sans-serif\">",
+            scene.width.round(),
+            scene.height.round(),
+        );
+        head + &self.body(scene)
+    }
+
+    /// Name, description and shapes of a scene, and the end of the element.
+    pub fn body(&self, scene: &Scene) -> String {
+        let id = &self.id;
+        let drawn = SvgBackend.render_scene(scene);
+        let body = drawn.split_once('>').map_or("", |(_, body)| body);
+        format!(
+            "<title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>{}",
+            escape(&self.title),
+            escape(&self.description),
+            own_ids(body, id)
+        )
+    }
+
+    /// What tells it apart in a file's name.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
 }
 
 /// kuva numbers clip paths over the life of the process: the page has to be the same each time,

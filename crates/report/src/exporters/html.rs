@@ -160,7 +160,7 @@ fn figure(chart: &charts::Chart) -> Markup {
     html! {
         figure {
             figcaption { (chart.title) }
-            (PreEscaped(&chart.svg))
+            (PreEscaped(chart.svg.inline()))
             @if chart.legend.len() > 1 {
                 ul.legend aria-label="Legend" {
                     @for key in &chart.legend {

@@ -16,7 +16,9 @@ mod html;
 mod iozone;
 mod json;
 mod markdown;
+mod png;
 mod rows;
+mod svg;
 mod terminal;
 mod xlsx;
 
@@ -57,6 +59,8 @@ pub const ALL: &[&dyn Exporter] = &[
     &markdown::Markdown,
     &iozone::Iozone,
     &xlsx::Xlsx,
+    &svg::Svg,
+    &png::Png,
     &terminal::Text,
 ];
 

@@ -1,0 +1,48 @@
+//! Every chart as a vector drawing, a file for each when there are several.
+
+use std::io::Write;
+
+use super::{Exporter, Files, PartNames};
+use crate::{
+    Report,
+    charts::{self, Chart},
+};
+
+/// See the module.
+pub struct Svg;
+
+impl Exporter for Svg {
+    fn id(&self) -> &'static str {
+        "svg"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["svg"]
+    }
+
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+        each(report, out, |chart, out| {
+            Ok(out.write_all(charts::alone(chart).as_bytes())?)
+        })
+    }
+}
+
+/// Writes each chart into its file: the one that was named when there is one chart.
+pub(super) fn each(
+    report: &Report,
+    out: &mut dyn Files,
+    write: impl Fn(&Chart, &mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let groups = charts::every(report);
+    let charts: Vec<&Chart> = groups.iter().flat_map(|g| &g.charts).collect();
+    let mut parts = PartNames::default();
+    match charts.as_slice() {
+        [] => write(&charts::nothing(), out.open("")?),
+        [one] => write(one, out.open("")?),
+        several => several.iter().try_for_each(|chart| {
+            let kind = chart.svg.id().split('-').next().unwrap_or_default();
+            let part = parts.next(&format!("{kind}-{}", chart.title));
+            write(chart, out.open(&part)?)
+        }),
+    }
+}

@@ -1,0 +1,170 @@
+//! Charts as files of their own: real colours, a title, a legend; pictures of twice the size.
+
+use std::{io::Write, path::Path};
+
+use layermark_report::{
+    Report,
+    exporters::{self, Files},
+    sample::{Sample, full, matrix::Matrix},
+};
+
+#[derive(Default)]
+struct Parts(Vec<(String, Vec<u8>)>);
+
+impl Files for Parts {
+    fn open(&mut self, part: &str) -> anyhow::Result<&mut dyn Write> {
+        self.0.push((part.into(), Vec::new()));
+        Ok(&mut self.0.last_mut().unwrap().1)
+    }
+}
+
+fn charts(report: &Report, name: &str) -> Vec<(String, Vec<u8>)> {
+    let mut parts = Parts::default();
+    exporters::for_path(Path::new(name))
+        .unwrap()
+        .write(report, &mut parts)
+        .unwrap();
+    parts.0
+}
+
+fn sample(shape: &Sample) -> Report {
+    let (run, trials) = shape.build();
+    Report::build(&run, &trials)
+}
+
+fn names(charts: &[(String, Vec<u8>)]) -> Vec<&str> {
+    charts.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+#[test]
+fn every_chart_is_a_drawing_of_its_own() {
+    let report = sample(&full());
+    let charts = charts(&report, "charts.svg");
+    assert!(charts.len() >= 13, "{:?}", names(&charts));
+    for wanted in [
+        "forest-fuse-cost-against-native",
+        "drift-native-throughput-during-the-run",
+    ] {
+        assert!(names(&charts).contains(&wanted), "{:?}", names(&charts));
+    }
+    for (name, bytes) in &charts {
+        let text = std::str::from_utf8(bytes).unwrap();
+        assert!(
+            text.starts_with("<?xml") && text.trim_end().ends_with("</svg>"),
+            "{name}"
+        );
+        assert!(
+            text.contains("xmlns=\"http://www.w3.org/2000/svg\""),
+            "{name}"
+        );
+        assert!(!text.contains("var(--"), "{name}: colours are real");
+        assert!(text.contains("fill=\"#ffffff\""), "{name}: on white");
+        assert_eq!(text.matches("<title ").count(), 1, "{name}");
+        assert!(!text.contains("NaN"), "{name}");
+        let well_formed = text.matches("<g").count() == text.matches("</g>").count();
+        assert!(well_formed, "{name}");
+    }
+    let drift = charts
+        .iter()
+        .find(|(n, _)| n.starts_with("drift-fuse"))
+        .unwrap();
+    let text = std::str::from_utf8(&drift.1).unwrap();
+    assert!(
+        text.contains(">fuse: throughput during the run</text>"),
+        "a title to be seen"
+    );
+    assert!(
+        text.contains(">fuse</text>") && text.contains(">native</text>"),
+        "a legend"
+    );
+    assert!(
+        text.contains("seconds since the run began"),
+        "axes are named"
+    );
+}
+
+#[test]
+fn pictures_are_twice_as_large_and_not_empty() {
+    let report = sample(&Sample {
+        layers: vec!["fuse"],
+        points: vec!["open and stat", "read 4K", "read 64K"],
+        ..Sample::default()
+    });
+    let pictures = charts(&report, "charts.png");
+    let drawings = charts(&report, "charts.svg");
+    assert_eq!(names(&pictures), names(&drawings));
+    for ((name, png), (_, svg)) in pictures.iter().zip(&drawings) {
+        assert_eq!(png[..8], *b"\x89PNG\r\n\x1a\n", "{name}");
+        let side = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+        let svg = std::str::from_utf8(svg).unwrap();
+        let (_, tail) = svg.split_once("viewBox=\"0 0 ").unwrap();
+        let units: Vec<f64> = tail
+            .split_once('"')
+            .unwrap()
+            .0
+            .split(' ')
+            .map(|n| n.parse().unwrap())
+            .collect();
+        assert!(
+            (f64::from(side(16)) - 2.0 * units[0]).abs() <= 2.0,
+            "{name}"
+        );
+        assert!(
+            (f64::from(side(20)) - 2.0 * units[1]).abs() <= 2.0,
+            "{name}"
+        );
+        assert!(png.len() > 5_000, "{name}: {} bytes", png.len());
+    }
+}
+
+#[test]
+fn one_chart_is_the_file_that_was_named_and_none_is_said() {
+    let one = Sample {
+        layers: Vec::new(),
+        control: false,
+        ..Sample::default()
+    };
+    assert_eq!(names(&charts(&sample(&one), "c.svg")), [""]);
+    let none = Sample { blocks: 0, ..one };
+    for name in ["c.svg", "c.png"] {
+        let made = charts(&sample(&none), name);
+        assert_eq!(names(&made), [""]);
+        assert!(!made[0].1.is_empty());
+    }
+    let made = charts(&sample(&none), "c.svg");
+    assert!(String::from_utf8_lossy(&made[0].1).contains("Nothing to draw"));
+}
+
+#[test]
+fn a_matrix_has_a_surface_for_each_test_and_layer() {
+    let (run, trials) = Matrix::default().build();
+    let report = Report::build(&run, &trials);
+    let charts = charts(&report, "c.svg");
+    let surfaces: Vec<_> = charts
+        .iter()
+        .filter(|(n, _)| n.starts_with("surface-"))
+        .collect();
+    assert_eq!(surfaces.len(), 4 * 3, "{:?}", names(&charts));
+    for (name, bytes) in surfaces {
+        let text = String::from_utf8_lossy(bytes);
+        assert!(
+            text.contains("throughput, GB/s") && text.contains("record, log2 bytes"),
+            "{name}"
+        );
+        assert!(text.matches("<path").count() >= 2, "{name}: faces");
+    }
+}
+
+#[test]
+fn names_in_charts_stay_text() {
+    let (mut run, trials) = Sample::default().build();
+    run.layers[1].name = "<script>\"'&/../..".into();
+    let charts = charts(&Report::build(&run, &trials), "c.svg");
+    for (name, bytes) in charts {
+        assert!(!name.contains(['/', '<', '"']), "{name}");
+        assert!(
+            !String::from_utf8_lossy(&bytes).contains("<script"),
+            "{name}"
+        );
+    }
+}
