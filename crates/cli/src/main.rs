@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     match arguments.next().as_deref().and_then(|name| name.to_str()) {
         Some("probe") => commands::inner::probe(),
         Some("janitor") => commands::inner::janitor(),
+        Some("guest") => commands::inner::guest(),
         Some("fuse-serve") => commands::inner::fuse_serve(arguments),
         _ => commands::main(),
     }

@@ -64,7 +64,8 @@ struct Ground {
 }
 
 impl Ground {
-    fn of(dir: &Path) -> Option<Self> {
+    fn of(place: &dyn Place) -> Option<Self> {
+        let dir = place.on_this_host().then(|| place.dir())?;
         let device = rustix::fs::stat(dir).ok()?.st_dev;
         let kind = rustix::fs::statfs(dir).ok()?.f_type;
         Some(Self { device, kind })
@@ -85,7 +86,7 @@ impl Up {
         let mut place = layer.open(base, spec, &mut undo)?;
         let facts = proof(place.as_ref())?;
         let (talk, self_test) = start(place.as_mut(), silence, stop)?;
-        let ground = Ground::of(place.dir());
+        let ground = Ground::of(place.as_ref());
         Ok(Self {
             talk,
             place,
@@ -117,7 +118,7 @@ impl Up {
     /// Puts packaged files back, for which a layer may mount itself anew.
     pub(crate) fn refresh(&mut self) -> Result<(), Lost> {
         self.place.refresh()?;
-        let now = Ground::of(self.place.dir());
+        let now = Ground::of(self.place.as_ref());
         if now != self.ground {
             self.still_there()?;
             self.ground = now;
@@ -128,7 +129,7 @@ impl Up {
     /// A look after each trial, of some microseconds: whether its directory lies on the file system
     /// that it lay on before. The whole proof tells why, when it does not.
     pub(crate) fn kept(&self) -> Result<(), Lost> {
-        if Ground::of(self.place.dir()) == self.ground {
+        if Ground::of(self.place.as_ref()) == self.ground {
             return Ok(());
         }
         self.still_there()?;
@@ -166,7 +167,10 @@ fn proof(place: &dyn Place) -> Result<Facts, Lost> {
             "nothing proves what would be measured: its facts are empty",
         ));
     }
-    let below = |at: &Path| fs::canonicalize(place.dir()).is_ok_and(|dir| dir.starts_with(at));
+    let below = |at: &Path| match place.on_this_host() {
+        true => fs::canonicalize(place.dir()).is_ok_and(|dir| dir.starts_with(at)),
+        false => place.dir().starts_with(at),
+    };
     if let Some(mount) = facts.mounts.first().filter(|m| !below(&m.at)) {
         return Err(Lost::new(format!(
             "the probe would work in {}, which is not on the mount {}",

@@ -8,7 +8,7 @@ use layermark_model::{
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, ToProbe},
 };
-use layermark_probe::{Workload, resident};
+use layermark_probe::{Workload, counters, resident};
 
 use crate::{
     Stop,
@@ -110,24 +110,38 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     turn.backing = backing_share(&behind);
     turn.started_ms = now_ms();
     let before = snapshot(up, ask)?;
+    let crossed = counters::sum(&up.physical());
     say(up, &ToProbe::Go { id: ask.id })?;
     let mut stopped = None;
     let mut trial = loop {
         match hear(up, ask)? {
             // What the layer does from now on (write-back, proof) is none of the trial's cost.
-            FromProbe::Stopped { id } if id == ask.id => stopped = Some(snapshot(up, ask)?),
+            FromProbe::Stopped { id } if id == ask.id => {
+                let counted = counters::sum(&up.physical());
+                stopped = Some((snapshot(up, ask)?, counted));
+            }
             FromProbe::Trial { id, trial } if id == ask.id => break *trial,
             other => return Err(unexpected(&other, "trial")),
         }
     };
-    let after = match stopped {
+    let (after, counted) = match stopped {
         Some(after) => after,
-        None => snapshot(up, ask)?,
+        None => (snapshot(up, ask)?, counters::sum(&up.physical())),
     };
+    let cpu_ns = trial.cpu.user_ns + trial.cpu.sys_ns;
+    if up.place.on_this_host() {
+        turn.usage = before.until(&after, cpu_ns);
+    } else {
+        // A device of the guest may be the memory of this host: what counts is counted here.
+        trial.guest_device = trial.device.take();
+        trial.device = crossed.zip(counted).map(|(a, b)| counters::between(a, b));
+        // The CPU that the probe had is the guest's, which is the layer's.
+        turn.usage = before.until(&after, 0);
+        turn.usage.upkeep_ns = turn.usage.upkeep_ns.saturating_sub(cpu_ns);
+    }
     if trial.syncs > 0 {
         trial.idle_flushes = up.idle_flushes;
     }
-    turn.usage = before.until(&after, trial.cpu.user_ns + trial.cpu.sys_ns);
     if trial.ns_per_op().is_none_or(|ns| ns <= 0.0) {
         return Err(Failure::Work {
             message: "the trial has no operation on its clock".into(),
@@ -156,8 +170,8 @@ fn snapshot(up: &Up, ask: &Ask<'_>) -> Result<Snapshot, Failure> {
 
 fn job(up: &Up, ask: &Ask<'_>) -> Job {
     let physical = up.physical();
-    // What has no device below it has nothing to write back to one.
-    let below = if physical.is_empty() {
+    // What has no device below it has nothing to write back to one, and a guest cannot see them.
+    let below = if physical.is_empty() || !up.place.on_this_host() {
         Vec::new()
     } else {
         vec![ask.base.to_owned()]
@@ -169,7 +183,10 @@ fn job(up: &Up, ask: &Ask<'_>) -> Job {
         seed: ask.seed,
         min_ms: MIN_MS,
         min_ops: MIN_OPS,
-        devices: physical,
+        devices: up.facts.guest.as_ref().map_or(physical, |guest| {
+            let disks = guest.devices.iter().filter(|d| d.physical);
+            disks.map(|d| d.number.clone()).collect()
+        }),
         below,
     }
 }

@@ -74,6 +74,11 @@ impl Tail {
         Ok(tail)
     }
 
+    /// Takes in what was carried here from elsewhere.
+    pub(crate) fn add(&self, bytes: &[u8]) {
+        self.read(bytes);
+    }
+
     fn read(&self, mut from: impl BufRead) {
         let mut line = Vec::new();
         loop {
@@ -129,6 +134,11 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        Self::start_with(command)
+    }
+
+    /// Starts `command` with the streams it has.
+    pub(crate) fn start_with(command: &mut Command) -> io::Result<Self> {
         let mut child = command.spawn()?;
         let tail = match child.stderr.take() {
             Some(stderr) => Tail::of(stderr)?,

@@ -76,6 +76,18 @@ pub enum LayerError {
         /// Its last words.
         tail: Vec<String>,
     },
+    /// A virtual machine did not do what it was asked.
+    #[error("layer `{layer}`: the guest could not {what} ({status}){}", tail_text(tail))]
+    Guest {
+        /// The layer.
+        layer: String,
+        /// What was asked, such as `boot`.
+        what: String,
+        /// Why not, or how QEMU ended.
+        status: String,
+        /// The last lines of QEMU and of the guest's console.
+        tail: Vec<String>,
+    },
     /// A helper did not come up or did not end.
     #[error("layer `{layer}`: {what} not done after {} s{}", after.as_secs_f64(), tail_text(tail))]
     Slow {
@@ -166,6 +178,9 @@ impl LayerError {
             }
             Self::NoSpace { .. } => Some("use --scale to make files smaller".into()),
             Self::Io { source, .. } => io_hint(source),
+            Self::Guest { .. } => Some(
+                "more memory or another kernel may help: memory=1G, kernel=/boot/vmlinuz-...".into(),
+            ),
             Self::Slow { .. } | Self::Program { .. } | Self::NotMounted { .. } => None,
             Self::Sandbox { .. } => Some("run it as root: sudo layermark ...".into()),
         }

@@ -33,6 +33,7 @@ pub mod sandbox;
 mod tmpfs;
 mod tree;
 mod undo;
+mod vm;
 mod wire;
 pub mod workdir;
 
@@ -40,6 +41,7 @@ pub use error::LayerError;
 pub use fuse::fuse_serve;
 pub use options::{LayerOption, check};
 pub use undo::Undo;
+pub use vm::guest;
 pub use wire::{Control, Wire};
 pub use workdir::WorkDir;
 
@@ -99,6 +101,12 @@ pub trait Layer: Sync {
 pub trait Place: Send {
     /// Where the probe works; `packaged/` lies below it.
     fn dir(&self) -> &Path;
+    /// Whether paths and devices mean to the probe what they mean to this host, and its process is
+    /// one of this host's. If not, this host counts the devices below the layer itself, and the
+    /// probe's own CPU time is part of [`Place::upkeep`].
+    fn on_this_host(&self) -> bool {
+        true
+    }
     /// Whether nothing can be written in it.
     fn read_only(&self) -> bool {
         false
@@ -133,6 +141,7 @@ pub const ALL: &[&dyn Layer] = &[
     &fuse::Fuse,
     &loop_fs::LoopFs,
     &image::Image,
+    &vm::Vm,
     &mock::Mock,
 ];
 

@@ -42,14 +42,15 @@ const OPTIONS: &[LayerOption] = &[
 /// Room beyond the packaged files, bytes.
 const ROOM: u64 = 4 << 30;
 
-struct Kind {
-    name: &'static str,
-    mkfs: &'static str,
-    package: &'static str,
+/// A file system that can be made in an image.
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) mkfs: &'static str,
+    pub(crate) package: &'static str,
     /// No background initialisation that would run into the trials, no discard of what is a hole.
     args: &'static [&'static str],
     /// Smallest image the program takes, bytes.
-    least: u64,
+    pub(crate) least: u64,
 }
 
 const KINDS: [Kind; 3] = [
@@ -81,12 +82,25 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
+/// The file system of this name.
+pub(crate) fn named(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|k| k.name == name)
+}
+
 fn kind(spec: &Spec) -> Result<&'static Kind, LayerError> {
     let name = value(spec, OPTIONS, "variant");
-    KINDS
-        .iter()
-        .find(|k| k.name == name)
-        .ok_or_else(|| bad(spec, "variant", name, "is not known".into()))
+    named(name).ok_or_else(|| bad(spec, "variant", name, "is not known".into()))
+}
+
+/// Makes the file system in an image; the program's version.
+pub(crate) fn make_fs(layer: &str, kind: &Kind, image: &Path) -> Result<String, LayerError> {
+    let version = child::run(
+        layer,
+        child::tool(layer, kind.mkfs, kind.package)?.arg("-V"),
+    )?;
+    let mut mkfs = child::tool(layer, kind.mkfs, kind.package)?;
+    child::run(layer, mkfs.args(kind.args).arg(image))?;
+    Ok(version)
 }
 
 impl Layer for LoopFs {
@@ -107,19 +121,7 @@ impl Layer for LoopFs {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let least = kind(spec)?.least;
-        match given_size(spec)? {
-            Some(size) if size < least => Err(bad(
-                spec,
-                "size",
-                value(spec, OPTIONS, "size"),
-                format!(
-                    "is below {}, the least this file system takes",
-                    layermark_model::format_size(least)
-                ),
-            )),
-            _ => Ok(()),
-        }
+        check_size(spec, value(spec, OPTIONS, "size"), kind(spec)?.least)
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
@@ -143,15 +145,10 @@ impl Layer for LoopFs {
         let (name, kind) = (spec.to_string(), kind(spec)?);
         base.emptied(undo);
         let (image, at) = (base.dir.join("image"), base.dir.join("mnt"));
-        let size = size_for(base, spec, kind.least)?;
+        let size = size_for(base, spec, value(spec, OPTIONS, "size"), kind.least)?;
         let made = File::create_new(&image).and_then(|f| f.set_len(size));
         made.map_err(LayerError::io(&name, "make the image", &image))?;
-        let version = child::run(
-            &name,
-            child::tool(&name, kind.mkfs, kind.package)?.arg("-V"),
-        )?;
-        let mut mkfs = child::tool(&name, kind.mkfs, kind.package)?;
-        child::run(&name, mkfs.args(kind.args).arg(&image))?;
+        let version = make_fs(&name, kind, &image)?;
         fs::create_dir(&at).map_err(LayerError::io(&name, "make", &at))?;
         let device = loopdev::attach(&image, false, on(spec, OPTIONS, "direct-io"))
             .map_err(LayerError::io(&name, "put a loop device over", &image))?;
@@ -172,8 +169,24 @@ impl Layer for LoopFs {
     }
 }
 
-fn given_size(spec: &Spec) -> Result<Option<u64>, LayerError> {
-    match value(spec, OPTIONS, "size") {
+/// Refuses an image that is too small for its file system.
+pub(crate) fn check_size(spec: &Spec, size: &str, least: u64) -> Result<(), LayerError> {
+    match given_size(spec, size)? {
+        Some(given) if given < least => Err(bad(
+            spec,
+            "size",
+            size,
+            format!(
+                "is below {}, the least this file system takes",
+                layermark_model::format_size(least)
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn given_size(spec: &Spec, size: &str) -> Result<Option<u64>, LayerError> {
+    match size {
         "auto" => Ok(None),
         text => parse_size(text)
             .map(Some)
@@ -183,7 +196,12 @@ fn given_size(spec: &Spec) -> Result<Option<u64>, LayerError> {
 
 /// Size of the image. It is sparse, but a disk that fills up below a file system looks to it like
 /// a broken disk: it may grow to four fifths of what is free.
-fn size_for(base: &Base, spec: &Spec, least: u64) -> Result<u64, LayerError> {
+pub(crate) fn size_for(
+    base: &Base,
+    spec: &Spec,
+    asked: &str,
+    least: u64,
+) -> Result<u64, LayerError> {
     let name = spec.to_string();
     let packaged =
         tree::size(&base.packaged).map_err(LayerError::io(&name, "read", &base.packaged))?;
@@ -191,10 +209,10 @@ fn size_for(base: &Base, spec: &Spec, least: u64) -> Result<u64, LayerError> {
         free_space(&base.dir).map_err(LayerError::io(&name, "ask the size of", &base.dir))?;
     let needed = (packaged + packaged / 4).saturating_add(least);
     let usable = free / 5 * 4;
-    let size = match given_size(spec)? {
+    let size = match given_size(spec, asked)? {
         Some(size) if size < needed => {
             let must = format!("is too small: packaged files need {needed} bytes");
-            return Err(bad(spec, "size", value(spec, OPTIONS, "size"), must));
+            return Err(bad(spec, "size", asked, must));
         }
         Some(size) => size,
         None => needed.saturating_add(ROOM).min(usable),

@@ -166,6 +166,9 @@ mod tests {
         let mut found = 0;
         for entry in std::fs::read_dir(&src).unwrap() {
             let path = entry.unwrap().path();
+            if path.is_dir() {
+                continue;
+            }
             let text = std::fs::read_to_string(&path).unwrap();
             let module = path.file_stem().unwrap().to_str().unwrap();
             let names = text

@@ -17,6 +17,10 @@ pub struct Facts {
     /// Versions of the programs and drivers in between.
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
+    /// What a guest says of itself, where the probe ran in one. Then [`Facts::mounts`] begins with
+    /// the guest's, and [`Facts::devices`] are this host's, below what the guest works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestFacts>,
     /// Everything else, as name and value: `direct_io`, `writeback`, `compression`.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
@@ -38,10 +42,32 @@ impl Facts {
         with.is_some_and(|c| !matches!(c.as_str(), "" | "none" | "off"))
     }
 
+    /// Every instruction of the probe was emulated: its times say nothing about a real CPU, and
+    /// may not be set beside those of a guest on one.
+    pub fn emulated_cpu(&self) -> bool {
+        self.guest.as_ref().is_some_and(|g| g.emulated_cpu)
+    }
+
     /// Nothing is known.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// The virtual machine that the probe ran in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct GuestFacts {
+    /// Version of its kernel.
+    pub kernel: String,
+    /// What ran its instructions: `kvm` or `tcg`.
+    pub accelerator: String,
+    /// A program ran them (TCG), not the CPU.
+    pub emulated_cpu: bool,
+    /// Its kernel's clock source, such as `tsc`.
+    pub clock: String,
+    /// Its own block devices below the layer; their numbers are not this host's.
+    #[serde(default)]
+    pub devices: Vec<Device>,
 }
 
 /// A line of `/proc/self/mountinfo` that matters.

@@ -15,7 +15,7 @@ mod size;
 mod spec;
 mod trial;
 
-pub use facts::{Cooled, CpuTime, Device, Facts, Missing, Mount};
+pub use facts::{Cooled, CpuTime, Device, Facts, GuestFacts, Missing, Mount};
 pub use machine::Machine;
 pub use near::nearest;
 pub use plan::{Plan, PlanError, Profile, Settings, StudyId};

@@ -14,6 +14,10 @@ pub struct Trial {
     /// Bytes that crossed the devices below while the clock ran; absent when none is known.
     #[serde(default)]
     pub device: Option<DeviceBytes>,
+    /// Bytes that crossed the guest's own disk, where the probe ran in one; then `device` was
+    /// counted on the host, below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_device: Option<DeviceBytes>,
     /// What was left to write when a write point without flush had ended.
     #[serde(default)]
     pub debt: Option<Debt>,

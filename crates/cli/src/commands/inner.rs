@@ -28,6 +28,11 @@ pub fn janitor() -> ExitCode {
     )
 }
 
+/// Process 1 of a virtual machine that layermark booted; refuses to run anywhere else.
+pub fn guest() -> ExitCode {
+    ended(layermark_layers::guest(), "guest")
+}
+
 /// Serves a FUSE layer until it is unmounted.
 pub fn fuse_serve(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();

@@ -1,0 +1,307 @@
+//! Starts QEMU with our agent in it, on KVM where that works and on an emulated CPU elsewhere.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    os::{
+        fd::OwnedFd,
+        unix::{fs::MetadataExt, net::UnixStream},
+    },
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Control, LayerError,
+    child::{self, Process, Tail},
+    vm::{
+        cache, guest, initramfs,
+        kernel::Kernel,
+        link::{Broken, Link},
+        talk::{Answer, PORT},
+    },
+};
+
+/// The program, and Debian's package of it.
+pub(crate) const QEMU: (&str, &str) = ("qemu-system-x86_64", "qemu-system-x86");
+
+/// A guest that takes longer has come to grief. Booting takes 3 s on an idle machine.
+const LIMIT: Duration = Duration::from_mins(1);
+/// With KVM it takes half a second; where KVM hangs, each first try costs this.
+const KVM_LIMIT: Duration = Duration::from_secs(5);
+
+/// What runs the guest's instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Accel {
+    Kvm,
+    Tcg,
+}
+
+impl Accel {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Tcg => "tcg",
+        }
+    }
+}
+
+/// What to boot.
+pub(crate) struct Boot<'a> {
+    /// The layer, for messages.
+    pub(crate) layer: &'a str,
+    /// A private directory of the guest: QEMU works in it, so that no path of the user's has to be
+    /// written on its command line, where a comma means something.
+    pub(crate) dir: &'a Path,
+    pub(crate) exe: &'a Path,
+    pub(crate) kernel: &'a Kernel,
+    /// Modules that the guest needs.
+    pub(crate) modules: &'a [&'a str],
+    /// `q35` or `pc`.
+    pub(crate) machine: &'a str,
+    pub(crate) cpus: u32,
+    /// MiB.
+    pub(crate) memory: u64,
+    /// In the order in which they are tried.
+    pub(crate) accels: &'a [Accel],
+    /// Devices, and what they stand on.
+    pub(crate) devices: &'a [String],
+}
+
+/// A guest that answers.
+pub(crate) struct Guest {
+    pub(crate) link: Arc<Link>,
+    pub(crate) accel: Accel,
+    /// Version of the guest's kernel.
+    pub(crate) kernel: String,
+    /// Seconds from QEMU's start to the agent's first word.
+    pub(crate) boot_s: f64,
+    /// Bytes of its initramfs.
+    pub(crate) initramfs: u64,
+    /// First line of `qemu --version`.
+    pub(crate) qemu: String,
+    /// Why KVM was not used.
+    pub(crate) no_kvm: Option<String>,
+    process: Process,
+    console: Tail,
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.link.cut();
+        self.process.kill();
+    }
+}
+
+impl Guest {
+    /// QEMU's process.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.process.pid()
+    }
+
+    /// The error for a guest that did not do what it was asked, with its console's last lines.
+    pub(crate) fn error(&mut self, layer: &str, what: &str, why: &Broken) -> LayerError {
+        let ended = matches!(why, Broken::Gone).then(|| self.process.wait(Duration::from_secs(1)));
+        let status = match ended.flatten() {
+            Some(how) => format!("QEMU has ended: {how}"),
+            None => why.to_string(),
+        };
+        LayerError::Guest {
+            layer: layer.into(),
+            what: what.into(),
+            status,
+            tail: [self.process.tail(), self.console.lines()].concat(),
+        }
+    }
+}
+
+/// Boots a guest and waits for its agent.
+pub(crate) fn boot(boot: &Boot<'_>) -> Result<Guest, LayerError> {
+    let io = |what: &str, path: &Path| LayerError::io(boot.layer, what, path);
+    let archive = boot.dir.join("initramfs");
+    let kernel = &boot.kernel;
+    let modules = kernel
+        .modules()
+        .map_err(io("read the modules of", &kernel.modules))?
+        .order(boot.modules);
+    let size = initramfs::write(&archive, boot.exe, &modules)
+        .map_err(io("make the guest's initramfs", &archive))?;
+    let image = kernel
+        .bootable()
+        .map_err(io("unpack the kernel", &kernel.image))?;
+    let qemu = child::run(
+        boot.layer,
+        child::tool(boot.layer, QEMU.0, QEMU.1)?.arg("--version"),
+    )?;
+    let mut no_kvm = None;
+    for (index, accel) in boot.accels.iter().enumerate() {
+        let last = index + 1 == boot.accels.len();
+        let limit = if last { LIMIT } else { KVM_LIMIT };
+        match start(boot, &image, *accel, limit) {
+            Ok(mut guest) => {
+                if *accel == Accel::Kvm {
+                    remember_kvm(boot, "works");
+                }
+                guest.initramfs = size;
+                guest.qemu = qemu;
+                guest.no_kvm = no_kvm;
+                return Ok(guest);
+            }
+            Err(e) if last => return Err(e),
+            Err(e) => {
+                // The first line; the console says nothing where KVM hangs.
+                let why = e.to_string().lines().next().unwrap_or_default().to_owned();
+                remember_kvm(boot, &why);
+                no_kvm = Some(why);
+            }
+        }
+    }
+    Err(LayerError::BadValue {
+        layer: boot.layer.into(),
+        option: "accel".into(),
+        value: String::new(),
+        must: "names nothing to run the guest on".into(),
+        nearest: None,
+    })
+}
+
+/// Where the outcome of trying KVM is kept: another kernel or another QEMU may do better.
+fn kvm_note(kernel: &Kernel) -> Option<PathBuf> {
+    let host = rustix::system::uname();
+    // QEMU by what can be seen without running it.
+    let qemu = child::program(QEMU.0)?.metadata().ok()?;
+    let key = format!(
+        "{} {} {} {}",
+        host.release().to_string_lossy(),
+        kernel.release,
+        qemu.len(),
+        qemu.mtime()
+    );
+    let hash = xxhash_rust::xxh3::xxh3_64(key.as_bytes());
+    cache::path(&format!("kvm-{hash:016x}"))
+}
+
+fn remember_kvm(boot: &Boot<'_>, outcome: &str) {
+    if let Some(path) = kvm_note(boot.kernel) {
+        // Without it the next guest tries again.
+        let _ = cache::store(&path, outcome.as_bytes());
+    }
+}
+
+/// What to try, and why KVM is left out.
+pub(crate) fn accels(kernel: &Kernel) -> (Vec<Accel>, Option<String>) {
+    if let Err(e) = File::options().read(true).write(true).open("/dev/kvm") {
+        return (vec![Accel::Tcg], Some(format!("/dev/kvm: {e}")));
+    }
+    let note = kvm_note(kernel).and_then(|path| fs::read_to_string(path).ok());
+    match note.as_deref() {
+        Some("works") | None => (vec![Accel::Kvm, Accel::Tcg], None),
+        Some(why) => (vec![Accel::Tcg], Some(why.to_owned())),
+    }
+}
+
+fn start(
+    boot: &Boot<'_>,
+    image: &Path,
+    accel: Accel,
+    limit: Duration,
+) -> Result<Guest, LayerError> {
+    let io = |e| LayerError::io(boot.layer, "start", Path::new(QEMU.0))(e);
+    let (ours, theirs) = UnixStream::pair().map_err(io)?;
+    let started = Instant::now();
+    let mut command = child::tool(boot.layer, QEMU.0, QEMU.1)?;
+    command
+        .current_dir(boot.dir)
+        .args(arguments(boot, image, accel))
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut process = Process::start_with(&mut command).map_err(io)?;
+    // It holds the other end of our socket, and must not once QEMU has gone.
+    drop(command);
+    let console = match process.child().stdout.take() {
+        Some(out) => Tail::of(out).map_err(io)?,
+        None => Tail::default(),
+    };
+    let mut guest = Guest {
+        link: Link::new(ours).map_err(io)?,
+        accel,
+        kernel: String::new(),
+        boot_s: 0.0,
+        initramfs: 0,
+        qemu: String::new(),
+        no_kvm: None,
+        process,
+        console,
+    };
+    match guest.link.hello(limit) {
+        Ok(Answer::Ready { kernel, .. }) => {
+            guest.kernel = kernel;
+            guest.boot_s = started.elapsed().as_secs_f64();
+            Ok(guest)
+        }
+        Ok(_) => Err(guest.error(boot.layer, "boot", &Broken::OutOfTurn)),
+        Err(e) => Err(guest.error(boot.layer, "boot", &e)),
+    }
+}
+
+fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
+    let accel = match accel {
+        Accel::Kvm => "kvm",
+        Accel::Tcg => "tcg,thread=multi",
+    };
+    // `max` is what the accelerator can do; on KVM that is the host's.
+    let mut arguments: Vec<OsString> = [
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-nic",
+        "none",
+        "-machine",
+        boot.machine,
+        "-accel",
+        accel,
+        "-cpu",
+        "max",
+        // The socket to us is its standard input, the console its output.
+        "-chardev",
+        "socket,id=agent,fd=0",
+        "-device",
+        "virtio-serial-pci",
+        "-chardev",
+        "file,id=console,path=/dev/stdout",
+        "-serial",
+        "chardev:console",
+        "-initrd",
+        "initramfs",
+    ]
+    .map(OsString::from)
+    .to_vec();
+    let command_line = format!(
+        "console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc {} rdinit=/{} -- guest",
+        guest::WORD,
+        initramfs::INIT
+    );
+    // Names the guest in the list of processes; a comma is written twice.
+    let mut name = OsString::from("layermark ");
+    name.push(boot.dir.to_string_lossy().replace(',', ",,"));
+    for (option, value) in [
+        ("-name", name),
+        ("-smp", boot.cpus.to_string().into()),
+        ("-m", format!("{}M", boot.memory).into()),
+        (
+            "-device",
+            format!("virtserialport,chardev=agent,name={PORT}").into(),
+        ),
+        ("-kernel", image.into()),
+        ("-append", command_line.into()),
+    ] {
+        arguments.extend([option.into(), value]);
+    }
+    arguments.extend(boot.devices.iter().map(OsString::from));
+    arguments
+}

@@ -1,0 +1,228 @@
+//! A virtual disk: an image file, the device in front of it, and the file system on it.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
+
+use layermark_model::{Missing, Spec};
+
+use crate::{
+    Base, LayerError,
+    child, loop_fs, needs,
+    options::{bad, on, value},
+    vm::{OPTIONS, talk::Mounting},
+};
+
+/// A disk controller as the guest sees it.
+struct Controller {
+    name: &'static str,
+    modules: &'static [&'static str],
+    /// Machine types that have it; the first is the default.
+    machines: &'static [&'static str],
+    /// QEMU's device over the drive `disk`, and what that stands on.
+    device: &'static str,
+    parent: Option<&'static str>,
+    iothread: bool,
+}
+
+const CONTROLLERS: &[Controller] = &[
+    Controller {
+        name: "virtio-blk",
+        modules: &["virtio_pci", "virtio_blk"],
+        machines: &["q35", "pc"],
+        device: "virtio-blk-pci,drive=disk",
+        parent: None,
+        iothread: true,
+    },
+    Controller {
+        name: "virtio-scsi",
+        modules: &["virtio_pci", "virtio_scsi", "sd_mod"],
+        machines: &["q35", "pc"],
+        device: "scsi-hd,drive=disk",
+        parent: Some("virtio-scsi-pci"),
+        iothread: true,
+    },
+    Controller {
+        name: "nvme",
+        modules: &["nvme"],
+        machines: &["q35", "pc"],
+        device: "nvme,drive=disk,serial=layermark",
+        parent: None,
+        iothread: false,
+    },
+    Controller {
+        name: "ide",
+        modules: &["ata_piix", "sd_mod"],
+        machines: &["pc"],
+        device: "ide-hd,drive=disk,bus=ide.0",
+        parent: None,
+        iothread: false,
+    },
+    Controller {
+        name: "ahci",
+        modules: &["ahci", "sd_mod"],
+        machines: &["q35"],
+        device: "ide-hd,drive=disk,bus=ide.0",
+        parent: None,
+        iothread: false,
+    },
+];
+
+/// Values of the option `disk`.
+pub(crate) const NAMES: &[&str] = &["virtio-blk", "virtio-scsi", "nvme", "ide", "ahci"];
+/// Values of the option `cache` for a disk; QEMU's own default comes first.
+const CACHES: &[&str] = &["writeback", "none", "writethrough", "directsync", "unsafe"];
+
+/// A disk as the user described it.
+pub(crate) struct Disk<'a> {
+    spec: &'a Spec,
+    controller: &'static Controller,
+    fs: &'static loop_fs::Kind,
+}
+
+impl<'a> Disk<'a> {
+    pub(crate) fn of(spec: &'a Spec) -> Result<Self, LayerError> {
+        let name = value(spec, OPTIONS, "disk");
+        let unknown = |option, name| bad(spec, option, name, "is not known".into());
+        let fs = value(spec, OPTIONS, "fs");
+        Ok(Self {
+            spec,
+            controller: CONTROLLERS
+                .iter()
+                .find(|c| c.name == name)
+                .ok_or_else(|| unknown("disk", name))?,
+            fs: loop_fs::named(fs).ok_or_else(|| unknown("fs", fs))?,
+        })
+    }
+
+    fn value(&self, option: &str) -> &'a str {
+        value(self.spec, OPTIONS, option)
+    }
+
+    fn cache(&self) -> &'a str {
+        match self.value("cache") {
+            "auto" => CACHES[0],
+            cache => cache,
+        }
+    }
+
+    /// Checks what options mean together.
+    pub(crate) fn check(&self) -> Result<(), LayerError> {
+        let spec = self.spec;
+        let cache = self.cache();
+        if !CACHES.contains(&cache) {
+            let must = format!("is not one of {} for a disk", CACHES.join(", "));
+            return Err(bad(spec, "cache", cache, must));
+        }
+        if self.value("aio") == "native" && !matches!(cache, "none" | "directsync") {
+            let must = "needs a disk past this host's cache: cache=none or cache=directsync";
+            return Err(bad(spec, "aio", "native", must.into()));
+        }
+        if on(spec, OPTIONS, "iothread") && !self.controller.iothread {
+            let must = "is for virtio-blk and virtio-scsi";
+            return Err(bad(spec, "iothread", "on", must.into()));
+        }
+        let machine = self.value("machine");
+        if machine != "auto" && !self.controller.machines.contains(&machine) {
+            let must = format!("has no {} controller", self.controller.name);
+            return Err(bad(spec, "machine", machine, must));
+        }
+        loop_fs::check_size(spec, self.value("size"), self.fs.least)
+    }
+
+    pub(crate) fn missing(&self) -> Vec<Missing> {
+        let mut missing: Vec<Missing> = needs::program(self.fs.mkfs, self.fs.package)
+            .into_iter()
+            .collect();
+        if self.value("format") == "qcow2" {
+            missing.extend(needs::program("qemu-img", "qemu-utils"));
+        }
+        missing
+    }
+
+    /// Modules of the guest.
+    pub(crate) fn modules(&self) -> Vec<&'static str> {
+        let mut modules = self.controller.modules.to_vec();
+        modules.push(self.fs.name);
+        modules
+    }
+
+    /// Machine type that has the controller.
+    pub(crate) fn machine(&self) -> &'a str {
+        match self.value("machine") {
+            "auto" => self.controller.machines[0],
+            machine => machine,
+        }
+    }
+
+    /// Makes the image in `dir`, with a file system on it; its path and mkfs's version.
+    pub(crate) fn make(&self, base: &Base, dir: &Path) -> Result<(PathBuf, String), LayerError> {
+        let layer = self.spec.to_string();
+        let raw = dir.join("disk");
+        let size = loop_fs::size_for(base, self.spec, self.value("size"), self.fs.least)?;
+        let made = File::create_new(&raw).and_then(|f| f.set_len(size));
+        made.map_err(LayerError::io(&layer, "make the image", &raw))?;
+        let version = loop_fs::make_fs(&layer, self.fs, &raw)?;
+        if self.value("format") == "raw" {
+            return Ok((raw, version));
+        }
+        let image = dir.join("disk.qcow2");
+        let mut convert = child::tool(&layer, "qemu-img", "qemu-utils")?;
+        convert
+            .current_dir(dir)
+            .args(["convert", "-f", "raw", "-O", "qcow2", "disk", "disk.qcow2"]);
+        child::run(&layer, &mut convert)?;
+        fs::remove_file(&raw).map_err(LayerError::io(&layer, "remove", &raw))?;
+        Ok((image, version))
+    }
+
+    /// QEMU's arguments.
+    pub(crate) fn devices(&self) -> Vec<String> {
+        let (format, aio) = (self.value("format"), self.value("aio"));
+        let file = if format == "raw" { "disk" } else { "disk.qcow2" };
+        let mut arguments: Vec<String> = vec![
+            "-drive".into(),
+            format!(
+                "file={file},if=none,id=disk,format={format},cache={},aio={aio}",
+                self.cache()
+            ),
+        ];
+        let thread = if on(self.spec, OPTIONS, "iothread") {
+            arguments.extend(["-object".into(), "iothread,id=io".into()]);
+            ",iothread=io"
+        } else {
+            ""
+        };
+        let mut add = |device: &str, thread: &str| {
+            arguments.extend(["-device".into(), format!("{device}{thread}")]);
+        };
+        match self.controller.parent {
+            Some(parent) => {
+                add(parent, thread);
+                add(self.controller.device, "");
+            }
+            None => add(self.controller.device, thread),
+        }
+        arguments
+    }
+
+    pub(crate) fn mounting(&self) -> Mounting {
+        Mounting {
+            fs: self.fs.name.into(),
+            source: None,
+            options: String::new(),
+        }
+    }
+
+    /// What the facts say of it beside what is read from the guest.
+    pub(crate) fn notes(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("disk", self.controller.name.into()),
+            ("disk_cache", self.cache().into()),
+            ("disk_aio", self.value("aio").into()),
+            ("disk_format", self.value("format").into()),
+            ("iothread", self.value("iothread").into()),
+        ]
+    }
+}

@@ -1,0 +1,247 @@
+//! Which modules a kernel needs for something, in the order in which they have to be loaded.
+//!
+//! From `modules.dep`, `modules.softdep`, `modules.alias` and `modules.builtin` as depmod(8) writes
+//! them; see modules.dep(5).
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+/// The modules of one kernel.
+#[derive(Debug)]
+pub(crate) struct Modules {
+    dir: PathBuf,
+    /// File and what it needs, nearest first, by the module's name.
+    files: HashMap<String, (String, Vec<String>)>,
+    builtin: HashSet<String>,
+    /// What should be there before a module, as far as it can be had.
+    before: HashMap<String, Vec<String>>,
+    aliases: HashMap<String, Vec<String>>,
+}
+
+/// A module to load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Module {
+    /// Its file.
+    pub(crate) path: PathBuf,
+    /// Nothing depends on it: it may refuse to be loaded (a CPU that lacks an instruction).
+    pub(crate) optional: bool,
+}
+
+impl Modules {
+    /// Reads the lists in `dir`, such as `/lib/modules/6.1.0-56-amd64`.
+    pub(crate) fn read(dir: &Path) -> io::Result<Self> {
+        let list = |name: &str| fs::read_to_string(dir.join(name));
+        // Only the first is there always.
+        Ok(Self::parse(
+            dir,
+            &list("modules.dep")?,
+            &list("modules.builtin").unwrap_or_default(),
+            &list("modules.softdep").unwrap_or_default(),
+            &list("modules.alias").unwrap_or_default(),
+        ))
+    }
+
+    fn parse(dir: &Path, dep: &str, builtin: &str, softdep: &str, alias: &str) -> Self {
+        let mut files = HashMap::new();
+        for line in dep.lines() {
+            let Some((file, needs)) = line.split_once(':') else {
+                continue;
+            };
+            let needs = needs.split_whitespace().map(name_of).collect();
+            files.insert(name_of(file), (file.to_owned(), needs));
+        }
+        let mut before: HashMap<String, Vec<String>> = HashMap::new();
+        for line in softdep.lines() {
+            let mut words = line.split_whitespace();
+            if let (Some("softdep"), Some(module)) = (words.next(), words.next()) {
+                // `pre:` is the default; `post:` is for what other modules ask for.
+                let early = words.take_while(|w| *w != "post:").filter(|w| *w != "pre:");
+                let early = early.map(plain);
+                before.entry(plain(module)).or_default().extend(early);
+            }
+        }
+        let mut aliases: HashMap<String, Vec<String>> = HashMap::new();
+        for line in alias.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if let ["alias", name, module] = words[..] {
+                aliases.entry(plain(name)).or_default().push(plain(module));
+            }
+        }
+        Self {
+            dir: dir.to_owned(),
+            files,
+            builtin: builtin.lines().map(name_of).collect(),
+            before,
+            aliases,
+        }
+    }
+
+    /// The first of these that the kernel has neither as a module nor built in.
+    pub(crate) fn lacking<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
+        let has = |n: &&str| self.files.contains_key(&plain(n)) || self.builtin.contains(&plain(n));
+        names.iter().find(|n| !has(n)).copied()
+    }
+
+    /// Everything to load for these, each once, what is needed first; nothing for what is built in.
+    pub(crate) fn order(&self, names: &[&str]) -> Vec<Module> {
+        let mut order = Order {
+            modules: self,
+            begun: HashSet::new(),
+            done: Vec::new(),
+        };
+        for name in names {
+            order.add(&plain(name), false);
+        }
+        order.done
+    }
+
+    /// The module that an alias such as `crypto-crc32c` stands for: where there are several, the
+    /// one that needs no particular CPU.
+    fn resolve(&self, name: &str) -> Option<String> {
+        if self.files.contains_key(name) {
+            return Some(name.to_owned());
+        }
+        let known = |n: &str| self.aliases.get(n);
+        let modules = known(name).or_else(|| known(&format!("crypto_{name}")))?;
+        let generic = modules.iter().find(|m| m.ends_with("_generic"));
+        generic.or(modules.first()).cloned()
+    }
+}
+
+struct Order<'a> {
+    modules: &'a Modules,
+    begun: HashSet<String>,
+    done: Vec<Module>,
+}
+
+impl Order<'_> {
+    fn add(&mut self, name: &str, optional: bool) {
+        // Marked before its dependencies, so that a circle in the soft ones comes to an end.
+        if !self.begun.insert(name.to_owned()) {
+            return;
+        }
+        let Some((file, needs)) = self.modules.files.get(name) else {
+            return;
+        };
+        for early in self.modules.before.get(name).into_iter().flatten() {
+            if let Some(module) = self.modules.resolve(early) {
+                self.add(&module, true);
+            }
+        }
+        // The last named depends on nothing.
+        for need in needs.iter().rev() {
+            self.add(need, optional);
+        }
+        self.done.push(Module {
+            path: self.modules.dir.join(file),
+            optional,
+        });
+    }
+}
+
+/// `kernel/fs/ext4/ext4.ko.xz` is `ext4`.
+fn name_of(file: &str) -> String {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    plain(name.split(".ko").next().unwrap_or(name))
+}
+
+/// `-` and `_` are the same in a module's name.
+fn plain(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// A module's bytes as the kernel takes them.
+pub(crate) fn load(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let mut bytes = Vec::new();
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("xz") => unpack(Packing::Xz, file, &mut bytes)?,
+        Some("zst") => unpack(Packing::Zstd, file, &mut bytes)?,
+        Some("gz") => unpack(Packing::Gzip, file, &mut bytes)?,
+        _ => {
+            io::BufReader::new(file).read_to_end(&mut bytes)?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// How something is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Xz,
+    Zstd,
+    Gzip,
+}
+
+/// Reads one compressed stream to its end; what follows it is not looked at.
+pub(crate) fn unpack(packing: Packing, from: impl Read, into: &mut Vec<u8>) -> io::Result<()> {
+    match packing {
+        Packing::Xz => lzma_rust2::XzReader::new(from, false).read_to_end(into)?,
+        Packing::Zstd => {
+            let mut from = from;
+            let decoder = ruzstd::decoding::StreamingDecoder::new(&mut from);
+            decoder.map_err(io::Error::other)?.read_to_end(into)?
+        }
+        Packing::Gzip => flate2::read::GzDecoder::new(from).read_to_end(into)?,
+    };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEP: &str = "kernel/fs/ext4/ext4.ko.xz: kernel/fs/jbd2/jbd2.ko.xz kernel/lib/crc16.ko.xz\n\
+        kernel/fs/jbd2/jbd2.ko.xz: kernel/lib/crc16.ko.xz\n\
+        kernel/lib/crc16.ko.xz:\n\
+        kernel/arch/x86/crypto/crc32c-intel.ko.xz:\n\
+        kernel/crypto/crc32c_generic.ko.xz:\n";
+    const ALIAS: &str = "# comment\nalias crypto-crc32c crc32c_intel\nalias crypto-crc32c crc32c_generic\n";
+
+    fn modules() -> Modules {
+        let softdep = "softdep ext4 pre: crypto-crc32c post: nothing\nsoftdep jbd2 pre: ext4\n";
+        Modules::parse(Path::new("/m"), DEP, "kernel/drivers/nvme/host/nvme.ko\n", softdep, ALIAS)
+    }
+
+    #[test]
+    fn what_is_needed_comes_first_and_once_and_circles_end() {
+        let order = modules().order(&["ext4", "nvme", "crc16"]);
+        let names: Vec<String> = order
+            .iter()
+            .map(|m| name_of(&m.path.to_string_lossy()))
+            .collect();
+        assert_eq!(names, ["crc32c_generic", "crc16", "jbd2", "ext4"]);
+        assert!(order[0].optional && !order[1].optional);
+        assert_eq!(order[3].path, Path::new("/m/kernel/fs/ext4/ext4.ko.xz"));
+    }
+
+    #[test]
+    fn says_what_the_kernel_lacks() {
+        assert_eq!(modules().lacking(&["ext4", "nvme", "crc32c-intel"]), None);
+        assert_eq!(modules().lacking(&["ext4", "9p", "xfs"]), Some("9p"));
+    }
+
+    #[test]
+    fn compressed_modules_are_unpacked() {
+        use std::io::Write;
+        let dir = tempfile::tempdir().unwrap();
+        let plain = vec![7u8; 100_000];
+        let gz = dir.path().join("a.ko.gz");
+        let mut out = flate2::write::GzEncoder::new(
+            File::create(&gz).unwrap(),
+            flate2::Compression::fast(),
+        );
+        out.write_all(&plain).unwrap();
+        out.finish().unwrap();
+        let raw = dir.path().join("a.ko");
+        fs::write(&raw, &plain).unwrap();
+        assert!(load(&gz).unwrap() == plain && load(&raw).unwrap() == plain);
+        fs::write(dir.path().join("b.ko.xz"), b"no xz").unwrap();
+        assert!(load(&dir.path().join("b.ko.xz")).is_err());
+        assert!(load(&dir.path().join("none.ko")).is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! A layer inside a guest that is up.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::Mutex,
+    time::Duration,
+};
+
+use layermark_model::{Cooled, CpuTime, Facts, GuestFacts};
+
+use crate::{
+    LayerError, Place, Wire,
+    host::HostPlace,
+    tree,
+    vm::{
+        boot::{Accel, Guest},
+        link::{Broken, Link},
+        talk::{AT, Answer, Ask, Mounting},
+    },
+};
+
+/// Longest the guest may take to write back, or to take in packaged files.
+const SLOW: Duration = Duration::from_mins(5);
+/// Longest for anything else.
+const QUICK: Duration = Duration::from_secs(30);
+
+/// A layer inside a guest.
+pub(crate) struct VmPlace {
+    layer: String,
+    /// Named to the probe.
+    exe: String,
+    guest: Mutex<Guest>,
+    link: std::sync::Arc<Link>,
+    /// What the layer is on this host: its image.
+    host: HostPlace,
+    /// File system in the guest.
+    fs: String,
+    master: PathBuf,
+    /// Packaged files, below `master`.
+    packaged: Vec<String>,
+}
+
+impl VmPlace {
+    pub(crate) fn new(guest: Guest, host: HostPlace, exe: &Path, master: &Path) -> Self {
+        let name = exe.file_name().unwrap_or_default();
+        Self {
+            layer: host.layer.clone(),
+            exe: name.to_string_lossy().into_owned(),
+            link: guest.link.clone(),
+            guest: Mutex::new(guest),
+            host,
+            fs: String::new(),
+            master: master.into(),
+            packaged: Vec::new(),
+        }
+    }
+
+    fn broken(&self, what: &str) -> impl FnOnce(Broken) -> LayerError {
+        move |why| {
+            let mut guest = self
+                .guest
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            guest.error(&self.layer, what, &why)
+        }
+    }
+
+    /// Mounts the layer in the guest.
+    pub(crate) fn mount(&mut self, what: Mounting) -> Result<(), LayerError> {
+        self.fs.clone_from(&what.fs);
+        self.link
+            .order(&Ask::Mount(what), QUICK)
+            .map_err(self.broken("mount the layer"))
+    }
+
+    /// Brings the packaged files into the guest.
+    pub(crate) fn package(&mut self) -> Result<(), LayerError> {
+        let mut paths = Vec::new();
+        let listed = tree::files(&self.master, &mut |path| {
+            let below = path.strip_prefix(&self.master).map_err(io::Error::other)?;
+            let name = below.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
+            paths.push(name.to_owned());
+            Ok(())
+        });
+        listed.map_err(LayerError::io(&self.layer, "read", &self.master))?;
+        paths.sort();
+        self.put(&paths)?;
+        self.packaged = paths;
+        Ok(())
+    }
+
+    fn put(&self, paths: &[String]) -> Result<(), LayerError> {
+        for name in paths {
+            let path = self.master.join(name);
+            let put = || -> io::Result<()> {
+                let mut file = File::open(&path)?;
+                let size = file.metadata()?.len();
+                self.link.put(name, size, &mut file)
+            };
+            put().map_err(LayerError::io(
+                &self.layer,
+                "bring into the guest",
+                &path,
+            ))?;
+        }
+        self.link
+            .order(&Ask::Seal, SLOW)
+            .map_err(self.broken("take in the packaged files"))
+    }
+}
+
+impl Place for VmPlace {
+    fn dir(&self) -> &Path {
+        Path::new(AT)
+    }
+
+    fn on_this_host(&self) -> bool {
+        false
+    }
+
+    fn start(&mut self) -> Result<Wire, LayerError> {
+        self.facts()?;
+        self.link
+            .start(self.exe.clone(), QUICK)
+            .map_err(self.broken("start the probe"))
+    }
+
+    fn facts(&self) -> Result<Facts, LayerError> {
+        let answer = self.link.ask(&Ask::Facts, QUICK);
+        let (inside, clock) = match answer.map_err(self.broken("tell its facts"))? {
+            Answer::Facts { facts, clock } => (*facts, clock),
+            _ => return Err(self.broken("tell its facts")(Broken::OutOfTurn)),
+        };
+        let top = inside.mounts.first().cloned().unwrap_or_default();
+        if top.at != Path::new(AT) || top.fs != self.fs {
+            return Err(LayerError::NotMounted {
+                layer: self.layer.clone(),
+                path: AT.into(),
+                expected: self.fs.clone(),
+                found: format!("on {} mounted at {}", top.fs, top.at.display()),
+            });
+        }
+        let mut facts = self.host.facts()?;
+        facts.mounts = inside.mounts.into_iter().chain(facts.mounts).collect();
+        let guest = self
+            .guest
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        facts.guest = Some(GuestFacts {
+            kernel: guest.kernel.clone(),
+            accelerator: guest.accel.name().into(),
+            emulated_cpu: guest.accel == Accel::Tcg,
+            clock,
+            devices: inside.devices,
+        });
+        Ok(facts)
+    }
+
+    fn cool(&mut self) -> Result<Cooled, LayerError> {
+        let answer = self.link.ask(&Ask::Cool, SLOW);
+        let mut cooled = match answer.map_err(self.broken("drop its caches"))? {
+            Answer::Cooled(cooled) => cooled,
+            _ => return Err(self.broken("drop its caches")(Broken::OutOfTurn)),
+        };
+        // What the guest wrote back lies in this host's cache.
+        let host = self.host.cool()?;
+        cooled.how.extend(host.how);
+        cooled.complete &= host.complete;
+        Ok(cooled)
+    }
+
+    fn refresh(&mut self) -> Result<(), LayerError> {
+        let known = self.packaged.clone();
+        let answer = self.link.ask(&Ask::Changed { known }, QUICK);
+        match answer.map_err(self.broken("look at its packaged files"))? {
+            Answer::Changed { paths } => self.put(&paths),
+            _ => Err(self.broken("look at its packaged files")(
+                Broken::OutOfTurn,
+            )),
+        }
+    }
+
+    fn upkeep(&self) -> Result<CpuTime, LayerError> {
+        self.host.upkeep()
+    }
+}
+
+/// A private directory for QEMU.
+pub(crate) fn private(layer: &str, base: &Path) -> Result<PathBuf, LayerError> {
+    let dir = base.join("vm");
+    fs::create_dir(&dir).map_err(LayerError::io(layer, "make", &dir))?;
+    Ok(dir)
+}

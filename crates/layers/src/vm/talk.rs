@@ -1,0 +1,168 @@
+//! What this host and the agent in the guest say to each other: frames on one virtio-serial port.
+//!
+//! A frame is a channel (1 byte), a length (4 bytes, little-endian) and as many bytes. Questions
+//! and answers are JSON. Both ends are the same binary, so there are no versions.
+
+use std::io::{self, Read, Write};
+
+use layermark_model::{Cooled, Facts};
+use serde::{Deserialize, Serialize};
+
+/// Longest frame either side accepts, bytes.
+pub(crate) const LONGEST: usize = 1 << 20;
+/// Bytes of data put into one frame.
+pub(crate) const PIECE: usize = 64 << 10;
+
+/// What a frame carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Channel {
+    /// An [`Ask`] to the guest, an [`Answer`] to the host.
+    Control = 1,
+    /// The probe's standard input to the guest, its output to the host. Empty: its end.
+    Probe = 2,
+    /// The probe's standard error.
+    Errors = 3,
+    /// How the probe ended, in words.
+    Ended = 4,
+    /// Bytes of the file that [`Ask::Put`] has announced.
+    File = 5,
+}
+
+impl Channel {
+    fn of(byte: u8) -> Option<Self> {
+        let all = [
+            Self::Control,
+            Self::Probe,
+            Self::Errors,
+            Self::Ended,
+            Self::File,
+        ];
+        all.into_iter().find(|c| *c as u8 == byte)
+    }
+}
+
+/// Name of the port in the guest's `/sys/class/virtio-ports`.
+pub(crate) const PORT: &str = "layermark.0";
+
+/// Where the guest has the layer.
+pub(crate) const AT: &str = "/layer";
+
+/// From this host to the guest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Ask {
+    /// Mount the layer at [`AT`].
+    Mount(Mounting),
+    /// Start the probe under this name.
+    Start { name: String },
+    /// End the probe, if there is one.
+    Kill,
+    /// The guest's clock, now.
+    Time,
+    /// Mounts and devices of the layer.
+    Facts,
+    /// Write back, and drop all caches.
+    Cool,
+    /// Remove from the packaged files what is not in this list, and name those that are not as
+    /// they were after [`Ask::Seal`].
+    Changed { known: Vec<String> },
+    /// Write a packaged file; its bytes follow. Not answered: the next `Seal` tells of errors.
+    Put { path: String, size: u64 },
+    /// Remember the packaged files as they are now, on their disk.
+    Seal,
+}
+
+/// What to mount.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mounting {
+    /// File system type.
+    pub(crate) fs: String,
+    /// `None`: the only disk there is.
+    pub(crate) source: Option<String>,
+    /// Options of the file system, comma separated.
+    pub(crate) options: String,
+}
+
+/// From the guest to this host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    /// The agent is there; the first of all.
+    Ready {
+        /// The guest's kernel.
+        kernel: String,
+        /// Seconds since its kernel started.
+        up_s: f64,
+        /// Optional modules that could not be loaded.
+        refused: Vec<String>,
+    },
+    /// Done.
+    Done,
+    /// It could not be done: what, and why.
+    Failed(String),
+    /// `CLOCK_MONOTONIC`, the probe's clock, nanoseconds.
+    Time { ns: u64 },
+    /// What the guest knows of the layer.
+    Facts { facts: Box<Facts>, clock: String },
+    /// What was emptied.
+    Cooled(Cooled),
+    /// Packaged files that are not as they were, below `packaged`.
+    Changed { paths: Vec<String> },
+}
+
+/// Writes a frame and flushes it.
+pub(crate) fn send(out: &mut impl Write, channel: Channel, bytes: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    // One call for a short frame: each is a message to the other side.
+    let mut frame = Vec::with_capacity(5 + bytes.len());
+    frame.push(channel as u8);
+    frame.extend_from_slice(&length.to_le_bytes());
+    frame.extend_from_slice(bytes);
+    out.write_all(&frame)?;
+    out.flush()
+}
+
+/// Writes a message as a frame.
+pub(crate) fn say(out: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    send(out, Channel::Control, &serde_json::to_vec(message)?)
+}
+
+/// Reads a frame; `None` at the end.
+pub(crate) fn receive(from: &mut impl Read) -> io::Result<Option<(Channel, Vec<u8>)>> {
+    let mut head = [0; 5];
+    match from.read(&mut head[..1])? {
+        0 => return Ok(None),
+        _ => from.read_exact(&mut head[1..])?,
+    }
+    let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    let channel = Channel::of(head[0]).filter(|_| length <= LONGEST);
+    let Some(channel) = channel else {
+        let text = format!("a frame begins with {head:?}, which is not ours");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    };
+    let mut bytes = vec![0; length];
+    from.read_exact(&mut bytes)?;
+    Ok(Some((channel, bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_read_back_and_rubbish_is_refused() {
+        let mut bytes = Vec::new();
+        say(&mut bytes, &Ask::Time).unwrap();
+        send(&mut bytes, Channel::Probe, b"").unwrap();
+        send(&mut bytes, Channel::File, &[7; 3]).unwrap();
+        let mut from = bytes.as_slice();
+        let (channel, text) = receive(&mut from).unwrap().unwrap();
+        assert_eq!(channel, Channel::Control);
+        assert_eq!(serde_json::from_slice::<Ask>(&text).unwrap(), Ask::Time);
+        assert_eq!(receive(&mut from).unwrap(), Some((Channel::Probe, vec![])));
+        assert_eq!(receive(&mut from).unwrap(), Some((Channel::File, vec![7; 3])));
+        assert_eq!(receive(&mut from).unwrap(), None);
+        for rubbish in [&b"[    0.000000] Linux"[..], &[1, 0xff, 0xff, 0xff, 0xff], &[2, 9]] {
+            assert!(receive(&mut &*rubbish).is_err());
+        }
+    }
+}
