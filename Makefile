@@ -5,7 +5,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/$(TRIPLE)/release/layermark
 RUN_DIR ?= .
 
-.PHONY: help run build test test-rust test-unprivileged test-browser lint bench bench-overhead docs clean
+.PHONY: help run build test test-rust test-unprivileged test-browser lint bench bench-overhead vm-kernel docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -46,6 +46,9 @@ bench-overhead: ## Our own cost per operation against a C loop and fio; under a 
 	@scripts/setup.sh bench
 	@$(MAKE) --no-print-directory build
 	cargo run --release --locked --quiet -p layermark-bench -- overhead $(BIN)
+
+vm-kernel: ## Fetch a full kernel for virtual machines, without installing it
+	@scripts/fetch-kernel.sh
 
 docs: ## Build the book into docs/book
 	@command -v mdbook >/dev/null || { echo "docs: installing mdbook"; cargo install --locked --quiet mdbook; }

@@ -7,8 +7,9 @@ PATH="$PATH:/usr/sbin:/sbin"
 
 # program:package for each purpose
 RUN="cc:gcc mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mksquashfs:squashfs-tools squashfuse:squashfuse mkfs.erofs:erofs-utils fusermount3:fuse3"
-TEST="$RUN fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 node:nodejs npm:npm chromium:chromium"
-BENCH="$RUN fio:fio"
+VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod"
+TEST="$RUN $VM fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 node:nodejs npm:npm chromium:chromium"
+BENCH="$RUN $VM fio:fio"
 
 case "${1:-}" in
 run) wanted=$RUN ;;
@@ -46,7 +47,12 @@ missing=
 for pair in $wanted; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
 done
-[ -n "$missing" ] || exit 0
+fetch_kernel() {
+    case $1 in
+    test | bench) "$(dirname "$0")/fetch-kernel.sh" || echo "setup: virtual machines are left out" >&2 ;;
+    esac
+}
+[ -n "$missing" ] || { fetch_kernel "$1"; exit 0; }
 
 if ! may_install; then
     echo "setup: without root these stay out:$missing" >&2
@@ -56,3 +62,4 @@ fi
 for package in $missing; do
     install "$package" || echo "setup: $package could not be installed; what needs it is left out" >&2
 done
+fetch_kernel "$1"

@@ -167,9 +167,12 @@ fn proof(place: &dyn Place) -> Result<Facts, Lost> {
             "nothing proves what would be measured: its facts are empty",
         ));
     }
-    let below = |at: &Path| match place.on_this_host() {
-        true => fs::canonicalize(place.dir()).is_ok_and(|dir| dir.starts_with(at)),
-        false => place.dir().starts_with(at),
+    let below = |at: &Path| {
+        if place.on_this_host() {
+            fs::canonicalize(place.dir()).is_ok_and(|dir| dir.starts_with(at))
+        } else {
+            place.dir().starts_with(at)
+        }
     };
     if let Some(mount) = facts.mounts.first().filter(|m| !below(&m.at)) {
         return Err(Lost::new(format!(

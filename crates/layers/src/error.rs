@@ -77,7 +77,10 @@ pub enum LayerError {
         tail: Vec<String>,
     },
     /// A virtual machine did not do what it was asked.
-    #[error("layer `{layer}`: the guest could not {what} ({status}){}", tail_text(tail))]
+    #[error(
+        "layer `{layer}`: the guest could not {what} ({status}){}",
+        tail_text(tail)
+    )]
     Guest {
         /// The layer.
         layer: String,
@@ -179,7 +182,8 @@ impl LayerError {
             Self::NoSpace { .. } => Some("use --scale to make files smaller".into()),
             Self::Io { source, .. } => io_hint(source),
             Self::Guest { .. } => Some(
-                "more memory or another kernel may help: memory=1G, kernel=/boot/vmlinuz-...".into(),
+                "more memory or another kernel may help: memory=1G, kernel=/boot/vmlinuz-..."
+                    .into(),
             ),
             Self::Slow { .. } | Self::Program { .. } | Self::NotMounted { .. } => None,
             Self::Sandbox { .. } => Some("run it as root: sudo layermark ...".into()),

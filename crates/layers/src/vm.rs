@@ -4,8 +4,8 @@ use layermark_model::{Missing, Spec, parse_size};
 
 use crate::{
     Base, Layer, LayerError, LayerOption, Place, Undo,
-    needs,
     host::HostPlace,
+    needs,
     options::{bad, value},
 };
 
@@ -207,7 +207,7 @@ fn facts_of(
         host = host.note("cpu", "emulated CPU");
     }
     if let Some(why) = &guest.no_kvm {
-        host = host.note("no_kvm", why.clone());
+        host = host.note("kvm", format!("not used: {why}"));
     }
     for (name, value) in disk.notes() {
         host = host.note(name, value);
@@ -226,7 +226,12 @@ fn cpus(spec: &Spec) -> Result<u32, LayerError> {
         "auto" => Ok(std::thread::available_parallelism().map_or(1, |n| n.get().min(2)) as u32),
         text => match text.parse() {
             Ok(n @ 1..=64) => Ok(n),
-            _ => Err(bad(spec, "cpus", text, "is not a number from 1 to 64".into())),
+            _ => Err(bad(
+                spec,
+                "cpus",
+                text,
+                "is not a number from 1 to 64".into(),
+            )),
         },
     }
 }
@@ -237,7 +242,12 @@ fn memory(spec: &Spec) -> Result<u64, LayerError> {
     let text = value(spec, OPTIONS, "memory");
     match parse_size(text) {
         Ok(bytes) if bytes >= LEAST => Ok(bytes),
-        Ok(_) => Err(bad(spec, "memory", text, "is below 256M, the least a guest takes".into())),
+        Ok(_) => Err(bad(
+            spec,
+            "memory",
+            text,
+            "is below 256M, the least a guest takes".into(),
+        )),
         Err(e) => Err(bad(spec, "memory", text, format!("cannot be read: {e}"))),
     }
 }
@@ -274,7 +284,10 @@ fn kernel(spec: &Spec, modules: &[&str]) -> Result<Kernel, Missing> {
     };
     let mut lacking = None;
     for kernel in kernels {
-        match kernel.modules().map(|m| m.lacking(modules).map(str::to_owned)) {
+        match kernel
+            .modules()
+            .map(|m| m.lacking(modules).map(str::to_owned))
+        {
             Ok(None) => return Ok(kernel),
             Ok(Some(module)) => {
                 lacking.get_or_insert(format!("the module {module} in kernel {}", kernel.release));
@@ -285,5 +298,7 @@ fn kernel(spec: &Spec, modules: &[&str]) -> Result<Kernel, Missing> {
             }
         }
     }
-    Err(lacks(lacking.unwrap_or_else(|| "a kernel for guests".into())))
+    Err(lacks(
+        lacking.unwrap_or_else(|| "a kernel for guests".into()),
+    ))
 }

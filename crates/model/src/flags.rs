@@ -15,3 +15,5 @@ pub const DIRECT_IGNORED: &str = "O_DIRECT ignored";
 pub const VERIFY: &str = "verify failed";
 /// The ratio changed late in the run, so no single number describes it. Of a result, not a trial.
 pub const UNSTEADY: &str = "no steady state";
+/// The probe's instructions were emulated. Of a result, not a trial.
+pub const EMULATED_CPU: &str = "emulated CPU";

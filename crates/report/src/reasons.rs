@@ -13,6 +13,8 @@ use crate::{
 pub const MEMORY: &str = "its data lies in memory, not on a disk";
 /// A lower file is copied before it is changed.
 pub const COPY_UP: &str = "copy-up, the whole file is copied before its first byte changes";
+/// The guest's instructions are run by a program.
+pub const EMULATED: &str = "emulated CPU, which makes every instruction dearer";
 /// Said when nothing explains a win.
 pub const NONE: &str = "no reason was found in the data, so do not count on it";
 
@@ -101,6 +103,9 @@ fn slower(sides: &Sides) -> Vec<String> {
     let mut found = Vec::new();
     if copied(sides) {
         found.push(COPY_UP.into());
+    }
+    if sides.facts.emulated_cpu() {
+        found.push(EMULATED.into());
     }
     found.extend(other_device(sides));
     found.extend(other_source(here, native));

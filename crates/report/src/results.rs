@@ -205,6 +205,9 @@ impl<'a> Site<'a> {
         for flag in records.iter().flat_map(|r| remarks(r)) {
             remark(&mut row, &flag, 1);
         }
+        if layer.facts.emulated_cpu() && !records.is_empty() {
+            remark(&mut row, flags::EMULATED_CPU, records.len());
+        }
         row
     }
 

@@ -24,6 +24,8 @@ pub struct Seen<'a> {
     pub resident: Option<f64>,
     /// Median share of what lies behind it in this host's page cache.
     pub behind: Option<f64>,
+    /// Bytes read from the guest's own disk for each byte the application read, over all trials.
+    pub guest: Option<f64>,
 }
 
 impl<'a> Seen<'a> {
@@ -37,6 +39,7 @@ impl<'a> Seen<'a> {
             device: device_share(point, &trials),
             resident: middle(&|r| r.trial.as_ref()?.resident),
             behind: middle(&|r| r.backing_resident),
+            guest: guest_share(&trials),
         }
     }
 
@@ -47,6 +50,9 @@ impl<'a> Seen<'a> {
         }
         if self.facts.in_memory() {
             return Some(ServedBy::HostMemory);
+        }
+        if self.facts.guest.is_some() {
+            return Some(self.in_guest());
         }
         // Double caching: the file's own pages may be gone while those of its image are there.
         let cached = [self.resident, self.behind];
@@ -61,6 +67,21 @@ impl<'a> Seen<'a> {
             Some(_) if counted => ServedBy::Mixed,
             _ => ServedBy::Unknown,
         })
+    }
+
+    /// Two caches above one device: what did not leave the guest came from its memory, what left it
+    /// and did not come from the device came from this host's.
+    fn in_guest(&self) -> ServedBy {
+        let inside = self.guest.map(|s| s <= LITTLE);
+        let inside = inside.or_else(|| self.resident.map(|r| r >= MOST));
+        let left = self.guest.is_none_or(|s| s >= MOST);
+        match (self.device, inside) {
+            (Some(share), _) if share >= MOST => ServedBy::Device,
+            (_, Some(true)) => ServedBy::GuestMemory,
+            (Some(share), Some(false)) if share <= LITTLE && left => ServedBy::HostMemory,
+            (Some(_), Some(false)) => ServedBy::Mixed,
+            _ => ServedBy::Unknown,
+        }
     }
 
     /// What is compressed needs fewer bytes than it gives: that nothing was cached decides.
@@ -78,6 +99,10 @@ impl<'a> Seen<'a> {
         if let Some(share) = self.device {
             let share = number::sig3((share * 1e3).round() / 1e3);
             found.push(format!("device bytes / bytes read {share}"));
+        }
+        if let Some(share) = self.guest {
+            let share = number::sig3((share * 1e3).round() / 1e3);
+            found.push(format!("bytes from the guest's disk / bytes read {share}"));
         }
         if let Some(share) = self.resident {
             found.push(format!(
@@ -98,6 +123,15 @@ impl<'a> Seen<'a> {
         }
         found.join("; ")
     }
+}
+
+fn guest_share(trials: &[&Trial]) -> Option<f64> {
+    let bytes: u64 = trials.iter().map(|t| t.bytes()).sum();
+    let mut read = 0;
+    for trial in trials {
+        read += trial.guest_device?.read;
+    }
+    (bytes > 0).then(|| read as f64 / bytes as f64)
 }
 
 /// Device bytes for each application byte in the point's own direction, over all trials.
@@ -162,6 +196,7 @@ mod tests {
             device,
             resident: cached[0],
             behind: cached[1],
+            guest: None,
         }
     }
 
@@ -252,6 +287,30 @@ mod tests {
             seen.words(),
             "device bytes / bytes read 0; file 3 % cached before the clock; its place in the image 98 % in host memory"
         );
+    }
+
+    #[test]
+    fn of_a_guest_it_is_said_whose_memory_it_was() {
+        let facts = Facts {
+            guest: Some(layermark_model::GuestFacts::default()),
+            ..on_disk()
+        };
+        for (device, guest, resident, expected) in [
+            (Some(1.0), Some(1.0), Some(0.0), ServedBy::Device),
+            (Some(0.0), Some(1.0), Some(0.0), ServedBy::HostMemory),
+            (Some(0.0), Some(0.0), Some(1.0), ServedBy::GuestMemory),
+            (Some(0.0), Some(0.5), Some(0.5), ServedBy::Mixed),
+            (Some(0.4), Some(1.0), Some(0.0), ServedBy::Mixed),
+            (Some(0.0), None, Some(1.0), ServedBy::GuestMemory),
+            (Some(0.0), None, Some(0.0), ServedBy::HostMemory),
+            (None, None, None, ServedBy::Unknown),
+        ] {
+            let seen = Seen {
+                guest,
+                ..seen(&facts, device, [resident, None])
+            };
+            assert_eq!(seen.label(&read_point()), Some(expected), "{device:?} {guest:?}");
+        }
     }
 
     #[test]

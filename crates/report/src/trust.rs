@@ -38,6 +38,7 @@ pub fn strip(e: &Evidence) -> Vec<TrustItem> {
         proof(e),
     ];
     items.extend(direct(e));
+    items.extend(emulated(e));
     items.push(failures(e));
     items.push(own_cost(e));
     items
@@ -304,6 +305,30 @@ fn proof(e: &Evidence) -> TrustItem {
         text = format!("{text}; not on native's device: {}", number::list(&apart));
     }
     item("proof", title, TrustState::Ok, text)
+}
+
+/// Shown only where a layer is a guest on an emulated CPU.
+fn emulated(e: &Evidence) -> Option<TrustItem> {
+    let of = |emulated: bool| -> Vec<String> {
+        let layers = e.run.layers.iter().filter(|l| l.facts.guest.is_some());
+        layers
+            .filter(|l| l.facts.emulated_cpu() == emulated)
+            .map(|l| format!("`{}`", l.name))
+            .collect()
+    };
+    let (slow, real) = (of(true), of(false));
+    if slow.is_empty() {
+        return None;
+    }
+    let mut text = format!(
+        "{} ran on an emulated CPU: compare these with each other, their ratio to native is \
+         mostly the emulation's",
+        number::list(&slow)
+    );
+    if !real.is_empty() {
+        text = format!("{text}; do not set them beside {}", number::list(&real));
+    }
+    Some(item("emulated", "Emulated CPU", TrustState::Warn, text))
 }
 
 /// Shown only where `O_DIRECT` was asked for.

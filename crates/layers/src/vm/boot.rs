@@ -151,8 +151,11 @@ pub(crate) fn boot(boot: &Boot<'_>) -> Result<Guest, LayerError> {
             }
             Err(e) if last => return Err(e),
             Err(e) => {
-                // The first line; the console says nothing where KVM hangs.
-                let why = e.to_string().lines().next().unwrap_or_default().to_owned();
+                // The console says nothing where KVM hangs.
+                let why = match e {
+                    LayerError::Guest { status, .. } => status,
+                    other => other.to_string(),
+                };
                 remember_kvm(boot, &why);
                 no_kvm = Some(why);
             }

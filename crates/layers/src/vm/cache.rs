@@ -13,7 +13,11 @@ fn own() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(OF_ALL.into());
     }
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let absolute = |name: &str| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
     absolute("XDG_CACHE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
         .map(|dir| dir.join("layermark"))
@@ -22,7 +26,11 @@ fn own() -> Option<PathBuf> {
 /// The file of this name, if there is one, else where it would be written.
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
     let shared = Path::new(OF_ALL).join(name);
-    if shared.is_file() { Some(shared) } else { own().map(|dir| dir.join(name)) }
+    if shared.is_file() {
+        Some(shared)
+    } else {
+        own().map(|dir| dir.join(name))
+    }
 }
 
 /// Roots below which `make vm-kernel` has put kernels (`boot`, `lib/modules`).
@@ -37,7 +45,10 @@ pub(crate) fn kernels() -> Vec<PathBuf> {
 pub(crate) fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(dir)?;
-    let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+    let mut name = path
+        .file_name()
+        .ok_or(io::ErrorKind::InvalidInput)?
+        .to_owned();
     name.push(format!(".{}", std::process::id()));
     let half = dir.join(name);
     let written = fs::write(&half, bytes).and_then(|()| fs::rename(&half, path));

@@ -8,8 +8,7 @@ use std::{
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, LayerError,
-    child, loop_fs, needs,
+    Base, LayerError, child, loop_fs, needs,
     options::{bad, on, value},
     vm::{OPTIONS, talk::Mounting},
 };
@@ -169,9 +168,15 @@ impl<'a> Disk<'a> {
         }
         let image = dir.join("disk.qcow2");
         let mut convert = child::tool(&layer, "qemu-img", "qemu-utils")?;
-        convert
-            .current_dir(dir)
-            .args(["convert", "-f", "raw", "-O", "qcow2", "disk", "disk.qcow2"]);
+        convert.current_dir(dir).args([
+            "convert",
+            "-f",
+            "raw",
+            "-O",
+            "qcow2",
+            "disk",
+            "disk.qcow2",
+        ]);
         child::run(&layer, &mut convert)?;
         fs::remove_file(&raw).map_err(LayerError::io(&layer, "remove", &raw))?;
         Ok((image, version))
@@ -180,7 +185,11 @@ impl<'a> Disk<'a> {
     /// QEMU's arguments.
     pub(crate) fn devices(&self) -> Vec<String> {
         let (format, aio) = (self.value("format"), self.value("aio"));
-        let file = if format == "raw" { "disk" } else { "disk.qcow2" };
+        let file = if format == "raw" {
+            "disk"
+        } else {
+            "disk.qcow2"
+        };
         let mut arguments: Vec<String> = vec![
             "-drive".into(),
             format!(

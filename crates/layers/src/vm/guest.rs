@@ -203,8 +203,8 @@ impl Agent {
                     tell(&self.port, &answer)?;
                 }
             }
-            Channel::Probe => self.to_probe(bytes),
-            Channel::File => self.to_file(bytes),
+            Channel::Probe => self.feed(bytes),
+            Channel::File => self.store(bytes),
             Channel::Errors | Channel::Ended => {}
         }
         Ok(())
@@ -241,7 +241,7 @@ impl Agent {
     }
 
     /// What the probe does not take any more is lost with it.
-    fn to_probe(&mut self, bytes: &[u8]) {
+    fn feed(&mut self, bytes: &[u8]) {
         let Some(probe) = &mut self.probe else { return };
         if bytes.is_empty() {
             probe.stdin = None;
@@ -336,7 +336,7 @@ impl Agent {
         Ok(())
     }
 
-    fn to_file(&mut self, bytes: &[u8]) {
+    fn store(&mut self, bytes: &[u8]) {
         let Some((file, left)) = &mut self.file else {
             return;
         };

@@ -29,8 +29,8 @@ pub(crate) fn write(to: &Path, exe: &Path, modules: &[Module]) -> io::Result<u64
     let mut list = String::new();
     for (index, module) in modules.iter().enumerate() {
         let name = format!("ko/{index:03}");
-        list += if module.optional { "?" } else { "" };
-        list += &format!("{name} {}\n", module.path.display());
+        let mark = if module.optional { "?" } else { "" };
+        list = format!("{list}{mark}{name} {}\n", module.path.display());
         out.entry(&name, 0o100_644, &modules::load(&module.path)?)?;
     }
     out.entry(LIST, 0o100_644, list.as_bytes())?;
@@ -50,13 +50,25 @@ impl<W: Write> Archive<W> {
         let length = u32::try_from(data.len())
             .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, name.to_owned()))?;
         self.entries += 1;
-        let mut header = format!("070701{:08X}{mode:08X}", self.entries);
-        // uid, gid, links, time
-        header += &format!("{:08X}{:08X}{:08X}{:08X}", 0, 0, 1, 0);
-        // length, device of the file, its own device
-        header += &format!("{length:08X}{:08X}{:08X}{:08X}{:08X}", 0, 0, 0, 0);
+        // number, mode, uid, gid, links, time, length, device of the file (2), its own device (2),
         // length of the name with its end, checksum
-        header += &format!("{:08X}{:08X}{name}\0", name.len() + 1, 0);
+        let fields = [
+            self.entries,
+            mode,
+            0,
+            0,
+            1,
+            0,
+            length,
+            0,
+            0,
+            0,
+            0,
+            name.len() as u32 + 1,
+            0,
+        ];
+        let fields: String = fields.iter().map(|n| hex(*n)).collect();
+        let header = format!("070701{fields}{name}\0");
         self.padded(header.as_bytes())?;
         self.padded(data)
     }
@@ -69,6 +81,10 @@ impl<W: Write> Archive<W> {
         self.size += (bytes.len() + gap) as u64;
         Ok(())
     }
+}
+
+fn hex(n: u32) -> String {
+    format!("{n:08X}")
 }
 
 /// An ELF file without what is not loaded: symbols and debug information at its end would be half
@@ -145,7 +161,12 @@ mod tests {
 
     #[test]
     fn what_is_no_binary_stays_as_it_is() {
-        for bytes in [&b""[..], b"\x7fELF\x02\x01", b"\x7fELF\x02\x01\0\0\xff\xff", b"#!/bin/sh"] {
+        for bytes in [
+            &b""[..],
+            b"\x7fELF\x02\x01",
+            b"\x7fELF\x02\x01\0\0\xff\xff",
+            b"#!/bin/sh",
+        ] {
             assert_eq!(slim(bytes.to_vec()), bytes);
         }
     }

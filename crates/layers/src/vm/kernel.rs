@@ -108,7 +108,9 @@ impl Kernel {
     /// The kernel that the user named: its modules lie below the root whose `boot` holds it, else
     /// on this host.
     pub(crate) fn named(image: &Path) -> io::Result<Self> {
-        let boot = image.parent().filter(|p| p.file_name() == Some("boot".as_ref()));
+        let boot = image
+            .parent()
+            .filter(|p| p.file_name() == Some("boot".as_ref()));
         let root = boot.and_then(Path::parent).unwrap_or(Path::new("/"));
         let kernel = Self::of(image, root)?;
         if kernel.modules.join("modules.dep").exists() {
@@ -214,7 +216,7 @@ mod tests {
     fn what_is_no_kernel_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("vmlinuz-x");
-        for bytes in [&b""[..], b"short", &[0x90; 20_000]] {
+        for bytes in [&b""[..], b"short", &vec![0x90; 20_000]] {
             fs::write(&path, bytes).unwrap();
             let e = Kernel::of(&path, dir.path()).unwrap_err();
             assert!(e.to_string().contains("no Linux kernel"), "{e}");
@@ -227,7 +229,11 @@ mod tests {
         let mut bytes = vec![0u8; 0x4000];
         bytes[offset::MAGIC..][..4].copy_from_slice(b"HdrS");
         bytes[offset::KERNEL_VERSION..][..2].copy_from_slice(&0x100u16.to_le_bytes());
-        for (text, good) in [("6.1.0-56-amd64 (x)", true), ("../../etc x", false), (".. x", false)] {
+        for (text, good) in [
+            ("6.1.0-56-amd64 (x)", true),
+            ("../../etc x", false),
+            (".. x", false),
+        ] {
             bytes[0x300..0x320].fill(0);
             bytes[0x300..][..text.len()].copy_from_slice(text.as_bytes());
             assert_eq!(Header(bytes.clone()).release().is_some(), good, "{text}");

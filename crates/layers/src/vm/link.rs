@@ -88,19 +88,17 @@ impl Link {
         });
         // Not a strong one: the thread ends when the line is cut, which the last owner does.
         let weak = Arc::downgrade(&link);
-        thread::Builder::new()
-            .name("guest".into())
-            .spawn(move || {
-                while let Ok(Some((channel, bytes))) = talk::receive(&mut input) {
-                    let Some(link) = weak.upgrade() else { return };
-                    if !link.take(channel, bytes, &sender) {
-                        break;
-                    }
+        thread::Builder::new().name("guest".into()).spawn(move || {
+            while let Ok(Some((channel, bytes))) = talk::receive(&mut input) {
+                let Some(link) = weak.upgrade() else { return };
+                if !link.take(channel, bytes, &sender) {
+                    break;
                 }
-                if let Some(link) = weak.upgrade() {
-                    link.current().end("the guest is gone");
-                }
-            })?;
+            }
+            if let Some(link) = weak.upgrade() {
+                link.current().end("the guest is gone");
+            }
+        })?;
         Ok(link)
     }
 
@@ -321,13 +319,14 @@ mod tests {
     #[test]
     fn a_probe_speaks_through_the_guest() {
         let link = pair(|_, out| talk::say(out, &Answer::Done).unwrap());
+        let data = vec![7; 200_000];
         for _ in 0..2 {
             let mut wire = link.start("x".into(), Duration::from_secs(5)).unwrap();
-            wire.stdin.write_all(&[7; 200_000]).unwrap();
+            wire.stdin.write_all(&data).unwrap();
             drop(wire.stdin);
             let mut back = Vec::new();
             wire.stdout.read_to_end(&mut back).unwrap();
-            assert!(back == [7; 200_000], "{} came back", back.len());
+            assert!(back == data, "{} came back", back.len());
             let how = wire.control.wait(Duration::from_secs(5));
             assert_eq!(how.as_deref(), Some("exit code 0"));
         }

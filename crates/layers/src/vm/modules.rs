@@ -200,11 +200,18 @@ mod tests {
         kernel/lib/crc16.ko.xz:\n\
         kernel/arch/x86/crypto/crc32c-intel.ko.xz:\n\
         kernel/crypto/crc32c_generic.ko.xz:\n";
-    const ALIAS: &str = "# comment\nalias crypto-crc32c crc32c_intel\nalias crypto-crc32c crc32c_generic\n";
+    const ALIAS: &str =
+        "# comment\nalias crypto-crc32c crc32c_intel\nalias crypto-crc32c crc32c_generic\n";
 
     fn modules() -> Modules {
         let softdep = "softdep ext4 pre: crypto-crc32c post: nothing\nsoftdep jbd2 pre: ext4\n";
-        Modules::parse(Path::new("/m"), DEP, "kernel/drivers/nvme/host/nvme.ko\n", softdep, ALIAS)
+        Modules::parse(
+            Path::new("/m"),
+            DEP,
+            "kernel/drivers/nvme/host/nvme.ko\n",
+            softdep,
+            ALIAS,
+        )
     }
 
     #[test]
@@ -231,10 +238,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let plain = vec![7u8; 100_000];
         let gz = dir.path().join("a.ko.gz");
-        let mut out = flate2::write::GzEncoder::new(
-            File::create(&gz).unwrap(),
-            flate2::Compression::fast(),
-        );
+        let mut out =
+            flate2::write::GzEncoder::new(File::create(&gz).unwrap(), flate2::Compression::fast());
         out.write_all(&plain).unwrap();
         out.finish().unwrap();
         let raw = dir.path().join("a.ko");

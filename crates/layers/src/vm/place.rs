@@ -99,11 +99,7 @@ impl VmPlace {
                 let size = file.metadata()?.len();
                 self.link.put(name, size, &mut file)
             };
-            put().map_err(LayerError::io(
-                &self.layer,
-                "bring into the guest",
-                &path,
-            ))?;
+            put().map_err(LayerError::io(&self.layer, "bring into the guest", &path))?;
         }
         self.link
             .order(&Ask::Seal, SLOW)
@@ -160,9 +156,9 @@ impl Place for VmPlace {
 
     fn cool(&mut self) -> Result<Cooled, LayerError> {
         let answer = self.link.ask(&Ask::Cool, SLOW);
-        let mut cooled = match answer.map_err(self.broken("drop its caches"))? {
-            Answer::Cooled(cooled) => cooled,
-            _ => return Err(self.broken("drop its caches")(Broken::OutOfTurn)),
+        let answer = answer.map_err(self.broken("drop its caches"))?;
+        let Answer::Cooled(mut cooled) = answer else {
+            return Err(self.broken("drop its caches")(Broken::OutOfTurn));
         };
         // What the guest wrote back lies in this host's cache.
         let host = self.host.cool()?;
@@ -176,9 +172,7 @@ impl Place for VmPlace {
         let answer = self.link.ask(&Ask::Changed { known }, QUICK);
         match answer.map_err(self.broken("look at its packaged files"))? {
             Answer::Changed { paths } => self.put(&paths),
-            _ => Err(self.broken("look at its packaged files")(
-                Broken::OutOfTurn,
-            )),
+            _ => Err(self.broken("look at its packaged files")(Broken::OutOfTurn)),
         }
     }
 

@@ -159,9 +159,16 @@ mod tests {
         assert_eq!(channel, Channel::Control);
         assert_eq!(serde_json::from_slice::<Ask>(&text).unwrap(), Ask::Time);
         assert_eq!(receive(&mut from).unwrap(), Some((Channel::Probe, vec![])));
-        assert_eq!(receive(&mut from).unwrap(), Some((Channel::File, vec![7; 3])));
+        assert_eq!(
+            receive(&mut from).unwrap(),
+            Some((Channel::File, vec![7; 3]))
+        );
         assert_eq!(receive(&mut from).unwrap(), None);
-        for rubbish in [&b"[    0.000000] Linux"[..], &[1, 0xff, 0xff, 0xff, 0xff], &[2, 9]] {
+        for rubbish in [
+            &b"[    0.000000] Linux"[..],
+            &[1, 0xff, 0xff, 0xff, 0xff],
+            &[2, 9],
+        ] {
             assert!(receive(&mut &*rubbish).is_err());
         }
     }

@@ -31,6 +31,15 @@ const MORE: &[&str] = &[
     "image:erofs,compression=lz4",
 ];
 
+/// Guests boot in seconds, so each shows several options.
+const VMS: &[&str] = &[
+    "vm",
+    "vm:disk=ide,cache=none,aio=native,cpus=1",
+    "vm:disk=nvme,fs=xfs,cache=unsafe,memory=256M",
+    "vm:disk=ahci,cache=directsync,aio=io_uring,accel=tcg",
+    "vm:disk=virtio-scsi,fs=btrfs,format=qcow2,iothread=on,cache=writethrough",
+];
+
 const TRAPS: &[(&str, &str)] = &[
     ("direct-honoured", "fuse"),
     ("direct-dropped", "fuse,direct=drop"),
@@ -206,6 +215,15 @@ impl Run {
             "fuse",
         ] {
             self.check("full", spec);
+        }
+        // Without privilege a guest is the same: one shows that it boots.
+        let guests = if self.who.is_empty() { VMS } else { &VMS[..1] };
+        for spec in guests {
+            self.check("conform-vm", spec);
+        }
+        if self.who.is_empty() {
+            self.check("vm-fails", VMS[0]);
+            self.killed(VMS[0]);
         }
         for (trap, spec) in TRAPS {
             self.check(trap, spec);

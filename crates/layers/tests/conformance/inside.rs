@@ -14,7 +14,7 @@ use layermark_layers::{
 use layermark_model::Point;
 use layermark_probe::{PackagedFile, packaged, workloads};
 
-use crate::{exercise, state::State, traps};
+use crate::{exercise, state::State, traps, virtual_machine};
 
 const SEED: u64 = 7;
 
@@ -64,6 +64,8 @@ pub fn main(args: &[OsString]) -> Result<(), String> {
     let mode = mode.to_string_lossy();
     match &*mode {
         "conform" => conform(layer, &spec, &base),
+        "conform-vm" => virtual_machine::conform(layer, &spec, &base),
+        "vm-fails" => virtual_machine::fails(layer, &spec, &base),
         "hang" => hang(layer, &spec, &base),
         "half-way" => half_way(layer, &spec, &base),
         "full" => full(layer, &spec, &base),
@@ -154,7 +156,7 @@ pub fn same_as_packaged(up: &Up) {
 }
 
 /// One MiB through the wire and back: a second one of the same layer, whose probe is an echo.
-fn wire(up: &Up) {
+pub fn wire(up: &Up) {
     let base = Base {
         dir: up.base.dir.with_file_name("echo"),
         packaged: up.base.packaged.clone(),
@@ -195,9 +197,9 @@ fn point() -> Point {
 }
 
 /// A real probe reads a packaged file.
-fn trial(up: &mut Up) {
+pub fn trial(up: &mut Up) {
     let mut wire = up.place.start().unwrap();
-    assert!(wire.control.pid().is_some());
+    assert_eq!(wire.control.pid().is_some(), up.place.on_this_host());
     let mut lines = BufReader::new(wire.stdout).lines();
     let mut hear = |what: &str| {
         let line = lines

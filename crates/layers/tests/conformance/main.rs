@@ -8,6 +8,7 @@ mod exercise;
 mod inside;
 mod state;
 mod traps;
+mod virtual_machine;
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
             layermark_layers::janitor::run(std::io::stdin()).map_err(|e| e.to_string())
         }
         Some("fuse-serve") => layermark_layers::fuse_serve(rest).map_err(|e| e.to_string()),
+        Some("guest") => layermark_layers::guest().map_err(|e| e.to_string()),
         Some("inside") => inside::main(rest),
         Some("as-user") => driver::become_user(rest),
         Some("as-nobody") => driver::become_nobody(rest),
