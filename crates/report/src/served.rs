@@ -309,7 +309,11 @@ mod tests {
                 guest,
                 ..seen(&facts, device, [resident, None])
             };
-            assert_eq!(seen.label(&read_point()), Some(expected), "{device:?} {guest:?}");
+            assert_eq!(
+                seen.label(&read_point()),
+                Some(expected),
+                "{device:?} {guest:?}"
+            );
         }
     }
 
