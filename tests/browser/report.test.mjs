@@ -2,7 +2,7 @@
 // LAYERMARK_REPORT names the file; without it the report of a made-up run is generated.
 // CHROMIUM names the browser (default: Debian's).
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -17,10 +17,15 @@ let url;
 
 function report() {
   if (process.env.LAYERMARK_REPORT) return resolve(process.env.LAYERMARK_REPORT);
-  const made = join(scratch, 'sample.html');
-  const args = ['run', '--quiet', '--locked', '-p', 'layermark-report', '--example', 'sample', '--', 'html'];
+  return sample();
+}
+
+// A report of made-up figures; `matrix` makes it one over file sizes and records.
+function sample(...kind) {
+  const made = join(scratch, `sample${kind}.html`);
+  const args = ['run', '--quiet', '--locked', '-p', 'layermark-report', '--example', 'sample', '--', ...kind, made];
   const cwd = new URL('../..', import.meta.url).pathname;
-  writeFileSync(made, execFileSync('cargo', args, { cwd, maxBuffer: 64 << 20, stdio: ['ignore', 'pipe', 'inherit'] }));
+  execFileSync('cargo', args, { cwd, stdio: ['ignore', 'inherit', 'inherit'] });
   return made;
 }
 
@@ -41,14 +46,14 @@ after(async () => {
 });
 
 // A page in a context of its own; whatever it asks for or complains about is kept.
-async function open(options = {}) {
+async function open(options = {}, at = url) {
   const context = await browser.newContext({ offline: true, viewport: { width: 1200, height: 900 }, ...options });
   const page = await context.newPage();
   const seen = { requests: [], complaints: [] };
   page.on('request', (r) => seen.requests.push(r.url()));
   page.on('console', (m) => seen.complaints.push(m.text()));
   page.on('pageerror', (e) => seen.complaints.push(String(e)));
-  await page.goto(url);
+  await page.goto(at);
   return { page, seen, close: () => context.close() };
 }
 
@@ -226,4 +231,40 @@ test('prints the whole table, dark or not', async () => {
 test('is one file of a size that can be mailed', () => {
   const bytes = readFileSync(path).length;
   assert.ok(bytes < 8 << 20, `${bytes} bytes`);
+});
+
+test('a matrix has a table for each layer that can be read light, dark and printed, and opens to its surfaces', async () => {
+  const at = pathToFileURL(sample('matrix')).href;
+  for (const colorScheme of ['light', 'dark']) {
+    const { page, seen, close } = await open({ colorScheme }, at);
+    const tables = page.locator('.heat');
+    assert.equal(await tables.count(), 4 * 3, 'four tests in three layers');
+    assert.ok(await tables.first().isVisible());
+    const colours = await tables.nth(1).locator('td').evaluateAll((cells) => cells.map((c) => {
+      const style = getComputedStyle(c);
+      return [style.backgroundColor, style.color];
+    }));
+    assert.ok(new Set(colours.map(([back]) => back)).size > 1, 'shades differ');
+    const shot = page.locator('.matrices details.charts').first();
+    await shot.locator('summary').first().click();
+    assert.ok(await shot.locator('svg.chart').first().isVisible());
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+    assert.ok(!wide, 'nothing hangs over the side');
+    assert.deepEqual(seen.complaints, []);
+    await close();
+  }
+});
+
+test('the whole matrix of iozone in three layers stays a page that opens', { timeout: 600_000 }, async () => {
+  const made = sample('iozone');
+  assert.ok(readFileSync(made).length < 10 << 20, `${readFileSync(made).length} bytes`);
+  const before = Date.now();
+  const { page, seen, close } = await open({}, pathToFileURL(made).href);
+  const folded = page.locator('.matrices > details');
+  assert.equal(await folded.count(), 13);
+  await folded.first().locator('summary').first().click();
+  assert.ok(await folded.first().locator('.heat').first().isVisible());
+  assert.ok(Date.now() - before < 60_000, 'it opens within a minute on a busy machine');
+  assert.deepEqual(seen.complaints, []);
+  await close();
 });

@@ -31,7 +31,11 @@ impl Files for Disk {
 fn main() -> anyhow::Result<()> {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     let (run, trials) = match args.first().map(String::as_str) {
-        Some("matrix") => Matrix::default().build(),
+        Some("matrix") => Matrix {
+            blocks: 14,
+            ..Matrix::default()
+        }
+        .build(),
         Some("iozone") => Matrix {
             works: IOZONE.to_vec(),
             files: doubling(64 << 10, 512 << 20),

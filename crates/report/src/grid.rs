@@ -96,6 +96,12 @@ impl<'a> Family<'a> {
             .collect()
     }
 
+    /// Ids of its results.
+    pub fn ids(&self) -> impl Iterator<Item = String> {
+        let rows = self.cells.values().flat_map(BTreeMap::values);
+        rows.map(|r| r.id.clone())
+    }
+
     /// A parameter that is text, such as `op`; empty when it has none.
     pub fn text(&self, key: &str) -> &str {
         self.params

@@ -2,7 +2,13 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use layermark_report::{Report, exporters, sample};
+use layermark_report::{
+    Report, TrialRow, exporters,
+    sample::{
+        self,
+        matrix::{IOZONE, Matrix, doubling},
+    },
+};
 use serde_json::Value;
 
 fn full() -> (Report, String) {
@@ -14,6 +20,15 @@ fn full() -> (Report, String) {
         .write(&report, &mut out)
         .unwrap();
     (report, String::from_utf8(out).unwrap())
+}
+
+fn page(report: &Report) -> String {
+    let mut out = Vec::new();
+    exporters::for_path("x.html".as_ref())
+        .unwrap()
+        .write(report, &mut out)
+        .unwrap();
+    String::from_utf8(out).unwrap()
 }
 
 /// Values of an attribute, in order.
@@ -153,4 +168,58 @@ fn without_two_record_sizes_there_is_no_such_chart() {
     assert!(
         !html.contains("Throughput over record size") && html.contains("Throughput during the run")
     );
+}
+
+#[test]
+fn a_matrix_is_a_table_for_each_test_and_layer() {
+    let (run, trials) = Matrix {
+        blocks: 14,
+        ..Matrix::default()
+    }
+    .build();
+    let report = Report::build(&run, &trials);
+    let html = page(&report);
+    assert_eq!(html.matches("class=\"small heat\"").count(), 4 * 3);
+    assert!(html.contains("<td class=\"num s") && html.contains("<td class=\"num v5\""));
+    assert!(html.contains("As a surface"));
+    for row in &report.results {
+        assert!(html.contains(&format!("id=\"{}\"", row.id)), "{}", row.id);
+    }
+}
+
+#[test]
+fn a_very_large_matrix_stays_small_enough_to_open() {
+    let (run, trials) = Matrix {
+        works: IOZONE.to_vec(),
+        files: doubling(64 << 10, 512 << 20),
+        records: doubling(4 << 10, 16 << 20),
+        layers: vec!["fuse", "loop:xfs"],
+        blocks: 1,
+    }
+    .build();
+    let mut report = Report::build(&run, &trials);
+    assert_eq!(report.results.len(), 3 * 1_638);
+    let one = report.trials[0].clone();
+    report.trials = (0..30_000)
+        .map(|seq| TrialRow {
+            seq,
+            block: seq as u32 / 5_000,
+            ..one.clone()
+        })
+        .collect();
+    let html = page(&report);
+    assert!(html.len() < 10 << 20, "{} bytes", html.len());
+    let ids = attributes(&html, "id");
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(ids.len(), unique.len());
+    for row in &report.results {
+        assert!(unique.contains(row.id.as_str()), "{} is somewhere", row.id);
+    }
+    for link in attributes(&html, "href") {
+        assert!(
+            !link.starts_with('#') || unique.contains(&link[1..]),
+            "{link}"
+        );
+    }
+    assert!(html.contains("The first 4000 of 30000"));
 }

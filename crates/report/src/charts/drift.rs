@@ -8,6 +8,9 @@ use layermark_stats::median;
 use super::{Chart, Group, Key, Table, svg};
 use crate::{Report, TrialRow, number};
 
+/// Dots of a drawing; of more trials every second, third and so on is drawn, and the lines rest on all.
+const DOTS: usize = 1_500;
+
 /// A trial's time and its speed against the median of its point.
 struct Dot<'a> {
     layer: &'a str,
@@ -101,6 +104,8 @@ fn chart(n: usize, layer: &str, native: &str, dots: &[Dot]) -> Chart {
         .filter(|d| d.layer == layer)
         .map(|d| (d.seconds, d.speed))
         .collect();
+    let every = here.len().div_ceil(DOTS).max(1);
+    let here: Vec<(f64, f64)> = here.into_iter().step_by(every).collect();
     let mut plots = vec![Plot::Scatter(
         ScatterPlot::new()
             .with_data(here)
@@ -175,8 +180,13 @@ fn chart(n: usize, layer: &str, native: &str, dots: &[Dot]) -> Chart {
     } else {
         String::new()
     };
+    let thinned = if every > 1 {
+        format!(" One trial of {every} is drawn.")
+    } else {
+        String::new()
+    };
     let description = format!(
-        "Speed of each trial against the median of its operation, over time, in {}.{beyond} The table below has the blocks.",
+        "Speed of each trial against the median of its operation, over time, in {}.{beyond}{thinned} The table below has the blocks.",
         number::count(own.len(), "block")
     );
     Chart {

@@ -1,22 +1,30 @@
 //! Ratios with their intervals, one drawing a layer, all on one logarithmic axis.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use kuva::prelude::{ForestPlot, Layout, Plot, ReferenceLine, ShadedRegion, TickFormat};
 
 use super::{Chart, Group, Table, label, svg};
-use crate::{Report, ResultRow, Verdict, number};
+use crate::{Report, ResultRow, Verdict, grid, number};
 
 /// The axis shows at least this span, so that noise does not look like a difference.
 const LEAST: (f64, f64) = (0.5, 2.0);
 const ROW: f64 = 24.0;
 const LONGEST: usize = 25;
+/// With more points in matrices than this, their tables show them and not a drawing.
+const MANY: usize = 60;
 
 pub fn group(report: &Report) -> Option<Group> {
+    let matrix: BTreeSet<String> = grid::families(report)
+        .iter()
+        .filter(|f| f.is_matrix())
+        .flat_map(grid::Family::ids)
+        .collect();
+    let many = matrix.len() > MANY * report.layers.len();
     let drawn: Vec<&ResultRow> = report
         .results
         .iter()
-        .filter(|r| bounds(r).is_some())
+        .filter(|r| bounds(r).is_some() && !(many && matrix.contains(&r.id)))
         .collect();
     let charts: Vec<Chart> = report
         .layers

@@ -9,6 +9,7 @@ mod surface;
 mod svg;
 
 pub use paper::{png, svg as alone};
+pub use surface::of as surface;
 
 use crate::Report;
 

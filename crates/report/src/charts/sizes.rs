@@ -1,5 +1,7 @@
 //! Throughput over record size, one drawing for each operation that has at least two sizes.
 
+use std::collections::BTreeMap;
+
 use kuva::prelude::MarkerShape;
 use serde_json::{Map, Value};
 
@@ -25,6 +27,9 @@ pub const SHAPES: [(MarkerShape, &str); 6] = [
     ),
 ];
 
+/// Drawings that a page can hold.
+const MOST: usize = 24;
+
 pub fn group(report: &Report) -> Option<Group> {
     let mut families: Vec<(String, Vec<&ResultRow>)> = Vec::new();
     for row in report
@@ -38,17 +43,45 @@ pub fn group(report: &Report) -> Option<Group> {
             None => families.push((key, vec![row])),
         }
     }
+    families.retain(|(_, rows)| rows.iter().any(|r| record(r) != record(rows[0])));
+    let many = families.len() > MOST;
+    if many {
+        largest_files(&mut families);
+    }
     let charts: Vec<Chart> = families
         .iter()
-        .filter(|(_, rows)| rows.iter().any(|r| record(r) != record(rows[0])))
         .enumerate()
         .map(|(n, (_, rows))| chart(report, n, rows))
         .collect();
     (!charts.is_empty()).then(|| Group {
         title: "Throughput over record size".into(),
-        hint: format!("Lines are the centres of the trials (Hodges-Lehmann), bands their {} intervals; both axes are logarithmic.", number::percent(report.level)),
+        hint: format!(
+            "Lines are the centres of the trials (Hodges-Lehmann), bands their {} intervals; both axes are logarithmic.{}",
+            number::percent(report.level),
+            if many {
+                " Of each test the largest file is drawn; the tables have all."
+            } else {
+                ""
+            }
+        ),
         charts,
     })
+}
+
+/// Keeps, of families that differ in file size alone, that of the largest.
+fn largest_files(families: &mut Vec<(String, Vec<&ResultRow>)>) {
+    let size = |row: &ResultRow| row.point.get("file_size").and_then(Value::as_u64);
+    let rest = |row: &ResultRow| {
+        let mut params = row.point.clone();
+        params.retain(|key, _| key != "record" && key != "file_size");
+        format!("{} {}", row.workload, Value::Object(params))
+    };
+    let mut largest: BTreeMap<String, Option<u64>> = BTreeMap::new();
+    for (_, rows) in families.iter() {
+        let most = largest.entry(rest(rows[0])).or_default();
+        *most = size(rows[0]).max(*most);
+    }
+    families.retain(|(_, rows)| largest.get(&rest(rows[0])) == Some(&size(rows[0])));
 }
 
 fn record(row: &ResultRow) -> u64 {

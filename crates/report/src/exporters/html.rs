@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::{Exporter, Files, rows};
 use crate::{Report, TrustState, charts};
 
+mod matrix;
 mod sections;
 mod stack;
 mod table;
@@ -60,6 +61,7 @@ fn page(report: &Report) -> Markup {
                     (verdict(report))
                     (trust(report))
                     (table::section(report))
+                    (matrix::section(report))
                     (sections::all(report))
                     (figures(report))
                     (stack::method(report))

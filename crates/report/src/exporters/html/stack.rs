@@ -141,19 +141,27 @@ pub fn left_out(report: &Report) -> Markup {
     }
 }
 
+/// Trials that the page shows; more would make it too large to open.
+const TRIALS: usize = 4_000;
+
 pub fn trials(report: &Report) -> Markup {
+    let shown = report.trials.len().min(TRIALS);
     html! {
         @if !report.trials.is_empty() {
             section.raw aria-labelledby="trials" {
                 h2 #trials { "Every trial" }
+                @if shown < report.trials.len() {
+                    p.hint { "The first " (shown) " of " (report.trials.len()) ". All of them:" }
+                    pre { code { "layermark report " (report.run) " -o all.trials.csv" } }
+                }
                 details {
-                    summary { (number::count(report.trials.len(), "trial")) " in the order they were made" }
+                    summary { (number::count(shown, "trial")) " in the order they were made" }
                     div.scroll.main tabindex="0" role="region" aria-label="Every trial" {
                         table.small {
                             thead { tr {
                                 @for head in ["Trial", "Session", "Block", "At", "Layer", "Operation", "Time an operation", "Operations", "Remarks"] { th scope="col" { (head) } }
                             } }
-                            tbody { @for t in &report.trials { (trial(t)) } }
+                            tbody { @for t in &report.trials[..shown] { (trial(t)) } }
                         }
                     }
                 }

@@ -12,6 +12,9 @@ const COLUMNS: usize = 11;
 
 pub fn section(report: &Report) -> Markup {
     let mut notes = rows::Notes::default();
+    let folds = super::matrix::folds(report);
+    let mut groups = rows::groups(report);
+    groups.retain(|(_, rows)| !rows.iter().all(|r| folds(r)));
     html! {
         section aria-labelledby="results" {
             h2 #results { "Results" }
@@ -22,13 +25,14 @@ pub fn section(report: &Report) -> Markup {
                     "Ratio: time an operation takes in the layer over the time it takes natively, with its "
                     (number::percent(report.level)) " interval. Above 1 is slower, whatever the unit."
                 }
-                div.scroll.main tabindex="0" role="region" aria-label="Results, scrolls sideways" {
+                @if groups.is_empty() { p { "All of them are matrices of file sizes and records: see below." } }
+                @else { div.scroll.main tabindex="0" role="region" aria-label="Results, scrolls sideways" {
                     table.results {
                         caption.unseen { "Results by operation and layer" }
                         (head())
-                        @for (label, group) in rows::groups(report) { (body(label, &group, &mut notes)) }
+                        @for (label, group) in groups { (body(label, &group, &mut notes)) }
                     }
-                }
+                } }
             }
         }
     }
