@@ -41,7 +41,7 @@ fn main() -> anyhow::Result<()> {
             files: doubling(64 << 10, 512 << 20),
             records: doubling(4 << 10, 16 << 20),
             layers: vec!["fuse", "loop:xfs"],
-            blocks: 6,
+            blocks: 2,
         }
         .build(),
         _ => sample::full().build(),
