@@ -111,6 +111,8 @@ pub enum ParamKind {
     Count,
     /// `true` or `false`.
     Switch,
+    /// Any text.
+    Text,
 }
 
 /// A parameter of a workload. Parsing, flags, help and docs come from it.

@@ -12,6 +12,8 @@ pub const THREADS: u64 = 256;
 pub const DEPTH: u64 = 1024;
 /// Most small files.
 pub const FILES: u64 = 1_000_000;
+/// Longest least time of a trial, milliseconds.
+pub const TRIAL_MS: u64 = 600_000;
 /// Most passes.
 pub const PASSES: u64 = 1_000_000;
 /// Time between two progress lines, nanoseconds. Half of what the protocol promises.

@@ -6,6 +6,7 @@ use layermark_model::{Param, ParamKind, PointError, Settings, nearest, parse_siz
 use serde_json::{Map, Value};
 
 /// Values of every parameter: given ones, else the default.
+#[derive(Clone)]
 pub struct Values {
     workload: String,
     lists: BTreeMap<&'static str, Vec<Value>>,
@@ -109,6 +110,13 @@ fn scalar(
             }
             Ok(())
         }
+        ParamKind::Text => {
+            let text = value
+                .as_str()
+                .ok_or_else(|| wrong("it must be text".into()))?;
+            out.push(Value::from(text));
+            Ok(())
+        }
         ParamKind::Switch => {
             let on = match value {
                 Value::Bool(on) => Some(*on),
@@ -181,6 +189,23 @@ impl Values {
     /// Whether the user gave it.
     pub fn given(&self, name: &str) -> bool {
         self.given.contains(&name)
+    }
+
+    /// The same with other values of one parameter.
+    pub fn with(&self, name: &'static str, values: Vec<Value>) -> Self {
+        let mut changed = self.clone();
+        changed.lists.insert(name, values);
+        changed
+    }
+
+    /// The values of a parameter that takes words.
+    pub fn words(&self, name: &str) -> Vec<&str> {
+        self.all(name).iter().filter_map(Value::as_str).collect()
+    }
+
+    /// Whether a switch is on.
+    pub fn flag(&self, name: &str) -> bool {
+        self.all(name) == [Value::Bool(true)]
     }
 
     /// All values of one parameter.

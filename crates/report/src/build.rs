@@ -74,6 +74,7 @@ impl Report {
                 .map(|(i, l)| layer(l, i == baseline))
                 .collect(),
             reproduce: reproduce(run),
+            fidelity: crate::fidelity::notes(&run.plan),
             trials: trial_rows(run, trials),
             results,
         }

@@ -11,6 +11,7 @@ mod cost;
 mod durability;
 pub mod exporters;
 mod facts;
+mod fidelity;
 mod family;
 mod grid;
 mod headline;

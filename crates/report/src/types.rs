@@ -70,6 +70,9 @@ pub struct Report {
     pub left_out: Vec<LeftOut>,
     /// How to make the run again.
     pub reproduce: Reproduce,
+    /// Where work that follows another tool's differs from it on purpose.
+    #[serde(default)]
+    pub fidelity: Vec<String>,
     /// Every trial in the order of the run.
     pub trials: Vec<TrialRow>,
 }

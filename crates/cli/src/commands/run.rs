@@ -54,8 +54,14 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     go(order, &common)
 }
 
+/// Blocks of a matrix when nothing says how long it may take.
+const MATRIX_BLOCKS: u32 = 3;
+
 /// `layermark file`, `layermark meta`, ...
 pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Failure> {
+    let params = &settings.params;
+    let matrix = params.contains_key("like") || params.get("matrix").is_some_and(|m| m == "iozone");
+    let free = common.budget.is_none() && common.precision.is_none() && common.profile.is_none();
     let plan = Plan {
         name: settings.workload.clone(),
         about: String::new(),
@@ -64,7 +70,8 @@ pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Fai
         profile: Profile::default(),
         budget: None,
         precision: None,
-        blocks: None,
+        // Verdicts over hundreds of points would take hours.
+        blocks: (matrix && free).then_some(MATRIX_BLOCKS),
         delta: 0.05,
         control: true,
         seed: None,

@@ -200,6 +200,13 @@ fn left_out(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn reproduce(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
     let machine = &report.machine;
+    if !report.fidelity.is_empty() {
+        writeln!(out, "## Where this differs from iozone on purpose\n")?;
+        for note in &report.fidelity {
+            writeln!(out, "- {}", prose(note))?;
+        }
+        writeln!(out)?;
+    }
     writeln!(out, "## Reproduce\n")?;
     writeln!(
         out,

@@ -62,6 +62,12 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
     }
     left_out(report, style, out)?;
     sections::print(report, style, out)?;
+    if !report.fidelity.is_empty() {
+        writeln!(out, "\nNot as iozone, on purpose")?;
+    }
+    for note in &report.fidelity {
+        wrapped(out, style, "  ", "    ", &plain(note))?;
+    }
     writeln!(out)?;
     wrapped(out, style, "", "  ", &rows::about(report))
 }

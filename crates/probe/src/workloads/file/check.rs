@@ -58,6 +58,14 @@ pub fn check(p: &FileParams) -> Result<(), PointError> {
             "up to 1000000 passes",
         ));
     }
+    if p.min_ms > limits::TRIAL_MS {
+        return Err(error(
+            p,
+            "min_ms",
+            &p.min_ms.to_string(),
+            "up to 600000 milliseconds",
+        ));
+    }
     check_mixed(p)?;
     check_own(p)
 }

@@ -10,6 +10,10 @@ mod check;
 mod first_write;
 mod job;
 mod label;
+mod like;
+mod matrix;
+#[cfg(test)]
+mod matrix_tests;
 mod params;
 mod pass;
 mod prepare;
@@ -19,6 +23,8 @@ mod team;
 mod tests;
 mod words;
 
+#[cfg(test)]
+pub(crate) use matrix::KEYS as MATRIX_KEYS;
 use params::{FileParams, Op};
 pub(crate) use prepare::{evict, sync_file_system}; // what other workloads need too
 

@@ -8,6 +8,7 @@ pub use super::words::{Cache, Op, Sync};
 use super::{
     check::check,
     label::{full_label, parts},
+    matrix,
 };
 use crate::{
     data::Pattern,
@@ -45,6 +46,9 @@ pub struct FileParams {
     /// Records of one call, for the engine `preadv`; else 0.
     #[serde(default)]
     pub vectors: u64,
+    /// Milliseconds that a trial's passes last at least; 0: what the lab thinks right.
+    #[serde(default)]
+    pub min_ms: u64,
 }
 
 impl FileParams {
@@ -233,13 +237,88 @@ pub const PARAMS: &[Param] = &[
         true,
         "engine preadv: records of one call, which is one operation",
     ),
+    Param::new(
+        "min_ms",
+        ParamKind::Count,
+        "0",
+        false,
+        "repeat short passes for so many milliseconds; 0: for 50, and 200 operations [in a matrix: 5]",
+    ),
+    Param::new(
+        "matrix",
+        ParamKind::Word(&["none", "iozone"]),
+        "none",
+        false,
+        "iozone: every file size with every record size and test, as `iozone -a`; on the command line 3 blocks of it, unless --blocks, --budget, --precision or --profile says otherwise",
+    ),
+    Param::new(
+        "tests",
+        ParamKind::Word(matrix::IDS),
+        "usual",
+        true,
+        "matrix: its tests; usual is write to fread, of iozone's 0 to 7",
+    ),
+    Param::new(
+        "min_file_size",
+        ParamKind::Size,
+        "64K",
+        false,
+        "matrix: smallest file",
+    ),
+    Param::new(
+        "max_file_size",
+        ParamKind::Size,
+        "512M",
+        false,
+        "matrix: largest file",
+    ),
+    Param::new(
+        "no_cut_off",
+        ParamKind::Switch,
+        "false",
+        false,
+        "matrix: records below 64K for files above 16M too",
+    ),
+    Param::new(
+        "no_retest",
+        ParamKind::Switch,
+        "false",
+        false,
+        "matrix: no rewrite and no reread",
+    ),
+    Param::new(
+        "like",
+        ParamKind::Text,
+        "",
+        false,
+        "iozone's own letters, such as \"-Racb -g 64M\"; docs/src/iozone.md has them",
+    ),
 ];
 
 /// Settings expanded to points, in the order of the parameters.
 pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-    let values = params::read(PARAMS, settings)?;
+    let (settings, matrix) = matrix::read(settings)?;
+    let values = params::read(PARAMS, &settings)?;
+    let all = match matrix {
+        Some(matrix) => matrix.expand(&values, scale)?,
+        None => expand(&values, scale)?,
+    };
+    all_have_effect(&values, &all)?;
+    let labels = params::labels(&settings, &all, full_label, parts);
+    labels
+        .into_iter()
+        .zip(&all)
+        .map(|(label, p)| Point::new("file", label, p))
+        .collect()
+}
+
+/// Every combination of values, each once.
+pub fn expand(values: &params::Values, scale: f64) -> Result<Vec<FileParams>, PointError> {
     let mut all: Vec<FileParams> = Vec::new();
-    for map in values.combinations(PARAMS)? {
+    for mut map in values.combinations(PARAMS)? {
+        for key in matrix::KEYS {
+            map.remove(key);
+        }
         let mut p: FileParams = serde_json::from_value(Value::Object(map))
             .map_err(|e| PointError::new(format!("file: {e}")))?;
         only_its_own(&mut p);
@@ -258,13 +337,7 @@ pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>
             all.push(p);
         }
     }
-    all_have_effect(&values, &all)?;
-    let labels = params::labels(settings, &all, full_label, parts);
-    labels
-        .into_iter()
-        .zip(&all)
-        .map(|(label, p)| Point::new("file", label, p))
-        .collect()
+    Ok(all)
 }
 
 /// Parameters that mean nothing to the point's operation or engine are as if not given, so that

@@ -200,6 +200,9 @@ fn more(p: &FileParams, context: &Context, trial: &Trial) -> bool {
     if p.passes > 0 {
         return done < p.passes;
     }
+    if p.min_ms > 0 {
+        return done == 0 || (done < PASSES && trial.elapsed_ns() < p.min_ms * 1_000_000);
+    }
     let short = u128::from(trial.elapsed_ns()) < context.min.as_nanos();
     done == 0 || (done < PASSES && (short || trial.ops() < context.min_ops))
 }

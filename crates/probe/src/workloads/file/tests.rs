@@ -12,7 +12,7 @@ fn settings(params: &Value) -> Settings {
     }
 }
 
-fn points(params: &Value) -> Result<Vec<Point>, PointError> {
+pub fn points(params: &Value) -> Result<Vec<Point>, PointError> {
     File.points(&settings(params), 1.0)
 }
 

@@ -39,6 +39,10 @@ pub fn method(report: &Report) -> Markup {
                 b { "honoured" } " when the device below counted it, and as " b { "absorbed" }
                 " when a device with a volatile cache counted none while it did count native's. Being faster than native is taken for an alarm, and its reason is looked for in the data."
             }
+            @if !report.fidelity.is_empty() {
+                p { "This follows " code { "iozone" } " and differs from it on purpose:" }
+                ul { @for note in &report.fidelity { li { (rich(note)) } } }
+            }
         }
     }
 }

@@ -1,0 +1,37 @@
+//! Where work that follows another tool's differs from it on purpose.
+
+use layermark_model::{Plan, Settings};
+
+/// One sentence for each difference; none where nothing follows another tool.
+pub fn notes(plan: &Plan) -> Vec<String> {
+    let matrix = |s: &Settings| {
+        s.params.get("matrix").is_some_and(|m| m == "iozone") || s.params.contains_key("like")
+    };
+    if !plan.work.iter().any(matrix) {
+        return Vec::new();
+    }
+    [
+        "short cells of the matrix are repeated until they have lasted 5 ms (`min_ms`), and the median of the passes counts; iozone takes one pass, which for a file of 64 kB lasts microseconds",
+        "the clock's resolution is not taken off: iozone subtracts 1 us from each measurement",
+        "layers take turns at each cell, so its tests do not follow each other on one file: each trial has a file of its own, or a packaged one that is warm",
+        "with threads all of them count in the minimum, also one that moved nothing; the pass ends with the last thread, not with the first",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_follows_iozone_says_where_it_differs() {
+        let plan = |more: &str| {
+            let text = format!("name = 'x'\n[[work]]\nworkload = 'file'\n{more}");
+            notes(&Plan::from_toml(&text).unwrap()).len()
+        };
+        assert_eq!(plan("op = 'read'"), 0);
+        assert_eq!(plan("matrix = 'none'"), 0);
+        assert_eq!((plan("matrix = 'iozone'"), plan("like = '-Racb'")), (4, 4));
+    }
+}
