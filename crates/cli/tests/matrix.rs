@@ -14,7 +14,12 @@ fn cells(report: &Value) -> BTreeSet<(u64, u64, String, String)> {
             let point = &row["point"];
             let text = |key: &str| point[key].as_str().expect("text").to_owned();
             let size = |key: &str| point[key].as_u64().expect("a size");
-            (size("file_size"), size("record"), text("op"), text("engine"))
+            (
+                size("file_size"),
+                size("record"),
+                text("op"),
+                text("engine"),
+            )
         })
         .collect()
 }
@@ -37,7 +42,10 @@ fn a_small_matrix_measures_every_cell_in_every_layer() {
         assert!(row["value"].as_f64().is_some_and(|v| v > 0.0), "{row:#}");
     }
     let ratio = rows.iter().find_map(|r| r["ratio"].as_object());
-    assert!(ratio.is_some_and(|r| r["interval"].is_null()), "below six blocks");
+    assert!(
+        ratio.is_some_and(|r| r["interval"].is_null()),
+        "below six blocks"
+    );
     assert_eq!(report["fidelity"].as_array().map(Vec::len), Some(4));
 }
 
@@ -62,7 +70,10 @@ fn letters_of_iozone_and_three_blocks_without_being_told() {
 
 #[test]
 fn letters_that_cannot_be_honoured_are_refused() {
-    for (letters, says) in [("-Ra -x", "-x is not among"), ("-ac -e", "-c and -e together")] {
+    for (letters, says) in [
+        ("-Ra -x", "-x is not among"),
+        ("-ac -e", "-c and -e together"),
+    ] {
         Lm::new()
             .work_with(&["file", "--like", letters], &["overlay:upper"])
             .run()
@@ -70,7 +81,10 @@ fn letters_that_cannot_be_honoured_are_refused() {
             .left_nothing();
     }
     Lm::new()
-        .work_with(&["file", "--matrix", "iozone", "--op", "read"], &["overlay:upper"])
+        .work_with(
+            &["file", "--matrix", "iozone", "--op", "read"],
+            &["overlay:upper"],
+        )
         .run()
         .fails(2, &["`op` means nothing", "tests"]);
 }
@@ -78,8 +92,16 @@ fn letters_that_cannot_be_honoured_are_refused() {
 #[test]
 fn every_engine_measures_a_layer_and_mmap_flushes_by_msync() {
     let args = [
-        "file", "--op", "write,read", "--engine", "sync,pread,preadv,stdio,mmap", "--sync", "fsync",
-        "--file-size", "64K", "--verify",
+        "file",
+        "--op",
+        "write,read",
+        "--engine",
+        "sync,pread,preadv,stdio,mmap",
+        "--sync",
+        "fsync",
+        "--file-size",
+        "64K",
+        "--verify",
     ];
     let said = Lm::new()
         .work_with(&args, &["overlay:upper"])
