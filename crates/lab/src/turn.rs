@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use layermark_layers::Behind;
+use layermark_layers::{Behind, LayerError};
 use layermark_model::{
     Cooled, Point, Trial,
     flags::{CONTAMINATED, LAYER_LOST},
@@ -108,6 +108,8 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
         cooled = up.place.cool().map_err(broken)?;
     }
     turn.backing = backing_share(&behind);
+    // From here to the end of the trial the clock is watched.
+    keeps_time(up)?;
     turn.started_ms = now_ms();
     let before = snapshot(up, ask)?;
     let crossed = counters::sum(&up.physical());
@@ -124,6 +126,7 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
             other => return Err(unexpected(&other, "trial")),
         }
     };
+    keeps_time(up)?;
     let (after, counted) = match stopped {
         Some(after) => after,
         None => (snapshot(up, ask)?, counters::sum(&up.physical())),
@@ -160,6 +163,17 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     }
     turn.trial = Some(trial);
     Ok(())
+}
+
+/// A trial by a clock that runs fast or slow is refused.
+fn keeps_time(up: &mut Up) -> Result<(), Failure> {
+    up.place.keeps_time().map_err(|e| match e {
+        LayerError::Clock { .. } => Failure::Work {
+            message: e.to_string(),
+            errno: None,
+        },
+        e => Failure::Broken(e.to_string()),
+    })
 }
 
 fn snapshot(up: &Up, ask: &Ask<'_>) -> Result<Snapshot, Failure> {

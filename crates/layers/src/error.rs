@@ -91,6 +91,18 @@ pub enum LayerError {
         /// The last lines of QEMU and of the guest's console.
         tail: Vec<String>,
     },
+    /// A guest's clock cannot be trusted to measure with.
+    #[error(
+        "layer `{layer}`: the guest's clock ran {percent:+.2} % against this host's over {over:.1?}"
+    )]
+    Clock {
+        /// The layer.
+        layer: String,
+        /// Above 0: too fast.
+        percent: f64,
+        /// How long it was watched.
+        over: Duration,
+    },
     /// A helper did not come up or did not end.
     #[error("layer `{layer}`: {what} not done after {} s{}", after.as_secs_f64(), tail_text(tail))]
     Slow {
@@ -185,6 +197,9 @@ impl LayerError {
                 "more memory or another kernel may help: memory=1G, kernel=/boot/vmlinuz-..."
                     .into(),
             ),
+            Self::Clock { .. } => {
+                Some("free this host's CPUs, or give the guest fewer: cpus=1".into())
+            }
             Self::Slow { .. } | Self::Program { .. } | Self::NotMounted { .. } => None,
             Self::Sandbox { .. } => Some("run it as root: sudo layermark ...".into()),
         }

@@ -122,6 +122,11 @@ pub trait Place: Send {
     fn behind(&self, _files: &[PathBuf]) -> Vec<Behind> {
         Vec::new()
     }
+    /// Asked before and after each trial: whether the probe's clock has run like this host's since
+    /// it was last asked. A trial between is refused when it has not.
+    fn keeps_time(&mut self) -> Result<(), LayerError> {
+        Ok(())
+    }
     /// Empties the caches the layer has on this host.
     fn cool(&mut self) -> Result<Cooled, LayerError>;
     /// Puts `packaged/` back to its packaged state. No probe may have files open in it.

@@ -11,6 +11,7 @@ use crate::{
 
 mod boot;
 mod cache;
+mod clock;
 mod disk;
 mod guest;
 mod initramfs;
@@ -18,6 +19,7 @@ mod kernel;
 mod link;
 mod modules;
 mod place;
+mod share;
 mod talk;
 
 pub use guest::guest;
@@ -26,8 +28,9 @@ use boot::{Accel, Boot};
 use disk::Disk;
 use kernel::Kernel;
 use place::VmPlace;
+use share::Share;
 
-/// A disk of a virtual machine.
+/// A disk of a virtual machine, or a directory shared into it.
 pub(crate) struct Vm;
 
 const OPTIONS: &[LayerOption] = &[
@@ -38,10 +41,17 @@ const OPTIONS: &[LayerOption] = &[
         help: "controller of the virtual disk",
     },
     LayerOption {
+        name: "share",
+        values: share::NAMES,
+        default: "none",
+        help: "instead of a disk, a directory of this host shared into the guest",
+    },
+    LayerOption {
         name: "cache",
         values: &[],
         default: "auto",
-        help: "of the disk: writeback (auto), none, writethrough, directsync or unsafe, as QEMU means them",
+        help: "of a disk: writeback (auto), none, writethrough, directsync or unsafe, as QEMU means \
+               them; of virtiofs: auto, none or always; of 9p: none (auto), loose or mmap",
     },
     LayerOption {
         name: "aio",
@@ -114,7 +124,7 @@ impl Layer for Vm {
     }
 
     fn about(&self) -> &'static str {
-        "a disk in a virtual machine (QEMU)"
+        "a disk of a virtual machine, or a folder shared into it (QEMU)"
     }
 
     fn options(&self) -> &'static [LayerOption] {
@@ -129,16 +139,16 @@ impl Layer for Vm {
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         cpus(spec)?;
         memory(spec)?;
-        Disk::of(spec)?.check()
+        Kind::of(spec)?.check()
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let mut missing: Vec<Missing> = needs::program(boot::QEMU.0, boot::QEMU.1)
             .into_iter()
             .collect();
-        if let Ok(disk) = Disk::of(spec) {
-            missing.extend(disk.missing());
-            missing.extend(kernel(spec, &modules(&disk)).err());
+        if let Ok(kind) = Kind::of(spec) {
+            missing.extend(kind.missing());
+            missing.extend(kernel(spec, &kind.modules()).err());
         }
         if value(spec, OPTIONS, "accel") == "kvm" {
             missing.extend(needs::device("/dev/kvm", "kvm"));
@@ -154,53 +164,147 @@ impl Layer for Vm {
     ) -> Result<Box<dyn Place>, LayerError> {
         let name = spec.to_string();
         base.emptied(undo);
-        let disk = Disk::of(spec)?;
+        let kind = Kind::of(spec)?;
         let dir = place::private(&name, &base.dir)?;
-        let (image, mkfs) = disk.make(base, &dir)?;
-        let modules = modules(&disk);
+        let host = kind.make(spec, base, &dir)?;
+        let modules = kind.modules();
         let kernel = kernel(spec, &modules).map_err(|missing| LayerError::Missing {
             layer: name.clone(),
             missing: vec![missing],
         })?;
         let (accels, no_kvm) = accels(spec, &kernel);
+        let memory = memory(spec)? >> 20;
         let mut guest = boot::boot(&Boot {
             layer: &name,
             dir: &dir,
             exe: &base.exe,
             kernel: &kernel,
             modules: &modules,
-            machine: disk.machine(),
+            machine: kind.machine(),
             cpus: cpus(spec)?,
-            memory: memory(spec)? >> 20,
+            memory,
             accels: &accels,
-            devices: &disk.devices(),
+            devices: &kind.devices(memory),
+            server: &|| kind.serve(&dir),
         })?;
         guest.no_kvm = guest.no_kvm.take().or(no_kvm);
-        let host = facts_of(spec, base, &guest, &disk, &image)?.version("mkfs", mkfs);
-        let mut place = VmPlace::new(guest, host, &base.exe, &base.packaged);
-        place.mount(disk.mounting())?;
-        place.package()?;
+        let host = with_guest(host, spec, &guest)?.note("machine", kind.machine());
+        let place = VmPlace::new(guest, host, &base.exe, &base.packaged);
+        let mut place = match kind {
+            Kind::Disk(_) => place,
+            Kind::Share(_) => place.shared(),
+        };
+        place.mount(kind.mounting())?;
+        if let Kind::Disk(_) = kind {
+            place.package()?;
+        }
         Ok(Box::new(place))
     }
 }
 
-/// What is known on this host.
-fn facts_of(
+/// What the guest works on.
+enum Kind<'a> {
+    Disk(Disk<'a>),
+    Share(Share<'a>),
+}
+
+impl<'a> Kind<'a> {
+    fn of(spec: &'a Spec) -> Result<Self, LayerError> {
+        match Share::of(spec) {
+            Some(share) => Ok(Self::Share(share)),
+            None => Ok(Self::Disk(Disk::of(spec)?)),
+        }
+    }
+
+    fn check(&self) -> Result<(), LayerError> {
+        match self {
+            Self::Disk(disk) => disk.check(),
+            Self::Share(share) => share.check(),
+        }
+    }
+
+    fn missing(&self) -> Vec<Missing> {
+        match self {
+            Self::Disk(disk) => disk.missing(),
+            Self::Share(share) => share.missing(),
+        }
+    }
+
+    fn modules(&self) -> Vec<&'static str> {
+        let mut modules = AGENT.to_vec();
+        match self {
+            Self::Disk(disk) => modules.extend(disk.modules()),
+            Self::Share(share) => modules.extend(share.modules()),
+        }
+        modules
+    }
+
+    fn machine(&self) -> &'a str {
+        match self {
+            Self::Disk(disk) => disk.machine(),
+            Self::Share(share) => share.machine(),
+        }
+    }
+
+    fn devices(&self, memory: u64) -> Vec<String> {
+        match self {
+            Self::Disk(disk) => disk.devices(),
+            Self::Share(share) => share.devices(memory),
+        }
+    }
+
+    fn serve(&self, dir: &Path) -> Result<Option<crate::child::Process>, LayerError> {
+        match self {
+            Self::Disk(_) => Ok(None),
+            Self::Share(share) => share.serve(dir),
+        }
+    }
+
+    fn mounting(&self) -> talk::Mounting {
+        match self {
+            Self::Disk(disk) => disk.mounting(),
+            Self::Share(share) => share.mounting(),
+        }
+    }
+
+    /// Makes what it is on this host, beside the private directory `dir` of QEMU.
+    fn make(&self, spec: &Spec, base: &Base, dir: &Path) -> Result<HostPlace, LayerError> {
+        let (host, notes) = match self {
+            Self::Disk(disk) => {
+                let (image, mkfs) = disk.make(base, dir)?;
+                let host = HostPlace::new(base, spec, base.dir.clone());
+                (host.backing(&image).version("mkfs", mkfs), disk.notes())
+            }
+            Self::Share(share) => {
+                let at = base.dir.join(share::DIR);
+                let host = HostPlace::new(base, spec, at.clone()).behind(&at);
+                std::fs::create_dir(&at).map_err(host.io("make", &at))?;
+                host.package()?;
+                (host, share.notes())
+            }
+        };
+        let note = |host: HostPlace, (name, value): (&str, String)| host.note(name, value);
+        Ok(notes.into_iter().fold(host, note))
+    }
+}
+
+/// Adds what is known of the guest on this host.
+fn with_guest(
+    mut host: HostPlace,
     spec: &Spec,
-    base: &Base,
     guest: &boot::Guest,
-    disk: &Disk<'_>,
-    image: &Path,
 ) -> Result<HostPlace, LayerError> {
-    let mut host = HostPlace::new(base, spec, base.dir.clone())
-        .backing(image)
+    host = host
         .version("qemu", guest.qemu.clone())
         .note("cpus", cpus(spec)?.to_string())
         .note("memory", (memory(spec)? >> 20).to_string() + "M")
-        .note("machine", disk.machine())
         .note("boot_s", format!("{:.2}", guest.boot_s))
         .note("initramfs_bytes", guest.initramfs.to_string());
-    if let Some(pid) = guest.pid() {
+    for pid in guest.pid().into_iter().chain(guest.server()) {
+        host = host.helper(pid);
+    }
+    // virtiofsd works in a child that it has locked in.
+    for pid in guest.server().into_iter().flat_map(share::children) {
         host = host.helper(pid);
     }
     if guest.accel == Accel::Tcg {
@@ -209,16 +313,7 @@ fn facts_of(
     if let Some(why) = &guest.no_kvm {
         host = host.note("kvm", format!("not used: {why}"));
     }
-    for (name, value) in disk.notes() {
-        host = host.note(name, value);
-    }
     Ok(host)
-}
-
-fn modules(disk: &Disk<'_>) -> Vec<&'static str> {
-    let mut modules = AGENT.to_vec();
-    modules.extend(disk.modules());
-    modules
 }
 
 fn cpus(spec: &Spec) -> Result<u32, LayerError> {

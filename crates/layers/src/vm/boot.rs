@@ -68,6 +68,8 @@ pub(crate) struct Boot<'a> {
     pub(crate) accels: &'a [Accel],
     /// Devices, and what they stand on.
     pub(crate) devices: &'a [String],
+    /// Starts what serves the devices, afresh for each attempt.
+    pub(crate) server: &'a dyn Fn() -> Result<Option<Process>, LayerError>,
 }
 
 /// A guest that answers.
@@ -86,6 +88,8 @@ pub(crate) struct Guest {
     pub(crate) no_kvm: Option<String>,
     process: Process,
     console: Tail,
+    /// What serves its devices; ends after it.
+    server: Option<Process>,
 }
 
 impl Drop for Guest {
@@ -101,6 +105,11 @@ impl Guest {
         self.process.pid()
     }
 
+    /// Process that serves its devices.
+    pub(crate) fn server(&self) -> Option<u32> {
+        self.server.as_ref().and_then(Process::pid)
+    }
+
     /// The error for a guest that did not do what it was asked, with its console's last lines.
     pub(crate) fn error(&mut self, layer: &str, what: &str, why: &Broken) -> LayerError {
         let ended = matches!(why, Broken::Gone).then(|| self.process.wait(Duration::from_secs(1)));
@@ -112,7 +121,12 @@ impl Guest {
             layer: layer.into(),
             what: what.into(),
             status,
-            tail: [self.process.tail(), self.console.lines()].concat(),
+            tail: [
+                self.server.as_ref().map(Control::tail).unwrap_or_default(),
+                self.process.tail(),
+                self.console.lines(),
+            ]
+            .concat(),
         }
     }
 }
@@ -213,6 +227,7 @@ fn start(
 ) -> Result<Guest, LayerError> {
     let io = |e| LayerError::io(boot.layer, "start", Path::new(QEMU.0))(e);
     let (ours, theirs) = UnixStream::pair().map_err(io)?;
+    let server = (boot.server)()?;
     let started = Instant::now();
     let mut command = child::tool(boot.layer, QEMU.0, QEMU.1)?;
     command
@@ -238,6 +253,7 @@ fn start(
         no_kvm: None,
         process,
         console,
+        server,
     };
     match guest.link.hello(limit) {
         Ok(Answer::Ready { kernel, .. }) => {

@@ -70,6 +70,8 @@ const CONTROLLERS: &[Controller] = &[
 
 /// Values of the option `disk`.
 pub(crate) const NAMES: &[&str] = &["virtio-blk", "virtio-scsi", "nvme", "ide", "ahci"];
+/// Options that only a disk has.
+pub(crate) const ONLY: &[&str] = &["disk", "aio", "format", "fs", "iothread", "size"];
 /// Values of the option `cache` for a disk; QEMU's own default comes first.
 const CACHES: &[&str] = &["writeback", "none", "writethrough", "directsync", "unsafe"];
 

@@ -5,17 +5,18 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Mutex,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use layermark_model::{Cooled, CpuTime, Facts, GuestFacts};
 
 use crate::{
-    LayerError, Place, Wire,
+    Behind, LayerError, Place, Wire,
     host::HostPlace,
     tree,
     vm::{
         boot::{Accel, Guest},
+        clock::{self, Reading},
         link::{Broken, Link},
         talk::{AT, Answer, Ask, Mounting},
     },
@@ -38,8 +39,13 @@ pub(crate) struct VmPlace {
     /// File system in the guest.
     fs: String,
     master: PathBuf,
-    /// Packaged files, below `master`.
+    /// Packaged files, below `master`; none where this host holds them.
     packaged: Vec<String>,
+    /// The guest works in a directory of this host.
+    shared: bool,
+    started: Instant,
+    /// Both clocks when the layer was up, and when they were last asked.
+    clocks: Option<[Reading; 2]>,
 }
 
 impl VmPlace {
@@ -54,7 +60,39 @@ impl VmPlace {
             fs: String::new(),
             master: master.into(),
             packaged: Vec::new(),
+            shared: false,
+            started: Instant::now(),
+            clocks: None,
         }
+    }
+
+    /// This host holds the files.
+    pub(crate) fn shared(mut self) -> Self {
+        self.shared = true;
+        self
+    }
+
+    /// Both clocks, by the quickest of a few questions.
+    fn read_clocks(&self) -> Result<Reading, LayerError> {
+        const QUESTIONS: usize = 5;
+        let mut best: Option<Reading> = None;
+        for _ in 0..QUESTIONS {
+            let before = self.started.elapsed();
+            let answer = self.link.ask(&Ask::Time, QUICK);
+            let took = self.started.elapsed().saturating_sub(before);
+            let Answer::Time { ns } = answer.map_err(self.broken("tell the time"))? else {
+                return Err(self.broken("tell the time")(Broken::OutOfTurn));
+            };
+            let reading = Reading {
+                host: before + took / 2,
+                guest: Duration::from_nanos(ns),
+                took,
+            };
+            if best.is_none_or(|b| took < b.took) {
+                best = Some(reading);
+            }
+        }
+        best.ok_or_else(|| self.broken("tell the time")(Broken::OutOfTurn))
     }
 
     fn broken(&self, what: &str) -> impl FnOnce(Broken) -> LayerError {
@@ -154,6 +192,30 @@ impl Place for VmPlace {
         Ok(facts)
     }
 
+    fn behind(&self, files: &[PathBuf]) -> Vec<Behind> {
+        Place::behind(&self.host, files)
+    }
+
+    fn keeps_time(&mut self) -> Result<(), LayerError> {
+        let now = self.read_clocks()?;
+        let Some([first, last]) = self.clocks else {
+            self.clocks = Some([now; 2]);
+            return Ok(());
+        };
+        self.clocks = Some([first, now]);
+        for from in [first, last] {
+            let drift = clock::drift(from, now);
+            if drift.abs() > clock::LIMIT {
+                return Err(LayerError::Clock {
+                    layer: self.layer.clone(),
+                    percent: drift * 100.0,
+                    over: now.host.saturating_sub(from.host),
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn cool(&mut self) -> Result<Cooled, LayerError> {
         let answer = self.link.ask(&Ask::Cool, SLOW);
         let answer = answer.map_err(self.broken("drop its caches"))?;
@@ -168,6 +230,12 @@ impl Place for VmPlace {
     }
 
     fn refresh(&mut self) -> Result<(), LayerError> {
+        if self.shared {
+            self.host.refresh()?;
+            // What the guest has cached of them is not what they are now.
+            let answer = self.link.ask(&Ask::Cool, SLOW);
+            return answer.map(drop).map_err(self.broken("drop its caches"));
+        }
         let known = self.packaged.clone();
         let answer = self.link.ask(&Ask::Changed { known }, QUICK);
         match answer.map_err(self.broken("look at its packaged files"))? {

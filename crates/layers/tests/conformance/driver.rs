@@ -37,6 +37,8 @@ const VMS: &[&str] = &[
     "vm:disk=ide,cache=none,aio=native,cpus=1",
     "vm:disk=nvme,fs=xfs,cache=unsafe,memory=256M",
     "vm:disk=ahci,cache=directsync,aio=io_uring,accel=tcg",
+    "vm:share=virtiofs",
+    "vm:share=9p,cache=mmap",
     "vm:disk=virtio-scsi,fs=btrfs,format=qcow2,iothread=on,cache=writethrough",
 ];
 

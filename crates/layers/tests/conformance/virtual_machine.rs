@@ -1,6 +1,6 @@
 //! Layers inside a guest: this host cannot look into their directory, so the probe does.
 
-use layermark_layers::{Base, Layer, LayerError, Spec};
+use layermark_layers::{Base, Facts, Layer, LayerError, Spec};
 use layermark_probe::resident;
 
 use crate::{
@@ -19,39 +19,14 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     );
     let facts = up.place.facts().unwrap();
     println!("facts: {}", serde_json::to_string(&facts).unwrap());
-    let guest = facts.guest.clone().unwrap();
-    let asked = |name: &str, default: &str| {
-        spec.options
-            .get(name)
-            .map_or(default, String::as_str)
-            .to_owned()
-    };
-    assert_eq!(facts.mounts[0].fs, asked("fs", "ext4"));
-    assert_eq!(facts.notes["disk"], asked("disk", "virtio-blk"));
-    assert!(facts.notes["disk_cache"].starts_with(&asked("cache", "writeback")));
-    assert_eq!(
-        guest.clock,
-        if guest.emulated_cpu {
-            "tsc"
-        } else {
-            &guest.clock
-        }
-    );
-    assert_eq!(guest.emulated_cpu, guest.accelerator == "tcg");
-    let device = &guest.devices[0];
-    let through = matches!(asked("cache", "").as_str(), "writethrough" | "directsync");
-    let cache = if through {
-        "write through"
-    } else {
-        "write back"
-    };
-    assert_eq!(
-        device.write_cache, cache,
-        "the guest sees another cache mode"
-    );
-    trial(&mut up);
+    proved(spec, &facts);
+    for _ in 0..2 {
+        up.place.keeps_time().unwrap();
+    }
+    inside::trial(&mut up);
+    // A probe may be started again.
     up.place.refresh().unwrap();
-    trial(&mut up);
+    inside::trial(&mut up);
     cooled(&mut up);
     let upkeep = up.place.upkeep().unwrap();
     assert!(upkeep.ns > 100_000_000, "a guest costs CPU: {upkeep:?}");
@@ -66,26 +41,58 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     before.comes_back(&base.dir).unwrap();
 }
 
-/// Packaged files can be read, and twice: a probe may be started again.
-fn trial(up: &mut Up) {
-    inside::trial(up);
+/// Facts of both sides agree with what was asked for.
+fn proved(spec: &Spec, facts: &Facts) {
+    let asked = |name: &str, default: &str| -> String {
+        let given = spec.options.get(name);
+        given.map_or(default, String::as_str).to_owned()
+    };
+    let guest = facts.guest.as_ref().unwrap();
+    assert_eq!(guest.emulated_cpu, guest.accelerator == "tcg");
+    if guest.emulated_cpu {
+        assert_eq!(guest.clock, "tsc");
+    }
+    let (top, cache) = (&facts.mounts[0], asked("cache", ""));
+    if let Some(share) = spec.options.get("share") {
+        assert_eq!(top.fs, *share);
+        assert!(facts.notes["share_cache"].contains(&cache));
+        // 9p's mode is the guest's, virtiofs's is the daemon's.
+        assert!(
+            share == "virtiofs" || top.options.contains(&cache),
+            "{top:?}"
+        );
+        return;
+    }
+    assert_eq!(top.fs, asked("fs", "ext4"));
+    assert_eq!(facts.notes["disk"], asked("disk", "virtio-blk"));
+    assert!(facts.notes["disk_cache"].contains(&cache));
+    let through = matches!(cache.as_str(), "writethrough" | "directsync");
+    let wanted = if through {
+        "write through"
+    } else {
+        "write back"
+    };
+    assert_eq!(guest.devices[0].write_cache, wanted);
 }
 
 /// Both caches are empty.
 fn cooled(up: &mut Up) {
+    let files = up.place.behind(&["packaged/big".into()]);
     let cooled = up.place.cool().unwrap();
     println!("{cooled:?}");
     let has = |what: &str| cooled.how.iter().any(|h| h == what);
     assert!(has("guest: drop_caches") && has("syncfs"), "{cooled:?}");
-    let image = &up.place.facts().unwrap().backing[0];
-    let left = resident::share(image).unwrap();
-    assert!(left < 0.01, "{left} of the image is in this host's cache");
+    assert!(!files.is_empty());
+    for file in files {
+        let left = resident::share(&file.path).unwrap();
+        assert!(left < 0.01, "{left} of {file:?} is in this host's cache");
+    }
 }
 
 /// What goes wrong is told with the guest's last words.
 pub fn fails(layer: &dyn Layer, spec: &Spec, base: &Base) {
     let before = State::of(&base.dir);
-    // A binary that ends at once: the kernel panics, and QEMU ends.
+    // A binary that cannot be run there: the kernel panics, and QEMU ends.
     let mut broken = base.clone();
     broken.exe = "/bin/true".into();
     let error = |base: &Base, spec: &Spec| -> LayerError {
