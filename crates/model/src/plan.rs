@@ -78,17 +78,20 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StudyId {
+    /// Application virtualisation: writing and reading a file, 2012.
+    FileioAppvirt,
     /// Buffer size for read and write, 2008.
     BufferSize,
 }
 
 impl StudyId {
     /// Every study.
-    pub const ALL: [Self; 1] = [Self::BufferSize];
+    pub const ALL: [Self; 2] = [Self::FileioAppvirt, Self::BufferSize];
 
     /// As it is written in a plan.
     pub fn id(self) -> &'static str {
         match self {
+            Self::FileioAppvirt => "fileio-appvirt",
             Self::BufferSize => "buffer-size",
         }
     }

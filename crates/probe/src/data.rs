@@ -70,7 +70,7 @@ impl Noise {
 
 /// What records are filled with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// Incompressible and seeded.
     Random,
@@ -78,17 +78,27 @@ pub enum Pattern {
     Zeros,
     /// The letter A.
     A,
+    /// The letter A, each record ended by carriage return and line feed.
+    ACrlf,
     /// English words: compresses to about a third.
     Text,
 }
 
 impl Pattern {
-    /// Fills `bytes` with it.
-    pub fn fill(self, bytes: &mut [u8], seed: u64) {
+    /// Fills `bytes` with it; they hold records of `record` bytes.
+    pub fn fill(self, bytes: &mut [u8], record: usize, seed: u64) {
         match self {
             Self::Random => Noise::new(seed).fill(bytes),
             Self::Zeros => bytes.fill(0),
             Self::A => bytes.fill(b'A'),
+            Self::ACrlf => {
+                bytes.fill(b'A');
+                for record in bytes.chunks_mut(record.max(1)) {
+                    for (last, byte) in record.iter_mut().rev().zip([b'\n', b'\r']) {
+                        *last = byte;
+                    }
+                }
+            }
             Self::Text => text(bytes, seed),
         }
     }
@@ -158,11 +168,19 @@ mod tests {
     fn patterns_are_what_they_say() {
         let make = |pattern: Pattern| {
             let mut b = vec![1; 1000];
-            pattern.fill(&mut b, 5);
+            pattern.fill(&mut b, 100, 5);
             b
         };
         assert!(make(Pattern::Zeros).iter().all(|b| *b == 0));
         assert!(make(Pattern::A).iter().all(|b| *b == b'A'));
+        let lines = make(Pattern::ACrlf);
+        assert_eq!(lines.len(), 1000);
+        for line in lines.chunks(100) {
+            assert!(line[..98].iter().all(|b| *b == b'A') && &line[98..] == b"\r\n");
+        }
+        let mut short = [0; 3];
+        Pattern::ACrlf.fill(&mut short, 1, 5);
+        assert_eq!(&short, b"\n\n\n");
         assert!(make(Pattern::Text).is_ascii());
         assert!(
             make(Pattern::Random)

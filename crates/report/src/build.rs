@@ -40,6 +40,8 @@ impl Report {
         let buffer = recommend::rows(run, &index);
         let study = studies::build(&studies::Data {
             run,
+            index: &index,
+            baseline,
             results: &results,
             buffer: &buffer,
         });

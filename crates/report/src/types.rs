@@ -509,16 +509,20 @@ impl Report {
 
     /// Parts beside the results, in the order they are told; the study comes first.
     pub fn sections(&self) -> Vec<Section> {
-        let others = [
-            crate::cost::section(&self.cost, &self.results, self.level),
-            crate::recommend::section(&self.buffer, self.level),
-            crate::seek::section(&self.results),
-        ];
-        self.study
+        // Beside a study with few repeats, a model of its noise would only be in the way.
+        let told = |known: bool| known || self.study.is_none();
+        let cost = self
+            .cost
             .iter()
-            .cloned()
-            .chain(others.into_iter().flatten())
-            .collect()
+            .any(|c| c.fixed_us.is_some_and(|e| e.interval.is_some()));
+        let buffer = self.buffer.iter().any(|b| b.wall.between.is_some());
+        let others = [
+            told(cost).then(|| crate::cost::section(&self.cost, &self.results, self.level)),
+            told(buffer).then(|| crate::recommend::section(&self.buffer, self.level)),
+            Some(crate::seek::section(&self.results)),
+        ];
+        let others = others.into_iter().flatten().flatten();
+        self.study.iter().cloned().chain(others).collect()
     }
 
     /// Whether a check of the trust strip came out badly.

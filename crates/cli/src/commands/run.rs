@@ -21,8 +21,12 @@ use crate::{
 };
 
 /// Plans that come with the binary.
-const PLANS: [(&str, &str); 2] = [
+const PLANS: [(&str, &str); 3] = [
     ("card", include_str!("../../../../plans/card.toml")),
+    (
+        "fileio-appvirt",
+        include_str!("../../../../plans/fileio-appvirt.toml"),
+    ),
     (
         "buffer-size",
         include_str!("../../../../plans/buffer-size.toml"),

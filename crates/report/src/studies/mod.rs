@@ -3,15 +3,21 @@
 
 use layermark_model::{Run, StudyId};
 
-use crate::{recommend::BufferRow, section::Section, types::ResultRow};
+use crate::{index::Index, recommend::BufferRow, section::Section, types::ResultRow};
 
 mod buffer_size;
+mod fileio_appvirt;
+mod repeats;
 mod rows;
 
 /// What a study is made from.
 pub struct Data<'a> {
     /// The run.
     pub run: &'a Run,
+    /// Its trials.
+    pub index: &'a Index<'a>,
+    /// Index of the native layer.
+    pub baseline: usize,
     /// What the trials say, by point and within it by layer; without the control.
     pub results: &'a [ResultRow],
     /// Recommended record sizes.
@@ -27,7 +33,7 @@ pub trait Study: Sync {
 }
 
 /// Every study.
-pub const ALL: &[&dyn Study] = &[&buffer_size::BufferSize];
+pub const ALL: &[&dyn Study] = &[&fileio_appvirt::FileioAppvirt, &buffer_size::BufferSize];
 
 /// The section of the study that the plan repeats.
 pub fn build(data: &Data) -> Option<Section> {

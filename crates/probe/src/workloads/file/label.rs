@@ -70,6 +70,7 @@ pub fn parts(p: &FileParams) -> Vec<String> {
             match p.pattern {
                 Pattern::Zeros => "zeros",
                 Pattern::A => "letter A",
+                Pattern::ACrlf => "letter A and line ends",
                 _ => "text",
             },
         ),

@@ -204,10 +204,10 @@ pub const PARAMS: &[Param] = &[
     ),
     Param::new(
         "pattern",
-        ParamKind::Word(&["random", "zeros", "a", "text"]),
+        ParamKind::Word(&["random", "zeros", "a", "a-crlf", "text"]),
         "random",
         false,
-        "what is written: random cannot be compressed",
+        "what is written: random cannot be compressed; a-crlf is the letter A, each record ended as a line",
     ),
     Param::new(
         "stride",

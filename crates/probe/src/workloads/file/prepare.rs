@@ -95,7 +95,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
         let seed = data::derive(context.seed, &format!("thread {thread}"));
         let mut buffer = Buffer::new(buffer_len(&p, op) as usize);
         if op.writes() {
-            p.pattern.fill(buffer.bytes_mut(), seed);
+            p.pattern.fill(buffer.bytes_mut(), p.record as usize, seed);
         }
         slots.push(Slot {
             op,

@@ -71,7 +71,11 @@ pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork,
     };
     let mut buffer = Buffer::new(pool as usize);
     if p.op == Op::SmallWrite {
-        Pattern::Random.fill(buffer.bytes_mut(), data::derive(context.seed, "meta data"));
+        Pattern::Random.fill(
+            buffer.bytes_mut(),
+            pool as usize,
+            data::derive(context.seed, "meta data"),
+        );
     }
     let clock = p.latency.then(selftest::source);
     let (context, dir) = (context.clone(), dir.to_owned());

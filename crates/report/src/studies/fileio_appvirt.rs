@@ -1,0 +1,430 @@
+//! Application virtualisation, writing and reading a file (2012): 250 MB in records of 4 KB to 1 MB,
+//! three repeats, their mean; native against applications that were virtualised in two ways.
+
+use layermark_model::{StudyId, format_size};
+
+use super::{
+    Data, Study,
+    repeats::{Apart, Repeats},
+    rows::{layers, number, usable, values, word},
+};
+use crate::{
+    number as text,
+    section::{Cell, Conclusion, DataTable, Holds, Section},
+    types::{ResultRow, ServedBy},
+};
+
+/// See the module.
+pub struct FileioAppvirt;
+
+impl Study for FileioAppvirt {
+    fn id(&self) -> StudyId {
+        StudyId::FileioAppvirt
+    }
+
+    fn section(&self, data: &Data) -> Section {
+        let layers = layers(data);
+        let works: Vec<Work> = WORKS
+            .iter()
+            .map(|(op, cache, title)| Work {
+                data,
+                op,
+                cache,
+                title,
+            })
+            .filter(|w| w.rows().next().is_some())
+            .collect();
+        let mut tables: Vec<DataTable> = works.iter().map(|w| w.summary(&layers)).collect();
+        tables.extend(works.first().and_then(|w| w.debts(&layers)));
+        for layer in &layers {
+            tables.extend(works.iter().filter_map(|w| w.repeats(layer)));
+        }
+        let mut conclusions = Vec::new();
+        for work in &works {
+            conclusions.extend(layers.iter().filter_map(|l| work.as_native(l)));
+        }
+        conclusions.extend(layers.iter().filter_map(|l| memory(data, l)));
+        conclusions.extend(layers.iter().filter_map(|l| write_back(data, l)));
+        conclusions.extend(layers.iter().filter_map(|l| copy_up(data, l)));
+        Section {
+            name: self.id().id().into(),
+            title: "Study: file I/O of virtualised applications".into(),
+            about: "One file written and read from start to end, natively and through each layer; seconds, the mean of the repeats and between which they lie. Where the repeats in a layer and natively overlap there is no difference to speak of, whatever the means are.".into(),
+            tables,
+            charts: Vec::new(),
+            conclusions,
+            files: Vec::new(),
+        }
+    }
+}
+
+/// Operation, state of the cache and title of each part.
+const WORKS: [(&str, &str, &str); 3] = [
+    ("write", "", "write"),
+    ("read", "cold", "read, the first time"),
+    ("read", "warm", "read, again"),
+];
+
+/// One part of the study.
+struct Work<'a> {
+    data: &'a Data<'a>,
+    op: &'static str,
+    cache: &'static str,
+    title: &'static str,
+}
+
+impl<'a> Work<'a> {
+    fn rows(&self) -> impl Iterator<Item = &'a ResultRow> {
+        let (op, cache) = (self.op, self.cache);
+        self.data
+            .results
+            .iter()
+            .filter(move |r| word(r, "op") == op && usable(r))
+            .filter(move |r| cache.is_empty() || word(r, "cache") == cache)
+    }
+
+    fn at(&self, layer: &str, record: u64) -> Option<Repeats<'a>> {
+        let mut rows = self.rows();
+        let row = rows.find(|r| r.layer == layer && number(r, "record") == record)?;
+        Repeats::of(self.data, row)
+    }
+
+    fn native(&self) -> &'a str {
+        &self.data.run.layers[self.data.baseline].name
+    }
+
+    fn records(&self) -> Vec<u64> {
+        values(self.rows(), "record")
+    }
+
+    /// Rows records, columns native and every layer.
+    fn summary(&self, layers: &[&str]) -> DataTable {
+        let own: Vec<&&str> = layers
+            .iter()
+            .filter(|l| self.rows().any(|r| r.layer == **l))
+            .collect();
+        let line = |record: &u64| {
+            let native = self.at(self.native(), *record);
+            let first = Cell::number(format_size(*record), *record as f64);
+            let rest = own.iter().map(|layer| {
+                self.at(layer, *record).map_or_else(Cell::default, |r| {
+                    let mut words = r.words();
+                    if let Some(native) = native.as_ref().filter(|_| **layer != self.native()) {
+                        words.push_str(", ");
+                        words.push_str(&verdict(r.against(native)));
+                    }
+                    Cell::number(words, r.mean())
+                })
+            });
+            std::iter::once(first).chain(rest).collect()
+        };
+        let size = self.rows().next().map_or(0, |r| number(r, "file_size"));
+        DataTable {
+            title: format!("{}, {}: seconds", capital(self.title), format_size(size)),
+            note: "The mean of the repeats, and between which they lie. Where they overlap with native's there is no difference; where they do not, chance alone does that to three repeats one time in ten.".into(),
+            head: std::iter::once("record".to_owned())
+                .chain(own.iter().map(|l| (**l).to_owned()))
+                .collect(),
+            rows: self.records().iter().map(line).collect(),
+        }
+    }
+
+    /// Each repeat and the mean, in one layer.
+    fn repeats(&self, layer: &str) -> Option<DataTable> {
+        let rows: Vec<(u64, Repeats)> = self
+            .records()
+            .into_iter()
+            .filter_map(|record| Some((record, self.at(layer, record)?)))
+            .collect();
+        let most = rows.iter().map(|(_, r)| r.all.len()).max()?;
+        let seconds = |s: f64| text::time(s * 1e6);
+        let line = |(record, repeats): &(u64, Repeats)| {
+            let mut line = vec![Cell::number(format_size(*record), *record as f64)];
+            let source = repeats.source();
+            line.extend((0..most).map(|n| {
+                repeats.all.get(n).map_or_else(Cell::default, |(s, from)| {
+                    let apart = from.filter(|_| *from != source);
+                    let from = apart.map_or_else(String::new, |f| format!(", {}", f.word()));
+                    Cell::number(format!("{}{from}", seconds(*s)), *s)
+                })
+            }));
+            line.push(Cell::number(seconds(repeats.mean()), repeats.mean()));
+            line.push(Cell::text(text::time_span(
+                repeats.range().map(|s| s * 1e6),
+            )));
+            line.push(Cell::text(source.map_or("", ServedBy::word)));
+            line
+        };
+        let apart: usize = rows.iter().map(|(_, r)| r.set_apart()).sum();
+        let note = if apart > 0 {
+            format!(
+                "{} came from elsewhere than the others and are not in the mean.",
+                text::count(apart, "repeat")
+            )
+        } else {
+            String::new()
+        };
+        let mut head = vec!["record".to_owned()];
+        head.extend((1..=most).map(|n| format!("repeat {n}")));
+        head.extend(["mean", "range", "served by"].map(str::to_owned));
+        Some(DataTable {
+            title: format!("{layer}: {}, each repeat", self.title),
+            note,
+            head,
+            rows: rows.iter().map(line).collect(),
+        })
+    }
+
+    /// What was left to write when the program had ended.
+    fn debts(&self, layers: &[&str]) -> Option<DataTable> {
+        let find = |layer: &str, record: u64| {
+            self.rows()
+                .find(|r| r.layer == layer && number(r, "record") == record)
+                .and_then(|r| r.write_back_debt)
+        };
+        let own: Vec<&&str> = layers
+            .iter()
+            .filter(|l| {
+                self.rows()
+                    .any(|r| r.layer == **l && r.write_back_debt.is_some())
+            })
+            .collect();
+        if own.is_empty() {
+            return None;
+        }
+        let line = |record: &u64| {
+            let first = Cell::number(format_size(*record), *record as f64);
+            let rest = own.iter().map(|l| {
+                find(l, *record).map_or_else(Cell::default, |d| {
+                    let bytes = d
+                        .bytes
+                        .map_or_else(String::new, |b| format!(", {}", text::bytes(b)));
+                    Cell::number(format!("{}{bytes}", text::time(d.seconds * 1e6)), d.seconds)
+                })
+            });
+            std::iter::once(first).chain(rest).collect()
+        };
+        Some(DataTable {
+            title: "Written after the program had ended: seconds".into(),
+            note: "From the last close until everything was on the device, and the bytes that crossed to it meanwhile; medians of the repeats.".into(),
+            head: std::iter::once("record".to_owned())
+                .chain(own.iter().map(|l| (**l).to_owned()))
+                .collect(),
+            rows: self.records().iter().map(line).collect(),
+        })
+    }
+
+    /// Whether a layer takes as long as native: overlapping repeats are no difference.
+    fn as_native(&self, layer: &str) -> Option<Conclusion> {
+        if layer == self.native() {
+            return None;
+        }
+        let mut evidence = Vec::new();
+        let (mut same, mut slower, mut others) = (0, 0, Vec::new());
+        for record in self.records() {
+            let (Some(here), Some(native)) =
+                (self.at(layer, record), self.at(self.native(), record))
+            else {
+                continue;
+            };
+            evidence.extend([here.row.id.clone(), native.row.id.clone()]);
+            match here.against(&native) {
+                Apart::No => same += 1,
+                apart => {
+                    slower += usize::from(matches!(apart, Apart::Slower(_)));
+                    others.push(format!("{} at {}", verdict(apart), format_size(record)));
+                }
+            }
+        }
+        let all = same + others.len();
+        if all == 0 {
+            return None;
+        }
+        let overlap = match same {
+            0 => String::new(),
+            n => format!(
+                "inside the repeats' range, so no difference, at {n} of {}",
+                text::count(all, "record size")
+            ),
+        };
+        let parts: Vec<String> = std::iter::once(overlap)
+            .chain(others.iter().cloned())
+            .filter(|p| !p.is_empty())
+            .collect();
+        Some(Conclusion {
+            text: format!(
+                "{} in `{layer}` takes as long as natively: {}",
+                self.title,
+                parts.join("; ")
+            ),
+            holds: standing(same, slower, others.len() - slower),
+            evidence,
+        })
+    }
+}
+
+/// One size that lies apart is what chance does to three repeats in one case of ten: two sizes, and
+/// half of all, have to lie on the same side.
+fn standing(same: usize, slower: usize, faster: usize) -> Holds {
+    let most = slower.max(faster);
+    if slower + faster == 0 {
+        Holds::Yes
+    } else if most >= 2 && 2 * most >= same + slower + faster {
+        Holds::No
+    } else {
+        Holds::Open
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars
+        .next()
+        .map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect())
+}
+
+fn verdict(apart: Apart) -> String {
+    match apart {
+        Apart::No => "no difference".into(),
+        Apart::Slower(ratio) => format!("slower {}x", text::ratio(ratio)),
+        Apart::Faster(ratio) => format!("faster {}x", text::ratio(1.0 / ratio)),
+    }
+}
+
+/// Results of an operation in a layer.
+fn of<'a>(data: &Data<'a>, layer: &str, op: &str) -> Vec<&'a ResultRow> {
+    let rows = data.results.iter();
+    rows.filter(|r| r.layer == layer && word(r, "op") == op && usable(r))
+        .collect()
+}
+
+fn ids(rows: &[&ResultRow]) -> Vec<String> {
+    rows.iter().map(|r| r.id.clone()).collect()
+}
+
+fn total(data: &Data, rows: &[&ResultRow]) -> f64 {
+    let mean = |row: &&ResultRow| {
+        let row = data.results.iter().find(|r| r.id == row.id)?;
+        Some(Repeats::of(data, row)?.mean())
+    };
+    rows.iter().filter_map(mean).sum()
+}
+
+/// Later reads come from memory: told by the proof, not by the time.
+fn memory(data: &Data, layer: &str) -> Option<Conclusion> {
+    let reads = of(data, layer, "read");
+    let with = |cache: &str| -> Vec<&ResultRow> {
+        reads
+            .iter()
+            .filter(|r| word(r, "cache") == cache)
+            .copied()
+            .collect()
+    };
+    let (first, again) = (with("cold"), with("warm"));
+    if again.is_empty() {
+        return None;
+    }
+    let from = |rows: &[&ResultRow], source: ServedBy| {
+        rows.iter().filter(|r| r.served_by == Some(source)).count()
+    };
+    let fetched = from(&first, ServedBy::Device);
+    let kept = from(&again, ServedBy::HostMemory);
+    let holds = if first.is_empty() || kept < again.len() && from(&again, ServedBy::Device) == 0 {
+        Holds::Open
+    } else if fetched == first.len() && kept == again.len() {
+        Holds::Yes
+    } else if fetched == 0 || kept == 0 {
+        Holds::No
+    } else {
+        Holds::Open
+    };
+    let mut text = format!(
+        "in `{layer}` the first read comes from the device ({fetched} of {} by proof) and later ones from memory ({kept} of {})",
+        first.len(),
+        again.len()
+    );
+    let (slow, quick) = (total(data, &first), total(data, &again));
+    if holds == Holds::Yes && quick > 0.0 {
+        text.push_str(": ");
+        text.push_str(&text::time(slow * 1e6));
+        text.push_str(" against ");
+        text.push_str(&text::time(quick * 1e6));
+        text.push_str(" for all record sizes, so the two are told apart and never averaged");
+    }
+    Some(Conclusion {
+        text,
+        holds,
+        evidence: ids(&reads),
+    })
+}
+
+/// Writing goes on after the application has ended.
+fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
+    let writes = of(data, layer, "write");
+    let debts: Vec<_> = writes.iter().filter_map(|r| r.write_back_debt).collect();
+    if writes.is_empty() {
+        return None;
+    }
+    let seconds: f64 = debts.iter().map(|d| d.seconds).sum();
+    let bytes: Option<f64> = debts.iter().map(|d| d.bytes).sum();
+    let written: u64 = writes.iter().map(|r| number(r, "file_size")).sum();
+    let spent = total(data, &writes);
+    let (holds, what) = match bytes {
+        _ if debts.is_empty() => (Holds::Open, "nothing is known of what was left".into()),
+        None => (Holds::Open, "no device counts what was left".into()),
+        Some(b) if b >= 0.1 * written as f64 => (
+            Holds::Yes,
+            format!(
+                "{} of {} were still to be written when the program had ended after {}, and took {} more",
+                text::bytes(b),
+                text::bytes(written as f64),
+                text::time(spent * 1e6),
+                text::time(seconds * 1e6)
+            ),
+        ),
+        Some(b) => (
+            Holds::No,
+            format!(
+                "only {} of {} were left",
+                text::bytes(b),
+                text::bytes(written as f64)
+            ),
+        ),
+    };
+    Some(Conclusion {
+        text: format!(
+            "`{layer}` goes on writing after the application has ended: {what} (all record sizes together)"
+        ),
+        holds,
+        evidence: ids(&writes),
+    })
+}
+
+/// A first write to an existing file copies the whole of it.
+fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
+    let native = &data.run.layers[data.baseline].name;
+    if layer == native {
+        return None;
+    }
+    let (here, there) = (
+        of(data, layer, "first-write"),
+        of(data, native, "first-write"),
+    );
+    let (here, there) = (*here.first()?, *there.first()?);
+    let (mine, natively) = (Repeats::of(data, here)?, Repeats::of(data, there)?);
+    let copies = here.reasons.iter().any(|r| r.contains("copy-up"));
+    let (holds, what) = match mine.against(&natively) {
+        Apart::Slower(_) if copies => (Holds::Yes, String::new()),
+        apart => (Holds::No, format!(", {}", verdict(apart))),
+    };
+    Some(Conclusion {
+        text: format!(
+            "`{layer}` copies a file of {} before its first byte changes: {} for the first write, natively {}{what}",
+            format_size(number(here, "file_size")),
+            text::time(mine.mean() * 1e6),
+            text::time(natively.mean() * 1e6)
+        ),
+        holds,
+        evidence: vec![here.id.clone(), there.id.clone()],
+    })
+}

@@ -1,0 +1,111 @@
+//! The repeats of a point in a layer, one by one: what a study with three of them has.
+
+use layermark_model::TrialRecord;
+
+use super::Data;
+use crate::{
+    number,
+    served::Seen,
+    types::{ResultRow, ServedBy},
+};
+
+/// Seconds for the whole file, repeat by repeat.
+pub struct Repeats<'a> {
+    /// The result they belong to.
+    pub row: &'a ResultRow,
+    /// Seconds and where a read came from, in the order they were made.
+    pub all: Vec<(f64, Option<ServedBy>)>,
+}
+
+/// How two sets of repeats lie.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Apart {
+    /// The ranges overlap: no difference.
+    No,
+    /// All repeats here are longer; the ratio of the means.
+    Slower(f64),
+    /// All repeats here are shorter; the ratio of the means.
+    Faster(f64),
+}
+
+impl<'a> Repeats<'a> {
+    /// Those of a result; `None` when no trial has a number.
+    pub fn of(data: &Data<'a>, row: &'a ResultRow) -> Option<Self> {
+        let layer = data.run.layers.iter().position(|l| l.name == row.layer)?;
+        let at = data.run.points.iter().position(|p| p.label == row.label)?;
+        let (point, facts) = (&data.run.points[at], &data.run.layers[layer].facts);
+        let one = |record: &TrialRecord| {
+            let trial = record.trial.as_ref()?;
+            let seconds = trial.elapsed_ns() as f64 / 1e9 / trial.passes.len() as f64;
+            Some((seconds, Seen::of(point, facts, &[record]).label(point)))
+        };
+        let all: Vec<_> = data
+            .index
+            .trials(layer, at)
+            .into_iter()
+            .filter_map(one)
+            .collect();
+        (!all.is_empty()).then_some(Self { row, all })
+    }
+
+    /// Where most repeats were served from.
+    pub fn source(&self) -> Option<ServedBy> {
+        let count = |s: &Option<ServedBy>| self.all.iter().filter(|(_, of)| of == s).count();
+        self.all
+            .iter()
+            .map(|(_, s)| s)
+            .max_by_key(|s| count(s))
+            .copied()
+            .flatten()
+    }
+
+    /// Repeats that are like most: a read from memory among reads from the device is set apart.
+    pub fn alike(&self) -> Vec<f64> {
+        let source = self.source();
+        let like = self.all.iter().filter(|(_, s)| *s == source);
+        like.map(|(seconds, _)| *seconds).collect()
+    }
+
+    /// Repeats that were served from elsewhere than most.
+    pub fn set_apart(&self) -> usize {
+        self.all.len() - self.alike().len()
+    }
+
+    /// Arithmetic mean of those alike, as the study has it.
+    pub fn mean(&self) -> f64 {
+        let alike = self.alike();
+        alike.iter().sum::<f64>() / alike.len() as f64
+    }
+
+    /// Smallest and largest of those alike.
+    pub fn range(&self) -> [f64; 2] {
+        let fold = |all: Vec<f64>| {
+            all.iter()
+                .fold([f64::MAX, f64::MIN], |[a, b], s| [a.min(*s), b.max(*s)])
+        };
+        fold(self.alike())
+    }
+
+    /// `8.97 s (8.36 to 9.66 s)`.
+    pub fn words(&self) -> String {
+        let us = self.range().map(|s| s * 1e6);
+        format!(
+            "{} ({})",
+            number::time(self.mean() * 1e6),
+            number::time_span(us)
+        )
+    }
+
+    /// How these lie to those of native.
+    pub fn against(&self, native: &Self) -> Apart {
+        let ([low, high], [least, most]) = (self.range(), native.range());
+        let ratio = self.mean() / native.mean();
+        if low > most {
+            Apart::Slower(ratio)
+        } else if high < least {
+            Apart::Faster(ratio)
+        } else {
+            Apart::No
+        }
+    }
+}
