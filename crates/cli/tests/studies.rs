@@ -107,3 +107,103 @@ fn records_from_one_byte_up() {
     let first = &report["buffer"][0];
     assert!(first["wall"]["record"].as_u64() > Some(1), "{first:#}");
 }
+
+/// A file written and read, natively, in an overlay and in an image.
+#[test]
+fn application_virtualisation() {
+    let mut small = vec!["--scale", "0.02", "-l", "overlay:writecopy"];
+    let image = common::is_root();
+    if image {
+        small.extend(["-l", "image:erofs"]);
+    } else {
+        common::skipped("images need root");
+    }
+    let (report, page, text) = study("fileio-appvirt", &small);
+    let study = &report["study"];
+    assert_eq!(study["name"], "fileio-appvirt");
+    let titles = texts(study, "tables", "title");
+    for title in [
+        "Write, 5M: seconds",
+        "Read, the first time, 5M: seconds",
+        "Read, again, 5M: seconds",
+        "Written after the program had ended: seconds",
+        "overlay:writecopy: write, each repeat",
+        "native: read, again, each repeat",
+    ] {
+        assert!(
+            titles.iter().any(|t| t == title),
+            "no {title} in {titles:#?}"
+        );
+        assert!(page.contains(title) && text.contains(title), "{title}");
+    }
+    assert_eq!(
+        titles.contains(&"image:erofs: read, again, each repeat".to_owned()),
+        image
+    );
+    let repeats = study["tables"].as_array().expect("tables").iter();
+    let own = repeats
+        .filter(|t| t["title"] == "native: write, each repeat")
+        .next()
+        .expect("native");
+    assert_eq!(own["rows"].as_array().map(Vec::len), Some(4), "{own:#}");
+    let head: Vec<&str> = own["head"]
+        .as_array()
+        .expect("head")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert_eq!(
+        head,
+        [
+            "record",
+            "repeat 1",
+            "repeat 2",
+            "repeat 3",
+            "mean",
+            "range",
+            "served by"
+        ]
+    );
+    let said = texts(study, "conclusions", "text");
+    for words in [
+        "takes as long as natively",
+        "later ones from memory",
+        "goes on writing",
+        "before its first byte changes",
+    ] {
+        assert!(
+            said.iter().any(|c| c.contains(words)),
+            "no {words} in {said:#?}"
+        );
+    }
+    for row in report["results"].as_array().expect("results") {
+        assert_eq!(
+            (&row["trials"], &row["failed_trials"]),
+            (&3.into(), &0.into()),
+            "{row:#}"
+        );
+    }
+}
+
+/// iozone's tests in two layers that differ in everything the study asks for.
+#[test]
+fn development_machines() {
+    let small = ["--scale", "0.01", "--blocks", "1", "-l", "fuse"];
+    let (report, page, text) = study("iozone-vm", &small);
+    let study = &report["study"];
+    assert_eq!(study["name"], "iozone-vm");
+    let titles = texts(study, "tables", "title");
+    for words in ["read of a 64K file: KB/s", "rand-read of a", "write of a 64K file: KB/s", "rand-write of a"] {
+        assert!(titles.iter().any(|t| t.starts_with(words)), "no {words} in {titles:#?}");
+        assert!(page.contains(words) && text.contains(words), "{words}");
+    }
+    for words in ["native: read() against fread(), KB/s", "fuse: write() against fwrite(), KB/s"] {
+        assert!(titles.iter().any(|t| t == words), "no {words} in {titles:#?}");
+    }
+    let charts = texts(study, "charts", "title");
+    assert_eq!(charts.len(), 6, "{charts:#?}");
+    let said = texts(study, "conclusions", "text");
+    for words in ["never passes", "acknowledges a sync", "move the database off `fuse`", "fread() takes as long"] {
+        assert!(said.iter().any(|c| c.contains(words)), "no {words} in {said:#?}");
+    }
+}

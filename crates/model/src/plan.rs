@@ -82,17 +82,20 @@ pub enum StudyId {
     FileioAppvirt,
     /// Buffer size for read and write, 2008.
     BufferSize,
+    /// File systems of development machines, 2014.
+    IozoneVm,
 }
 
 impl StudyId {
     /// Every study.
-    pub const ALL: [Self; 2] = [Self::FileioAppvirt, Self::BufferSize];
+    pub const ALL: [Self; 3] = [Self::FileioAppvirt, Self::BufferSize, Self::IozoneVm];
 
     /// As it is written in a plan.
     pub fn id(self) -> &'static str {
         match self {
             Self::FileioAppvirt => "fileio-appvirt",
             Self::BufferSize => "buffer-size",
+            Self::IozoneVm => "iozone-vm",
         }
     }
 }

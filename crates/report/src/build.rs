@@ -43,6 +43,7 @@ impl Report {
             index: &index,
             baseline,
             results: &results,
+            cost: &cost,
             buffer: &buffer,
         });
         Self {

@@ -21,11 +21,15 @@ use crate::{
 };
 
 /// Plans that come with the binary.
-const PLANS: [(&str, &str); 3] = [
+const PLANS: [(&str, &str); 4] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
         "fileio-appvirt",
         include_str!("../../../../plans/fileio-appvirt.toml"),
+    ),
+    (
+        "iozone-vm",
+        include_str!("../../../../plans/iozone-vm.toml"),
     ),
     (
         "buffer-size",

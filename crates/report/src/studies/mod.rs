@@ -3,12 +3,16 @@
 
 use layermark_model::{Run, StudyId};
 
-use crate::{index::Index, recommend::BufferRow, section::Section, types::ResultRow};
+use crate::{
+    cost::CostRow, index::Index, recommend::BufferRow, section::Section, types::ResultRow,
+};
 
 mod buffer_size;
 mod fileio_appvirt;
+mod iozone_vm;
 mod repeats;
 mod rows;
+mod standing;
 
 /// What a study is made from.
 pub struct Data<'a> {
@@ -20,6 +24,8 @@ pub struct Data<'a> {
     pub baseline: usize,
     /// What the trials say, by point and within it by layer; without the control.
     pub results: &'a [ResultRow],
+    /// Cost models.
+    pub cost: &'a [CostRow],
     /// Recommended record sizes.
     pub buffer: &'a [BufferRow],
 }
@@ -33,11 +39,31 @@ pub trait Study: Sync {
 }
 
 /// Every study.
-pub const ALL: &[&dyn Study] = &[&fileio_appvirt::FileioAppvirt, &buffer_size::BufferSize];
+pub const ALL: &[&dyn Study] = &[
+    &fileio_appvirt::FileioAppvirt,
+    &buffer_size::BufferSize,
+    &iozone_vm::IozoneVm,
+];
 
 /// The section of the study that the plan repeats.
 pub fn build(data: &Data) -> Option<Section> {
     let id = data.run.plan.study?;
     let study = ALL.iter().find(|s| s.id() == id)?;
     Some(study.section(data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_study_that_a_plan_can_name_is_listed() {
+        for id in StudyId::ALL {
+            assert!(
+                ALL.iter().any(|s| s.id() == id),
+                "add a file for {} to ALL in studies/mod.rs",
+                id.id()
+            );
+        }
+    }
 }

@@ -1,0 +1,250 @@
+//! File systems of development machines (2014): iozone's tests natively and through each layer, four
+//! charts over record size, `read()` against `fread()`, and where to put code and databases.
+
+use layermark_model::{StudyId, format_size};
+
+use super::{
+    Data, Study,
+    rows::{layers, number, usable, values, word},
+    standing,
+};
+use crate::{
+    number as text,
+    section::{Axis, Cell, DataTable, LineChart, Mark, Section, Series},
+    types::ResultRow,
+};
+
+/// Files up to this are the study's small ones.
+const SMALL: u64 = 64 << 10;
+
+/// See the module.
+pub struct IozoneVm;
+
+impl Study for IozoneVm {
+    fn id(&self) -> StudyId {
+        StudyId::IozoneVm
+    }
+
+    fn section(&self, data: &Data) -> Section {
+        let charts = CHARTS.map(|(op, small)| Part { data, op, small });
+        let drawn: Vec<&Part> = charts
+            .iter()
+            .filter(|p| p.rows().next().is_some())
+            .collect();
+        let mut tables: Vec<DataTable> = drawn.iter().map(|p| p.table()).collect();
+        let mut lines: Vec<LineChart> = drawn.iter().map(|p| p.chart()).collect();
+        for layer in layers(data) {
+            tables.extend(STREAMS.iter().filter_map(|op| streams(data, layer, op)));
+        }
+        let native = data.run.layers[data.baseline].name.as_str();
+        lines.extend(
+            STREAMS
+                .iter()
+                .filter_map(|op| stream_chart(data, native, op)),
+        );
+        Section {
+            name: self.id().id().into(),
+            title: "Study: file systems of development machines".into(),
+            about: "iozone's tests natively and through each layer. Throughput is in KB/s of 1024 bytes, as iozone prints it; files were read just after they had been written or read, so reads come from memory where a layer can.".into(),
+            tables,
+            charts: lines,
+            conclusions: standing::conclusions(data, &charts),
+            files: Vec::new(),
+        }
+    }
+}
+
+/// Operation, and whether of small files, of the study's four charts.
+const CHARTS: [(&str, bool); 4] = [
+    ("read", true),
+    ("rand-read", false),
+    ("write", true),
+    ("rand-write", false),
+];
+
+/// Operations that are compared with and without the C library's buffer.
+const STREAMS: [&str; 2] = ["read", "write"];
+
+/// One of the four charts.
+pub struct Part<'a> {
+    pub data: &'a Data<'a>,
+    pub op: &'static str,
+    pub small: bool,
+}
+
+impl<'a> Part<'a> {
+    /// Results of it: by system calls, without a flush.
+    pub fn rows(&self) -> impl Iterator<Item = &'a ResultRow> {
+        let (op, small) = (self.op, self.small);
+        let plain = |r: &&ResultRow| {
+            matches!(word(r, "sync"), "none" | "close") && word(r, "engine") != "stdio"
+        };
+        let of = move |r: &&ResultRow| {
+            word(r, "op") == op && (number(r, "file_size") <= SMALL) == small && usable(r)
+        };
+        self.data.results.iter().filter(plain).filter(of)
+    }
+
+    /// Those of a layer.
+    pub fn of(&self, layer: &str) -> Vec<&'a ResultRow> {
+        self.rows().filter(|r| r.layer == layer).collect()
+    }
+
+    /// `rand-read of a 64M file`.
+    pub fn words(&self) -> String {
+        let largest = self.rows().map(|r| number(r, "file_size")).max();
+        format!(
+            "{} of a {} file",
+            self.op,
+            format_size(largest.unwrap_or(0))
+        )
+    }
+
+    fn table(&self) -> DataTable {
+        let layers = self.layers();
+        let cell = |layer: &str, record: u64| {
+            let row = self
+                .rows()
+                .find(|r| r.layer == layer && number(r, "record") == record);
+            kilobytes(row)
+        };
+        let line = |record: &u64| {
+            let first = Cell::number(format_size(*record), *record as f64);
+            std::iter::once(first)
+                .chain(layers.iter().map(|l| cell(l, *record)))
+                .collect()
+        };
+        DataTable {
+            title: format!("{}: KB/s", self.words()),
+            note: String::new(),
+            head: std::iter::once("record")
+                .chain(layers.iter().copied())
+                .map(str::to_owned)
+                .collect(),
+            rows: values(self.rows(), "record").iter().map(line).collect(),
+        }
+    }
+
+    fn layers(&self) -> Vec<&'a str> {
+        let all = layers(self.data);
+        all.into_iter().filter(|l| !self.of(l).is_empty()).collect()
+    }
+
+    fn chart(&self) -> LineChart {
+        let series = |layer: &str| line(layer, &self.of(layer));
+        chart(
+            format!("Throughput over record size: {}", self.words()),
+            self.layers().into_iter().map(series).collect(),
+        )
+    }
+}
+
+fn chart(title: String, series: Vec<Series>) -> LineChart {
+    LineChart {
+        title,
+        x: Axis {
+            label: "record size".into(),
+            unit: "B".into(),
+        },
+        y: Axis {
+            label: "throughput".into(),
+            unit: "B/s".into(),
+        },
+        series,
+    }
+}
+
+fn line(name: &str, rows: &[&ResultRow]) -> Series {
+    let mut points: Vec<Mark> = rows
+        .iter()
+        .filter_map(|r| {
+            Some(Mark {
+                x: number(r, "record") as f64,
+                y: r.value?,
+                interval: r.interval,
+            })
+        })
+        .collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    Series {
+        name: name.to_owned(),
+        points,
+        model: None,
+    }
+}
+
+/// Throughput as iozone prints it.
+fn kilobytes(row: Option<&ResultRow>) -> Cell {
+    row.and_then(|r| r.value).map_or_else(Cell::default, |v| {
+        Cell::number(format!("{:.0}", v / 1024.0), v / 1024.0)
+    })
+}
+
+/// The same operation by system calls and through the C library, in a layer: pairs of results.
+pub fn pairs<'a>(data: &Data<'a>, layer: &str, op: &str) -> Vec<(&'a ResultRow, &'a ResultRow)> {
+    let own = |engine: &'static str| {
+        data.results.iter().filter(move |r| {
+            r.layer == layer && word(r, "op") == op && word(r, "engine") == engine && usable(r)
+        })
+    };
+    let like = |c: &ResultRow, s: &ResultRow| {
+        ["record", "file_size"]
+            .iter()
+            .all(|k| number(c, k) == number(s, k))
+            && word(c, "sync") == word(s, "sync")
+    };
+    own("stdio")
+        .filter_map(|stream| Some((own("sync").find(|call| like(call, stream))?, stream)))
+        .collect()
+}
+
+fn streams(data: &Data, layer: &str, op: &str) -> Option<DataTable> {
+    let pairs = pairs(data, layer, op);
+    if pairs.is_empty() {
+        return None;
+    }
+    let line = |(call, stream): &(&ResultRow, &ResultRow)| {
+        let ratio = stream.op_us.zip(call.op_us).map(|(s, c)| s / c);
+        vec![
+            Cell::number(
+                format_size(number(call, "file_size")),
+                number(call, "file_size") as f64,
+            ),
+            Cell::number(
+                format_size(number(call, "record")),
+                number(call, "record") as f64,
+            ),
+            kilobytes(Some(call)),
+            kilobytes(Some(stream)),
+            ratio.map_or_else(Cell::default, |r| Cell::number(text::ratio(r), r)),
+        ]
+    };
+    Some(DataTable {
+        title: format!("{layer}: {op}() against f{op}(), KB/s"),
+        note: String::new(),
+        head: vec![
+            "file".into(),
+            "record".into(),
+            format!("{op}()"),
+            format!("f{op}()"),
+            "time of the second over the first".into(),
+        ],
+        rows: pairs.iter().map(line).collect(),
+    })
+}
+
+fn stream_chart(data: &Data, layer: &str, op: &str) -> Option<LineChart> {
+    let pairs = pairs(data, layer, op);
+    let large = pairs.iter().filter(|(c, _)| number(c, "file_size") > SMALL);
+    let (calls, streams): (Vec<&ResultRow>, Vec<&ResultRow>) = large.copied().unzip();
+    if calls.is_empty() {
+        return None;
+    }
+    Some(chart(
+        format!("{op}() against f{op}() in {layer}"),
+        vec![
+            line(&format!("{op}()"), &calls),
+            line(&format!("f{op}()"), &streams),
+        ],
+    ))
+}

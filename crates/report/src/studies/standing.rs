@@ -1,0 +1,297 @@
+//! What the study of development machines concluded, decided from the data: who has a ceiling, who
+//! costs a constant, who acknowledges what it has not done, where to read and where not to write.
+
+use super::{
+    Data,
+    iozone_vm::{Part, pairs},
+    rows::{layers, number, usable, word},
+};
+use crate::{
+    number as text,
+    section::{Conclusion, Holds},
+    types::{DurabilityVerdict, ResultRow, Verdict},
+};
+
+/// All of them, for every layer but native.
+pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
+    let native = data.run.layers[data.baseline].name.as_str();
+    let others: Vec<&str> = layers(data).into_iter().filter(|l| *l != native).collect();
+    let each = |make: &dyn Fn(&str) -> Option<Conclusion>| -> Vec<Conclusion> {
+        others.iter().filter_map(|l| make(l)).collect()
+    };
+    let mut all = each(&|l| small_reads(charts, l));
+    all.extend(each(&|l| ceiling(charts, native, l)));
+    all.extend(each(&|l| constant(data, l)));
+    all.extend(each(&|l| acknowledged(data, l)));
+    all.extend(each(&|l| database(data, native, l)));
+    all.extend(prefer(data, charts, &others));
+    all.extend(
+        ["read", "write"]
+            .iter()
+            .filter_map(|op| library(data, native, op)),
+    );
+    all
+}
+
+fn ids<'a>(rows: impl IntoIterator<Item = &'a ResultRow>) -> Vec<String> {
+    rows.into_iter().map(|r| r.id.clone()).collect()
+}
+
+/// A layer that reads small files faster than native does.
+fn small_reads(charts: &[Part], layer: &str) -> Option<Conclusion> {
+    let part = charts.iter().find(|p| p.op == "read" && p.small)?;
+    let rows = part.of(layer);
+    let of = |verdict: Verdict| rows.iter().filter(|r| r.verdict == verdict).count();
+    let (faster, open) = (of(Verdict::Faster), of(Verdict::Undecided));
+    if rows.is_empty() {
+        return None;
+    }
+    let ratio = mean_ratio(&rows).map_or_else(String::new, |r| {
+        format!(", {}x native's time in the mean", text::ratio(r))
+    });
+    Some(Conclusion {
+        text: format!(
+            "`{layer}` reads small files faster than native: at {faster} of {}{ratio}",
+            text::count(rows.len(), "record size")
+        ),
+        holds: if 2 * faster > rows.len() {
+            Holds::Yes
+        } else if 2 * (faster + open) > rows.len() {
+            Holds::Open
+        } else {
+            Holds::No
+        },
+        evidence: ids(rows),
+    })
+}
+
+/// Geometric mean of ratios: for putting layers in an order, never for a verdict on one.
+fn mean_ratio(rows: &[&ResultRow]) -> Option<f64> {
+    let logs: Option<Vec<f64>> = rows
+        .iter()
+        .map(|r| r.ratio.map(|e| e.estimate.ln()))
+        .collect();
+    layermark_stats::mean(&logs?).map(f64::exp)
+}
+
+/// The result with the highest throughput.
+fn best<'a>(rows: &[&'a ResultRow]) -> Option<&'a ResultRow> {
+    let speed = |r: &&&ResultRow| r.value.unwrap_or(0.0);
+    rows.iter()
+        .filter(|r| r.value.is_some())
+        .max_by(|a, b| speed(a).total_cmp(&speed(b)))
+        .copied()
+}
+
+/// A layer that stays below half of native's best whatever the record, where it does so most.
+fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
+    let lowest = charts
+        .iter()
+        .filter_map(|p| {
+            let (here, there) = (best(&p.of(layer))?, best(&p.of(native))?);
+            Some((here.value? / there.value?, p, here, there))
+        })
+        .min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (share, part, here, there) = lowest;
+    let sure = here.interval.zip(there.interval);
+    let below = sure.is_some_and(|(h, t)| h[1] < 0.5 * t[0]);
+    let not = sure.is_some_and(|(h, t)| h[0] > 0.5 * t[1]) || share >= 0.5 && sure.is_none();
+    Some(Conclusion {
+        text: format!(
+            "`{layer}` never passes {} whatever the record ({}; native reaches {})",
+            text::result_value(here),
+            part.words(),
+            text::result_value(there)
+        ),
+        holds: if below {
+            Holds::Yes
+        } else if not {
+            Holds::No
+        } else {
+            Holds::Open
+        },
+        evidence: ids([here, there]),
+    })
+}
+
+/// A constant cost an operation, where it is largest.
+fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
+    let own = data.cost.iter().filter(|c| c.layer == layer);
+    let surely = |c: &&crate::CostRow| {
+        c.extra_fixed_us
+            .and_then(|e| Some((e.estimate, e.interval?)))
+    };
+    let known: Vec<_> = own.clone().filter_map(|c| Some((c, surely(&c)?))).collect();
+    let most = known.iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0));
+    let Some((row, (_, [low, _]))) = most else {
+        let row = own.clone().next()?;
+        return Some(Conclusion {
+            text: format!(
+                "`{layer}` costs a constant more an operation: no line fits its record sizes, or there are too few blocks for an interval"
+            ),
+            holds: Holds::Open,
+            evidence: row.evidence.clone(),
+        });
+    };
+    Some(Conclusion {
+        text: row.text.clone(),
+        holds: if *low > 0.0 { Holds::Yes } else { Holds::No },
+        evidence: row.evidence.clone(),
+    })
+}
+
+/// Results with a flush after every record.
+fn flushed<'a>(data: &Data<'a>, layer: &str) -> Vec<&'a ResultRow> {
+    let rows = data.results.iter();
+    rows.filter(|r| {
+        r.layer == layer && usable(r) && !matches!(word(r, "sync"), "" | "none" | "close")
+    })
+    .collect()
+}
+
+/// A sync that was acknowledged and not done.
+fn acknowledged(data: &Data, layer: &str) -> Option<Conclusion> {
+    let rows = flushed(data, layer);
+    let with = |verdict: DurabilityVerdict| {
+        rows.iter()
+            .copied()
+            .find(|r| r.durability.verdict == verdict)
+    };
+    let told = |r: &ResultRow| r.durability.because.clone().unwrap_or_default();
+    let proof = |r: &ResultRow| match r.durability.flushes {
+        Some(n) => format!("{n} device flushes for {} syncs", r.durability.syncs),
+        None => told(r),
+    };
+    let (row, holds, what) = if let Some(row) = with(DurabilityVerdict::Absorbed) {
+        let faster = row.ratio.filter(|_| row.verdict == Verdict::Faster);
+        let win = faster.map_or_else(String::new, |e| {
+            format!(
+                "; that is why it takes {}x native's time",
+                text::ratio(e.estimate)
+            )
+        });
+        (row, Holds::Yes, format!("{}{win}", proof(row)))
+    } else if let Some(row) = with(DurabilityVerdict::Honoured) {
+        (row, Holds::No, proof(row))
+    } else {
+        let row = with(DurabilityVerdict::CannotTell)?;
+        (row, Holds::Open, told(row))
+    };
+    Some(Conclusion {
+        text: format!("`{layer}` acknowledges a sync it has not done: {what}"),
+        holds,
+        evidence: vec![row.id.clone()],
+    })
+}
+
+/// Whether a database should move.
+fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
+    let row = *flushed(data, layer).first()?;
+    let there = flushed(data, native)
+        .into_iter()
+        .find(|r| r.label == row.label)?;
+    let times = format!(
+        "a synced random write takes {}, natively {}",
+        text::time(row.op_us?),
+        text::time(there.op_us?)
+    );
+    let (holds, what) = match (row.durability.verdict, row.verdict) {
+        (DurabilityVerdict::Absorbed, _) => (
+            Holds::Yes,
+            format!("it loses what it has acknowledged when the power goes; {times}"),
+        ),
+        (_, Verdict::Slower) => (Holds::Yes, times),
+        (_, Verdict::Same | Verdict::Faster) => (Holds::No, times),
+        _ => (Holds::Open, times),
+    };
+    Some(Conclusion {
+        text: format!("move the database off `{layer}`: {what}"),
+        holds,
+        evidence: ids([row, there]),
+    })
+}
+
+/// The layer that reads best, of those that keep what is written.
+fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
+    let keeps = |layer: &&&str| {
+        let of = data.run.layers.iter().find(|l| l.name == ***layer);
+        of.is_some_and(|l| !l.facts.in_memory())
+    };
+    let reads = || charts.iter().filter(|p| p.op.contains("read"));
+    let mut order: Vec<(f64, &str, Vec<&ResultRow>)> = others
+        .iter()
+        .filter(keeps)
+        .filter_map(|layer| {
+            let rows: Vec<&ResultRow> = reads().flat_map(|p| p.of(layer)).collect();
+            Some((mean_ratio(&rows)?, *layer, rows))
+        })
+        .collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (first, second) = (order.first()?, order.get(1)?);
+    let apart = second.0 / first.0;
+    Some(Conclusion {
+        text: format!(
+            "prefer `{}` for reading: {}x native's time in the mean of all reads, `{}` {}x, `{}` {}x",
+            first.1,
+            text::ratio(first.0),
+            second.1,
+            text::ratio(second.0),
+            order[order.len() - 1].1,
+            text::ratio(order[order.len() - 1].0)
+        ),
+        holds: if apart > 1.0 + data.run.plan.delta {
+            Holds::Yes
+        } else {
+            Holds::Open
+        },
+        evidence: ids(first.2.iter().copied().chain(second.2.iter().copied())),
+    })
+}
+
+/// Whether the C library's buffer makes a difference natively.
+fn library(data: &Data, native: &str, op: &str) -> Option<Conclusion> {
+    let pairs = pairs(data, native, op);
+    let mut slower = Vec::new();
+    let mut evidence = Vec::new();
+    for (call, stream) in &pairs {
+        evidence.extend([call.id.clone(), stream.id.clone()]);
+        let (Some(c), Some(s)) = (call.op_us_interval, stream.op_us_interval) else {
+            continue;
+        };
+        if s[0] > c[1] || s[1] < c[0] {
+            let ratio = stream.op_us? / call.op_us?;
+            let record = layermark_model::format_size(number(call, "record"));
+            slower.push(format!("{}x at {record}", text::ratio(ratio)));
+        }
+    }
+    if pairs.is_empty() {
+        return None;
+    }
+    let known = pairs
+        .iter()
+        .all(|(c, s)| c.op_us_interval.is_some() && s.op_us_interval.is_some());
+    let what = if !known {
+        "too few blocks for intervals".into()
+    } else if slower.is_empty() {
+        format!(
+            "the intervals overlap at all {}",
+            text::count(pairs.len(), "pair")
+        )
+    } else {
+        format!(
+            "f{op}() takes {} of the time of {op}()",
+            text::list(&slower)
+        )
+    };
+    Some(Conclusion {
+        text: format!("f{op}() takes as long as {op}() natively: {what}"),
+        holds: if !known {
+            Holds::Open
+        } else if slower.is_empty() {
+            Holds::Yes
+        } else {
+            Holds::No
+        },
+        evidence,
+    })
+}
