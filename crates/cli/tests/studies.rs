@@ -193,17 +193,39 @@ fn development_machines() {
     let study = &report["study"];
     assert_eq!(study["name"], "iozone-vm");
     let titles = texts(study, "tables", "title");
-    for words in ["read of a 64K file: KB/s", "rand-read of a", "write of a 64K file: KB/s", "rand-write of a"] {
-        assert!(titles.iter().any(|t| t.starts_with(words)), "no {words} in {titles:#?}");
+    for words in [
+        "read of a 64K file: KB/s",
+        "rand-read of a",
+        "write of a 64K file: KB/s",
+        "rand-write of a",
+    ] {
+        assert!(
+            titles.iter().any(|t| t.starts_with(words)),
+            "no {words} in {titles:#?}"
+        );
         assert!(page.contains(words) && text.contains(words), "{words}");
     }
-    for words in ["native: read() against fread(), KB/s", "fuse: write() against fwrite(), KB/s"] {
-        assert!(titles.iter().any(|t| t == words), "no {words} in {titles:#?}");
+    for words in [
+        "native: read() against fread(), KB/s",
+        "fuse: write() against fwrite(), KB/s",
+    ] {
+        assert!(
+            titles.iter().any(|t| t == words),
+            "no {words} in {titles:#?}"
+        );
     }
     let charts = texts(study, "charts", "title");
     assert_eq!(charts.len(), 6, "{charts:#?}");
     let said = texts(study, "conclusions", "text");
-    for words in ["never passes", "acknowledges a sync", "move the database off `fuse`", "fread() takes as long"] {
-        assert!(said.iter().any(|c| c.contains(words)), "no {words} in {said:#?}");
+    for words in [
+        "never passes",
+        "acknowledges a sync",
+        "move the database off `fuse`",
+        "fread() takes as long",
+    ] {
+        assert!(
+            said.iter().any(|c| c.contains(words)),
+            "no {words} in {said:#?}"
+        );
     }
 }

@@ -111,7 +111,7 @@ fn a_repeat_from_memory_is_set_apart_by_its_proof() {
     assert!(row[2].text.ends_with(", host memory"), "{row:#?}");
     let value = |n: usize| row[n].value.expect("seconds");
     assert!(
-        (value(4) - (value(1) + value(3)) / 2.0).abs() < 1e-9,
+        (value(4) - f64::midpoint(value(1), value(3))).abs() < 1e-9,
         "{row:#?}"
     );
     assert_eq!(row[6].text, "device");

@@ -10,7 +10,8 @@ use serde_json::json;
 fn report() -> Report {
     let small: Vec<u64> = (12..=16).map(|e| 1u64 << e).collect();
     let large: Vec<u64> = (12..=24).map(|e| 1u64 << e).collect();
-    let mut made = Made::new(&["native", "fuse", "overlay:volatile", "loop:ext4"], 8).study("iozone-vm");
+    let mut made =
+        Made::new(&["native", "fuse", "overlay:volatile", "loop:ext4"], 8).study("iozone-vm");
     for op in ["read", "write"] {
         made = made.points(op, &small, 64 << 10);
         made = made.points_with(op, &small, 64 << 10, &json!({"engine": "stdio"}));
@@ -21,7 +22,11 @@ fn report() -> Report {
     made.points_with("rand-write", &[4096], 4 << 20, &json!({"sync": "each"}))
         .cost(|layer, point, record| {
             let native = 1.0 + 0.1e-3 * record;
-            let sync = if point.text("sync") == "each" { 130.0 } else { 0.0 };
+            let sync = if point.text("sync") == "each" {
+                130.0
+            } else {
+                0.0
+            };
             match layer {
                 "fuse" => native + 118.0 + 0.5e-3 * record + sync,
                 "overlay:volatile" => native,
@@ -31,8 +36,14 @@ fn report() -> Report {
         .change(|layer, point, _, trial| {
             if point.text("sync") == "each" {
                 trial.syncs = trial.ops();
-                let done = if layer == "overlay:volatile" { 0 } else { trial.ops() };
-                trial.device = trial.device.map(|d| layermark_model::DeviceBytes { flushes: done, ..d });
+                let done = if layer == "overlay:volatile" {
+                    0
+                } else {
+                    trial.ops()
+                };
+                trial.device = trial
+                    .device
+                    .map(|d| layermark_model::DeviceBytes { flushes: done, ..d });
                 trial.idle_flushes = Some(0.0);
             }
         })
@@ -41,8 +52,14 @@ fn report() -> Report {
 
 #[track_caller]
 fn about<'a>(report: &'a Report, layer: &str, words: &str) -> &'a Conclusion {
-    let all = &report.study.as_ref().expect("the plan names it").conclusions;
-    let found = all.iter().find(|c| c.text.contains(&mark(layer)) && c.text.contains(words));
+    let all = &report
+        .study
+        .as_ref()
+        .expect("the plan names it")
+        .conclusions;
+    let found = all
+        .iter()
+        .find(|c| c.text.contains(&mark(layer)) && c.text.contains(words));
     found.unwrap_or_else(|| panic!("nothing of {layer} and {words}: {all:#?}"))
 }
 
@@ -58,19 +75,46 @@ fn the_conclusions_follow_from_the_data() {
     assert_eq!(constant.holds, Holds::Yes, "{constant:?}");
     let liar = about(&report, "overlay:volatile", "acknowledges a sync");
     assert_eq!(liar.holds, Holds::Yes);
-    assert!(liar.text.contains("0 device flushes for 8192 syncs"), "{}", liar.text);
-    assert_eq!(about(&report, "loop:ext4", "acknowledges a sync").holds, Holds::No);
-    assert_eq!(about(&report, "overlay:volatile", "move the database off").holds, Holds::Yes);
-    assert_eq!(about(&report, "fuse", "move the database off").holds, Holds::Yes);
-    assert_ne!(about(&report, "loop:ext4", "move the database off").holds, Holds::Yes);
-    assert_eq!(about(&report, "fuse", "reads small files faster").holds, Holds::No);
+    assert!(
+        liar.text.contains("0 device flushes for 8192 syncs"),
+        "{}",
+        liar.text
+    );
+    assert_eq!(
+        about(&report, "loop:ext4", "acknowledges a sync").holds,
+        Holds::No
+    );
+    assert_eq!(
+        about(&report, "overlay:volatile", "move the database off").holds,
+        Holds::Yes
+    );
+    assert_eq!(
+        about(&report, "fuse", "move the database off").holds,
+        Holds::Yes
+    );
+    assert_ne!(
+        about(&report, "loop:ext4", "move the database off").holds,
+        Holds::Yes
+    );
+    assert_eq!(
+        about(&report, "fuse", "reads small files faster").holds,
+        Holds::No
+    );
     let study = report.study.as_ref().expect("a study");
-    assert!(study.conclusions.iter().any(|c| c.text.contains("for reading") && !c.text.contains("prefer `fuse`")));
+    assert!(
+        study
+            .conclusions
+            .iter()
+            .any(|c| c.text.contains("for reading") && !c.text.contains("prefer `fuse`"))
+    );
     assert_eq!(study.charts.len(), 4);
     // 4 KB in 1.41 us is 2.8 GB/s.
     let kilobytes = study.tables[0].rows[0][1].value.expect("a number");
     assert!((kilobytes / 2.837e6 - 1.0).abs() < 0.05, "{kilobytes}");
     for c in &study.conclusions {
-        assert!(!c.evidence.is_empty() && c.evidence.iter().all(|id| report.result(id).is_some()), "{c:?}");
+        assert!(
+            !c.evidence.is_empty() && c.evidence.iter().all(|id| report.result(id).is_some()),
+            "{c:?}"
+        );
     }
 }
