@@ -1,6 +1,6 @@
 /* The least a program can pay to read a file: a bare loop of pread(2), nothing timed inside it.
  *
- * Usage: bare FILE RECORD SECONDS [libc]
+ * Usage: bare FILE RECORD SECONDS [libc|stdio|mmap]
  * Reads FILE from its start in records of RECORD bytes, over and over, for at least SECONDS
  * of wall time after as long a warm-up, and prints one line:
  *     ops=N wall_ns=X cpu_ns=Y
@@ -11,12 +11,16 @@
  * whose return after a system call costs much on CPUs with a flushed return predictor (110 ns of
  * 460 on the AMD EPYC guest where this was written), so the probe would be compared with an easier
  * opponent.
+ *
+ * With `stdio` it is fread(3) with a buffer of one record, with `mmap` a memcpy(3) from a private
+ * mapping made for each pass, as the probe's engines of these names do.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -71,11 +75,52 @@ static int pass_libc(int fd, char *buffer, long record, long count)
     return 1;
 }
 
+static int pass_stdio(int fd, char *buffer, long record, long count)
+{
+    static char *held;
+    if (!held && !(held = malloc((size_t)record)))
+        return 0;
+    int own = dup(fd);
+    if (own < 0 || lseek(own, 0, SEEK_SET) != 0)
+        return 0;
+    FILE *file = fdopen(own, "r");
+    if (!file || setvbuf(file, held, _IOFBF, (size_t)record) != 0)
+        return 0;
+    long i = 0;
+    while (i < count && fread(buffer, 1, (size_t)record, file) == (size_t)record)
+        i++;
+    return fclose(file) == 0 && i == count;
+}
+
+static int pass_mmap(int fd, char *buffer, long record, long count)
+{
+    size_t size = (size_t)(record * count);
+    char *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map == MAP_FAILED)
+        return 0;
+    for (long i = 0; i < count; i++) {
+        memcpy(buffer, map + i * record, (size_t)record);
+        __asm__ volatile("" : : "r"(buffer) : "memory"); /* the copy is wanted */
+    }
+    return munmap(map, size) == 0;
+}
+
+typedef int (*pass)(int fd, char *buffer, long record, long count);
+
+static pass find(const char *name)
+{
+    if (strcmp(name, "libc") == 0)
+        return pass_libc;
+    if (strcmp(name, "stdio") == 0)
+        return pass_stdio;
+    return strcmp(name, "mmap") == 0 ? pass_mmap : NULL;
+}
+
 int main(int argc, char **argv)
 {
-    int libc = argc == 5 && strcmp(argv[4], "libc") == 0;
-    if (argc != 4 && !libc) {
-        fprintf(stderr, "usage: bare FILE RECORD SECONDS [libc]\n");
+    pass once = argc == 5 ? find(argv[4]) : argc == 4 ? pass_direct : NULL;
+    if (!once) {
+        fprintf(stderr, "usage: bare FILE RECORD SECONDS [libc|stdio|mmap]\n");
         return 2;
     }
     long record = atol(argv[2]);
@@ -94,13 +139,13 @@ int main(int argc, char **argv)
     /* A process that has just started runs slower at first; the probe it is compared with is warm. */
     long per_pass = st.st_size / record;
     for (double warm = wall(); wall() - warm < seconds * 1e9;)
-        if (!(libc ? pass_libc : pass_direct)(fd, buffer, record, per_pass))
+        if (!once(fd, buffer, record, per_pass))
             break; /* told below */
 
     long ops = 0;
     double wall0 = wall(), cpu0 = cpu(), elapsed;
     do {
-        if (!(libc ? pass_libc : pass_direct)(fd, buffer, record, per_pass)) {
+        if (!once(fd, buffer, record, per_pass)) {
             fprintf(stderr, "bare: a read of %s fell short\n", argv[1]);
             return 1;
         }

@@ -1,10 +1,12 @@
 //! What layermark claims about itself. Everything is compared in turn in one run; the results are
 //! ratios with intervals, written to `benches/results/` with the machine's description.
 //!
-//! usage: `layermark-bench overhead|answer|footprint|all LAYERMARK`
+//! usage: `layermark-bench overhead|answer|engines|footprint|matrix|all LAYERMARK`
 
 mod answer;
+mod engines;
 mod footprint;
+mod matrix;
 mod overhead;
 mod results;
 
@@ -16,7 +18,7 @@ use results::Claim;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [what, binary] = arguments.as_slice() else {
-        eprintln!("usage: layermark-bench overhead|answer|footprint|all LAYERMARK");
+        eprintln!("usage: layermark-bench overhead|answer|engines|footprint|matrix|all LAYERMARK");
         return ExitCode::from(2);
     };
     match measure(what, Path::new(binary)) {
@@ -31,10 +33,12 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 3] = [
+const BENCHES: [(&str, Bench); 5] = [
     ("overhead", overhead::measure),
     ("answer", answer::measure),
+    ("engines", engines::measure),
     ("footprint", footprint::measure),
+    ("matrix", matrix::measure),
 ];
 
 /// Whether every claim held.
@@ -44,7 +48,7 @@ fn measure(what: &str, binary: &Path) -> Result<bool> {
         .filter(|(name, _)| what == "all" || what == *name)
         .collect();
     if chosen.is_empty() {
-        bail!("there is no benchmark `{what}`: overhead, answer, footprint, all");
+        bail!("there is no benchmark `{what}`: overhead, answer, engines, footprint, matrix, all");
     }
     let mut held = true;
     for (name, bench) in chosen {

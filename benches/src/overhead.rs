@@ -35,17 +35,17 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let bare = build_bare(dir.path())?;
     let mut claims = Vec::new();
     for (record, limit) in [(4096, 1.05), (32, 1.10)] {
-        let mut probe = Probe::start(binary, dir.path(), record)?;
+        let mut probe = Probe::start(binary, dir.path(), record, "pread")?;
         let file = probe.file.clone();
         let (mut ours, mut fios) = (Vec::new(), Vec::new());
         for block in 0..ROUNDS {
             // The order turns, so that a drift of the machine's clock favours nobody.
             let (c, us) = if block % 2 == 0 {
-                let c = run_bare(&bare, &file, record)?;
+                let c = run_bare(&bare, &file, record, None)?;
                 (c, probe.trial()?)
             } else {
                 let us = probe.trial()?;
-                (run_bare(&bare, &file, record)?, us)
+                (run_bare(&bare, &file, record, None)?, us)
             };
             let pair = |layer| Pair {
                 session: 0,
@@ -84,7 +84,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
 }
 
 /// All three on the same CPU, and nothing migrates.
-fn pin() -> Result<()> {
+pub fn pin() -> Result<()> {
     let mut cpus = rustix::thread::sched_getaffinity(None)?;
     let last = (0..rustix::thread::CpuSet::MAX_CPU)
         .rev()
@@ -95,9 +95,9 @@ fn pin() -> Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &cpus)?)
 }
 
-type Estimate = (f64, Option<(f64, f64)>);
+pub type Estimate = (f64, Option<(f64, f64)>);
 
-fn ratio(pairs: &[Pair]) -> Result<Estimate> {
+pub fn ratio(pairs: &[Pair]) -> Result<Estimate> {
     let comparison = compare(pairs, 0.95, 1).ok_or_else(|| anyhow!("too few rounds"))?;
     Ok((
         comparison.ratio,
@@ -105,7 +105,7 @@ fn ratio(pairs: &[Pair]) -> Result<Estimate> {
     ))
 }
 
-fn build_bare(dir: &Path) -> Result<PathBuf> {
+pub fn build_bare(dir: &Path) -> Result<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bare.c");
     let bare = dir.join("bare");
     let status = Command::new("cc")
@@ -121,11 +121,13 @@ fn build_bare(dir: &Path) -> Result<PathBuf> {
     Ok(bare)
 }
 
-fn run_bare(bare: &Path, file: &Path, record: u64) -> Result<f64> {
+/// CPU nanoseconds an operation of the C loop, in one of its ways.
+pub fn run_bare(bare: &Path, file: &Path, record: u64, way: Option<&str>) -> Result<f64> {
     let seconds = (MILLISECONDS as f64 / 1000.0).to_string();
     let output = Command::new(bare)
         .arg(file)
         .args([record.to_string(), seconds])
+        .args(way)
         .output()
         .context("bare")?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -168,16 +170,17 @@ fn run_fio(file: &Path, record: u64) -> Result<f64> {
 }
 
 /// `layermark probe`, spoken to as the lab does.
-struct Probe {
+pub struct Probe {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     job: Job,
-    file: PathBuf,
+    /// What it reads.
+    pub file: PathBuf,
 }
 
 impl Probe {
-    fn start(binary: &Path, dir: &Path, record: u64) -> Result<Self> {
+    pub fn start(binary: &Path, dir: &Path, record: u64, engine: &str) -> Result<Self> {
         let mut child = Command::new(binary)
             .arg("probe")
             .stdin(Stdio::piped())
@@ -194,7 +197,7 @@ impl Probe {
                 .ok_or_else(|| anyhow!("no standard output"))?,
         );
         let params =
-            json!({ "op": ["read"], "record": record, "file_size": FILE_SIZE, "engine": "pread" });
+            json!({ "op": ["read"], "record": record, "file_size": FILE_SIZE, "engine": engine });
         let workload = layermark_probe::workloads::find("file")
             .ok_or_else(|| anyhow!("no workload `file`"))?;
         let settings = serde_json::from_value(merge(json!({ "workload": "file" }), &params))?;
@@ -236,7 +239,8 @@ impl Probe {
         Ok(self.input.flush()?)
     }
 
-    fn trial(&mut self) -> Result<f64> {
+    /// CPU nanoseconds an operation.
+    pub fn trial(&mut self) -> Result<f64> {
         self.job.id += 1;
         let id = self.job.id;
         self.say(&ToProbe::Job(Box::new(self.job.clone())))?;

@@ -1,0 +1,54 @@
+//! CPU time of the engines `stdio` and `mmap` against C loops that do the same.
+
+use std::path::Path;
+
+use anyhow::Result;
+use layermark_stats::Pair;
+
+use crate::{
+    overhead::{Probe, build_bare, pin, ratio, run_bare},
+    results::Claim,
+};
+
+const ROUNDS: u32 = 25;
+
+/// CPU nanoseconds an operation, in turn, round after round.
+pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
+    pin()?;
+    let dir = tempfile::Builder::new()
+        .prefix("layermark-bench-")
+        .tempdir_in("/dev/shm")?;
+    let bare = build_bare(dir.path())?;
+    let mut claims = Vec::new();
+    for engine in ["stdio", "mmap"] {
+        for record in [4096, 65536] {
+            let mut probe = Probe::start(binary, dir.path(), record, engine)?;
+            let file = probe.file.clone();
+            let mut pairs = Vec::new();
+            for block in 0..ROUNDS {
+                // The order turns, so that a drift of the machine's clock favours nobody.
+                let (native, layer) = if block % 2 == 0 {
+                    let c = run_bare(&bare, &file, record, Some(engine))?;
+                    (c, probe.trial()?)
+                } else {
+                    let us = probe.trial()?;
+                    (run_bare(&bare, &file, record, Some(engine))?, us)
+                };
+                pairs.push(Pair {
+                    session: 0,
+                    block,
+                    layer,
+                    native,
+                });
+            }
+            let (value, interval) = ratio(&pairs)?;
+            claims.push(Claim {
+                what: format!("CPU of a recorded {engine} read of {record} B / the same loop in C"),
+                value,
+                interval,
+                at_most: Some(1.05),
+            });
+        }
+    }
+    Ok(claims)
+}
