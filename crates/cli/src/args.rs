@@ -265,6 +265,7 @@ fn flag(param: &Param) -> Arg {
             .value_delimiter(','),
         ParamKind::Size => arg.value_name("SIZE"),
         ParamKind::Count => arg.value_name("N"),
+        ParamKind::Duration => arg.value_name("TIME"),
         ParamKind::Text => arg.value_name("TEXT").allow_hyphen_values(true),
         ParamKind::Switch => arg,
     }
