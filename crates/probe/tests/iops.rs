@@ -69,7 +69,7 @@ fn every_engine_and_pattern_counts_what_ends_in_the_window() {
                 assert_eq!(pass.bytes, pass.ops * size, "{}", p.label);
             } else {
                 let mean = pass.bytes as f64 / pass.ops as f64;
-                assert!((9_000.0..13_500.0).contains(&mean), "{} bytes each", mean);
+                assert!((9_000.0..13_500.0).contains(&mean), "{mean} bytes each");
             }
             assert_eq!(trial.debt.is_some(), spec != "4k-rand-read", "{spec}");
             assert_eq!((trial.service.is_some(), trial.response_ns), (false, None));
