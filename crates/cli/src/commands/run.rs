@@ -21,12 +21,13 @@ use crate::{
 };
 
 /// Plans that come with the binary.
-const PLANS: [(&str, &str); 2] = [
+const PLANS: [(&str, &str); 3] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
         "buffer-size",
         include_str!("../../../../plans/buffer-size.toml"),
     ),
+    ("iops", include_str!("../../../../plans/iops.toml")),
 ];
 
 fn plan_names() -> String {

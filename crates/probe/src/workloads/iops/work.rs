@@ -41,10 +41,19 @@ pub struct Seen {
     stopped: (u64, Option<DeviceBytes>),
 }
 
-/// What is read at both ends of the window.
+/// What is read when all have started and when all have ended.
 struct Counters {
     cpu: CpuUse,
     devices: Option<DeviceBytes>,
+}
+
+impl Counters {
+    fn read(devices: &[String]) -> Self {
+        Self {
+            cpu: usage::now(),
+            devices: counters::sum(devices),
+        }
+    }
 }
 
 /// What the workers share.
@@ -132,20 +141,14 @@ impl IopsWork {
                 let _ = order.send(());
             }
             shared.gate.meet(|| shared.begin(clock));
+            let before = Counters::read(devices);
             let (_, start) = *lock(&shared.start);
-            let mut wait = |until: u64| {
-                pause(start + until, &mut || {
-                    beat(shared.told.load(Ordering::Relaxed), 0);
-                });
-                Counters {
-                    cpu: usage::now(),
-                    devices: counters::sum(devices),
-                }
-            };
-            let off = shared.off.load(Ordering::Relaxed);
-            let before = wait(if off { 0 } else { window.from });
-            let after = wait(if off { 0 } else { window.until });
-            Ok::<_, ProbeError>((before, after, joined(handles)))
+            if !shared.off.load(Ordering::Relaxed) {
+                let beat = &mut || beat(shared.told.load(Ordering::Relaxed), 0);
+                pause(start + window.until, beat);
+            }
+            let ended = joined(handles);
+            Ok::<_, ProbeError>((before, Counters::read(devices), ended))
         })?;
         self.seen.stopped = (monotonic_ns(), after.devices);
         ended?.map_or(Ok(()), |failed| Err(self.failed(&failed)))?;
@@ -174,15 +177,24 @@ impl IopsWork {
             );
         }
         trial.passes = vec![pass];
+        // Counters cannot be read at the very ends of the window; what they counted belongs to all
+        // I/Os alike, those of the ramp too.
+        let share =
+            |part: u64, of: u64, all: u64| (part as f64 * of as f64 / (all as f64).max(1.0)) as u64;
+        let ours = |n| share(n, pass.ops, sum(&|w| w.all_ops));
+        let moved = |n| share(n, pass.bytes, sum(&|w| w.all_bytes));
         // Waiting for a moment by spinning is the tool's doing.
-        let spun = sum(&|w| w.spun);
+        trial.spun_ns = sum(&|w| w.spun);
         let user = after.cpu.user_ns.saturating_sub(before.cpu.user_ns);
-        let share = self.p.time as f64 / (self.p.time + self.p.ramp) as f64;
-        trial.cpu.user_ns = user.saturating_sub((spun as f64 * share) as u64);
-        trial.cpu.sys_ns = after.cpu.sys_ns.saturating_sub(before.cpu.sys_ns);
-        trial.spun_ns = spun;
+        trial.cpu.user_ns = ours(user.saturating_sub(trial.spun_ns));
+        trial.cpu.sys_ns = ours(after.cpu.sys_ns.saturating_sub(before.cpu.sys_ns));
         if let (Some(before), Some(after)) = (before.devices, after.devices) {
-            trial.device = Some(counters::between(before, after));
+            let crossed = counters::between(before, after);
+            trial.device = Some(DeviceBytes {
+                read: moved(crossed.read),
+                written: moved(crossed.written),
+                flushes: ours(crossed.flushes),
+            });
         }
         Ok(())
     }

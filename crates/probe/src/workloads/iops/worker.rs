@@ -51,6 +51,9 @@ pub struct Worker {
     /// I/Os that ended in the window, and their bytes.
     pub ops: u64,
     pub bytes: u64,
+    /// All that ended, whenever.
+    pub all_ops: u64,
+    pub all_bytes: u64,
     /// Nanoseconds of CPU that went into waiting for a moment, ramp included.
     pub spun: u64,
 }
@@ -122,11 +125,15 @@ impl Worker {
             service,
             ops,
             bytes,
+            all_ops,
+            all_bytes,
             ..
         } = self;
         let mut any = false;
         way.reap(|slot| {
             any = true;
+            *all_ops += 1;
+            *all_bytes += u64::from(slot.op.len);
             if !counts {
                 return;
             }
