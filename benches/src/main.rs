@@ -1,11 +1,13 @@
 //! What layermark claims about itself. Everything is compared in turn in one run; the results are
 //! ratios with intervals, written to `benches/results/` with the machine's description.
 //!
-//! usage: `layermark-bench overhead|answer|footprint|all LAYERMARK`
+//! usage: `layermark-bench overhead|answer|footprint|iops|all LAYERMARK`
 
 mod answer;
 mod footprint;
+mod iops;
 mod overhead;
+mod probe;
 mod results;
 
 use std::{path::Path, process::ExitCode};
@@ -16,7 +18,7 @@ use results::Claim;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [what, binary] = arguments.as_slice() else {
-        eprintln!("usage: layermark-bench overhead|answer|footprint|all LAYERMARK");
+        eprintln!("usage: layermark-bench overhead|answer|footprint|iops|all LAYERMARK");
         return ExitCode::from(2);
     };
     match measure(what, Path::new(binary)) {
@@ -31,10 +33,11 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 3] = [
+const BENCHES: [(&str, Bench); 4] = [
     ("overhead", overhead::measure),
     ("answer", answer::measure),
     ("footprint", footprint::measure),
+    ("iops", iops::measure),
 ];
 
 /// Whether every claim held.
@@ -44,7 +47,7 @@ fn measure(what: &str, binary: &Path) -> Result<bool> {
         .filter(|(name, _)| what == "all" || what == *name)
         .collect();
     if chosen.is_empty() {
-        bail!("there is no benchmark `{what}`: overhead, answer, footprint, all");
+        bail!("there is no benchmark `{what}`: overhead, answer, footprint, iops, all");
     }
     let mut held = true;
     for (name, bench) in chosen {

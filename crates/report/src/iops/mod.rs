@@ -116,13 +116,9 @@ fn without_depth(point: &Point) -> Point {
 
 fn curve(index: &Index, mut members: Vec<Member>) -> DepthCurve {
     members.sort_by_key(|(row, ..)| row.iodepth);
-    let what = members
-        .first()
-        .map(|(_, _, at)| points::describe(&without_depth(&run.points[*at])))
-        .unwrap_or_default();
-    let layer = members
-        .first()
-        .map_or_else(String::new, |m| m.0.layer.clone());
+    let first =
+        |of: fn(&IopsRow) -> &String| members.first().map(|m| of(m.0).clone()).unwrap_or_default();
+    let (layer, what) = (first(|r| &r.layer), first(|r| &r.what));
     let drawn: Vec<DepthPoint> = members
         .iter()
         .map(|(row, ..)| DepthPoint {

@@ -37,11 +37,25 @@ pub fn section(report: &Report) -> Option<Section> {
 
 fn table(title: String, rows: &[&IopsRow]) -> DataTable {
     let rated = rows.iter().any(|r| r.service_ms.is_some());
-    let mut head = vec!["layer", "depth", "IOPS", "MiB/s", "MB/s", "avg", "max", "p99", "p99.99", "%CPU", "IOPS/%CPU"];
+    let mut head = vec![
+        "layer",
+        "depth",
+        "IOPS",
+        "MiB/s",
+        "MB/s",
+        "avg",
+        "max",
+        "p99",
+        "p99.99",
+        "%CPU",
+        "IOPS/%CPU",
+    ];
     let mut note = String::new();
     if rated {
         head.extend(["service avg", "service max"]);
-        note = "The response counts from when an I/O was due, service from when it was handed over.".into();
+        note =
+            "The response counts from when an I/O was due, service from when it was handed over."
+                .into();
     }
     DataTable {
         title,
@@ -115,8 +129,20 @@ fn charts(curves: &[DepthCurve]) -> Vec<LineChart> {
         .iter()
         .flat_map(|(what, own)| {
             [
-                chart(&format!("I/Os a second over queue depth: {what}"), "I/Os a second", "ops/s", own, |p| p.iops),
-                chart(&format!("Response time over queue depth: {what}"), "response time", "us", own, |p| p.response_ms * 1e3),
+                chart(
+                    &format!("I/Os a second over queue depth: {what}"),
+                    "I/Os a second",
+                    "ops/s",
+                    own,
+                    |p| p.iops,
+                ),
+                chart(
+                    &format!("Response time over queue depth: {what}"),
+                    "response time",
+                    "us",
+                    own,
+                    |p| p.response_ms * 1e3,
+                ),
             ]
         })
         .collect()
