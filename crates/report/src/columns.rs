@@ -197,12 +197,20 @@ pub const RESULTS: &[Column<ResultCell>] = &[
     ("iops", Fine, |p, r| iops(p, r, |i| Some(i.iops))),
     ("mib_per_s", Fine, |p, r| iops(p, r, |i| Some(i.mib_s))),
     ("mb_per_s", Fine, |p, r| iops(p, r, |i| Some(i.mb_s))),
-    ("response_avg_ms", Fine, |p, r| iops(p, r, |i| Some(i.response_ms))),
-    ("response_max_ms", Fine, |p, r| iops(p, r, |i| Some(i.response_max_ms))),
+    ("response_avg_ms", Fine, |p, r| {
+        iops(p, r, |i| Some(i.response_ms))
+    }),
+    ("response_max_ms", Fine, |p, r| {
+        iops(p, r, |i| Some(i.response_max_ms))
+    }),
     ("service_avg_ms", Fine, |p, r| iops(p, r, |i| i.service_ms)),
-    ("service_max_ms", Fine, |p, r| iops(p, r, |i| i.service_max_ms)),
+    ("service_max_ms", Fine, |p, r| {
+        iops(p, r, |i| i.service_max_ms)
+    }),
     ("cpu_percent", Fine, |p, r| iops(p, r, |i| i.cpu_percent)),
-    ("iops_per_cpu_percent", Fine, |p, r| iops(p, r, |i| i.iops_per_cpu)),
+    ("iops_per_cpu_percent", Fine, |p, r| {
+        iops(p, r, |i| i.iops_per_cpu)
+    }),
 ];
 
 /// A figure of Iometer, where the result has them.
