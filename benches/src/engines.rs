@@ -6,7 +6,7 @@ use anyhow::Result;
 use layermark_stats::Pair;
 
 use crate::{
-    overhead::{Probe, build_bare, pin, ratio, run_bare},
+    overhead::{build_bare, cpu_per_op, pin, ratio, run_bare, start},
     results::Claim,
 };
 
@@ -22,16 +22,16 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let mut claims = Vec::new();
     for engine in ["stdio", "mmap"] {
         for record in [4096, 65536] {
-            let mut probe = Probe::start(binary, dir.path(), record, engine)?;
+            let mut probe = start(binary, dir.path(), record, engine)?;
             let file = probe.file.clone();
             let mut pairs = Vec::new();
             for block in 0..ROUNDS {
                 // The order turns, so that a drift of the machine's clock favours nobody.
                 let (native, layer) = if block % 2 == 0 {
                     let c = run_bare(&bare, &file, record, Some(engine))?;
-                    (c, probe.trial()?)
+                    (c, cpu_per_op(&probe.trial()?))
                 } else {
-                    let us = probe.trial()?;
+                    let us = cpu_per_op(&probe.trial()?);
                     (run_bare(&bare, &file, record, Some(engine))?, us)
                 };
                 pairs.push(Pair {

@@ -1,13 +1,15 @@
 //! What layermark claims about itself. Everything is compared in turn in one run; the results are
 //! ratios with intervals, written to `benches/results/` with the machine's description.
 //!
-//! usage: `layermark-bench overhead|answer|engines|footprint|matrix|all LAYERMARK`
+//! usage: `layermark-bench overhead|answer|engines|footprint|iops|matrix|all LAYERMARK`
 
 mod answer;
 mod engines;
 mod footprint;
+mod iops;
 mod matrix;
 mod overhead;
+mod probe;
 mod results;
 
 use std::{path::Path, process::ExitCode};
@@ -18,7 +20,7 @@ use results::Claim;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [what, binary] = arguments.as_slice() else {
-        eprintln!("usage: layermark-bench overhead|answer|engines|footprint|matrix|all LAYERMARK");
+        eprintln!("usage: layermark-bench overhead|answer|engines|footprint|iops|matrix|all LAYERMARK");
         return ExitCode::from(2);
     };
     match measure(what, Path::new(binary)) {
@@ -33,11 +35,12 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 5] = [
+const BENCHES: [(&str, Bench); 6] = [
     ("overhead", overhead::measure),
     ("answer", answer::measure),
     ("engines", engines::measure),
     ("footprint", footprint::measure),
+    ("iops", iops::measure),
     ("matrix", matrix::measure),
 ];
 
@@ -48,7 +51,7 @@ fn measure(what: &str, binary: &Path) -> Result<bool> {
         .filter(|(name, _)| what == "all" || what == *name)
         .collect();
     if chosen.is_empty() {
-        bail!("there is no benchmark `{what}`: overhead, answer, engines, footprint, matrix, all");
+        bail!("there is no benchmark `{what}`: overhead, answer, engines, footprint, iops, matrix, all");
     }
     let mut held = true;
     for (name, bench) in chosen {

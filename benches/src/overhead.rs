@@ -1,21 +1,16 @@
 //! CPU time of an operation that is timed and recorded, against a bare C loop and against fio.
 
 use std::{
-    fs,
-    io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::Command,
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use layermark_model::{
-    Point, Trial,
-    protocol::{FromProbe, Job, ToProbe},
-};
+use layermark_model::Trial;
 use layermark_stats::{Pair, compare};
 use serde_json::{Value, json};
 
-use crate::results::Claim;
+use crate::{probe::Probe, results::Claim};
 
 /// Small enough for the second-level cache to take part equally, large enough for a pass to be long.
 const FILE_SIZE: u64 = 4 << 20;
@@ -35,16 +30,16 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let bare = build_bare(dir.path())?;
     let mut claims = Vec::new();
     for (record, limit) in [(4096, 1.05), (32, 1.10)] {
-        let mut probe = Probe::start(binary, dir.path(), record, "pread")?;
+        let mut probe = start(binary, dir.path(), record, "pread")?;
         let file = probe.file.clone();
         let (mut ours, mut fios) = (Vec::new(), Vec::new());
         for block in 0..ROUNDS {
             // The order turns, so that a drift of the machine's clock favours nobody.
             let (c, us) = if block % 2 == 0 {
                 let c = run_bare(&bare, &file, record, None)?;
-                (c, probe.trial()?)
+                (c, cpu_per_op(&probe.trial()?))
             } else {
-                let us = probe.trial()?;
+                let us = cpu_per_op(&probe.trial()?);
                 (run_bare(&bare, &file, record, None)?, us)
             };
             let pair = |layer| Pair {
@@ -95,7 +90,7 @@ pub fn pin() -> Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &cpus)?)
 }
 
-pub type Estimate = (f64, Option<(f64, f64)>);
+type Estimate = (f64, Option<(f64, f64)>);
 
 pub fn ratio(pairs: &[Pair]) -> Result<Estimate> {
     let comparison = compare(pairs, 0.95, 1).ok_or_else(|| anyhow!("too few rounds"))?;
@@ -105,6 +100,7 @@ pub fn ratio(pairs: &[Pair]) -> Result<Estimate> {
     ))
 }
 
+/// Builds the C loops.
 pub fn build_bare(dir: &Path) -> Result<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bare.c");
     let bare = dir.join("bare");
@@ -169,109 +165,15 @@ fn run_fio(file: &Path, record: u64) -> Result<f64> {
     Ok(busy * number(&job["job_runtime"])? * 1e6 / number(&job["read"]["total_ios"])?)
 }
 
-/// `layermark probe`, spoken to as the lab does.
-pub struct Probe {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    job: Job,
-    /// What it reads.
-    pub file: PathBuf,
+/// A probe that reads a cached file with this engine.
+pub fn start(binary: &Path, dir: &Path, record: u64, engine: &str) -> Result<Probe> {
+    let settings = json!({
+        "workload": "file", "op": ["read"], "record": record, "file_size": FILE_SIZE, "engine": engine,
+    });
+    Probe::start(binary, dir, &settings, MILLISECONDS)
 }
 
-impl Probe {
-    pub fn start(binary: &Path, dir: &Path, record: u64, engine: &str) -> Result<Self> {
-        let mut child = Command::new(binary)
-            .arg("probe")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let input = child
-            .stdin
-            .take()
-            .ok_or_else(|| anyhow!("no standard input"))?;
-        let output = BufReader::new(
-            child
-                .stdout
-                .take()
-                .ok_or_else(|| anyhow!("no standard output"))?,
-        );
-        let params =
-            json!({ "op": ["read"], "record": record, "file_size": FILE_SIZE, "engine": engine });
-        let workload = layermark_probe::workloads::find("file")
-            .ok_or_else(|| anyhow!("no workload `file`"))?;
-        let settings = serde_json::from_value(merge(json!({ "workload": "file" }), &params))?;
-        let point: Point = workload.points(&settings, 1.0)?.remove(0);
-        let files = workload.packaged(&point)?;
-        layermark_probe::packaged::write(&dir.join("packaged"), &files, 1)?;
-        let file = dir.join("packaged").join(&files[0].path);
-        let job = Job {
-            id: 0,
-            dir: dir.to_string_lossy().into_owned(),
-            point,
-            seed: 1,
-            min_ms: MILLISECONDS,
-            min_ops: 200,
-            devices: Vec::new(),
-            below: Vec::new(),
-        };
-        let mut probe = Self {
-            child,
-            input,
-            output,
-            job,
-            file,
-        };
-        match probe.read()? {
-            FromProbe::Hello { .. } => Ok(probe),
-            other => bail!("the probe began with {other:?}"),
-        }
-    }
-
-    fn read(&mut self) -> Result<FromProbe> {
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        serde_json::from_str(&line).with_context(|| format!("the probe said `{}`", line.trim()))
-    }
-
-    fn say(&mut self, line: &ToProbe) -> Result<()> {
-        writeln!(self.input, "{}", serde_json::to_string(line)?)?;
-        Ok(self.input.flush()?)
-    }
-
-    /// CPU nanoseconds an operation.
-    pub fn trial(&mut self) -> Result<f64> {
-        self.job.id += 1;
-        let id = self.job.id;
-        self.say(&ToProbe::Job(Box::new(self.job.clone())))?;
-        loop {
-            match self.read()? {
-                FromProbe::Ready { .. } => self.say(&ToProbe::Go { id })?,
-                FromProbe::Trial { trial, .. } => return Ok(cpu_per_op(&trial)),
-                FromProbe::Error { message, .. } => bail!("probe: {message}"),
-                _ => {}
-            }
-        }
-    }
-}
-
-fn cpu_per_op(trial: &Trial) -> f64 {
+/// CPU nanoseconds an operation.
+pub fn cpu_per_op(trial: &Trial) -> f64 {
     (trial.cpu.user_ns + trial.cpu.sys_ns) as f64 / trial.ops() as f64
-}
-
-fn merge(mut base: Value, with: &Value) -> Value {
-    if let (Some(base), Some(with)) = (base.as_object_mut(), with.as_object()) {
-        base.extend(with.clone());
-    }
-    base
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        let _ = self.say(&ToProbe::Quit);
-        if self.child.wait().is_err() {
-            let _ = self.child.kill();
-        }
-        let _ = fs::remove_file(&self.file);
-    }
 }

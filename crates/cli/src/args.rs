@@ -98,7 +98,7 @@ pub struct OutArgs {
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A plan file, or the name of a plan that comes with layermark: card, fileio-appvirt, buffer-size, iozone-vm
+    /// A plan file, or the name of a plan that comes with layermark: card, fileio-appvirt, buffer-size, iozone-vm, iops
     #[arg(conflicts_with_all = ["resume", "replay"])]
     pub plan: Option<String>,
     /// Go on with a run that was stopped or cut off
@@ -265,6 +265,7 @@ fn flag(param: &Param) -> Arg {
             .value_delimiter(','),
         ParamKind::Size => arg.value_name("SIZE"),
         ParamKind::Count => arg.value_name("N"),
+        ParamKind::Duration => arg.value_name("TIME"),
         ParamKind::Text => arg.value_name("TEXT").allow_hyphen_values(true),
         ParamKind::Switch => arg,
     }

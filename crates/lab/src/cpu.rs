@@ -79,6 +79,8 @@ pub(crate) struct Snapshot {
 struct Machine {
     cpus: u64,
     busy: u64,
+    /// In interrupts, hard and soft.
+    interrupts: u64,
     steal: u64,
 }
 
@@ -89,6 +91,11 @@ pub(crate) struct Usage {
     pub foreign: f64,
     /// Share of all CPUs that the hypervisor took.
     pub steal: f64,
+    /// Share of all CPUs that did anything, interrupts included. Coarse in a short trial; over many
+    /// it averages out.
+    pub busy: f64,
+    /// Seconds that all CPUs had together.
+    pub cpu_s: f64,
     /// CPU of the layer's helpers, nanoseconds.
     pub upkeep_ns: u64,
     /// Either share is above [`LIMIT`] by more than rounding.
@@ -118,6 +125,10 @@ impl Snapshot {
             after.at.duration_since(self.at).as_secs_f64() * second * after.machine.cpus as f64;
         let busy = after.machine.busy.saturating_sub(self.machine.busy) as f64;
         let steal = after.machine.steal.saturating_sub(self.machine.steal) as f64;
+        let interrupts = after
+            .machine
+            .interrupts
+            .saturating_sub(self.machine.interrupts) as f64;
         let probe = match (self.probe, after.probe) {
             (Some(a), Some(b)) => (b.saturating_sub(a) as f64).max(ticks(trial_ns)),
             _ => ticks(trial_ns),
@@ -138,6 +149,8 @@ impl Snapshot {
         Usage {
             foreign: share(foreign),
             steal: share(steal),
+            busy: share(busy + interrupts),
+            cpu_s: all / second,
             upkeep_ns,
             contaminated: all > 0.0 && (spoils(foreign) || spoils(steal)),
         }
@@ -164,6 +177,7 @@ fn machine(text: &str) -> Machine {
     Machine {
         cpus: cpus as u64,
         busy: field(0) + field(1) + field(2),
+        interrupts: field(5) + field(6),
         steal: field(7),
     }
 }
@@ -215,6 +229,7 @@ mod tests {
             machine: Machine {
                 cpus: 2,
                 busy,
+                interrupts: busy / 10,
                 steal,
             },
             probe: Some(probe),
@@ -232,6 +247,7 @@ mod tests {
             Machine {
                 cpus: 2,
                 busy: 15,
+                interrupts: 13,
                 steal: 8
             }
         );
@@ -258,10 +274,13 @@ mod tests {
         let ours = snapshot(end, hz * 2, 0, hz, upkeep, hz / 2);
         let usage = before.until(&ours, 0);
         assert!(usage.foreign < 1e-9 && !usage.contaminated && usage.upkeep_ns == upkeep);
+        assert!((usage.busy - 1.0).abs() < 1e-9, "all of both CPUs");
         let foreign = snapshot(end, hz, 0, 0, 0, 0);
         let usage = before.until(&foreign, 0);
         assert!(
-            (usage.foreign - 0.5).abs() < 1e-9 && usage.contaminated,
+            (usage.foreign - 0.5).abs() < 1e-9
+                && usage.contaminated
+                && (usage.busy - 0.55).abs() < 1e-9,
             "{usage:?}"
         );
         let stolen = before.until(&snapshot(end, 0, hz, 0, 0, 0), 0);

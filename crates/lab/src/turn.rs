@@ -145,6 +145,8 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     if trial.syncs > 0 {
         trial.idle_flushes = up.idle_flushes;
     }
+    let spun = trial.spun_ns as f64 / 1e9 / turn.usage.cpu_s.max(1e-9);
+    trial.busy = Some((turn.usage.busy - spun).max(0.0));
     if trial.ns_per_op().is_none_or(|ns| ns <= 0.0) {
         return Err(Failure::Work {
             message: "the trial has no operation on its clock".into(),

@@ -111,6 +111,8 @@ pub enum ParamKind {
     Count,
     /// `true` or `false`.
     Switch,
+    /// A time with its unit, such as `300ms`; milliseconds in a point.
+    Duration,
     /// Any text.
     Text,
 }

@@ -8,9 +8,23 @@ pub struct Trial {
     /// Latency of every operation; absent with `--no-latency`.
     #[serde(default)]
     pub latency: Option<Latency>,
+    /// The same from when an operation was handed over, where latency counts from when it was due.
+    #[serde(default)]
+    pub service: Option<Latency>,
+    /// Mean response time, nanoseconds, where the pace was set from outside: the trial's value
+    /// instead of the time that passed.
+    #[serde(default)]
+    pub response_ns: Option<f64>,
     /// CPU time of the probe while its clock ran.
     #[serde(default)]
     pub cpu: CpuUse,
+    /// CPU time that the probe spent on waiting for a moment, nanoseconds; not in `cpu`.
+    #[serde(default)]
+    pub spun_ns: u64,
+    /// Share of all CPUs of this machine (0..=1) that was busy, interrupts included, `spun_ns` not.
+    /// Set by the lab.
+    #[serde(default)]
+    pub busy: Option<f64>,
     /// Bytes that crossed the devices below while the clock ran; absent when none is known.
     #[serde(default)]
     pub device: Option<DeviceBytes>,
@@ -58,8 +72,12 @@ impl Trial {
         self.passes.iter().map(|p| p.elapsed_ns).sum()
     }
 
-    /// The trial's value: nanoseconds an operation, the median over its passes.
+    /// The trial's value: nanoseconds an operation, the median over its passes; where the pace was
+    /// set from outside, the mean response time.
     pub fn ns_per_op(&self) -> Option<f64> {
+        if self.response_ns.is_some() {
+            return self.response_ns;
+        }
         let mut each: Vec<f64> = self
             .passes
             .iter()

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{Param, ParamKind, PointError, Settings, nearest, parse_sizes};
+use layermark_model::{
+    Param, ParamKind, PointError, Settings, nearest, parse_duration, parse_sizes,
+};
 use serde_json::{Map, Value};
 
 /// Values of every parameter: given ones, else the default.
@@ -126,6 +128,16 @@ fn scalar(
             out.push(Value::Bool(
                 on.ok_or_else(|| wrong("it must be true or false".into()))?,
             ));
+            Ok(())
+        }
+        ParamKind::Duration => {
+            let text = value
+                .as_str()
+                .ok_or_else(|| wrong("it must be text with a unit, such as \"300ms\"".into()))?;
+            let time = parse_duration(text)
+                .map_err(|e| PointError::new(format!("{workload}: `{}`: {e}", param.name)))?;
+            let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            out.push(ms.into());
             Ok(())
         }
         ParamKind::Size | ParamKind::Count => match value {
@@ -316,6 +328,20 @@ mod tests {
             list: false,
             help: "",
         },
+        Param {
+            name: "time",
+            kind: ParamKind::Duration,
+            default: "300ms",
+            list: false,
+            help: "",
+        },
+        Param {
+            name: "spec",
+            kind: ParamKind::Text,
+            default: "a, b",
+            list: true,
+            help: "",
+        },
     ];
 
     fn settings(params: Value) -> Settings {
@@ -346,6 +372,23 @@ mod tests {
         assert!(v.given("op") && !v.given("passes"));
         let v = read(PARAMS, &settings(json!({"record": "4K,4096"}))).unwrap();
         assert_eq!(v.all("record").len(), 1);
+    }
+
+    #[test]
+    fn times_become_milliseconds_and_text_stays_whole() {
+        let v = read(PARAMS, &settings(json!({"time": "1.5s"}))).unwrap();
+        assert_eq!(v.all("time"), [Value::from(1500)]);
+        assert_eq!(v.all("spec"), [Value::from("a, b")]);
+        let v = read(PARAMS, &settings(json!({"spec": ["a", " b; c "]}))).unwrap();
+        assert_eq!(v.all("spec"), ["a", " b; c "].map(Value::from));
+        for bad in [
+            json!({"time": 300}),
+            json!({"time": "soon"}),
+            json!({"time": "-1s"}),
+            json!({"spec": 4}),
+        ] {
+            assert!(fails(bad.clone()).message.starts_with("w: "), "{bad}");
+        }
     }
 
     #[test]

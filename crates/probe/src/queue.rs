@@ -145,10 +145,7 @@ impl<'a> Queue<'a> {
             return Err(full());
         }
         let index = self.free.pop_front().ok_or_else(full)?;
-        self.slots[index] = Slot {
-            op,
-            ..Slot::default()
-        };
+        self.slots[index] = Slot::new(op, 0);
         self.fresh.push(index);
         self.in_flight += 1;
         self.submit(index)
@@ -158,7 +155,7 @@ impl<'a> Queue<'a> {
     #[inline]
     fn submit(&mut self, index: usize) -> io::Result<()> {
         let Slot { op, moved, .. } = self.slots[index];
-        let (at, len) = (op.at + u64::from(moved), op.len - moved);
+        let (at, len) = (op.at + u64::from(moved), self.slots[index].rest());
         // Stays in the piece: `moved <= len <= piece`.
         let memory = self.buffer[index * self.piece + moved as usize..].as_mut_ptr();
         let entry = match (op.write, self.fixed) {
@@ -230,8 +227,22 @@ impl<'a> Queue<'a> {
 }
 
 impl Slot {
-    /// Counts what a call moved; whether that is all.
-    fn moved(&mut self, result: i32) -> io::Result<bool> {
+    /// An operation that is handed to the kernel now.
+    pub fn new(op: Op, begun: u64) -> Self {
+        Self {
+            op,
+            begun,
+            moved: 0,
+        }
+    }
+
+    /// Bytes that were not moved yet.
+    pub fn rest(&self) -> u32 {
+        self.op.len - self.moved
+    }
+
+    /// Counts what a call moved, or takes its error, `-errno`; whether that is all.
+    pub fn moved(&mut self, result: i32) -> io::Result<bool> {
         match result {
             0 if self.op.len > 0 => Err(self.nothing()),
             0.. => {
@@ -375,10 +386,7 @@ mod tests {
 
     #[test]
     fn a_short_transfer_goes_on_and_the_end_of_a_file_is_an_error() {
-        let mut slot = Slot {
-            op: read(3, 1000, 100),
-            ..Slot::default()
-        };
+        let mut slot = Slot::new(read(3, 1000, 100), 0);
         assert!(!slot.moved(60).unwrap());
         assert!(!slot.moved(-libc::EINTR).unwrap());
         assert!(slot.moved(0).unwrap_err().to_string().contains("byte 1060"));

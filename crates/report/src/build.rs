@@ -5,6 +5,7 @@ use layermark_model::{LayerStatus, Run, TrialRecord};
 use crate::{
     advice, cost, headline,
     index::{self, Index},
+    iops,
     reasons::{self, Sides},
     recommend,
     results::{self, Placed},
@@ -46,6 +47,7 @@ impl Report {
             cost: &cost,
             buffer: &buffer,
         });
+        let iops = iops::rows(run, &index, &results);
         Self {
             schema: SCHEMA.into(),
             generated_by: format!("layermark {}", env!("CARGO_PKG_VERSION")),
@@ -68,6 +70,8 @@ impl Report {
             buffer,
             study,
             advice: advice::give(&findings),
+            depth_curves: iops::curves(run, &index, &iops, &results),
+            iops,
             left_out: left_out(run, &index),
             control,
             layers: run

@@ -1,7 +1,7 @@
 //! The columns of the results and of the trials, for every format that is a table of all of them.
 //! New columns go to the end.
 
-use crate::{Estimate, Report, ResultRow, TrialRow};
+use crate::{Estimate, IopsRow, Report, ResultRow, TrialRow};
 
 /// What stands in a column.
 pub enum Cell {
@@ -191,7 +191,37 @@ pub const RESULTS: &[Column<ResultCell>] = &[
     ("served_because", Words, |_, r| {
         text(r.served_because.as_deref())
     }),
+    ("latency_p9999_us", Fine, |_, r| {
+        r.latency_us.and_then(|l| l.p9999).into()
+    }),
+    ("iops", Fine, |p, r| iops(p, r, |i| Some(i.iops))),
+    ("mib_per_s", Fine, |p, r| iops(p, r, |i| Some(i.mib_s))),
+    ("mb_per_s", Fine, |p, r| iops(p, r, |i| Some(i.mb_s))),
+    ("response_avg_ms", Fine, |p, r| {
+        iops(p, r, |i| Some(i.response_ms))
+    }),
+    ("response_max_ms", Fine, |p, r| {
+        iops(p, r, |i| Some(i.response_max_ms))
+    }),
+    ("service_avg_ms", Fine, |p, r| iops(p, r, |i| i.service_ms)),
+    ("service_max_ms", Fine, |p, r| {
+        iops(p, r, |i| i.service_max_ms)
+    }),
+    ("cpu_percent", Fine, |p, r| iops(p, r, |i| i.cpu_percent)),
+    ("iops_per_cpu_percent", Fine, |p, r| {
+        iops(p, r, |i| i.iops_per_cpu)
+    }),
 ];
+
+/// A figure of Iometer, where the result has them.
+fn iops(report: &Report, row: &ResultRow, of: fn(&IopsRow) -> Option<f64>) -> Cell {
+    report
+        .iops
+        .iter()
+        .find(|i| i.result == row.id)
+        .and_then(of)
+        .into()
+}
 
 /// Columns of a trial.
 pub const TRIALS: &[Column<TrialCell>] = &[

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::Cursor};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hdrhistogram::{Histogram, serialization::Deserializer};
-use layermark_model::Trial;
+use layermark_model::{Latency, Trial};
 use layermark_stats as stats;
 
 use crate::{results::LEVEL, types::LatencyUs};
@@ -13,15 +13,25 @@ use crate::{results::LEVEL, types::LatencyUs};
 const FOR_P99: u64 = 1_000;
 /// Fewest operations for a 99.9th percentile.
 const FOR_P999: u64 = 10_000;
+/// Fewest operations for a 99.99th percentile.
+const FOR_P9999: u64 = 100_000;
 
 /// Adds the histograms of trials up, each with its session. `None` when no trial has a readable one.
 /// `seed` draws the bootstrap.
 pub fn merged<'a>(trials: impl Iterator<Item = (u32, &'a Trial)>, seed: u64) -> Option<LatencyUs> {
+    of(
+        trials.filter_map(|(session, t)| Some((session, t.latency.as_ref()?))),
+        seed,
+    )
+}
+
+/// The same of latencies that were picked already.
+pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Option<LatencyUs> {
     let mut reader = Deserializer::new();
     let mut sum = Histogram::<u64>::new(3).ok()?;
     let (mut min, mut max) = (u64::MAX, 0);
     let mut each: BTreeMap<u32, Vec<Part>> = BTreeMap::new();
-    for (session, latency) in trials.filter_map(|(s, t)| Some((s, t.latency.as_ref()?))) {
+    for (session, latency) in all {
         let bytes = STANDARD.decode(&latency.histogram).ok();
         let one: Option<Histogram<u64>> =
             bytes.and_then(|b| reader.deserialize(&mut Cursor::new(b)).ok());
@@ -50,6 +60,7 @@ pub fn merged<'a>(trials: impl Iterator<Item = (u32, &'a Trial)>, seed: u64) -> 
         p50: at(0.5),
         p99: (sum.len() >= FOR_P99).then(|| at(0.99)),
         p999: (sum.len() >= FOR_P999).then(|| at(0.999)),
+        p9999: (sum.len() >= FOR_P9999).then(|| at(0.9999)),
         max: us(max),
     })
 }
@@ -83,7 +94,6 @@ fn mean_interval(sessions: BTreeMap<u32, Vec<Part>>, seed: u64) -> Option<[f64; 
 mod tests {
     use super::*;
     use hdrhistogram::serialization::{Serializer, V2Serializer};
-    use layermark_model::Latency;
 
     fn trial(values: impl Iterator<Item = u64>) -> Trial {
         let mut histogram = Histogram::<u64>::new(3).unwrap();

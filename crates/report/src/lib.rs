@@ -16,6 +16,7 @@ mod fidelity;
 mod grid;
 mod headline;
 mod index;
+mod iops;
 mod latency;
 mod number;
 mod points;

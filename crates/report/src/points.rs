@@ -7,6 +7,8 @@ use layermark_model::{Point, format_size};
 pub enum Kind {
     /// Reads data.
     Reading,
+    /// Reads and writes data in turn.
+    Mixed,
     /// Writes data and does not wait for the device.
     Writing,
     /// Writes data and waits for the device.
@@ -22,6 +24,7 @@ impl Kind {
     pub fn words(self) -> &'static str {
         match self {
             Self::Reading => "reading",
+            Self::Mixed => "reading and writing",
             Self::Writing => "writing",
             Self::Flushing => "writing with a flush",
             Self::Changing => "changing packaged files",
@@ -35,6 +38,8 @@ pub fn kind(point: &Point) -> Kind {
     let op = point.text("op");
     if changes_packaged(point) {
         Kind::Changing
+    } else if op == "read-write" {
+        Kind::Mixed
     } else if op.contains("read") {
         Kind::Reading
     } else if op.contains("write") || matches!(op, "append" | "mix") {
@@ -64,9 +69,14 @@ pub fn is_bulk(point: &Point) -> bool {
 }
 
 /// Operations under way at once, over all threads: each of them waits this many times the time
-/// that passes for one operation of all (Little's law).
+/// that passes for one operation of all (Little's law). 1 where the pace is set from outside: there
+/// a trial's value is the time that one waits.
 pub fn threads(point: &Point) -> f64 {
-    (point.number("threads").max(1) * point.number("iodepth").max(1)) as f64
+    if point.number("rate") > 0 || point.number("delay") > 0 {
+        return 1.0;
+    }
+    let each = ["threads", "workers", "iodepth"].map(|key| point.number(key).max(1));
+    each.iter().product::<u64>() as f64
 }
 
 /// The point looks at what is there and changes nothing, so that a cache matters to it.
@@ -77,9 +87,18 @@ fn reads(point: &Point) -> bool {
 
 /// The parameters worth a line: `read, 64M file, 4K records, warm`.
 pub fn describe(point: &Point) -> String {
-    let mut parts = vec![point.text("op").to_owned()];
+    // A specification says more than the parameters that sum it up.
+    let spec = point.text("spec");
+    let mut parts = vec![
+        if spec.is_empty() {
+            point.text("op")
+        } else {
+            spec
+        }
+        .to_owned(),
+    ];
     for (key, suffix) in [("file_size", " file"), ("record", " records"), ("size", "")] {
-        if point.number(key) > 0 {
+        if point.number(key) > 0 && (spec.is_empty() || key == "file_size") {
             parts.push(format!("{}{suffix}", format_size(point.number(key))));
         }
     }
@@ -91,6 +110,9 @@ pub fn describe(point: &Point) -> String {
         if !idle && !matches!(point.text(key), "" | "none") {
             parts.push(point.text(key).to_owned());
         }
+    }
+    if point.number("workers") > 1 {
+        parts.push(format!("{} workers", point.number("workers")));
     }
     if point.number("iodepth") > 1 {
         parts.push(format!("iodepth {}", point.number("iodepth")));
@@ -109,6 +131,9 @@ pub fn describe(point: &Point) -> String {
         if point.number(key) > 0 {
             parts.push(format!("{} {words}", point.number(key)));
         }
+    }
+    if point.number("rate") > 0 {
+        parts.push(format!("{} a second", point.number("rate")));
     }
     if point.flag("direct") {
         parts.push("O_DIRECT".into());

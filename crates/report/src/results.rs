@@ -333,7 +333,11 @@ fn speed(row: &mut ResultRow, records: &[&TrialRecord], threads: f64) {
     } else {
         1.0
     };
-    if per_op > 0.0 && per_op.is_finite() {
+    let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
+    if trials.iter().any(|t| t.response_ns.is_some()) {
+        // Its cost is a response time; how many there were is another matter.
+        row.value = crate::iops::reached(&trials);
+    } else if per_op > 0.0 && per_op.is_finite() {
         row.value = ns.map(|ns| per_op * 1e9 / ns);
         row.interval = interval.map(|[low, high]| [per_op * 1e9 / high, per_op * 1e9 / low]);
     }

@@ -64,6 +64,12 @@ pub struct Report {
     /// The study that the plan repeats.
     #[serde(default)]
     pub study: Option<Section>,
+    /// Figures as Iometer gives them, of the results of the workload `iops`.
+    #[serde(default)]
+    pub iops: Vec<IopsRow>,
+    /// How these change with the queue's depth.
+    #[serde(default)]
+    pub depth_curves: Vec<DepthCurve>,
     /// What to do about it.
     pub advice: Vec<Advice>,
     /// What was asked for and not measured.
@@ -194,6 +200,94 @@ pub struct ResultRow {
     pub reasons: Vec<String>,
 }
 
+/// A result of the workload `iops`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IopsRow {
+    /// The result's id.
+    pub result: String,
+    /// The layer's name.
+    pub layer: String,
+    /// The point's name.
+    pub label: String,
+    /// What the point does but for its queue depth, in words.
+    pub what: String,
+    /// Access specification.
+    pub spec: String,
+    /// How I/Os were made.
+    pub engine: String,
+    /// I/Os under way at once in each worker.
+    pub iodepth: u64,
+    /// Workers.
+    pub workers: u64,
+    /// I/Os a second that were asked for. Absent: as many as there can be.
+    pub rate: Option<u64>,
+    /// I/Os a second, the centre of the trials.
+    pub iops: f64,
+    /// 1,048,576 bytes a second.
+    pub mib_s: f64,
+    /// 1,000,000 bytes a second.
+    pub mb_s: f64,
+    /// Mean response time, milliseconds; with a rate, from when an I/O was due.
+    pub response_ms: f64,
+    /// Longest response time over all workers, milliseconds.
+    pub response_max_ms: f64,
+    /// Median response time, milliseconds.
+    pub p50_ms: f64,
+    /// 99th percentile. Absent below 1,000 I/Os.
+    pub p99_ms: Option<f64>,
+    /// 99.9th percentile. Absent below 10,000 I/Os.
+    pub p999_ms: Option<f64>,
+    /// 99.99th percentile. Absent below 100,000 I/Os.
+    pub p9999_ms: Option<f64>,
+    /// With a rate, the mean from when an I/O was handed over, milliseconds.
+    pub service_ms: Option<f64>,
+    /// The longest of these.
+    pub service_max_ms: Option<f64>,
+    /// Percent of all CPUs of this machine that were busy, whatever with.
+    pub cpu_percent: Option<f64>,
+    /// I/Os a second for each of these percent.
+    pub iops_per_cpu: Option<f64>,
+}
+
+/// I/Os a second and response time over the queue's depth, in one layer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DepthCurve {
+    /// The layer's name.
+    pub layer: String,
+    /// What the points share, in words.
+    pub what: String,
+    /// By depth.
+    pub points: Vec<DepthPoint>,
+    /// Where a deeper queue stops paying. Absent below three depths.
+    pub knee: Option<Knee>,
+}
+
+/// One depth of a curve.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DepthPoint {
+    /// I/Os under way at once in each worker.
+    pub iodepth: u64,
+    /// I/Os a second.
+    pub iops: f64,
+    /// Mean response time, milliseconds.
+    pub response_ms: f64,
+    /// The result's id.
+    pub result: String,
+}
+
+/// Where I/Os a second over response time is greatest (Kleinrock's power).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Knee {
+    /// The depth. Absent when it is the greatest that was measured: then the knee may lie beyond.
+    pub iodepth: Option<u64>,
+    /// Blocks whose own greatest power lies at the same depth, ...
+    pub agree: usize,
+    /// ... of this many.
+    pub blocks: usize,
+    /// In words.
+    pub text: String,
+}
+
 /// A number with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
@@ -254,6 +348,9 @@ pub struct LatencyUs {
     pub p99: Option<f64>,
     /// 99.9th percentile. Absent below 10,000 operations.
     pub p999: Option<f64>,
+    /// 99.99th percentile. Absent below 100,000 operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p9999: Option<f64>,
     /// Largest.
     pub max: f64,
 }
@@ -509,10 +606,13 @@ impl Report {
 
     /// Parts beside the results, in the order they are told; the study comes first.
     pub fn sections(&self) -> Vec<Section> {
-        // Beside a study with few repeats, a model of its noise would only be in the way.
-        let told = |known: bool| known || self.study.is_none();
-        let cost = self
-            .cost
+        let others = [
+            crate::cost::section(&self.cost, &self.results, self.level),
+            crate::recommend::section(&self.buffer, self.level),
+            crate::seek::section(&self.results),
+            crate::iops::section(self),
+        ];
+        self.study
             .iter()
             .any(|c| c.fixed_us.is_some_and(|e| e.interval.is_some()));
         let buffer = self.buffer.iter().any(|b| b.wall.between.is_some());
@@ -520,6 +620,7 @@ impl Report {
             told(cost).then(|| crate::cost::section(&self.cost, &self.results, self.level)),
             told(buffer).then(|| crate::recommend::section(&self.buffer, self.level)),
             Some(crate::seek::section(&self.results)),
+            Some(crate::iops::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
         self.study.iter().cloned().chain(others).collect()

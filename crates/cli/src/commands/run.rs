@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Plans that come with the binary.
-const PLANS: [(&str, &str); 4] = [
+const PLANS: [(&str, &str); 5] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
         "fileio-appvirt",
@@ -35,6 +35,7 @@ const PLANS: [(&str, &str); 4] = [
         "buffer-size",
         include_str!("../../../../plans/buffer-size.toml"),
     ),
+    ("iops", include_str!("../../../../plans/iops.toml")),
 ];
 
 fn plan_names() -> String {

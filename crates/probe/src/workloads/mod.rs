@@ -3,11 +3,12 @@
 use crate::Workload;
 
 pub mod file;
+pub mod iops;
 pub mod meta;
 mod work_dir;
 
 /// Every workload.
-pub const ALL: &[&dyn Workload] = &[&file::File, &meta::Meta];
+pub const ALL: &[&dyn Workload] = &[&file::File, &iops::Iops, &meta::Meta];
 
 /// The workload of that name.
 pub fn find(id: &str) -> Option<&'static dyn Workload> {

@@ -93,6 +93,8 @@ pub fn draw(id: &str, chart: &LineChart) -> Chart {
 /// A value in the unit of its axis.
 fn value(v: f64, unit: &str) -> String {
     match unit {
+        // A plain number, such as a queue's depth.
+        "" if (v - v.round()).abs() < 1e-6 => format!("{v:.0}"),
         "B" => format_size(v.round() as u64),
         "us" => number::time(v),
         "s" => number::time(v * 1e6),

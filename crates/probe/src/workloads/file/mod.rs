@@ -26,7 +26,9 @@ mod words;
 #[cfg(test)]
 pub(crate) use matrix::KEYS as MATRIX_KEYS;
 use params::{FileParams, Op};
-pub(crate) use prepare::{evict, sync_file_system}; // what other workloads need too
+// What other workloads need too.
+pub(crate) use prepare::{direct_refused, evict, sync_file_system, uring_available};
+pub(crate) use settle::{DIRECT_CACHED, DIRECT_SHARE};
 
 /// The workload `file`.
 pub struct File;

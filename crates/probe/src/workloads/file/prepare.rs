@@ -314,19 +314,9 @@ fn warm(file: &mut File) -> io::Result<()> {
     Ok(())
 }
 
-/// `EINVAL` with `O_DIRECT` is how a file system says that it has no such thing.
 pub fn refused(p: &FileParams, path: &Path, what: &str, error: &io::Error) -> ProbeError {
-    if p.direct && matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) {
-        let message = format!(
-            "O_DIRECT refused at {what} by the file system of {}",
-            path.display()
-        );
-        return ProbeError {
-            message,
-            hint: None,
-            errno: error.raw_os_error(),
-        }
-        .hint("leave `direct` out for this layer, or make `record` a multiple of 4K");
+    if let Some(refused) = direct_refused(path, what, error).filter(|_| p.direct) {
+        return refused;
     }
     let error_of_map = |errno| p.engine == "mmap" && errno == libc::ENODEV;
     if error.raw_os_error().is_some_and(error_of_map) {
@@ -341,4 +331,21 @@ pub fn refused(p: &FileParams, path: &Path, what: &str, error: &io::Error) -> Pr
         .hint("use another `engine` for this layer");
     }
     ProbeError::io(what, path, error)
+}
+
+/// `EINVAL` with `O_DIRECT` is how a file system says that it has no such thing.
+pub fn direct_refused(path: &Path, what: &str, error: &io::Error) -> Option<ProbeError> {
+    if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) {
+        return None;
+    }
+    let message = format!(
+        "O_DIRECT refused at {what} by the file system of {}",
+        path.display()
+    );
+    let refused = ProbeError {
+        message,
+        hint: None,
+        errno: error.raw_os_error(),
+    };
+    Some(refused.hint("leave `direct` out for this layer, or move multiples of 4K"))
 }

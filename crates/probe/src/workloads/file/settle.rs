@@ -20,9 +20,9 @@ use crate::{
 };
 
 /// Share of the application's bytes that must have crossed the device for `O_DIRECT` to be real.
-const DIRECT_SHARE: f64 = 0.95;
+pub const DIRECT_SHARE: f64 = 0.95;
 /// Share of the file that may lie in the cache after `O_DIRECT`: readahead of others, tails.
-const DIRECT_CACHED: f64 = 0.05;
+pub const DIRECT_CACHED: f64 = 0.05;
 
 impl FileWork {
     pub fn settle_after(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {

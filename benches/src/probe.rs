@@ -1,0 +1,111 @@
+//! `layermark probe`, spoken to as the lab does.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use layermark_model::{
+    Point, Settings, Trial,
+    protocol::{FromProbe, Job, ToProbe},
+};
+use serde_json::Value;
+
+/// A probe with one job, made again and again.
+pub struct Probe {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    job: Job,
+    /// The file it reads.
+    pub file: PathBuf,
+}
+
+impl Probe {
+    /// Starts it and packages the file that the only point of `settings` reads.
+    pub fn start(binary: &Path, dir: &Path, settings: &Value, min_ms: u64) -> Result<Self> {
+        let mut child = Command::new(binary)
+            .arg("probe")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let input = child
+            .stdin
+            .take()
+            .ok_or_else(|| anyhow!("no standard input"))?;
+        let output = BufReader::new(
+            child
+                .stdout
+                .take()
+                .ok_or_else(|| anyhow!("no standard output"))?,
+        );
+        let settings: Settings = serde_json::from_value(settings.clone())?;
+        let name = &settings.workload;
+        let workload = layermark_probe::workloads::find(name)
+            .ok_or_else(|| anyhow!("no workload `{name}`"))?;
+        let point: Point = workload.points(&settings, 1.0)?.remove(0);
+        let files = workload.packaged(&point)?;
+        layermark_probe::packaged::write(&dir.join("packaged"), &files, 1)?;
+        let file = dir.join("packaged").join(&files[0].path);
+        let job = Job {
+            id: 0,
+            dir: dir.to_string_lossy().into_owned(),
+            point,
+            seed: 1,
+            min_ms,
+            min_ops: 200,
+            devices: Vec::new(),
+            below: Vec::new(),
+        };
+        let mut probe = Self {
+            child,
+            input,
+            output,
+            job,
+            file,
+        };
+        match probe.read()? {
+            FromProbe::Hello { .. } => Ok(probe),
+            other => bail!("the probe began with {other:?}"),
+        }
+    }
+
+    fn read(&mut self) -> Result<FromProbe> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        serde_json::from_str(&line).with_context(|| format!("the probe said `{}`", line.trim()))
+    }
+
+    fn say(&mut self, line: &ToProbe) -> Result<()> {
+        writeln!(self.input, "{}", serde_json::to_string(line)?)?;
+        Ok(self.input.flush()?)
+    }
+
+    /// One trial.
+    pub fn trial(&mut self) -> Result<Trial> {
+        self.job.id += 1;
+        let id = self.job.id;
+        self.say(&ToProbe::Job(Box::new(self.job.clone())))?;
+        loop {
+            match self.read()? {
+                FromProbe::Ready { .. } => self.say(&ToProbe::Go { id })?,
+                FromProbe::Trial { trial, .. } => return Ok(*trial),
+                FromProbe::Error { message, .. } => bail!("probe: {message}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        let _ = self.say(&ToProbe::Quit);
+        if self.child.wait().is_err() {
+            let _ = self.child.kill();
+        }
+        let _ = fs::remove_file(&self.file);
+    }
+}

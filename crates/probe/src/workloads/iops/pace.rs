@@ -1,0 +1,105 @@
+//! When the next I/O may begin. Times are nanoseconds since all workers started.
+
+/// What to do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Begin one; it was due at this moment.
+    Begin(u64),
+    /// Begin nothing before this moment.
+    At(u64),
+    /// Begin nothing before all that is under way has ended.
+    Drain,
+}
+
+/// One worker's moments.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// I/Os a second of all workers; 0 is no rate.
+    rate: u64,
+    workers: u64,
+    index: u64,
+    /// I/Os begun.
+    begun: u64,
+    /// A delay that starts when nothing is under way any more.
+    owed: u64,
+    resume_at: u64,
+}
+
+impl Pace {
+    /// Worker `index` of `workers`, which take turns at the moments of a fixed rate.
+    pub fn new(rate: u64, index: u64, workers: u64) -> Self {
+        Self {
+            rate,
+            workers,
+            index,
+            begun: 0,
+            owed: 0,
+            resume_at: 0,
+        }
+    }
+
+    /// What to do at `now`.
+    #[inline]
+    pub fn next(&mut self, now: u64, in_flight: usize) -> Next {
+        if self.rate > 0 {
+            let turn = u128::from(self.begun) * u128::from(self.workers) + u128::from(self.index);
+            let due = (turn * 1_000_000_000 / u128::from(self.rate)) as u64;
+            return if due <= now {
+                Next::Begin(due)
+            } else {
+                Next::At(due)
+            };
+        }
+        if self.owed > 0 {
+            if in_flight > 0 {
+                return Next::Drain;
+            }
+            self.resume_at = now + self.owed;
+            self.owed = 0;
+        }
+        if now < self.resume_at {
+            return Next::At(self.resume_at);
+        }
+        Next::Begin(now)
+    }
+
+    /// One was begun, and this much delay comes after it.
+    #[inline]
+    pub fn begun(&mut self, delay_ns: u64) {
+        self.begun += 1;
+        self.owed = delay_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_of_a_rate_do_not_move_whatever_happens() {
+        let mut two = [Pace::new(1000, 0, 2), Pace::new(1000, 1, 2)];
+        assert_eq!(two[0].next(0, 0), Next::Begin(0));
+        assert_eq!(two[1].next(0, 0), Next::At(1_000_000));
+        two[0].begun(0);
+        assert_eq!(two[0].next(0, 5), Next::At(2_000_000));
+        // A layer that stood still for a second: what was due is late, and stays due when it was.
+        for k in 1..500 {
+            assert_eq!(two[0].next(1_000_000_000, 0), Next::Begin(k * 2_000_000));
+            two[0].begun(0);
+        }
+        assert_eq!(two[0].next(u64::MAX, 0), Next::Begin(1_000_000_000));
+    }
+
+    #[test]
+    fn a_delay_begins_when_the_burst_has_ended() {
+        let mut pace = Pace::new(0, 0, 1);
+        assert_eq!(pace.next(10, 0), Next::Begin(10));
+        pace.begun(0);
+        assert_eq!(pace.next(20, 1), Next::Begin(20));
+        pace.begun(100);
+        assert_eq!(pace.next(30, 2), Next::Drain);
+        assert_eq!(pace.next(50, 0), Next::At(150));
+        assert_eq!(pace.next(149, 0), Next::At(150));
+        assert_eq!(pace.next(150, 0), Next::Begin(150));
+    }
+}

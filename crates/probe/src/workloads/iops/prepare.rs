@@ -1,0 +1,167 @@
+//! The file laid out and the buffers filled, all before the clock.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    draw::Draw,
+    pace::Pace,
+    packaged_name,
+    params::{IopsParams, read_spec},
+    spec::Spec,
+    worker::Worker,
+};
+use crate::{
+    Context, ProbeError,
+    buffer::{ALIGN, Buffer},
+    data::{self, Pattern},
+    engines, recorder, resident,
+    workloads::{
+        file::{direct_refused, evict, uring_available},
+        work_dir::WorkDir,
+    },
+};
+
+/// Least bytes of data that writes go through before they repeat: more than what file systems
+/// compress as one piece (128 KiB), so that incompressible data stays so.
+const POOL: u64 = 1 << 20;
+
+/// A point made ready.
+pub struct IopsWork {
+    pub p: IopsParams,
+    pub spec: Spec,
+    pub context: Context,
+    /// The layer's directory.
+    pub dir: PathBuf,
+    pub path: PathBuf,
+    pub file: File,
+    /// Bytes of a place in a buffer.
+    pub piece: usize,
+    pub workers: Vec<(Worker, Buffer)>,
+    pub seen: super::work::Seen,
+    /// Removed when this is dropped, with the file in it.
+    _work: Option<WorkDir>,
+}
+
+pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork, ProbeError> {
+    if engines::find(&p.engine).is_some_and(engines::Engine::queues) {
+        uring_available()?;
+    }
+    let spec = read_spec(&p.spec)?;
+    let work = if spec.writes() {
+        Some(WorkDir::new(dir)?)
+    } else {
+        None
+    };
+    let path = match &work {
+        Some(work) => work.path().join("target"),
+        None => dir.join("packaged").join(packaged_name(&p)),
+    };
+    if work.is_some() {
+        let seed = data::derive(context.seed, "iops layout");
+        lay_out(&path, p.file_size, seed).map_err(|e| ProbeError::io("write", &path, &e))?;
+        // What is dirty now must not be written while the clock runs.
+        context.sync(dir)?;
+    }
+    let file = open(&p, &spec, &path)?;
+    let piece = spec.largest().next_multiple_of(ALIGN as u64);
+    let workers = (0..p.workers)
+        .map(|index| worker(&p, &spec, context, index, piece))
+        .collect();
+    Ok(IopsWork {
+        spec,
+        context: context.clone(),
+        dir: dir.to_owned(),
+        path,
+        file,
+        piece: piece as usize,
+        workers,
+        seen: super::work::Seen::default(),
+        _work: work,
+        p,
+    })
+}
+
+/// A new file full of data: what was never written would be read as zeros without a transfer.
+fn lay_out(path: &Path, size: u64, seed: u64) -> io::Result<()> {
+    let mut pool = Buffer::new(POOL as usize);
+    Pattern::Random.fill(pool.bytes_mut(), POOL as usize, seed);
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut left = size;
+    while left > 0 {
+        let part = left.min(POOL);
+        file.write_all(&pool.bytes()[..part as usize])?;
+        left -= part;
+    }
+    file.sync_all()
+}
+
+fn open(p: &IopsParams, spec: &Spec, path: &Path) -> Result<File, ProbeError> {
+    let plain = File::open(path).map_err(|e| ProbeError::io("open", path, &e))?;
+    let size = plain
+        .metadata()
+        .map_err(|e| ProbeError::io("look at", path, &e))?
+        .len();
+    if size != p.file_size {
+        return Err(ProbeError::new(format!(
+            "{} has {size} bytes instead of {}: the layer does not show the packaged file",
+            path.display(),
+            p.file_size
+        )));
+    }
+    if p.direct {
+        evict(&plain);
+    } else {
+        warm(plain).map_err(|e| ProbeError::io("read", path, &e))?;
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(spec.writes());
+    options.custom_flags(if p.direct { libc::O_DIRECT } else { 0 });
+    options.open(path).map_err(|e| {
+        let refused = direct_refused(path, "open", &e).filter(|_| p.direct);
+        refused.unwrap_or_else(|| ProbeError::io("open", path, &e))
+    })
+}
+
+/// Reads the file once, unless all of it is in the cache already.
+fn warm(mut file: File) -> io::Result<()> {
+    if resident::share_of(&file) != Some(1.0) {
+        io::copy(&mut file, &mut io::sink())?;
+    }
+    Ok(())
+}
+
+fn worker(
+    p: &IopsParams,
+    spec: &Spec,
+    context: &Context,
+    index: u64,
+    piece: u64,
+) -> (Worker, Buffer) {
+    let seed = data::derive(context.seed, &format!("iops worker {index}"));
+    let pool = if spec.writes() {
+        POOL.div_ceil(piece)
+    } else {
+        1
+    };
+    let mut buffer = Buffer::new((piece * pool.max(p.iodepth)) as usize);
+    if spec.writes() {
+        Pattern::Random.fill(buffer.bytes_mut(), piece as usize, seed);
+    }
+    let worker = Worker {
+        draw: Draw::new(spec, p.file_size, seed, index, p.workers),
+        pace: Pace::new(p.rate, index, p.workers),
+        response: recorder::Recorder::new(),
+        service: (p.rate > 0).then(recorder::Recorder::new),
+        ops: 0,
+        bytes: 0,
+        all_ops: 0,
+        all_bytes: 0,
+        spun: 0,
+    };
+    (worker, buffer)
+}

@@ -1,0 +1,123 @@
+//! How a worker hands its I/Os over: a queue of several, or one after the other.
+
+use std::{io, os::fd::BorrowedFd, time::Duration};
+
+use crate::queue::{Failed, Op, Queue, Slot};
+
+/// What a worker needs. The meaning of each is that of [`Queue`].
+pub trait Way {
+    fn has_room(&self) -> bool;
+    fn in_flight(&self) -> usize;
+    fn push(&mut self, op: Op) -> io::Result<()>;
+    fn enter(&mut self, now: u64, most: Option<Duration>) -> io::Result<()>;
+    fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), Failed>;
+}
+
+impl Way for Queue<'_> {
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.has_room()
+    }
+    #[inline]
+    fn in_flight(&self) -> usize {
+        self.in_flight()
+    }
+    #[inline]
+    fn push(&mut self, op: Op) -> io::Result<()> {
+        self.push(op)
+    }
+    #[inline]
+    fn enter(&mut self, now: u64, most: Option<Duration>) -> io::Result<()> {
+        self.enter(now, 1, most)
+    }
+    #[inline]
+    fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), Failed> {
+        self.reap(ended)
+    }
+}
+
+/// pread(2) and pwrite(2).
+pub struct One<'a> {
+    file: BorrowedFd<'a>,
+    buffer: &'a mut [u8],
+    piece: usize,
+    /// Where in the buffer the next one's data lies.
+    at: usize,
+    slot: Option<Slot>,
+    error: Option<io::Error>,
+}
+
+impl<'a> One<'a> {
+    pub fn new(file: BorrowedFd<'a>, buffer: &'a mut [u8], piece: usize) -> Self {
+        Self {
+            file,
+            buffer,
+            piece,
+            at: 0,
+            slot: None,
+            error: None,
+        }
+    }
+
+    /// The whole of it: short transfers and interruptions are gone on with.
+    fn transfer(&mut self, slot: &mut Slot) -> io::Result<()> {
+        let Op { at, len, write, .. } = slot.op;
+        loop {
+            let rest = slot.rest();
+            let from = at + u64::from(len - rest);
+            let memory = &mut self.buffer[self.at..][..len as usize][(len - rest) as usize..];
+            let result = if write {
+                rustix::io::pwrite(self.file, memory, from)
+            } else {
+                rustix::io::pread(self.file, memory, from)
+            };
+            let result = result.map_or_else(
+                |e| -e.raw_os_error(),
+                |n| i32::try_from(n).unwrap_or(i32::MAX),
+            );
+            if slot.moved(result)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Way for One<'_> {
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.slot.is_none()
+    }
+    #[inline]
+    fn in_flight(&self) -> usize {
+        usize::from(self.slot.is_some())
+    }
+    #[inline]
+    fn push(&mut self, op: Op) -> io::Result<()> {
+        self.slot = Some(Slot::new(op, 0));
+        Ok(())
+    }
+    #[inline]
+    fn enter(&mut self, now: u64, _: Option<Duration>) -> io::Result<()> {
+        if let Some(slot) = &self.slot {
+            let mut slot = Slot::new(slot.op, now);
+            self.error = self.transfer(&mut slot).err();
+            self.slot = Some(slot);
+            self.at += self.piece;
+            if self.at + self.piece > self.buffer.len() {
+                self.at = 0;
+            }
+        }
+        Ok(())
+    }
+    #[inline]
+    fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), Failed> {
+        let Some(slot) = self.slot.take() else {
+            return Ok(());
+        };
+        if let Some(error) = self.error.take() {
+            return Err(Failed { op: slot.op, error });
+        }
+        ended(&slot);
+        Ok(())
+    }
+}

@@ -1,0 +1,311 @@
+//! The trial: workers started together, a window of time, and what is owed after it.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
+    },
+    thread::{self, ScopedJoinHandle},
+    time::Duration,
+};
+
+use layermark_model::{CpuUse, Debt, DeviceBytes, DirectIo, Pass, Trial};
+
+use super::{
+    params::IopsParams,
+    prepare::IopsWork,
+    ways::One,
+    worker::{Watch, Window, Worker},
+};
+use crate::{
+    Beat, ProbeError, Work,
+    clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
+    counters,
+    engines::{Engine, find},
+    error::panicked,
+    gate::Gate,
+    limits::BEAT_NS,
+    queue::{Failed, Queue},
+    recorder::Recorder,
+    resident, selftest, usage,
+    workloads::file::{DIRECT_CACHED, DIRECT_SHARE, direct_refused},
+};
+
+/// What the trial has seen, for the proofs after it.
+#[derive(Default)]
+pub struct Seen {
+    /// When the clock stopped, `CLOCK_MONOTONIC`, and the devices' counters then.
+    stopped: (u64, Option<DeviceBytes>),
+}
+
+/// What is read when all have started and when all have ended.
+struct Counters {
+    cpu: CpuUse,
+    devices: Option<DeviceBytes>,
+}
+
+impl Counters {
+    fn read(devices: &[String]) -> Self {
+        Self {
+            cpu: usage::now(),
+            devices: counters::sum(devices),
+        }
+    }
+}
+
+/// What the workers share.
+struct Shared {
+    gate: Gate,
+    /// One could not get ready, so none starts.
+    off: AtomicBool,
+    /// Readings of the workers' clock and of `CLOCK_MONOTONIC` when all were there.
+    start: Mutex<(u64, u64)>,
+    /// I/Os so far, as far as told.
+    told: AtomicU64,
+}
+
+impl Work for IopsWork {
+    fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError> {
+        match selftest::source() {
+            Source::Tsc { mult } => self.go(Tsc { mult }, beat),
+            Source::Monotonic => self.go(Monotonic, beat),
+        }
+    }
+
+    fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        if self.p.direct {
+            trial.direct = Some(self.direct(trial));
+        } else if self.spec.writes() {
+            self.context.sync(&self.dir)?;
+            let (stopped_ns, before) = self.seen.stopped;
+            let seconds = (monotonic_ns() - stopped_ns) as f64 / 1e9;
+            let bytes = counters::written(before, counters::sum(&self.context.devices));
+            trial.debt = Some(Debt { bytes, seconds });
+        }
+        let (mut response, mut service) = (Recorder::new(), Recorder::new());
+        for (worker, _) in &self.workers {
+            response.add(&worker.response);
+            if let Some(own) = &worker.service {
+                service.add(own);
+            }
+        }
+        trial.latency = response.latency();
+        trial.service = service.latency();
+        // Where time passes in which nothing is asked for, an I/O costs what it is waited for.
+        if self.p.rate > 0 || self.spec.pauses() {
+            trial.response_ns = trial.latency.as_ref().map(|l| l.mean);
+        }
+        self.tell_of_the_rate(trial);
+        Ok(())
+    }
+}
+
+impl IopsWork {
+    fn go<C: Clock>(&mut self, clock: C, beat: &mut Beat<'_>) -> Result<Trial, ProbeError> {
+        let mut trial = Trial::default();
+        if self.spec.reads() && !self.p.direct {
+            trial.resident = resident::share_of(&self.file);
+        }
+        let ms = |n: u64| n * 1_000_000;
+        let window = Window {
+            from: ms(self.p.ramp),
+            until: ms(self.p.ramp + self.p.time),
+        };
+        let shared = Shared {
+            gate: Gate::new(self.workers.len() + 1),
+            off: AtomicBool::new(false),
+            start: Mutex::new((0, 0)),
+            told: AtomicU64::new(0),
+        };
+        let (file, p) = ((self.file.as_fd(), self.piece), &self.p);
+        let devices = &self.context.devices;
+        let (before, after, ended) = thread::scope(|scope| {
+            let mut handles = Vec::with_capacity(self.workers.len());
+            let mut orders = Vec::with_capacity(self.workers.len());
+            for (worker, buffer) in &mut self.workers {
+                let shared = &shared;
+                let (order, ordered) = mpsc::channel::<()>();
+                let body = move || {
+                    // Gone when another one could not be started.
+                    ordered.recv().ok()?;
+                    work(clock, shared, window, p, worker, buffer.bytes_mut(), file)
+                };
+                let handle = thread::Builder::new().spawn_scoped(scope, body);
+                handles.push(handle.map_err(|e| no_thread(&e))?);
+                orders.push(order);
+            }
+            for order in &orders {
+                let _ = order.send(());
+            }
+            shared.gate.meet(|| shared.begin(clock));
+            let before = Counters::read(devices);
+            let (_, start) = *lock(&shared.start);
+            if !shared.off.load(Ordering::Relaxed) {
+                let beat = &mut || beat(shared.told.load(Ordering::Relaxed), 0);
+                pause(start + window.until, beat);
+            }
+            let ended = joined(handles);
+            Ok::<_, ProbeError>((before, Counters::read(devices), ended))
+        })?;
+        self.seen.stopped = (monotonic_ns(), after.devices);
+        ended?.map_or(Ok(()), |failed| Err(self.failed(&failed)))?;
+        self.sum_up(&mut trial, window, &before, &after)?;
+        Ok(trial)
+    }
+
+    fn sum_up(
+        &self,
+        trial: &mut Trial,
+        window: Window,
+        before: &Counters,
+        after: &Counters,
+    ) -> Result<(), ProbeError> {
+        let sum =
+            |of: &dyn Fn(&Worker) -> u64| self.workers.iter().map(|(w, _)| of(w)).sum::<u64>();
+        let pass = Pass {
+            elapsed_ns: window.until - window.from,
+            ops: sum(&|w| w.ops),
+            bytes: sum(&|w| w.bytes),
+        };
+        if pass.ops == 0 {
+            return Err(
+                ProbeError::new(format!("no I/O ended within {} ms", self.p.time))
+                    .hint("make `time` longer"),
+            );
+        }
+        trial.passes = vec![pass];
+        // Counters cannot be read at the very ends of the window; what they counted belongs to all
+        // I/Os alike, those of the ramp too.
+        let share =
+            |part: u64, of: u64, all: u64| (part as f64 * of as f64 / (all as f64).max(1.0)) as u64;
+        let ours = |n| share(n, pass.ops, sum(&|w| w.all_ops));
+        let moved = |n| share(n, pass.bytes, sum(&|w| w.all_bytes));
+        // Waiting for a moment by spinning is the tool's doing.
+        trial.spun_ns = sum(&|w| w.spun);
+        let user = after.cpu.user_ns.saturating_sub(before.cpu.user_ns);
+        trial.cpu.user_ns = ours(user.saturating_sub(trial.spun_ns));
+        trial.cpu.sys_ns = ours(after.cpu.sys_ns.saturating_sub(before.cpu.sys_ns));
+        if let (Some(before), Some(after)) = (before.devices, after.devices) {
+            let crossed = counters::between(before, after);
+            trial.device = Some(DeviceBytes {
+                read: moved(crossed.read),
+                written: moved(crossed.written),
+                flushes: ours(crossed.flushes),
+            });
+        }
+        Ok(())
+    }
+
+    fn failed(&self, failed: &Failed) -> ProbeError {
+        let what = if failed.op.write { "write" } else { "read" };
+        let refused = direct_refused(&self.path, what, &failed.error).filter(|_| self.p.direct);
+        refused.unwrap_or_else(|| {
+            let what = format!("{what} {} bytes at {} of", failed.op.len, failed.op.at);
+            ProbeError::io(&what, &self.path, &failed.error)
+        })
+    }
+
+    /// As for `file`: nothing of it in the cache, and the bytes crossed the device.
+    fn direct(&self, trial: &Trial) -> DirectIo {
+        let cached = resident::share(&self.path).is_some_and(|share| share > DIRECT_CACHED);
+        let crossed = trial
+            .device
+            .is_none_or(|d| (d.read + d.written) as f64 >= DIRECT_SHARE * trial.bytes() as f64);
+        if cached || !crossed {
+            DirectIo::Ignored
+        } else {
+            DirectIo::Honoured
+        }
+    }
+
+    /// A rate that was not reached: what was still due is in no histogram.
+    fn tell_of_the_rate(&self, trial: &mut Trial) {
+        let reached = trial.ops() as f64 / (trial.elapsed_ns() as f64 / 1e9);
+        if self.p.rate > 0 && reached < 0.95 * self.p.rate as f64 {
+            trial.notes.push(format!(
+                "the layer did {reached:.0} of the {} I/Os a second that were asked for: what waited longest is not in the response times",
+                self.p.rate
+            ));
+        }
+    }
+}
+
+impl Shared {
+    fn begin<C: Clock>(&self, clock: C) {
+        *lock(&self.start) = (clock.now(), monotonic_ns());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One worker's thread. `None`: nothing failed.
+fn work<C: Clock>(
+    clock: C,
+    shared: &Shared,
+    window: Window,
+    p: &IopsParams,
+    worker: &mut Worker,
+    bytes: &mut [u8],
+    (file, piece): (BorrowedFd<'_>, usize),
+) -> Option<Failed> {
+    let begin = || {
+        shared.gate.meet(|| shared.begin(clock));
+        let (start, _) = *lock(&shared.start);
+        (!shared.off.load(Ordering::Relaxed)).then_some(Watch { clock, start })
+    };
+    // Wake up when asked to, not up to 50 us later.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    if !find(&p.engine).is_some_and(Engine::queues) {
+        let mut one = One::new(file, bytes, piece);
+        return worker.run(begin()?, window, &mut one, &shared.told).err();
+    }
+    match Queue::new(p.iodepth as usize, file, bytes, piece) {
+        Ok(mut queue) => worker.run(begin()?, window, &mut queue, &shared.told).err(),
+        Err(error) => {
+            shared.off.store(true, Ordering::Relaxed);
+            let op = crate::queue::Op::default();
+            begin();
+            Some(Failed { op, error })
+        }
+    }
+}
+
+/// The first failure, once all have ended.
+fn joined(
+    handles: Vec<ScopedJoinHandle<'_, Option<Failed>>>,
+) -> Result<Option<Failed>, ProbeError> {
+    let mut first = None;
+    for handle in handles {
+        let failed = handle.join().map_err(|panic| panicked(panic.as_ref()))?;
+        first = first.or(failed);
+    }
+    Ok(first)
+}
+
+/// Sleeps until a moment of `CLOCK_MONOTONIC`, with a progress line now and then.
+fn pause(until: u64, beat: &mut dyn FnMut()) {
+    loop {
+        let left = until.saturating_sub(monotonic_ns());
+        if left == 0 {
+            return;
+        }
+        thread::sleep(Duration::from_nanos(left.min(BEAT_NS)));
+        if left > BEAT_NS {
+            beat();
+        }
+    }
+}
+
+fn no_thread(error: &io::Error) -> ProbeError {
+    ProbeError {
+        message: format!("cannot start a thread: {error}"),
+        hint: None,
+        errno: error.raw_os_error(),
+    }
+    .hint("use fewer `workers`, or raise the limit: `ulimit -u` shows it")
+}

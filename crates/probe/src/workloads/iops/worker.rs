@@ -1,0 +1,177 @@
+//! One worker: begins, waits, counts, until the time is over.
+
+use std::{
+    hint,
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::Duration,
+};
+
+use super::{
+    draw::Draw,
+    pace::{Next, Pace},
+    ways::Way,
+};
+use crate::{clock::Clock, limits::BEAT_NS, queue::Failed, recorder::Recorder};
+
+/// A thread that sleeps wakes up late by some tens of microseconds. Waiting for a moment ends in a
+/// spin that long, and what is spun away is taken out of the CPU time again.
+const SPIN_NS: u64 = 60_000;
+
+/// Nanoseconds since all workers started.
+#[derive(Clone, Copy)]
+pub struct Watch<C> {
+    pub clock: C,
+    /// The clock's reading at that moment.
+    pub start: u64,
+}
+
+impl<C: Clock> Watch<C> {
+    #[inline]
+    fn now(&self) -> u64 {
+        self.clock.ns(self.clock.now().saturating_sub(self.start))
+    }
+}
+
+/// What counts: from one moment to another, in the watch's time.
+#[derive(Clone, Copy)]
+pub struct Window {
+    pub from: u64,
+    pub until: u64,
+}
+
+/// What a worker draws from and what it counted.
+pub struct Worker {
+    pub draw: Draw,
+    pub pace: Pace,
+    /// From when it was due to its end.
+    pub response: Recorder,
+    /// From when it was handed over to its end, where that is something else.
+    pub service: Option<Recorder>,
+    /// I/Os that ended in the window, and their bytes.
+    pub ops: u64,
+    pub bytes: u64,
+    /// All that ended, whenever.
+    pub all_ops: u64,
+    pub all_bytes: u64,
+    /// Nanoseconds of CPU that went into waiting for a moment, ramp included.
+    pub spun: u64,
+}
+
+impl Worker {
+    pub fn run<C: Clock, W: Way>(
+        &mut self,
+        watch: Watch<C>,
+        window: Window,
+        way: &mut W,
+        told: &AtomicU64,
+    ) -> Result<(), Failed> {
+        let mut now = watch.now();
+        let (mut tell_at, mut before) = (now + BEAT_NS, 0);
+        while now < window.until {
+            let due = self.begin(now, way)?;
+            if way.in_flight() == 0 {
+                if let Some(due) = due {
+                    self.wait(watch, due.min(window.until));
+                }
+                now = watch.now();
+                continue;
+            }
+            now = watch.now();
+            let most = due.map(|due| due.saturating_sub(now + SPIN_NS));
+            way.enter(now, most.map(Duration::from_nanos))
+                .map_err(failed)?;
+            let entered = now;
+            now = watch.now();
+            let any = self.count(now, window, way)?;
+            if most == Some(0) && !any {
+                self.spun += now - entered;
+            }
+            if now >= tell_at {
+                told.fetch_add(self.ops - before, Ordering::Relaxed);
+                (tell_at, before) = (now + BEAT_NS, self.ops);
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins what may begin. The moment before which nothing more may, if it is known.
+    #[inline]
+    fn begin<W: Way>(&mut self, now: u64, way: &mut W) -> Result<Option<u64>, Failed> {
+        while way.has_room() {
+            match self.pace.next(now, way.in_flight()) {
+                Next::Begin(due) => {
+                    let mut drawn = self.draw.next();
+                    drawn.op.number = due;
+                    way.push(drawn.op).map_err(|error| Failed {
+                        op: drawn.op,
+                        error,
+                    })?;
+                    self.pace.begun(drawn.delay_ns);
+                }
+                Next::At(due) => return Ok(Some(due)),
+                Next::Drain => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes what has ended by `now`; whether anything had.
+    #[inline]
+    fn count<W: Way>(&mut self, now: u64, window: Window, way: &mut W) -> Result<bool, Failed> {
+        let counts = (window.from..window.until).contains(&now);
+        let Self {
+            response,
+            service,
+            ops,
+            bytes,
+            all_ops,
+            all_bytes,
+            ..
+        } = self;
+        let mut any = false;
+        way.reap(|slot| {
+            any = true;
+            *all_ops += 1;
+            *all_bytes += u64::from(slot.op.len);
+            if !counts {
+                return;
+            }
+            *ops += 1;
+            *bytes += u64::from(slot.op.len);
+            let served = now.saturating_sub(slot.begun);
+            match service {
+                Some(service) => {
+                    service.record(served);
+                    response.record(now.saturating_sub(slot.op.number));
+                }
+                None => response.record(served),
+            }
+        })?;
+        Ok(any)
+    }
+
+    /// Sleeps as long as that is safe, then spins.
+    fn wait<C: Clock>(&mut self, watch: Watch<C>, due: u64) {
+        let start = watch.now();
+        let sleep = due.saturating_sub(start + SPIN_NS);
+        if sleep > 0 {
+            thread::sleep(Duration::from_nanos(sleep));
+        }
+        let spin = watch.now();
+        let mut now = spin;
+        while now < due {
+            hint::spin_loop();
+            now = watch.now();
+        }
+        self.spun += now - spin;
+    }
+}
+
+/// A call that failed as a whole.
+fn failed(error: std::io::Error) -> Failed {
+    Failed {
+        op: crate::queue::Op::default(),
+        error,
+    }
+}

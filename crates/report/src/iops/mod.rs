@@ -1,0 +1,283 @@
+//! What the workload `iops` tells beside a ratio: the figures of Iometer, and where a deeper queue
+//! stops paying.
+
+use layermark_model::{Point, Run, Trial};
+use layermark_stats as stats;
+
+use crate::{
+    index::Index,
+    latency, points,
+    types::{DepthCurve, DepthPoint, IopsRow, Knee, LatencyUs, ResultRow},
+};
+
+mod section;
+
+pub use section::section;
+
+const MIB: f64 = 1_048_576.0;
+
+/// One row for each result of the workload, in the order of the results.
+pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<IopsRow> {
+    results
+        .iter()
+        .filter_map(|result| row(run, index, result))
+        .collect()
+}
+
+/// Where a result's trials stand in the run.
+fn place(run: &Run, result: &ResultRow) -> Option<(usize, usize)> {
+    let layer = run.layers.iter().position(|l| l.name == result.layer)?;
+    let point = run.points.iter().position(|p| p.label == result.label)?;
+    (result.workload == "iops").then_some((layer, point))
+}
+
+fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<IopsRow> {
+    let (layer, at) = place(run, result)?;
+    let (point, iops) = (&run.points[at], result.value?);
+    let records = index.trials(layer, at);
+    let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
+    let ops: u64 = trials.iter().map(|t| t.ops()).sum();
+    let bytes: u64 = trials.iter().map(|t| t.bytes()).sum();
+    let per_second = iops * bytes as f64 / (ops as f64).max(1.0);
+    let busy: Vec<f64> = trials.iter().filter_map(|t| t.busy).collect();
+    let cpu_percent =
+        (!busy.is_empty()).then(|| 100.0 * busy.iter().sum::<f64>() / busy.len() as f64);
+    let served = records
+        .iter()
+        .filter_map(|r| Some((r.cell.session, r.trial.as_ref()?.service.as_ref()?)));
+    let service = latency::of(served, run.seed);
+    let response: LatencyUs = result.latency_us?;
+    Some(IopsRow {
+        result: result.id.clone(),
+        layer: result.layer.clone(),
+        label: result.label.clone(),
+        what: points::describe(&without_depth(point)),
+        spec: point.text("spec").to_owned(),
+        engine: point.text("engine").to_owned(),
+        iodepth: point.number("iodepth"),
+        workers: point.number("workers"),
+        rate: Some(point.number("rate")).filter(|rate| *rate > 0),
+        iops,
+        mib_s: per_second / MIB,
+        mb_s: per_second / 1e6,
+        response_ms: response.mean / 1e3,
+        response_max_ms: response.max / 1e3,
+        p50_ms: response.p50 / 1e3,
+        p99_ms: response.p99.map(|us| us / 1e3),
+        p999_ms: response.p999.map(|us| us / 1e3),
+        p9999_ms: response.p9999.map(|us| us / 1e3),
+        service_ms: service.map(|s| s.mean / 1e3),
+        service_max_ms: service.map(|s| s.max / 1e3),
+        cpu_percent,
+        iops_per_cpu: cpu_percent.filter(|c| *c > 0.0).map(|c| iops / c),
+    })
+}
+
+/// A row with its layer's and its point's place in the run.
+type Member<'a> = (&'a IopsRow, usize, usize);
+
+/// A curve for each layer and each set of points that differ only in their queue depth, where there
+/// are at least two.
+pub fn curves(
+    run: &Run,
+    index: &Index,
+    rows: &[IopsRow],
+    results: &[ResultRow],
+) -> Vec<DepthCurve> {
+    let mut families: Vec<(String, Vec<Member>)> = Vec::new();
+    for row in rows {
+        let Some(result) = results.iter().find(|r| r.id == row.result) else {
+            continue;
+        };
+        let Some((layer, at)) = place(run, result) else {
+            continue;
+        };
+        if row.rate.is_some() || run.points[at].number("delay") > 0 {
+            continue;
+        }
+        let key = format!("{layer} {}", without_depth(&run.points[at]).key());
+        match families.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, members)) => members.push((row, layer, at)),
+            None => families.push((key, vec![(row, layer, at)])),
+        }
+    }
+    families
+        .into_iter()
+        .filter(|(_, members)| members.len() > 1)
+        .map(|(_, members)| curve(index, members))
+        .collect()
+}
+
+fn without_depth(point: &Point) -> Point {
+    let mut rest = point.clone();
+    rest.params.remove("iodepth");
+    rest
+}
+
+fn curve(index: &Index, mut members: Vec<Member>) -> DepthCurve {
+    members.sort_by_key(|(row, ..)| row.iodepth);
+    let first =
+        |of: fn(&IopsRow) -> &String| members.first().map(|m| of(m.0).clone()).unwrap_or_default();
+    let (layer, what) = (first(|r| &r.layer), first(|r| &r.what));
+    let drawn: Vec<DepthPoint> = members
+        .iter()
+        .map(|(row, ..)| DepthPoint {
+            iodepth: row.iodepth,
+            iops: row.iops,
+            response_ms: row.response_ms,
+            result: row.result.clone(),
+        })
+        .collect();
+    let blocks = by_block(index, &members);
+    DepthCurve {
+        knee: knee(&drawn, &blocks),
+        layer,
+        what,
+        points: drawn,
+    }
+}
+
+/// For each block in which every depth was measured, the depth of the greatest power.
+fn by_block(index: &Index, members: &[Member]) -> Vec<u64> {
+    let of_depth: Vec<_> = members
+        .iter()
+        .map(|(row, layer, at)| (row.iodepth, index.trials(*layer, *at)))
+        .collect();
+    let Some((_, first)) = of_depth.first() else {
+        return Vec::new();
+    };
+    first
+        .iter()
+        .filter_map(|record| {
+            let mut best: Option<(f64, u64)> = None;
+            for (depth, trials) in &of_depth {
+                let same = |t: &&&layermark_model::TrialRecord| {
+                    (t.cell.session, t.cell.block) == (record.cell.session, record.cell.block)
+                };
+                let ns = trials.iter().find(same)?.trial.as_ref()?.ns_per_op()?;
+                // IOPS over response time, which is the queue's length over IOPS.
+                let power = 1.0 / (ns * ns * *depth as f64);
+                if best.is_none_or(|(most, _)| power > most) {
+                    best = Some((power, *depth));
+                }
+            }
+            best.map(|(_, depth)| depth)
+        })
+        .collect()
+}
+
+/// The knee as Kleinrock defines it ("Power and deterministic rules of thumb for probabilistic
+/// problems in computer communications", ICC 1979): where power, throughput over response time, is
+/// greatest. It needs no parameter, and no fit. Three depths at least.
+fn knee(points: &[DepthPoint], blocks: &[u64]) -> Option<Knee> {
+    if points.len() < 3 {
+        return None;
+    }
+    // What a queue's length and throughput say of the response time (Little's law) is free of the
+    // few I/Os that took very long.
+    let power = |p: &DepthPoint| p.iops * p.iops / p.iodepth as f64;
+    let at = (0..points.len()).max_by(|a, b| power(&points[*a]).total_cmp(&power(&points[*b])))?;
+    let (knee, last) = (&points[at], points.last()?);
+    let agree = blocks.iter().filter(|d| **d == knee.iodepth).count();
+    let text = if at + 1 == points.len() {
+        format!(
+            "no knee up to queue depth {}: IOPS still grow faster than the response time",
+            last.iodepth
+        )
+    } else {
+        let next = &points[at + 1];
+        let end = if next.iodepth == last.iodepth {
+            String::new()
+        } else {
+            format!("; at {} {}", last.iodepth, growth(knee, last))
+        };
+        format!(
+            "the knee is at queue depth {}{}: at {} {}{end}",
+            knee.iodepth,
+            if at == 0 {
+                ", the least that was measured"
+            } else {
+                ""
+            },
+            next.iodepth,
+            growth(knee, next)
+        )
+    };
+    Some(Knee {
+        iodepth: (at + 1 < points.len()).then_some(knee.iodepth),
+        agree,
+        blocks: blocks.len(),
+        text: format!("{text} (in {agree} of {} blocks)", blocks.len()),
+    })
+}
+
+/// `IOPS are 3 % more and a response takes 4.1 times as long`.
+fn growth(from: &DepthPoint, to: &DepthPoint) -> String {
+    let more = (to.iops / from.iops - 1.0) * 100.0;
+    let longer = crate::number::sig3(to.response_ms / from.response_ms);
+    let word = if more < 0.0 { "fewer" } else { "more" };
+    format!(
+        "IOPS are {:.0} % {word} and a response takes {longer} times as long",
+        more.abs()
+    )
+}
+
+/// Centre of the rates that trials reached, where their value is a response time.
+pub fn reached(trials: &[&Trial]) -> Option<f64> {
+    let rates: Vec<f64> = trials
+        .iter()
+        .filter(|t| t.elapsed_ns() > 0)
+        .map(|t| t.ops() as f64 * 1e9 / t.elapsed_ns() as f64)
+        .collect();
+    stats::median(&rates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device with `parallel` servers of 100 us each: IOPS grow in proportion up to there.
+    fn device(parallel: f64, depths: &[u64]) -> Vec<DepthPoint> {
+        let point = |depth: &u64| {
+            let busy = (*depth as f64).min(parallel);
+            let iops = busy * 10_000.0;
+            DepthPoint {
+                iodepth: *depth,
+                iops,
+                response_ms: *depth as f64 / iops * 1e3,
+                result: String::new(),
+            }
+        };
+        depths.iter().map(point).collect()
+    }
+
+    #[test]
+    fn the_knee_is_where_the_servers_are_all_busy() {
+        let depths = [1, 2, 4, 8, 16, 32];
+        let found = knee(&device(8.0, &depths), &[8, 8, 4]).unwrap();
+        assert_eq!((found.iodepth, found.agree, found.blocks), (Some(8), 2, 3));
+        assert_eq!(
+            found.text,
+            "the knee is at queue depth 8: at 16 IOPS are 0 % more and a response takes 2.00 times as long; \
+             at 32 IOPS are 0 % more and a response takes 4.00 times as long (in 2 of 3 blocks)"
+        );
+        let none = knee(&device(100.0, &depths), &[32]).unwrap();
+        assert_eq!(none.iodepth, None);
+        assert!(
+            none.text.contains("no knee up to queue depth 32"),
+            "{}",
+            none.text
+        );
+        let first = knee(&device(1.0, &depths), &[1]).unwrap();
+        assert!(
+            first.text.contains("queue depth 1, the least"),
+            "{}",
+            first.text
+        );
+        assert_eq!(
+            knee(&device(8.0, &[1, 8]), &[8]),
+            None,
+            "two depths show no bend"
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! The table of Iometer, the curves over queue depth and their knees, as a part of the report.
+
+use crate::{
+    Report,
+    number::sig3,
+    section::{Axis, Cell, DataTable, LineChart, Mark, Section, Series},
+    types::{DepthCurve, DepthPoint, IopsRow},
+};
+
+/// `None` without results of the workload.
+pub fn section(report: &Report) -> Option<Section> {
+    if report.iops.is_empty() {
+        return None;
+    }
+    let mut families: Vec<(String, Vec<&IopsRow>)> = Vec::new();
+    for row in &report.iops {
+        match families.iter_mut().find(|(what, _)| *what == row.what) {
+            Some((_, rows)) => rows.push(row),
+            None => families.push((row.what.clone(), vec![row])),
+        }
+    }
+    let mut tables: Vec<DataTable> = families
+        .into_iter()
+        .map(|(title, rows)| table(title, &rows))
+        .collect();
+    tables.extend(knees(&report.depth_curves));
+    Some(Section {
+        name: "iops".into(),
+        title: "I/Os a second".into(),
+        about: "As Iometer tells them: response times are milliseconds of single I/Os over all workers; MiB/s counts 1,048,576 bytes and MB/s 1,000,000; %CPU is of the whole machine, interrupts included.".into(),
+        tables,
+        charts: charts(&report.depth_curves),
+        conclusions: Vec::new(),
+        files: Vec::new(),
+    })
+}
+
+fn table(title: String, rows: &[&IopsRow]) -> DataTable {
+    let rated = rows.iter().any(|r| r.service_ms.is_some());
+    let mut head = vec![
+        "layer",
+        "depth",
+        "IOPS",
+        "MiB/s",
+        "MB/s",
+        "avg",
+        "max",
+        "p99",
+        "p99.99",
+        "%CPU",
+        "IOPS/%CPU",
+    ];
+    let mut note = String::new();
+    if rated {
+        head.extend(["service avg", "service max"]);
+        note =
+            "The response counts from when an I/O was due, service from when it was handed over."
+                .into();
+    }
+    DataTable {
+        title,
+        note,
+        head: head.into_iter().map(str::to_owned).collect(),
+        rows: rows.iter().map(|r| line(r, rated)).collect(),
+    }
+}
+
+fn line(row: &IopsRow, rated: bool) -> Vec<Cell> {
+    let known = |value: f64| Cell::number(sig3(value), value);
+    let some = |value: Option<f64>| value.map_or_else(Cell::default, known);
+    let mut cells = vec![
+        Cell::text(format!("`{}`", row.layer)),
+        Cell::number(row.iodepth.to_string(), row.iodepth as f64),
+        whole(row.iops),
+        known(row.mib_s),
+        known(row.mb_s),
+        known(row.response_ms),
+        known(row.response_max_ms),
+        some(row.p99_ms),
+        some(row.p9999_ms),
+        some(row.cpu_percent),
+        row.iops_per_cpu.map_or_else(Cell::default, whole),
+    ];
+    if rated {
+        cells.extend([some(row.service_ms), some(row.service_max_ms)]);
+    }
+    cells
+}
+
+fn whole(value: f64) -> Cell {
+    let text = if value >= 100.0 {
+        format!("{value:.0}")
+    } else {
+        sig3(value)
+    };
+    Cell::number(text, value)
+}
+
+fn knees(curves: &[DepthCurve]) -> Option<DataTable> {
+    let rows: Vec<Vec<Cell>> = curves
+        .iter()
+        .filter_map(|curve| {
+            let knee = curve.knee.as_ref()?;
+            let at = |d: u64| Cell::number(d.to_string(), d as f64);
+            Some(vec![
+                Cell::text(format!("`{}`", curve.layer)),
+                knee.iodepth.map_or_else(Cell::default, at),
+                Cell::text(format!("{}: {}", curve.what, knee.text)),
+            ])
+        })
+        .collect();
+    (!rows.is_empty()).then(|| DataTable {
+        title: "Where a deeper queue stops paying".into(),
+        note: "The knee is where I/Os a second over the response time, Kleinrock's power, are greatest.".into(),
+        head: ["layer", "knee at depth", ""].map(str::to_owned).to_vec(),
+        rows,
+    })
+}
+
+fn charts(curves: &[DepthCurve]) -> Vec<LineChart> {
+    let mut families: Vec<(&str, Vec<&DepthCurve>)> = Vec::new();
+    for curve in curves {
+        match families.iter_mut().find(|(what, _)| *what == curve.what) {
+            Some((_, own)) => own.push(curve),
+            None => families.push((&curve.what, vec![curve])),
+        }
+    }
+    families
+        .iter()
+        .flat_map(|(what, own)| {
+            [
+                chart(
+                    &format!("I/Os a second over queue depth: {what}"),
+                    "I/Os a second",
+                    "ops/s",
+                    own,
+                    |p| p.iops,
+                ),
+                chart(
+                    &format!("Response time over queue depth: {what}"),
+                    "response time",
+                    "us",
+                    own,
+                    |p| p.response_ms * 1e3,
+                ),
+            ]
+        })
+        .collect()
+}
+
+fn chart(
+    title: &str,
+    label: &str,
+    unit: &str,
+    curves: &[&DepthCurve],
+    of: fn(&DepthPoint) -> f64,
+) -> LineChart {
+    let axis = |label: &str, unit: &str| Axis {
+        label: label.into(),
+        unit: unit.into(),
+    };
+    let series = |curve: &&DepthCurve| Series {
+        name: curve.layer.clone(),
+        points: curve
+            .points
+            .iter()
+            .map(|p| Mark {
+                x: p.iodepth as f64,
+                y: of(p),
+                interval: None,
+            })
+            .collect(),
+        model: None,
+    };
+    LineChart {
+        title: title.into(),
+        x: axis("queue depth", ""),
+        y: axis(label, unit),
+        series: curves.iter().map(series).collect(),
+    }
+}

@@ -1,0 +1,233 @@
+//! The figures of Iometer in every format, from a made-up run whose numbers are known.
+
+use layermark_model::{Latency, Pass, Point, Run, TrialRecord};
+use layermark_report::{Report, exporters, sample::Sample};
+use serde_json::json;
+
+const DEPTHS: [u64; 4] = [1, 4, 16, 64];
+
+/// What the device of a layer can do: this many at once, each in 100 us.
+fn parallel(layer: usize) -> f64 {
+    if layer == 1 { 4.0 } else { 16.0 }
+}
+
+fn point(depth: u64, rate: u64) -> Point {
+    let label = if rate > 0 {
+        format!("{rate} a second")
+    } else {
+        format!("4K read, iodepth {depth}")
+    };
+    let params = json!({
+        "spec": "4K 100% read 100% random", "size": 4096, "read": 100, "random": 100, "burst": 1,
+        "delay": 0, "align": 4096, "engine": "uring", "iodepth": depth, "workers": 1,
+        "direct": true, "file_size": 64 << 20, "time": 100, "ramp": 10, "rate": rate, "op": "read",
+    });
+    Point::new("iops", label, &params).unwrap()
+}
+
+fn made() -> Report {
+    let (mut run, mut trials): (Run, Vec<TrialRecord>) = Sample {
+        layers: vec!["overlay:upper"],
+        control: false,
+        ..Sample::default()
+    }
+    .build();
+    run.points = DEPTHS.iter().map(|d| point(*d, 0)).collect();
+    run.points.push(point(8, 1000));
+    for record in &mut trials {
+        let at = &run.points[record.cell.point];
+        let (depth, rate) = (at.number("iodepth"), at.number("rate"));
+        let reached = (depth as f64).min(parallel(record.cell.layer)) * 1e4;
+        let reached = if rate > 0 { rate as f64 } else { reached };
+        // A little apart from block to block, so that there is an interval.
+        let reached = reached * (1.0 + f64::from(record.cell.block) / 1e4);
+        let trial = record.trial.as_mut().unwrap();
+        let ops = (reached / 10.0) as u64;
+        trial.passes = vec![Pass {
+            elapsed_ns: 100_000_000,
+            ops,
+            bytes: ops * 4096,
+        }];
+        trial.busy = Some(0.25);
+        if rate > 0 {
+            let slow = if record.cell.layer == 1 { 3.0 } else { 1.0 };
+            let jitter = f64::from(record.cell.block);
+            trial.response_ns = Some(200_000.0 * slow + jitter);
+            trial.service = Some(Latency {
+                min: 90_000,
+                max: 110_000,
+                ..trial.latency.clone().unwrap()
+            });
+        }
+    }
+    Report::build(&run, &trials)
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < 0.01
+}
+
+#[test]
+fn rates_bytes_and_cpu_are_iometers() {
+    let report = made();
+    assert_eq!(report.iops.len(), 10, "five points in two layers");
+    let first = &report.iops[0];
+    assert_eq!((first.layer.as_str(), first.iodepth), ("native", 1));
+    assert!(close(first.iops, 1e4), "{first:?}");
+    assert!(
+        close(first.mb_s, 40.96) && close(first.mib_s, 39.0625),
+        "{first:?}"
+    );
+    assert!(close(first.cpu_percent.unwrap(), 25.0) && close(first.iops_per_cpu.unwrap(), 400.0));
+    let result = report.result(&first.result).unwrap();
+    assert!(
+        close(result.op_us.unwrap(), 100.0),
+        "one under way: it takes as long as there is time for"
+    );
+    let deep = report
+        .iops
+        .iter()
+        .find(|r| r.iodepth == 64 && r.layer == "native")
+        .unwrap();
+    let result = report.result(&deep.result).unwrap();
+    assert!(
+        close(result.op_us.unwrap(), 400.0),
+        "64 wait for 16 servers of 100 us"
+    );
+    assert_eq!(
+        (result.unit.as_str(), result.value.map(f64::round)),
+        ("ops/s", Some(deep.iops.round()))
+    );
+}
+
+/// Both layers do as many, because that is what was asked: what differs is the wait.
+#[test]
+fn with_a_rate_the_cost_is_the_response_time() {
+    let report = made();
+    let rated: Vec<_> = report
+        .iops
+        .iter()
+        .filter(|r| r.rate == Some(1000))
+        .collect();
+    assert_eq!(rated.len(), 2);
+    assert!(rated.iter().all(|r| close(r.iops, 1000.0)), "{rated:?}");
+    assert!(
+        rated.iter().all(|r| r.service_max_ms == Some(0.11)),
+        "{rated:?}"
+    );
+    let result = report.result(&rated[1].result).unwrap();
+    assert!(
+        close(result.ratio.unwrap().estimate, 3.0),
+        "{:?}",
+        result.ratio
+    );
+    assert!(
+        close(result.extra_us.unwrap().estimate, 400.0),
+        "{:?}",
+        result.extra_us
+    );
+}
+
+#[test]
+fn the_knee_of_each_curve_is_told() {
+    let report = made();
+    assert_eq!(report.depth_curves.len(), 2, "the rate is no depth");
+    let knees: Vec<_> = report
+        .depth_curves
+        .iter()
+        .map(|c| c.knee.clone().unwrap())
+        .collect();
+    assert_eq!((knees[0].iodepth, knees[1].iodepth), (Some(16), Some(4)));
+    assert_eq!((knees[0].agree, knees[0].blocks), (11, 11));
+    assert!(
+        knees[1]
+            .text
+            .starts_with("the knee is at queue depth 4: at 16 IOPS are 0 % more")
+    );
+    assert!(
+        knees[1].text.ends_with("(in 11 of 11 blocks)"),
+        "{}",
+        knees[1].text
+    );
+}
+
+#[test]
+fn every_format_has_the_table() {
+    let report = made();
+    let write = |ending: &str| {
+        let path = format!("x.{ending}");
+        let exporter = exporters::for_path(std::path::Path::new(&path)).unwrap();
+        let mut out = Vec::new();
+        exporter.write(&report, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    for (ending, words) in [
+        (
+            "txt",
+            ["IOPS/%CPU", "MiB/s", "the knee is at queue depth 16"],
+        ),
+        (
+            "md",
+            [
+                "IOPS/%CPU",
+                "MiB/s | MB/s |",
+                "the knee is at queue depth 16",
+            ],
+        ),
+        (
+            "html",
+            [
+                "I/Os a second over queue depth",
+                "Response time over queue depth",
+                "the knee is at queue depth 16",
+            ],
+        ),
+        (
+            "json",
+            [
+                "\"depth_curves\"",
+                "\"iops_per_cpu\"",
+                "\"response_max_ms\"",
+            ],
+        ),
+        (
+            "csv",
+            ["mib_per_s", "iops_per_cpu_percent", "service_max_ms"],
+        ),
+    ] {
+        // Lines break where the window ends.
+        let words_of = write(ending);
+        let text = words_of.split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in words {
+            assert!(text.contains(word), "{ending} has no {word}:\n{text}");
+        }
+    }
+    let lines = write("csv");
+    let mut reader = csv::Reader::from_reader(lines.as_bytes());
+    let column = reader
+        .headers()
+        .unwrap()
+        .iter()
+        .position(|h| h == "mb_per_s")
+        .unwrap();
+    let first = reader.records().next().unwrap().unwrap();
+    assert!(
+        close(first[column].parse().unwrap(), 40.96),
+        "{}",
+        &first[column]
+    );
+    // A terminal that is narrow still shows what matters most.
+    let mut out = Vec::new();
+    let style = exporters::Style {
+        width: 60,
+        colour: false,
+    };
+    exporters::print(&report, style, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(
+        text.lines()
+            .all(|l| l.chars().count() <= 60 || !l.contains("  ")),
+        "{text}"
+    );
+    assert!(text.contains("IOPS"), "{text}");
+}
