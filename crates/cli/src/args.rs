@@ -41,10 +41,26 @@ pub enum Cmd {
         /// Id of the run, its first letters, or `last`
         #[arg(default_value = "last")]
         run: String,
+        /// Set an import beside it: its id, its first letters, or `last`; repeatable
+        #[arg(long, value_name = "IMPORT")]
+        beside: Vec<String>,
         #[command(flatten)]
         out: OutArgs,
     },
-    /// Runs made so far, newest first
+    /// Keep the results of fio, iozone, Iometer or hyperfine, to be set beside ours
+    Import {
+        /// What that program wrote
+        file: PathBuf,
+        /// Its format [default: told by its content]
+        #[arg(long, value_name = "FORMAT", value_parser = import_format)]
+        format: Option<String>,
+        /// Report this run with the import beside it: its id, its first letters, or `last`
+        #[arg(long, value_name = "RUN")]
+        beside: Option<String>,
+        #[command(flatten)]
+        out: OutArgs,
+    },
+    /// Runs and imports made so far, newest first
     History {
         /// At most this many
         #[arg(long, default_value_t = 20)]
@@ -294,6 +310,16 @@ fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settings {
         label: None,
         params,
     }
+}
+
+/// The formats that `import` reads, named in its help.
+fn import_format(text: &str) -> Result<String, String> {
+    let mut ids = layermark_import::formats::ALL.iter().map(|f| f.id());
+    if ids.clone().any(|id| id == text) {
+        return Ok(text.to_owned());
+    }
+    let known = ids.by_ref().collect::<Vec<_>>().join(", ");
+    Err(format!("known are {known}"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod facts;
 pub mod flags;
+mod import;
 mod machine;
 mod near;
 mod plan;
@@ -16,6 +17,7 @@ mod spec;
 mod trial;
 
 pub use facts::{Cooled, CpuTime, Device, Facts, GuestFacts, Missing, Mount};
+pub use import::{Import, ImportedPoint, mix_name};
 pub use machine::Machine;
 pub use near::nearest;
 pub use plan::{Plan, PlanError, Profile, Settings, StudyId};

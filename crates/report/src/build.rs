@@ -83,6 +83,7 @@ impl Report {
             reproduce: reproduce(run),
             fidelity: crate::fidelity::notes(&run.plan),
             trials: trial_rows(run, trials),
+            beside: Vec::new(),
             results,
         }
     }

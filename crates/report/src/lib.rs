@@ -4,6 +4,7 @@
 //! [`exporters::ALL`].
 
 mod advice;
+mod beside;
 mod build;
 mod charts;
 mod columns;
@@ -34,6 +35,7 @@ mod types;
 mod undecided;
 mod words;
 
+pub use beside::{Beside, BesideRow};
 pub use cost::CostRow;
 pub use recommend::{BufferRow, Pick};
 pub use section::{

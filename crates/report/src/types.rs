@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{cost::CostRow, recommend::BufferRow, section::Section};
+use crate::{beside::Beside, cost::CostRow, recommend::BufferRow, section::Section};
 
 /// Name and version of the JSON contract.
 pub const SCHEMA: &str = "layermark.report/1";
@@ -81,6 +81,9 @@ pub struct Report {
     pub fidelity: Vec<String>,
     /// Every trial in the order of the run.
     pub trials: Vec<TrialRow>,
+    /// Results of other programs, set beside these on request.
+    #[serde(default)]
+    pub beside: Vec<Beside>,
 }
 
 /// A layer of the run.
@@ -623,7 +626,9 @@ impl Report {
             Some(crate::iops::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
-        self.study.iter().cloned().chain(others).collect()
+        let beside = self.beside.iter().map(crate::beside::section);
+        let study = self.study.iter().cloned();
+        study.chain(others).chain(beside).collect()
     }
 
     /// Whether a check of the trust strip came out badly.

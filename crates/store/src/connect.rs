@@ -18,8 +18,11 @@ const TRIES: u32 = 20;
 const FORMATS: &str = "_sqlx_migrations";
 
 fn migrations() -> Vec<Migration> {
-    [(1, "runs", include_str!("../migrations/0001_runs.sql"))]
-        .into_iter()
+    const ALL: [(i64, &str, &str); 2] = [
+        (1, "runs", include_str!("../migrations/0001_runs.sql")),
+        (2, "imports", include_str!("../migrations/0002_imports.sql")),
+    ];
+    ALL.into_iter()
         .map(|(version, name, sql)| {
             Migration::new(
                 version,

@@ -74,8 +74,16 @@ pub enum StoreError {
         /// The store.
         path: PathBuf,
     },
+    /// No import of this id.
+    #[error("no import `{id}` in the store {path}", path = path.display())]
+    NoImport {
+        /// As asked for.
+        id: String,
+        /// The store.
+        path: PathBuf,
+    },
     /// The beginning of more than one id.
-    #[error("`{id}` is the beginning of more than one run: {examples}")]
+    #[error("`{id}` is the beginning of more than one run or import: {examples}")]
     Ambiguous {
         /// As asked for.
         id: String,
@@ -134,7 +142,9 @@ impl StoreError {
                 path.parent().unwrap_or(Path::new(".")).display()
             ),
             Self::Locked { path } => format!("see which: fuser -v {}", path.display()),
-            Self::NotFound { .. } | Self::Ambiguous { .. } => "list them: layermark history".into(),
+            Self::NotFound { .. } | Self::NoImport { .. } | Self::Ambiguous { .. } => {
+                "list them: layermark history".into()
+            }
             Self::Value { .. } | Self::Database { .. } => return None,
         })
     }
@@ -152,6 +162,7 @@ impl StoreError {
 pub(crate) enum Inner {
     Sql(sqlx::Error),
     NotFound(String),
+    NoImport(String),
     Ambiguous(String, String),
     Value(String, String),
 }
@@ -168,6 +179,7 @@ impl Inner {
         match self {
             Self::Sql(e) => from_sqlx(e, path),
             Self::NotFound(id) => StoreError::NotFound { id, path },
+            Self::NoImport(id) => StoreError::NoImport { id, path },
             Self::Ambiguous(id, examples) => StoreError::Ambiguous { id, examples },
             Self::Value(what, reason) => StoreError::Value { path, what, reason },
         }

@@ -6,17 +6,19 @@
 
 mod connect;
 mod error;
+mod imports;
 mod path;
 mod read;
 mod write;
 
 use std::path::{Path, PathBuf};
 
-use layermark_model::{Run, RunStatus, TrialRecord};
+use layermark_model::{Import, Run, RunStatus, TrialRecord};
 use sqlx::{Connection, SqliteConnection};
 use tokio::runtime::Runtime;
 
 pub use error::StoreError;
+pub use imports::ImportSummary;
 pub use path::default_path;
 
 /// An open store.
@@ -121,6 +123,22 @@ impl Store {
     /// The newest runs, the newest first, `limit` at most.
     pub fn list(&mut self, limit: usize) -> Result<Vec<Summary>, StoreError> {
         self.with(async |c| read::list(c, limit).await)
+    }
+
+    /// Stores results of another program.
+    pub fn import(&mut self, import: &Import) -> Result<(), StoreError> {
+        self.with(async |c| imports::put(c, import).await)
+    }
+
+    /// Reads an import by its id, the beginning of its id if no other begins so, or `last`.
+    pub fn load_import(&mut self, id: &str) -> Result<Import, StoreError> {
+        let id = self.with(async |c| imports::find(c, id).await)?;
+        self.with(async |c| imports::get(c, &id).await)
+    }
+
+    /// The newest imports, the newest first, `limit` at most.
+    pub fn list_imports(&mut self, limit: usize) -> Result<Vec<ImportSummary>, StoreError> {
+        self.with(async |c| imports::list(c, limit).await)
     }
 
     fn with<T>(

@@ -210,7 +210,7 @@ fn status(word: &str) -> Result<RunStatus, Inner> {
     .ok_or_else(|| Inner::Value("runs.status".into(), format!("unknown `{word}`")))
 }
 
-fn whole(row: &SqliteRow, column: &str) -> Result<u64, Inner> {
+pub(crate) fn whole(row: &SqliteRow, column: &str) -> Result<u64, Inner> {
     let value: i64 = row.try_get(column)?;
     u64::try_from(value).map_err(|_| Inner::Value(column.into(), format!("{value} is below 0")))
 }
@@ -220,7 +220,7 @@ fn small(row: &SqliteRow, column: &str) -> Result<u32, Inner> {
     u32::try_from(value).map_err(|_| Inner::Value(column.into(), format!("{value} is too large")))
 }
 
-fn json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Inner> {
+pub(crate) fn json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Inner> {
     serde_json::from_str(text).map_err(|e| Inner::Value(what.into(), e.to_string()))
 }
 

@@ -196,7 +196,7 @@ pub(crate) fn status(status: RunStatus) -> &'static str {
     }
 }
 
-fn json(what: &str, value: &impl Serialize) -> Result<String, Inner> {
+pub(crate) fn json(what: &str, value: &impl Serialize) -> Result<String, Inner> {
     serde_json::to_string(value).map_err(|e| Inner::Value(what.into(), e.to_string()))
 }
 

@@ -8,8 +8,8 @@ use std::{
 };
 
 use layermark_model::{
-    Cell, CpuUse, Debt, DeviceBytes, DirectIo, Facts, Latency, LayerRun, LayerStatus, Machine,
-    Pass, Plan, Run, RunStatus, SelfTest, Trial, TrialRecord, Verified,
+    Cell, CpuUse, Debt, DeviceBytes, DirectIo, Facts, Import, ImportedPoint, Latency, LayerRun,
+    LayerStatus, Machine, Pass, Plan, Run, RunStatus, SelfTest, Trial, TrialRecord, Verified,
 };
 use layermark_store::{Store, StoreError};
 
@@ -93,6 +93,11 @@ fn record(seq: u64) -> TrialRecord {
                 read: 1,
                 written: 2,
                 flushes: 3,
+            }),
+            guest_device: Some(DeviceBytes {
+                read: 4,
+                written: 5,
+                flushes: 6,
             }),
             debt: Some(Debt {
                 bytes: Some(9),
@@ -187,7 +192,7 @@ fn runs_are_found_by_id_by_its_beginning_and_as_the_last() {
     let e = store.load("01A").unwrap_err();
     assert_eq!(
         e.to_string(),
-        "`01A` is the beginning of more than one run: 01AAB, 01AAA"
+        "`01A` is the beginning of more than one run or import: 01AAB, 01AAA"
     );
     let newest: Vec<String> = store.list(2).unwrap().into_iter().map(|s| s.id).collect();
     assert_eq!(newest, ["01AAB", "01B"]);
@@ -195,6 +200,64 @@ fn runs_are_found_by_id_by_its_beginning_and_as_the_last() {
         store.update(&run("09", 1)),
         Err(StoreError::NotFound { .. })
     ));
+}
+
+#[test]
+fn imports_are_kept_beside_the_runs() {
+    let home = tempfile::tempdir().unwrap();
+    let mut store = Store::open(home.path().join("s.db")).unwrap();
+    let import = |id: &str, imported_ms| Import {
+        id: id.into(),
+        imported_ms,
+        file: "/tmp/'x'.json".into(),
+        format: "fio".into(),
+        tool: "fio-3.33".into(),
+        measured: None,
+        notes: vec!["2 lines".into()],
+        points: vec![ImportedPoint {
+            name: "a".into(),
+            bytes_per_s: Some(1.0 / 3.0),
+            ..ImportedPoint::default()
+        }],
+    };
+    assert!(matches!(
+        store.load_import("last"),
+        Err(StoreError::NoImport { .. })
+    ));
+    for (id, at) in [("01AAA", 5), ("01AAB", 4)] {
+        store.import(&import(id, at)).unwrap();
+    }
+    assert_eq!(store.load_import("last").unwrap(), import("01AAA", 5));
+    assert_eq!(store.load_import("01aab").unwrap().imported_ms, 4);
+    for (id, words) in [
+        ("01", "more than one"),
+        ("%", "no import"),
+        ("", "no import"),
+    ] {
+        let e = store.load_import(id).unwrap_err();
+        assert!(e.to_string().contains(words) && e.hint().is_some(), "{e}");
+    }
+    let listed = store.list_imports(1).unwrap();
+    assert_eq!((listed.len(), listed[0].points), (1, 1));
+    assert!(
+        store.import(&import("01AAA", 5)).is_err(),
+        "an id is given once"
+    );
+}
+
+/// A store of the first format gets what came later, and keeps what it had.
+#[test]
+fn an_older_store_is_taken_over() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("s.db");
+    Store::open(&path).unwrap().begin(&run("01RUN", 1)).unwrap();
+    sql(
+        &path,
+        "DROP TABLE imports; DELETE FROM _sqlx_migrations WHERE version = 2",
+    );
+    let mut store = Store::open(&path).unwrap();
+    assert_eq!(store.load("01RUN").unwrap().0.id, "01RUN");
+    assert!(store.list_imports(5).unwrap().is_empty());
 }
 
 #[test]
@@ -302,7 +365,7 @@ fn a_newer_store_and_a_strangers_database_are_refused_and_left_alone() {
             e,
             StoreError::Newer {
                 found: 99,
-                known: 1,
+                known: 2,
                 ..
             }
         ),

@@ -1,10 +1,10 @@
-//! `layermark history`: the runs made so far.
+//! `layermark history`: the runs and imports made so far.
 
 use std::process::ExitCode;
 
 use jiff::{Timestamp, tz::TimeZone};
 use layermark_model::RunStatus;
-use layermark_store::Summary;
+use layermark_store::{ImportSummary, Summary};
 use serde_json::json;
 
 use super::output;
@@ -12,7 +12,9 @@ use crate::{args::StoreArg, failure::Failure};
 
 /// Prints the newest runs first.
 pub fn show(limit: u32, store: &StoreArg, json: bool) -> Result<ExitCode, Failure> {
-    let runs = output::open_store(store.store.as_deref())?.list(limit as usize)?;
+    let mut store = output::open_store(store.store.as_deref())?;
+    let runs = store.list(limit as usize)?;
+    let imports = store.list_imports(limit as usize)?;
     if json {
         let runs: Vec<_> = runs
             .iter()
@@ -23,31 +25,64 @@ pub fn show(limit: u32, store: &StoreArg, json: bool) -> Result<ExitCode, Failur
                 })
             })
             .collect();
-        let text =
-            serde_json::to_string_pretty(&json!({ "schema": "layermark.history/1", "runs": runs }));
+        let imports: Vec<_> = imports
+            .iter()
+            .map(|i| {
+                json!({
+                    "import": i.id, "imported_ms": i.imported_ms, "file": i.file, "tool": i.tool, "points": i.points,
+                })
+            })
+            .collect();
+        let text = serde_json::to_string_pretty(
+            &json!({ "schema": "layermark.history/1", "runs": runs, "imports": imports }),
+        );
         output::print(&(text.map_err(Failure::failed)? + "\n"))?;
-    } else if runs.is_empty() {
+    } else if runs.is_empty() && imports.is_empty() {
         eprintln!("no runs yet\nhint: layermark run");
     } else {
-        let head = format!(
-            "{:<26}  {:<16}  {:<10}  {:>7}  {:>6}  layers\n",
-            "run", "started", "status", "trials", "points"
-        );
-        let lines = runs.iter().map(|run| line(run) + "\n");
-        output::print(&(head + &lines.collect::<String>()))?;
+        let mut text = String::new();
+        if !runs.is_empty() {
+            let head = format!(
+                "{:<26}  {:<16}  {:<10}  {:>7}  {:>6}  layers\n",
+                "run", "started", "status", "trials", "points"
+            );
+            text += &head;
+            text.extend(runs.iter().map(|run| line(run) + "\n"));
+        }
+        if !imports.is_empty() {
+            let gap = if runs.is_empty() { "" } else { "\n" };
+            let head = format!(
+                "{gap}{:<26}  {:<16}  {:<18}  {:>6}  file\n",
+                "import", "imported", "tool", "points"
+            );
+            text += &head;
+            text.extend(imports.iter().map(import_line));
+        }
+        output::print(&text)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(run: &Summary) -> String {
-    let started = Timestamp::from_millisecond(run.started_ms).map_or_else(
-        |_| run.started_ms.to_string(),
+fn import_line(import: &ImportSummary) -> String {
+    let (id, tool, points, file) = (&import.id, &import.tool, import.points, &import.file);
+    let imported = time(import.imported_ms);
+    format!("{id:<26}  {imported:<16}  {tool:<18}  {points:>6}  {file}\n")
+}
+
+/// A moment of this machine's time zone.
+fn time(ms: i64) -> String {
+    Timestamp::from_millisecond(ms).map_or_else(
+        |_| ms.to_string(),
         |t| {
             t.to_zoned(TimeZone::system())
                 .strftime("%Y-%m-%d %H:%M")
                 .to_string()
         },
-    );
+    )
+}
+
+fn line(run: &Summary) -> String {
+    let started = time(run.started_ms);
     let status = match run.status {
         RunStatus::Running => "unfinished",
         RunStatus::Done => "done",

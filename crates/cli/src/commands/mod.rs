@@ -2,6 +2,7 @@
 
 mod extras;
 mod history;
+mod import;
 pub mod inner;
 mod layers;
 mod output;
@@ -25,7 +26,16 @@ pub fn main() -> ExitCode {
         Parsed::Cli(cli) => match cli.command {
             Cmd::Run(args) => (args.common.out.json.json, run::plan(*args)),
             Cmd::Layers { layer, json } => (json.json, layers::show(layer.as_deref(), json.json)),
-            Cmd::Report { run, out } => (out.json.json, report::again(&run, &out)),
+            Cmd::Report { run, beside, out } => (out.json.json, report::again(&run, &beside, &out)),
+            Cmd::Import {
+                file,
+                format,
+                beside,
+                out,
+            } => (
+                out.json.json,
+                import::keep(&file, format.as_deref(), beside.as_deref(), &out),
+            ),
             Cmd::History { limit, store, json } => {
                 (json.json, history::show(limit, &store, json.json))
             }

@@ -220,7 +220,9 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let usage = matches!(
             error,
-            StoreError::NotFound { .. } | StoreError::Ambiguous { .. }
+            StoreError::NotFound { .. }
+                | StoreError::NoImport { .. }
+                | StoreError::Ambiguous { .. }
         );
         let code = if usage { Code::Usage } else { Code::Failed };
         Self {

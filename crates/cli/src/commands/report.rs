@@ -6,10 +6,13 @@ use super::output;
 use crate::{args::OutArgs, failure::Failure};
 
 /// Prints and writes the report of a run.
-pub fn again(run: &str, out: &OutArgs) -> Result<ExitCode, Failure> {
+pub fn again(run: &str, beside: &[String], out: &OutArgs) -> Result<ExitCode, Failure> {
     let targets = output::targets(&out.output)?;
     let mut store = output::open_store(out.store.store.as_deref())?;
-    let report = output::report(&mut store, run)?;
+    let mut report = output::report(&mut store, run)?;
+    for import in beside {
+        report.set_beside(&store.load_import(import)?);
+    }
     output::deliver(&report, &targets, out.json.json, false)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,217 @@
+//! fio 3, `--output-format=json` and `json+`.
+
+use std::collections::BTreeMap;
+
+use layermark_model::{ImportedPoint, mix_name};
+use serde::Deserialize;
+
+use super::{Format, Found, some};
+use crate::{document, values};
+
+pub struct Fio;
+
+impl Format for Fio {
+    fn id(&self) -> &'static str {
+        "fio"
+    }
+
+    fn about(&self) -> &'static str {
+        "fio 3 with --output-format=json or json+, also with other text around it"
+    }
+
+    fn knows(&self, text: &str) -> bool {
+        text.contains("\"fio version\"")
+    }
+
+    fn parse(&self, text: &str) -> Result<Found, String> {
+        let document = document::find::<Output>(text)?;
+        let output = document.value;
+        let version = values::clean(output.version.as_deref().unwrap_or_default());
+        if !version.starts_with("fio-3.") {
+            let name = if version.is_empty() {
+                "it names no version"
+            } else {
+                &version
+            };
+            return Err(format!(
+                "{name}: only the output of fio 3 is understood, whose units are known"
+            ));
+        }
+        let mut found = Found {
+            tool: version,
+            measured: output.time.as_deref().map(values::clean),
+            ..Found::default()
+        };
+        if document.skipped > 0 {
+            let n = document.skipped;
+            found
+                .notes
+                .push(format!("{n} lines that are not JSON were skipped"));
+        }
+        if document.earlier > 0 {
+            let n = document.earlier + 1;
+            found
+                .notes
+                .push(format!("the last of {n} reports in the file was read"));
+        }
+        for job in &output.jobs {
+            add(job, &output.global, &mut found)?;
+        }
+        some(found, "job with a finished read or write")
+    }
+}
+
+#[derive(Deserialize)]
+struct Output {
+    #[serde(rename = "fio version")]
+    version: Option<String>,
+    time: Option<String>,
+    #[serde(rename = "global options", default)]
+    global: Options,
+    #[serde(default)]
+    jobs: Vec<Job>,
+}
+
+type Options = BTreeMap<String, String>;
+
+#[derive(Deserialize)]
+struct Job {
+    #[serde(default)]
+    jobname: String,
+    #[serde(default)]
+    error: i64,
+    #[serde(rename = "job options", default)]
+    options: Options,
+    read: Option<Side>,
+    write: Option<Side>,
+}
+
+/// One direction of a job. Numbers are read as they come, to be refused with their name.
+#[derive(Deserialize)]
+struct Side {
+    #[serde(default)]
+    io_bytes: f64,
+    bw_bytes: f64,
+    iops: f64,
+    lat_ns: Times,
+    clat_ns: Times,
+}
+
+#[derive(Deserialize)]
+struct Times {
+    #[serde(default)]
+    max: f64,
+    #[serde(default)]
+    mean: f64,
+    #[serde(default)]
+    percentile: BTreeMap<String, f64>,
+}
+
+/// A job's own options before those of all jobs.
+struct Asked<'a>(&'a Options, &'a Options);
+
+impl Asked<'_> {
+    fn text(&self, names: &[&str]) -> Option<&str> {
+        names
+            .iter()
+            .find_map(|n| self.0.get(*n))
+            .or_else(|| names.iter().find_map(|n| self.1.get(*n)))
+            .map(String::as_str)
+    }
+
+    /// A size, unless a thousand is what `k` means.
+    fn size(&self, names: &[&str]) -> Option<u64> {
+        if self.text(&["kb_base"]) == Some("1000") {
+            return None;
+        }
+        values::size(self.text(names)?)
+    }
+
+    fn count(&self, names: &[&str]) -> Option<u64> {
+        self.text(names).map_or(Some(1), |t| t.trim().parse().ok())
+    }
+
+    /// A switch that is given without a value is on.
+    fn on(&self, name: &str) -> bool {
+        self.text(&[name]).is_some_and(|v| v.trim() != "0")
+    }
+
+    fn sync(&self) -> &'static str {
+        match self.text(&["sync"]).map(str::trim) {
+            Some("dsync") => return "odsync",
+            Some(v) if v != "0" && v != "none" => return "osync",
+            _ => {}
+        }
+        if self.on("fsync") || self.on("fdatasync") {
+            "each"
+        } else if self.on("end_fsync") || self.on("fsync_on_close") {
+            "fsync"
+        } else {
+            "none"
+        }
+    }
+
+    fn engine(&self) -> Option<String> {
+        let engine = self.text(&["ioengine"])?;
+        let ours = match engine {
+            "psync" => "pread",
+            "io_uring" => "uring",
+            "pvsync" | "pvsync2" => "preadv",
+            other => other,
+        };
+        Some(values::clean(ours))
+    }
+}
+
+fn add(job: &Job, global: &Options, found: &mut Found) -> Result<(), String> {
+    let name = values::clean(&job.jobname);
+    if job.error != 0 {
+        let text = format!(
+            "job `{name}` ended with error {} and was left out",
+            job.error
+        );
+        found.notes.push(text);
+        return Ok(());
+    }
+    let asked = Asked(&job.options, global);
+    let rw = asked.text(&["rw", "readwrite"]).unwrap_or("read");
+    let sides = [("read", &job.read, 100.0), ("write", &job.write, 0.0)];
+    let done = |side: &Option<Side>| side.as_ref().is_some_and(|s| s.io_bytes > 0.0);
+    let both = done(&job.read) && done(&job.write);
+    for (word, side, reads) in sides {
+        let Some(side) = side.as_ref().filter(|s| s.io_bytes != 0.0) else {
+            continue;
+        };
+        let at = |what: &str| format!("job `{name}`: {word}.{what}");
+        let random = if rw.contains("rand") { 100.0 } else { 0.0 };
+        values::rate(&at("io_bytes"), side.io_bytes)?;
+        let clat = &side.clat_ns;
+        let p99 = clat.percentile.get("99.000000").copied();
+        found.points.push(ImportedPoint {
+            name: if both {
+                format!("{name}, {word}")
+            } else {
+                name.clone()
+            },
+            op: (!both && !rw.contains("trim")).then(|| mix_name(reads, random)),
+            record: asked
+                .size(&["bs", "blocksize"])
+                .or_else(|| asked.text(&["bs", "blocksize"]).is_none().then_some(4096)),
+            file_size: asked.size(&["filesize"]).or_else(|| asked.size(&["size"])),
+            queue_depth: asked.count(&["iodepth"]),
+            threads: asked.count(&["numjobs"]),
+            direct: Some(asked.on("direct")),
+            sync: Some(asked.sync().into()),
+            engine: asked.engine(),
+            bytes_per_s: Some(values::rate(&at("bw_bytes"), side.bw_bytes)?),
+            ops_per_s: Some(values::rate(&at("iops"), side.iops)?),
+            op_us: Some(values::micros(&at("lat_ns.mean"), side.lat_ns.mean / 1e3)?),
+            p99_us: p99
+                .map(|ns| values::micros(&at("clat_ns.percentile"), ns / 1e3))
+                .transpose()?,
+            max_us: Some(values::micros(&at("lat_ns.max"), side.lat_ns.max / 1e3)?),
+            samples: None,
+        });
+    }
+    Ok(())
+}

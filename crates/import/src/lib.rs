@@ -1,0 +1,205 @@
+//! Reads the result files of other programs, so that they can be set beside ours.
+//!
+//! To add a format, write `formats/NAME.rs` and its line in [`formats::ALL`].
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use layermark_model::Import;
+
+mod document;
+pub mod formats;
+mod values;
+
+pub use formats::{Format, Found};
+
+/// Largest file that is read, bytes. What a parser keeps is a part of it.
+pub const LARGEST: u64 = 64 << 20;
+
+/// Why a file is not imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The file cannot be read.
+    #[error("{path} cannot be read: {source}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is above [`LARGEST`].
+    #[error("{path} has more than {} MiB, the most that is imported", LARGEST >> 20, path = path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is not text in UTF-8.
+    #[error("{path} is not UTF-8 text: byte {at} fits no character", path = path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// Offset of the first byte that is wrong.
+        at: usize,
+    },
+    /// No format knows it.
+    #[error("{path} is in none of the formats known: {known}", path = path.display())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// Ids of the formats.
+        known: String,
+    },
+    /// No such format.
+    #[error("there is no format `{id}`; known are {known}")]
+    NoFormat {
+        /// As asked for.
+        id: String,
+        /// Ids of the formats.
+        known: String,
+    },
+    /// The file is not what its format asks for.
+    #[error("{path}, read as {format}: {reason}", path = path.display())]
+    Bad {
+        /// The file.
+        path: PathBuf,
+        /// The format's id.
+        format: &'static str,
+        /// What is wrong, with the place.
+        reason: String,
+    },
+}
+
+impl ImportError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Read { path, .. } => format!("ls -l {}", path.display()),
+            Self::TooLarge { .. } => {
+                "fio: leave out --write_lat_log and the bins of json+ with --output-format=json"
+                    .into()
+            }
+            Self::NotText { path, .. } => format!(
+                "if another program saved it so: iconv -f UTF-16 -t UTF-8 {0} > {0}.utf8",
+                path.display()
+            ),
+            Self::Unknown { .. } | Self::NoFormat { .. } => {
+                "layermark import FILE --format fio".into()
+            }
+            Self::Bad { format, .. } => match *format {
+                "fio" => "fio --output-format=json+ --output=FILE JOB".into(),
+                "iozone" => "iozone -a -R > FILE".into(),
+                "hyperfine" => "hyperfine --export-json FILE COMMAND".into(),
+                _ => "save the results of a whole Iometer test again".into(),
+            },
+        }
+    }
+}
+
+/// Reads a file; without `format` its content tells. `id` and `imported_ms` are the caller's to
+/// set.
+pub fn read(path: &Path, format: Option<&str>) -> Result<Import, ImportError> {
+    let chosen = format.map(find).transpose()?;
+    let text = text_of(path)?;
+    let format = match chosen {
+        Some(format) => format,
+        None => formats::detect(&text).ok_or_else(|| ImportError::Unknown {
+            path: path.into(),
+            known: known(),
+        })?,
+    };
+    let found = format.parse(&text).map_err(|reason| ImportError::Bad {
+        path: path.into(),
+        format: format.id(),
+        reason,
+    })?;
+    Ok(Import {
+        id: String::new(),
+        imported_ms: 0,
+        file: path.display().to_string(),
+        format: format.id().into(),
+        tool: found.tool,
+        measured: found.measured,
+        notes: found.notes,
+        points: found.points,
+    })
+}
+
+fn known() -> String {
+    let ids: Vec<&str> = formats::ALL.iter().map(|f| f.id()).collect();
+    ids.join(", ")
+}
+
+fn find(id: &str) -> Result<&'static dyn Format, ImportError> {
+    let found = formats::ALL.iter().copied().find(|f| f.id() == id);
+    found.ok_or_else(|| ImportError::NoFormat {
+        id: id.into(),
+        known: known(),
+    })
+}
+
+/// The file as text, bounded, without a byte order mark.
+fn text_of(path: &Path) -> Result<String, ImportError> {
+    let fail = |source| ImportError::Read {
+        path: path.into(),
+        source,
+    };
+    let file = File::open(path).map_err(fail)?;
+    let too_large = || ImportError::TooLarge { path: path.into() };
+    if file.metadata().map_err(fail)?.len() > LARGEST {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    // Pipes and /proc have no length.
+    file.take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(fail)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(too_large());
+    }
+    let mut text = String::from_utf8(bytes).map_err(|e| ImportError::NotText {
+        path: path.into(),
+        at: e.utf8_error().valid_up_to(),
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn import(bytes: &[u8]) -> String {
+        let temp = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(temp.path(), bytes).unwrap();
+        let error = read(temp.path(), None).unwrap_err();
+        assert!(!error.hint().is_empty());
+        error.to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        assert!(import(b"\xff\xfe{\0").contains("byte 0"));
+        assert!(import(b"").contains("none of the formats known: fio, iozone, iometer, hyperfine"));
+        let e = read(Path::new("/nonexistent/x.json"), None).unwrap_err();
+        assert!(e.to_string().contains("/nonexistent/x.json cannot be read"));
+        let e = read(Path::new("/dev/null"), Some("bonnie")).unwrap_err();
+        assert!(e.to_string().contains("no format `bonnie`"));
+        assert!(read(Path::new("/"), None).is_err());
+    }
+
+    #[test]
+    fn a_file_of_a_gigabyte_is_refused_and_not_read() {
+        let temp = tempfile::NamedTempFile::new().unwrap();
+        temp.as_file().set_len(1 << 30).unwrap();
+        let e = read(temp.path(), None).unwrap_err().to_string();
+        assert!(e.contains("more than 64 MiB"), "{e}");
+        // One that says no length and never ends.
+        let e = read(Path::new("/dev/zero"), Some("fio")).unwrap_err();
+        assert!(matches!(e, ImportError::TooLarge { .. }), "{e}");
+    }
+}
