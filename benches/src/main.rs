@@ -20,7 +20,9 @@ use results::Claim;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [what, binary] = arguments.as_slice() else {
-        eprintln!("usage: layermark-bench overhead|answer|engines|footprint|iops|matrix|all LAYERMARK");
+        eprintln!(
+            "usage: layermark-bench overhead|answer|engines|footprint|iops|matrix|all LAYERMARK"
+        );
         return ExitCode::from(2);
     };
     match measure(what, Path::new(binary)) {
@@ -51,7 +53,9 @@ fn measure(what: &str, binary: &Path) -> Result<bool> {
         .filter(|(name, _)| what == "all" || what == *name)
         .collect();
     if chosen.is_empty() {
-        bail!("there is no benchmark `{what}`: overhead, answer, engines, footprint, iops, matrix, all");
+        bail!(
+            "there is no benchmark `{what}`: overhead, answer, engines, footprint, iops, matrix, all"
+        );
     }
     let mut held = true;
     for (name, bench) in chosen {

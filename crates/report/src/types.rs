@@ -609,13 +609,10 @@ impl Report {
 
     /// Parts beside the results, in the order they are told; the study comes first.
     pub fn sections(&self) -> Vec<Section> {
-        let others = [
-            crate::cost::section(&self.cost, &self.results, self.level),
-            crate::recommend::section(&self.buffer, self.level),
-            crate::seek::section(&self.results),
-            crate::iops::section(self),
-        ];
-        self.study
+        // Beside a study with few repeats, a model of its noise would only be in the way.
+        let told = |known: bool| known || self.study.is_none();
+        let cost = self
+            .cost
             .iter()
             .any(|c| c.fixed_us.is_some_and(|e| e.interval.is_some()));
         let buffer = self.buffer.iter().any(|b| b.wall.between.is_some());

@@ -109,6 +109,9 @@ fn record(seq: u64) -> TrialRecord {
             syncs: 4,
             idle_flushes: Some(0.5),
             notes: vec!["a note".into()],
+            response_ns: Some(1.5),
+            busy: Some(0.25),
+            ..Trial::default()
         }),
         error: None,
         upkeep_ns: 77,
