@@ -8,8 +8,8 @@ PATH="$PATH:/usr/sbin:/sbin"
 # program:package for each purpose
 RUN="cc:gcc mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mksquashfs:squashfs-tools squashfuse:squashfuse mkfs.erofs:erofs-utils fusermount3:fuse3"
 VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod"
-TEST="$RUN $VM fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 node:nodejs npm:npm chromium:chromium"
-BENCH="$RUN $VM fio:fio"
+TEST="$RUN $VM strace:strace Xvfb:xvfb xterm:xterm fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 node:nodejs npm:npm chromium:chromium"
+BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio"
 
 case "${1:-}" in
 run) wanted=$RUN ;;

@@ -1,12 +1,13 @@
 //! What layermark claims about itself. Everything is compared in turn in one run; the results are
 //! ratios with intervals, written to `benches/results/` with the machine's description.
 //!
-//! usage: `layermark-bench overhead|answer|engines|footprint|iops|matrix|all LAYERMARK`
+//! usage: `layermark-bench overhead|answer|engines|footprint|iops|launch|matrix|all LAYERMARK`
 
 mod answer;
 mod engines;
 mod footprint;
 mod iops;
+mod launch;
 mod matrix;
 mod overhead;
 mod probe;
@@ -19,9 +20,20 @@ use results::Claim;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, ready, log] = arguments.as_slice()
+        && word == "become"
+    {
+        return match launch::become_ready(ready, log) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                eprintln!("error: {e:#}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let [what, binary] = arguments.as_slice() else {
         eprintln!(
-            "usage: layermark-bench overhead|answer|engines|footprint|iops|matrix|all LAYERMARK"
+            "usage: layermark-bench overhead|answer|engines|footprint|iops|launch|matrix|all LAYERMARK"
         );
         return ExitCode::from(2);
     };
@@ -37,12 +49,13 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 6] = [
+const BENCHES: [(&str, Bench); 7] = [
     ("overhead", overhead::measure),
     ("answer", answer::measure),
     ("engines", engines::measure),
     ("footprint", footprint::measure),
     ("iops", iops::measure),
+    ("launch", launch::measure),
     ("matrix", matrix::measure),
 ];
 
@@ -54,7 +67,7 @@ fn measure(what: &str, binary: &Path) -> Result<bool> {
         .collect();
     if chosen.is_empty() {
         bail!(
-            "there is no benchmark `{what}`: overhead, answer, engines, footprint, iops, matrix, all"
+            "there is no benchmark `{what}`: overhead, answer, engines, footprint, iops, launch, matrix, all"
         );
     }
     let mut held = true;

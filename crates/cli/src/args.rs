@@ -10,7 +10,7 @@ use layermark_model::{Param, ParamKind, Profile, Settings, Spec};
 use layermark_probe::{Workload, workloads};
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, launch};
 
 /// What does a virtual layer cost an application's I/O, and can its answers be trusted?
 #[derive(Debug, Parser)]
@@ -146,7 +146,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub precision: Option<f64>,
     /// Make exactly so many blocks, whatever the precision
-    #[arg(long, visible_alias = "runs", value_name = "N")]
+    #[arg(long, visible_alias = "runs", value_name = "N", short_alias = 'r')]
     pub blocks: Option<u32>,
     /// Differences below this do not matter: 5%
     #[arg(long, value_name = "SHARE", value_parser = share)]
@@ -217,6 +217,8 @@ pub enum Parsed {
     Cli(Box<Cli>),
     /// One workload with its own flags.
     Workload(Settings, Box<CommonArgs>),
+    /// `launch`, and where its times go in hyperfine's format.
+    Launch(Settings, Box<CommonArgs>, Option<PathBuf>),
 }
 
 /// The whole command line, with a subcommand for each workload.
@@ -231,7 +233,14 @@ pub fn parse() -> Result<Parsed, Failure> {
     if let Some((name, sub)) = matches.subcommand()
         && let Some(workload) = workloads::find(name)
     {
-        let common = CommonArgs::from_arg_matches(sub).map_err(|e| refused(&e))?;
+        let mut common = CommonArgs::from_arg_matches(sub).map_err(|e| refused(&e))?;
+        if name == "launch" {
+            let mut made = settings(workload, sub);
+            launch::settings(sub, &mut made)?;
+            launch::defaults(&mut common);
+            let times = sub.get_one::<String>("export-json").map(PathBuf::from);
+            return Ok(Parsed::Launch(made, Box::new(common), times));
+        }
         return Ok(Parsed::Workload(settings(workload, sub), Box::new(common)));
     }
     let cli = Cli::from_arg_matches(&matches).map_err(|e| refused(&e))?;
@@ -249,10 +258,18 @@ fn refused(error: &clap::Error) -> Failure {
 }
 
 fn workload_command(workload: &'static dyn Workload) -> Command {
-    let own = workload.params().iter().map(flag);
-    CommonArgs::augment_args(Command::new(workload.id()).about(workload.about()))
-        .args(own)
-        .next_help_heading("Workload")
+    let flags = workload
+        .params()
+        .iter()
+        .filter(|p| p.kind != ParamKind::Command);
+    let command = CommonArgs::augment_args(Command::new(workload.id()).about(workload.about()))
+        .args(flags.map(flag))
+        .next_help_heading("Workload");
+    if workload.id() == "launch" {
+        launch::augment(command)
+    } else {
+        command
+    }
 }
 
 /// `file_size` in a plan is `--file-size` here. Leaked: clap wants it for the whole process, and so
@@ -262,9 +279,12 @@ fn kebab(name: &str) -> &'static str {
 }
 
 fn flag(param: &Param) -> Arg {
-    let arg = Arg::new(param.name)
+    let mut arg = Arg::new(param.name)
         .long(kebab(param.name))
         .help_heading("Workload");
+    if let Some(letter) = launch::short(param.name) {
+        arg = arg.short(letter);
+    }
     let help = match param.kind {
         ParamKind::Switch => return arg.help(param.help).action(ArgAction::SetTrue),
         _ if param.default.is_empty() => param.help.to_owned(),
@@ -283,7 +303,8 @@ fn flag(param: &Param) -> Arg {
         ParamKind::Count => arg.value_name("N"),
         ParamKind::Duration => arg.value_name("TIME"),
         ParamKind::Text => arg.value_name("TEXT").allow_hyphen_values(true),
-        ParamKind::Switch => arg,
+        ParamKind::Texts => arg.value_name("TEXT"),
+        ParamKind::Switch | ParamKind::Command => arg,
     }
 }
 
@@ -291,13 +312,17 @@ fn flag(param: &Param) -> Arg {
 fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settings {
     let mut params = Map::new();
     for param in workload.params() {
+        if param.kind == ParamKind::Command {
+            continue;
+        }
         if matches!(param.kind, ParamKind::Switch) {
             if matches.get_flag(param.name) {
                 params.insert(param.name.into(), Value::Bool(true));
             }
         } else if let Some(values) = matches.get_many::<String>(param.name) {
             let values: Vec<Value> = values.cloned().map(Value::String).collect();
-            let value = if let [one] = values.as_slice() {
+            let value = if let ([one], false) = (values.as_slice(), param.kind == ParamKind::Texts)
+            {
                 one.clone()
             } else {
                 Value::Array(values)

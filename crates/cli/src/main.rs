@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod failure;
+mod launch;
 mod progress;
 mod signals;
 

@@ -126,10 +126,15 @@ impl Lab<'_> {
             return Ok(());
         };
         let at = &self.run.points[point];
+        let workload = self.setup.catalog.workload(&at.workload)?;
+        let here = workload.in_layer(at, &self.run.layers[layer].spec)?;
+        // Before anything is known of the point in this session: traced, it tells what was done.
+        let first = self.extras.insert((self.session, layer, point));
         let ask = Ask {
             id: self.seq,
-            point: at,
-            workload: self.setup.catalog.workload(&at.workload)?,
+            point: &here,
+            extra: workload.extra(&here).filter(|_| first),
+            workload,
             seed: self.schedule.work_seed(self.block),
             base: &self.run.dir,
             threads: &self.threads,

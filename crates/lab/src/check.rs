@@ -1,14 +1,14 @@
 //! What is looked at before anything is made: the directory, its disk, the machine.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use layermark_model::{LayerStatus, Machine, Point, Run};
-use layermark_probe::PackagedFile;
+use layermark_probe::{PackagedFile, Placed, PlacedKind};
 use rustix::fs::{Access, StatVfsMountFlags};
 
 use crate::{Catalog, LabError, resolve::Resolved};
@@ -106,6 +106,49 @@ pub(crate) fn packaged(points: &[Point], catalog: Catalog) -> Result<Vec<Package
     Ok(files.into_iter().collect())
 }
 
+/// What has to be copied to `packaged/` for these points, each once and in the order of paths.
+pub(crate) fn placed(points: &[Point], catalog: Catalog) -> Result<Vec<Placed>, LabError> {
+    let mut all = BTreeMap::new();
+    for point in points {
+        for placed in catalog.workload(&point.workload)?.placed(point)? {
+            all.insert(placed.path.clone(), placed);
+        }
+    }
+    Ok(all.into_values().collect())
+}
+
+/// Takes out the points whose programs cannot be packaged here, as long as one point is left;
+/// remarks to show.
+pub(crate) fn packageable(
+    points: &mut Vec<Point>,
+    catalog: Catalog,
+) -> Result<Vec<String>, LabError> {
+    let (mut kept, mut notes, mut first) = (Vec::new(), Vec::new(), None);
+    for point in points.drain(..) {
+        match catalog.workload(&point.workload)?.placed(&point) {
+            Ok(_) => kept.push(point),
+            Err(e) => {
+                notes.push(format!("`{}` is left out: {e}", point.label));
+                first.get_or_insert(e);
+            }
+        }
+    }
+    match first {
+        Some(e) if kept.is_empty() => Err(e.into()),
+        _ => {
+            *points = kept;
+            Ok(notes)
+        }
+    }
+}
+
+fn copied(placed: &Placed) -> u64 {
+    match placed.kind {
+        PlacedKind::File { size, .. } => size,
+        PlacedKind::Directory | PlacedKind::Link(_) => 0,
+    }
+}
+
 /// The largest number of bytes a trial of these points needs.
 fn largest(points: &[Point], catalog: Catalog) -> Result<u64, LabError> {
     let mut largest = 0;
@@ -117,7 +160,12 @@ fn largest(points: &[Point], catalog: Catalog) -> Result<u64, LabError> {
 
 fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabError> {
     let files = packaged(&resolved.points, catalog)?;
-    let package = files.iter().fold(0u64, |sum, f| sum.saturating_add(f.size));
+    let placed = placed(&resolved.points, catalog)?;
+    let sizes = files
+        .iter()
+        .map(|f| f.size)
+        .chain(placed.iter().map(copied));
+    let package = sizes.fold(0u64, u64::saturating_add);
     let each = package.saturating_add(largest(&resolved.points, catalog)?);
     let here = fs::metadata(dir).map(|m| m.dev()).ok();
     let mut layers = 0u64;

@@ -54,6 +54,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) ups: Vec<Option<Up>>,
     /// Below the layers, so it is dropped after them, also when something panics.
     work: Option<WorkDir>,
+    /// Sessions, layers and points in which an extra trial was made.
+    pub(crate) extras: BTreeSet<(u32, usize, usize)>,
     /// How often the probe of each layer was started again.
     pub(crate) restarts: Vec<u32>,
     /// The block in hand.
@@ -88,6 +90,7 @@ impl<'a> Lab<'a> {
             threads: KernelThreads::default(),
             ups: std::iter::repeat_with(|| None).take(layers).collect(),
             work: Some(work),
+            extras: BTreeSet::new(),
             restarts: vec![0; layers],
             block: 0,
             session: 0,
@@ -198,7 +201,10 @@ impl<'a> Lab<'a> {
         let wrote = std::fs::create_dir(&master).and_then(|()| {
             let files = check::packaged(&self.run.points, self.setup.catalog)
                 .map_err(|e| std::io::Error::other(e.to_string()))?;
-            packaged::write(&master, &files, self.run.seed)
+            packaged::write(&master, &files, self.run.seed)?;
+            let placed = check::placed(&self.run.points, self.setup.catalog)
+                .map_err(|e| std::io::Error::other(e.to_string()))?;
+            packaged::place(&master, &placed)
         });
         wrote.map_err(|source| LabError::Packaged {
             dir: master.clone(),

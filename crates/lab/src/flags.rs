@@ -1,7 +1,7 @@
 //! What is wrong with a trial, in words that the report knows.
 
 use layermark_model::{
-    Cooled, DirectIo, Facts, Point, Trial,
+    Cooled, DirectIo, Facts, Point, Trial, Warmth,
     flags::{CACHE, CACHE_UNPROVED, DIRECT_IGNORED, VERIFY},
 };
 
@@ -38,6 +38,9 @@ fn cache(point: &Point, around: &Around<'_>, trial: &Trial) -> Option<&'static s
     if !point.asks_for_cache() {
         return None;
     }
+    if let Some(launch) = &trial.launch {
+        return launched(point, around, launch.warmth());
+    }
     let from_device = device_share(around, trial);
     if point.text("cache") == "cold" {
         let cold = |share: f64| share <= SLACK;
@@ -60,6 +63,16 @@ fn cache(point: &Point, around: &Around<'_>, trial: &Trial) -> Option<&'static s
         || trial.resident.is_some_and(|share| share >= 1.0 - SLACK)
         || from_device.is_none_or(|share| share <= SLACK);
     (!warm).then_some(CACHE)
+}
+
+/// A launch is proved by the faults and blocks of its own processes. What lies in memory waits for
+/// nothing, so a lack of both is no proof of warmth of anything else.
+fn launched(point: &Point, around: &Around<'_>, warmth: Warmth) -> Option<&'static str> {
+    match (point.text("cache"), warmth) {
+        ("cold", Warmth::Warm) | ("warm", Warmth::Cold) => Some(CACHE),
+        ("cold", Warmth::Uncertain) if !around.cooled.complete => Some(CACHE_UNPROVED),
+        _ => None,
+    }
 }
 
 /// Bytes read from devices over bytes read by the application, where both mean something.
@@ -191,6 +204,24 @@ mod tests {
         names.passes[0].bytes = 0;
         assert_eq!(with(false, &names), [CACHE_UNPROVED]);
         assert!(with(true, &names).is_empty());
+    }
+
+    #[test]
+    fn a_launch_is_proved_by_its_own_faults() {
+        let launched = |major_faults| Trial {
+            launch: Some(Box::new(layermark_model::Launch {
+                major_faults,
+                ..Default::default()
+            })),
+            ..Trial::default()
+        };
+        let of = |cache, faults| flags(&point(cache), true, &disk(), None, &launched(faults));
+        assert!(of("cold", 90).is_empty() && of("warm", 0).is_empty() && of("as-is", 5).is_empty());
+        assert_eq!(
+            (of("cold", 0), of("warm", 90)),
+            (vec![CACHE.into()], vec![CACHE.into()])
+        );
+        assert_eq!(of("cold", 1), [CACHE_UNPROVED]);
     }
 
     #[test]

@@ -39,9 +39,15 @@ pub fn run(
     stop: &Stop,
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Outcome, LabError> {
-    let resolved = resolve::resolve(&request)?;
+    let mut resolved = resolve::resolve(&request)?;
     let dir = check::dir(&request.dir)?;
-    let notes = check::all(&dir, &resolved, request.allow_tmpfs, request.catalog)?;
+    let mut notes = check::packageable(&mut resolved.points, request.catalog)?;
+    notes.extend(check::all(
+        &dir,
+        &resolved,
+        request.allow_tmpfs,
+        request.catalog,
+    )?);
     // Another run at work there is found out before this one is in the store.
     let work = WorkDir::create(&dir)?;
     let run = Run {

@@ -28,6 +28,8 @@ const MIN_OPS: u64 = 200;
 pub(crate) struct Ask<'a> {
     pub id: u64,
     pub point: &'a Point,
+    /// What is done beside it, and not counted.
+    pub extra: Option<Point>,
     pub workload: &'a dyn Workload,
     pub seed: u64,
     /// Directory of the file system that every layer is built over.
@@ -93,20 +95,12 @@ pub(crate) fn take(up: &mut Up, ask: &Ask<'_>) -> Turn {
 }
 
 fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
-    let broken = |e: layermark_layers::LayerError| Failure::Broken(e.to_string());
     if ask.workload.needs_refresh(ask.point) {
         up.refresh().map_err(|lost| Failure::Broken(lost.reason))?;
     }
-    say(up, &ToProbe::Job(Box::new(job(up, ask))))?;
-    match hear(up, ask)? {
-        FromProbe::Ready { id } if id == ask.id => {}
-        other => return Err(unexpected(&other, "ready")),
-    }
+    made_ready(up, ask, ask.point)?;
     let behind = behind(up, ask);
-    let mut cooled = Cooled::default();
-    if ask.point.text("cache") == "cold" {
-        cooled = up.place.cool().map_err(broken)?;
-    }
+    let cooled = cooled(up, ask.point)?;
     turn.backing = backing_share(&behind);
     // From here to the end of the trial the clock is watched.
     keeps_time(up)?;
@@ -163,6 +157,9 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     if turn.usage.contaminated {
         turn.flags.push(CONTAMINATED.to_owned());
     }
+    if let Some(extra) = &ask.extra {
+        beside(up, ask, extra, &mut trial)?;
+    }
     turn.trial = Some(trial);
     Ok(())
 }
@@ -178,13 +175,62 @@ fn keeps_time(up: &mut Up) -> Result<(), Failure> {
     })
 }
 
+/// Has the probe prepare a point.
+fn made_ready(up: &mut Up, ask: &Ask<'_>, point: &Point) -> Result<(), Failure> {
+    let job = job(up, ask, point);
+    say(up, &ToProbe::Job(Box::new(job)))?;
+    match hear(up, ask)? {
+        FromProbe::Ready { id } if id == ask.id => Ok(()),
+        other => Err(unexpected(&other, "ready")),
+    }
+}
+
+/// Empties the caches for a point that asks for it.
+fn cooled(up: &mut Up, point: &Point) -> Result<Cooled, Failure> {
+    if point.text("cache") != "cold" {
+        return Ok(Cooled::default());
+    }
+    let cooled = up.place.cool();
+    cooled.map_err(|e| Failure::Broken(e.to_string()))
+}
+
+/// A trial that is not counted, for what it tells about the one that was. That it could not be
+/// made is a remark.
+fn beside(up: &mut Up, ask: &Ask<'_>, point: &Point, of: &mut Trial) -> Result<(), Failure> {
+    let made = (|| {
+        made_ready(up, ask, point)?;
+        cooled(up, point)?;
+        say(up, &ToProbe::Go { id: ask.id })?;
+        loop {
+            match hear(up, ask)? {
+                FromProbe::Stopped { id } if id == ask.id => {}
+                FromProbe::Trial { id, trial } if id == ask.id => break Ok(*trial),
+                other => break Err(unexpected(&other, "trial")),
+            }
+        }
+    })();
+    match made {
+        Ok(extra) => {
+            if let (Some(launch), Some(extra)) = (&mut of.launch, extra.launch) {
+                launch.trace = extra.trace;
+            }
+            Ok(())
+        }
+        Err(Failure::Work { message, .. }) => {
+            of.notes.push(format!("not traced: {message}"));
+            Ok(())
+        }
+        Err(other) => Err(other),
+    }
+}
+
 fn snapshot(up: &Up, ask: &Ask<'_>) -> Result<Snapshot, Failure> {
     let upkeep = up.place.upkeep();
     let upkeep = upkeep.map_err(|e| Failure::Broken(e.to_string()))?;
     Ok(Snapshot::take(ask.threads, up.talk.pid(), upkeep.ns))
 }
 
-fn job(up: &Up, ask: &Ask<'_>) -> Job {
+fn job(up: &Up, ask: &Ask<'_>, point: &Point) -> Job {
     let physical = up.physical();
     // What has no device below it has nothing to write back to one, and a guest cannot see them.
     let below = if physical.is_empty() || !up.place.on_this_host() {
@@ -195,7 +241,7 @@ fn job(up: &Up, ask: &Ask<'_>) -> Job {
     Job {
         id: ask.id,
         dir: up.place.dir().to_string_lossy().into_owned(),
-        point: ask.point.clone(),
+        point: point.clone(),
         seed: ask.seed,
         min_ms: MIN_MS,
         min_ops: MIN_OPS,

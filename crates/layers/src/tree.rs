@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
-    os::unix::fs::{FileExt, PermissionsExt},
+    os::unix::fs::{FileExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -20,8 +20,11 @@ pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
             copy(&source, &target)?;
+        } else if kind.is_symlink() {
+            symlink(fs::read_link(&source)?, &target)?;
         } else {
             copy_file(&source, &target)?;
         }
@@ -35,8 +38,11 @@ pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
             link(&source, &target)?;
+        } else if kind.is_symlink() {
+            symlink(fs::read_link(&source)?, &target)?;
         } else if fs::hard_link(&source, &target).is_err() {
             copy_file(&source, &target)?;
         }
@@ -51,10 +57,16 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     loop {
         let got = source.read(&mut block)?;
         if got == 0 {
-            return Ok(());
+            break;
         }
         target.write_all(&block[..got])?;
     }
+    // A program has to stay one; where a file system knows no permissions, the bytes are enough.
+    let mode = source.metadata()?.permissions();
+    if mode.mode() & 0o111 != 0 {
+        let _ = target.set_permissions(mode);
+    }
+    Ok(())
 }
 
 /// Sizes and times of files: those that have kept both have not been written to.
@@ -80,15 +92,21 @@ pub(crate) fn restore(from: &Path, to: &Path, seen: &Seen) -> io::Result<()> {
     }
     for entry in fs::read_dir(to)? {
         let entry = entry?;
-        if !from.join(entry.file_name()).exists() {
+        if from.join(entry.file_name()).symlink_metadata().is_err() {
             remove(&entry.path())?;
         }
     }
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
             restore(&source, &target, seen)?;
+        } else if kind.is_symlink() {
+            if fs::read_link(&target).ok() != fs::read_link(&source).ok() {
+                remove(&target)?;
+                symlink(fs::read_link(&source)?, &target)?;
+            }
         } else if !untouched(&target, seen) {
             restore_file(&source, &target)?;
         }
@@ -232,6 +250,8 @@ mod tests {
         let data: Vec<u8> = (0..3 * BLOCK + 17).map(|n| (n % 251) as u8).collect();
         fs::write(from.join("sub/big"), &data).unwrap();
         fs::write(from.join("small"), b"x").unwrap();
+        symlink("sub/nowhere", from.join("link")).unwrap();
+        fs::set_permissions(from.join("small"), fs::Permissions::from_mode(0o755)).unwrap();
         copy(&from, &to).unwrap();
         assert_eq!(size(&to).unwrap(), data.len() as u64 + 1);
 
@@ -244,10 +264,17 @@ mod tests {
         big.set_len(2_500_000).unwrap();
         fs::write(to.join("extra"), b"y").unwrap();
         fs::remove_file(to.join("small")).unwrap();
+        fs::remove_file(to.join("link")).unwrap();
         restore(&from, &to, &seen).unwrap();
         assert_eq!(fs::read(to.join("sub/big")).unwrap(), data);
         assert_eq!(fs::read(to.join("small")).unwrap(), b"x");
         assert!(!to.join("extra").exists());
+        assert_eq!(
+            fs::read_link(to.join("link")).unwrap(),
+            Path::new("sub/nowhere")
+        );
+        let mode = to.join("small").metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o111, 0o111);
 
         let hidden = to.join("sub/deep");
         fs::create_dir(&hidden).unwrap();

@@ -6,6 +6,7 @@
 mod facts;
 pub mod flags;
 mod import;
+mod launch;
 mod machine;
 mod near;
 mod plan;
@@ -18,6 +19,7 @@ mod trial;
 
 pub use facts::{Cooled, CpuTime, Device, Facts, GuestFacts, Missing, Mount};
 pub use import::{Import, ImportedPoint, mix_name};
+pub use launch::{Launch, Stopped, Trace, Warmth, layers_command, split_layer};
 pub use machine::Machine;
 pub use near::nearest;
 pub use plan::{Plan, PlanError, Profile, Settings, StudyId};

@@ -113,8 +113,13 @@ pub enum ParamKind {
     Switch,
     /// A time with its unit, such as `300ms`; milliseconds in a point.
     Duration,
-    /// Any text.
+    /// Any text; several in a list make several points.
     Text,
+    /// Any number of texts that belong together: one value, however many they are.
+    Texts,
+    /// Command lines, split into words as a shell does; there never is a shell. What stands after
+    /// `--` on our own command line is one of them.
+    Command,
 }
 
 /// A parameter of a workload. Parsing, flags, help and docs come from it.

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use crate::Launch;
+
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trial {
@@ -51,6 +53,9 @@ pub struct Trial {
     /// the session. Absent when the point asks for no flush. Set by the lab.
     #[serde(default)]
     pub idle_flushes: Option<f64>,
+    /// What a launched program did. Of the workload `launch` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<Box<Launch>>,
     /// Remarks that belong beside the number.
     #[serde(default)]
     pub notes: Vec<String>,

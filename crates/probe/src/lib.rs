@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use layermark_model::{Param, Point, PointError, Settings, Trial};
+use layermark_model::{Param, Point, PointError, Settings, Spec, Trial};
 
 mod buffer;
 mod clock;
@@ -47,6 +47,19 @@ pub trait Workload: Sync {
     fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>;
     /// Files that have to lie in `packaged/` before the layer is set up.
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError>;
+    /// Files, directories and links of this machine that have to be copied there as well.
+    fn placed(&self, _at: &Point) -> Result<Vec<Placed>, PointError> {
+        Ok(Vec::new())
+    }
+    /// The point as it is done in one layer.
+    fn in_layer(&self, at: &Point, _layer: &Spec) -> Result<Point, PointError> {
+        Ok(at.clone())
+    }
+    /// A trial to make once in each layer of a session beside those that count, for what it tells
+    /// about them ([`Trial::launch`]).
+    fn extra(&self, _at: &Point) -> Option<Point> {
+        None
+    }
     /// Whether the point writes: read-only layers leave it out.
     fn writes(&self, at: &Point) -> bool;
     /// Packaged files that are open before the clock starts, by their path below the layer's
@@ -75,6 +88,31 @@ pub struct PackagedFile {
     pub path: String,
     /// Bytes.
     pub size: u64,
+}
+
+/// Something of this machine that a layer comes with.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Placed {
+    /// Path below `packaged/`.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: PlacedKind,
+}
+
+/// What is placed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlacedKind {
+    /// A directory, empty but for what else is placed in it.
+    Directory,
+    /// A copy of a file, with its permissions.
+    File {
+        /// Where it is.
+        source: PathBuf,
+        /// Bytes.
+        size: u64,
+    },
+    /// A symbolic link with this text.
+    Link(PathBuf),
 }
 
 /// What a trial needs to know beside its point.

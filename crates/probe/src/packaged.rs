@@ -3,7 +3,7 @@
 use std::{fs, io, io::Write, path::Path};
 
 use crate::{
-    PackagedFile,
+    PackagedFile, Placed, PlacedKind,
     data::{self, Noise, Stamp},
 };
 
@@ -30,6 +30,24 @@ pub fn write(dir: &Path, files: &[PackagedFile], seed: u64) -> io::Result<()> {
             data::derive(seed, &file.path),
             &mut buffer,
         )?;
+    }
+    Ok(())
+}
+
+/// Copies what is placed to below `dir`, directories before what is in them.
+pub fn place(dir: &Path, all: &[Placed]) -> io::Result<()> {
+    for placed in all {
+        let path = dir.join(&placed.path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let about = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+        match &placed.kind {
+            PlacedKind::Directory => fs::create_dir_all(&path),
+            PlacedKind::File { source, .. } => fs::copy(source, &path).map(drop),
+            PlacedKind::Link(text) => std::os::unix::fs::symlink(text, &path),
+        }
+        .map_err(about)?;
     }
     Ok(())
 }

@@ -56,6 +56,9 @@ fn unknown(workload: &str, key: &str, params: &'static [Param]) -> PointError {
 }
 
 fn read_one(workload: &str, param: &Param, value: &Value) -> Result<Vec<Value>, PointError> {
+    if param.kind == ParamKind::Texts {
+        return texts(workload, param, value).map(|all| vec![all]);
+    }
     let mut out = Vec::new();
     match value {
         Value::Array(items) if param.list => {
@@ -86,6 +89,22 @@ fn read_one(workload: &str, param: &Param, value: &Value) -> Result<Vec<Value>, 
     }
 }
 
+/// A text or a list of texts as one value; the empty text is the empty list.
+fn texts(workload: &str, param: &Param, value: &Value) -> Result<Value, PointError> {
+    let items = match value {
+        Value::String(text) if text.is_empty() => Vec::new(),
+        Value::Array(items) => items.clone(),
+        other => vec![other.clone()],
+    };
+    if let Some(bad) = items.iter().find(|v| !v.is_string()) {
+        let name = param.name;
+        return Err(PointError::new(format!(
+            "{workload}: `{name}` = {bad}: it must be text"
+        )));
+    }
+    Ok(Value::Array(items))
+}
+
 fn one_value(workload: &str, param: &Param, value: &Value) -> PointError {
     PointError::new(format!(
         "{workload}: `{}` = {value}: it takes one value, not a list",
@@ -112,13 +131,14 @@ fn scalar(
             }
             Ok(())
         }
-        ParamKind::Text => {
-            let text = value
-                .as_str()
-                .ok_or_else(|| wrong("it must be text".into()))?;
-            out.push(Value::from(text));
-            Ok(())
-        }
+        ParamKind::Text | ParamKind::Command => match value {
+            Value::String(_) => {
+                out.push(value.clone());
+                Ok(())
+            }
+            _ => Err(wrong("it must be text".into())),
+        },
+        ParamKind::Texts => Err(wrong("a list within a list".into())),
         ParamKind::Switch => {
             let on = match value {
                 Value::Bool(on) => Some(*on),

@@ -5,7 +5,7 @@ use layermark_model::{LayerStatus, Run, TrialRecord};
 use crate::{
     advice, cost, headline,
     index::{self, Index},
-    iops,
+    iops, launch,
     reasons::{self, Sides},
     recommend,
     results::{self, Placed},
@@ -73,6 +73,7 @@ impl Report {
             depth_curves: iops::curves(run, &index, &iops, &results),
             iops,
             left_out: left_out(run, &index),
+            series: launch::series(run, &index, baseline, &results),
             control,
             layers: run
                 .layers
@@ -205,8 +206,10 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
                 .failures(number, at)
                 .last()
                 .map(|r| r.error.clone().unwrap_or_else(|| "it failed".into()));
-            let writes =
-                matches!(crate::points::kind(point), k if k != crate::points::Kind::Reading);
+            let writes = !matches!(
+                crate::points::kind(point),
+                crate::points::Kind::Reading | crate::points::Kind::Launching
+            );
             let reason = match failed {
                 Some(error) => error,
                 None if layer.read_only && writes => "the layer is read-only".into(),

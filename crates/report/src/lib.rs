@@ -19,6 +19,8 @@ mod headline;
 mod index;
 mod iops;
 mod latency;
+mod launch;
+mod launch_types;
 mod number;
 mod points;
 mod reasons;
@@ -37,6 +39,7 @@ mod words;
 
 pub use beside::{Beside, BesideRow};
 pub use cost::CostRow;
+pub use launch_types::*;
 pub use recommend::{BufferRow, Pick};
 pub use section::{
     Axis, Cell, Conclusion, DataTable, Holds, LineChart, Mark, Section, Series, TextFile,

@@ -17,6 +17,8 @@ pub enum Kind {
     Changing,
     /// Names and attributes: open, stat, create, unlink.
     Names,
+    /// Starts a program.
+    Launching,
 }
 
 impl Kind {
@@ -29,6 +31,7 @@ impl Kind {
             Self::Flushing => "writing with a flush",
             Self::Changing => "changing packaged files",
             Self::Names => "names and attributes",
+            Self::Launching => "launching",
         }
     }
 }
@@ -36,6 +39,9 @@ impl Kind {
 /// The kind of a point.
 pub fn kind(point: &Point) -> Kind {
     let op = point.text("op");
+    if point.workload == "launch" {
+        return Kind::Launching;
+    }
     if changes_packaged(point) {
         Kind::Changing
     } else if op == "read-write" {
@@ -87,6 +93,9 @@ fn reads(point: &Point) -> bool {
 
 /// The parameters worth a line: `read, 64M file, 4K records, warm`.
 pub fn describe(point: &Point) -> String {
+    if point.workload == "launch" {
+        return crate::launch::describe(point);
+    }
     // A specification says more than the parameters that sum it up.
     let spec = point.text("spec");
     let mut parts = vec![

@@ -1,7 +1,10 @@
 //! A made-up run for tests, examples and the browser test: plausible figures from a seed.
 //! Nothing here was measured, and its machine says so.
 
+mod launches;
 pub mod matrix;
+
+pub use launches::launches;
 
 use std::path::PathBuf;
 

@@ -139,7 +139,7 @@ fn device_share(point: &Point, trials: &[&Trial]) -> Option<f64> {
     let reads = match points::kind(point) {
         Kind::Reading => true,
         Kind::Writing | Kind::Flushing => false,
-        Kind::Mixed | Kind::Changing | Kind::Names => return None,
+        Kind::Mixed | Kind::Changing | Kind::Names | Kind::Launching => return None,
     };
     let bytes: u64 = trials.iter().map(|t| t.bytes()).sum();
     let mut moved = 0;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{beside::Beside, cost::CostRow, recommend::BufferRow, section::Section};
+use crate::{LaunchSeries, beside::Beside, cost::CostRow, recommend::BufferRow, section::Section};
 
 /// Name and version of the JSON contract.
 pub const SCHEMA: &str = "layermark.report/1";
@@ -74,6 +74,10 @@ pub struct Report {
     pub advice: Vec<Advice>,
     /// What was asked for and not measured.
     pub left_out: Vec<LeftOut>,
+    /// Launches in the order of the run, a series for each point in each layer. Empty where nothing
+    /// was launched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<LaunchSeries>,
     /// How to make the run again.
     pub reproduce: Reproduce,
     /// Where work that follows another tool's differs from it on purpose.

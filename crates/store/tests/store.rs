@@ -108,6 +108,13 @@ fn record(seq: u64) -> TrialRecord {
             verified: Some(Verified { records: 5, bad: 1 }),
             syncs: 4,
             idle_flushes: Some(0.5),
+            guest_device: None,
+            launch: Some(Box::new(layermark_model::Launch {
+                program: "app".into(),
+                start_ns: u64::MAX,
+                trace: Some(layermark_model::Trace::default()),
+                ..layermark_model::Launch::default()
+            })),
             notes: vec!["a note".into()],
             response_ns: Some(1.5),
             busy: Some(0.25),

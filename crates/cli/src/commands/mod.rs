@@ -23,6 +23,10 @@ pub fn main() -> ExitCode {
         Parsed::Workload(settings, common) => {
             (common.out.json.json, run::workload(settings, &common))
         }
+        Parsed::Launch(settings, common, times) => (
+            common.out.json.json,
+            run::launch(settings, &common, times.as_deref()),
+        ),
         Parsed::Cli(cli) => match cli.command {
             Cmd::Run(args) => (args.common.out.json.json, run::plan(*args)),
             Cmd::Layers { layer, json } => (json.json, layers::show(layer.as_deref(), json.json)),

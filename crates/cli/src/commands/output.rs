@@ -22,6 +22,16 @@ pub struct Target {
     exporter: &'static dyn Exporter,
 }
 
+/// Where hyperfine's format goes, whatever the file is called.
+pub fn times_target(path: &Path) -> Result<Target, Failure> {
+    let mut target = targets(&[path.with_extension("hyperfine.json")])?;
+    let exporter = target.remove(0).exporter;
+    Ok(Target {
+        path: path.into(),
+        exporter,
+    })
+}
+
 /// Finds the exporter of each `-o`, and that a file can be made where it goes, before a run begins.
 pub fn targets(paths: &[PathBuf]) -> Result<Vec<Target>, Failure> {
     paths

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Plans that come with the binary.
-const PLANS: [(&str, &str); 5] = [
+const PLANS: [(&str, &str); 6] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
         "fileio-appvirt",
@@ -36,6 +36,10 @@ const PLANS: [(&str, &str); 5] = [
         include_str!("../../../../plans/buffer-size.toml"),
     ),
     ("iops", include_str!("../../../../plans/iops.toml")),
+    (
+        "launch-share",
+        include_str!("../../../../plans/launch-share.toml"),
+    ),
 ];
 
 fn plan_names() -> String {
@@ -68,6 +72,11 @@ const MATRIX_BLOCKS: u32 = 3;
 
 /// `layermark file`, `layermark meta`, ...
 pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Failure> {
+    go(new_order(settings, common)?, common)
+}
+
+/// A plan with one workload.
+fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> {
     let params = &settings.params;
     let matrix = params.contains_key("like") || params.get("matrix").is_some_and(|m| m == "iozone");
     let free = common.budget.is_none() && common.precision.is_none() && common.profile.is_none();
@@ -88,7 +97,17 @@ pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Fai
         work: vec![settings],
     };
     let request = request(with_flags(plan, common)?, common)?;
-    go(Order::New(Box::new(request)), common)
+    Ok(Order::New(Box::new(request)))
+}
+
+/// `layermark launch`: as every workload, and the times in hyperfine's format.
+pub fn launch(
+    settings: Settings,
+    common: &CommonArgs,
+    times: Option<&Path>,
+) -> Result<ExitCode, Failure> {
+    let targets = times.map(output::times_target).transpose()?;
+    go_with(new_order(settings, common)?, common, targets)
 }
 
 /// A plan that comes with the binary, or a file.
@@ -155,8 +174,17 @@ fn may_write(dir: &Path) -> Result<(), Failure> {
 
 /// Measures, then reports whatever there is, also after a failure.
 fn go(order: Order, common: &CommonArgs) -> Result<ExitCode, Failure> {
+    go_with(order, common, None)
+}
+
+fn go_with(
+    order: Order,
+    common: &CommonArgs,
+    more: Option<output::Target>,
+) -> Result<ExitCode, Failure> {
     // Before anything is measured: a report that cannot be written later would be a pity.
-    let targets = output::targets(&common.out.output)?;
+    let mut targets = output::targets(&common.out.output)?;
+    targets.extend(more);
     // Held until the end: when we go, however we go, it removes the work directory.
     let _janitor = janitor::spawn(&exe()?)
         .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;

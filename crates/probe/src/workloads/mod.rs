@@ -4,11 +4,12 @@ use crate::Workload;
 
 pub mod file;
 pub mod iops;
+pub mod launch;
 pub mod meta;
 mod work_dir;
 
 /// Every workload.
-pub const ALL: &[&dyn Workload] = &[&file::File, &iops::Iops, &meta::Meta];
+pub const ALL: &[&dyn Workload] = &[&file::File, &iops::Iops, &meta::Meta, &launch::Launch];
 
 /// The workload of that name.
 pub fn find(id: &str) -> Option<&'static dyn Workload> {
@@ -18,6 +19,7 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use layermark_model::ParamKind;
     use std::{fs, path::Path};
 
     /// Helper modules in these folders that are no plug-ins.
@@ -65,7 +67,9 @@ pub(crate) mod tests {
                     continue;
                 }
                 assert!(
-                    !param.help.is_empty() && !param.default.is_empty(),
+                    !param.help.is_empty()
+                        && (!param.default.is_empty()
+                            || matches!(param.kind, ParamKind::Text | ParamKind::Texts)),
                     "{}",
                     param.name
                 );

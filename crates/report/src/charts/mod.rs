@@ -2,6 +2,7 @@
 
 mod drift;
 mod forest;
+mod launches;
 mod lines;
 mod paper;
 mod sizes;
@@ -57,6 +58,7 @@ pub struct Group {
 pub fn all(report: &Report) -> Vec<Group> {
     forest::group(report)
         .into_iter()
+        .chain(launches::group(report))
         .chain(lines::groups(report))
         .chain(sizes::group(report))
         .chain(drift::group(report))

@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::{Exporter, Files, rows};
 use crate::{Report, TrustState, charts};
 
+mod launches;
 mod matrix;
 mod sections;
 mod stack;
@@ -63,6 +64,7 @@ fn page(report: &Report) -> Markup {
                     (table::section(report))
                     (matrix::section(report))
                     (sections::all(report))
+                    (launches::section(report))
                     (figures(report))
                     (stack::method(report))
                     (stack::inventory(report))

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Exporter, Files, rows};
+use super::{Exporter, Files, rows, series};
 use crate::{Report, ResultRow};
 
 /// See the module.
@@ -27,6 +27,7 @@ impl Exporter for Markdown {
         trust(report, out)?;
         table(report, out)?;
         sections(report, out)?;
+        launches(report, out)?;
         advice(report, out)?;
         left_out(report, out)?;
         reproduce(report, out)
@@ -55,6 +56,24 @@ fn prose(text: &str) -> String {
 /// The same inside a table.
 fn cell(text: &str) -> String {
     prose(text).replace('|', "\\|")
+}
+
+fn launches(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    let lines = series::levels(report);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n## Launches\n\n| {} |", series::HEADS.join(" | "))?;
+    writeln!(out, "|{}", " --- |".repeat(series::HEADS.len()))?;
+    for line in lines {
+        let cells: Vec<String> = line.iter().map(|c| cell(c)).collect();
+        writeln!(out, "| {} |", cells.join(" | "))?;
+    }
+    writeln!(out)?;
+    for says in series::says(report) {
+        writeln!(out, "- {}", prose(&says))?;
+    }
+    Ok(())
 }
 
 fn trust(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -13,11 +13,14 @@ mod csv;
 mod csv_trials;
 mod csv_wide;
 mod html;
+mod hyperfine;
 mod iozone;
 mod json;
+mod launches;
 mod markdown;
 mod png;
 mod rows;
+mod series;
 mod svg;
 mod terminal;
 mod xlsx;
@@ -61,6 +64,8 @@ pub const ALL: &[&dyn Exporter] = &[
     &xlsx::Xlsx,
     &svg::Svg,
     &png::Png,
+    &launches::Launches,
+    &hyperfine::Hyperfine,
     &terminal::Text,
 ];
 
@@ -150,7 +155,7 @@ mod tests {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap();
-            if name != "mod" && name != "rows" {
+            if !["mod", "rows", "series"].contains(&name) {
                 assert!(
                     listed.contains(&name),
                     "add `&{name}::...` to ALL in exporters/mod.rs"

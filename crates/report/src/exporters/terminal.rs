@@ -1,8 +1,8 @@
 //! The report on a terminal: a table as wide as the window, then the verdict in words.
 
-use std::io::Write;
+use std::{fmt::Write as _, io::Write};
 
-use super::{Exporter, Files, rows};
+use super::{Exporter, Files, rows, series};
 use crate::{Report, ResultRow, TrustState, Verdict, number};
 
 mod sections;
@@ -53,6 +53,7 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
     for verdict in &report.verdicts {
         wrapped(out, style, "  ", "    ", &plain(&verdict.text))?;
     }
+    launches(report, style, out)?;
     trust(report, style, out)?;
     if !report.advice.is_empty() {
         writeln!(out, "\nWhat to do")?;
@@ -256,6 +257,46 @@ fn paint(style: Style, verdict: Verdict, text: &str) -> String {
         Verdict::Undecided | Verdict::Baseline => "2",
     };
     format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+/// Levels of launches side by side where the window is wide enough, else one under the other.
+fn launches(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    let lines = series::levels(report);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nLaunches")?;
+    let head = series::HEADS.map(str::to_owned);
+    let all: Vec<[String; 8]> = [head].into_iter().chain(lines).collect();
+    let widths: Vec<usize> = (0..8)
+        .map(|c| all.iter().map(|l| l[c].chars().count()).max().unwrap_or(0))
+        .collect();
+    let fits = widths.iter().sum::<usize>() + 2 * 8 <= style.width;
+    let mut last = "";
+    for line in &all {
+        // The program stands above its layers, or every line would be as long as its name.
+        if !fits && line[0] != last && last.is_empty() {
+            last = &line[0];
+        } else if !fits && line[0] != last {
+            last = &line[0];
+            wrapped(out, style, "  ", "    ", &plain(&line[0]))?;
+        }
+        let from = usize::from(!fits);
+        let mut text = String::from(if fits { "  " } else { "    " });
+        for c in from..8 {
+            let (cell, width) = (plain(&line[c]), widths[c]);
+            if c < 2 {
+                let _ = write!(text, "{cell:<width$}  ");
+            } else {
+                let _ = write!(text, "{cell:>width$}  ");
+            }
+        }
+        writeln!(out, "{}", text.trim_end())?;
+    }
+    for says in series::says(report) {
+        wrapped(out, style, "  ", "    ", &plain(&says))?;
+    }
+    Ok(())
 }
 
 fn trust(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -1,0 +1,182 @@
+//! What `layermark launch` takes beside the flags that come from its parameters: the command, and
+//! the habits of hyperfine's users.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use layermark_model::{Settings, Spec};
+use serde_json::Value;
+
+use crate::{args::CommonArgs, failure::Failure};
+
+/// Launches of a point, when nothing else is asked for: as many as hyperfine makes at least.
+const RUNS: u32 = 10;
+
+/// Most values that a scan may make.
+const MOST_VALUES: usize = 10_000;
+
+/// Adds the command and the other flags.
+pub fn augment(command: Command) -> Command {
+    let own = |arg: Arg| arg.help_heading("Workload");
+    command
+        .arg(own(Arg::new("command").num_args(0..).value_name("COMMAND").help(
+            "A command in one word, split as a shell does (there is no shell); several are several points",
+        )))
+        .arg(own(Arg::new("argv").last(true).num_args(1..).value_name("PROGRAM").help(
+            "After --: one program and its arguments, as they are",
+        )))
+        .arg(own(Arg::new("scan").short('P').long("parameter-scan").num_args(3).value_names(["VAR", "MIN", "MAX"])
+            .action(ArgAction::Append)
+            .allow_negative_numbers(true)
+            .help("A point for each number from MIN to MAX, which stands for {VAR} in the commands")))
+        .arg(own(Arg::new("step").short('D').long("parameter-step-size").value_name("DELTA").requires("scan")
+            .help("Step of --parameter-scan [default: 1]")))
+        .arg(own(Arg::new("list").short('L').long("parameter-list").num_args(2).value_names(["VAR", "VALUES"])
+            .action(ArgAction::Append)
+            .help("A point for each of VALUES, separated by commas, which stands for {VAR} in the commands")))
+        .arg(own(Arg::new("no-shell").short('N').action(ArgAction::SetTrue)
+            .help("For habit's sake: there is never a shell")))
+        .arg(own(Arg::new("export-json").long("export-json").value_name("FILE")
+            .help("Write the times in hyperfine's JSON format as well")))
+}
+
+/// The letters that hyperfine has for parameters of ours.
+pub fn short(param: &str) -> Option<char> {
+    match param {
+        "warmup" => Some('w'),
+        "prepare" => Some('p'),
+        "conclude" => Some('C'),
+        "ignore_failure" => Some('i'),
+        _ => None,
+    }
+}
+
+/// Completes the settings that were made from the parameters' own flags.
+pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<(), Failure> {
+    let mut commands: Vec<Value> = texts(matches, "command").map(Value::String).collect();
+    let argv: Vec<String> = texts(matches, "argv").collect();
+    if !argv.is_empty() {
+        commands.push(Value::String(words(&argv)));
+    }
+    match commands.len() {
+        0 if settings.params.contains_key("cmd") => {}
+        0 => {
+            return Err(Failure::usage("launch: no command")
+                .hint("layermark launch -- PROGRAM [ARGUMENT]..."));
+        }
+        1 => {
+            settings.params.insert("command".into(), commands.remove(0));
+        }
+        _ => {
+            settings
+                .params
+                .insert("command".into(), Value::Array(commands));
+        }
+    }
+    let mut values: Vec<String> = texts(matches, "list")
+        .collect::<Vec<_>>()
+        .chunks(2)
+        .map(|pair| pair.join("="))
+        .collect();
+    let step = matches
+        .get_one::<String>("step")
+        .map_or("1", String::as_str);
+    for scan in texts(matches, "scan").collect::<Vec<_>>().chunks(3) {
+        values.push(format!(
+            "{}={}",
+            scan[0],
+            scanned(&scan[1], &scan[2], step)?
+        ));
+    }
+    if let Some(Value::Array(more)) = settings.params.get("parameters") {
+        values.extend(more.iter().filter_map(Value::as_str).map(str::to_owned));
+    }
+    if !values.is_empty() {
+        settings.params.insert("parameters".into(), values.into());
+    }
+    Ok(())
+}
+
+fn texts<'a>(matches: &'a ArgMatches, name: &str) -> impl Iterator<Item = String> + use<'a> {
+    matches
+        .get_many::<String>(name)
+        .into_iter()
+        .flatten()
+        .cloned()
+}
+
+/// One line from which the same words are read again.
+fn words(argv: &[String]) -> String {
+    shell_words::join(argv)
+}
+
+/// Numbers from `min` to `max`, with as many decimals as the most exact of the three has.
+fn scanned(min: &str, max: &str, step: &str) -> Result<String, Failure> {
+    let wrong = |what: &str| {
+        Err(
+            Failure::usage(format!("--parameter-scan {min} {max}, step {step}: {what}"))
+                .hint("layermark launch -P n 1 8 -D 1 'make -j {n}'"),
+        )
+    };
+    let read = |t: &str| t.parse::<f64>().ok().filter(|x| x.is_finite());
+    let (Some(from), Some(to), Some(by)) = (read(min), read(max), read(step)) else {
+        return wrong("three numbers are wanted");
+    };
+    if by <= 0.0 || to < from {
+        return wrong("the step must be above 0 and MAX not below MIN");
+    }
+    let count = ((to - from) / by + 1e-9).floor() as usize + 1;
+    if count > MOST_VALUES {
+        return wrong("too many values");
+    }
+    let decimals = |t: &str| t.split_once('.').map_or(0, |(_, d)| d.len());
+    let digits = [min, max, step]
+        .map(decimals)
+        .into_iter()
+        .max()
+        .unwrap_or(0);
+    let values: Vec<String> = (0..count)
+        .map(|i| format!("{:.digits$}", by.mul_add(i as f64, from)))
+        .collect();
+    Ok(values.join(","))
+}
+
+/// Without layers it is the program alone that is looked at, as often as usual.
+pub fn defaults(common: &mut CommonArgs) {
+    if common.layers.is_empty() {
+        common.layers = vec![Spec {
+            layer: "native".into(),
+            variant: None,
+            options: std::collections::BTreeMap::new(),
+        }];
+        common.no_control = true;
+    }
+    if common.blocks.is_none() && common.budget.is_none() && common.precision.is_none() {
+        common.blocks = Some(RUNS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scans_keep_their_decimals() {
+        assert_eq!(scanned("1", "3", "1").unwrap(), "1,2,3");
+        assert_eq!(scanned("0", "0.3", "0.1").unwrap(), "0.0,0.1,0.2,0.3");
+        assert_eq!(scanned("-1", "0", "0.5").unwrap(), "-1.0,-0.5,0.0");
+        for (min, max, step) in [
+            ("x", "1", "1"),
+            ("2", "1", "1"),
+            ("0", "1", "0"),
+            ("0", "1e9", "1"),
+            ("nan", "1", "1"),
+        ] {
+            assert!(scanned(min, max, step).is_err(), "{min} {max} {step}");
+        }
+    }
+
+    #[test]
+    fn words_are_read_again_as_they_were() {
+        let argv = ["a b", "", "it's", "$x", "--y"].map(str::to_owned);
+        assert_eq!(shell_words::split(&words(&argv)).unwrap(), argv);
+    }
+}

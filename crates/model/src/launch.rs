@@ -1,0 +1,180 @@
+use serde::{Deserialize, Serialize};
+
+use crate::Spec;
+
+/// What the workload `launch` has seen of one start of a program, beside its time.
+///
+/// Counts are of the whole tree of processes, until the program was ready.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Launch {
+    /// The program's name, the last part of its path.
+    pub program: String,
+    /// What was waited for, as the user wrote it: `exit`, `port=8080`, `window=Login`.
+    pub ready: String,
+    /// `CLOCK_MONOTONIC` just before the process was made, nanoseconds.
+    #[serde(default)]
+    pub start_ns: u64,
+    /// Title of the window that was waited for.
+    #[serde(default)]
+    pub window: Option<String>,
+    /// The event may have been seen so much later than it was, nanoseconds.
+    pub error_ns: u64,
+    /// Exit code, when the program ended by itself; 128 and the signal when one killed it.
+    #[serde(default)]
+    pub exit: Option<i32>,
+    /// Faults that had to wait for a device or a file system (`ru_majflt`, getrusage(2)).
+    pub major_faults: u64,
+    /// Blocks of 512 bytes read from block devices (`ru_inblock`, getrusage(2)).
+    pub input_blocks: u64,
+    /// Bytes that read(2) and its like returned (`rchar`, proc(5)); mapped files do not count.
+    pub read_bytes: u64,
+    /// Peak memory, bytes: `VmHWM` of all processes that were alive when it was ready, or the
+    /// largest resident set of one that had ended, whichever is more.
+    pub peak_bytes: u64,
+    /// Processes that were alive when it was ready or had been left to us. Short-lived ones that
+    /// their own parents have waited for are not among them; [`Trace::processes`] has all.
+    pub processes: u64,
+    /// How it was stopped afterwards.
+    #[serde(default)]
+    pub stopped: Stopped,
+    /// Launches before this one that were not counted, because `warm` was asked and they were not.
+    #[serde(default)]
+    pub remade: u64,
+    /// What an extra launch did that was traced and not counted. At most in one trial of a point
+    /// in a layer.
+    #[serde(default)]
+    pub trace: Option<Trace>,
+}
+
+/// How a program was stopped.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Stopped {
+    /// Nothing of it was left.
+    #[default]
+    Itself,
+    /// `SIGTERM` was enough.
+    Term,
+    /// Something was left after the grace time, and was killed.
+    Kill,
+}
+
+/// What a launch waited for, by tracing its system calls. Times are those seen while tracing,
+/// which makes every call a little slower.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Trace {
+    /// From start to ready while it was traced, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Processes and threads.
+    pub processes: u64,
+    /// Files opened.
+    pub opened: u64,
+    /// Calls that look a name up: open, stat, access, readlink, execve.
+    pub lookups: u64,
+    /// Those that found nothing (`ENOENT`, `ENOTDIR`).
+    pub failed: u64,
+    /// Nanoseconds in lookups that found nothing.
+    pub failed_ns: u64,
+    /// Nanoseconds in the other lookups.
+    pub lookup_ns: u64,
+    /// Calls that read.
+    pub reads: u64,
+    /// Bytes they returned.
+    pub read_bytes: u64,
+    /// Nanoseconds in them, but for pipes and sockets.
+    pub read_ns: u64,
+    /// Regular files and directories that were found, absolute. Only when they are asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
+
+/// Whether a launch was cold, by its own counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Warmth {
+    /// It waited for a device or a file system.
+    Cold,
+    /// It waited for nothing.
+    Warm,
+    /// It waited so little that either may be.
+    Uncertain,
+}
+
+/// So few major faults ...
+const FEW_FAULTS: u64 = 2;
+/// ... and input blocks (32 KiB) say neither: a log file's directory, a page that was reclaimed.
+const FEW_BLOCKS: u64 = 64;
+
+impl Launch {
+    /// What its counters prove.
+    pub fn warmth(&self) -> Warmth {
+        match (self.major_faults, self.input_blocks) {
+            (0, 0) => Warmth::Warm,
+            (f, b) if f <= FEW_FAULTS && b <= FEW_BLOCKS => Warmth::Uncertain,
+            _ => Warmth::Cold,
+        }
+    }
+}
+
+impl Warmth {
+    /// The word in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+            Self::Uncertain => "uncertain",
+        }
+    }
+}
+
+/// A layer and its own command: `overlay:upper=./app --x`. What follows a comma in a layer's name is
+/// an option, so its `=` does not end the name: `fuse,delay=6ms=./app`.
+pub fn split_layer(text: &str) -> Option<(&str, &str)> {
+    let mut from = 0;
+    loop {
+        let at = from + text[from..].find('=')?;
+        let (layer, command) = (&text[..at], &text[at + 1..]);
+        let last = layer.rsplit_once(',').map(|(_, last)| last);
+        if last.is_some_and(|last| !last.contains('=')) {
+            from = at + 1;
+            continue;
+        }
+        return (!layer.is_empty()).then_some((layer, command));
+    }
+}
+
+/// The command of a layer among `LAYER=COMMAND`: the one for its whole name, else the one for all
+/// of its kind.
+pub fn layers_command<'a>(all: &'a [String], layer: &Spec) -> Option<&'a str> {
+    let read = |text: &'a String| {
+        let (name, command) = split_layer(text)?;
+        Some((name.parse::<Spec>().ok()?, command))
+    };
+    let pairs: Vec<(Spec, &str)> = all.iter().filter_map(read).collect();
+    let exact = pairs.iter().find(|(spec, _)| spec == layer);
+    let kind = |s: &Spec| s.layer == layer.layer && s.variant.is_none() && s.options.is_empty();
+    let found = exact.or_else(|| pairs.iter().find(|(spec, _)| kind(spec)));
+    found.map(|(_, command)| *command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_tell_cold_from_warm() {
+        let with = |major_faults, input_blocks| {
+            Launch {
+                major_faults,
+                input_blocks,
+                ..Launch::default()
+            }
+            .warmth()
+        };
+        assert_eq!(with(0, 0), Warmth::Warm);
+        assert_eq!(with(1, 8), Warmth::Uncertain);
+        assert_eq!(with(3, 0), Warmth::Cold);
+        assert_eq!(with(0, 4000), Warmth::Cold);
+    }
+}

@@ -1,0 +1,251 @@
+//! The process between probe and program.
+//!
+//! Programs start others and leave them behind. Those become children of the nearest ancestor that
+//! has asked for them: the guard. It alone knows all of the tree, counts what it uses, and ends it;
+//! also when the probe was killed, which it sees by the end of its socket.
+
+use std::{
+    fs::OpenOptions,
+    io::{self, BufRead, BufReader, Read, Write},
+    os::{fd::AsFd, unix::net::UnixStream},
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
+
+use layermark_model::{CpuUse, Launch, Stopped, Warmth};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    display::Display,
+    inside,
+    params::Cache,
+    ready,
+    start::{Site, Started},
+    sys,
+    tree::Tree,
+};
+use crate::{ProbeError, error::panicked};
+
+/// Launches that a warm point may make again because they were not warm.
+const AGAIN: u64 = 2;
+
+/// From guard to probe, one JSON object a line.
+#[derive(Debug, Serialize, Deserialize)]
+enum Says {
+    Ready,
+    Launched {
+        elapsed_ns: u64,
+        cpu: CpuUse,
+        launch: Box<Launch>,
+    },
+    Ended(Stopped),
+    Failed {
+        message: String,
+        hint: Option<String>,
+    },
+}
+
+const GO: u8 = b'g';
+const STOP: u8 = b's';
+
+/// A guard that is ready to launch; ended, with all that it started, when dropped.
+pub struct Guard {
+    pid: i32,
+    socket: BufReader<UnixStream>,
+}
+
+impl Guard {
+    /// Starts the guard, and has it prepare the launch: `prepare`, uncounted launches, X server.
+    pub fn start(site: Site, warmups: u64) -> Result<Self, ProbeError> {
+        let fail = |e: io::Error| ProbeError::new(format!("cannot start the launcher: {e}"));
+        let (ours, its) = UnixStream::pair().map_err(fail)?;
+        let pid = sys::fork().map_err(fail)?;
+        if pid == 0 {
+            drop(ours);
+            let served = catch_unwind(AssertUnwindSafe(|| serve(site, warmups, &its)));
+            sys::exit_now(i32::from(served.is_err()));
+        }
+        drop(its);
+        let mut guard = Self {
+            pid,
+            socket: BufReader::new(ours),
+        };
+        match guard.hear()? {
+            Says::Ready => Ok(guard),
+            _ => Err(lost()),
+        }
+    }
+
+    /// Launches; calls `beat` each `every` while it waits.
+    pub fn launch(
+        &mut self,
+        every: Duration,
+        beat: &mut dyn FnMut(),
+    ) -> Result<(u64, CpuUse, Box<Launch>), ProbeError> {
+        self.tell(GO)?;
+        self.beating(every, beat)?;
+        match self.hear()? {
+            Says::Launched {
+                elapsed_ns,
+                cpu,
+                launch,
+            } => Ok((elapsed_ns, cpu, launch)),
+            _ => Err(lost()),
+        }
+    }
+
+    /// Waits until there is something to read.
+    fn beating(&mut self, every: Duration, beat: &mut dyn FnMut()) -> Result<(), ProbeError> {
+        let socket = self.socket.get_ref();
+        socket.set_read_timeout(Some(every)).map_err(|_| lost())?;
+        while let Err(e) = self.socket.fill_buf() {
+            match e.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => beat(),
+                io::ErrorKind::Interrupted => {}
+                _ => return Err(lost()),
+            }
+        }
+        self.socket
+            .get_ref()
+            .set_read_timeout(None)
+            .map_err(|_| lost())
+    }
+
+    /// Stops the program and concludes.
+    pub fn stop(&mut self) -> Result<Stopped, ProbeError> {
+        self.tell(STOP)?;
+        match self.hear()? {
+            Says::Ended(stopped) => Ok(stopped),
+            _ => Err(lost()),
+        }
+    }
+
+    fn tell(&mut self, word: u8) -> Result<(), ProbeError> {
+        self.socket.get_mut().write_all(&[word]).map_err(|_| lost())
+    }
+
+    fn hear(&mut self) -> Result<Says, ProbeError> {
+        let mut line = String::new();
+        self.socket.read_line(&mut line).map_err(|_| lost())?;
+        match serde_json::from_str(&line) {
+            Ok(Says::Failed { message, hint }) => Err(ProbeError {
+                message,
+                hint,
+                errno: None,
+            }),
+            Ok(says) => Ok(says),
+            Err(_) => Err(lost()),
+        }
+    }
+}
+
+fn lost() -> ProbeError {
+    ProbeError::new("the launcher between probe and program was ended by somebody else")
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.socket.get_ref().shutdown(std::net::Shutdown::Both);
+        sys::wait_for(self.pid);
+    }
+}
+
+/// The guard's whole life.
+fn serve(mut site: Site, warmups: u64, socket: &UnixStream) {
+    let mut tree = Tree::default();
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        prepare(&mut site, warmups, &mut tree, socket)?;
+        say(socket, &Says::Ready)?;
+        if hear(socket) != Some(GO) {
+            return Ok(());
+        }
+        let done = launch(&site, &mut tree, socket)?;
+        say(
+            socket,
+            &Says::Launched {
+                elapsed_ns: done.elapsed_ns,
+                cpu: done.cpu,
+                launch: Box::new(done.launch),
+            },
+        )?;
+        let asked = hear(socket) == Some(STOP);
+        let stopped = tree.stop(site.p.grace());
+        if asked {
+            let conclude = site.p.conclude.clone();
+            site.aside("conclude", &conclude, &mut tree)?;
+            say(socket, &Says::Ended(stopped))?;
+        }
+        Ok(())
+    }))
+    .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+    tree.stop(site.p.grace());
+    site.display = None;
+    if let Err(ProbeError { message, hint, .. }) = result {
+        // Nobody may be there to hear it.
+        let _ = say(socket, &Says::Failed { message, hint });
+    }
+}
+
+fn prepare(
+    site: &mut Site,
+    warmups: u64,
+    tree: &mut Tree,
+    socket: &UnixStream,
+) -> Result<(), ProbeError> {
+    let fail = |e: io::Error| ProbeError::new(format!("cannot become the launcher: {e}"));
+    sys::become_guard().map_err(fail)?;
+    // The lab must not take this end of the pipe for the probe's.
+    let null = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .map_err(fail)?;
+    rustix::stdio::dup2_stdin(&null).map_err(|e| fail(e.into()))?;
+    rustix::stdio::dup2_stdout(&null).map_err(|e| fail(e.into()))?;
+    if let Some(root) = &site.root {
+        inside::mounts(root)?;
+    }
+    if ready::parse(&site.p.ready)?.0.needs_display() {
+        let display = Display::start(&site.p.screen)?;
+        tree.spared.insert(display.pid());
+        site.display = Some(display);
+    }
+    let text = site.p.prepare.clone();
+    for _ in 0..warmups {
+        site.aside("prepare", &text, tree)?;
+        let made = site.launch(tree, socket.as_fd());
+        tree.stop(site.p.grace());
+        made?;
+    }
+    site.aside("prepare", &text, tree)
+}
+
+/// The launch that counts. One that is not as warm as was asked is made again.
+fn launch(site: &Site, tree: &mut Tree, socket: &UnixStream) -> Result<Started, ProbeError> {
+    let mut remade = 0;
+    loop {
+        let mut done = site.launch(tree, socket.as_fd())?;
+        let cold = done.launch.warmth() == Warmth::Cold;
+        if site.p.cache == Cache::Warm && cold && remade < AGAIN && !site.p.tracing {
+            tree.stop(site.p.grace());
+            site.aside("conclude", &site.p.conclude, tree)?;
+            site.aside("prepare", &site.p.prepare, tree)?;
+            remade += 1;
+            continue;
+        }
+        done.launch.remade = remade;
+        return Ok(done);
+    }
+}
+
+fn say(mut socket: &UnixStream, says: &Says) -> Result<(), ProbeError> {
+    let mut line = serde_json::to_vec(says).map_err(|e| ProbeError::new(e.to_string()))?;
+    line.push(b'\n');
+    socket.write_all(&line).map_err(|_| lost())
+}
+
+/// The next word; `None` at the end.
+fn hear(mut socket: &UnixStream) -> Option<u8> {
+    let mut word = [0];
+    socket.read_exact(&mut word).ok().map(|()| word[0])
+}

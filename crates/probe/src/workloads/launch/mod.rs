@@ -1,0 +1,177 @@
+//! `launch`: the time from starting a program until it is ready.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use layermark_model::{CpuUse, Param, Pass, Point, PointError, Settings, Spec, Trial};
+
+use crate::{
+    Beat, Context, PackagedFile, Placed, ProbeError, Work, Workload, counters, limits::BEAT_NS,
+    workloads::work_dir::WorkDir,
+};
+
+mod display;
+mod guard;
+mod inside;
+mod package;
+mod params;
+mod ready;
+mod start;
+mod sys;
+mod trace;
+mod tree;
+
+use guard::Guard;
+use params::LaunchParams;
+use start::Site;
+
+/// The workload `launch`.
+pub struct Launch;
+
+impl Workload for Launch {
+    fn id(&self) -> &'static str {
+        "launch"
+    }
+
+    fn about(&self) -> &'static str {
+        "start a program and stop the clock when it is ready"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        params::PARAMS
+    }
+
+    fn points(&self, settings: &Settings, _: f64) -> Result<Vec<Point>, PointError> {
+        params::points(settings)
+    }
+
+    fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
+        read(at).map(|_| Vec::new())
+    }
+
+    fn placed(&self, at: &Point) -> Result<Vec<Placed>, PointError> {
+        package::files(at, &read(at)?)
+    }
+
+    fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
+        Point::new("launch", at.label.clone(), &read(at)?.in_layer(layer))
+    }
+
+    fn extra(&self, at: &Point) -> Option<Point> {
+        let p = read(at).ok().filter(|p| p.trace)?;
+        let tracing = LaunchParams { tracing: true, ..p };
+        Point::new("launch", at.label.clone(), &tracing).ok()
+    }
+
+    /// Where a program writes is its own business: in a layer that is read-only it has its home.
+    fn writes(&self, _: &Point) -> bool {
+        false
+    }
+
+    fn needs_refresh(&self, _: &Point) -> bool {
+        false
+    }
+
+    fn space(&self, _: &Point) -> u64 {
+        0
+    }
+
+    fn prepare(
+        &self,
+        dir: &Path,
+        at: &Point,
+        context: &Context,
+    ) -> Result<Box<dyn Work>, ProbeError> {
+        let p = read(at)?;
+        let warmups = if p.tracing || !first_time(at) {
+            0
+        } else {
+            p.warmup
+        };
+        let (site, work) = site(dir, p)?;
+        Ok(Box::new(LaunchWork {
+            guard: Guard::start(site, warmups)?,
+            devices: context.devices.clone(),
+            _work: work,
+        }))
+    }
+}
+
+fn read(at: &Point) -> Result<LaunchParams, PointError> {
+    let p: LaunchParams = at.typed()?;
+    params::check(&p)?;
+    Ok(p)
+}
+
+/// Whether this process has not launched the point before: a layer's probe lives for a session.
+fn first_time(at: &Point) -> bool {
+    static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    seen.insert(at.key())
+}
+
+/// Where the program is started: in the layer's directory, or with a package as its whole world.
+fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<WorkDir>), ProbeError> {
+    if p.package {
+        let site = inside::enter(dir, p)?;
+        return Ok((site, None));
+    }
+    // A read-only layer has no room for a home.
+    let work = WorkDir::new(dir).ok();
+    let home = work
+        .as_ref()
+        .map_or_else(std::env::temp_dir, |w| w.path().to_owned());
+    let site = Site {
+        p,
+        dir: dir.to_owned(),
+        root: None,
+        home,
+        display: None,
+    };
+    Ok((site, work))
+}
+
+struct LaunchWork {
+    /// First, so that everything has ended before its home is removed.
+    guard: Guard,
+    devices: Vec<String>,
+    _work: Option<WorkDir>,
+}
+
+impl Work for LaunchWork {
+    fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError> {
+        let before = counters::sum(&self.devices);
+        let every = Duration::from_nanos(BEAT_NS);
+        let (elapsed_ns, cpu, launch) = self.guard.launch(every, &mut || beat(0, 0))?;
+        let after = counters::sum(&self.devices);
+        let CpuUse { user_ns, sys_ns } = cpu;
+        Ok(Trial {
+            passes: vec![Pass {
+                elapsed_ns,
+                ops: 1,
+                bytes: 0,
+            }],
+            cpu: CpuUse { user_ns, sys_ns },
+            device: before.zip(after).map(|(b, a)| counters::between(b, a)),
+            launch: Some(launch),
+            ..Trial::default()
+        })
+    }
+
+    fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        let stopped = self.guard.stop()?;
+        if let Some(launch) = trial.launch.as_mut().filter(|l| l.trace.is_none()) {
+            launch.stopped = stopped;
+        }
+        Ok(())
+    }
+}
+
+/// A directory that is there without being made: for programs that need one.
+fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}

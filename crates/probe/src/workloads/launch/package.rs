@@ -1,0 +1,302 @@
+//! What has to lie in a layer so that a program can be launched from there: found by launching it
+//! once natively, traced, and taking every file that it has found.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    ffi::OsString,
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    os::unix::ffi::OsStrExt,
+    path::{Component, Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
+};
+
+use layermark_model::{
+    Point, PointError,
+    protocol::{FromProbe, Job, ToProbe},
+};
+
+use super::params::{Cache, LaunchParams};
+use crate::{Placed, PlacedKind};
+
+/// Directory of the package below `packaged/`: one for all programs of a run.
+pub const ROOT: &str = "root";
+
+/// What no package holds: it is made anew at every start, or is the machine's own.
+const OUTSIDE: [&str; 6] = ["/proc", "/dev", "/sys", "/run", "/tmp", "/var/tmp"];
+
+/// Loaders, which the kernel opens itself and no trace shows.
+const LOADERS: [&str; 3] = [
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/ld-linux-armhf.so.3",
+];
+
+/// Links that lead to links: more than Linux follows (`path_resolution(7)`).
+const HOPS: usize = 40;
+
+/// The package of a point. Launches its programs the first time it is asked in a process.
+pub fn files(at: &Point, p: &LaunchParams) -> Result<Vec<Placed>, PointError> {
+    static MADE: Mutex<BTreeMap<String, Vec<Placed>>> = Mutex::new(BTreeMap::new());
+    if !p.package {
+        return Ok(Vec::new());
+    }
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(files) = made.get(&at.key()) {
+        return Ok(files.clone());
+    }
+    let mut names = captured(p)?;
+    if p.trace {
+        let tracer = LaunchParams {
+            command: "strace -V".into(),
+            ready: "exit".into(),
+            prepare: String::new(),
+            conclude: String::new(),
+            cmd: Vec::new(),
+            ..p.clone()
+        };
+        names.extend(captured(&tracer)?);
+    }
+    let files = placed(&names, &p.add, &OUTSIDE)?;
+    made.insert(at.key(), files.clone());
+    Ok(files)
+}
+
+/// Names of all files that the point's programs find.
+fn captured(p: &LaunchParams) -> Result<BTreeSet<String>, PointError> {
+    let mut names = BTreeSet::new();
+    let commands = p.cmd.iter().filter_map(|c| layermark_model::split_layer(c));
+    let commands: BTreeSet<&str> = commands
+        .map(|(_, c)| c)
+        .chain([p.command.as_str()])
+        .collect();
+    for command in commands {
+        names.extend(capture(&LaunchParams {
+            command: command.into(),
+            cmd: Vec::new(),
+            package: false,
+            add: Vec::new(),
+            cache: Cache::AsIs,
+            tracing: true,
+            listing: true,
+            ..p.clone()
+        })?);
+    }
+    Ok(names)
+}
+
+/// One launch in a probe of its own, natively.
+fn capture(p: &LaunchParams) -> Result<Vec<String>, PointError> {
+    let failed = |e: String| {
+        PointError::new(format!(
+            "launch: `{}` could not be packaged: {e}",
+            p.command
+        ))
+        .hint("a package is found by tracing a native launch: apt-get install strace, and see that the command works here")
+    };
+    let dir = std::env::temp_dir().join(format!("layermark-capture-{}", std::process::id()));
+    fs::create_dir_all(&dir).map_err(|e| failed(format!("{}: {e}", dir.display())))?;
+    let said = in_a_probe(&dir, p);
+    let _ = fs::remove_dir_all(&dir);
+    said.map_err(failed)
+}
+
+fn in_a_probe(dir: &Path, p: &LaunchParams) -> Result<Vec<String>, String> {
+    let text = |e: std::io::Error| e.to_string();
+    let job = Job {
+        id: 1,
+        dir: dir.to_string_lossy().into_owned(),
+        point: Point::new("launch", "package".into(), p).map_err(|e| e.message)?,
+        seed: 0,
+        min_ms: 0,
+        min_ops: 0,
+        devices: Vec::new(),
+        below: Vec::new(),
+    };
+    let exe = std::env::current_exe().map_err(text)?;
+    let mut probe = Command::new(exe)
+        .arg("probe")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(text)?;
+    let (mut stdin, stdout) = (probe.stdin.take(), probe.stdout.take());
+    let mut tell = |word: &ToProbe| -> Result<(), String> {
+        let mut line = serde_json::to_vec(word).map_err(|e| e.to_string())?;
+        line.push(b'\n');
+        stdin
+            .as_mut()
+            .map_or(Ok(()), |s| s.write_all(&line))
+            .map_err(text)
+    };
+    let result = (|| {
+        tell(&ToProbe::Job(Box::new(job)))?;
+        for line in BufReader::new(stdout.ok_or("no pipe")?).lines() {
+            match serde_json::from_str(&line.map_err(text)?).map_err(|e| e.to_string())? {
+                FromProbe::Ready { .. } => tell(&ToProbe::Go { id: 1 })?,
+                FromProbe::Error { message, .. } => return Err(message),
+                FromProbe::Trial { trial, .. } => {
+                    let trace = trial.launch.and_then(|l| l.trace).unwrap_or_default();
+                    return Ok(trace.files);
+                }
+                _ => {}
+            }
+        }
+        Err("the probe ended".into())
+    })();
+    drop(stdin);
+    let _ = probe.wait();
+    result
+}
+
+/// Every file with the directories and links that lead to it.
+fn placed(
+    names: &BTreeSet<String>,
+    add: &[String],
+    outside: &[&str],
+) -> Result<Vec<Placed>, PointError> {
+    let mut found = BTreeMap::new();
+    for name in names.iter().map(String::as_str).chain(LOADERS) {
+        reach(Path::new(name), outside, &mut found);
+    }
+    for name in add {
+        if !Path::new(name).is_absolute() || Path::new(name).symlink_metadata().is_err() {
+            return Err(
+                PointError::new(format!("launch: `add` = {name}: it is not there"))
+                    .hint("write the absolute path of a file or directory"),
+            );
+        }
+        walk(Path::new(name), outside, &mut found);
+    }
+    let scripts: Vec<PathBuf> = found.keys().filter_map(|at| interpreter(at)).collect();
+    for script in scripts {
+        reach(&script, outside, &mut found);
+    }
+    for name in ["proc", "dev", "tmp", "run"] {
+        found.insert(Path::new("/").join(name), PlacedKind::Directory);
+    }
+    found.remove(Path::new("/"));
+    let below = |at: PathBuf| Path::new(ROOT).join(at.strip_prefix("/").unwrap_or(&at));
+    Ok(found
+        .into_iter()
+        .map(|(at, kind)| Placed {
+            path: below(at),
+            kind,
+        })
+        .collect())
+}
+
+/// The program that a script names in its first line.
+fn interpreter(at: &Path) -> Option<PathBuf> {
+    let mut start = [0; 256];
+    let mut file = fs::File::open(at).ok()?;
+    let n = file.read(&mut start).ok()?;
+    let line = start[..n]
+        .strip_prefix(b"#!")?
+        .split(|b| *b == b'\n')
+        .next()?;
+    let word = line.trim_ascii().split(|b| *b == b' ').next()?;
+    let path = Path::new(std::ffi::OsStr::from_bytes(word));
+    path.is_absolute().then(|| path.to_owned())
+}
+
+/// Adds what a path leads to, and all that is passed on the way. What is not there, or may not be
+/// read, or is of the machine and not of the program, is left out.
+fn reach(path: &Path, outside: &[&str], found: &mut BTreeMap<PathBuf, PlacedKind>) {
+    let parts = |p: &Path| -> VecDeque<OsString> {
+        p.components()
+            .filter(|c| matches!(c, Component::Normal(_) | Component::ParentDir))
+            .map(|c| c.as_os_str().to_owned())
+            .collect()
+    };
+    let (mut at, mut rest, mut hops) = (PathBuf::from("/"), parts(path), 0);
+    while let Some(part) = rest.pop_front() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        if outside.iter().any(|out| next.starts_with(out)) {
+            return;
+        }
+        let Ok(meta) = next.symlink_metadata() else {
+            return;
+        };
+        if meta.is_symlink() {
+            let Ok(target) = fs::read_link(&next) else {
+                return;
+            };
+            hops += 1;
+            if hops > HOPS {
+                return;
+            }
+            if target.is_absolute() {
+                at = "/".into();
+            }
+            let mut first = parts(&target);
+            first.append(&mut rest);
+            rest = first;
+            found.insert(next, PlacedKind::Link(target));
+        } else if meta.is_dir() {
+            found.insert(next.clone(), PlacedKind::Directory);
+            at = next;
+        } else {
+            if meta.is_file() && fs::File::open(&next).is_ok() {
+                let size = meta.len();
+                found.insert(next.clone(), PlacedKind::File { source: next, size });
+            }
+            return;
+        }
+    }
+}
+
+/// A directory and all that is in it.
+fn walk(path: &Path, outside: &[&str], found: &mut BTreeMap<PathBuf, PlacedKind>) {
+    reach(path, outside, found);
+    if !path.is_dir() || path.is_symlink() {
+        return;
+    }
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        walk(&entry.path(), outside, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_followed_and_kept_and_the_machine_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("real")).unwrap();
+        fs::write(at("real/script"), "#!/bin/sh -e\n").unwrap();
+        std::os::unix::fs::symlink("real/../real", at("short")).unwrap();
+        std::os::unix::fs::symlink("loop", at("loop")).unwrap();
+        let names = [at("short/script"), at("loop"), at("gone")];
+        let names = names.iter().map(|n| n.to_string_lossy().into_owned());
+        let names: BTreeSet<String> = names.chain(["/proc/self/maps".into()]).collect();
+        let files = placed(&names, &[], &["/proc"]).unwrap();
+        let kind = |path: &Path| {
+            let path = Path::new(ROOT).join(path.strip_prefix("/").unwrap());
+            files.iter().find(|f| f.path == path).map(|f| &f.kind)
+        };
+        assert!(
+            matches!(kind(&at("short")), Some(PlacedKind::Link(to)) if to == Path::new("real/../real"))
+        );
+        assert!(matches!(
+            kind(&at("real/script")),
+            Some(PlacedKind::File { size: 13, .. })
+        ));
+        assert_eq!(kind(Path::new("/proc")), Some(&PlacedKind::Directory));
+        assert_eq!(kind(Path::new("/proc/self")), None);
+        assert!(kind(&at("gone")).is_none());
+        let sh = fs::canonicalize("/bin/sh").unwrap();
+        assert!(
+            matches!(kind(&sh), Some(PlacedKind::File { .. })),
+            "the interpreter"
+        );
+        assert!(placed(&names, &["relative".into()], &[]).is_err());
+    }
+}

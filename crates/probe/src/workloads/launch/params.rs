@@ -1,0 +1,438 @@
+//! Parameters of the workload `launch`.
+
+use std::time::Duration;
+
+use layermark_model::{Param, ParamKind, Point, PointError, Settings, Spec, parse_duration};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ready;
+use crate::params;
+
+/// State of the caches before each launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cache {
+    /// As the launch before left them: the first one of a series may be cold.
+    AsIs,
+    /// A launch that turns out not to be warm is made again.
+    Warm,
+    /// Emptied by the lab.
+    Cold,
+}
+
+/// The parameters of one point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(clippy::struct_excessive_bools)] // switches of the user's, each on its own
+pub struct LaunchParams {
+    pub command: String,
+    pub cmd: Vec<String>,
+    pub ready: String,
+    pub cache: Cache,
+    pub package: bool,
+    pub add: Vec<String>,
+    pub env: Vec<String>,
+    pub prepare: String,
+    pub conclude: String,
+    pub warmup: u64,
+    pub timeout: String,
+    pub grace: String,
+    pub screen: String,
+    pub ignore_failure: bool,
+    pub trace: bool,
+    pub parameters: Vec<String>,
+    /// This job is the extra launch that is traced. Set by the workload, never by a user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tracing: bool,
+    /// Names of all files are wanted with the trace. Set by the workload, never by a user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub listing: bool,
+}
+
+/// Longest a launch may be waited for.
+const LONGEST: Duration = Duration::from_hours(1);
+/// Most launches before the first that counts.
+const WARMUPS: u64 = 1000;
+
+pub const PARAMS: &[Param] = &[
+    Param::new(
+        "command",
+        ParamKind::Command,
+        "true",
+        true,
+        "the program and its arguments; split into words as a shell does, without a shell",
+    ),
+    Param::new(
+        "cmd",
+        ParamKind::Texts,
+        "",
+        true,
+        "LAYER=COMMAND: another command in one layer; a name without a variant is for all its variants",
+    ),
+    Param::new(
+        "ready",
+        ParamKind::Text,
+        "exit",
+        true,
+        "when it has been launched: exit, stdout=REGEX, stderr=REGEX, port=[HOST:]N, http=URL, file=PATH, notify, window[=TITLE], content, settled=MS",
+    ),
+    Param::new(
+        "cache",
+        ParamKind::Word(&["as-is", "warm", "cold"]),
+        "as-is",
+        true,
+        "state of the caches before each launch, proved by faults and blocks read",
+    ),
+    Param::new(
+        "package",
+        ParamKind::Switch,
+        "false",
+        false,
+        "put the program and all files it opens into the layer, and launch it from there",
+    ),
+    Param::new(
+        "add",
+        ParamKind::Texts,
+        "",
+        true,
+        "a file or directory to put into the package beside what the program opens",
+    ),
+    Param::new(
+        "env",
+        ParamKind::Texts,
+        "",
+        true,
+        "NAME=VALUE: a variable of the program's environment, which is empty but for PATH, HOME and the language",
+    ),
+    Param::new(
+        "prepare",
+        ParamKind::Text,
+        "",
+        false,
+        "a command to run before each launch, outside the clock",
+    ),
+    Param::new(
+        "conclude",
+        ParamKind::Text,
+        "",
+        false,
+        "a command to run after each launch, when the program has been stopped",
+    ),
+    Param::new(
+        "warmup",
+        ParamKind::Count,
+        "0",
+        false,
+        "launches that are not counted, before the first that is, in each layer",
+    ),
+    Param::new(
+        "timeout",
+        ParamKind::Text,
+        "60s",
+        false,
+        "a program that is not ready after this has failed",
+    ),
+    Param::new(
+        "grace",
+        ParamKind::Text,
+        "5s",
+        false,
+        "time between SIGTERM and SIGKILL when it is stopped",
+    ),
+    Param::new(
+        "screen",
+        ParamKind::Text,
+        "1280x1024",
+        false,
+        "size of the private X screen",
+    ),
+    Param::new(
+        "ignore_failure",
+        ParamKind::Switch,
+        "false",
+        false,
+        "an exit code other than 0 is no failure",
+    ),
+    Param::new(
+        "trace",
+        ParamKind::Switch,
+        "false",
+        false,
+        "trace one extra launch in each layer, which is not counted: what it opened, looked up in vain and read (needs strace)",
+    ),
+    Param::new(
+        "parameters",
+        ParamKind::Texts,
+        "",
+        true,
+        "NAME=V1,V2,...: a point for each value, which stands for {NAME} in the commands",
+    ),
+];
+
+impl LaunchParams {
+    pub fn timeout(&self) -> Duration {
+        parse_duration(&self.timeout).unwrap_or(LONGEST)
+    }
+
+    pub fn grace(&self) -> Duration {
+        parse_duration(&self.grace).unwrap_or(LONGEST)
+    }
+
+    /// With the command of this layer: the one for its whole name, else the one for its kind.
+    pub fn in_layer(mut self, layer: &Spec) -> Self {
+        if let Some(command) = layermark_model::layers_command(&self.cmd, layer) {
+            self.command = command.to_owned();
+        }
+        self.cmd = Vec::new();
+        self
+    }
+}
+
+/// The words of a command line; what is wrong when there is no word.
+pub fn words(name: &str, text: &str) -> Result<Vec<String>, PointError> {
+    let error = |why: &str| {
+        Err(PointError::new(format!("launch: `{name}` = {text}: {why}"))
+            .hint("quote words with spaces: 'my program' --file 'a b'"))
+    };
+    match shell_words::split(text) {
+        Ok(words) if words.first().is_some_and(|w| !w.is_empty()) => Ok(words),
+        Ok(_) => error("it names no program"),
+        Err(_) => error("a quote is not closed"),
+    }
+}
+
+pub fn points(settings: &Settings) -> Result<Vec<Point>, PointError> {
+    let values = params::read(PARAMS, settings)?;
+    let mut all: Vec<LaunchParams> = Vec::new();
+    for map in values.combinations(PARAMS)? {
+        let p: LaunchParams = serde_json::from_value(Value::Object(map))
+            .map_err(|e| PointError::new(format!("launch: {e}")))?;
+        for p in substituted(&p)? {
+            check(&p)?;
+            if !all.contains(&p) {
+                all.push(p);
+            }
+        }
+    }
+    let labels = params::labels(settings, &all, full_label, parts);
+    labels
+        .into_iter()
+        .zip(&all)
+        .map(|(label, p)| Point::new("launch", label, p))
+        .collect()
+}
+
+/// A point for each combination of the values of `parameters`.
+fn substituted(p: &LaunchParams) -> Result<Vec<LaunchParams>, PointError> {
+    const MOST: usize = 10_000;
+    let mut all = vec![LaunchParams {
+        parameters: Vec::new(),
+        ..p.clone()
+    }];
+    for parameter in &p.parameters {
+        let Some((name, list)) = parameter
+            .split_once('=')
+            .filter(|(n, v)| !n.is_empty() && !v.is_empty())
+        else {
+            return Err(
+                PointError::new(format!("launch: `parameters` = {parameter}: no value"))
+                    .hint("write NAME=V1,V2"),
+            );
+        };
+        let values: Vec<&str> = list.split(',').collect();
+        if all.len() * values.len() > MOST {
+            return Err(PointError::new(format!("launch: more than {MOST} points"))
+                .hint("shorten a list of `parameters`"));
+        }
+        all = all
+            .iter()
+            .flat_map(|p| values.iter().map(move |value| with_value(p, name, value)))
+            .collect();
+    }
+    Ok(all)
+}
+
+fn with_value(p: &LaunchParams, name: &str, value: &str) -> LaunchParams {
+    let place = format!("{{{name}}}");
+    let put = |text: &String| text.replace(&place, value);
+    let mut made = LaunchParams {
+        command: put(&p.command),
+        cmd: p.cmd.iter().map(put).collect(),
+        ready: put(&p.ready),
+        prepare: put(&p.prepare),
+        conclude: put(&p.conclude),
+        ..p.clone()
+    };
+    made.parameters.push(format!("{name}={value}"));
+    made
+}
+
+/// What a point may be. Asked when a plan is read, and again in the probe.
+pub fn check(p: &LaunchParams) -> Result<(), PointError> {
+    words("command", &p.command)?;
+    for (name, text) in [("prepare", &p.prepare), ("conclude", &p.conclude)] {
+        if !text.is_empty() {
+            words(name, text)?;
+        }
+    }
+    for cmd in &p.cmd {
+        let Some((layer, command)) = layermark_model::split_layer(cmd) else {
+            return Err(
+                PointError::new(format!("launch: `cmd` = {cmd}: it names no layer"))
+                    .hint("write LAYER=COMMAND"),
+            );
+        };
+        layer
+            .parse::<Spec>()
+            .map_err(|e| PointError::new(format!("launch: `cmd`: {e}")))?;
+        words("cmd", command)?;
+    }
+    ready::parse(&p.ready)?;
+    let named = |v: &&String| v.split_once('=').is_none_or(|(n, _)| n.is_empty());
+    if let Some(bad) = p.env.iter().find(named) {
+        return Err(
+            PointError::new(format!("launch: `env` = {bad}: no variable")).hint("write NAME=VALUE"),
+        );
+    }
+    for (name, text) in [("timeout", &p.timeout), ("grace", &p.grace)] {
+        let time =
+            parse_duration(text).map_err(|e| PointError::new(format!("launch: `{name}`: {e}")))?;
+        if time.is_zero() || time > LONGEST {
+            return Err(PointError::new(format!(
+                "launch: `{name}` = {text}: above 0 and up to an hour"
+            )));
+        }
+    }
+    if p.warmup > WARMUPS {
+        return Err(PointError::new(format!(
+            "launch: `warmup` = {}: up to {WARMUPS} launches",
+            p.warmup
+        )));
+    }
+    if !p.add.is_empty() && !p.package {
+        return Err(
+            PointError::new("launch: `add` has no effect without `package`")
+                .hint("add --package, or leave it out"),
+        );
+    }
+    check_screen(&p.screen)
+}
+
+fn check_screen(text: &str) -> Result<(), PointError> {
+    let side = |t: &str| t.parse::<u32>().ok().filter(|n| (16..=16384).contains(n));
+    match text.split_once('x').map(|(w, h)| (side(w), side(h))) {
+        Some((Some(_), Some(_))) => Ok(()),
+        _ => Err(
+            PointError::new(format!("launch: `screen` = {text}: no size"))
+                .hint("write WIDTHxHEIGHT, each from 16 to 16384"),
+        ),
+    }
+}
+
+fn full_label(p: &LaunchParams) -> String {
+    let all = parts(p);
+    let shown: Vec<&str> = all
+        .iter()
+        .map(String::as_str)
+        .filter(|t| !t.is_empty())
+        .collect();
+    shown.join(", ")
+}
+
+/// One text for each parameter; empty where it is the default and need not be said.
+fn parts(p: &LaunchParams) -> Vec<String> {
+    let cache = match p.cache {
+        Cache::AsIs => "",
+        Cache::Warm => "warm",
+        Cache::Cold => "cold",
+    };
+    let ready = if p.ready == "exit" { "" } else { &p.ready };
+    vec![
+        shorter(&p.command),
+        ready.to_owned(),
+        cache.to_owned(),
+        p.parameters.join(", "),
+    ]
+}
+
+/// Long command lines are cut in labels.
+fn shorter(command: &str) -> String {
+    const LONGEST: usize = 40;
+    if command.chars().count() <= LONGEST {
+        return command.to_owned();
+    }
+    let cut: String = command.chars().take(LONGEST - 3).collect();
+    format!("{}...", cut.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(params: Value) -> Result<Vec<Point>, PointError> {
+        let Value::Object(params) = params else {
+            panic!("not a table")
+        };
+        points(&Settings {
+            workload: "launch".into(),
+            label: None,
+            params,
+        })
+    }
+
+    #[test]
+    fn commands_and_values_make_points() {
+        let points =
+            read(json!({"command": ["sleep {t}", "true"], "parameters": ["t=1,2"]})).unwrap();
+        let commands: Vec<&str> = points.iter().map(|p| p.text("command")).collect();
+        assert_eq!(commands, ["sleep 1", "sleep 2", "true", "true"]);
+        assert_eq!(points[0].params["parameters"], json!(["t=1"]));
+        assert_eq!(points[0].label, "sleep 1, t=1");
+    }
+
+    #[test]
+    fn a_layer_has_its_own_command() {
+        let cmds = [
+            "image=./a.AppImage",
+            "fuse,delay=6ms=./b -x y=z",
+            "overlay:upper=./c",
+        ];
+        let point = read(json!({"command": "app", "cmd": cmds}))
+            .unwrap()
+            .remove(0);
+        let p: LaunchParams = point.typed().unwrap();
+        let of = |layer: &str| p.clone().in_layer(&layer.parse().unwrap()).command;
+        assert_eq!(of("native"), "app");
+        assert_eq!(of("image:erofs"), "./a.AppImage");
+        assert_eq!(of("fuse,delay=6ms"), "./b -x y=z");
+        assert_eq!(of("fuse"), "app");
+        assert_eq!(
+            (of("overlay:upper").as_str(), of("overlay:merged").as_str()),
+            ("./c", "app")
+        );
+    }
+
+    #[test]
+    fn says_what_would_be_right() {
+        for (params, part) in [
+            (json!({"command": ""}), "names no program"),
+            (json!({"command": "a 'b"}), "quote"),
+            (json!({"ready": "prot=1"}), "no such condition"),
+            (json!({"timeout": "0s"}), "above 0"),
+            (json!({"timeout": "x"}), "timeout"),
+            (json!({"env": ["x"]}), "no variable"),
+            (json!({"env": [1]}), "must be text"),
+            (json!({"cmd": ["=x"]}), "names no layer"),
+            (json!({"screen": "0x0"}), "no size"),
+            (json!({"parameters": ["x"]}), "no value"),
+            (json!({"add": ["/x"]}), "no effect"),
+            (json!({"warmup": 100_000}), "1000"),
+            (json!({"tracing": true}), "unknown parameter"),
+        ] {
+            let e = read(params.clone()).unwrap_err();
+            assert!(e.message.contains(part), "{params}: {e}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Ready when it has ended.
+
+use std::os::fd::BorrowedFd;
+
+use super::{Found, Kind, Ready, Scene};
+use crate::ProbeError;
+
+/// `exit`
+pub struct Exit;
+
+impl Kind for Exit {
+    fn id(&self) -> &'static str {
+        "exit"
+    }
+    fn value(&self) -> &'static str {
+        ""
+    }
+    fn arm(&self, _: &str, _: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
+        Ok(Box::new(Ends))
+    }
+}
+
+/// The end of the program is looked for whatever is waited for; here it is all there is.
+struct Ends;
+
+impl Ready for Ends {
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+    fn look(&mut self) -> Result<Option<Found>, ProbeError> {
+        Ok(None)
+    }
+    fn is_exit(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,56 @@
+//! Ready when it says so in the way of `sd_notify(3)`.
+
+use std::{
+    os::{
+        fd::{AsFd, BorrowedFd},
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixDatagram},
+    },
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use super::{Found, Kind, Ready, Scene};
+use crate::ProbeError;
+
+/// `notify`
+pub struct Notify;
+
+impl Kind for Notify {
+    fn id(&self) -> &'static str {
+        "notify"
+    }
+    fn value(&self) -> &'static str {
+        ""
+    }
+    fn arm(&self, _: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        // An abstract name needs no directory that both sides see.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("layermark/{}/{number}", std::process::id());
+        let bound = SocketAddr::from_abstract_name(&name)
+            .and_then(|at| UnixDatagram::bind_addr(&at))
+            .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
+        let socket = bound
+            .map_err(|e| ProbeError::new(format!("cannot make the socket for `notify`: {e}")))?;
+        scene.command.env("NOTIFY_SOCKET", format!("@{name}"));
+        Ok(Box::new(Says(socket)))
+    }
+}
+
+struct Says(UnixDatagram);
+
+impl Ready for Says {
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.0.as_fd()]
+    }
+    fn look(&mut self) -> Result<Option<Found>, ProbeError> {
+        let now = Found::now();
+        let mut message = [0; 4096];
+        while let Ok(n) = self.0.recv(&mut message) {
+            if message[..n].split(|b| *b == b'\n').any(|l| l == b"READY=1") {
+                return Ok(Some(now));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,281 @@
+//! Ready when a window is shown, when something is drawn in it, or when nothing changes any more.
+//!
+//! Seen by events of the X server: `MapNotify` and `PropertyNotify` of the core protocol, and
+//! `DamageNotify` of the damage extension on the root window, which reports drawing in all others.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use regex::bytes::Regex;
+use x11rb::{
+    connection::Connection,
+    protocol::{
+        Event,
+        damage::{ConnectionExt as _, ReportLevel},
+        xproto::{
+            AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, EventMask, ImageFormat,
+            Rectangle, Window as Id, WindowClass,
+        },
+    },
+    rust_connection::RustConnection,
+};
+
+use super::{Found, Kind, Ready, Scene, expression};
+use crate::{ProbeError, clock::monotonic_ns};
+
+/// `window[=TITLE]`
+pub struct Window;
+/// `content`
+pub struct Content;
+/// `settled=MS`
+pub struct Settled;
+
+/// What is waited for.
+#[derive(Debug)]
+enum Wanted {
+    Shown(Option<Regex>),
+    Drawn,
+    Quiet(u64),
+}
+
+fn number(value: &str) -> Result<u64, String> {
+    match value.parse::<u64>() {
+        Ok(ms) if (1..=600_000).contains(&ms) => Ok(ms),
+        _ => Err("between 1 and 600000 milliseconds".into()),
+    }
+}
+
+impl Kind for Window {
+    fn id(&self) -> &'static str {
+        "window"
+    }
+    fn value(&self) -> &'static str {
+        "TITLE"
+    }
+    fn optional(&self) -> bool {
+        true
+    }
+    fn check(&self, value: &str) -> Result<(), String> {
+        expression(value).map(drop)
+    }
+    fn needs_display(&self) -> bool {
+        true
+    }
+    fn arm(&self, value: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
+        let title = (!value.is_empty()).then(|| expression(value)).transpose();
+        watch(Wanted::Shown(title.map_err(ProbeError::new)?), scene)
+    }
+}
+
+impl Kind for Content {
+    fn id(&self) -> &'static str {
+        "content"
+    }
+    fn value(&self) -> &'static str {
+        ""
+    }
+    fn needs_display(&self) -> bool {
+        true
+    }
+    /// What was drawn is looked at before the next drawing is.
+    fn error_ns(&self) -> u64 {
+        1_000_000
+    }
+    fn arm(&self, _: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
+        watch(Wanted::Drawn, scene)
+    }
+}
+
+impl Kind for Settled {
+    fn id(&self) -> &'static str {
+        "settled"
+    }
+    fn value(&self) -> &'static str {
+        "MS"
+    }
+    fn optional(&self) -> bool {
+        false
+    }
+    fn check(&self, value: &str) -> Result<(), String> {
+        number(value).map(drop)
+    }
+    fn needs_display(&self) -> bool {
+        true
+    }
+    fn arm(&self, value: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
+        let ms = number(value).map_err(ProbeError::new)?;
+        watch(Wanted::Quiet(ms * 1_000_000), scene)
+    }
+}
+
+/// The X server's answers fail when it has gone.
+type Answer<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn watch(wanted: Wanted, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
+    let Some(display) = scene.display else {
+        return Err(ProbeError::new("there is no X server to see windows on"));
+    };
+    scene.command.env("DISPLAY", display.name());
+    let damage = !matches!(wanted, Wanted::Shown(_));
+    let connect = || -> Answer<Screen> {
+        let (x, at) = RustConnection::connect(Some(display.name()))?;
+        let root = x.setup().roots.get(at).ok_or("no screen")?.root;
+        let mask = ChangeWindowAttributesAux::new().event_mask(EventMask::SUBSTRUCTURE_NOTIFY);
+        x.change_window_attributes(root, &mask)?.check()?;
+        let net_name = x.intern_atom(false, b"_NET_WM_NAME")?.reply()?.atom;
+        if damage {
+            x.damage_query_version(1, 1)?.reply()?;
+            let id = x.generate_id()?;
+            x.damage_create(id, root, ReportLevel::RAW_RECTANGLES)?
+                .check()?;
+        }
+        Ok(Screen {
+            x,
+            wanted,
+            net_name,
+            shown: Vec::new(),
+            last_drawn: None,
+        })
+    };
+    let screen =
+        connect().map_err(|e| ProbeError::new(format!("the X server {}: {e}", display.name())))?;
+    Ok(Box::new(screen))
+}
+
+struct Screen {
+    x: RustConnection,
+    wanted: Wanted,
+    net_name: u32,
+    /// Windows of programs that are on the screen, the first one first.
+    shown: Vec<Id>,
+    last_drawn: Option<u64>,
+}
+
+impl Screen {
+    fn event(&mut self, event: &Event, at_ns: u64) -> Answer<Option<Found>> {
+        match event {
+            Event::MapNotify(map) if !map.override_redirect && self.is_real(map.window)? => {
+                self.shown.push(map.window);
+                self.last_drawn.get_or_insert(at_ns);
+                let mask = EventMask::PROPERTY_CHANGE;
+                let titles = ChangeWindowAttributesAux::new().event_mask(mask);
+                self.x
+                    .change_window_attributes(map.window, &titles)?
+                    .check()?;
+                self.named(map.window, at_ns)
+            }
+            Event::PropertyNotify(change) if self.shown.contains(&change.window) => {
+                self.named(change.window, at_ns)
+            }
+            Event::UnmapNotify(gone) => {
+                self.shown.retain(|w| *w != gone.window);
+                Ok(None)
+            }
+            Event::DamageNotify(damage) if !self.shown.is_empty() => {
+                self.last_drawn = Some(at_ns);
+                if matches!(self.wanted, Wanted::Drawn) && self.has_content(damage.area)? {
+                    let window = self.title(self.shown[0])?;
+                    return Ok(Some(Found { at_ns, window }));
+                }
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The window, when it is the one that is waited for.
+    fn named(&self, window: Id, at_ns: u64) -> Answer<Option<Found>> {
+        let Wanted::Shown(wanted) = &self.wanted else {
+            return Ok(None);
+        };
+        let title = self.title(window)?;
+        let matches = wanted
+            .as_ref()
+            .is_none_or(|w| title.as_ref().is_some_and(|t| w.is_match(t.as_bytes())));
+        Ok(matches.then_some(Found {
+            at_ns,
+            window: title,
+        }))
+    }
+
+    /// Programs make windows of one pixel, and such that only take input, for other purposes.
+    fn is_real(&self, window: Id) -> Answer<bool> {
+        let attributes = self.x.get_window_attributes(window)?;
+        let size = self.x.get_geometry(window)?;
+        // It may be gone by now.
+        let (Ok(attributes), Ok(size)) = (attributes.reply(), size.reply()) else {
+            return Ok(false);
+        };
+        let large = size.width > 1 && size.height > 1;
+        Ok(large && attributes.class == WindowClass::INPUT_OUTPUT)
+    }
+
+    fn title(&self, window: Id) -> Answer<Option<String>> {
+        for name in [self.net_name, AtomEnum::WM_NAME.into()] {
+            let asked = self
+                .x
+                .get_property(false, window, name, AtomEnum::ANY, 0, 1024)?;
+            if let Ok(reply) = asked.reply()
+                && !reply.value.is_empty()
+            {
+                return Ok(Some(String::from_utf8_lossy(&reply.value).into_owned()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// More than one colour: the background alone is the server's work, not the program's.
+    fn has_content(&self, area: Rectangle) -> Answer<bool> {
+        let root = self.x.setup().roots[0].root;
+        let (x, y, w, h) = (area.x, area.y, area.width, area.height);
+        let image = self
+            .x
+            .get_image(ImageFormat::Z_PIXMAP, root, x, y, w, h, !0)?;
+        // Partly off the screen, or gone.
+        let Ok(image) = image.reply() else {
+            return Ok(false);
+        };
+        let mut pixels = image.data.chunks_exact(4);
+        let first = pixels.next();
+        Ok(pixels.any(|p| Some(p) != first))
+    }
+}
+
+impl Ready for Screen {
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.x.stream().as_fd()]
+    }
+
+    /// Quiet is the lack of events.
+    fn every_ns(&self) -> Option<u64> {
+        match self.wanted {
+            Wanted::Quiet(quiet) if self.last_drawn.is_some() => Some((quiet / 10).max(1_000_000)),
+            _ => None,
+        }
+    }
+
+    fn look(&mut self) -> Result<Option<Found>, ProbeError> {
+        let gone =
+            |e: Box<dyn std::error::Error>| ProbeError::new(format!("the X server has ended: {e}"));
+        loop {
+            let at_ns = monotonic_ns();
+            let event = self.x.poll_for_event().map_err(|e| gone(e.into()))?;
+            let Some(event) = event else { break };
+            if let Some(found) = self.event(&event, at_ns).map_err(gone)? {
+                return Ok(Some(found));
+            }
+        }
+        match (&self.wanted, self.last_drawn, self.shown.first()) {
+            (Wanted::Quiet(quiet), Some(last), Some(window))
+                if monotonic_ns().saturating_sub(last) >= *quiet =>
+            {
+                // The time of the last drawing, not of the end of the quiet after it.
+                let window = self.title(*window).map_err(gone)?;
+                Ok(Some(Found {
+                    at_ns: last,
+                    window,
+                }))
+            }
+            _ => Ok(None),
+        }
+    }
+}

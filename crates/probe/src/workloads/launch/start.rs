@@ -1,0 +1,320 @@
+//! One start of a program: the clock from just before its process is made to the ready event.
+
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use layermark_model::{CpuUse, Launch};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{MemfdFlags, memfd_create},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
+
+use super::{
+    display::Display,
+    params::{LaunchParams, words},
+    ready::{self, Found, Ready, Scene},
+    sys, trace,
+    tree::Tree,
+};
+use crate::{ProbeError, clock::monotonic_ns};
+
+/// Directories looked in for programs; no user's own `PATH` decides what is measured.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Last words of a program that failed, bytes.
+const LAST_WORDS: u64 = 2000;
+
+/// Where and how programs are started.
+pub struct Site {
+    pub p: LaunchParams,
+    /// Where the program is started, as it sees it.
+    pub dir: PathBuf,
+    /// What it takes for the whole tree of files.
+    pub root: Option<PathBuf>,
+    /// Writable and its own, as it sees it.
+    pub home: PathBuf,
+    pub display: Option<Display>,
+}
+
+/// A program that is ready.
+pub struct Started {
+    pub elapsed_ns: u64,
+    pub cpu: CpuUse,
+    pub launch: Launch,
+}
+
+impl Site {
+    /// A command in the place of the launched program.
+    fn command(&self, words: &[String]) -> Command {
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .env_clear()
+            .env("PATH", PATH)
+            .env("HOME", &self.home)
+            .env("XDG_RUNTIME_DIR", &self.home)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        for name in ["LANG", "LC_ALL"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        for (name, value) in self.p.env.iter().filter_map(|e| e.split_once('=')) {
+            command.env(name, value);
+        }
+        sys::as_program(&mut command, self.root.clone(), self.dir.clone());
+        command
+    }
+
+    /// Runs `--prepare` or `--conclude` to its end.
+    pub fn aside(&self, name: &str, text: &str, tree: &mut Tree) -> Result<(), ProbeError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let words = words(name, text)?;
+        let mut command = self.command(&words);
+        let said = last_words_to(&mut command)?;
+        let child = command.spawn().map_err(|e| cannot_start(&words[0], &e))?;
+        tree.clear();
+        tree.main = Some(child.id());
+        let over = monotonic_ns() + self.p.timeout().as_nanos() as u64;
+        while tree.code.is_none() && monotonic_ns() < over {
+            std::thread::sleep(Duration::from_millis(1));
+            tree.reap();
+        }
+        let code = tree.code;
+        tree.stop(self.p.grace());
+        tree.clear();
+        match code {
+            Some(0) => Ok(()),
+            Some(code) => Err(ProbeError::new(format!(
+                "`{name}` ended with exit code {code}{}",
+                said.text()
+            ))),
+            None => Err(ProbeError::new(format!(
+                "`{name}` did not end within {}",
+                self.p.timeout
+            ))),
+        }
+    }
+
+    /// Starts the program and waits until it is ready. Whatever comes of it, the caller has to stop
+    /// the tree. `gone` can be read when nobody waits for the result any more.
+    pub fn launch(&self, tree: &mut Tree, gone: BorrowedFd<'_>) -> Result<Started, ProbeError> {
+        let (kind, value) = ready::parse(&self.p.ready)?;
+        let program = words("command", &self.p.command)?;
+        let tracer = self.p.tracing.then(|| trace::Tracer::new(self));
+        let argv = tracer
+            .as_ref()
+            .map_or_else(|| program.clone(), |t| t.command(&program));
+        let mut command = self.command(&argv);
+        let said = last_words_to(&mut command)?;
+        let mut watched = kind.arm(
+            value,
+            &mut Scene {
+                command: &mut command,
+                root: self.root.as_deref(),
+                dir: &self.dir,
+                display: self.display.as_ref(),
+            },
+        )?;
+        tree.clear();
+        let start_ns = monotonic_ns();
+        let mut child = command.spawn().map_err(|e| cannot_start(&argv[0], &e))?;
+        tree.main = Some(child.id());
+        let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
+            .map_err(|e| ProbeError::new(format!("cannot watch {}: {e}", program[0])))?;
+        watched.started(&mut child);
+        let end_ns = start_ns + self.p.timeout().as_nanos() as u64;
+        let came = wait(watched.as_mut(), &pidfd, gone, end_ns)?;
+        let used = tree.used();
+        let found = self.came(came, watched.is_exit(), tree, &said)?;
+        let mut launch = Launch {
+            program: name_of(&program[0]),
+            ready: self.p.ready.clone(),
+            start_ns,
+            window: found.window,
+            error_ns: kind.error_ns(),
+            exit: tree.code,
+            major_faults: used.major_faults,
+            input_blocks: used.input_blocks,
+            read_bytes: used.read_bytes,
+            peak_bytes: used.peak_bytes,
+            processes: used.processes,
+            ..Launch::default()
+        };
+        let elapsed_ns = found.at_ns.saturating_sub(start_ns).max(1);
+        if let Some(tracer) = tracer {
+            launch.stopped = tree.stop(self.p.grace());
+            launch.trace = Some(tracer.read(elapsed_ns)?);
+        }
+        Ok(Started {
+            elapsed_ns,
+            cpu: used.cpu,
+            launch,
+        })
+    }
+
+    /// Whether what came is what was waited for.
+    fn came(
+        &self,
+        came: Came,
+        is_exit: bool,
+        tree: &Tree,
+        said: &Said,
+    ) -> Result<Found, ProbeError> {
+        let program = &self.p.command;
+        let code = tree.code;
+        match came {
+            Came::Ready(found) => Ok(found),
+            Came::Exit(at_ns) if is_exit => {
+                let failed = code.filter(|c| *c != 0 && !self.p.ignore_failure);
+                match failed {
+                    None => Ok(Found {
+                        at_ns,
+                        window: None,
+                    }),
+                    Some(code) => Err(ProbeError::new(format!(
+                        "`{program}` ended with exit code {code}{}",
+                        said.text()
+                    ))
+                    .hint("--ignore-failure takes any exit code")),
+                }
+            }
+            Came::Exit(_) => Err(ProbeError::new(format!(
+                "`{program}` ended ({}) before {}{}",
+                code.map_or_else(|| "unknown".into(), |c| format!("exit code {c}")),
+                self.p.ready,
+                said.text()
+            ))),
+            Came::Late => Err(ProbeError::new(format!(
+                "`{program}` was not ready ({}) after {}{}",
+                self.p.ready,
+                self.p.timeout,
+                said.text()
+            ))
+            .hint("give it more time with --timeout, or see whether `ready` can come true")),
+            Came::Gone => Err(ProbeError::new("nobody waits for the launch any more")),
+        }
+    }
+}
+
+fn cannot_start(program: &str, e: &std::io::Error) -> ProbeError {
+    let error = ProbeError::io("start", Path::new(program), e);
+    if e.kind() == std::io::ErrorKind::NotFound {
+        return error.hint(format!(
+            "name a program below the layer's directory, or one of {PATH}"
+        ));
+    }
+    error
+}
+
+/// The last part of a path.
+fn name_of(program: &str) -> String {
+    program.rsplit('/').next().unwrap_or(program).to_owned()
+}
+
+/// What ends the waiting.
+enum Came {
+    Ready(Found),
+    /// The program has ended, at this time.
+    Exit(u64),
+    Late,
+    Gone,
+}
+
+fn wait(
+    watched: &mut dyn Ready,
+    pidfd: &OwnedFd,
+    gone: BorrowedFd<'_>,
+    end_ns: u64,
+) -> Result<Came, ProbeError> {
+    let mut next_look = monotonic_ns();
+    loop {
+        let now = monotonic_ns();
+        if now >= end_ns {
+            return Ok(Came::Late);
+        }
+        let every = watched.every_ns();
+        let until = every.map_or(end_ns, |_| next_look.min(end_ns));
+        let (exit, left) = {
+            let fds = watched.fds();
+            let mut all: Vec<PollFd<'_>> = [pidfd.as_fd(), gone]
+                .into_iter()
+                .chain(fds)
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+                .collect();
+            let rest = until.saturating_sub(now);
+            let time = Timespec {
+                tv_sec: (rest / 1_000_000_000).cast_signed(),
+                tv_nsec: (rest % 1_000_000_000).cast_signed(),
+            };
+            match poll(&mut all, Some(&time)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(ProbeError::new(format!("cannot wait for events: {e}"))),
+            }
+            let exit = !all[0].revents().is_empty();
+            // A `go` that was sent is read by now: what can be read is the end.
+            (exit.then(monotonic_ns), !all[1].revents().is_empty())
+        };
+        if exit.is_none() || !watched.is_exit() {
+            if let Some(found) = watched.look()? {
+                return Ok(Came::Ready(found));
+            }
+            if let Some(every) = every {
+                let now = monotonic_ns();
+                if now >= next_look {
+                    next_look = now + every;
+                }
+            }
+        }
+        if let Some(at) = exit {
+            return Ok(Came::Exit(at));
+        }
+        if left {
+            return Ok(Came::Gone);
+        }
+    }
+}
+
+/// The standard error stream, kept in memory so that nobody has to empty a pipe meanwhile.
+struct Said(Option<File>);
+
+fn last_words_to(command: &mut Command) -> Result<Said, ProbeError> {
+    let memory = memfd_create("stderr", MemfdFlags::CLOEXEC)
+        .map(File::from)
+        .and_then(|f| Ok((f.try_clone().map_err(|_| rustix::io::Errno::MFILE)?, f)));
+    let (ours, its) =
+        memory.map_err(|e| ProbeError::new(format!("no memory file for stderr: {e}")))?;
+    command.stderr(its);
+    Ok(Said(Some(ours)))
+}
+
+impl Said {
+    /// `; it said: ...`, or nothing.
+    fn text(&self) -> String {
+        let Some(mut file) = self.0.as_ref().and_then(|f| f.try_clone().ok()) else {
+            return String::new();
+        };
+        let size = file.metadata().map_or(0, |m| m.len());
+        let mut bytes = Vec::new();
+        let from = SeekFrom::Start(size.saturating_sub(LAST_WORDS));
+        if file.seek(from).is_err() || file.take(LAST_WORDS).read_to_end(&mut bytes).is_err() {
+            return String::new();
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.trim();
+        if text.is_empty() {
+            String::new()
+        } else {
+            format!("; it said: {text}")
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Launches as what they are: a series in the order of the run, with a cold start and steps in it.
+
+use layermark_model::{LayerRun, Point, Run, Trial, TrialRecord, Warmth};
+use layermark_stats as stats;
+
+use crate::{
+    index::{Index, cost},
+    launch_types::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace},
+    number,
+    results::LEVEL,
+    types::{Estimate, ResultRow},
+};
+
+/// A first launch is set apart from so many others on.
+const FEWEST: usize = 6;
+/// It is looked at against so many that follow: a step further on is none of its business.
+const NEXT: usize = 10;
+/// It lies so many median absolute deviations above them, as an outlier does (METHOD: 14.826) ...
+const FAR: f64 = 14.826;
+/// ... and by this share of their median.
+const MORE: f64 = 0.10;
+
+/// A series cut where it changes.
+pub struct Cut {
+    /// Why the first launch is not counted with the others.
+    pub first: Option<&'static str>,
+    /// Indexes at which a new level starts.
+    pub steps: Vec<usize>,
+}
+
+/// Sets the first launch apart, if it is of another kind, and looks for steps in the others.
+/// `warmth` is what each launch's own counters prove; where nothing was counted it is empty.
+pub fn cut(ms: &[f64], warmth: &[Warmth], seed: u64) -> Cut {
+    let first = first_apart(ms, warmth);
+    let from = usize::from(first.is_some());
+    let steps = stats::change_points(&ms[from..], seed);
+    Cut {
+        first,
+        steps: steps.into_iter().map(|at| at + from).collect(),
+    }
+}
+
+fn first_apart(ms: &[f64], warmth: &[Warmth]) -> Option<&'static str> {
+    let (first, rest) = ms.split_first()?;
+    if rest.len() + 1 < FEWEST {
+        return None;
+    }
+    let next = &rest[..rest.len().min(NEXT)];
+    let middle = stats::median(next)?;
+    let away = first - middle;
+    if away < MORE * middle {
+        return None;
+    }
+    let cold = |w: &Warmth| *w == Warmth::Cold;
+    if let Some((first, rest)) = warmth.split_first()
+        && cold(first)
+        && rest.iter().filter(|w| cold(w)).count() * 2 < rest.len()
+    {
+        return Some("cold, by its faults and blocks read");
+    }
+    (away > FAR * stats::mad(next)?).then_some("far slower than those that follow")
+}
+
+/// Every series of a run, in the order of the results.
+pub fn series(
+    run: &Run,
+    index: &Index,
+    baseline: usize,
+    results: &[ResultRow],
+) -> Vec<LaunchSeries> {
+    let launches = results
+        .iter()
+        .filter(|r| r.workload == "launch" && r.trials > 0);
+    launches
+        .filter_map(|row| {
+            let layer = run.layers.iter().position(|l| l.name == row.layer)?;
+            let point = run.points.iter().position(|p| p.label == row.label)?;
+            let site = Site {
+                run,
+                index,
+                layer,
+                baseline,
+                point,
+            };
+            site.series(row)
+        })
+        .collect()
+}
+
+struct Site<'a> {
+    run: &'a Run,
+    index: &'a Index<'a>,
+    layer: usize,
+    baseline: usize,
+    point: usize,
+}
+
+impl Site<'_> {
+    fn series(&self, row: &ResultRow) -> Option<LaunchSeries> {
+        let mut records = self.index.trials(self.layer, self.point);
+        // A scripted layer takes any work and launches nothing.
+        records.retain(|r| r.trial.as_ref().is_some_and(|t| t.launch.is_some()));
+        records.sort_by_key(|r| r.seq);
+        let ms: Vec<f64> = records
+            .iter()
+            .filter_map(|r| Some(cost(r)? / 1e6))
+            .collect();
+        let warmth: Vec<Warmth> = records
+            .iter()
+            .filter_map(|r| Some(r.trial.as_ref()?.launch.as_ref()?.warmth()))
+            .collect();
+        let warmth = if warmth.len() == ms.len() {
+            warmth
+        } else {
+            Vec::new()
+        };
+        let cut = cut(&ms, &warmth, self.run.seed);
+        let mut runs: Vec<LaunchRun> = records
+            .iter()
+            .zip(&ms)
+            .enumerate()
+            .filter_map(|(n, (r, ms))| self.launch(n, r, *ms))
+            .collect();
+        let from = usize::from(cut.first.is_some());
+        let bounds: Vec<usize> = [from]
+            .into_iter()
+            .chain(cut.steps.iter().copied())
+            .chain([ms.len()])
+            .collect();
+        let levels: Vec<LaunchLevel> = bounds
+            .windows(2)
+            .filter(|w| w[0] < w[1])
+            .map(|w| self.level(w[0], w[1], &ms, &records))
+            .collect();
+        for (n, level) in levels.iter().enumerate() {
+            runs[level.from - 1..level.to]
+                .iter_mut()
+                .for_each(|r| r.level = Some(n + 1));
+        }
+        let change_points = levels
+            .windows(2)
+            .map(|pair| step(&pair[0], &pair[1], &ms, &runs))
+            .collect();
+        let launch = records
+            .iter()
+            .find_map(|r| r.trial.as_ref()?.launch.as_ref())?;
+        let mut series = LaunchSeries {
+            result: row.id.clone(),
+            label: row.label.clone(),
+            layer: row.layer.clone(),
+            command: self.command(),
+            program: launch.program.clone(),
+            ready: launch.ready.clone(),
+            error_ms: launch.error_ns as f64 / 1e6,
+            first_apart: cut.first.map(str::to_owned),
+            runs,
+            levels,
+            change_points,
+            trace: trace(&records),
+            says: Vec::new(),
+        };
+        series.says = says(&series);
+        Some(series)
+    }
+
+    fn layer(&self) -> &LayerRun {
+        &self.run.layers[self.layer]
+    }
+
+    /// The command as it was in this layer.
+    fn command(&self) -> String {
+        let at = &self.run.points[self.point];
+        let list = at.params.get("cmd").and_then(|c| c.as_array());
+        let texts = list.into_iter().flatten().filter_map(|c| c.as_str());
+        let all: Vec<String> = texts.map(str::to_owned).collect();
+        let own = layermark_model::layers_command(&all, &self.layer().spec);
+        own.unwrap_or(at.text("command")).to_owned()
+    }
+
+    fn launch(&self, n: usize, record: &TrialRecord, elapsed_ms: f64) -> Option<LaunchRun> {
+        let trial: &Trial = record.trial.as_ref()?;
+        let launch = trial.launch.as_ref()?;
+        let ns = |ns: u64| ns as f64 / 1e6;
+        let start_ms = record.at_ms as f64;
+        let at = self.run.started_ms + i64::try_from(record.at_ms).ok()?;
+        Some(LaunchRun {
+            run: n + 1,
+            seq: record.seq,
+            time: stamp(at),
+            clock_ns: launch.start_ns,
+            start_ms,
+            finish_ms: start_ms + elapsed_ms,
+            elapsed_ms,
+            window: launch.window.clone(),
+            program: launch.program.clone(),
+            state: launch.warmth().word().into(),
+            major_faults: launch.major_faults,
+            input_blocks: launch.input_blocks,
+            read_bytes: launch.read_bytes,
+            peak_bytes: launch.peak_bytes,
+            processes: launch.processes,
+            user_ms: ns(trial.cpu.user_ns),
+            system_ms: ns(trial.cpu.sys_ns),
+            exit: launch.exit,
+            stopped: launch.stopped,
+            level: None,
+        })
+    }
+
+    fn level(&self, from: usize, to: usize, ms: &[f64], records: &[&TrialRecord]) -> LaunchLevel {
+        let part = &ms[from..to];
+        let logs: Vec<f64> = part.iter().map(|x| x.ln()).collect();
+        let span = |i: stats::Interval| [i.low, i.high];
+        let interval = stats::signed_rank_interval(&logs, LEVEL).map(|i| span(i.exp()));
+        let blocks: Vec<u32> = records[from..to].iter().map(|r| r.cell.block).collect();
+        LaunchLevel {
+            from: from + 1,
+            to,
+            runs: to - from,
+            min_ms: part.iter().copied().fold(f64::INFINITY, f64::min),
+            max_ms: part.iter().copied().fold(0.0, f64::max),
+            mean_ms: stats::mean(part).unwrap_or(0.0),
+            median_ms: stats::median(part).unwrap_or(0.0),
+            interval_ms: interval,
+            ratio: self.ratio(&blocks),
+        }
+    }
+
+    /// Against native in the same blocks.
+    fn ratio(&self, blocks: &[u32]) -> Option<Estimate> {
+        if self.layer == self.baseline {
+            return None;
+        }
+        let mut pairs = self.index.pairs(self.layer, self.baseline, self.point);
+        pairs.retain(|p| blocks.contains(&p.block));
+        let compared = stats::compare(&pairs, LEVEL, self.run.seed)?;
+        Some(Estimate {
+            estimate: compared.ratio,
+            interval: compared.ratio_interval.map(|i| [i.low, i.high]),
+        })
+    }
+}
+
+fn step(before: &LaunchLevel, after: &LaunchLevel, ms: &[f64], runs: &[LaunchRun]) -> ChangePoint {
+    let part = |l: &LaunchLevel| &ms[l.from - 1..l.to];
+    let found = stats::shift(part(before), part(after), LEVEL);
+    ChangePoint {
+        at: after.from,
+        time: runs
+            .get(after.from - 1)
+            .map(|r| r.time.clone())
+            .unwrap_or_default(),
+        before: before.clone(),
+        after: after.clone(),
+        step_ms: found.map_or(after.median_ms - before.median_ms, |(step, _)| step),
+        interval: found.and_then(|(_, i)| i).map(|i| [i.low, i.high]),
+    }
+}
+
+/// RFC 3339 with milliseconds, UTC.
+fn stamp(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms)
+        .map(|t| format!("{t:.3}"))
+        .unwrap_or_default()
+}
+
+fn trace(records: &[&TrialRecord]) -> Option<LaunchTrace> {
+    let found = |r: &&TrialRecord| r.trial.as_ref()?.launch.as_ref()?.trace.clone();
+    let t = records.iter().find_map(found)?;
+    let ms = |ns: u64| ns as f64 / 1e6;
+    Some(LaunchTrace {
+        elapsed_ms: ms(t.elapsed_ns),
+        processes: t.processes,
+        opened: t.opened,
+        lookups: t.lookups,
+        failed: t.failed,
+        failed_ms: ms(t.failed_ns),
+        lookup_ms: ms(t.lookup_ns),
+        reads: t.reads,
+        read_bytes: t.read_bytes,
+        read_ms: ms(t.read_ns),
+    })
+}
+
+/// What the series says, in sentences.
+fn says(s: &LaunchSeries) -> Vec<String> {
+    let mut all = Vec::new();
+    let time = |ms: f64| number::time(ms * 1e3);
+    if let (Some(why), Some(first)) = (&s.first_apart, s.runs.first()) {
+        all.push(format!(
+            "run 1 ({}) is set apart: {why}",
+            time(first.elapsed_ms)
+        ));
+    }
+    for c in &s.change_points {
+        let interval = c.interval.map_or(String::new(), |[low, high]| {
+            format!(
+                " [{}, {}]",
+                number::extra(low * 1e3),
+                number::extra(high * 1e3)
+            )
+        });
+        all.push(format!(
+            "a step after run {}, at {}: from {} to {} ({}{interval})",
+            c.at - 1,
+            c.time,
+            time(c.before.median_ms),
+            time(c.after.median_ms),
+            number::extra(c.step_ms * 1e3),
+        ));
+    }
+    all.extend(s.trace.as_ref().and_then(slow));
+    all
+}
+
+/// What it waited for, where that is worth saying: `1,204 failed lookups, 0.9 ms each ...`.
+fn slow(t: &LaunchTrace) -> Option<String> {
+    /// A share of the traced time below this explains nothing.
+    const WORTH: f64 = 0.05;
+    let mut parts = Vec::new();
+    let mut part = |n: u64, what: &str, ms: f64| {
+        if n > 0 && ms >= WORTH * t.elapsed_ms {
+            parts.push(format!(
+                "{} {what}, {} each: {} of {}",
+                thousands(n),
+                number::time(ms * 1e3 / n as f64),
+                number::time(ms * 1e3),
+                number::time(t.elapsed_ms * 1e3)
+            ));
+        }
+    };
+    part(t.failed, "failed lookups", t.failed_ms);
+    part(t.lookups - t.failed, "names found", t.lookup_ms);
+    part(t.reads, "reads of files", t.read_ms);
+    (!parts.is_empty()).then(|| format!("when traced: {}", parts.join("; ")))
+}
+
+/// `1204` as `1,204`.
+fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// What a point waits for, in a line.
+pub fn describe(point: &Point) -> String {
+    let mut parts = vec![match point.text("ready") {
+        "exit" => "until it ends".to_owned(),
+        ready => format!("until {ready}"),
+    }];
+    if point.asks_for_cache() {
+        parts.push(point.text("cache").to_owned());
+    }
+    if point.flag("package") {
+        parts.push("from the layer".into());
+    }
+    parts.join(", ")
+}
+
+#[cfg(test)]
+#[path = "launch_tests.rs"]
+mod tests;

@@ -1,0 +1,72 @@
+//! A made-up run of one program whose launches took given times, in order.
+
+use layermark_model::{Cell, Launch, Pass, Point, Run, RunStatus, Trial, TrialRecord};
+use serde_json::json;
+
+use super::{PLAIN, layer, machine, plan};
+
+/// One native series; times in milliseconds.
+pub fn launches(ms: &[f64]) -> (Run, Vec<TrialRecord>) {
+    let params = json!({"command": "app --login", "ready": "window=Login", "cache": "as-is"});
+    let point = Point {
+        workload: "launch".into(),
+        label: "app, window=Login".into(),
+        params: params.as_object().cloned().unwrap_or_default(),
+    };
+    let (layers, points) = (vec![layer(&PLAIN)], vec![point]);
+    let started_ms = 1_400_000_000_000;
+    let mut at_ms = 0;
+    let mut record = |(n, ms): (usize, &f64)| {
+        let launch = Launch {
+            program: "app".into(),
+            ready: "window=Login".into(),
+            window: Some("Login".into()),
+            error_ns: 100_000,
+            peak_bytes: 80 << 20,
+            processes: 2,
+            ..Launch::default()
+        };
+        let made = TrialRecord {
+            seq: n as u64,
+            cell: Cell {
+                session: 0,
+                block: n as u32,
+                layer: 0,
+                point: 0,
+            },
+            at_ms,
+            trial: Some(Trial {
+                passes: vec![Pass {
+                    elapsed_ns: (ms * 1e6) as u64,
+                    ops: 1,
+                    bytes: 0,
+                }],
+                launch: Some(Box::new(launch)),
+                ..Trial::default()
+            }),
+            error: None,
+            upkeep_ns: 0,
+            foreign_cpu: 0.0,
+            steal: 0.0,
+            backing_resident: None,
+            flags: Vec::new(),
+        };
+        at_ms += *ms as u64 + 500;
+        made
+    };
+    let trials: Vec<TrialRecord> = ms.iter().enumerate().map(&mut record).collect();
+    let run = Run {
+        id: "01HZLAUNCHES0000000000SAMPLE".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started_ms,
+        ended_ms: Some(started_ms + i64::try_from(at_ms).unwrap_or(0)),
+        status: RunStatus::Done,
+        seed: 7,
+        dir: "/srv/scratch".into(),
+        plan: plan(&layers, &points, 7),
+        machine: machine(),
+        layers,
+        points,
+    };
+    (run, trials)
+}
