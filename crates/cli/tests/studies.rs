@@ -140,10 +140,9 @@ fn application_virtualisation() {
         titles.contains(&"image:erofs: read, again, each repeat".to_owned()),
         image
     );
-    let repeats = study["tables"].as_array().expect("tables").iter();
+    let mut repeats = study["tables"].as_array().expect("tables").iter();
     let own = repeats
-        .filter(|t| t["title"] == "native: write, each repeat")
-        .next()
+        .find(|t| t["title"] == "native: write, each repeat")
         .expect("native");
     assert_eq!(own["rows"].as_array().map(Vec::len), Some(4), "{own:#}");
     let head: Vec<&str> = own["head"]
