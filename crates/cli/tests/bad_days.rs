@@ -39,7 +39,7 @@ fn left_out(bad: &str, words: &[&str]) {
 
 #[test]
 fn a_probe_that_dies_once_is_started_again() {
-    let said = beside("mock:die-after=3")
+    let said = beside("mock:die-after=5")
         .says("the probe ended")
         .says("started again");
     assert_eq!(said.json()["layers"][1]["status"], "ready");
