@@ -108,7 +108,6 @@ fn record(seq: u64) -> TrialRecord {
             verified: Some(Verified { records: 5, bad: 1 }),
             syncs: 4,
             idle_flushes: Some(0.5),
-            guest_device: None,
             launch: Some(Box::new(layermark_model::Launch {
                 program: "app".into(),
                 start_ns: u64::MAX,
