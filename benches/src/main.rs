@@ -1,8 +1,9 @@
 //! What layermark claims about itself. Everything is compared in turn in one run; the results are
 //! ratios with intervals, written to `benches/results/` with the machine's description.
 //!
-//! usage: `layermark-bench overhead|answer|engines|footprint|iops|launch|matrix|all LAYERMARK`
+//! usage: `layermark-bench overhead|agreement|answer|engines|footprint|iops|launch|matrix|all LAYERMARK`
 
+mod agreement;
 mod answer;
 mod engines;
 mod footprint;
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
     }
     let [what, binary] = arguments.as_slice() else {
         eprintln!(
-            "usage: layermark-bench overhead|answer|engines|footprint|iops|launch|matrix|all LAYERMARK"
+            "usage: layermark-bench overhead|agreement|answer|engines|footprint|iops|launch|matrix|all LAYERMARK"
         );
         return ExitCode::from(2);
     };
@@ -49,8 +50,9 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 7] = [
+const BENCHES: [(&str, Bench); 8] = [
     ("overhead", overhead::measure),
+    ("agreement", agreement::measure),
     ("answer", answer::measure),
     ("engines", engines::measure),
     ("footprint", footprint::measure),
@@ -67,7 +69,7 @@ fn measure(what: &str, binary: &Path) -> Result<bool> {
         .collect();
     if chosen.is_empty() {
         bail!(
-            "there is no benchmark `{what}`: overhead, answer, engines, footprint, iops, launch, matrix, all"
+            "there is no benchmark `{what}`: overhead, agreement, answer, engines, footprint, iops, launch, matrix, all"
         );
     }
     let mut held = true;

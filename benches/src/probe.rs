@@ -20,12 +20,12 @@ pub struct Probe {
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     job: Job,
-    /// The file it reads.
+    /// The file it reads; for a writer, a name that is free.
     pub file: PathBuf,
 }
 
 impl Probe {
-    /// Starts it and packages the file that the only point of `settings` reads.
+    /// Starts it and packages the file that the only point of `settings` reads, if it does.
     pub fn start(binary: &Path, dir: &Path, settings: &Value, min_ms: u64) -> Result<Self> {
         let mut child = Command::new(binary)
             .arg("probe")
@@ -49,7 +49,8 @@ impl Probe {
         let point: Point = workload.points(&settings, 1.0)?.remove(0);
         let files = workload.packaged(&point)?;
         layermark_probe::packaged::write(&dir.join("packaged"), &files, 1)?;
-        let file = dir.join("packaged").join(&files[0].path);
+        let packaged = |f: &layermark_probe::PackagedFile| dir.join("packaged").join(&f.path);
+        let file = files.first().map_or_else(|| dir.join("file"), packaged);
         let job = Job {
             id: 0,
             dir: dir.to_string_lossy().into_owned(),
