@@ -25,6 +25,12 @@ use crate::{
 /// end together: a pass of theirs lasts about this long at least, nanoseconds.
 const TOGETHER_NS: u64 = 5_000_000;
 
+/// One thread's pass over a short file would take less than the counters read around it, and a trial
+/// have a hundred thousand of them: it lasts about this long at least, nanoseconds.
+const ALONE_NS: u64 = 1_000_000;
+/// Bytes of a file that is short.
+const SHORT: u64 = 1 << 20;
+
 impl Work for FileWork {
     fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError> {
         let mut trial = Trial {
@@ -128,12 +134,17 @@ impl FileWork {
     /// over their files in one pass to be long enough under way.
     pub fn rehearse(&mut self) -> Result<(), ProbeError> {
         let repeats = repeats(&self.p);
+        let least = if self.p.threads > 1 {
+            TOGETHER_NS
+        } else {
+            ALONE_NS
+        };
         let job = self.plan.rehearsal();
         for (i, slot) in self.slots.iter_mut().enumerate() {
             let (mut rounds, start) = (0, monotonic_ns());
             let more = |rounds, now| {
                 (rounds == 0 && self.p.op == Op::Reread)
-                    || (i == 0 && repeats && now - start < TOGETHER_NS)
+                    || (i == 0 && repeats && now - start < least)
             };
             while more(rounds, monotonic_ns()) {
                 job.work(slot, &mut |_| {})
@@ -184,7 +195,8 @@ impl FileWork {
 /// Whether a pass may go over the files several times: not where each needs a new file or an
 /// opening, nor where the user has said how often.
 fn repeats(p: &FileParams) -> bool {
-    p.threads > 1 && p.passes == 0 && !once(p) && !p.op.makes() && p.sync != Sync::Close
+    let short = p.threads > 1 || (p.file_size <= SHORT && p.sync == Sync::None);
+    short && p.passes == 0 && !once(p) && !p.op.makes() && p.sync != Sync::Close
 }
 
 /// What a second pass would find changed.

@@ -153,6 +153,9 @@ fn line(text: &str) -> Result<(Line, Option<u64>), String> {
         }
         seen.push(kind);
     }
+    if line.align == line.size {
+        line.align = 0; // what it is without a word
+    }
     Ok((line, share))
 }
 
