@@ -218,6 +218,24 @@ impl Run {
         ] {
             self.check("full", spec);
         }
+        self.guests();
+        for (trap, spec) in TRAPS {
+            self.check(trap, spec);
+        }
+        assert!(user_dir.join("precious").exists());
+    }
+
+    /// Guests under an emulated CPU were seen to hang on a busy machine, two of some twenty boots; until
+    /// the reason is known nobody's tests wait for them unasked.
+    fn guests(&mut self) {
+        if std::env::var_os("LAYERMARK_TEST_VM").is_none() {
+            self.skipped += 1;
+            eprintln!(
+                "test {} vm ... skipped: guests may hang under load; LAYERMARK_TEST_VM=1 runs them",
+                self.who
+            );
+            return;
+        }
         // Without privilege a guest is the same: one shows that it boots.
         let guests = if self.who.is_empty() { VMS } else { &VMS[..1] };
         for spec in guests {
@@ -227,10 +245,6 @@ impl Run {
             self.check("vm-fails", VMS[0]);
             self.killed(VMS[0]);
         }
-        for (trap, spec) in TRAPS {
-            self.check(trap, spec);
-        }
-        assert!(user_dir.join("precious").exists());
     }
 
     fn wanted(&self, name: &str) -> bool {
