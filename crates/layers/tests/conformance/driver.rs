@@ -225,7 +225,7 @@ impl Run {
         assert!(user_dir.join("precious").exists());
     }
 
-    /// Guests under an emulated CPU were seen to hang on a busy machine, two of some twenty boots; until
+    /// Guests under an emulated CPU were seen to hang on a busy machine, twice in two runs; until
     /// the reason is known nobody's tests wait for them unasked.
     fn guests(&mut self) {
         if std::env::var_os("LAYERMARK_TEST_VM").is_none() {
