@@ -26,6 +26,8 @@ sed -n 's/.*Executable .* (\(.*\))$/\1/p' "$stage/log" >"$stage/list"
 while read -r program; do cp "$program" "$stage/bin/"; done <"$stage/list"
 cp "${CARGO_TARGET_DIR:-target}/$(rustc --print host-tuple)/debug/layermark" "$stage/layermark"
 cp -r plans docs "$stage/"
+mkdir -p "$stage/crates/import/tests"
+cp -r crates/import/tests/fixtures "$stage/crates/import/tests/"
 
 # Debian's udev rules let every user open /dev/fuse; a machine without udev gets the same in this namespace only.
 cat >"$stage/as-user.sh" <<'IN'
