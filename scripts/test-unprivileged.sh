@@ -42,6 +42,10 @@ fi
 cd "$stage"
 failed=
 for program in "$stage"/bin/*; do
+    case $program in */studies-*)
+        echo "test-unprivileged: studies skipped: minutes long, and no different without root"
+        continue ;;
+    esac
     echo "test-unprivileged: $(basename "$program")"
     setpriv --reuid 65534 --regid 65534 --clear-groups \
         env -i PATH="$PATH" HOME="$stage/home" LAYERMARK_TMP="$stage/tmp" TMPDIR="$stage/tmp" \
