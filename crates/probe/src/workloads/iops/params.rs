@@ -23,6 +23,9 @@ pub struct IopsParams {
     pub align: u64,
     pub engine: String,
     pub iodepth: u64,
+    /// I/Os handed over in one call, at most.
+    #[serde(default = "batch")]
+    pub batch: u64,
     pub workers: u64,
     pub direct: bool,
     pub file_size: u64,
@@ -34,6 +37,11 @@ pub struct IopsParams {
     pub rate: u64,
     /// `read`, `write` or `read-write`, for the words of reports.
     pub op: String,
+}
+
+/// Of points stored before there was a choice.
+fn batch() -> u64 {
+    4
 }
 
 /// The word for a specification that the other parameters say.
@@ -98,6 +106,13 @@ pub const PARAMS: &[Param] = &[
         "1,4,16,64",
         true,
         "I/Os under way at once in each worker [with pread: 1]",
+    ),
+    Param::new(
+        "batch",
+        ParamKind::Count,
+        "4",
+        false,
+        "I/Os handed over in one call; the device works on them while the next are prepared",
     ),
     Param::new(
         "workers",
@@ -269,6 +284,7 @@ pub fn check(p: &IopsParams) -> Result<(), PointError> {
         Err(error(name, &value.to_string(), &must))
     };
     range("iodepth", p.iodepth, 1, limits::DEPTH)?;
+    range("batch", p.batch, 1, limits::DEPTH)?;
     range("workers", p.workers, 1, limits::THREADS)?;
     range("time", p.time, 1, LONGEST)?;
     range("ramp", p.ramp, 0, LONGEST)?;

@@ -153,6 +153,7 @@ fn worker(
         Pattern::Random.fill(buffer.bytes_mut(), piece as usize, seed);
     }
     let worker = Worker {
+        batch: p.batch,
         draw: Draw::new(spec, p.file_size, seed, index, p.workers),
         pace: Pace::new(p.rate, index, p.workers),
         response: recorder::Recorder::new(),

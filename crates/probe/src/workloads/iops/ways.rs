@@ -9,7 +9,7 @@ pub trait Way {
     fn has_room(&self) -> bool;
     fn in_flight(&self) -> usize;
     fn push(&mut self, op: Op) -> io::Result<()>;
-    fn enter(&mut self, now: u64, most: Option<Duration>) -> io::Result<()>;
+    fn enter(&mut self, now: u64, wanted: usize, most: Option<Duration>) -> io::Result<()>;
     fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), Failed>;
 }
 
@@ -27,8 +27,8 @@ impl Way for Queue<'_> {
         self.push(op)
     }
     #[inline]
-    fn enter(&mut self, now: u64, most: Option<Duration>) -> io::Result<()> {
-        self.enter(now, 1, most)
+    fn enter(&mut self, now: u64, wanted: usize, most: Option<Duration>) -> io::Result<()> {
+        self.enter(now, wanted, most)
     }
     #[inline]
     fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), Failed> {
@@ -97,7 +97,7 @@ impl Way for One<'_> {
         Ok(())
     }
     #[inline]
-    fn enter(&mut self, now: u64, _: Option<Duration>) -> io::Result<()> {
+    fn enter(&mut self, now: u64, _: usize, _: Option<Duration>) -> io::Result<()> {
         if let Some(slot) = &self.slot {
             let mut slot = Slot::new(slot.op, now);
             self.error = self.transfer(&mut slot).err();

@@ -43,6 +43,8 @@ pub struct Window {
 /// What a worker draws from and what it counted.
 pub struct Worker {
     pub draw: Draw,
+    /// I/Os handed over in one call.
+    pub batch: u64,
     pub pace: Pace,
     /// From when it was due to its end.
     pub response: Recorder,
@@ -69,7 +71,7 @@ impl Worker {
         let mut now = watch.now();
         let (mut tell_at, mut before) = (now + BEAT_NS, 0);
         while now < window.until {
-            let due = self.begin(now, way)?;
+            let due = self.begin(watch, now, way)?;
             if way.in_flight() == 0 {
                 if let Some(due) = due {
                     self.wait(watch, due.min(window.until));
@@ -79,7 +81,7 @@ impl Worker {
             }
             now = watch.now();
             let most = due.map(|due| due.saturating_sub(now + SPIN_NS));
-            way.enter(now, most.map(Duration::from_nanos))
+            way.enter(now, 1, most.map(Duration::from_nanos))
                 .map_err(failed)?;
             let entered = now;
             now = watch.now();
@@ -96,9 +98,21 @@ impl Worker {
     }
 
     /// Begins what may begin. The moment before which nothing more may, if it is known.
+    ///
+    /// A full batch is handed over at once: the device is then at work while the next is prepared.
     #[inline]
-    fn begin<W: Way>(&mut self, now: u64, way: &mut W) -> Result<Option<u64>, Failed> {
+    fn begin<C: Clock, W: Way>(
+        &mut self,
+        watch: Watch<C>,
+        now: u64,
+        way: &mut W,
+    ) -> Result<Option<u64>, Failed> {
+        let mut fresh = 0;
         while way.has_room() {
+            if fresh == self.batch {
+                way.enter(watch.now(), 0, None).map_err(failed)?;
+                fresh = 0;
+            }
             match self.pace.next(now, way.in_flight()) {
                 Next::Begin(due) => {
                     let mut drawn = self.draw.next();
@@ -108,6 +122,7 @@ impl Worker {
                         error,
                     })?;
                     self.pace.begun(drawn.delay_ns);
+                    fresh += 1;
                 }
                 Next::At(due) => return Ok(Some(due)),
                 Next::Drain => return Ok(None),
