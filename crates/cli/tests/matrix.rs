@@ -72,7 +72,7 @@ fn letters_of_iozone_and_three_blocks_without_being_told() {
 fn letters_that_cannot_be_honoured_are_refused() {
     for (letters, says) in [
         ("-Ra -x", "-x is not among"),
-        ("-ac -e", "-c and -e together"),
+        ("-ac -o", "-c and -o together"),
     ] {
         Lm::new()
             .work_with(&["file", "--like", letters], &["overlay:upper"])

@@ -23,6 +23,7 @@ fn every_format_is_written_where_it_was_asked_for() {
         "r.txt",
         "r.wide.csv",
         "r.trials.csv",
+        "r.sections.csv",
         "iozone.txt",
         "r.xlsx",
         "c.svg",
@@ -70,6 +71,7 @@ fn every_format_is_written_where_it_was_asked_for() {
     assert!(drawings.iter().all(|name| read(name).contains("</svg>")));
     assert!(read("r.wide.csv").contains("mock:ns=1500 ratio"));
     assert!(read("r.trials.csv").starts_with("seq,session,block"));
+    assert!(read("r.sections.csv").starts_with("run,section,table"));
     let other = "iozone-mock-ns-1500.txt";
     for (name, layer) in [("iozone.txt", "mock"), (other, "mock:ns=1500")] {
         assert!(read(name).contains(&format!("Layer {layer}.")), "{name}");
@@ -138,7 +140,17 @@ fn an_old_report_is_kept_when_the_new_one_cannot_be_written() {
     let said = lm
         .run()
         .fails(1, &["s/r.html", "No space left", "layermark report"]);
-    assert_eq!(said.stdout, "old\nfull\nr.html\n");
+    // What could be shown was, and then the old one.
+    assert!(
+        said.stdout.contains("Can it be trusted?"),
+        "{}",
+        said.stdout
+    );
+    assert!(
+        said.stdout.ends_with("\nold\nfull\nr.html\n"),
+        "{}",
+        said.stdout
+    );
 }
 
 #[test]
@@ -393,4 +405,20 @@ fn what_is_printed_keeps_to_the_published_schema() {
             .collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
+}
+
+#[test]
+fn one_file_that_cannot_be_written_keeps_no_other_from_it() {
+    let long = format!("{}.json", "x".repeat(300));
+    let said = Lm::new()
+        .mock()
+        .args(["-o", "a.csv", "-o", &long, "-o", "b.md"])
+        .run()
+        .fails(1, &["File name too long", "the run is kept"]);
+    for name in ["a.csv", "b.md"] {
+        let text = fs::read_to_string(said.dir.path().join(name)).expect(name);
+        assert!(text.contains("mock:ns=1500"), "{name}: {text}");
+        assert!(said.stderr.contains(&format!("report: {name}")));
+    }
+    assert!(said.stdout.contains("mock:ns=1500"), "{}", said.stdout);
 }

@@ -106,6 +106,15 @@ pub(crate) fn packaged(points: &[Point], catalog: Catalog) -> Result<Vec<Package
     Ok(files.into_iter().collect())
 }
 
+/// Files that these points leave in a layer until its end, each once.
+fn kept(points: &[Point], catalog: Catalog) -> Result<BTreeSet<PackagedFile>, LabError> {
+    let mut files = BTreeSet::new();
+    for point in points {
+        files.extend(catalog.workload(&point.workload)?.kept(point)?);
+    }
+    Ok(files)
+}
+
 /// What has to be copied to `packaged/` for these points, each once and in the order of paths.
 pub(crate) fn placed(points: &[Point], catalog: Catalog) -> Result<Vec<Placed>, LabError> {
     let mut all = BTreeMap::new();
@@ -166,7 +175,11 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
         .map(|f| f.size)
         .chain(placed.iter().map(copied));
     let package = sizes.fold(0u64, u64::saturating_add);
-    let each = package.saturating_add(largest(&resolved.points, catalog)?);
+    let kept = kept(&resolved.points, catalog)?;
+    let kept = kept.iter().map(|f| f.size).fold(0, u64::saturating_add);
+    let each = package
+        .saturating_add(kept)
+        .saturating_add(largest(&resolved.points, catalog)?);
     let here = fs::metadata(dir).map(|m| m.dev()).ok();
     let mut layers = 0u64;
     for layer in resolved

@@ -81,10 +81,12 @@ impl<'a> Lab<'a> {
     ) -> Result<Self, LabError> {
         let (layers, points) = (run.layers.len(), run.points.len());
         let compared = run.layers.iter().skip(1).filter(|l| !l.control).count();
+        let asked = run.points.iter().filter(|p| run.plan.confirms(&p.label));
+        let comparisons = asked.count() * compared.max(1);
         let mut lab = Self {
             schedule: Schedule::new(run.seed, layers, points),
             tally: Tally::default(),
-            stopping: Stopping::new(run.plan.precision(), points * compared.max(1), run.seed)
+            stopping: Stopping::new(run.plan.precision(), comparisons, run.seed)
                 .fixed(run.plan.blocks),
             clock: Clock::new(run.plan.budget()?),
             threads: KernelThreads::default(),

@@ -31,6 +31,14 @@ pub enum LabError {
         /// Label of the other.
         second: String,
     },
+    /// A point to confirm that the plan does not have.
+    #[error("plan: `confirm` names `{name}`, and no point is called so")]
+    Confirm {
+        /// As written.
+        name: String,
+        /// What the points are called.
+        known: Vec<String>,
+    },
     /// The same layer twice.
     #[error("layer `{0}` is named twice")]
     DuplicateLayer(String),
@@ -149,6 +157,11 @@ impl LabError {
             Self::Point(e) => e.hint.clone(),
             Self::UnknownWorkload { known, .. } => Some(format!("workloads: {known}")),
             Self::DuplicatePoint { .. } => Some("remove one of them from the plan".into()),
+            Self::Confirm { name, known } => {
+                let near = layermark_model::nearest(name, known.iter().map(String::as_str));
+                let near = near.or(known.first().map(String::as_str)).unwrap_or_default();
+                Some(format!("name a point or a `label` of [[work]], such as `{near}`"))
+            }
             Self::DuplicateLayer(layer) => Some(format!(
                 "name it once; the control measures the baseline a second time: remove one `-l {layer}`"
             )),
@@ -183,6 +196,7 @@ impl LabError {
             | Self::Point(_)
             | Self::UnknownWorkload { .. }
             | Self::DuplicatePoint { .. }
+            | Self::Confirm { .. }
             | Self::DuplicateLayer(_)
             | Self::Dir { .. }
             | Self::Space { .. }

@@ -28,6 +28,13 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     plan.check()?;
     let catalog = request.catalog;
     let points = points(&plan, catalog)?;
+    let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
+    if let Some(name) = plan.unknown_in_confirm(&labels) {
+        return Err(LabError::Confirm {
+            name: name.to_owned(),
+            known: labels.into_iter().map(str::to_owned).collect(),
+        });
+    }
     let seed = plan.seed.unwrap_or_else(draw_seed);
     // Nobody asked for a layer by name, so one that this machine lacks is no failure.
     let named = !plan.layers.is_empty();

@@ -39,6 +39,27 @@ fn a_plan_may_ask_for_exactly_so_many_blocks() {
 }
 
 #[test]
+fn points_that_no_verdict_is_asked_on_ask_for_no_more_blocks() {
+    for (confirm, blocks) in [("", 8), ("confirm = ['read 512 of 32K, warm']", 6)] {
+        let mut bench = Bench::new();
+        let more = format!("control = false\n{confirm}");
+        let request = bench.request(plan(&["mock", "mock:ns=2000"], 3, &more));
+        assert!(settled(&bench.run(request)));
+        assert_eq!(bench.last().1.len(), blocks * 3 * 2, "{confirm}");
+    }
+    let mut bench = Bench::new();
+    let more = "confirm = ['raed 512 of 32K, warm']";
+    let request = bench.request(plan(&["mock", "mock:ns=2000"], 3, more));
+    let error = bench.run(request).unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    assert!(
+        error.to_string().contains("`raed 512 of 32K, warm`"),
+        "{error}"
+    );
+    assert!(error.hint().unwrap().contains("`read 512 of 32K, warm`"));
+}
+
+#[test]
 fn trials_follow_the_schedule_of_the_seed() {
     let mut bench = Bench::new();
     let plan = plan(&["mock", "mock:ns=2000"], 3, "");

@@ -9,10 +9,12 @@ use crate::{
     loop_fs::free_space,
     loopdev, mounts, needs,
     options::{bad, on, value},
+    overlay::Stack,
     sandbox, tree,
 };
 
-/// A read-only image with the packaged files in it, as applications are shipped.
+/// A read-only image with the packaged files in it, as applications are shipped; with an overlay on
+/// top the application may write to its own directory.
 pub(crate) struct Image;
 
 const OPTIONS: &[LayerOption] = &[
@@ -34,6 +36,12 @@ const OPTIONS: &[LayerOption] = &[
         default: "on",
         help: "off: the image is cached by this host as well",
     },
+    LayerOption {
+        name: "upper",
+        values: &["off", "on"],
+        default: "off",
+        help: "on: an overlay on top takes what is written; the first write to a packaged file copies it up",
+    },
 ];
 
 impl Layer for Image {
@@ -42,7 +50,7 @@ impl Layer for Image {
     }
 
     fn about(&self) -> &'static str {
-        "a read-only application image"
+        "an application image: read only, or with an overlay on top (upper=on)"
     }
 
     fn options(&self) -> &'static [LayerOption] {
@@ -67,22 +75,10 @@ impl Layer for Image {
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        if variant(spec) == "squashfuse" {
-            let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
-            missing.extend(needs::kernel_fs("fuse"));
-            missing.extend(needs::device("/dev/fuse", "fuse"));
-            missing.extend(needs::program("squashfuse", "squashfuse"));
-            missing.extend(needs::program("mksquashfs", "squashfs-tools"));
-            return missing;
+        let mut missing = missing_image(spec);
+        if on(spec, OPTIONS, "upper") {
+            missing.extend(needs::kernel_fs("overlay"));
         }
-        let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
-        if missing.is_empty() {
-            missing.extend(needs::device(loopdev::CONTROL, "loop"));
-        }
-        missing.extend(needs::kernel_fs(variant(spec)));
-        let (maker, package) = maker(spec);
-        missing.extend(needs::program(maker, package));
-        missing.extend(compressor(spec));
         missing
     }
 
@@ -95,25 +91,64 @@ impl Layer for Image {
         let name = spec.to_string();
         base.emptied(undo);
         let image = build(base, spec)?;
-        let at = base.dir.join("mnt");
-        fs::create_dir(&at).map_err(LayerError::io(&name, "make", &at))?;
-        let mut place = HostPlace::new(base, spec, at.clone())
-            .backing(&image)
-            .read_only()
-            .note("compression", value(spec, OPTIONS, "compression"));
-        if variant(spec) == "squashfuse" {
-            let pid = squashfuse(&name, &image, &at, undo)?;
-            place = place.helper(pid).proof(&at, "fuse");
-        } else {
-            let device = loopdev::attach(&image, true, on(spec, OPTIONS, "direct-io"))
-                .map_err(LayerError::io(&name, "put a loop device over", &image))?;
-            let fs = variant(spec);
-            mounts::mount_undone(&name, &device.path, &at, fs, true, b"", undo)?;
-            let direct = if device.direct_io { "on" } else { "off" };
-            place = place.proof(&at, fs).note("direct_io", direct);
+        if !on(spec, OPTIONS, "upper") {
+            let at = base.dir.join("mnt");
+            fs::create_dir(&at).map_err(LayerError::io(&name, "make", &at))?;
+            let place = HostPlace::new(base, spec, at.clone()).read_only();
+            return Ok(Box::new(mounted(place, spec, &image, &at, undo)?));
         }
-        Ok(Box::new(place))
+        let stack = Stack::make(base, spec)?;
+        let place = HostPlace::new(base, spec, stack.at()).proof(&stack.at(), "overlay");
+        let place = mounted(place, spec, &image, &stack.path("lower"), undo)?;
+        // Unmounted before the image below it.
+        stack.mount_undone(undo)?;
+        Ok(Box::new(place.refresher(move || stack.renew())))
     }
+}
+
+/// Mounts the image at `at`, and adds to the place what proves it.
+fn mounted(
+    place: HostPlace,
+    spec: &Spec,
+    image: &Path,
+    at: &Path,
+    undo: &mut Undo,
+) -> Result<HostPlace, LayerError> {
+    let name = spec.to_string();
+    let place = place
+        .backing(image)
+        .note("compression", value(spec, OPTIONS, "compression"));
+    if variant(spec) == "squashfuse" {
+        let pid = squashfuse(&name, image, at, undo)?;
+        return Ok(place.helper(pid).proof(at, "fuse"));
+    }
+    let device = loopdev::attach(image, true, on(spec, OPTIONS, "direct-io"))
+        .map_err(LayerError::io(&name, "put a loop device over", image))?;
+    let fs = variant(spec);
+    mounts::mount_undone(&name, &device.path, at, fs, true, b"", undo)?;
+    let direct = if device.direct_io { "on" } else { "off" };
+    Ok(place.proof(at, fs).note("direct_io", direct))
+}
+
+/// What the image alone needs.
+fn missing_image(spec: &Spec) -> Vec<Missing> {
+    if variant(spec) == "squashfuse" {
+        let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
+        missing.extend(needs::kernel_fs("fuse"));
+        missing.extend(needs::device("/dev/fuse", "fuse"));
+        missing.extend(needs::program("squashfuse", "squashfuse"));
+        missing.extend(needs::program("mksquashfs", "squashfs-tools"));
+        return missing;
+    }
+    let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
+    if missing.is_empty() {
+        missing.extend(needs::device(loopdev::CONTROL, "loop"));
+    }
+    missing.extend(needs::kernel_fs(variant(spec)));
+    let (maker, package) = maker(spec);
+    missing.extend(needs::program(maker, package));
+    missing.extend(compressor(spec));
+    missing
 }
 
 fn variant(spec: &Spec) -> &str {

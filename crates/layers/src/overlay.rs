@@ -80,10 +80,7 @@ impl Layer for Overlay {
         base.emptied(undo);
         let stack = Stack::make(base, spec)?;
         let at = stack.at();
-        undo.push(format!("unmount {}", at.display()), {
-            let at = at.clone();
-            move || mounts::unmount(&at)
-        });
+        stack.undone(undo);
         match value(spec, OPTIONS, "variant") {
             "writecopy" => open_writecopy(base, spec, stack),
             "merged" => open_merged(base, spec, &stack, undo),
@@ -143,7 +140,7 @@ fn open_merged(
 
 /// The directories of an overlay and how it is mounted.
 #[derive(Clone)]
-struct Stack {
+pub(crate) struct Stack {
     layer: String,
     home: PathBuf,
     metacopy: &'static str,
@@ -151,7 +148,8 @@ struct Stack {
 }
 
 impl Stack {
-    fn make(base: &Base, spec: &Spec) -> Result<Self, LayerError> {
+    /// Makes them; nothing is mounted yet.
+    pub(crate) fn make(base: &Base, spec: &Spec) -> Result<Self, LayerError> {
         let volatile = on(spec, OPTIONS, "volatile") || spec.variant.as_deref() == Some("volatile");
         let stack = Self {
             layer: spec.to_string(),
@@ -170,7 +168,8 @@ impl Stack {
         Ok(stack)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// `lower`, `upper` or another of its directories.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.join(name)
     }
 
@@ -179,12 +178,27 @@ impl Stack {
         [self.path("upper"), self.path("lower")]
     }
 
-    fn at(&self) -> PathBuf {
+    /// Where it is mounted.
+    pub(crate) fn at(&self) -> PathBuf {
         self.path("merged")
     }
 
     fn io(&self, what: &str, path: &Path) -> impl FnOnce(io::Error) -> LayerError + use<> {
         LayerError::io(&self.layer, what, path)
+    }
+
+    /// Unmounts it in the end.
+    fn undone(&self, undo: &mut Undo) {
+        let at = self.at();
+        undo.push(format!("unmount {}", at.display()), move || {
+            mounts::unmount(&at)
+        });
+    }
+
+    /// Mounts it, over what is mounted at its lower directory by now, and unmounts it in the end.
+    pub(crate) fn mount_undone(&self, undo: &mut Undo) -> Result<(), LayerError> {
+        self.undone(undo);
+        self.mount()
     }
 
     fn mount(&self) -> Result<(), LayerError> {
@@ -212,7 +226,7 @@ impl Stack {
     }
 
     /// Everything written is forgotten; the lower layer shows again.
-    fn renew(&self) -> Result<(), LayerError> {
+    pub(crate) fn renew(&self) -> Result<(), LayerError> {
         let at = self.at();
         mounts::unmount_now(&at).map_err(self.io("unmount", &at))?;
         // A `volatile` overlay leaves `work/incompat`, with which it cannot be mounted again:

@@ -27,4 +27,6 @@ pub use point::{Param, ParamKind, Point, PointError};
 pub use run::{Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
 pub use size::{SizeError, format_size, parse_duration, parse_size, parse_sizes};
 pub use spec::{Spec, SpecError};
-pub use trial::{CpuUse, Debt, DeviceBytes, DirectIo, Latency, Pass, SelfTest, Trial, Verified};
+pub use trial::{
+    CpuUse, Debt, DeviceBytes, DirectIo, Latency, Pass, SelfTest, ThreadRates, Trial, Verified,
+};

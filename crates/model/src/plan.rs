@@ -33,6 +33,10 @@ pub struct Plan {
     /// Make exactly so many blocks, whatever the precision. Absent: until the precision is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
+    /// Names of the points that verdicts are asked on, as `label` gives them. The others are
+    /// described: with their intervals, and without a verdict. Empty: verdicts on all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confirm: Vec<String>,
     /// Differences smaller than this do not matter to the user.
     #[serde(default = "default_delta")]
     pub delta: f64,
@@ -166,7 +170,7 @@ pub enum PlanError {
     },
 }
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "name",
     "about",
     "study",
@@ -175,6 +179,7 @@ const KEYS: [&str; 13] = [
     "budget",
     "precision",
     "blocks",
+    "confirm",
     "delta",
     "control",
     "seed",
@@ -265,10 +270,29 @@ impl Plan {
         Ok(Some(budget))
     }
 
+    /// Whether a verdict is asked on the point of this name: each comparison more that is asked for
+    /// makes every other harder to decide. The name of a `[[work]]` table stands for all its points.
+    pub fn confirms(&self, label: &str) -> bool {
+        self.confirm.is_empty() || self.confirm.iter().any(|name| names(name, label))
+    }
+
+    /// A name in `confirm` that none of these points has.
+    pub fn unknown_in_confirm<'a>(&'a self, labels: &[&str]) -> Option<&'a str> {
+        let unknown = |name: &&String| !labels.iter().any(|label| names(name, label));
+        self.confirm.iter().find(unknown).map(String::as_str)
+    }
+
     /// Half-width to stop at: the plan's own, else the profile's.
     pub fn precision(&self) -> f64 {
         self.precision.unwrap_or_else(|| self.profile.precision())
     }
+}
+
+/// `small files` is the name of `small files` and of `small files (4K)`.
+fn names(name: &str, label: &str) -> bool {
+    label
+        .strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
 }
 
 #[cfg(test)]
@@ -304,6 +328,25 @@ mod tests {
         }
         let e = Plan::from_toml(&format!("study = 'bufer-size'\n{SMALL}")).unwrap_err();
         assert!(e.to_string().contains("`buffer-size`"), "{e}");
+    }
+
+    #[test]
+    fn a_name_in_confirm_stands_for_the_points_of_its_table() {
+        let all = Plan::from_toml(SMALL).unwrap();
+        assert!(all.confirms("anything") && all.unknown_in_confirm(&[]).is_none());
+        let plan = Plan::from_toml(&format!("confirm = ['small', 'x (4K)']\n{SMALL}")).unwrap();
+        for (label, asked) in [
+            ("small", true),
+            ("small (4K)", true),
+            ("small (2)", true),
+            ("smaller", false),
+            ("x", false),
+            ("x (4K)", true),
+        ] {
+            assert_eq!(plan.confirms(label), asked, "{label}");
+        }
+        assert_eq!(plan.unknown_in_confirm(&["small (4K)"]), Some("x (4K)"));
+        assert!(Plan::from_toml(&format!("confirm = 'x'\n{SMALL}")).is_err());
     }
 
     #[test]

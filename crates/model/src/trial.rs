@@ -56,6 +56,9 @@ pub struct Trial {
     /// What a launched program did. Of the workload `launch` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Box<Launch>>,
+    /// What each thread did, where there was more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<ThreadRates>,
     /// Remarks that belong beside the number.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -110,6 +113,36 @@ pub struct Pass {
     pub ops: u64,
     /// Application bytes moved.
     pub bytes: u64,
+}
+
+/// How evenly threads got on: means over the passes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ThreadRates {
+    /// Bytes a second of each thread in their order, by its own start and end.
+    pub each: Vec<f64>,
+    /// Bytes a second of all threads together until the first one was through. What the others
+    /// had done by then is reckoned from their mean speed.
+    pub stonewall: f64,
+    /// Share of its work (0..=1) that the thread furthest behind had done by then. Times a thread's
+    /// bytes it is iozone's minimum transfer.
+    pub least_done: f64,
+}
+
+impl ThreadRates {
+    /// Of the slowest thread, bytes a second.
+    pub fn slowest(&self) -> f64 {
+        self.each.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// Of the fastest thread, bytes a second.
+    pub fn fastest(&self) -> f64 {
+        self.each.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Mean of all threads, bytes a second.
+    pub fn mean(&self) -> f64 {
+        self.each.iter().sum::<f64>() / self.each.len() as f64
+    }
 }
 
 /// Latency of single operations, nanoseconds.

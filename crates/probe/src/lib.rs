@@ -4,6 +4,7 @@
 //! To add a workload, write `workloads/NAME.rs` and its line in [`workloads::ALL`];
 //! to add an engine, write `engines/NAME.rs` and its line in [`engines::ALL`].
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -69,7 +70,12 @@ pub trait Workload: Sync {
     }
     /// Whether packaged files must be back in their packaged state before each trial.
     fn needs_refresh(&self, at: &Point) -> bool;
-    /// The largest number of bytes the point needs on disk at once, beyond packaged files.
+    /// Files that the point leaves in the layer's directory for trials to come, until the layer is
+    /// torn down.
+    fn kept(&self, _at: &Point) -> Result<Vec<PackagedFile>, PointError> {
+        Ok(Vec::new())
+    }
+    /// The largest number of bytes the point needs on disk at once, beyond packaged and kept files.
     fn space(&self, at: &Point) -> u64;
     /// Makes files and buffers ready in `dir` and warms up what a warm point needs: all that
     /// comes before the timed passes. A cold point's files are left alone.
@@ -84,7 +90,7 @@ pub trait Workload: Sync {
 /// A file that a layer comes with.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PackagedFile {
-    /// Path below `packaged/`.
+    /// Path below `packaged/`; of a file that a point leaves, below the layer's directory.
     pub path: String,
     /// Bytes.
     pub size: u64,
@@ -134,8 +140,13 @@ pub struct Context {
 impl Context {
     /// Writes back all that is dirty in the file system of `dir`, then in those below it.
     pub(crate) fn sync(&self, dir: &Path) -> Result<(), ProbeError> {
+        let device = |dir: &Path| std::fs::metadata(dir).map(|m| m.dev()).ok();
+        let own = device(dir);
+        // A second flush of the same one finds nothing and takes milliseconds all the same.
+        let others = self.below.iter().map(PathBuf::as_path);
+        let others = others.filter(|dir| own.is_none() || device(dir) != own);
         std::iter::once(dir)
-            .chain(self.below.iter().map(PathBuf::as_path))
+            .chain(others)
             .try_for_each(workloads::file::sync_file_system)
     }
 }

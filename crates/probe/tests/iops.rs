@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Lab, disk, point};
-use layermark_model::{DirectIo, Point, PointError, Settings, Trial, protocol::FromProbe};
+use layermark_model::{DirectIo, Point, PointError, Trial, protocol::FromProbe};
 use serde_json::{Value, json};
 
 fn iops(params: Value) -> Point {
@@ -24,16 +24,7 @@ fn with_small(mut params: Value) -> Value {
 }
 
 fn refused(params: Value) -> PointError {
-    let Value::Object(params) = params else {
-        panic!("not a table")
-    };
-    let settings = Settings {
-        workload: "iops".into(),
-        label: None,
-        params,
-    };
-    let workload = layermark_probe::workloads::find("iops").unwrap();
-    workload.points(&settings, 1.0).expect_err("an error")
+    common::points("iops", params, 1.0).expect_err("an error")
 }
 
 fn per_second(trial: &Trial) -> f64 {

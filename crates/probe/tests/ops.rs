@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Lab, disk, point};
-use layermark_model::{Point, Settings, protocol::FromProbe};
+use layermark_model::{Point, protocol::FromProbe};
 use serde_json::{Value, json};
 
 const OPS: [&str; 13] = [
@@ -25,16 +25,7 @@ const ENGINES: [&str; 5] = ["pread", "sync", "preadv", "stdio", "mmap"];
 
 /// The point, or why there is none.
 fn points(params: Value) -> Result<Vec<Point>, String> {
-    let Value::Object(params) = params else {
-        panic!("no table")
-    };
-    let settings = Settings {
-        workload: "file".into(),
-        label: None,
-        params,
-    };
-    let file = layermark_probe::workloads::find("file").unwrap();
-    file.points(&settings, 1.0)
+    common::points("file", params, 1.0)
         .map_err(|e| format!("{} hint: {}", e.message, e.hint.unwrap_or_default()))
 }
 
@@ -96,6 +87,7 @@ fn every_durability_works_with_every_engine() {
             ("close", 0),
             ("fsync", 2),
             ("fdatasync", 2),
+            ("fsync-close", 2),
             ("each", 32),
             ("osync", 32),
         ] {
@@ -353,19 +345,8 @@ fn labels_say_what_an_operation_alone_has() {
 
 #[test]
 fn a_scale_brings_distances_nearer() {
-    let Value::Object(params) =
-        json!({"op": "seek-read", "file_size": "64M", "distance": "4K,1M,32M"})
-    else {
-        panic!("no table")
-    };
-    let settings = Settings {
-        workload: "file".into(),
-        label: None,
-        params,
-    };
-    let file = layermark_probe::workloads::find("file").unwrap();
-    let scaled: Vec<(u64, u64)> = file
-        .points(&settings, 0.01)
+    let params = json!({"op": "seek-read", "file_size": "64M", "distance": "4K,1M,32M"});
+    let scaled: Vec<(u64, u64)> = common::points("file", params, 0.01)
         .unwrap()
         .iter()
         .map(|p| (p.number("file_size"), p.number("distance")))

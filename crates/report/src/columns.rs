@@ -211,6 +211,21 @@ pub const RESULTS: &[Column<ResultCell>] = &[
     ("iops_per_cpu_percent", Fine, |p, r| {
         iops(p, r, |i| i.iops_per_cpu)
     }),
+    ("thread_slowest", Whole, |_, r| {
+        r.threads.map(|t| t.slowest).into()
+    }),
+    ("thread_mean", Whole, |_, r| {
+        r.threads.map(|t| t.mean).into()
+    }),
+    ("thread_fastest", Whole, |_, r| {
+        r.threads.map(|t| t.fastest).into()
+    }),
+    ("stonewall", Whole, |_, r| {
+        r.threads.map(|t| t.stonewall).into()
+    }),
+    ("least_done", Share, |_, r| {
+        r.threads.map(|t| t.least_done).into()
+    }),
 ];
 
 /// A figure of Iometer, where the result has them.

@@ -52,7 +52,11 @@ fn nothing(f: &Findings) -> Option<String> {
     if compared.is_empty() {
         return Some("only native was measured, so there is nothing to compare".into());
     }
-    if compared.iter().all(|r| {
+    if compared.iter().all(|r| r.verdict == Verdict::Descriptive) {
+        return Some("nothing that a verdict was asked on was measured".into());
+    }
+    let asked = |r: &&&ResultRow| r.verdict != Verdict::Descriptive;
+    if compared.iter().filter(asked).all(|r| {
         r.ratio.is_none_or(|e| e.interval.is_none())
             && r.steady != Some(false)
             && r.verdict == Verdict::Undecided

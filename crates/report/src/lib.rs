@@ -32,6 +32,7 @@ mod section;
 mod seek;
 mod served;
 mod studies;
+mod threads;
 mod trust;
 mod types;
 mod undecided;

@@ -8,7 +8,7 @@ use layermark_stats::{self as stats, Comparison, Interval, Judgement};
 use crate::{
     durability::{self, Case},
     index::{Index, cost},
-    latency, points, served,
+    latency, points, served, threads,
     types::{CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, ResultRow, Verdict},
 };
 
@@ -21,8 +21,9 @@ pub type Placed = (usize, usize, ResultRow);
 
 /// The rows of these layers, layer by layer in the order of points; not numbered yet.
 ///
-/// All comparisons are one family: a report of a hundred verdicts is wrong in any of them with no
-/// more than the chance that one verdict alone has, and comes out the same when it is made again.
+/// All comparisons that the plan asks a verdict on are one family: a report of a hundred verdicts is
+/// wrong in any of them with no more than the chance that one verdict alone has, and comes out the
+/// same when it is made again. The others are described.
 pub fn rows(run: &Run, index: &Index, layers: &[usize], baseline: usize) -> Vec<Placed> {
     // Points that a layer was never asked for (writes on a read-only one) are not in the family.
     let asked =
@@ -39,40 +40,55 @@ pub fn rows(run: &Run, index: &Index, layers: &[usize], baseline: usize) -> Vec<
             point,
         })
         .collect();
-    let family: Vec<Option<Comparison>> = sites
-        .iter()
-        .filter(|s| s.layer != baseline)
-        .map(|s| stats::compare(&index.pairs(s.layer, baseline, s.point), LEVEL, run.seed))
-        .collect();
+    let compare =
+        |s: &Site| stats::compare(&index.pairs(s.layer, baseline, s.point), LEVEL, run.seed);
+    let in_family = |s: &&Site| s.layer != baseline && run.plan.confirms(&s.point().label);
+    let family: Vec<Option<Comparison>> = sites.iter().filter(in_family).map(compare).collect();
     let judged = stats::judge(&family, run.plan.delta, LEVEL);
-    let mut verdicts = family.iter().zip(&judged);
+    let mut verdicts = family.into_iter().zip(judged);
     sites
         .into_iter()
         .map(|site| {
-            let against = (site.layer != baseline).then(|| verdicts.next()).flatten();
+            let against = if site.layer == baseline {
+                Against::Itself
+            } else if in_family(&&site) {
+                let (comparison, judgement) = verdicts.next().unzip();
+                Against::Native(comparison.flatten(), judgement)
+            } else {
+                Against::Native(compare(&site), None)
+            };
             (site.point, site.layer, site.row(against))
         })
         .collect()
 }
 
+/// What a row is set against.
+enum Against {
+    /// It is the baseline's.
+    Itself,
+    /// The comparison, if there are pairs, and what is said of it; nothing where it is described.
+    Native(Option<Comparison>, Option<Judgement>),
+}
+
 fn compare(
     row: &mut ResultRow,
     comparison: Option<&Comparison>,
-    judgement: &Judgement,
+    judgement: Option<&Judgement>,
     threads: f64,
 ) {
-    row.verdict = match judgement.verdict {
-        stats::Verdict::Same => Verdict::Same,
-        stats::Verdict::Slower => Verdict::Slower,
-        stats::Verdict::Faster => Verdict::Faster,
-        stats::Verdict::Undecided => Verdict::Undecided,
+    row.verdict = match judgement.map(|j| j.verdict) {
+        None => Verdict::Descriptive,
+        Some(stats::Verdict::Same) => Verdict::Same,
+        Some(stats::Verdict::Slower) => Verdict::Slower,
+        Some(stats::Verdict::Faster) => Verdict::Faster,
+        Some(stats::Verdict::Undecided) => Verdict::Undecided,
     };
-    row.more_blocks = judgement.more_blocks;
+    row.more_blocks = judgement.and_then(|j| j.more_blocks);
     let Some(c) = comparison else { return };
     row.blocks = c.n;
     row.effective_n = Some(c.effective_n);
     row.p = Some(c.p);
-    row.p_adjusted = Some(judgement.p_adjusted);
+    row.p_adjusted = judgement.map(|j| j.p_adjusted);
     row.steady = Some(c.steady);
     row.change_points.clone_from(&c.change_points);
     row.outliers = c.outliers;
@@ -127,14 +143,14 @@ impl<'a> Site<'a> {
             .collect()
     }
 
-    /// What is said of it, alone and against native; `None` for the baseline itself.
-    fn row(&self, against: Option<(&Option<Comparison>, &Judgement)>) -> ResultRow {
+    /// What is said of it, alone and against native.
+    fn row(&self, against: Against) -> ResultRow {
         let mut row = self.alone();
         match against {
-            None => row.verdict = Verdict::Baseline,
-            Some((comparison, judgement)) => {
+            Against::Itself => row.verdict = Verdict::Baseline,
+            Against::Native(comparison, judgement) => {
                 let threads = points::threads(self.point());
-                compare(&mut row, comparison.as_ref(), judgement, threads);
+                compare(&mut row, comparison.as_ref(), judgement.as_ref(), threads);
             }
         }
         row.durability = self.durability(row.ratio.as_ref());
@@ -196,6 +212,7 @@ impl<'a> Site<'a> {
             served_because: served.map(|_| seen.words()),
             durability: NOT_ASKED,
             write_back_debt: debt(&trials),
+            threads: threads::of(&trials),
             flags: Vec::new(),
             flag_counts: BTreeMap::new(),
             reasons: Vec::new(),

@@ -37,6 +37,7 @@ pub fn strip(e: &Evidence) -> Vec<TrustItem> {
         verified(e),
         proof(e),
     ];
+    items.extend(family(e));
     items.extend(direct(e));
     items.extend(emulated(e));
     items.push(failures(e));
@@ -51,6 +52,20 @@ fn item(id: &str, title: &str, state: TrustState, text: String) -> TrustItem {
         state,
         text,
     }
+}
+
+/// Which verdicts the correction for many comparisons is over, where the plan says so.
+fn family(e: &Evidence) -> Option<TrustItem> {
+    let labels = || e.run.points.iter().map(|p| p.label.as_str());
+    let asked = labels().filter(|l| e.run.plan.confirms(l)).count();
+    let rest = labels().count() - asked;
+    (rest > 0).then(|| {
+        let text = format!(
+            "the plan asks a verdict on {} and Holm's correction is over these; the other {rest} have an interval of their own each, and no verdict",
+            number::count(asked, "point")
+        );
+        item("family", "Verdicts", TrustState::Ok, text)
+    })
 }
 
 fn ok_if(good: bool) -> TrustState {

@@ -162,7 +162,8 @@ pub struct ResultRow {
     pub extra_us: Option<Estimate>,
     /// Wilcoxon signed-rank, two-sided.
     pub p: Option<f64>,
-    /// The same after Holm's correction over all points of all layers of the run.
+    /// The same after Holm's correction over all points of all layers of the run that the plan asks
+    /// a verdict on. Absent elsewhere.
     pub p_adjusted: Option<f64>,
     /// Blocks that would probably settle it, or that an interval needs at least.
     pub more_blocks: Option<usize>,
@@ -199,6 +200,9 @@ pub struct ResultRow {
     pub durability: Durability,
     /// Left to write when a write without flush had ended, medians.
     pub write_back_debt: Option<DebtRow>,
+    /// How evenly threads got on. Absent with one thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<ThreadsRow>,
     /// Remarks of the trials, each once.
     pub flags: Vec<String>,
     /// How many trials carry each remark.
@@ -320,10 +324,12 @@ pub enum Verdict {
     Baseline,
     /// Something else than the layer was measured.
     Untrusted,
+    /// The plan asked for no verdict here: the interval says what is known.
+    Descriptive,
 }
 
 impl Verdict {
-    /// The word in tables.
+    /// The word in tables; none where none was asked for.
     pub fn word(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -332,6 +338,7 @@ impl Verdict {
             Self::Undecided => "undecided",
             Self::Baseline => "baseline",
             Self::Untrusted => "untrusted",
+            Self::Descriptive => "",
         }
     }
 }
@@ -461,6 +468,23 @@ pub struct DebtRow {
     pub bytes: Option<f64>,
     /// Seconds until all was written.
     pub seconds: f64,
+}
+
+/// How evenly the threads of a point got on, medians over its trials; bytes a second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadsRow {
+    /// How many there were.
+    pub count: usize,
+    /// Of the slowest one.
+    pub slowest: f64,
+    /// Mean of all.
+    pub mean: f64,
+    /// Of the fastest one.
+    pub fastest: f64,
+    /// Of all together until the first one was through.
+    pub stonewall: f64,
+    /// Share of its work (0..=1) that the last one had done by then.
+    pub least_done: f64,
 }
 
 /// A sentence and what it rests on.
@@ -614,7 +638,16 @@ impl Report {
     /// Parts beside the results, in the order they are told; the study comes first.
     pub fn sections(&self) -> Vec<Section> {
         // Beside a study with few repeats, a model of its noise would only be in the way.
-        let told = |known: bool| known || self.study.is_none();
+        self.sections_with(self.study.is_none())
+    }
+
+    /// The same with models that rest on little, for whoever takes the numbers elsewhere.
+    pub fn all_sections(&self) -> Vec<Section> {
+        self.sections_with(true)
+    }
+
+    fn sections_with(&self, uncertain: bool) -> Vec<Section> {
+        let told = |known: bool| known || uncertain;
         let cost = self
             .cost
             .iter()

@@ -28,11 +28,11 @@ pub struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    /// Names of the layers set against native that have results.
+    /// Names of the layers set against native that have results a verdict is asked on.
     pub fn compared(&self) -> Vec<&'a str> {
         let mut names: Vec<&str> = Vec::new();
         for row in self.results.iter().filter(|r| !self.is_baseline(&r.layer)) {
-            if !names.contains(&row.layer.as_str()) {
+            if !names.contains(&row.layer.as_str()) && row.verdict != Verdict::Descriptive {
                 names.push(&row.layer);
             }
         }
@@ -44,9 +44,10 @@ impl<'a> Findings<'a> {
         self.run.layers.first().is_some_and(|l| l.name == layer)
     }
 
-    /// A layer's results.
+    /// A layer's results that the plan asks a verdict on.
     pub fn rows(&self, layer: &str) -> Vec<&'a ResultRow> {
-        self.results.iter().filter(|r| r.layer == layer).collect()
+        let asked = |r: &&ResultRow| r.layer == layer && r.verdict != Verdict::Descriptive;
+        self.results.iter().filter(asked).collect()
     }
 
     /// Kind of work of a result.

@@ -63,7 +63,7 @@ pub(crate) async fn open(path: &Path, pages: Option<u32>) -> Result<SqliteConnec
         .filename(path)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
-        // FULL syncs the log at each commit: a trial that was stored survives a power cut.
+        // FULL syncs the log at each commit; trials that follow each other fast do without.
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(BUSY);
     if let Some(pages) = pages {

@@ -1,7 +1,7 @@
 //! Keeps runs, their layers with facts, points, and every trial with its raw values.
 //!
-//! A trial is on the disk when [`Store::trial`] returns, so a crash or a kill loses none that had
-//! ended. Several processes may write at once. The queries are what both `SQLite` and `PostgreSQL`
+//! A trial is committed when [`Store::trial`] returns, so a crash or a kill loses none that had
+//! ended; a power cut may take those of the last second. Several processes may write at once. The queries are what both `SQLite` and `PostgreSQL`
 //! take; today only `SQLite` is behind them.
 
 mod connect;
@@ -11,7 +11,10 @@ mod path;
 mod read;
 mod write;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use layermark_model::{Import, Run, RunStatus, TrialRecord};
 use sqlx::{Connection, SqliteConnection};
@@ -21,10 +24,19 @@ pub use error::StoreError;
 pub use imports::ImportSummary;
 pub use path::default_path;
 
+/// What a power cut may take: trials are synced to the disk this long after the last one that was.
+/// A sync of each would cost a matrix of short trials more time than they take, and load the disk
+/// that is measured.
+const SYNC: Duration = Duration::from_secs(1);
+
 /// An open store.
 pub struct Store {
     path: PathBuf,
     runtime: Runtime,
+    /// When a commit was last synced.
+    synced: Option<Instant>,
+    /// Whether commits are synced now.
+    full: bool,
     // `None` only while it is being dropped.
     connection: Option<SqliteConnection>,
 }
@@ -80,6 +92,8 @@ impl Store {
         Ok(Self {
             path,
             runtime,
+            synced: None,
+            full: true,
             connection: Some(connection),
         })
     }
@@ -96,17 +110,19 @@ impl Store {
 
     /// Stores a run that begins, with its layers and points.
     pub fn begin(&mut self, run: &Run) -> Result<(), StoreError> {
-        self.with(async |c| write::begin(c, run).await)
+        self.synced(true, async |c| write::begin(c, run).await)
     }
 
     /// Stores how a run and its layers stand now. Points never change.
     pub fn update(&mut self, run: &Run) -> Result<(), StoreError> {
-        self.with(async |c| write::update(c, run).await)
+        self.synced(true, async |c| write::update(c, run).await)
     }
 
-    /// Stores a trial; it is safe on the disk when this returns.
+    /// Stores a trial. When this returns it survives the end of this process, and with all before
+    /// it a power cut too, unless one was synced less than a second ago.
     pub fn trial(&mut self, run_id: &str, record: &TrialRecord) -> Result<(), StoreError> {
-        self.with(async |c| write::trial(c, run_id, record).await)
+        let due = self.synced.is_none_or(|at| at.elapsed() >= SYNC);
+        self.synced(due, async |c| write::trial(c, run_id, record).await)
     }
 
     /// Reads a run by its id, the beginning of its id if no other run begins so, or `last`; with
@@ -127,7 +143,7 @@ impl Store {
 
     /// Stores results of another program.
     pub fn import(&mut self, import: &Import) -> Result<(), StoreError> {
-        self.with(async |c| imports::put(c, import).await)
+        self.synced(true, async |c| imports::put(c, import).await)
     }
 
     /// Reads an import by its id, the beginning of its id if no other begins so, or `last`.
@@ -139,6 +155,23 @@ impl Store {
     /// The newest imports, the newest first, `limit` at most.
     pub fn list_imports(&mut self, limit: usize) -> Result<Vec<ImportSummary>, StoreError> {
         self.with(async |c| imports::list(c, limit).await)
+    }
+
+    /// With a commit that is synced to the disk or not. Syncing the log takes all before it along.
+    fn synced<T>(
+        &mut self,
+        full: bool,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, error::Inner>,
+    ) -> Result<T, StoreError> {
+        if self.full != full {
+            self.with(async |c| write::synchronous(c, full).await)?;
+            self.full = full;
+        }
+        let done = self.with(work)?;
+        if full {
+            self.synced = Some(Instant::now());
+        }
+        Ok(done)
     }
 
     fn with<T>(

@@ -7,6 +7,17 @@ use sqlx::{Connection, SqliteConnection};
 
 use crate::error::Inner;
 
+/// Whether commits from now on wait until the log is on the disk.
+pub(crate) async fn synchronous(c: &mut SqliteConnection, full: bool) -> Result<(), Inner> {
+    let pragma = if full {
+        "PRAGMA synchronous = FULL"
+    } else {
+        "PRAGMA synchronous = NORMAL"
+    };
+    sqlx::query(pragma).execute(c).await?;
+    Ok(())
+}
+
 pub(crate) async fn begin(c: &mut SqliteConnection, run: &Run) -> Result<(), Inner> {
     let mut tx = c.begin().await?;
     sqlx::query(

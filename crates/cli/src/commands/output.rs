@@ -86,11 +86,15 @@ pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
 }
 
 /// Writes the files, then the terminal's table or JSON. Without a target, and where
-/// `page` says so, the page goes into the user's data directory.
+/// `page` says so, the page goes into the user's data directory. What cannot be written keeps
+/// nothing else from it.
 pub fn deliver(report: &Report, targets: &[Target], json: bool, page: bool) -> Result<(), Failure> {
-    let mut written = Vec::new();
+    let (mut written, mut failed) = (Vec::new(), Vec::new());
     for target in targets {
-        written.extend(write_files(report, target.exporter, &target.path)?);
+        match write_files(report, target.exporter, &target.path) {
+            Ok(paths) => written.extend(paths),
+            Err(failure) => failed.push(failure),
+        }
     }
     if targets.is_empty() && page {
         // Nobody asked for the page: without it the run is still a run.
@@ -99,11 +103,15 @@ pub fn deliver(report: &Report, targets: &[Target], json: bool, page: bool) -> R
             Err(e) => eprintln!("warning: no page: {}", e.message),
         }
     }
-    to_stdout(report, json)?;
+    failed.extend(to_stdout(report, json).err());
     for path in written {
         eprintln!("report: {}", path.display());
     }
-    Ok(())
+    let together = |all: Failure, next: Failure| Failure {
+        message: format!("{}; {}", all.message, next.message),
+        ..all
+    };
+    failed.into_iter().reduce(together).map_or(Ok(()), Err)
 }
 
 /// Writes the page into the user's data directory.

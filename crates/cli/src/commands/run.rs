@@ -90,6 +90,7 @@ fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> 
         precision: None,
         // Verdicts over hundreds of points would take hours.
         blocks: (matrix && free).then_some(MATRIX_BLOCKS),
+        confirm: Vec::new(),
         delta: 0.05,
         control: true,
         seed: None,

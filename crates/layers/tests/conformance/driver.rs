@@ -29,6 +29,9 @@ const MORE: &[&str] = &[
     "loop:ext4,direct-io=off,size=96M",
     "image:squashfs,compression=zstd,direct-io=off",
     "image:erofs,compression=lz4",
+    "image:squashfs,upper=on",
+    "image:erofs,upper=on",
+    "image:squashfuse,upper=on",
 ];
 
 /// Guests boot in seconds, so each shows several options.
@@ -54,6 +57,7 @@ const TRAPS: &[(&str, &str)] = &[
     ("mount-lost", "fuse"),
     ("mount-lost", "overlay:merged"),
     ("mount-lost", "loop:ext4"),
+    ("mount-lost", "image:squashfs,upper=on"),
     ("overlay-residency", "overlay:upper"),
     ("overlay-residency", "overlay:writecopy"),
     ("cool-works", "native"),
@@ -63,6 +67,8 @@ const TRAPS: &[(&str, &str)] = &[
     ("cool-cannot", "tmpfs"),
     ("volatile-again", "overlay:writecopy,volatile=on"),
     ("copies-up", "overlay:writecopy"),
+    ("copies-up", "image:squashfs,upper=on"),
+    ("copies-up", "image:erofs,upper=on"),
     ("delay", "fuse,delay=0,cache=none"),
     ("delay", "fuse,delay=100us,cache=none"),
     ("delay", "fuse,delay=2ms,cache=none"),

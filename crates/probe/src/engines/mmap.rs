@@ -53,6 +53,11 @@ impl Io for Mmap {
         match (after, &self.map) {
             (After::Nothing, _) => Ok(()),
             (After::Fsync | After::Fdatasync, Some(map)) => map.sync(0, map.len()),
+            (After::FsyncClose, Some(map)) => {
+                map.sync(0, map.len())?;
+                self.map = None;
+                After::Close.apply(file)
+            }
             _ => {
                 self.map = None;
                 after.apply(file)

@@ -117,15 +117,27 @@ pub enum After {
     Fsync,
     /// fdatasync(2).
     Fdatasync,
+    /// fsync(2), then close(2).
+    FsyncClose,
 }
 
 impl After {
+    /// Whether the file is closed in the end.
+    pub fn closes(self) -> bool {
+        matches!(self, Self::Close | Self::FsyncClose)
+    }
+
     /// Does it to the file.
     pub fn apply(self, file: &mut Option<File>) -> io::Result<()> {
         match (self, file.as_ref()) {
             (Self::Fsync, Some(open)) => open.sync_all(),
             (Self::Fdatasync, Some(open)) => open.sync_data(),
             (Self::Close, _) => {
+                drop(file.take());
+                Ok(())
+            }
+            (Self::FsyncClose, Some(open)) => {
+                open.sync_all()?;
                 drop(file.take());
                 Ok(())
             }

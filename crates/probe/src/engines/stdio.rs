@@ -31,7 +31,8 @@ impl Io for Stdio {
     const ABOUT: &'static str = "fread(3) and fwrite(3), the buffer one record long";
 
     /// A stream closes its descriptor. It gets the file's own where closing is part of the pass,
-    /// so that there is one close(2) as in a program, and another one to it otherwise.
+    /// so that there is one close(2) as in a program, and another one to it otherwise, also where
+    /// the file is flushed before it is closed.
     fn begin(&mut self, file: &mut Option<File>, shape: &Shape) -> io::Result<()> {
         let open = match shape.after {
             After::Close => file.take(),
@@ -69,11 +70,12 @@ impl Io for Stdio {
         if let Some(stream) = &mut self.stream {
             stream.flush()?;
         }
-        if after == After::Close
-            && let Some(stream) = self.stream.take()
-        {
-            return stream.close();
+        if after != After::Close {
+            after.apply(file)?;
         }
-        after.apply(file)
+        match self.stream.take_if(|_| after.closes()) {
+            Some(stream) => stream.close(),
+            None => Ok(()),
+        }
     }
 }

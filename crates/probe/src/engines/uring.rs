@@ -85,7 +85,7 @@ fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<S
     // which nothing would be closed.
     drop(pass);
     if task.after != After::Nothing {
-        if task.after != After::Close {
+        if !task.after.closes() {
             paused += monotonic_ns() - end;
         }
         task.after.apply(file).map_err(stopped(task.ops))?;

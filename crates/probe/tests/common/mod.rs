@@ -9,7 +9,7 @@ use std::{
 };
 
 use layermark_model::{
-    Point, Settings, Trial,
+    Point, PointError, Settings, Trial,
     protocol::{FromProbe, Job, ToProbe},
 };
 use layermark_probe::{packaged, workloads};
@@ -171,12 +171,15 @@ pub fn settings(workload: &str, params: Value) -> Settings {
     }
 }
 
+/// The points of these settings, or why there are none.
+pub fn points(workload: &str, params: Value, scale: f64) -> Result<Vec<Point>, PointError> {
+    let found = workloads::find(workload).unwrap();
+    found.points(&settings(workload, params), scale)
+}
+
 /// The only point of these settings.
 pub fn point(workload: &str, params: Value) -> Point {
-    let mut points = workloads::find(workload)
-        .unwrap()
-        .points(&settings(workload, params), 1.0)
-        .unwrap();
+    let mut points = points(workload, params, 1.0).unwrap();
     assert_eq!(points.len(), 1);
     points.remove(0)
 }

@@ -131,7 +131,9 @@ fn colour(verdict: Verdict) -> &'static str {
         Verdict::Same => "var(--same)",
         Verdict::Slower => "var(--slower)",
         Verdict::Faster => "var(--faster)",
-        Verdict::Undecided | Verdict::Baseline | Verdict::Untrusted => "var(--muted)",
+        Verdict::Undecided | Verdict::Baseline | Verdict::Untrusted | Verdict::Descriptive => {
+            "var(--muted)"
+        }
     }
 }
 

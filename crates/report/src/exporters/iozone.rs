@@ -150,6 +150,9 @@ fn file(
     for t in tables {
         writeln!(out, "{}: {}", t.title, plain(&t.family.describe()))?;
     }
+    for t in tables {
+        threads(out, t, layer)?;
+    }
     writeln!(out, "\niozone test complete.\nExcel output is below:")?;
     for t in tables {
         table(out, t, layer)?;
@@ -183,6 +186,42 @@ fn plain(text: &str) -> String {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// The lines of `iozone -t`, where a test has several threads, for each file size and record.
+/// iozone's children stop when the first is through, so what they see is the figure until then.
+fn threads(out: &mut dyn Write, t: &Table, layer: &str) -> anyhow::Result<()> {
+    let cells = t.family.files.iter().flat_map(|file| {
+        let records = t.family.records.iter();
+        records.map(move |record| (*file, *record))
+    });
+    for (file, record) in cells {
+        let cell = t.family.cell(layer, file, record);
+        let Some((row, of)) = cell.and_then(|row| Some((row, row.threads?))) else {
+            continue;
+        };
+        writeln!(
+            out,
+            "\n{} threads, {}: file {} kB each, record {} kB",
+            of.count,
+            t.title,
+            file / 1024,
+            record / 1024
+        )?;
+        let rates = [
+            ("Children see throughput", of.stonewall),
+            ("Parent sees throughput", row.value.unwrap_or(0.0)),
+            ("Min throughput per process", of.slowest),
+            ("Max throughput per process", of.fastest),
+            ("Avg throughput per process", of.mean),
+        ];
+        for (what, rate) in rates {
+            writeln!(out, "\t{what:<32}= {:>12.2} kB/sec", rate / 1024.0)?;
+        }
+        let least = of.least_done * file as f64 / 1024.0;
+        writeln!(out, "\t{:<32}= {least:>12.2} kB", "Min xfer")?;
+    }
+    Ok(())
 }
 
 fn table(out: &mut dyn Write, t: &Table, layer: &str) -> anyhow::Result<()> {

@@ -10,6 +10,7 @@ use anyhow::bail;
 use crate::Report;
 
 mod csv;
+mod csv_sections;
 mod csv_trials;
 mod csv_wide;
 mod html;
@@ -59,6 +60,7 @@ pub const ALL: &[&dyn Exporter] = &[
     &csv::Csv,
     &csv_wide::CsvWide,
     &csv_trials::CsvTrials,
+    &csv_sections::CsvSections,
     &markdown::Markdown,
     &iozone::Iozone,
     &xlsx::Xlsx,
@@ -171,6 +173,7 @@ mod tests {
             ("a/r.csv", "csv"),
             ("r.wide.csv", "csv_wide"),
             ("r.trials.CSV", "csv_trials"),
+            ("r.sections.csv", "csv_sections"),
             ("iozone.txt", "iozone"),
             ("r.iozone.txt", "iozone"),
             ("r.iozone", "iozone"),

@@ -79,6 +79,7 @@ impl<'a> Notes<'a> {
                 .clone()
                 .filter(|_| row.verdict != Verdict::Faster),
         );
+        notes.extend(row.threads.as_ref().map(crate::threads::words));
         notes.retain(|n| !n.is_empty());
         notes.join("; ")
     }

@@ -254,7 +254,7 @@ fn paint(style: Style, verdict: Verdict, text: &str) -> String {
         Verdict::Slower => "33",
         Verdict::Faster => "36",
         Verdict::Untrusted => "31",
-        Verdict::Undecided | Verdict::Baseline => "2",
+        Verdict::Undecided | Verdict::Baseline | Verdict::Descriptive => "2",
     };
     format!("\x1b[{code}m{text}\x1b[0m")
 }

@@ -1,4 +1,4 @@
-//! A workbook: the verdict, a sheet for each test with its tables and charts, iozone's own tables,
+//! A workbook: the verdict, a sheet for each section (study, cost model, record sizes) and for each test with its tables and charts, iozone's own tables,
 //! every result and every trial.
 
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
@@ -9,6 +9,7 @@ use crate::{Report, columns};
 mod lists;
 mod matrix;
 mod names;
+mod section;
 mod verdict;
 
 use names::SheetNames;
@@ -40,6 +41,11 @@ fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
     book.set_properties(&properties(report)?);
     let mut names = SheetNames::default();
     verdict::write(sheet(&mut book, names.next("Verdict"))?, report, rows)?;
+    for of in report.sections() {
+        // `Study: ` and what follows would all be the same in a name of 31 letters.
+        let name = names.next(of.title.trim_start_matches("Study: "));
+        section::write(sheet(&mut book, name)?, &of)?;
+    }
     let families = iozone::families(report);
     for family in families
         .iter()

@@ -33,6 +33,7 @@ impl Study for IozoneVm {
             .collect();
         let mut tables: Vec<DataTable> = drawn.iter().map(|p| p.table()).collect();
         let mut lines: Vec<LineChart> = drawn.iter().map(|p| p.chart()).collect();
+        tables.extend(tests(data));
         for layer in layers(data) {
             tables.extend(STREAMS.iter().filter_map(|op| streams(data, layer, op)));
         }
@@ -61,6 +62,77 @@ const CHARTS: [(&str, bool); 4] = [
     ("write", true),
     ("rand-write", false),
 ];
+
+/// iozone's thirteen tests: its title, our operation, and whether through the C library.
+const TESTS: [(&str, &str, bool); 13] = [
+    ("Writer", "write", false),
+    ("Re-writer", "rewrite", false),
+    ("Reader", "read", false),
+    ("Re-Reader", "reread", false),
+    ("Random read", "rand-read", false),
+    ("Random write", "rand-write", false),
+    ("Backward read", "backward-read", false),
+    ("Record rewrite", "record-rewrite", false),
+    ("Stride read", "stride-read", false),
+    ("Fwrite", "write", true),
+    ("Re-Fwrite", "rewrite", true),
+    ("Fread", "read", true),
+    ("Re-Fread", "reread", true),
+];
+
+/// A table of each test and file size that has none yet: records by layers, KB/s.
+fn tests(data: &Data) -> Vec<DataTable> {
+    let mut tables = Vec::new();
+    for (title, op, stdio) in TESTS {
+        let rows: Vec<&ResultRow> = data
+            .results
+            .iter()
+            .filter(|r| word(r, "op") == op && (word(r, "engine") == "stdio") == stdio && usable(r))
+            .filter(|r| matches!(word(r, "sync"), "none" | "close"))
+            .collect();
+        for file in values(rows.iter().copied(), "file_size") {
+            let own = !stdio && CHARTS.contains(&(op, file <= SMALL));
+            let of: Vec<&ResultRow> = rows
+                .iter()
+                .copied()
+                .filter(|r| number(r, "file_size") == file)
+                .collect();
+            if !own {
+                let title = format!("{title}, {} file: KB/s", format_size(file));
+                tables.push(by_record(data, title, &of));
+            }
+        }
+    }
+    tables
+}
+
+/// Records down, layers across.
+fn by_record(data: &Data, title: String, rows: &[&ResultRow]) -> DataTable {
+    let has = |layer: &&str| rows.iter().any(|r| r.layer == *layer);
+    let layers: Vec<&str> = layers(data).into_iter().filter(has).collect();
+    let line = |record: &u64| {
+        let cell = |layer: &&str| {
+            let at = |r: &&&ResultRow| r.layer == *layer && number(r, "record") == *record;
+            kilobytes(rows.iter().find(at).copied())
+        };
+        let first = Cell::number(format_size(*record), *record as f64);
+        std::iter::once(first)
+            .chain(layers.iter().map(cell))
+            .collect()
+    };
+    DataTable {
+        title,
+        note: String::new(),
+        head: std::iter::once("record")
+            .chain(layers.iter().copied())
+            .map(str::to_owned)
+            .collect(),
+        rows: values(rows.iter().copied(), "record")
+            .iter()
+            .map(line)
+            .collect(),
+    }
+}
 
 /// Operations that are compared with and without the C library's buffer.
 const STREAMS: [&str; 2] = ["read", "write"];
@@ -101,28 +173,8 @@ impl<'a> Part<'a> {
     }
 
     fn table(&self) -> DataTable {
-        let layers = self.layers();
-        let cell = |layer: &str, record: u64| {
-            let row = self
-                .rows()
-                .find(|r| r.layer == layer && number(r, "record") == record);
-            kilobytes(row)
-        };
-        let line = |record: &u64| {
-            let first = Cell::number(format_size(*record), *record as f64);
-            std::iter::once(first)
-                .chain(layers.iter().map(|l| cell(l, *record)))
-                .collect()
-        };
-        DataTable {
-            title: format!("{}: KB/s", self.words()),
-            note: String::new(),
-            head: std::iter::once("record")
-                .chain(layers.iter().copied())
-                .map(str::to_owned)
-                .collect(),
-            rows: values(self.rows(), "record").iter().map(line).collect(),
-        }
+        let rows: Vec<&ResultRow> = self.rows().collect();
+        by_record(self.data, format!("{}: KB/s", self.words()), &rows)
     }
 
     fn layers(&self) -> Vec<&'a str> {

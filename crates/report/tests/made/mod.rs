@@ -92,6 +92,11 @@ impl Made {
         self
     }
 
+    pub fn confirm(mut self, labels: &[&str]) -> Self {
+        self.run.plan.confirm = labels.iter().map(|l| (*l).to_owned()).collect();
+        self
+    }
+
     pub fn cost(mut self, cost: Cost) -> Self {
         self.cost = cost;
         self

@@ -59,7 +59,7 @@ impl Step for FirstWrite<'_> {
 
 fn flush(sync: Sync, file: &File) -> io::Result<()> {
     match sync {
-        Sync::Fsync => file.sync_all(),
+        Sync::Fsync | Sync::FsyncClose => file.sync_all(),
         Sync::Fdatasync => file.sync_data(),
         _ => Ok(()),
     }

@@ -110,7 +110,7 @@ impl Job {
             };
             first.mark();
             let done = drive::drive(self.clock, 1, recorder, beat, &mut first)?;
-            if self.p.sync == Sync::Close {
+            if self.p.sync.closes() {
                 drop(file.take());
             }
             return Ok(Span {
@@ -168,6 +168,7 @@ fn after(sync: Sync) -> After {
         Sync::Close => After::Close,
         Sync::Fsync => After::Fsync,
         Sync::Fdatasync => After::Fdatasync,
+        Sync::FsyncClose => After::FsyncClose,
         Sync::None | Sync::Each | Sync::Osync | Sync::Odsync => After::Nothing,
     }
 }

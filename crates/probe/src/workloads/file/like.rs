@@ -72,7 +72,7 @@ const HINT: &str = "docs/src/iozone.md has the letters, and what to write instea
 #[derive(Default)]
 struct Meant {
     auto: bool,
-    /// `close`, `fsync`, `osync`, `odsync`, each with its letter.
+    /// `close`, `fsync`, both, `osync`, `odsync`, each with its letter.
     sync: Option<(&'static str, &'static str)>,
     tests: Vec<&'static str>,
     records: Vec<u64>,
@@ -164,6 +164,14 @@ impl Meant {
 
     fn sync(&mut self, letter: &'static str, word: &'static str) -> Result<(), PointError> {
         match self.sync {
+            // fsync and close inside the clock, as iozone does it.
+            Some((_, before))
+                if matches!((before, word), ("close", "fsync") | ("fsync", "close")) =>
+            {
+                self.sync = Some(("-c -e", "fsync-close"));
+                Ok(())
+            }
+            Some((_, "fsync-close")) if matches!(word, "close" | "fsync") => Ok(()),
             Some((other, before)) if before != word => Err(PointError::new(format!(
                 "file: `like`: {other} and {letter} together: a point is made durable in one way"
             ))

@@ -169,12 +169,20 @@ impl Matrix {
             } else {
                 0
             };
-            for record in records.iter().filter(|r| **r <= file && **r >= least) {
+            let fits = |r: &&u64| **r <= file && **r >= least;
+            let largest = records.iter().filter(fits).max();
+            for record in records.iter().filter(fits) {
                 for (op, engine) in &tests {
-                    let cell = cell(values, (file, *record), op, *engine);
+                    let mut cell = cell(values, (file, *record), op, *engine);
+                    // What a new file leaves to write depends on its size, not on the record.
+                    if !values.given("no_debt") {
+                        let rest = Some(record) != largest;
+                        cell = cell.with("no_debt", vec![rest.into()]);
+                    }
                     for p in expand(&cell, scale)? {
-                        if !all.contains(&p) {
-                            all.push(p);
+                        match all.iter_mut().find(|known| known.is_like(&p)) {
+                            Some(known) => known.no_debt &= p.no_debt,
+                            None => all.push(p),
                         }
                     }
                 }
@@ -234,6 +242,9 @@ fn cell(values: &Values, (file, record): (u64, u64), op: &str, engine: Option<&s
     }
     if !values.given("min_ms") {
         cell = cell.with("min_ms", vec![MIN_MS.into()]);
+    }
+    if !values.given("keep") {
+        cell = cell.with("keep", vec![true.into()]);
     }
     // As in iozone, -I is not for the stdio tests.
     if engine == Some("stdio") {

@@ -70,6 +70,14 @@ fn iozones_letters_mean_the_same_as_the_fields() {
             json!({"matrix": "iozone", "max_file_size": "64M", "sync": "fsync"}),
         ),
         (
+            "-a -g 64M -c -e",
+            json!({"matrix": "iozone", "max_file_size": "64M", "sync": "fsync-close"}),
+        ),
+        (
+            "-ec -a -g 64M -c",
+            json!({"matrix": "iozone", "max_file_size": "64M", "sync": "fsync-close"}),
+        ),
+        (
             "-ag 65536 -z",
             json!({"matrix": "iozone", "max_file_size": "64M", "no_cut_off": true}),
         ),
@@ -117,6 +125,23 @@ fn iozones_letters_mean_the_same_as_the_fields() {
 }
 
 #[test]
+fn a_new_file_owes_with_the_largest_record_and_others_are_kept() {
+    let all = points(&json!({"matrix": "iozone", "max_file_size": "64M"})).unwrap();
+    let is = |p: &Point, name: &str| p.params[name] == Value::Bool(true);
+    for p in &all {
+        let (file, record) = (p.number("file_size"), p.number("record"));
+        let (op, largest) = (p.text("op"), file.min(16 << 20) == record);
+        assert_eq!(is(p, "no_debt"), op == "write" && !largest, "{}", p.label);
+        let over = ["rewrite", "rand-write", "record-rewrite"].contains(&op);
+        assert_eq!(is(p, "keep"), over, "{}", p.label);
+    }
+    let asked =
+        json!({"matrix": "iozone", "max_file_size": "64K", "no_debt": false, "keep": false});
+    let all = points(&asked).unwrap();
+    assert!(all.iter().all(|p| !is(p, "no_debt") && !is(p, "keep")));
+}
+
+#[test]
 fn what_is_written_out_beside_the_letters_wins() {
     let all =
         points(&json!({"like": "-Racb -g 64M", "max_file_size": "64K", "sync": "fsync"})).unwrap();
@@ -148,7 +173,7 @@ fn letters_that_cannot_be_honoured_are_errors_that_say_so() {
         ("-r", "-r needs a value"),
         ("-r -a", "-r needs a value"),
         ("-r 4q", "takes a size"),
-        ("-ce", "-c and -e together"),
+        ("-co", "-c and -o together"),
         ("-g 64M", "belong to -a"),
         ("-a -y 64 -q 4", "-y is above -q"),
         ("-a -i 8", "at least 2 threads"),

@@ -17,6 +17,7 @@ mod matrix_tests;
 mod params;
 mod pass;
 mod prepare;
+mod rates;
 mod settle;
 mod team;
 #[cfg(test)]
@@ -81,6 +82,19 @@ impl Workload for File {
         read(at).is_ok_and(|p| p.op == Op::FirstWrite)
     }
 
+    fn kept(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
+        let p = read(at)?;
+        if !p.keep || !touches(&p) {
+            return Ok(Vec::new());
+        }
+        let file = |n| PackagedFile {
+            path: kept_name(&p, n),
+            size: p.file_size,
+        };
+        let writers = (0..p.threads).filter(|n| p.role(*n).writes());
+        Ok(writers.map(file).collect())
+    }
+
     /// First writes count whole files: an overlay copies them.
     fn space(&self, at: &Point) -> u64 {
         match read(at) {
@@ -109,6 +123,11 @@ fn read(at: &Point) -> Result<FileParams, PointError> {
 /// Whether the engine touches files at all.
 fn touches(p: &FileParams) -> bool {
     engines::find(&p.engine).is_some_and(engines::Engine::needs_file)
+}
+
+/// A file that trials of one size write over, one after the other.
+fn kept_name(p: &FileParams, thread: u64) -> String {
+    format!("kept/data-{}-{thread}", p.file_size)
 }
 
 /// Threads have a file each; points of one size share them. First writes have their own: what

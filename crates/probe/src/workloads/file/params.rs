@@ -19,6 +19,7 @@ use crate::{
 /// The parameters of one point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(clippy::struct_excessive_bools)] // switches that a user sets one by one
 pub struct FileParams {
     pub op: Op,
     pub record: u64,
@@ -49,12 +50,29 @@ pub struct FileParams {
     /// Milliseconds that a trial's passes last at least; 0: what the lab thinks right.
     #[serde(default)]
     pub min_ms: u64,
+    /// A file that is overwritten stays for later trials of its size.
+    #[serde(default)]
+    pub keep: bool,
+    /// A new file goes as it is: what is left to be written is not waited for and counted.
+    #[serde(default)]
+    pub no_debt: bool,
 }
 
 impl FileParams {
     /// Bytes of one operation: a record, or several where a call takes them.
     pub fn unit(&self) -> u64 {
         self.record.saturating_mul(self.vectors.max(1))
+    }
+
+    /// The same work, whether its debt is waited for or not.
+    pub fn is_like(&self, other: &Self) -> bool {
+        // Most differ in these, which cost no copy.
+        let cell = |p: &Self| (p.op, p.record, p.file_size);
+        cell(self) == cell(other)
+            && Self {
+                no_debt: other.no_debt,
+                ..self.clone()
+            } == *other
     }
 
     /// Operations of once over a file.
@@ -112,6 +130,7 @@ const SYNCS: &[&str] = &[
     "close",
     "fsync",
     "fdatasync",
+    "fsync-close",
     "each",
     "osync",
     "odsync",
@@ -151,7 +170,7 @@ pub const PARAMS: &[Param] = &[
         ParamKind::Word(SYNCS),
         "none",
         true,
-        "how durable a write is when its clock stops; each is an fsync after every record",
+        "how durable a write is when its clock stops; fsync-close is both inside the clock, each an fsync after every record",
     ),
     Param::new(
         "cache",
@@ -243,6 +262,20 @@ pub const PARAMS: &[Param] = &[
         "0",
         false,
         "repeat short passes for so many milliseconds; 0: for 50, and 200 operations [in a matrix: 5]",
+    ),
+    Param::new(
+        "keep",
+        ParamKind::Switch,
+        "false",
+        false,
+        "rewrite, rand-write, record-rewrite, mix: go over a file that stays for later trials of its size, instead of making one for each [in a matrix: true]",
+    ),
+    Param::new(
+        "no_debt",
+        ParamKind::Switch,
+        "false",
+        false,
+        "write, append: the new file goes before it reaches the disk, so what was left to write is not known [in a matrix: true, but with the largest record of each file]",
     ),
     Param::new(
         "matrix",
@@ -352,6 +385,8 @@ fn only_its_own(p: &mut FileParams) {
     if p.op != Op::Mix {
         p.read_share = 0;
     }
+    p.keep &= p.op.overwrites();
+    p.no_debt &= p.op.makes() && p.sync.leaves_debt();
     if p.engine == "preadv" && p.record > 0 {
         // A file of fewer records makes shorter calls.
         p.vectors = p.vectors.min(p.file_size / p.record);
@@ -418,16 +453,34 @@ fn all_have_effect(values: &params::Values, points: &[FileParams]) -> Result<(),
         ))
         .hint("a new file is in no cache yet and a second read is always warm: use read, rand-read or rewrite"));
     }
-    for (name, belongs, of) in OF_ONE {
-        if values.given(name) && points.iter().all(|p| of(p) == 0) {
-            return Err(
-                PointError::new(format!("file: `{name}` has no effect without {belongs}"))
-                    .hint(format!("leave `{name}` out, or add {belongs}")),
-            );
-        }
+    let numbers = OF_ONE
+        .iter()
+        .map(|(name, of, number)| (name, of, points.iter().all(|p| number(p) == 0)));
+    let switches = OF_SOME.iter().map(|(name, of, switch)| {
+        let on = values.flag(name);
+        (name, of, on && !points.iter().any(switch))
+    });
+    let mut idle = numbers
+        .chain(switches)
+        .filter(|(name, _, idle)| values.given(name) && *idle);
+    match idle.next() {
+        None => Ok(()),
+        Some((name, belongs, _)) => Err(PointError::new(format!(
+            "file: `{name}` has no effect without {belongs}"
+        ))
+        .hint(format!("leave `{name}` out, or add {belongs}"))),
     }
-    Ok(())
 }
+
+type Switch = fn(&FileParams) -> bool;
+
+/// Switches of some operations, off in the points of others.
+const OF_SOME: [(&str, &str, Switch); 2] = [
+    ("keep", "an operation that overwrites a file", |p| p.keep),
+    ("no_debt", "a write or append without a flush", |p| {
+        p.no_debt
+    }),
+];
 
 type Number = fn(&FileParams) -> u64;
 

@@ -8,6 +8,7 @@ use super::{
     job::Job,
     params::{Cache, FileParams, Op, Sync},
     prepare::{FileWork, Seen, Slot, open, refused},
+    rates,
     team::{Shared, Team},
     touches,
 };
@@ -70,6 +71,8 @@ impl Counters {
 /// A pass of all threads.
 pub struct Lap {
     pub span: Span,
+    /// Of each thread; empty where one works alone.
+    pub threads: Vec<Span>,
     pub before: Counters,
     pub after: Counters,
 }
@@ -91,6 +94,7 @@ impl FileWork {
             let after = Counters::read(&self.context.devices);
             let lap = Lap {
                 span,
+                threads: Vec::new(),
                 before,
                 after,
             };
@@ -167,6 +171,7 @@ impl FileWork {
             all.add(&slot.recorder);
         }
         trial.latency = all.latency();
+        trial.threads = rates::mean(&self.seen.threads);
         self.compare_clocks(trial, &all);
     }
 
@@ -196,7 +201,7 @@ impl FileWork {
 /// opening, nor where the user has said how often.
 fn repeats(p: &FileParams) -> bool {
     let short = p.threads > 1 || (p.file_size <= SHORT && p.sync == Sync::None);
-    short && p.passes == 0 && !once(p) && !p.op.makes() && p.sync != Sync::Close
+    short && p.passes == 0 && !once(p) && !p.op.makes() && !p.sync.closes()
 }
 
 /// What a second pass would find changed.
@@ -247,6 +252,7 @@ pub fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
 fn count(trial: &mut Trial, job: &Job, lap: Lap, seen: &mut Seen) {
     let Lap {
         span,
+        threads,
         before,
         after,
     } = lap;
@@ -266,6 +272,8 @@ fn count(trial: &mut Trial, job: &Job, lap: Lap, seen: &mut Seen) {
         bytes: ops * job.p.unit(),
     });
     trial.syncs += syncs(&job.p, ops, job.rounds);
+    let each = job.ops * job.rounds * job.p.unit();
+    seen.threads.extend(rates::of_pass(&threads, each));
     seen.stopped_ns = after.at_ns;
     seen.devices = after.devices;
     seen.generation = job.first + job.rounds - 1;
@@ -276,7 +284,7 @@ fn syncs(p: &FileParams, ops: u64, rounds: u64) -> u64 {
     match p.sync {
         _ if !touches(p) => 0,
         Sync::None | Sync::Close => 0,
-        Sync::Fsync | Sync::Fdatasync => p.writers() * rounds,
+        Sync::Fsync | Sync::Fdatasync | Sync::FsyncClose => p.writers() * rounds,
         Sync::Each | Sync::Osync | Sync::Odsync => ops / p.threads * p.writers(),
     }
 }

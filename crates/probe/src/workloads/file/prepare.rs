@@ -12,7 +12,7 @@ use rustix::fs::Advice;
 
 use super::{
     job::Plan,
-    packaged_name,
+    kept_name, packaged_name,
     params::{Cache, FileParams, Op, Sync},
     touches,
 };
@@ -55,6 +55,8 @@ pub struct Seen {
     pub stopped_ns: u64,
     /// Device counters at that moment.
     pub devices: Option<layermark_model::DeviceBytes>,
+    /// How evenly the threads got on, pass by pass.
+    pub threads: Vec<layermark_model::ThreadRates>,
     /// Dirty bytes of the machine before the first pass.
     pub dirty: Option<u64>,
 }
@@ -80,16 +82,14 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
         uring_available()?;
     }
     let touches = touches(&p);
-    let work = if touches && p.op.writes() && !p.op.packaged() {
-        Some(WorkDir::new(dir)?)
-    } else {
-        None
-    };
+    let own = touches && p.op.writes() && !p.op.packaged();
+    let work = (own && !p.keep).then(|| WorkDir::new(dir)).transpose()?;
     let mut slots = Vec::new();
     for thread in 0..p.threads {
         let op = p.role(thread);
         let path = match &work {
             Some(work) if !op.packaged() => work.path().join(format!("file-{thread}")),
+            None if own && !op.packaged() => dir.join(kept_name(&p, thread)),
             _ => dir.join("packaged").join(packaged_name(&p, thread)),
         };
         let seed = data::derive(context.seed, &format!("thread {thread}"));
@@ -124,7 +124,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
         _work: work,
     };
     made.warm_up()?;
-    if made.p.op.writes() && touches {
+    if made.p.op.writes() && touches && !made.p.no_debt {
         // What others left unwritten must not be counted as this point's debt. Asking the machine
         // takes microseconds, a flush of nothing milliseconds.
         if crate::counters::dirty().is_none_or(|dirty| dirty > FORGIVEN) {
@@ -160,7 +160,9 @@ fn prepare_file(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
     match slot.op {
         op if op.makes() => Ok(()),
         op if !op.packaged() => {
-            fill(p, slot).map_err(|e| ProbeError::io("write", &slot.path, &e))?;
+            if !is_kept(p, &slot.path) {
+                fill(p, slot).map_err(|e| ProbeError::io("write", &slot.path, &e))?;
+            }
             settle_cache(p, &slot.path)
         }
         _ => {
@@ -170,7 +172,28 @@ fn prepare_file(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
     }
 }
 
+/// Whether an earlier trial has left the file. A trial that was cut off may have left a part of it.
+fn is_kept(p: &FileParams, path: &Path) -> bool {
+    p.keep && std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == p.file_size)
+}
+
+/// Makes the file, for which there may be no room: then nothing of it stays.
 fn fill(p: &FileParams, slot: &mut Slot) -> io::Result<()> {
+    if p.keep {
+        slot.path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        match std::fs::remove_file(&slot.path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+    }
+    let filled = write_all(p, slot);
+    if filled.is_err() && p.keep {
+        let _ = std::fs::remove_file(&slot.path);
+    }
+    filled
+}
+
+fn write_all(p: &FileParams, slot: &Slot) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)

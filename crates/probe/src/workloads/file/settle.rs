@@ -6,7 +6,7 @@ use layermark_model::{Debt, DeviceBytes, DirectIo, Trial, Verified};
 
 use super::{
     first_write::first_record,
-    params::{FileParams, Op, Sync},
+    params::{FileParams, Op},
     prepare::{FileWork, Slot, evict},
     touches,
 };
@@ -42,7 +42,7 @@ impl FileWork {
         if self.p.direct {
             trial.direct = Some(self.direct(trial));
         }
-        if self.p.op.writes() && matches!(self.p.sync, Sync::None | Sync::Close) {
+        if self.p.op.writes() && self.p.sync.leaves_debt() && !self.p.no_debt {
             trial.debt = Some(self.debt(trial)?);
         }
         self.sum_up(trial);

@@ -102,7 +102,8 @@ fn guarded<T>(what: impl FnOnce() -> Result<T, ProbeError>) -> Result<T, ProbeEr
 pub struct Team<'a> {
     shared: &'a Shared,
     orders: Vec<Sender<Job>>,
-    said: Receiver<Said>,
+    /// With each thread's number.
+    said: Receiver<(usize, Said)>,
 }
 
 impl<'a> Team<'a> {
@@ -117,13 +118,13 @@ impl<'a> Team<'a> {
     {
         let (say, said) = mpsc::channel();
         let mut orders = Vec::with_capacity(slots.len());
-        for slot in slots {
+        for (number, slot) in slots.iter_mut().enumerate() {
             let (order, jobs) = mpsc::channel::<Job>();
             let say = say.clone();
             let worker = move || {
                 for job in jobs {
                     let result = shared.work(&job, slot);
-                    if say.send(result).is_err() {
+                    if say.send((number, result)).is_err() {
                         return;
                     }
                 }
@@ -157,7 +158,9 @@ impl<'a> Team<'a> {
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(gone()),
             }
         }
-        let spans: Vec<Option<Span>> = said.into_iter().collect::<Result<_, _>>()?;
+        said.sort_by_key(|(number, _)| *number);
+        let said = said.into_iter().map(|(_, result)| result);
+        let spans: Vec<Option<Span>> = said.collect::<Result<_, _>>()?;
         let spans: Vec<Span> = spans.into_iter().flatten().collect();
         let (before, after) = (take(&self.shared.before), take(&self.shared.after));
         let (Some(start), Some(end), Some(before), Some(after)) = (
@@ -172,6 +175,7 @@ impl<'a> Team<'a> {
         let paused = spans.iter().map(|s| s.paused).sum::<u64>() / spans.len() as u64;
         Ok(Lap {
             span: Span { start, end, paused },
+            threads: spans,
             before,
             after,
         })

@@ -65,6 +65,10 @@ impl Op {
     pub fn makes(self) -> bool {
         matches!(self, Self::Write | Self::Append)
     }
+    /// Writes over a file that is there and is none of the package's.
+    pub fn overwrites(self) -> bool {
+        self.writes() && !self.makes() && !self.packaged()
+    }
     /// Whether the state of the cache before it can be chosen: a new file has none, a second
     /// read is warm by its nature.
     pub fn cacheable(self) -> bool {
@@ -101,6 +105,9 @@ pub enum Sync {
     Fsync,
     /// fdatasync(2) at the end, inside the clock.
     Fdatasync,
+    /// fsync(2), then close(2), both inside the clock.
+    #[serde(rename = "fsync-close")]
+    FsyncClose,
     /// fsync(2) after each record.
     Each,
     /// Opened with `O_SYNC`.
@@ -110,12 +117,21 @@ pub enum Sync {
 }
 
 impl Sync {
+    /// Whether the file is closed inside the clock.
+    pub fn closes(self) -> bool {
+        matches!(self, Self::Close | Self::FsyncClose)
+    }
+    /// Whether dirty data may be left when the clock stops.
+    pub fn leaves_debt(self) -> bool {
+        matches!(self, Self::None | Self::Close)
+    }
     pub fn id(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Close => "close",
             Self::Fsync => "fsync",
             Self::Fdatasync => "fdatasync",
+            Self::FsyncClose => "fsync-close",
             Self::Each => "each",
             Self::Osync => "osync",
             Self::Odsync => "odsync",

@@ -32,7 +32,7 @@ pub fn method(report: &Report) -> Markup {
                 (number::percent(report.level)) "; below six blocks there is none. "
                 b { "Same" } " means that the whole interval lies within " (delta) " of 1, " b { "slower" } " and " b { "faster" }
                 " that it leaves 1 out, that the effect is larger than " (delta)
-                " and that it survives Holm's correction for the number of comparisons in this report. All else is " b { "undecided" } "."
+                " and that it survives Holm's correction for the number of comparisons in this report that the plan asks a verdict on. All else is " b { "undecided" } "."
             }
             p {
                 "Where a read was served from is told by the bytes that crossed the device, not by what was asked for. A flush counts as "

@@ -155,13 +155,16 @@ fn flags(row: &ResultRow) -> String {
 }
 
 fn chip(verdict: Verdict) -> Markup {
+    if verdict == Verdict::Descriptive {
+        return html! {};
+    }
     let mark = match verdict {
         Verdict::Same => "=",
         Verdict::Slower => "+",
         Verdict::Faster => "\u{2212}",
         Verdict::Undecided => "?",
         Verdict::Untrusted => "!",
-        Verdict::Baseline => "\u{b7}",
+        Verdict::Baseline | Verdict::Descriptive => "\u{b7}",
     };
     html! { span class={ "chip " (verdict.word()) } { span aria-hidden="true" { (mark) } (verdict.word()) } }
 }

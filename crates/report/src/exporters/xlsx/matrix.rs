@@ -5,8 +5,8 @@
 //! in column A of each row after it, room for 14; the next table begins 16 rows below.
 
 use rust_xlsxwriter::{
-    Chart, ChartFormat, ChartLine, ChartMarker, ChartMarkerType, ChartType,
-    ConditionalFormat3ColorScale, ConditionalFormatType, Format, Worksheet,
+    Chart, ChartFormat, ChartLine, ChartMarker, ChartMarkerType, ChartSeries, ChartSolidFill,
+    ChartType, ConditionalFormat3ColorScale, ConditionalFormatType, Format, Worksheet,
 };
 
 use super::{
@@ -169,6 +169,19 @@ fn table(
     Ok(())
 }
 
+/// Colour and marker of the `n`th series of a chart.
+pub fn look(series: &mut ChartSeries, n: usize) {
+    let colour = COLOURS[n % COLOURS.len()];
+    let mut marker = ChartMarker::new();
+    marker
+        .set_type(MARKERS[n % MARKERS.len()])
+        .set_size(6)
+        .set_format(ChartFormat::new().set_solid_fill(ChartSolidFill::new().set_color(colour)));
+    series
+        .set_format(ChartFormat::new().set_line(ChartLine::new().set_color(colour).set_width(1.75)))
+        .set_marker(&marker);
+}
+
 /// Throughput over record at the `n`th file size, a series for each layer. Names and numbers are
 /// those of the tables' cells.
 fn chart(sheet: &Worksheet, family: &Family, layers: &[&str], n: u32, pitch: u32) -> Chart {
@@ -177,24 +190,12 @@ fn chart(sheet: &Worksheet, family: &Family, layers: &[&str], n: u32, pitch: u32
     let last = family.records.len() as u16;
     for layer in 0..layers.len() {
         let at = FIRST + pitch * layer as u32;
-        let colour = COLOURS[layer % COLOURS.len()];
-        let mut marker = ChartMarker::new();
-        marker
-            .set_type(MARKERS[layer % MARKERS.len()])
-            .set_size(6)
-            .set_format(
-                ChartFormat::new()
-                    .set_solid_fill(rust_xlsxwriter::ChartSolidFill::new().set_color(colour)),
-            );
-        chart
+        let series = chart
             .add_series()
             .set_name((name.as_str(), at, 0))
             .set_categories((name.as_str(), at + 1, 1, at + 1, last))
-            .set_values((name.as_str(), at + 2 + n, 1, at + 2 + n, last))
-            .set_format(
-                ChartFormat::new().set_line(ChartLine::new().set_color(colour).set_width(1.75)),
-            )
-            .set_marker(&marker);
+            .set_values((name.as_str(), at + 2 + n, 1, at + 2 + n, last));
+        look(series, layer);
     }
     let kib = family.files[n as usize] / 1024;
     chart
