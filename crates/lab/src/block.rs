@@ -122,11 +122,18 @@ impl Lab<'_> {
     }
 
     fn trial(&mut self, layer: usize, point: usize) -> Result<(), LabError> {
+        let started = Instant::now();
+        let at = &self.run.points[point];
+        let workload = self.setup.catalog.workload(&at.workload)?;
+        let restarted = if workload.needs_restart(at) {
+            self.set_up_again(layer)?
+        } else {
+            None
+        };
         let Some(up) = self.ups[layer].as_mut() else {
             return Ok(());
         };
         let at = &self.run.points[point];
-        let workload = self.setup.catalog.workload(&at.workload)?;
         let here = workload.in_layer(at, &self.run.layers[layer].spec)?;
         // Before anything is known of the point in this session: traced, it tells what was done.
         let first = self.extras.insert((self.session, layer, point));
@@ -140,8 +147,10 @@ impl Lab<'_> {
             threads: &self.threads,
             stop: self.stop,
         };
-        let started = Instant::now();
-        let turn = turn::take(up, &ask);
+        let mut turn = turn::take(up, &ask);
+        if let Some(trial) = &mut turn.trial {
+            trial.restarted = restarted;
+        }
         if turn.failure == Some(Failure::CutOff) {
             // What was cut off says nothing.
             return Err(self.cut_off());

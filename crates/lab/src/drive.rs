@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -53,7 +53,7 @@ pub(crate) struct Lab<'a> {
     /// The layers that are up, by their place in the run.
     pub(crate) ups: Vec<Option<Up>>,
     /// Below the layers, so it is dropped after them, also when something panics.
-    work: Option<WorkDir>,
+    pub(crate) work: Option<WorkDir>,
     /// Sessions, layers and points in which an extra trial was made.
     pub(crate) extras: BTreeSet<(u32, usize, usize)>,
     /// How often the probe of each layer was started again.
@@ -214,7 +214,7 @@ impl<'a> Lab<'a> {
         })?;
         let planned = self.run.plan.profile.sessions();
         loop {
-            self.set_up(&path, &master)?;
+            self.set_up()?;
             if self.session == 0 {
                 self.clock.note_set_up(started.elapsed());
             }
@@ -251,7 +251,7 @@ impl<'a> Lab<'a> {
         (self.block / each).max(by_time).min(sessions - 1)
     }
 
-    fn set_up(&mut self, work: &Path, master: &Path) -> Result<(), LabError> {
+    fn set_up(&mut self) -> Result<(), LabError> {
         for index in 0..self.run.layers.len() {
             if self.run.layers[index].status == LayerStatus::Failed {
                 continue;
@@ -259,11 +259,7 @@ impl<'a> Lab<'a> {
             if self.stop.at_once() {
                 return Err(self.cut_off());
             }
-            let base = Base {
-                dir: work.join(format!("s{}-{index}", self.session)),
-                packaged: master.to_owned(),
-                exe: self.setup.exe.clone(),
-            };
+            let base = self.base(index);
             self.set_up_layer(index, &base)?;
         }
         self.idle_flushes();

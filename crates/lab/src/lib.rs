@@ -15,6 +15,7 @@ mod line;
 mod machine;
 mod request;
 mod resolve;
+mod restart;
 mod schedule;
 mod session;
 mod stop;

@@ -8,6 +8,8 @@ use layermark_model::{
     protocol::{FromProbe, VERSION},
 };
 
+use rustix::fs::{AtFlags, StatxFlags};
+
 use crate::{
     Stop,
     line::{Broken, Talk},
@@ -115,6 +117,18 @@ impl Up {
         Ok(())
     }
 
+    /// Whether it is something of its own that can be set down: a directory of the disk below is not.
+    pub(crate) fn is_set_up(&self, base: &Path) -> bool {
+        let below = |m: &layermark_model::Mount| m.at.starts_with(base);
+        !self.place.on_this_host() || self.facts.mounts.first().is_some_and(below)
+    }
+
+    /// Number of the mount that the probe works on; `None` when this host cannot see it.
+    pub(crate) fn mount_number(&self) -> Option<u64> {
+        let dir = self.place.on_this_host().then(|| self.place.dir())?;
+        mount_number(dir)
+    }
+
     /// Puts packaged files back, for which a layer may mount itself anew.
     pub(crate) fn refresh(&mut self) -> Result<(), Lost> {
         self.place.refresh()?;
@@ -157,6 +171,19 @@ impl Up {
         }
         Ok(())
     }
+}
+
+/// The number that no other mount has had since the machine was started, where the kernel knows it
+/// (Linux 6.8); else the one that no other mount has now.
+fn mount_number(dir: &Path) -> Option<u64> {
+    const MNT_ID_UNIQUE: u32 = 0x4000;
+    [MNT_ID_UNIQUE, StatxFlags::MNT_ID.bits()]
+        .into_iter()
+        .find_map(|which| {
+            let wanted = StatxFlags::from_bits_retain(which);
+            let found = rustix::fs::statx(rustix::fs::CWD, dir, AtFlags::empty(), wanted).ok()?;
+            (found.stx_mask & which != 0).then_some(found.stx_mnt_id)
+        })
 }
 
 /// Facts that are not empty, about the mount that the probe works on.

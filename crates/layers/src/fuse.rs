@@ -292,7 +292,7 @@ fn serve(below: &Path, at: &Path, spec: &Spec) -> io::Result<()> {
     let mut config = fuser::Config::default();
     config.n_threads = Some(threads);
     config.clone_fd = threads > 1;
-    let session = fuser::Session::from_fd(system, device, fuser::SessionACL::Owner, config)?;
+    let session = fuser::Session::from_fd(system, device, fuser::SessionACL::All, config)?;
     let agreed = agreed
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
@@ -309,11 +309,13 @@ fn serve(below: &Path, at: &Path, spec: &Spec) -> io::Result<()> {
     }
 }
 
-/// mount(2) itself: `fusermount3` would need to be installed, set-uid, and know our namespace.
+/// mount(2) itself: `fusermount3` would need to be installed, set-uid, and know our namespace. A
+/// launched program may run as another user, who sees the layer as that of any local file system;
+/// the kernel checks permissions.
 fn mount(at: &Path) -> io::Result<OwnedFd> {
     let device: OwnedFd = File::options().read(true).write(true).open(DEVICE)?.into();
     let options = format!(
-        "fd={},rootmode=40000,user_id={},group_id={},default_permissions",
+        "fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
         device.as_raw_fd(),
         rustix::process::geteuid().as_raw(),
         rustix::process::getegid().as_raw(),

@@ -235,7 +235,12 @@ fn squashfuse(name: &str, image: &Path, at: &Path, undo: &mut Undo) -> Result<u3
     const LIMIT: Duration = Duration::from_secs(10);
     const PAUSE: Duration = Duration::from_millis(2);
     let mut command = child::tool(name, "squashfuse", "squashfuse")?;
-    command.arg("-f").arg(image).arg(at);
+    command.arg("-f");
+    if sandbox::privilege() == sandbox::Privilege::Root {
+        // A launched program may run as another user.
+        command.args(["-o", "allow_other"]);
+    }
+    command.arg(image).arg(at);
     let mut server =
         Process::start(&mut command).map_err(LayerError::io(name, "start squashfuse on", at))?;
     let pid = server.child().id();

@@ -34,6 +34,21 @@ pub struct Launch {
     /// Processes that were alive when it was ready or had been left to us. Short-lived ones that
     /// their own parents have waited for are not among them; [`Trace::processes`] has all.
     pub processes: u64,
+    /// Processes started until it was ready, itself and short-lived ones included. Absent where the
+    /// kernel does not tell of each.
+    #[serde(default)]
+    pub started: Option<u64>,
+    /// Time in which at least one of its processes waited for I/O, nanoseconds (`io.pressure` of a
+    /// control group). Absent where there is none.
+    #[serde(default)]
+    pub io_wait_ns: Option<u64>,
+    /// Bytes that all its processes had read from devices (`io.stat` of a control group). Absent
+    /// where there is none.
+    #[serde(default)]
+    pub device_bytes: Option<u64>,
+    /// Who has counted: `/proc`, `io.pressure`, `io.stat`, `process connector`.
+    #[serde(default)]
+    pub counted_by: Vec<String>,
     /// How it was stopped afterwards.
     #[serde(default)]
     pub stopped: Stopped,

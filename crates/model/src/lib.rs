@@ -28,5 +28,6 @@ pub use run::{Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
 pub use size::{SizeError, format_size, parse_duration, parse_size, parse_sizes};
 pub use spec::{Spec, SpecError};
 pub use trial::{
-    CpuUse, Debt, DeviceBytes, DirectIo, Latency, Pass, SelfTest, ThreadRates, Trial, Verified,
+    CpuUse, Debt, DeviceBytes, DirectIo, Latency, Pass, Restarted, SelfTest, ThreadRates, Trial,
+    Verified,
 };

@@ -59,9 +59,27 @@ pub struct Trial {
     /// What each thread did, where there was more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ThreadRates>,
+    /// That the layer was set down and up again before it. Set by the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarted: Option<Restarted>,
     /// Remarks that belong beside the number.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// A layer that was set down and up again. The kernel gives every mount a number of its own.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct Restarted {
+    /// Nanoseconds from the first step down to the probe at the ready.
+    pub ns: u64,
+    /// Number of the mount before; absent in a guest, which was started anew as a whole.
+    #[serde(default)]
+    pub mount_before: Option<u64>,
+    /// Number of the mount that the trial ran on.
+    #[serde(default)]
+    pub mount_after: Option<u64>,
 }
 
 impl Trial {

@@ -70,6 +70,10 @@ pub trait Workload: Sync {
     }
     /// Whether packaged files must be back in their packaged state before each trial.
     fn needs_refresh(&self, at: &Point) -> bool;
+    /// Whether the layer itself has to be set down and up again before each trial.
+    fn needs_restart(&self, _at: &Point) -> bool {
+        false
+    }
     /// Files that the point leaves in the layer's directory for trials to come, until the layer is
     /// torn down.
     fn kept(&self, _at: &Point) -> Result<Vec<PackagedFile>, PointError> {

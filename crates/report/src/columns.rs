@@ -1,7 +1,10 @@
 //! The columns of the results and of the trials, for every format that is a table of all of them.
 //! New columns go to the end.
 
-use crate::{Estimate, IopsRow, Report, ResultRow, TrialRow};
+use crate::{
+    ChangePoint, Estimate, IopsRow, LaunchLevel, LaunchRun, LaunchSeries, Report, ResultRow,
+    TrialRow,
+};
 
 /// What stands in a column.
 pub enum Cell {
@@ -90,6 +93,8 @@ use Shown::{Fine, Plain, Ratio, Share, Small, Whole, Words};
 type Column<F> = (&'static str, Shown, F);
 type ResultCell = fn(&Report, &ResultRow) -> Cell;
 type TrialCell = fn(&TrialRow) -> Cell;
+type LaunchCell = fn(&LaunchSeries, &LaunchRun) -> Cell;
+type LevelCell = fn(&LaunchSeries, &LaunchLevel) -> Cell;
 
 /// Columns of a result.
 pub const RESULTS: &[Column<ResultCell>] = &[
@@ -255,6 +260,85 @@ pub const TRIALS: &[Column<TrialCell>] = &[
     ("flags", Words, |t| t.flags.join("; ").into()),
     ("error", Words, |t| text(t.error.as_deref())),
 ];
+
+/// Columns of a launch: first those of the 2014 study of application streaming, whose runs were
+/// lines of `time,elapsed ms,window,program`.
+pub const LAUNCHES: &[Column<LaunchCell>] = &[
+    ("time", Words, |_, r| r.time.as_str().into()),
+    ("elapsed ms", Fine, |_, r| Some(r.elapsed_ms).into()),
+    ("window", Plain, |_, r| text(r.window.as_deref())),
+    ("program", Plain, |_, r| r.program.as_str().into()),
+    ("layer", Words, |s, _| s.layer.as_str().into()),
+    ("run", Plain, |_, r| r.run.into()),
+    ("state", Plain, |_, r| r.state.as_str().into()),
+    ("point", Words, |s, _| s.label.as_str().into()),
+    ("start ms", Fine, |_, r| Some(r.start_ms).into()),
+    ("finish ms", Fine, |_, r| Some(r.finish_ms).into()),
+    ("delta ms", Fine, |_, r| {
+        Some(r.finish_ms - r.start_ms).into()
+    }),
+    ("level", Plain, |_, r| r.level.map(|l| l as u64).into()),
+    ("user ms", Fine, |_, r| Some(r.user_ms).into()),
+    ("system ms", Fine, |_, r| Some(r.system_ms).into()),
+    ("I/O wait ms", Fine, |_, r| r.io_wait_ms.into()),
+    ("major faults", Whole, |_, r| r.major_faults.into()),
+    ("input blocks", Whole, |_, r| r.input_blocks.into()),
+    ("read bytes", Whole, |_, r| r.read_bytes.into()),
+    ("device bytes", Whole, |_, r| r.device_bytes.into()),
+    ("peak bytes", Whole, |_, r| r.peak_bytes.into()),
+    ("processes seen", Plain, |_, r| r.processes.into()),
+    ("processes started", Plain, |_, r| r.started.into()),
+    ("layer restarted ms", Fine, |_, r| {
+        r.restarted.map(|r| r.ns as f64 / 1e6).into()
+    }),
+];
+
+/// Columns of what lies between two steps of a series.
+pub const LEVELS: &[Column<LevelCell>] = &[
+    ("point", Words, |s, _| s.label.as_str().into()),
+    ("layer", Words, |s, _| s.layer.as_str().into()),
+    ("from run", Plain, |_, l| l.from.into()),
+    ("to run", Plain, |_, l| l.to.into()),
+    ("runs", Plain, |_, l| l.runs.into()),
+    ("min ms", Fine, |_, l| Some(l.min_ms).into()),
+    ("max ms", Fine, |_, l| Some(l.max_ms).into()),
+    ("mean ms", Fine, |_, l| Some(l.mean_ms).into()),
+    ("median ms", Fine, |_, l| Some(l.median_ms).into()),
+    ("centre low ms", Fine, |_, l| {
+        l.interval_ms.map(|i| i[0]).into()
+    }),
+    ("centre high ms", Fine, |_, l| {
+        l.interval_ms.map(|i| i[1]).into()
+    }),
+    ("ratio", Ratio, |_, l| estimate(l.ratio)),
+    ("ratio low", Ratio, |_, l| bound(l.ratio, 0)),
+    ("ratio high", Ratio, |_, l| bound(l.ratio, 1)),
+    ("step ms", Fine, |s, l| step(s, l).map(|c| c.step_ms).into()),
+    ("step low ms", Fine, |s, l| {
+        step(s, l).and_then(|c| c.interval).map(|i| i[0]).into()
+    }),
+    ("step high ms", Fine, |s, l| {
+        step(s, l).and_then(|c| c.interval).map(|i| i[1]).into()
+    }),
+    ("step at", Words, |s, l| {
+        text(step(s, l).map(|c| c.time.as_str()))
+    }),
+];
+
+/// The step that leads to a level.
+fn step<'a>(series: &'a LaunchSeries, level: &LaunchLevel) -> Option<&'a ChangePoint> {
+    series.change_points.iter().find(|c| c.at == level.from)
+}
+
+/// Every launch in the order of the whole run.
+pub fn launches(report: &Report) -> Vec<(&LaunchSeries, &LaunchRun)> {
+    let series = report.series.iter();
+    let mut all: Vec<_> = series
+        .flat_map(|s| s.runs.iter().map(move |r| (s, r)))
+        .collect();
+    all.sort_by_key(|(_, run)| run.seq);
+    all
+}
 
 /// Every result, the control's after the others.
 pub fn lines(report: &Report) -> impl Iterator<Item = &ResultRow> {

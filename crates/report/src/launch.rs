@@ -153,6 +153,7 @@ impl Site<'_> {
             ready: launch.ready.clone(),
             error_ms: launch.error_ns as f64 / 1e6,
             first_apart: cut.first.map(str::to_owned),
+            counted_by: launch.counted_by.clone(),
             runs,
             levels,
             change_points,
@@ -199,6 +200,10 @@ impl Site<'_> {
             read_bytes: launch.read_bytes,
             peak_bytes: launch.peak_bytes,
             processes: launch.processes,
+            started: launch.started,
+            io_wait_ms: launch.io_wait_ns.map(ns),
+            device_bytes: launch.device_bytes,
+            restarted: trial.restarted,
             user_ms: ns(trial.cpu.user_ns),
             system_ms: ns(trial.cpu.sys_ns),
             exit: launch.exit,
@@ -309,14 +314,45 @@ fn says(s: &LaunchSeries) -> Vec<String> {
             number::extra(c.step_ms * 1e3),
         ));
     }
+    all.extend(restarted(&s.runs));
+    all.extend(waited(&s.runs));
     all.extend(s.trace.as_ref().and_then(slow));
     all
 }
 
+/// That the layer was restarted, with the time that took.
+fn restarted(runs: &[LaunchRun]) -> Option<String> {
+    let took = runs.iter().filter_map(|r| r.restarted);
+    let ms: Vec<f64> = took.map(|r| r.ns as f64 / 1e6).collect();
+    let often = if ms.len() == runs.len() {
+        "each launch".into()
+    } else {
+        format!("{} of {} launches", ms.len(), runs.len())
+    };
+    let took = number::time(stats::median(&ms)? * 1e3);
+    Some(format!(
+        "the layer was set down and up again before {often}, in {took}"
+    ))
+}
+
+/// How much of a launch's time was waiting for I/O, where that is worth saying.
+fn waited(runs: &[LaunchRun]) -> Option<String> {
+    let waits: Vec<f64> = runs.iter().filter_map(|r| r.io_wait_ms).collect();
+    let all: Vec<f64> = runs.iter().map(|r| r.elapsed_ms).collect();
+    let (wait, all) = (stats::median(&waits)?, stats::median(&all)?);
+    let said = format!(
+        "waited for I/O: {} of {}",
+        number::time(wait * 1e3),
+        number::time(all * 1e3)
+    );
+    (wait >= WORTH * all).then_some(said)
+}
+
+/// A share of the time below this explains nothing.
+const WORTH: f64 = 0.05;
+
 /// What it waited for, where that is worth saying: `1,204 failed lookups, 0.9 ms each ...`.
 fn slow(t: &LaunchTrace) -> Option<String> {
-    /// A share of the traced time below this explains nothing.
-    const WORTH: f64 = 0.05;
     let mut parts = Vec::new();
     let mut part = |n: u64, what: &str, ms: f64| {
         if n > 0 && ms >= WORTH * t.elapsed_ms {

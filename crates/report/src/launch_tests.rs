@@ -141,3 +141,31 @@ fn what_made_it_slow_is_said_with_its_share() {
         ("7".into(), "1,234,567".into())
     );
 }
+
+#[test]
+fn restarts_and_waits_are_said_where_they_matter() {
+    let (run, mut trials) = crate::sample::launches(&[1400.0; 6]);
+    for t in &mut trials {
+        let trial = t.trial.as_mut().unwrap();
+        trial.restarted = Some(layermark_model::Restarted {
+            ns: 400_000_000,
+            ..Default::default()
+        });
+        trial.launch.as_mut().unwrap().io_wait_ns = Some(1_100_000_000);
+    }
+    let says = |trials: &[TrialRecord]| crate::Report::build(&run, trials).series[0].says.clone();
+    assert_eq!(
+        says(&trials),
+        [
+            "the layer was set down and up again before each launch, in 400 ms",
+            "waited for I/O: 1.10 s of 1.40 s"
+        ]
+    );
+    trials[0].trial.as_mut().unwrap().restarted = None;
+    for t in &mut trials {
+        let launch = t.trial.as_mut().unwrap().launch.as_mut().unwrap();
+        launch.io_wait_ns = Some(1_000_000);
+    }
+    let few = "the layer was set down and up again before 5 of 6 launches, in 400 ms";
+    assert_eq!(says(&trials), [few]);
+}

@@ -1,6 +1,6 @@
 //! Series of launches in the report.
 
-use layermark_model::Stopped;
+use layermark_model::{Restarted, Stopped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,9 @@ pub struct LaunchSeries {
     /// Why the first launch is not counted with the others. Absent when it is.
     #[serde(default)]
     pub first_apart: Option<String>,
+    /// What has counted for each launch: `/proc`, `io.pressure`, `io.stat`, `process connector`.
+    #[serde(default)]
+    pub counted_by: Vec<String>,
     /// Every launch.
     pub runs: Vec<LaunchRun>,
     /// What lies between two steps; one level when there is no step.
@@ -74,6 +77,19 @@ pub struct LaunchRun {
     pub peak_bytes: u64,
     /// Processes that were seen.
     pub processes: u64,
+    /// Processes started in all, however short they lived. Absent where the kernel did not tell.
+    #[serde(default)]
+    pub started: Option<u64>,
+    /// Time in which at least one of its processes waited for I/O, milliseconds. Absent where no
+    /// control group could be made.
+    #[serde(default)]
+    pub io_wait_ms: Option<f64>,
+    /// Bytes read from devices by all its processes. Absent where no control group counts them.
+    #[serde(default)]
+    pub device_bytes: Option<u64>,
+    /// That the layer was set down and up again before it, with the proof. Absent when it was not.
+    #[serde(default)]
+    pub restarted: Option<Restarted>,
     /// CPU in user mode, milliseconds.
     pub user_ms: f64,
     /// CPU in the kernel, milliseconds.

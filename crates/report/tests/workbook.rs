@@ -311,3 +311,47 @@ fn the_same_run_gives_the_same_workbook() {
     let report = matrix(&Matrix::default());
     assert!(bytes(&report) == bytes(&report));
 }
+
+#[test]
+fn launches_have_a_sheet_in_their_order_and_one_of_their_levels() {
+    let ms: Vec<f64> = (0..30)
+        .map(|n| if n < 15 { 600.0 } else { 350.0 } + f64::from(n % 4))
+        .collect();
+    let (run, trials) = sample::launches(&ms);
+    let report = Report::build(&run, &trials);
+    let mut book = book(&report);
+    let text = |range: &Range<Data>, row, col| range.get_value((row, col)).map(ToString::to_string);
+    let range = sheet(&mut book, "Launches");
+    assert_eq!(range.height(), 1 + ms.len());
+    let head: Vec<String> = range
+        .rows()
+        .next()
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(head[..4], ["time", "elapsed ms", "window", "program"]);
+    let column = |name: &str| head.iter().position(|h| h == name).unwrap() as u32;
+    for (row, ms) in (1u32..).zip(&ms) {
+        assert_eq!(number(&range, row, 1), Some(*ms));
+        assert_eq!(text(&range, row, 2).as_deref(), Some("Login"));
+        assert_eq!(number(&range, row, column("run")), Some(f64::from(row)));
+        let delta = number(&range, row, column("finish ms")).unwrap()
+            - number(&range, row, column("start ms")).unwrap();
+        assert!((delta - ms).abs() < 1e-6);
+        let level = if row <= 15 { 1.0 } else { 2.0 };
+        assert_eq!(number(&range, row, column("level")), Some(level), "{row}");
+    }
+    let levels = sheet(&mut book, "Launch levels");
+    assert_eq!(levels.height(), 3);
+    assert_eq!(number(&levels, 2, 2), Some(16.0));
+    let step = levels
+        .rows()
+        .next()
+        .unwrap()
+        .iter()
+        .position(|h| h.to_string() == "step ms");
+    let step = step.unwrap() as u32;
+    assert_eq!(number(&levels, 1, step), None);
+    assert!((number(&levels, 2, step).unwrap() + 250.0).abs() < 5.0);
+}

@@ -1,8 +1,11 @@
 //! One line a launch, as the 2014 study of application streaming wrote them:
-//! `time,elapsed ms,window,program`.
+//! `time,elapsed ms,window,program`; what else is known of it follows.
 
 use super::{Exporter, Files};
-use crate::Report;
+use crate::{
+    Report,
+    columns::{self, Cell},
+};
 
 /// See the module.
 pub struct Launches;
@@ -19,33 +22,22 @@ impl Exporter for Launches {
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         let out = out.open("")?;
         let mut lines = ::csv::Writer::from_writer(&mut *out);
-        lines.write_record([
-            "time",
-            "elapsed ms",
-            "window",
-            "program",
-            "layer",
-            "run",
-            "state",
-        ])?;
-        let mut all: Vec<_> = report
-            .series
-            .iter()
-            .flat_map(|s| s.runs.iter().map(move |r| (s, r)))
-            .collect();
-        all.sort_by_key(|(_, r)| r.seq);
-        for (series, run) in all {
-            lines.write_record([
-                &run.time,
-                &format!("{:.3}", run.elapsed_ms),
-                run.window.as_deref().unwrap_or_default(),
-                &run.program,
-                &series.layer,
-                &run.run.to_string(),
-                &run.state,
-            ])?;
+        lines.write_record(columns::LAUNCHES.iter().map(|c| c.0))?;
+        for (series, run) in columns::launches(report) {
+            let cells = columns::LAUNCHES.iter().map(|(.., cell)| cell(series, run));
+            lines.write_record(cells.map(word))?;
         }
         lines.flush()?;
         Ok(())
+    }
+}
+
+/// Times to the microsecond; what is not known is empty.
+fn word(cell: Cell) -> String {
+    match cell {
+        Cell::Text(words) => words,
+        Cell::Number(value) => format!("{value:.3}"),
+        Cell::Count(n) => n.to_string(),
+        Cell::Empty => String::new(),
     }
 }

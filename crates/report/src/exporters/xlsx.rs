@@ -63,6 +63,9 @@ fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
             matrix::iozone(sheet(&mut book, name)?, &layer.name, &tables)?;
         }
     }
+    if !report.series.is_empty() {
+        launches(&mut book, &mut names, report, rows)?;
+    }
     let results = columns::lines(report).map(|row| {
         columns::RESULTS
             .iter()
@@ -87,6 +90,32 @@ fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
         rows,
     )?;
     Ok(book)
+}
+
+/// Launches in the order of the run, and the levels between the steps of their series.
+fn launches(book: &mut Workbook, names: &mut SheetNames, report: &Report, rows: u32) -> Result<()> {
+    let all = columns::launches(report);
+    let lines = all.iter().map(|(series, run)| {
+        let cells = columns::LAUNCHES.iter();
+        cells.map(move |(.., cell)| cell(series, run))
+    });
+    let head: Vec<_> = columns::LAUNCHES.iter().map(|c| (c.0, c.1)).collect();
+    lists::write(streamed(book, names.next("Launches"))?, &head, lines, rows)?;
+    let levels = report
+        .series
+        .iter()
+        .flat_map(|s| s.levels.iter().map(move |l| (s, l)));
+    let lines = levels.map(|(series, level)| {
+        let cells = columns::LEVELS.iter();
+        cells.map(move |(.., cell)| cell(series, level))
+    });
+    let head: Vec<_> = columns::LEVELS.iter().map(|c| (c.0, c.1)).collect();
+    lists::write(
+        streamed(book, names.next("Launch levels"))?,
+        &head,
+        lines,
+        rows,
+    )
 }
 
 /// The same run gives the same file: its date is the run's.

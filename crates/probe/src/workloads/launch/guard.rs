@@ -16,6 +16,7 @@ use layermark_model::{CpuUse, Launch, Stopped, Warmth};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    counting::Counting,
     display::Display,
     inside,
     params::Cache,
@@ -153,13 +154,15 @@ impl Drop for Guard {
 /// The guard's whole life.
 fn serve(mut site: Site, warmups: u64, socket: &UnixStream) {
     let mut tree = Tree::default();
+    let mut counting = Counting::default();
     let result = catch_unwind(AssertUnwindSafe(|| {
-        prepare(&mut site, warmups, &mut tree, socket)?;
+        prepare(&mut site, &mut counting, &mut tree)?;
+        warm_up(&site, warmups, &mut tree, socket)?;
         say(socket, &Says::Ready)?;
         if hear(socket) != Some(GO) {
             return Ok(());
         }
-        let done = launch(&site, &mut tree, socket)?;
+        let done = launch(&site, &mut tree, &mut counting, socket)?;
         say(
             socket,
             &Says::Launched {
@@ -179,6 +182,7 @@ fn serve(mut site: Site, warmups: u64, socket: &UnixStream) {
     }))
     .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     tree.stop(site.p.grace());
+    drop(counting);
     site.display = None;
     if let Err(ProbeError { message, hint, .. }) = result {
         // Nobody may be there to hear it.
@@ -186,12 +190,7 @@ fn serve(mut site: Site, warmups: u64, socket: &UnixStream) {
     }
 }
 
-fn prepare(
-    site: &mut Site,
-    warmups: u64,
-    tree: &mut Tree,
-    socket: &UnixStream,
-) -> Result<(), ProbeError> {
+fn prepare(site: &mut Site, counting: &mut Counting, tree: &mut Tree) -> Result<(), ProbeError> {
     let fail = |e: io::Error| ProbeError::new(format!("cannot become the launcher: {e}"));
     sys::become_guard().map_err(fail)?;
     // The lab must not take this end of the pipe for the probe's.
@@ -203,17 +202,31 @@ fn prepare(
     rustix::stdio::dup2_stdin(&null).map_err(|e| fail(e.into()))?;
     rustix::stdio::dup2_stdout(&null).map_err(|e| fail(e.into()))?;
     if let Some(root) = &site.root {
-        inside::mounts(root)?;
+        inside::mounts(root, site.user)?;
     }
     if ready::parse(&site.p.ready)?.0.needs_display() {
         let display = Display::start(&site.p.screen)?;
         tree.spared.insert(display.pid());
         site.display = Some(display);
     }
+    // Not what strace reads.
+    if !site.p.tracing {
+        *counting = Counting::start();
+    }
+    Ok(())
+}
+
+/// Launches that are not counted, and what comes before the one that is.
+fn warm_up(
+    site: &Site,
+    warmups: u64,
+    tree: &mut Tree,
+    socket: &UnixStream,
+) -> Result<(), ProbeError> {
     let text = site.p.prepare.clone();
     for _ in 0..warmups {
         site.aside("prepare", &text, tree)?;
-        let made = site.launch(tree, socket.as_fd());
+        let made = site.launch(tree, &mut Counting::default(), socket.as_fd());
         tree.stop(site.p.grace());
         made?;
     }
@@ -221,10 +234,15 @@ fn prepare(
 }
 
 /// The launch that counts. One that is not as warm as was asked is made again.
-fn launch(site: &Site, tree: &mut Tree, socket: &UnixStream) -> Result<Started, ProbeError> {
+fn launch(
+    site: &Site,
+    tree: &mut Tree,
+    counting: &mut Counting,
+    socket: &UnixStream,
+) -> Result<Started, ProbeError> {
     let mut remade = 0;
     loop {
-        let mut done = site.launch(tree, socket.as_fd())?;
+        let mut done = site.launch(tree, counting, socket.as_fd())?;
         let cold = done.launch.warmth() == Warmth::Cold;
         if site.p.cache == Cache::Warm && cold && remade < AGAIN && !site.p.tracing {
             tree.stop(site.p.grace());

@@ -1,18 +1,18 @@
 //! A package as the whole world of a program: every name it looks up and every byte it reads comes
 //! from the layer.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, os::unix::fs::chown, path::Path};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 
-use super::{below, display::Display, package, params::LaunchParams, start::Site, sys};
+use super::{below, display::Display, package, params::LaunchParams, start::Site, sys, user::User};
 use crate::ProbeError;
 
 /// Where a packaged program has its home, on a file system in memory.
 pub const HOME: &str = "/tmp/home";
 
 /// The site of a packaged program; the mounts come when the guard is a process of its own.
-pub fn enter(dir: &Path, p: LaunchParams) -> Result<Site, ProbeError> {
+pub fn enter(dir: &Path, p: LaunchParams, user: Option<User>) -> Result<Site, ProbeError> {
     let root = dir.join("packaged").join(package::ROOT);
     if !root.is_dir() {
         return Err(ProbeError::new(format!(
@@ -26,12 +26,13 @@ pub fn enter(dir: &Path, p: LaunchParams) -> Result<Site, ProbeError> {
         root: Some(root),
         home: HOME.into(),
         display: None,
+        user,
     })
 }
 
 /// Puts what is no file of the package below its root: processes, devices, room to write, X. Seen
 /// by this process and its children only.
-pub fn mounts(root: &Path) -> Result<(), ProbeError> {
+pub fn mounts(root: &Path, user: Option<User>) -> Result<(), ProbeError> {
     let all = || -> io::Result<()> {
         sys::own_mounts()?;
         mount_change(
@@ -50,7 +51,11 @@ pub fn mounts(root: &Path) -> Result<(), ProbeError> {
                 Some(c"mode=1777"),
             )?;
         }
-        fs::create_dir(below(root, Path::new(HOME)))?;
+        let home = below(root, Path::new(HOME));
+        fs::create_dir(&home)?;
+        if let Some(User { uid, gid }) = user {
+            chown(&home, Some(uid), Some(gid))?;
+        }
         let sockets = Display::sockets();
         if sockets.is_dir() {
             let at = below(root, sockets);

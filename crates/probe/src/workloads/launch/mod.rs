@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    os::unix::fs::chown,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -14,20 +15,26 @@ use crate::{
     workloads::work_dir::WorkDir,
 };
 
+mod counting;
 mod display;
+mod forks;
+mod group;
 mod guard;
 mod inside;
 mod package;
 mod params;
 mod ready;
+mod spawn;
 mod start;
 mod sys;
 mod trace;
 mod tree;
+mod user;
 
 use guard::Guard;
 use params::LaunchParams;
 use start::Site;
+use user::User;
 
 /// The workload `launch`.
 pub struct Launch;
@@ -76,6 +83,10 @@ impl Workload for Launch {
         false
     }
 
+    fn needs_restart(&self, at: &Point) -> bool {
+        at.flag("restart")
+    }
+
     fn space(&self, _: &Point) -> u64 {
         0
     }
@@ -116,8 +127,15 @@ fn first_time(at: &Point) -> bool {
 
 /// Where the program is started: in the layer's directory, or with a package as its whole world.
 fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<WorkDir>), ProbeError> {
+    let user = p.user()?;
+    if let Some(User { uid, .. }) = user.filter(|u| !user::mapped(u.uid)) {
+        return Err(ProbeError::new(format!(
+            "a program cannot be started here as user {uid}: only root may do that"
+        ))
+        .hint("sudo layermark ..."));
+    }
     if p.package {
-        let site = inside::enter(dir, p)?;
+        let site = inside::enter(dir, p, user)?;
         return Ok((site, None));
     }
     // A read-only layer has no room for a home.
@@ -125,12 +143,16 @@ fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<WorkDir>), ProbeErr
     let home = work
         .as_ref()
         .map_or_else(std::env::temp_dir, |w| w.path().to_owned());
+    if let Some(User { uid, gid }) = user {
+        chown(&home, Some(uid), Some(gid)).map_err(|e| ProbeError::io("give away", &home, &e))?;
+    }
     let site = Site {
         p,
         dir: dir.to_owned(),
         root: None,
         home,
         display: None,
+        user,
     };
     Ok((site, work))
 }

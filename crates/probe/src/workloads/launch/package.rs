@@ -71,17 +71,38 @@ fn captured(p: &LaunchParams) -> Result<BTreeSet<String>, PointError> {
         .map(|(_, c)| c)
         .chain([p.command.as_str()])
         .collect();
+    let once = LaunchParams {
+        cmd: Vec::new(),
+        package: false,
+        add: Vec::new(),
+        cache: Cache::AsIs,
+        restart: false,
+        tracing: true,
+        listing: true,
+        ..p.clone()
+    };
     for command in commands {
+        let command = command.into();
         names.extend(capture(&LaunchParams {
-            command: command.into(),
-            cmd: Vec::new(),
-            package: false,
-            add: Vec::new(),
-            cache: Cache::AsIs,
-            tracing: true,
-            listing: true,
-            ..p.clone()
+            command,
+            ..once.clone()
         })?);
+    }
+    // What is run beside the program is run with the same files.
+    for (n, aside) in [&p.prepare, &p.conclude].into_iter().enumerate() {
+        if !aside.is_empty() {
+            names.extend(capture(&LaunchParams {
+                command: aside.clone(),
+                ready: "exit".into(),
+                prepare: if n == 0 {
+                    String::new()
+                } else {
+                    p.prepare.clone()
+                },
+                conclude: String::new(),
+                ..once.clone()
+            })?);
+        }
     }
     Ok(names)
 }

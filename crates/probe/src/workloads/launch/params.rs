@@ -6,7 +6,10 @@ use layermark_model::{Param, ParamKind, Point, PointError, Settings, Spec, parse
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ready;
+use super::{
+    ready,
+    user::{self, User},
+};
 use crate::params;
 
 /// State of the caches before each launch.
@@ -42,6 +45,12 @@ pub struct LaunchParams {
     pub ignore_failure: bool,
     pub trace: bool,
     pub parameters: Vec<String>,
+    /// Who it runs as; whoever we are when it is empty.
+    #[serde(default)]
+    pub user: String,
+    /// Of cold points only.
+    #[serde(default)]
+    pub restart: bool,
     /// This job is the extra launch that is traced. Set by the workload, never by a user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tracing: bool,
@@ -168,6 +177,20 @@ pub const PARAMS: &[Param] = &[
         true,
         "NAME=V1,V2,...: a point for each value, which stands for {NAME} in the commands",
     ),
+    Param::new(
+        "user",
+        ParamKind::Text,
+        "",
+        true,
+        "who the program runs as, a name or UID:GID; needs root and --package",
+    ),
+    Param::new(
+        "restart",
+        ParamKind::Switch,
+        "false",
+        false,
+        "set the layer itself down and up again before each cold launch",
+    ),
 ];
 
 impl LaunchParams {
@@ -179,8 +202,24 @@ impl LaunchParams {
         parse_duration(&self.grace).unwrap_or(LONGEST)
     }
 
-    /// With the command of this layer: the one for its whole name, else the one for its kind.
+    /// Numbers of the user; `None` when none is named.
+    pub fn user(&self) -> Result<Option<User>, PointError> {
+        if self.user.is_empty() {
+            return Ok(None);
+        }
+        let found = user::find(&self.user).map_err(|why| {
+            PointError::new(format!("launch: `user` = {}: {why}", self.user))
+                .hint("write a name of /etc/passwd, or UID:GID")
+        });
+        found.map(Some)
+    }
+
+    /// With the command of this layer: the one for its whole name, else the one for its kind. Its
+    /// user is named by numbers, which mean the same everywhere.
     pub fn in_layer(mut self, layer: &Spec) -> Self {
+        if let Ok(Some(User { uid, gid })) = self.user() {
+            self.user = format!("{uid}:{gid}");
+        }
         if let Some(command) = layermark_model::layers_command(&self.cmd, layer) {
             self.command = command.to_owned();
         }
@@ -205,15 +244,25 @@ pub fn words(name: &str, text: &str) -> Result<Vec<String>, PointError> {
 pub fn points(settings: &Settings) -> Result<Vec<Point>, PointError> {
     let values = params::read(PARAMS, settings)?;
     let mut all: Vec<LaunchParams> = Vec::new();
+    let mut restarts = false;
     for map in values.combinations(PARAMS)? {
-        let p: LaunchParams = serde_json::from_value(Value::Object(map))
+        let mut p: LaunchParams = serde_json::from_value(Value::Object(map))
             .map_err(|e| PointError::new(format!("launch: {e}")))?;
+        restarts |= p.restart;
+        // What is to be found warm is not to be set up anew.
+        p.restart &= p.cache == Cache::Cold;
         for p in substituted(&p)? {
             check(&p)?;
             if !all.contains(&p) {
                 all.push(p);
             }
         }
+    }
+    if restarts && !all.iter().any(|p| p.restart) {
+        return Err(
+            PointError::new("launch: `restart` has no effect without `cache` = cold")
+                .hint("add --cache cold, or leave it out"),
+        );
     }
     let labels = params::labels(settings, &all, full_label, parts);
     labels
@@ -316,6 +365,10 @@ pub fn check(p: &LaunchParams) -> Result<(), PointError> {
                 .hint("add --package, or leave it out"),
         );
     }
+    if p.user()?.is_some() && !p.package && !p.listing {
+        return Err(PointError::new("launch: `user` needs `package`: nobody else may enter a layer's directory, but a package is the whole world of its program")
+            .hint("add --package"));
+    }
     check_screen(&p.screen)
 }
 
@@ -415,6 +468,22 @@ mod tests {
     }
 
     #[test]
+    fn only_cold_points_restart_their_layer() {
+        let points = read(json!({"cache": ["cold", "warm"], "restart": true})).unwrap();
+        let restart: Vec<bool> = points.iter().map(|p| p.flag("restart")).collect();
+        assert_eq!(restart, [true, false]);
+    }
+
+    #[test]
+    fn a_user_goes_into_a_layer_by_numbers() {
+        let point = read(json!({"user": "root", "package": true}))
+            .unwrap()
+            .remove(0);
+        let p: LaunchParams = point.typed().unwrap();
+        assert_eq!(p.in_layer(&"fuse".parse().unwrap()).user, "0:0");
+    }
+
+    #[test]
     fn says_what_would_be_right() {
         for (params, part) in [
             (json!({"command": ""}), "names no program"),
@@ -429,6 +498,12 @@ mod tests {
             (json!({"parameters": ["x"]}), "no value"),
             (json!({"add": ["/x"]}), "no effect"),
             (json!({"warmup": 100_000}), "1000"),
+            (json!({"restart": true}), "no effect"),
+            (
+                json!({"user": "nobody-of-that-name", "package": true}),
+                "no such user",
+            ),
+            (json!({"user": "root"}), "needs `package`"),
             (json!({"tracing": true}), "unknown parameter"),
         ] {
             let e = read(params.clone()).unwrap_err();

@@ -5,23 +5,23 @@ use std::{
     io::{Read, Seek, SeekFrom},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::Duration,
 };
 
 use layermark_model::{CpuUse, Launch};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, memfd_create},
-    process::{Pid, PidfdFlags, pidfd_open},
 };
 
 use super::{
+    counting::Counting,
     display::Display,
     params::{LaunchParams, words},
     ready::{self, Found, Ready, Scene},
-    sys, trace,
+    spawn::Program,
+    trace,
     tree::Tree,
+    user::User,
 };
 use crate::{ProbeError, clock::monotonic_ns};
 
@@ -40,6 +40,8 @@ pub struct Site {
     /// Writable and its own, as it sees it.
     pub home: PathBuf,
     pub display: Option<Display>,
+    /// Who it runs as; whoever we are when it is nobody.
+    pub user: Option<User>,
 }
 
 /// A program that is ready.
@@ -51,26 +53,24 @@ pub struct Started {
 
 impl Site {
     /// A command in the place of the launched program.
-    fn command(&self, words: &[String]) -> Command {
-        let mut command = Command::new(&words[0]);
-        command
-            .args(&words[1..])
-            .env_clear()
+    fn command(&self, words: &[String]) -> Result<(Program, Said), ProbeError> {
+        let fail = |e: std::io::Error| cannot_start(&words[0], &e);
+        let mut program = Program::new(words, self.root.clone(), self.dir.clone()).map_err(fail)?;
+        program
             .env("PATH", PATH)
             .env("HOME", &self.home)
             .env("XDG_RUNTIME_DIR", &self.home)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
+            .user(self.user);
         for name in ["LANG", "LC_ALL"] {
             if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
+                program.env(name, value);
             }
         }
         for (name, value) in self.p.env.iter().filter_map(|e| e.split_once('=')) {
-            command.env(name, value);
+            program.env(name, value);
         }
-        sys::as_program(&mut command, self.root.clone(), self.dir.clone());
-        command
+        let said = last_words_to(&mut program).map_err(fail)?;
+        Ok((program, said))
     }
 
     /// Runs `--prepare` or `--conclude` to its end.
@@ -79,14 +79,20 @@ impl Site {
             return Ok(());
         }
         let words = words(name, text)?;
-        let mut command = self.command(&words);
-        let said = last_words_to(&mut command)?;
-        let child = command.spawn().map_err(|e| cannot_start(&words[0], &e))?;
+        let (program, said) = self.command(&words)?;
         tree.clear();
-        tree.main = Some(child.id());
-        let over = monotonic_ns() + self.p.timeout().as_nanos() as u64;
+        let mut start_ns = 0;
+        let child = program
+            .prepared()
+            .and_then(|p| p.start(monotonic_ns, &mut start_ns))
+            .map_err(|e| cannot_start(&words[0], &e))?;
+        tree.main = Some(child.pid);
+        let over = start_ns + self.p.timeout().as_nanos() as u64;
         while tree.code.is_none() && monotonic_ns() < over {
-            std::thread::sleep(Duration::from_millis(1));
+            let left = over.saturating_sub(monotonic_ns());
+            let mut end = [PollFd::new(&child.pidfd, PollFlags::IN)];
+            // Interrupted: looked at again.
+            let _ = poll(&mut end, Some(&timespec(left)));
             tree.reap();
         }
         let code = tree.code;
@@ -107,15 +113,19 @@ impl Site {
 
     /// Starts the program and waits until it is ready. Whatever comes of it, the caller has to stop
     /// the tree. `gone` can be read when nobody waits for the result any more.
-    pub fn launch(&self, tree: &mut Tree, gone: BorrowedFd<'_>) -> Result<Started, ProbeError> {
+    pub fn launch(
+        &self,
+        tree: &mut Tree,
+        counting: &mut Counting,
+        gone: BorrowedFd<'_>,
+    ) -> Result<Started, ProbeError> {
         let (kind, value) = ready::parse(&self.p.ready)?;
         let program = words("command", &self.p.command)?;
         let tracer = self.p.tracing.then(|| trace::Tracer::new(self));
         let argv = tracer
             .as_ref()
             .map_or_else(|| program.clone(), |t| t.command(&program));
-        let mut command = self.command(&argv);
-        let said = last_words_to(&mut command)?;
+        let (mut command, said) = self.command(&argv)?;
         let mut watched = kind.arm(
             value,
             &mut Scene {
@@ -125,15 +135,17 @@ impl Site {
                 display: self.display.as_ref(),
             },
         )?;
+        let fail = |e: std::io::Error| cannot_start(&argv[0], &e);
+        let command = command.prepared().map_err(fail)?;
         tree.clear();
-        let start_ns = monotonic_ns();
-        let mut child = command.spawn().map_err(|e| cannot_start(&argv[0], &e))?;
-        tree.main = Some(child.id());
-        let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
-            .map_err(|e| ProbeError::new(format!("cannot watch {}: {e}", program[0])))?;
-        watched.started(&mut child);
+        let before = counting.before();
+        let mut start_ns = 0;
+        let child = command.start(monotonic_ns, &mut start_ns).map_err(fail)?;
+        tree.main = Some(child.pid);
         let end_ns = start_ns + self.p.timeout().as_nanos() as u64;
-        let came = wait(watched.as_mut(), &pidfd, gone, end_ns)?;
+        let came = wait(watched.as_mut(), &child.pidfd, gone, end_ns)?;
+        let mut counted = Launch::default();
+        counting.after(before, child.pid, &mut counted);
         let used = tree.used();
         let found = self.came(came, watched.is_exit(), tree, &said)?;
         let mut launch = Launch {
@@ -148,7 +160,7 @@ impl Site {
             read_bytes: used.read_bytes,
             peak_bytes: used.peak_bytes,
             processes: used.processes,
-            ..Launch::default()
+            ..counted
         };
         let elapsed_ns = found.at_ns.saturating_sub(start_ns).max(1);
         if let Some(tracer) = tracer {
@@ -221,6 +233,13 @@ fn name_of(program: &str) -> String {
     program.rsplit('/').next().unwrap_or(program).to_owned()
 }
 
+fn timespec(ns: u64) -> Timespec {
+    Timespec {
+        tv_sec: (ns / 1_000_000_000).cast_signed(),
+        tv_nsec: (ns % 1_000_000_000).cast_signed(),
+    }
+}
+
 /// What ends the waiting.
 enum Came {
     Ready(Found),
@@ -251,12 +270,7 @@ fn wait(
                 .chain(fds)
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
                 .collect();
-            let rest = until.saturating_sub(now);
-            let time = Timespec {
-                tv_sec: (rest / 1_000_000_000).cast_signed(),
-                tv_nsec: (rest % 1_000_000_000).cast_signed(),
-            };
-            match poll(&mut all, Some(&time)) {
+            match poll(&mut all, Some(&timespec(until.saturating_sub(now)))) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(e) => return Err(ProbeError::new(format!("cannot wait for events: {e}"))),
             }
@@ -285,24 +299,18 @@ fn wait(
 }
 
 /// The standard error stream, kept in memory so that nobody has to empty a pipe meanwhile.
-struct Said(Option<File>);
+struct Said(File);
 
-fn last_words_to(command: &mut Command) -> Result<Said, ProbeError> {
-    let memory = memfd_create("stderr", MemfdFlags::CLOEXEC)
-        .map(File::from)
-        .and_then(|f| Ok((f.try_clone().map_err(|_| rustix::io::Errno::MFILE)?, f)));
-    let (ours, its) =
-        memory.map_err(|e| ProbeError::new(format!("no memory file for stderr: {e}")))?;
-    command.stderr(its);
-    Ok(Said(Some(ours)))
+fn last_words_to(program: &mut Program) -> std::io::Result<Said> {
+    let ours = File::from(memfd_create("stderr", MemfdFlags::CLOEXEC)?);
+    program.stderr(ours.try_clone()?);
+    Ok(Said(ours))
 }
 
 impl Said {
     /// `; it said: ...`, or nothing.
     fn text(&self) -> String {
-        let Some(mut file) = self.0.as_ref().and_then(|f| f.try_clone().ok()) else {
-            return String::new();
-        };
+        let mut file = &self.0;
         let size = file.metadata().map_or(0, |m| m.len());
         let mut bytes = Vec::new();
         let from = SeekFrom::Start(size.saturating_sub(LAST_WORDS));

@@ -1,12 +1,10 @@
 //! System calls without a safe wrapper: fork(2), wait4(2), prctl(2).
 #![allow(unsafe_code)]
 
-use std::{io, os::unix::process::CommandExt, process::Command};
+use std::io;
 
 use layermark_model::CpuUse;
-use rustix::process::{
-    Signal, WaitOptions, set_child_subreaper, set_parent_process_death_signal, setsid, waitpid,
-};
+use rustix::process::{WaitOptions, set_child_subreaper, setsid, waitpid};
 
 /// Splits the process: 0 in the new one.
 pub fn fork() -> io::Result<i32> {
@@ -36,41 +34,21 @@ pub fn own_mounts() -> io::Result<()> {
     }
 }
 
-/// What makes a process the guard: a session of its own, orphans are its children, and a timer
-/// that wakes up on time (the usual slack is 50 us).
+/// What makes a process the guard: a session of its own, orphans are its children, a timer that
+/// wakes up on time (the usual slack is 50 us), and a place before all others that want to run, so
+/// that the event is seen when it is there. What it starts has none of that.
 pub fn become_guard() -> io::Result<()> {
     setsid()?;
     set_child_subreaper(rustix::process::Pid::from_raw(1))?;
-    timer_slack(1);
+    let first = libc::sched_param { sched_priority: 1 };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: PR_SET_TIMERSLACK takes a number, sched_setscheduler(2) a pointer to a live variable;
+    // both change nothing but this process. Where the kernel refuses it stays as it was.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
+        libc::sched_setscheduler(0, policy, &raw const first);
+    }
     Ok(())
-}
-
-fn timer_slack(ns: libc::c_ulong) {
-    // SAFETY: PR_SET_TIMERSLACK takes a number and changes nothing but the caller's own timers. A
-    // kernel that refuses it leaves them as they were.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
-}
-
-/// The program gets a process group of its own, the usual timer slack, and dies with its guard.
-/// With a root it sees nothing but what lies below it.
-pub fn as_program(
-    command: &mut Command,
-    root: Option<std::path::PathBuf>,
-    dir: std::path::PathBuf,
-) {
-    command.process_group(0);
-    let setup = move || {
-        timer_slack(50_000);
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        if let Some(root) = &root {
-            rustix::process::chroot(root)?;
-        }
-        rustix::process::chdir(&dir)?;
-        Ok(())
-    };
-    // SAFETY: the closure makes system calls on paths that were made before fork(2); short paths
-    // are put into C strings on the stack, and no lock is taken.
-    unsafe { command.pre_exec(setup) };
 }
 
 /// A process that was waited for.

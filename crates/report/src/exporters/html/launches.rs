@@ -58,8 +58,8 @@ fn runs(s: &LaunchSeries) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label={ "Launches: " (s.label) " in " (s.layer) } {
             table.small {
-                caption { (s.label) " in " code { (s.layer) } }
-                thead { tr { @for head in ["Run", "Start", "Finish", "Delta", "Window", "State", "Major faults", "Blocks read", "Processes"] { th scope="col" { (head) } } } }
+                caption { (s.label) " in " code { (s.layer) } @if !s.counted_by.is_empty() { "; counted by " (s.counted_by.join(", ")) } }
+                thead { tr { @for head in ["Run", "Start", "Finish", "Delta", "Window", "State", "Major faults", "Blocks read", "I/O wait", "Processes", "Layer restarted"] { th scope="col" { (head) } } } }
                 tbody { @for r in &s.runs {
                     tr {
                         td.num { (r.run) }
@@ -70,7 +70,9 @@ fn runs(s: &LaunchSeries) -> Markup {
                         td { (r.state) }
                         td.num { (r.major_faults) }
                         td.num { (r.input_blocks) }
-                        td.num { (r.processes) }
+                        td.num { @if let Some(wait) = r.io_wait_ms { (ms(wait)) } }
+                        td.num { (r.started.unwrap_or(r.processes)) }
+                        td.num { @if let Some(r) = r.restarted { (ms(r.ns as f64 / 1e6)) } }
                     }
                 } }
             }

@@ -3,12 +3,11 @@
 use std::{
     os::fd::BorrowedFd,
     path::{Path, PathBuf},
-    process::{Child, Command},
 };
 
 use layermark_model::{PointError, nearest};
 
-use super::display::Display;
+use super::{display::Display, spawn::Program};
 use crate::{ProbeError, clock::monotonic_ns};
 
 mod exit;
@@ -51,8 +50,8 @@ pub const WAKE_NS: u64 = 100_000;
 
 /// Where a program is about to be started.
 pub struct Scene<'a> {
-    /// The command, to be given pipes and variables.
-    pub command: &'a mut Command,
+    /// The program, to be given pipes and variables.
+    pub command: &'a mut Program,
     /// Where its paths begin, when it does not see the whole tree.
     pub root: Option<&'a Path>,
     /// Where it is started, as it sees it.
@@ -74,8 +73,6 @@ impl Scene<'_> {
 
 /// A program being watched.
 pub trait Ready {
-    /// Called when it has been started.
-    fn started(&mut self, _child: &mut Child) {}
     /// What to wait for; [`Ready::look`] is called when one of them can be read.
     fn fds(&self) -> Vec<BorrowedFd<'_>>;
     /// Looks so often beside that, nanoseconds, for what has no event.

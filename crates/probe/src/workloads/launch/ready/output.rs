@@ -1,13 +1,16 @@
 //! Ready when it has printed something.
 
 use std::{
-    io::{ErrorKind, Read},
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    process::{Child, Stdio},
+    fs::File,
+    io::{self, ErrorKind, Read},
+    os::fd::{AsFd, BorrowedFd},
 };
 
 use regex::bytes::Regex;
-use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::{
+    fs::{OFlags, fcntl_setfl},
+    pipe::{PipeFlags, pipe_with},
+};
 
 use super::{Found, Kind, Ready, Scene, expression};
 use crate::ProbeError;
@@ -39,39 +42,35 @@ impl Kind for Output {
         expression(value).map(drop)
     }
     fn arm(&self, value: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
+        let made = pipe_with(PipeFlags::CLOEXEC).and_then(|(read, write)| {
+            // Only read when there is something: without it the read would wait for the program.
+            fcntl_setfl(&read, OFlags::NONBLOCK)?;
+            Ok((read, write))
+        });
+        let (pipe, its) = made.map_err(|e| {
+            let e = io::Error::from(e);
+            ProbeError::new(format!("cannot make a pipe for `{}`: {e}", self.id()))
+        })?;
         if self.error {
-            scene.command.stderr(Stdio::piped());
+            scene.command.stderr(its);
         } else {
-            scene.command.stdout(Stdio::piped());
+            scene.command.stdout(its);
         }
         Ok(Box::new(Prints {
-            error: self.error,
             wanted: expression(value).map_err(ProbeError::new)?,
-            pipe: None,
+            pipe: Some(pipe.into()),
             printed: Vec::new(),
         }))
     }
 }
 
 struct Prints {
-    error: bool,
     wanted: Regex,
-    pipe: Option<std::fs::File>,
+    pipe: Option<File>,
     printed: Vec<u8>,
 }
 
 impl Ready for Prints {
-    fn started(&mut self, child: &mut Child) {
-        let pipe: Option<OwnedFd> = if self.error {
-            child.stderr.take().map(Into::into)
-        } else {
-            child.stdout.take().map(Into::into)
-        };
-        // Only read when there is something: without it the read would wait for the program.
-        self.pipe = pipe
-            .filter(|p| fcntl_setfl(p, OFlags::NONBLOCK).is_ok())
-            .map(Into::into);
-    }
     fn fds(&self) -> Vec<BorrowedFd<'_>> {
         self.pipe.iter().map(AsFd::as_fd).collect()
     }

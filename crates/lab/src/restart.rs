@@ -1,0 +1,77 @@
+//! A layer that is set down and up again between two trials, as one restarts a service to have it
+//! cold.
+
+use std::{path::Path, time::Instant};
+
+use layermark_layers::{Base, workdir::WorkDir};
+use layermark_model::Restarted;
+
+use crate::{
+    LabError,
+    drive::Lab,
+    session::{Lost, Up},
+};
+
+impl Lab<'_> {
+    /// Unwinds a layer and builds it again with the same files. `None` when it is nothing that can
+    /// be set down, or is not there any more.
+    pub(crate) fn set_up_again(&mut self, index: usize) -> Result<Option<Restarted>, LabError> {
+        let base = self.base(index);
+        let Some(up) = self.ups[index].take_if(|up| up.is_set_up(&base.dir)) else {
+            return Ok(None);
+        };
+        let started = Instant::now();
+        let before = up.mount_number();
+        let idle_flushes = up.idle_flushes;
+        drop(up);
+        let spec = &self.run.layers[index].spec;
+        let opened = std::fs::remove_dir(&base.dir)
+            .map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))
+            .and_then(|()| {
+                let layer = self.setup.catalog.layer(&spec.layer);
+                let layer = layer.ok_or_else(|| Lost::new("this layermark has no such layer"))?;
+                Up::open(layer, spec, &base, self.setup.silence, self.stop)
+            });
+        let mut up = match opened {
+            Ok(up) => up,
+            Err(lost) => {
+                let why = format!("it could not be set up again: {}", lost.reason);
+                self.drop_layer(
+                    index,
+                    Lost {
+                        reason: why,
+                        ..lost
+                    },
+                )?;
+                return Ok(None);
+            }
+        };
+        let after = up.mount_number();
+        if before.is_some() && before == after {
+            let why = "it was set down and up again, and its mount is the same";
+            self.drop_layer(index, Lost::new(why))?;
+            return Ok(None);
+        }
+        up.idle_flushes = idle_flushes;
+        self.run.layers[index].facts = up.facts.clone();
+        self.ups[index] = Some(up);
+        // A file system has kernel threads of its own.
+        self.threads.refresh();
+        Ok(Some(Restarted {
+            ns: started.elapsed().as_nanos() as u64,
+            mount_before: before,
+            mount_after: after,
+        }))
+    }
+
+    /// Where a layer of this session is built.
+    pub(crate) fn base(&self, index: usize) -> Base {
+        let work = self.work.as_ref().map(WorkDir::path);
+        let work = work.unwrap_or(Path::new(""));
+        Base {
+            dir: work.join(format!("s{}-{index}", self.session)),
+            packaged: work.join("packaged"),
+            exe: self.setup.exe.clone(),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Every process that is made on this machine, told by the kernel: the process connector
+//! (`linux/cn_proc.h`), for root only. Processes that end at once are seen as well.
+#![allow(unsafe_code)]
+
+use std::{
+    collections::BTreeSet,
+    io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+};
+
+/// Index and value of the process connector, and the group that it speaks to.
+const CN_PROC: u32 = 1;
+const LISTEN: u32 = 1;
+const IGNORE: u32 = 2;
+/// `nlmsghdr` and `cn_msg`.
+const HEADERS: usize = 16 + 20;
+/// Room for events that nobody reads while a program starts, bytes: some thousand.
+const ROOM: libc::c_int = 8 << 20;
+
+const EVENT_NONE: u32 = 0;
+const EVENT_FORK: u32 = 1;
+
+/// A listener.
+#[derive(Debug)]
+pub struct Forks {
+    socket: OwnedFd,
+    /// Some events were lost: there is nothing to be said.
+    lost: bool,
+}
+
+impl Forks {
+    /// `None` where the kernel tells nothing: not root, or in a container.
+    pub fn listen() -> Option<Self> {
+        let mut forks = Self {
+            socket: socket().ok()?,
+            lost: false,
+        };
+        forks.tell(LISTEN).ok()?;
+        // The answer is there when the message has been sent.
+        let mut agreed = false;
+        while let Some(event) = forks.next() {
+            agreed |= word(&event, 0) == Some(EVENT_NONE) && word(&event, 16) == Some(0);
+        }
+        agreed.then_some(forks)
+    }
+
+    /// Forgets what has been told so far.
+    pub fn forget(&mut self) {
+        while self.next().is_some() {}
+        self.lost = false;
+    }
+
+    /// How many processes `main` and its descendants were and have made, itself included; `None`
+    /// when the kernel had more to tell than there was room for.
+    pub fn count(&mut self, main: u32) -> Option<u64> {
+        let mut tree = BTreeSet::from([main]);
+        while let Some(event) = self.next() {
+            follow(&event, &mut tree);
+        }
+        (!self.lost).then_some(tree.len() as u64)
+    }
+
+    /// The body of the next message, after its headers.
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = [0_u8; 1024];
+        loop {
+            // SAFETY: the kernel writes at most the buffer's length to it.
+            let n = unsafe {
+                let (to, room) = (buffer.as_mut_ptr().cast(), buffer.len());
+                libc::recv(self.socket.as_raw_fd(), to, room, 0)
+            };
+            if let Ok(n) = usize::try_from(n) {
+                return Some(buffer[..n].get(HEADERS..).unwrap_or_default().to_vec());
+            }
+            match io::Error::last_os_error().raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::ENOBUFS) => self.lost = true,
+                _ => return None,
+            }
+        }
+    }
+
+    fn tell(&self, what: u32) -> io::Result<()> {
+        let length = (HEADERS + 4) as u32;
+        let done = libc::NLMSG_DONE as u32; // type, and no flags in the upper half
+        let mut message = Vec::with_capacity(length as usize);
+        // nlmsghdr: length, type and flags, sequence, sender; cn_msg: index, value, sequence,
+        // acknowledgement, length and flags.
+        for word in [length, done, 0, 0, CN_PROC, 1, 0, 0, 4, what] {
+            message.extend(word.to_ne_bytes());
+        }
+        // SAFETY: the kernel reads the message's bytes.
+        let sent = unsafe {
+            let (from, length) = (message.as_ptr().cast(), message.len());
+            libc::send(self.socket.as_raw_fd(), from, length, 0)
+        };
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Forks {
+    fn drop(&mut self) {
+        // Older kernels go on telling nobody when a listener only closes its socket.
+        let _ = self.tell(IGNORE);
+    }
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: a zeroed address is a valid one; the descriptor is new and nobody else's; pointers
+    // are to live variables of the sizes that are told.
+    unsafe {
+        let fd = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_CONNECTOR);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let socket = OwnedFd::from_raw_fd(fd);
+        let mut address: libc::sockaddr_nl = std::mem::zeroed();
+        address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        address.nl_groups = CN_PROC;
+        let length = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+        if libc::bind(fd, (&raw const address).cast(), length) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // With less room events may be lost, which is noticed.
+        let length = size_of::<libc::c_int>() as libc::socklen_t;
+        let room = ROOM;
+        let at = (&raw const room).cast();
+        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, at, length);
+        Ok(socket)
+    }
+}
+
+/// A process that one of the tree has made belongs to it. `proc_event`: kind, CPU, time (8 bytes);
+/// of a fork: thread and process that made it, new thread and its process.
+fn follow(event: &[u8], tree: &mut BTreeSet<u32>) {
+    let all = [0, 20, 24, 28].map(|at| word(event, at));
+    if let [Some(EVENT_FORK), Some(parent), Some(thread), Some(process)] = all
+        && thread == process
+        && tree.contains(&parent)
+    {
+        tree.insert(process);
+    }
+}
+
+fn word(event: &[u8], at: usize) -> Option<u32> {
+    let bytes = event.get(at..at + 4)?;
+    Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: u32, parent: u32, thread: u32, process: u32) -> Vec<u8> {
+        let words = [kind, 0, 0, 0, parent, parent, thread, process];
+        words.iter().flat_map(|w| w.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn descendants_count_and_threads_and_others_do_not() {
+        let mut tree = BTreeSet::from([10]);
+        for e in [
+            event(EVENT_FORK, 10, 11, 11),
+            event(EVENT_FORK, 11, 12, 11), // a thread
+            event(EVENT_FORK, 11, 13, 13),
+            event(EVENT_FORK, 99, 14, 14), // somebody else's
+            event(2, 10, 15, 15),          // no fork
+            vec![1, 2],
+        ] {
+            follow(&e, &mut tree);
+        }
+        assert_eq!(tree, BTreeSet::from([10, 11, 13]));
+    }
+
+    #[test]
+    fn the_kernel_tells_of_short_lived_children() {
+        let Some(mut forks) = Forks::listen() else {
+            eprintln!("skipped: the process connector is for root of the whole machine");
+            return;
+        };
+        forks.forget();
+        let script = "/bin/true; (/bin/true; /bin/true)";
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", script])
+            .spawn()
+            .unwrap();
+        shell.wait().unwrap();
+        // The shell, its subshell, and three programs, of which the last may take its place.
+        let n = forks.count(shell.id()).unwrap();
+        assert!((4..=5).contains(&n), "{n}");
+    }
+}
