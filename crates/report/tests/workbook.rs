@@ -350,7 +350,7 @@ fn launches_have_a_sheet_in_their_order_and_one_of_their_levels() {
         .next()
         .unwrap()
         .iter()
-        .position(|h| h.to_string() == "step ms");
+        .position(|h| h == &Data::String("step ms".into()));
     let step = step.unwrap() as u32;
     assert_eq!(number(&levels, 1, step), None);
     assert!((number(&levels, 2, step).unwrap() + 250.0).abs() < 5.0);
