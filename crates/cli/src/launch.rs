@@ -123,10 +123,14 @@ fn scanned(min: &str, max: &str, step: &str) -> Result<String, Failure> {
     if by <= 0.0 || to < from {
         return wrong("the step must be above 0 and MAX not below MIN");
     }
-    let count = ((to - from) / by + 1e-9).floor() as usize + 1;
-    if count > MOST_VALUES {
+    if [min, max, step].iter().any(|t| t.contains(['e', 'E'])) {
+        return wrong("write the numbers without an exponent");
+    }
+    let steps = ((to - from) / by + 1e-9).floor();
+    if steps >= MOST_VALUES as f64 {
         return wrong("too many values");
     }
+    let count = steps as usize + 1;
     let decimals = |t: &str| t.split_once('.').map_or(0, |(_, d)| d.len());
     let digits = [min, max, step]
         .map(decimals)
@@ -169,6 +173,8 @@ mod tests {
             ("0", "1", "0"),
             ("0", "1e9", "1"),
             ("nan", "1", "1"),
+            ("0", "1", "1e-1"),
+            ("0", "9999999999999999999999", "0.0000001"),
         ] {
             assert!(scanned(min, max, step).is_err(), "{min} {max} {step}");
         }

@@ -66,7 +66,10 @@ fn fio_json_plus() {
     );
     // A mix has two results and is no operation of ours.
     assert_eq!(op(named(&found, "mixed, read")), "none");
-    assert_eq!(named(&found, "mixed, write").sync.as_deref(), Some("each"));
+    assert_eq!(
+        named(&found, "mixed, write").sync.as_deref(),
+        Some("every 32")
+    );
     assert_eq!(found.points.len(), 4);
 }
 
@@ -79,6 +82,23 @@ fn fio_with_text_before_and_after() {
         (point.direct, point.engine.as_deref()),
         (Some(true), Some("uring"))
     );
+    let with = |more: &'static str| {
+        let changed = changed("fio-3.33.json", move |t| {
+            t.replace("\"iodepth\" : \"8\",", more).into_bytes()
+        });
+        named(&changed.unwrap(), "plain").clone()
+    };
+    // psync has one under way whatever is asked for; a flush after every 32 writes is not one each.
+    let psync = with("\"iodepth\" : \"8\", \"ioengine\" : \"psync\", \"fsync\" : \"32\",");
+    assert_eq!(psync.sync.as_deref(), Some("every 32"));
+    let one = with("\"iodepth\" : \"8\", \"numjobs\" : \"4\",");
+    assert_eq!(
+        (one.op, one.threads),
+        (None, Some(1)),
+        "one job's rate of four"
+    );
+    let all = with("\"numjobs\" : \"4\", \"group_reporting\" : \"\",");
+    assert_eq!((op(&all), all.threads), ("rand-read", Some(4)));
     let around = |text: String| {
         let text = text.replace("  \"jobs\"", "fio: pid=7, err=5/file:io_u.c\n  \"jobs\"");
         format!("fio: sprandom sets norandommap=1\n{text}Run status group 0 (all jobs):\n")
@@ -180,6 +200,8 @@ fn iozone_that_is_cut_off_or_wrong() {
     );
     fails(&|t| t[..t.find("\"Writer").unwrap()].to_owned(), "no table");
     fails(&|t| t.replace("  404064 ", "  -404064 "), "not a rate");
+    let per_op = |t: String| t.replace("Output is in kBytes/sec", "Microseconds/op Mode");
+    fails(&|t| per_op(t).replace("  404064 ", "  inf "), "not a");
     fails(
         &|t| t.replace("  404064 ", "  fast "),
         "`fast` is no number",

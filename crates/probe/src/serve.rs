@@ -349,16 +349,15 @@ mod tests {
         });
         assert_eq!(result, Ok(7));
         let said = events(&server.output);
-        assert_eq!(
-            said,
-            vec![
-                FromProbe::Progress {
-                    id: 3,
-                    ops: 0,
-                    bytes: 0
-                };
-                2
-            ]
+        let progress = FromProbe::Progress {
+            id: 3,
+            ops: 0,
+            bytes: 0,
+        };
+        // How many depends on how busy the machine is.
+        assert!(
+            !said.is_empty() && said.iter().all(|e| *e == progress),
+            "{said:?}"
         );
     }
 }

@@ -144,7 +144,7 @@ fn a_delay_leaves_time_between_bursts() {
 }
 
 #[test]
-fn direct_ios_are_proved_and_more_under_way_is_no_slower() {
+fn direct_ios_are_proved_at_every_depth() {
     let mut lab = Lab::new();
     if !disk(&lab) {
         return;
@@ -215,6 +215,7 @@ fn what_cannot_be_is_refused_with_what_would_be_right() {
     for (params, says) in [
         (json!({"spec": "4K 120% read"}), "no whole percentage"),
         (json!({"spec": "databse"}), "databse"),
+        (json!({"spec": "4K burst 8"}), "without a delay"),
         (json!({"spec": "4K @50%"}), "50% instead of 100%"),
         (
             json!({"spec": "database", "read": 50}),

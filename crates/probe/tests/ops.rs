@@ -255,6 +255,11 @@ fn what_cannot_be_is_refused_with_a_way_out() {
             "one open(2)",
             "use engine pread",
         ),
+        (
+            json!({"matrix": "iozone", "min_file_size": "0"}),
+            "at least 1 byte",
+            "",
+        ),
         (json!({"op": "mix"}), "at least 2 threads", "threads = 2"),
         (
             json!({"op": "mix", "threads": 2, "read_share": 100}),

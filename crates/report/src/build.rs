@@ -38,7 +38,7 @@ impl Report {
             results: &results,
         };
         let cost = cost::rows(run, &index, baseline, &results);
-        let buffer = recommend::rows(run, &index);
+        let buffer = recommend::rows(run, &index, &results);
         let study = studies::build(&studies::Data {
             run,
             index: &index,

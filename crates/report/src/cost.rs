@@ -95,7 +95,8 @@ pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) ->
     rows
 }
 
-fn trusted(results: &[ResultRow], layer: &str, label: &str) -> bool {
+/// Whether what was measured there may be used.
+pub(crate) fn trusted(results: &[ResultRow], layer: &str, label: &str) -> bool {
     results
         .iter()
         .any(|r| r.layer == layer && r.label == label && r.verdict != Verdict::Untrusted)
@@ -167,7 +168,10 @@ impl Site<'_> {
             ns_per_byte: fits.then(|| ns(line.slope)),
             extra_fixed_us: both.then(|| us(line.extra_fixed)),
             extra_ns_per_byte: both.then(|| ns(line.extra_slope)),
-            ceiling: ceiling(&line, last as f64).filter(|_| fits),
+            // The line is one operation's of those under way; together they are so many times as fast.
+            ceiling: ceiling(&line, last as f64)
+                .filter(|_| fits)
+                .map(|rate| rate * points::threads(&self.family.common)),
             records,
             text: String::new(),
             evidence: Vec::new(),

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
+    ResultRow,
+    cost::trusted,
     family,
     index::{Index, cost},
     number, points,
@@ -53,7 +55,7 @@ pub struct Pick {
 }
 
 /// Recommendations for every family with enough record sizes, by family and within it by layer.
-pub fn rows(run: &Run, index: &Index) -> Vec<BufferRow> {
+pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<BufferRow> {
     let mut rows = Vec::new();
     for family in family::families(run, "record") {
         if !points::is_bulk(&family.common) || family.steps.len() < stats::MIN_SIZES {
@@ -63,7 +65,8 @@ pub fn rows(run: &Run, index: &Index) -> Vec<BufferRow> {
         for (number, layer) in layers {
             let steps = |value: fn(&TrialRecord) -> Option<f64>| -> Vec<Step> {
                 let at = family.steps.iter();
-                at.map(|(size, at)| step(*size, &index.trials(number, *at), value))
+                at.filter(|(_, at)| trusted(results, &layer.name, &run.points[*at].label))
+                    .map(|(size, at)| step(*size, &index.trials(number, *at), value))
                     .filter(|s| !s.pairs.is_empty())
                     .collect()
             };

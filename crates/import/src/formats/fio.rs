@@ -136,19 +136,45 @@ impl Asked<'_> {
         self.text(&[name]).is_some_and(|v| v.trim() != "0")
     }
 
-    fn sync(&self) -> &'static str {
+    /// Engines that wait for each call have one under way, whatever is asked for.
+    fn depth(&self) -> Option<u64> {
+        let queues = [
+            "libaio",
+            "io_uring",
+            "io_uring_cmd",
+            "posixaio",
+            "windowsaio",
+            "sg",
+        ];
+        match self.text(&["ioengine"]) {
+            Some(engine) if queues.contains(&engine.trim()) => self.count(&["iodepth"]),
+            _ => Some(1),
+        }
+    }
+
+    /// One of several jobs at work at once: its rate is not that of the place.
+    fn one_of_many(&self) -> bool {
+        !self.on("group_reporting") && self.count(&["numjobs"]) != Some(1)
+    }
+
+    fn sync(&self) -> String {
         match self.text(&["sync"]).map(str::trim) {
-            Some("dsync") => return "odsync",
-            Some(v) if v != "0" && v != "none" => return "osync",
+            Some("dsync") => return "odsync".into(),
+            Some(v) if v != "0" && v != "none" => return "osync".into(),
             _ => {}
         }
-        if self.on("fsync") || self.on("fdatasync") {
+        let after = |name| self.text(&[name]).map(str::trim).filter(|v| *v != "0");
+        let word = if let Some(writes) = after("fsync").or_else(|| after("fdatasync")) {
+            if !matches!(writes, "" | "1") {
+                return format!("every {}", values::clean(writes));
+            }
             "each"
         } else if self.on("end_fsync") || self.on("fsync_on_close") {
             "fsync"
         } else {
             "none"
-        }
+        };
+        word.into()
     }
 
     fn engine(&self) -> Option<String> {
@@ -193,15 +219,21 @@ fn add(job: &Job, global: &Options, found: &mut Found) -> Result<(), String> {
             } else {
                 name.clone()
             },
-            op: (!both && !rw.contains("trim")).then(|| mix_name(reads, random)),
+            op: (!both && !rw.contains("trim") && !asked.one_of_many())
+                .then(|| mix_name(reads, random)),
             record: asked
                 .size(&["bs", "blocksize"])
                 .or_else(|| asked.text(&["bs", "blocksize"]).is_none().then_some(4096)),
             file_size: asked.size(&["filesize"]).or_else(|| asked.size(&["size"])),
-            queue_depth: asked.count(&["iodepth"]),
-            threads: asked.count(&["numjobs"]),
+            queue_depth: asked.depth(),
+            // Without group_reporting each of the jobs is told by itself, at its own rate.
+            threads: if asked.on("group_reporting") {
+                asked.count(&["numjobs"])
+            } else {
+                Some(1)
+            },
             direct: Some(asked.on("direct")),
-            sync: Some(asked.sync().into()),
+            sync: Some(asked.sync()),
             engine: asked.engine(),
             bytes_per_s: Some(values::rate(&at("bw_bytes"), side.bw_bytes)?),
             ops_per_s: Some(values::rate(&at("iops"), side.iops)?),

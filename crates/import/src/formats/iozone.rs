@@ -28,6 +28,8 @@ const TESTS: &[(&str, &str, Option<&str>)] = &[
     ("re-pread", "reread", Some("pread")),
     ("pwritev", "write", Some("preadv")),
     ("preadv", "read", Some("preadv")),
+    ("re-pwritev", "rewrite", Some("preadv")),
+    ("re-preadv", "reread", Some("preadv")),
 ];
 
 impl Format for Iozone {
@@ -158,7 +160,10 @@ fn row(
             engine: engine.or(head.engine).map(str::to_owned),
             bytes_per_s: Some(bytes_per_s),
             ops_per_s: Some(ops_per_s),
-            op_us: Some(1e6 / ops_per_s),
+            op_us: Some(values::micros(
+                &format!("{test}: the time of an operation"),
+                1e6 / ops_per_s,
+            )?),
             ..ImportedPoint::default()
         });
     }

@@ -146,6 +146,8 @@ pub struct Part<'a> {
 
 impl<'a> Part<'a> {
     /// Results of it: by system calls, without a flush.
+    ///
+    /// A plan with several sizes of the file: the largest of them.
     pub fn rows(&self) -> impl Iterator<Item = &'a ResultRow> {
         let (op, small) = (self.op, self.small);
         let plain = |r: &&ResultRow| {
@@ -154,7 +156,10 @@ impl<'a> Part<'a> {
         let of = move |r: &&ResultRow| {
             word(r, "op") == op && (number(r, "file_size") <= SMALL) == small && usable(r)
         };
-        self.data.results.iter().filter(plain).filter(of)
+        let all: Vec<&ResultRow> = self.data.results.iter().filter(plain).filter(of).collect();
+        let size = |r: &&ResultRow| number(r, "file_size");
+        let largest = all.iter().map(size).max();
+        all.into_iter().filter(move |r| Some(size(r)) == largest)
     }
 
     /// Those of a layer.

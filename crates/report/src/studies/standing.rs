@@ -1,6 +1,8 @@
 //! What the study of development machines concluded, decided from the data: who has a ceiling, who
 //! costs a constant, who acknowledges what it has not done, where to read and where not to write.
 
+use std::collections::BTreeSet;
+
 use super::{
     Data,
     iozone_vm::{Part, pairs},
@@ -142,6 +144,9 @@ fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
     })
 }
 
+/// Share of an operation's constant cost that is no matter.
+const LITTLE: f64 = 0.1;
+
 /// A constant cost an operation, where it is largest.
 fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
     let own = data.cost.iter().filter(|c| c.layer == layer);
@@ -151,7 +156,7 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
     };
     let known: Vec<_> = own.clone().filter_map(|c| Some((c, surely(&c)?))).collect();
     let most = known.iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0));
-    let Some((row, (_, [low, _]))) = most else {
+    let Some((row, (_, [low, high]))) = most else {
         let row = own.clone().next()?;
         return Some(Conclusion {
             text: format!(
@@ -163,7 +168,17 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
     };
     Some(Conclusion {
         text: row.text.clone(),
-        holds: if *low > 0.0 { Holds::Yes } else { Holds::No },
+        // No: what it may cost more is little beside what it costs anyway.
+        holds: if *low > 0.0 {
+            Holds::Yes
+        } else if row
+            .fixed_us
+            .is_some_and(|all| *high <= LITTLE * all.estimate)
+        {
+            Holds::No
+        } else {
+            Holds::Open
+        },
         evidence: row.evidence.clone(),
     })
 }
@@ -246,17 +261,44 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
         of.is_some_and(|l| !l.facts.in_memory())
     };
     let reads = || charts.iter().filter(|p| p.op.contains("read"));
-    let mut order: Vec<(f64, &str, Vec<&ResultRow>)> = others
+    let all: Vec<(&str, Vec<&ResultRow>)> = others
         .iter()
         .filter(keeps)
-        .filter_map(|layer| {
-            let rows: Vec<&ResultRow> = reads().flat_map(|p| p.of(layer)).collect();
-            Some((mean_ratio(&rows)?, *layer, rows))
+        .map(|layer| (*layer, reads().flat_map(|p| p.of(layer)).collect()))
+        .collect();
+    // Only what all of them did is compared.
+    let labels = |rows: &[&ResultRow]| {
+        rows.iter()
+            .map(|r| r.label.clone())
+            .collect::<BTreeSet<_>>()
+    };
+    let common = all
+        .iter()
+        .map(|(_, rows)| labels(rows))
+        .reduce(|a, b| &a & &b)?;
+    let mut order: Vec<(f64, &str, Vec<&ResultRow>)> = all
+        .into_iter()
+        .filter_map(|(layer, rows)| {
+            let rows: Vec<&ResultRow> = rows
+                .into_iter()
+                .filter(|r| common.contains(&r.label))
+                .collect();
+            Some((mean_ratio(&rows)?, layer, rows))
         })
         .collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (first, second) = (order.first()?, order.get(1)?);
-    let apart = second.0 / first.0;
+    // A mean of ratios orders them; that one is better, the intervals of most reads have to say.
+    let surely = |better: &[&ResultRow], worse: &[&ResultRow]| {
+        let pairs = better.iter().zip(worse);
+        pairs
+            .filter(|(b, w)| match (b.op_us_interval, w.op_us_interval) {
+                (Some(b), Some(w)) => b[1] < w[0],
+                _ => false,
+            })
+            .count()
+    };
+    let (wins, losses) = (surely(&first.2, &second.2), surely(&second.2, &first.2));
     Some(Conclusion {
         text: format!(
             "prefer `{}` for reading: {}x native's time in the mean of all reads, `{}` {}x, `{}` {}x",
@@ -267,7 +309,7 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
             order[order.len() - 1].1,
             text::ratio(order[order.len() - 1].0)
         ),
-        holds: if apart > 1.0 + data.run.plan.delta {
+        holds: if 2 * wins > first.2.len() && losses == 0 {
             Holds::Yes
         } else {
             Holds::Open

@@ -217,6 +217,11 @@ impl Meant {
         }
         if records.is_empty() && (smallest_record.is_some() || largest_record.is_some()) {
             let least = smallest_record.unwrap_or(4 << 10);
+            if least == 0 {
+                return Err(PointError::new(
+                    "file: `like`: -y is 0: a record has at least 1 byte",
+                ));
+            }
             let most = largest_record.unwrap_or(16 << 20);
             records = std::iter::successors(Some(least), |r| r.checked_mul(2))
                 .take_while(|r| *r <= most)

@@ -148,6 +148,11 @@ impl Matrix {
     /// Every cell, by file size, then record size, then test.
     pub fn expand(&self, values: &Values, scale: f64) -> Result<Vec<FileParams>, PointError> {
         let (smallest, largest) = (self.size("min_file_size"), self.size("max_file_size"));
+        if smallest == 0 {
+            return Err(PointError::new(
+                "file: `min_file_size` = 0: a file has at least 1 byte",
+            ));
+        }
         if smallest > largest {
             return Err(PointError::new(format!(
                 "file: `min_file_size` = {} is above `max_file_size` = {}",

@@ -89,7 +89,9 @@ impl Spec {
 
     /// Mean over the mix of a line's figure.
     pub fn mean(&self, of: impl Fn(&Line) -> u64) -> u64 {
-        self.0.iter().map(|l| of(l) * l.share).sum::<u64>() / 100
+        let part = |l: &Line| u128::from(of(l)) * u128::from(l.share);
+        let mean = self.0.iter().map(part).sum::<u128>() / 100;
+        u64::try_from(mean).unwrap_or(u64::MAX)
     }
 
     /// Whether any I/O reads.
@@ -152,6 +154,11 @@ fn line(text: &str) -> Result<(Line, Option<u64>), String> {
             return Err(format!("`{text}` says twice what its `{kind}` is"));
         }
         seen.push(kind);
+    }
+    if seen.contains(&"burst") && !seen.contains(&"delay") {
+        return Err(format!(
+            "`{text}`: a burst has no effect without a delay, as in `burst 8 delay 5ms`"
+        ));
     }
     if line.align == line.size {
         line.align = 0; // what it is without a word

@@ -30,7 +30,7 @@ pub fn method(report: &Report) -> Markup {
             p {
                 "In each block the layer's time an operation is divided by native's. The ratio shown is the Hodges-Lehmann centre of these, its interval comes from the signed-rank test at "
                 (number::percent(report.level)) "; below six blocks there is none. "
-                b { "Same" } " means that the whole interval lies within " (delta) " of 1, " b { "slower" } " and " b { "faster" }
+                b { "Same" } " means that the whole interval lies within a factor of " (format!("{:.3}", 1.0 + report.delta)) " of 1, " b { "slower" } " and " b { "faster" }
                 " that it leaves 1 out, that the effect is larger than " (delta)
                 " and that it survives Holm's correction for the number of comparisons in this report that the plan asks a verdict on. All else is " b { "undecided" } "."
             }
