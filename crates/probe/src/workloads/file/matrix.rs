@@ -94,7 +94,7 @@ pub fn word(number: u64) -> Option<&'static str> {
 /// Smallest and largest record, bytes. Those of files are the defaults of their parameters.
 const RECORD: (u64, u64) = (4 << 10, 16 << 20);
 /// Milliseconds of a trial: a matrix has so many of them that each has to be short.
-const MIN_MS: u64 = 5;
+const MIN_MS: u64 = 1;
 /// Files larger than this have no records below the second figure.
 const CUT_OFF: (u64, u64) = (16 << 20, 64 << 10);
 

@@ -58,7 +58,7 @@ fn the_whole_matrix_is_iozones() {
         (least(16 << 10), least(32 << 10), least(512 << 10)),
         (4, 64, 64)
     );
-    assert!(all.iter().all(|p| p.number("min_ms") == 5));
+    assert!(all.iter().all(|p| p.number("min_ms") == 1));
 }
 
 #[test]

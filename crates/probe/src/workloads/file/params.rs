@@ -261,7 +261,7 @@ pub const PARAMS: &[Param] = &[
         ParamKind::Count,
         "0",
         false,
-        "repeat short passes for so many milliseconds; 0: for 50, and 200 operations [in a matrix: 5]",
+        "repeat short passes for so many milliseconds; 0: for 50, and 200 operations [in a matrix: 1]",
     ),
     Param::new(
         "keep",
