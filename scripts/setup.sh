@@ -7,7 +7,7 @@ PATH="$PATH:/usr/sbin:/sbin"
 
 # program:package for each purpose
 RUN="cc:gcc mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mksquashfs:squashfs-tools squashfuse:squashfuse mkfs.erofs:erofs-utils fusermount3:fuse3"
-VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod"
+VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod ganesha.nfsd:nfs-ganesha smbd:samba"
 # Programs of plans/launch-share.toml; those that are not there are left out of it.
 PROGRAMS="strace:strace Xvfb:xvfb xterm:xterm git:git python3:python3 node:nodejs galculator:galculator nginx:nginx-light pg_lsclusters:postgresql"
 TEST="$RUN $VM $PROGRAMS fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium"
@@ -59,6 +59,12 @@ missing=
 for pair in $wanted; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
 done
+# A module of the NFS server is a package without a program.
+case " $wanted " in
+*" ganesha.nfsd:"*)
+    ls /usr/lib/*/ganesha/libfsalvfs.so >/dev/null 2>&1 || missing="$missing nfs-ganesha-vfs"
+    ;;
+esac
 fetch_kernel() {
     case $1 in
     test | bench) "$(dirname "$0")/fetch-kernel.sh" || echo "setup: virtual machines are left out" >&2 ;;

@@ -5,7 +5,10 @@ use std::{
     collections::VecDeque,
     ffi::OsStr,
     io::{self, BufRead, BufReader, Read},
-    os::unix::process::CommandExt,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::process::CommandExt,
+    },
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
@@ -16,7 +19,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::{
+    mount::{MountPropagationFlags, mount_bind, mount_change},
+    process::{Signal, getpid, getppid, set_parent_process_death_signal},
+    thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe},
+};
 
 use crate::{Control, LayerError, needs};
 
@@ -51,6 +58,37 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     // no lock; that is allowed between fork and exec.
     unsafe { command.pre_exec(die_with_parent) };
     command
+}
+
+/// Moves the process into this network namespace and, with `at`, shows its working directory there,
+/// to it alone.
+pub(crate) fn apart(command: &mut Command, net: Arc<OwnedFd>, at: Option<&'static str>) {
+    let enter = move || {
+        move_into_link_name_space(net.as_fd(), Some(LinkNameSpaceType::Network))?;
+        if let Some(at) = at {
+            // SAFETY: this flag does not touch the table of file descriptors.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+            mount_change(
+                "/",
+                MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
+            )?;
+            mount_bind(".", at)?;
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls, whose short paths are put on the stack, and touches
+    // no lock; that is allowed between fork and exec.
+    unsafe { command.pre_exec(enter) };
+}
+
+/// Lets the process see `root` as the root of all files.
+pub(crate) fn in_root(command: &mut Command, root: &'static str) {
+    let enter = move || {
+        rustix::process::chroot(root)?;
+        Ok(rustix::process::chdir("/")?)
+    };
+    // SAFETY: the closure makes two system calls, whose short paths are put on the stack.
+    unsafe { command.pre_exec(enter) };
 }
 
 /// The last lines of a stream, however much is written to it.

@@ -13,21 +13,27 @@ mod boot;
 mod cache;
 mod clock;
 mod disk;
+mod family;
 mod guest;
 mod initramfs;
 mod kernel;
 mod link;
 mod modules;
+mod net;
 mod place;
+mod root;
 mod share;
 mod talk;
+mod world;
 
 pub use guest::guest;
 
 use boot::{Accel, Boot};
 use disk::Disk;
 use kernel::Kernel;
+use net::Net;
 use place::VmPlace;
+use root::Root;
 use share::Share;
 
 /// A disk of a virtual machine, or a directory shared into it.
@@ -51,7 +57,14 @@ const OPTIONS: &[LayerOption] = &[
         values: &[],
         default: "auto",
         help: "of a disk: writeback (auto), none, writethrough, directsync or unsafe, as QEMU means \
-               them; of virtiofs: auto, none or always; of 9p: none (auto), loose or mmap",
+               them; of virtiofs: auto, none or always; of 9p: none (auto), loose or mmap; of nfs: \
+               cto (auto), none or loose; of smb: strict (auto), none or loose",
+    },
+    LayerOption {
+        name: "nic",
+        values: net::CARD_NAMES,
+        default: "virtio-net",
+        help: "network card through which the guest reaches a share (nfs, smb)",
     },
     LayerOption {
         name: "aio",
@@ -102,6 +115,13 @@ const OPTIONS: &[LayerOption] = &[
         help: "of the guest; it caches files in it",
     },
     LayerOption {
+        name: "root",
+        values: &[],
+        default: "none",
+        help: "programs of the guest: host (this host's files, read-only), DIR, or an image of a disk; \
+               what is written there stays in its memory",
+    },
+    LayerOption {
         name: "accel",
         values: &["auto", "kvm", "tcg"],
         default: "auto",
@@ -139,6 +159,7 @@ impl Layer for Vm {
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         cpus(spec)?;
         memory(spec)?;
+        Root::of(spec)?;
         Kind::of(spec)?.check()
     }
 
@@ -148,7 +169,9 @@ impl Layer for Vm {
             .collect();
         if let Ok(kind) = Kind::of(spec) {
             missing.extend(kind.missing());
-            missing.extend(kernel(spec, &kind.modules()).err());
+            if let Ok(modules) = modules(spec, &kind) {
+                missing.extend(kernel(spec, &modules).err());
+            }
         }
         if value(spec, OPTIONS, "accel") == "kvm" {
             missing.extend(needs::device("/dev/kvm", "kvm"));
@@ -167,13 +190,17 @@ impl Layer for Vm {
         let kind = Kind::of(spec)?;
         let dir = place::private(&name, &base.dir)?;
         let host = kind.make(spec, base, &dir)?;
-        let modules = kind.modules();
+        let root = Root::of(spec)?;
+        let modules = modules(spec, &kind)?;
         let kernel = kernel(spec, &modules).map_err(|missing| LayerError::Missing {
             layer: name.clone(),
             missing: vec![missing],
         })?;
         let (accels, no_kvm) = accels(spec, &kernel);
         let memory = memory(spec)? >> 20;
+        let net = kind.networked().then(|| Net::new(&name)).transpose()?;
+        let mut devices = kind.devices(memory);
+        devices.extend(root.iter().flat_map(Root::devices));
         let mut guest = boot::boot(&Boot {
             layer: &name,
             dir: &dir,
@@ -184,16 +211,23 @@ impl Layer for Vm {
             cpus: cpus(spec)?,
             memory,
             accels: &accels,
-            devices: &kind.devices(memory),
-            server: &|| kind.serve(&dir),
+            devices: &devices,
+            net: net.as_ref(),
+            server: &|| kind.serve(&dir, net.as_ref()),
         })?;
         guest.no_kvm = guest.no_kvm.take().or(no_kvm);
         let host = with_guest(host, spec, &guest)?.note("machine", kind.machine());
         let place = VmPlace::new(guest, host, &base.exe, &base.packaged);
-        let mut place = match kind {
+        let mut place = match &kind {
             Kind::Disk(_) => place,
-            Kind::Share(_) => place.shared(),
+            Kind::Share(share) => place.shared(share.sticky()),
         };
+        if net.is_some() {
+            place.connect(net::GUEST)?;
+        }
+        if let Some(root) = root {
+            place.enter(root.mounting())?;
+        }
         place.mount(kind.mounting())?;
         if let Kind::Disk(_) = kind {
             place.package()?;
@@ -231,12 +265,10 @@ impl<'a> Kind<'a> {
     }
 
     fn modules(&self) -> Vec<&'static str> {
-        let mut modules = AGENT.to_vec();
         match self {
-            Self::Disk(disk) => modules.extend(disk.modules()),
-            Self::Share(share) => modules.extend(share.modules()),
+            Self::Disk(disk) => disk.modules(),
+            Self::Share(share) => share.modules(),
         }
-        modules
     }
 
     fn machine(&self) -> &'a str {
@@ -253,10 +285,22 @@ impl<'a> Kind<'a> {
         }
     }
 
-    fn serve(&self, dir: &Path) -> Result<Option<crate::child::Process>, LayerError> {
+    /// Whether it is reached over a network.
+    fn networked(&self) -> bool {
+        match self {
+            Self::Disk(_) => false,
+            Self::Share(share) => share.networked(),
+        }
+    }
+
+    fn serve(
+        &self,
+        dir: &Path,
+        net: Option<&Net>,
+    ) -> Result<Option<crate::child::Process>, LayerError> {
         match self {
             Self::Disk(_) => Ok(None),
-            Self::Share(share) => share.serve(dir),
+            Self::Share(share) => share.serve(dir, net),
         }
     }
 
@@ -280,6 +324,12 @@ impl<'a> Kind<'a> {
                 let host = HostPlace::new(base, spec, at.clone()).behind(&at);
                 std::fs::create_dir(&at).map_err(host.io("make", &at))?;
                 host.package()?;
+                let host = match share.server() {
+                    Some((name, mut command)) => {
+                        host.version(name, crate::child::run(&spec.to_string(), &mut command)?)
+                    }
+                    None => host,
+                };
                 (host, share.notes())
             }
         };
@@ -298,17 +348,18 @@ fn with_guest(
         .version("qemu", guest.qemu.clone())
         .note("cpus", cpus(spec)?.to_string())
         .note("memory", (memory(spec)? >> 20).to_string() + "M")
+        .note("root", value(spec, OPTIONS, "root"))
         .note("boot_s", format!("{:.2}", guest.boot_s))
         .note("initramfs_bytes", guest.initramfs.to_string());
-    for pid in guest.pid().into_iter().chain(guest.server()) {
-        host = host.helper(pid);
-    }
-    // virtiofsd works in a child that it has locked in.
-    for pid in guest.server().into_iter().flat_map(share::children) {
+    // What serves its devices is counted with its children, which come and go.
+    if let Some(pid) = guest.pid() {
         host = host.helper(pid);
     }
     if guest.accel == Accel::Tcg {
         host = host.note("cpu", "emulated CPU");
+    }
+    if let Some(how) = &guest.hung {
+        host = host.note("boot", format!("the second: {how}"));
     }
     if let Some(why) = &guest.no_kvm {
         host = host.note("kvm", format!("not used: {why}"));
@@ -345,6 +396,14 @@ fn memory(spec: &Spec) -> Result<u64, LayerError> {
         )),
         Err(e) => Err(bad(spec, "memory", text, format!("cannot be read: {e}"))),
     }
+}
+
+/// Everything that the guest's kernel has to have.
+fn modules(spec: &Spec, kind: &Kind<'_>) -> Result<Vec<&'static str>, LayerError> {
+    let mut modules = AGENT.to_vec();
+    modules.extend(kind.modules());
+    modules.extend(Root::of(spec)?.iter().flat_map(Root::modules));
+    Ok(modules)
 }
 
 /// What to boot on, and why KVM is left out of it.

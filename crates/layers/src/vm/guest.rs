@@ -6,6 +6,7 @@
 use std::{
     fs::{self, File},
     io::{self, Read, Write},
+    net::Ipv4Addr,
     os::unix::process::{CommandExt, ExitStatusExt},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, Stdio},
@@ -23,7 +24,9 @@ use crate::{
     tree::{self, Seen},
     vm::{
         initramfs::{INIT, LIST},
-        talk::{self, AT, Answer, Ask, Channel, Mounting, PIECE, PORT},
+        net,
+        talk::{self, AT, Answer, Ask, Channel, Mounting, PIECE, PORT, ROOT_TAG},
+        world,
     },
 };
 
@@ -93,6 +96,7 @@ fn agent() -> io::Result<()> {
         file: None,
         failed: None,
         seen: Seen::new(),
+        has_world: false,
     };
     while let Some((channel, bytes)) = talk::receive(&mut input)? {
         agent.hear(channel, &bytes)?;
@@ -163,10 +167,16 @@ fn find_port() -> Option<PathBuf> {
     Some(Path::new("/dev").join(ours.file_name())).filter(|p| p.exists())
 }
 
-/// The disk; memory devices and loops are none.
+/// The disk; memory devices and loops are none, nor is that of the probe's world.
 fn find_disk() -> Option<PathBuf> {
     let disks = fs::read_dir("/sys/block").ok()?;
-    let names = disks.flatten().map(|e| e.file_name());
+    let is_root = |entry: &fs::DirEntry| {
+        fs::read_to_string(entry.path().join("serial")).is_ok_and(|s| s.trim() == ROOT_TAG)
+    };
+    let names = disks
+        .flatten()
+        .filter(|e| !is_root(e))
+        .map(|e| e.file_name());
     let disk = names
         .filter(|n| {
             let name = n.to_string_lossy();
@@ -186,6 +196,8 @@ struct Agent {
     /// Why a file could not be written, told when they are sealed.
     failed: Option<String>,
     seen: Seen,
+    /// The probe runs in a tree of files of the user's.
+    has_world: bool,
 }
 
 struct Probe {
@@ -216,7 +228,9 @@ impl Agent {
             Err(e) => Answer::Failed(e.to_string()),
         };
         Some(match ask {
-            Ask::Mount(what) => done(mount_layer(&what)),
+            Ask::Network { address } => done(network(address)),
+            Ask::World(from) => done(self.enter_world(from.as_ref())),
+            Ask::Mount(what) => done(self.mount_layer(&what)),
             Ask::Start { name } => done(self.start(&name)),
             Ask::Kill => {
                 self.end_probe();
@@ -240,6 +254,23 @@ impl Agent {
         })
     }
 
+    fn enter_world(&mut self, from: Option<&Mounting>) -> io::Result<()> {
+        world::make(from)
+            .map_err(|e| io::Error::new(e.kind(), format!("make the root of the probe: {e}")))?;
+        self.has_world = true;
+        Ok(())
+    }
+
+    fn mount_layer(&self, what: &Mounting) -> io::Result<()> {
+        if mounts::holding(Path::new(AT))?.at == Path::new(AT) {
+            if self.has_world {
+                world::hide_layer()?;
+            }
+            mounts::unmount_now(Path::new(AT))?;
+        }
+        mount_at(what)
+    }
+
     /// What the probe does not take any more is lost with it.
     fn feed(&mut self, bytes: &[u8]) {
         let Some(probe) = &mut self.probe else { return };
@@ -252,10 +283,19 @@ impl Agent {
 
     fn start(&mut self, name: &str) -> io::Result<()> {
         self.end_probe();
-        let mut child = Command::new(Path::new("/").join(INIT))
+        let mut command = if self.has_world {
+            world::show_layer()?;
+            let mut command = Command::new(world::PROGRAM);
+            child::in_root(&mut command, world::WORLD);
+            command
+        } else {
+            Command::new(Path::new("/").join(INIT))
+        };
+        let mut child = command
             .arg0(name)
             .arg("probe")
             .env_clear()
+            .env("PATH", child::PROGRAM_PATH)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -409,7 +449,14 @@ fn packaged() -> PathBuf {
     Path::new(AT).join(PACKAGED)
 }
 
-fn mount_layer(what: &Mounting) -> io::Result<()> {
+fn network(address: Ipv4Addr) -> io::Result<()> {
+    let card = wait_for("the network card", net::first_card)?;
+    net::set_up("lo", None)?;
+    net::set_up(&card, Some(address))?;
+    wait_for("its carrier", || net::has_carrier(&card).then_some(()))
+}
+
+fn mount_at(what: &Mounting) -> io::Result<()> {
     let source = match &what.source {
         Some(source) => PathBuf::from(source),
         None => wait_for("the disk", find_disk)?,

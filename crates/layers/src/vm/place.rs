@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     sync::Mutex,
     time::{Duration, Instant},
@@ -17,6 +18,7 @@ use crate::{
     vm::{
         boot::{Accel, Guest},
         clock::{self, Reading},
+        family::Family,
         link::{Broken, Link},
         talk::{AT, Answer, Ask, Mounting},
     },
@@ -36,13 +38,17 @@ pub(crate) struct VmPlace {
     link: std::sync::Arc<Link>,
     /// What the layer is on this host: its image.
     host: HostPlace,
-    /// File system in the guest.
-    fs: String,
+    /// How the guest has mounted it.
+    mounting: Option<Mounting>,
     master: PathBuf,
     /// Packaged files, below `master`; none where this host holds them.
     packaged: Vec<String>,
     /// The guest works in a directory of this host.
     shared: bool,
+    /// It forgets everything about that only when it mounts it again.
+    sticky: bool,
+    /// What serves the guest's devices.
+    family: Mutex<Family>,
     started: Instant,
     /// Both clocks when the layer was up, and when they were last asked.
     clocks: Option<[Reading; 2]>,
@@ -55,20 +61,23 @@ impl VmPlace {
             layer: host.layer.clone(),
             exe: name.to_string_lossy().into_owned(),
             link: guest.link.clone(),
+            family: Mutex::new(Family::of(guest.server())),
             guest: Mutex::new(guest),
             host,
-            fs: String::new(),
+            mounting: None,
             master: master.into(),
             packaged: Vec::new(),
             shared: false,
+            sticky: false,
             started: Instant::now(),
             clocks: None,
         }
     }
 
-    /// This host holds the files.
-    pub(crate) fn shared(mut self) -> Self {
-        self.shared = true;
+    /// This host holds the files; with `sticky` the guest forgets what it knows of them only when
+    /// it mounts them again.
+    pub(crate) fn shared(mut self, sticky: bool) -> Self {
+        (self.shared, self.sticky) = (true, sticky);
         self
     }
 
@@ -105,9 +114,23 @@ impl VmPlace {
         }
     }
 
+    /// Gives the guest's network card an address.
+    pub(crate) fn connect(&self, address: Ipv4Addr) -> Result<(), LayerError> {
+        self.link
+            .order(&Ask::Network { address }, QUICK)
+            .map_err(self.broken("reach its network"))
+    }
+
+    /// Makes a tree of files the world of the probe.
+    pub(crate) fn enter(&self, from: Option<Mounting>) -> Result<(), LayerError> {
+        self.link
+            .order(&Ask::World(from), QUICK)
+            .map_err(self.broken("take the root it was given"))
+    }
+
     /// Mounts the layer in the guest.
     pub(crate) fn mount(&mut self, what: Mounting) -> Result<(), LayerError> {
-        self.fs.clone_from(&what.fs);
+        self.mounting = Some(what.clone());
         self.link
             .order(&Ask::Mount(what), QUICK)
             .map_err(self.broken("mount the layer"))
@@ -168,11 +191,12 @@ impl Place for VmPlace {
             _ => return Err(self.broken("tell its facts")(Broken::OutOfTurn)),
         };
         let top = inside.mounts.first().cloned().unwrap_or_default();
-        if top.at != Path::new(AT) || top.fs != self.fs {
+        let expected = self.mounting.as_ref().map_or("nothing", |m| &m.fs);
+        if top.at != Path::new(AT) || top.fs != expected {
             return Err(LayerError::NotMounted {
                 layer: self.layer.clone(),
                 path: AT.into(),
-                expected: self.fs.clone(),
+                expected: expected.into(),
                 found: format!("on {} mounted at {}", top.fs, top.at.display()),
             });
         }
@@ -234,7 +258,11 @@ impl Place for VmPlace {
             self.host.refresh()?;
             // What the guest has cached of them is not what they are now.
             let answer = self.link.ask(&Ask::Cool, SLOW);
-            return answer.map(drop).map_err(self.broken("drop its caches"));
+            answer.map_err(self.broken("drop its caches"))?;
+            return match self.mounting.clone().filter(|_| self.sticky) {
+                Some(again) => self.mount(again),
+                None => Ok(()),
+            };
         }
         let known = self.packaged.clone();
         let answer = self.link.ask(&Ask::Changed { known }, QUICK);
@@ -245,7 +273,14 @@ impl Place for VmPlace {
     }
 
     fn upkeep(&self) -> Result<CpuTime, LayerError> {
-        self.host.upkeep()
+        let mut family = self
+            .family
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let CpuTime { ns } = self.host.upkeep()?;
+        Ok(CpuTime {
+            ns: ns + family.cpu_ns(),
+        })
     }
 }
 

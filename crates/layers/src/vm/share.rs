@@ -1,10 +1,8 @@
-//! A directory of this host, shared into a guest.
+//! A directory of this host, shared into a guest. One file for each way, listed here.
 
 use std::{
-    ffi::{OsStr, OsString},
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -13,65 +11,119 @@ use layermark_model::{Missing, Spec};
 
 use crate::{
     Control, LayerError,
-    child::{self, Process},
+    child::Process,
     options::{bad, value},
-    vm::{OPTIONS, disk, talk::Mounting},
+    vm::{OPTIONS, disk, net, net::Net, talk::Mounting},
 };
 
+mod nfs;
+mod plan9;
+mod smb;
+mod virtiofs;
+
 /// Values of the option `share`.
-pub(crate) const NAMES: &[&str] = &["none", "virtiofs", "9p"];
+pub(crate) const NAMES: &[&str] = &["none", "virtiofs", "9p", "nfs", "smb"];
+
+const KINDS: [&dyn Kind; 4] = [&virtiofs::Virtiofs, &plan9::Plan9, &nfs::Nfs, &smb::Smb];
 
 /// Directory that is shared, beside the private directory in which QEMU works.
 pub(crate) const DIR: &str = "share";
-const SOCKET: &str = "virtiofs.sock";
 /// The name by which the guest mounts it.
 const TAG: &str = "layer";
 
-/// Where distributions put it; it is in nobody's `PATH`.
-const VIRTIOFSD: [&str; 3] = [
-    "/usr/libexec/virtiofsd",
-    "/usr/lib/qemu/virtiofsd",
-    "/usr/lib/virtiofsd",
-];
-
 /// A way of sharing.
-struct Kind {
-    name: &'static str,
-    modules: &'static [&'static str],
+trait Kind: Sync {
+    /// Value of the option `share`.
+    fn name(&self) -> &'static str;
+    /// Modules of the guest.
+    fn modules(&self) -> &'static [&'static str];
     /// What the option `cache` takes; the first is meant by `auto`.
-    caches: &'static [&'static str],
+    fn caches(&self) -> &'static [&'static str];
+    /// What this host lacks.
+    fn missing(&self) -> Vec<Missing>;
+    /// QEMU's arguments for a guest with so many MiB; a network card is not among them.
+    fn devices(&self, memory: u64) -> Vec<String>;
+    /// Whether the guest reaches it over a network.
+    fn networked(&self) -> bool {
+        false
+    }
+    /// Starts what serves it.
+    fn serve(&self, at: &Serve<'_>) -> Result<Option<Process>, LayerError>;
+    /// How the guest mounts it.
+    fn mounting(&self, cache: &str) -> Mounting;
+    /// What serves it, and the command that prints its version.
+    fn server(&self) -> Option<(&'static str, Command)> {
+        None
+    }
+    /// Whether the guest forgets everything about its files only when it mounts it again.
+    fn sticky(&self) -> bool {
+        false
+    }
 }
 
-const KINDS: [Kind; 2] = [
-    Kind {
-        name: "virtiofs",
-        modules: &["virtiofs"],
-        caches: &["auto", "none", "always"],
-    },
-    Kind {
-        name: "9p",
-        modules: &["9p", "9pnet_virtio"],
-        caches: &["none", "loose", "mmap"],
-    },
-];
+/// For whom a server is started.
+struct Serve<'a> {
+    layer: &'a str,
+    /// The private directory of the guest; the shared one lies beside it.
+    dir: &'a Path,
+    cache: &'a str,
+    net: Option<&'a Net>,
+}
+
+impl Serve<'_> {
+    fn source(&self) -> PathBuf {
+        self.dir.with_file_name(DIR)
+    }
+
+    /// Waits until the server does what it was started for.
+    fn until(
+        &self,
+        name: &str,
+        mut server: Process,
+        ready: impl Fn(&Process) -> bool,
+    ) -> Result<Option<Process>, LayerError> {
+        const LIMIT: Duration = Duration::from_secs(20);
+        let started = Instant::now();
+        while !ready(&server) {
+            if let Some(status) = server.wait(Duration::from_millis(2)) {
+                return Err(LayerError::Program {
+                    layer: self.layer.into(),
+                    program: name.into(),
+                    status,
+                    tail: server.tail(),
+                });
+            }
+            if started.elapsed() > LIMIT {
+                return Err(LayerError::Slow {
+                    layer: self.layer.into(),
+                    what: name.into(),
+                    after: LIMIT,
+                    tail: server.tail(),
+                });
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Ok(Some(server))
+    }
+}
 
 /// A shared directory as the user described it.
 pub(crate) struct Share<'a> {
     spec: &'a Spec,
-    kind: &'static Kind,
+    kind: &'static dyn Kind,
 }
 
 impl<'a> Share<'a> {
     /// `None`: a disk is meant.
     pub(crate) fn of(spec: &'a Spec) -> Option<Self> {
         let name = value(spec, OPTIONS, "share");
-        let kind = KINDS.iter().find(|k| k.name == name)?;
+        let kind = *KINDS.iter().find(|k| k.name() == name)?;
         Some(Self { spec, kind })
     }
 
     fn cache(&self) -> &'a str {
         match value(self.spec, OPTIONS, "cache") {
-            "auto" => self.kind.caches[0],
+            "auto" => self.kind.caches()[0],
             cache => cache,
         }
     }
@@ -83,34 +135,47 @@ impl<'a> Share<'a> {
                 return Err(bad(self.spec, option, given, must));
             }
         }
+        if let Some(given) = self.spec.options.get("nic").filter(|_| !self.networked()) {
+            let must = format!(
+                "is for shares over a network, which {} is not",
+                self.kind.name()
+            );
+            return Err(bad(self.spec, "nic", given, must));
+        }
         let cache = self.cache();
-        if self.kind.caches.contains(&cache) {
+        if self.kind.caches().contains(&cache) {
             return Ok(());
         }
-        let known = self.kind.caches.join(", ");
-        let must = format!("is not one of {known} for {}", self.kind.name);
+        let known = self.kind.caches().join(", ");
+        let must = format!("is not one of {known} for {}", self.kind.name());
         Err(bad(self.spec, "cache", cache, must))
     }
 
     pub(crate) fn missing(&self) -> Vec<Missing> {
-        let mut missing = Vec::new();
-        if self.kind.name == "virtiofs" {
-            if virtiofsd().is_none() {
-                missing.push(Missing {
-                    what: "virtiofsd".into(),
-                    hint: "sudo apt-get install qemu-system-common (virtiofsd from Debian 13 on)"
-                        .into(),
-                    installable: true,
-                });
-            }
-            // QEMU's own virtiofsd locks itself in with namespaces.
-            missing.extend(crate::sandbox::not_root());
+        let mut missing = self.kind.missing();
+        if self.networked() {
+            missing.extend(net::missing());
         }
         missing
     }
 
-    pub(crate) fn modules(&self) -> &'static [&'static str] {
-        self.kind.modules
+    /// Modules of the guest.
+    pub(crate) fn modules(&self) -> Vec<&'static str> {
+        let mut modules = self.kind.modules().to_vec();
+        if self.networked() {
+            modules.extend(net::Card::of(self.spec).modules);
+        }
+        modules
+    }
+
+    /// Whether the guest needs a network card.
+    pub(crate) fn networked(&self) -> bool {
+        self.kind.networked()
+    }
+
+    /// See [`Kind::sticky`].
+    pub(crate) fn sticky(&self) -> bool {
+        self.kind.sticky()
     }
 
     /// Machine type; any has it.
@@ -123,127 +188,80 @@ impl<'a> Share<'a> {
 
     /// QEMU's arguments for a guest with so many MiB.
     pub(crate) fn devices(&self, memory: u64) -> Vec<String> {
-        if self.kind.name == "virtiofs" {
-            // The daemon reads and writes the guest's memory.
-            vec![
-                "-object".into(),
-                format!("memory-backend-memfd,id=mem,size={memory}M,share=on"),
-                "-numa".into(),
-                "node,memdev=mem".into(),
-                "-chardev".into(),
-                format!("socket,id=share,path={SOCKET}"),
-                "-device".into(),
-                format!("vhost-user-fs-pci,queue-size=1024,chardev=share,tag={TAG}"),
-            ]
-        } else {
-            vec![
-                "-fsdev".into(),
-                format!("local,id=share,path=../{DIR},security_model=none"),
-                "-device".into(),
-                format!("virtio-9p-pci,fsdev=share,mount_tag={TAG}"),
-            ]
+        let mut devices = self.kind.devices(memory);
+        if self.networked() {
+            devices.extend(net::Card::of(self.spec).devices());
         }
+        devices
     }
 
     /// Starts what serves one guest that works in `dir`.
-    pub(crate) fn serve(&self, dir: &Path) -> Result<Option<Process>, LayerError> {
-        const LIMIT: Duration = Duration::from_secs(10);
-        if self.kind.name != "virtiofs" {
-            return Ok(None);
-        }
-        let layer = self.spec.to_string();
-        let program = virtiofsd().ok_or_else(|| LayerError::Missing {
-            layer: layer.clone(),
-            missing: self.missing(),
-        })?;
-        let socket = dir.join(SOCKET);
-        // Left by the daemon of a guest that did not boot.
-        let _ = std::fs::remove_file(&socket);
-        // It changes its directory before it looks for this one.
-        let source = dir.with_file_name(DIR);
-        let mut options = OsString::from("source=");
-        options.push(OsStr::from_bytes(&escaped(source.as_os_str().as_bytes())));
-        options.push(format!(",cache={}", self.cache()));
-        let mut command = child::command(&program);
-        command
-            .current_dir(dir)
-            .arg(format!("--socket-path={SOCKET}"))
-            .args(["--rlimit-nofile=0", "-o"])
-            .arg(options)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        let mut daemon =
-            Process::start_with(&mut command).map_err(LayerError::io(&layer, "start", &program))?;
-        let started = Instant::now();
-        while !socket.exists() {
-            if let Some(status) = daemon.wait(Duration::from_millis(2)) {
-                return Err(LayerError::Program {
-                    layer,
-                    program: "virtiofsd".into(),
-                    status,
-                    tail: daemon.tail(),
-                });
-            }
-            if started.elapsed() > LIMIT {
-                return Err(LayerError::Slow {
-                    layer,
-                    what: "virtiofsd".into(),
-                    after: LIMIT,
-                    tail: daemon.tail(),
-                });
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
-        Ok(Some(daemon))
+    pub(crate) fn serve(
+        &self,
+        dir: &Path,
+        net: Option<&Net>,
+    ) -> Result<Option<Process>, LayerError> {
+        self.kind.serve(&Serve {
+            layer: &self.spec.to_string(),
+            dir,
+            cache: self.cache(),
+            net,
+        })
     }
 
     pub(crate) fn mounting(&self) -> Mounting {
-        let options = if self.kind.name == "9p" {
-            // The most that virtio carries in one request; the kernel's own 128K is far below.
-            format!(
-                "trans=virtio,version=9p2000.L,msize=524288,cache={}",
-                self.cache()
-            )
-        } else {
-            String::new()
-        };
-        Mounting {
-            fs: self.kind.name.into(),
-            source: Some(TAG.into()),
-            options,
-        }
+        self.kind.mounting(self.cache())
+    }
+
+    /// What serves it, and the command that prints its version.
+    pub(crate) fn server(&self) -> Option<(&'static str, Command)> {
+        self.kind.server()
     }
 
     pub(crate) fn notes(&self) -> Vec<(&'static str, String)> {
-        vec![
-            ("share", self.kind.name.into()),
+        let mut notes = vec![
+            ("share", self.kind.name().into()),
             ("share_cache", self.cache().into()),
-        ]
-    }
-}
-
-/// As FUSE's options are written: what means something there follows a backslash.
-fn escaped(path: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(path.len());
-    for byte in path {
-        if matches!(byte, b',' | b'\\') {
-            out.push(b'\\');
+        ];
+        if self.networked() {
+            notes.push(("nic", net::Card::of(self.spec).name.into()));
+            notes.push(("network", net::words()));
         }
-        out.push(*byte);
+        notes
     }
-    out
 }
 
-fn virtiofsd() -> Option<PathBuf> {
-    VIRTIOFSD.iter().map(PathBuf::from).find(|p| p.is_file())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Processes that `pid` has started, which do its work.
-pub(crate) fn children(pid: u32) -> Vec<u32> {
-    let path = format!("/proc/{pid}/task/{pid}/children");
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.split_whitespace()
-        .filter_map(|n| n.parse().ok())
-        .collect()
+    #[test]
+    fn each_way_is_listed_with_a_cache_of_its_own() {
+        let names: Vec<&str> = KINDS.iter().map(|k| k.name()).collect();
+        assert_eq!(names, NAMES[1..]);
+        for kind in KINDS {
+            let spec: Spec = format!("vm:share={}", kind.name()).parse().unwrap();
+            let share = Share::of(&spec).unwrap();
+            share.check().unwrap();
+            assert!(kind.caches().contains(&share.cache()));
+            assert_eq!(share.networked(), share.modules().contains(&"virtio_net"));
+            let mounting = share.mounting();
+            assert!(mounting.source.is_some() && !mounting.fs.is_empty());
+        }
+    }
+
+    #[test]
+    fn options_of_others_are_refused() {
+        for (text, says) in [
+            ("vm:share=nfs,cache=strict", "cto, none, loose"),
+            ("vm:share=smb,cache=cto", "strict, none, loose"),
+            ("vm:share=nfs,fs=xfs", "for disks"),
+            ("vm:share=9p,nic=e1000", "over a network"),
+            ("vm:share=nfs,nic=e100", "did you mean"),
+        ] {
+            let e = crate::check(&text.parse().unwrap()).unwrap_err();
+            assert!(e.is_usage() && e.to_string().contains(says), "{text}: {e}");
+        }
+        crate::check(&"vm:share=smb,nic=e1000,cache=none".parse().unwrap()).unwrap();
+    }
 }

@@ -3,7 +3,10 @@
 //! A frame is a channel (1 byte), a length (4 bytes, little-endian) and as many bytes. Questions
 //! and answers are JSON. Both ends are the same binary, so there are no versions.
 
-use std::io::{self, Read, Write};
+use std::{
+    io::{self, Read, Write},
+    net::Ipv4Addr,
+};
 
 use layermark_model::{Cooled, Facts};
 use serde::{Deserialize, Serialize};
@@ -48,10 +51,17 @@ pub(crate) const PORT: &str = "layermark.0";
 /// Where the guest has the layer.
 pub(crate) const AT: &str = "/layer";
 
+/// Name of what holds the probe's world: a shared directory's tag, a disk's serial number.
+pub(crate) const ROOT_TAG: &str = "root";
+
 /// From this host to the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Ask {
-    /// Mount the layer at [`AT`].
+    /// Give the network card this address, and switch it on.
+    Network { address: Ipv4Addr },
+    /// Make this tree of files the world of the probe; `None`: the disk named [`ROOT_TAG`].
+    World(Option<Mounting>),
+    /// Mount the layer at [`AT`]; what was mounted there before is not any more.
     Mount(Mounting),
     /// Start the probe under this name.
     Start { name: String },

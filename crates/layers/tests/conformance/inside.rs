@@ -82,7 +82,7 @@ fn base(work: &Path, exe: &Path) -> Base {
     fs::create_dir(&dir).unwrap();
     fs::create_dir(&master).unwrap();
     let mut files = vec![file("big", BIG), file("sub/small", 100)];
-    files.extend(workloads::find("file").unwrap().packaged(&point()).unwrap());
+    files.extend(workloads::find("file").unwrap().packaged(&reads()).unwrap());
     packaged::write(&master, &files, SEED).unwrap();
     Base {
         dir,
@@ -187,17 +187,27 @@ pub fn wire(up: &Up) {
     fs::remove_dir(&base.dir).unwrap();
 }
 
+/// The first point of these settings.
+pub fn point(settings: serde_json::Value) -> Point {
+    let workload = workloads::find(settings["workload"].as_str().unwrap()).unwrap();
+    let settings = serde_json::from_value(settings).unwrap();
+    workload.points(&settings, 1.0).unwrap().remove(0)
+}
+
 /// What the probe of [`trial`] reads.
-fn point() -> Point {
-    let settings = serde_json::from_value(serde_json::json!({
+fn reads() -> Point {
+    point(serde_json::json!({
         "workload": "file", "op": "read", "record": "4K", "file_size": "1M",
-    }));
-    let workload = workloads::find("file").unwrap();
-    workload.points(&settings.unwrap(), 1.0).unwrap().remove(0)
+    }))
 }
 
 /// A real probe reads a packaged file.
 pub fn trial(up: &mut Up) {
+    trial_of(up, &reads());
+}
+
+/// A real probe does this; what it says of the trial.
+pub fn trial_of(up: &mut Up, point: &Point) -> String {
     let mut wire = up.place.start().unwrap();
     assert_eq!(wire.control.pid().is_some(), up.place.on_this_host());
     let mut lines = BufReader::new(wire.stdout).lines();
@@ -208,20 +218,22 @@ pub fn trial(up: &mut Up) {
             .find(|l| !l.contains("\"progress\""))
             .unwrap();
         assert!(line.contains(&format!("\"type\":\"{what}\"")), "{line}");
+        line
     };
     hear("hello");
     let job = serde_json::json!({
-        "type": "job", "id": 1, "dir": up.place.dir(), "point": point(), "seed": SEED,
+        "type": "job", "id": 1, "dir": up.place.dir(), "point": point, "seed": SEED,
         "min_ms": 1, "min_ops": 10, "devices": [],
     });
     writeln!(wire.stdin, "{job}").unwrap();
     hear("ready");
     writeln!(wire.stdin, "{}", serde_json::json!({"type": "go", "id": 1})).unwrap();
     hear("stopped");
-    hear("trial");
+    let trial = hear("trial");
     drop(wire.stdin);
     let end = wire.control.wait(Duration::from_secs(5));
     assert_eq!(end.as_deref(), Some("exit code 0"));
+    trial
 }
 
 /// Writing works and is undone by `refresh`, or is refused.

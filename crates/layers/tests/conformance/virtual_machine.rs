@@ -1,7 +1,10 @@
 //! Layers inside a guest: this host cannot look into their directory, so the probe does.
 
+use std::path::Path;
+
 use layermark_layers::{Base, Facts, Layer, LayerError, Spec};
 use layermark_probe::resident;
+use serde_json::json;
 
 use crate::{
     inside::{self, Up, open},
@@ -18,6 +21,9 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
         "what it leaves behind could not be seen"
     );
     let facts = up.place.facts().unwrap();
+    if let Some(how) = facts.notes.get("boot") {
+        println!("told: boot {}", how.replace('\n', " | "));
+    }
     println!("facts: {}", serde_json::to_string(&facts).unwrap());
     proved(spec, &facts);
     for _ in 0..2 {
@@ -28,6 +34,9 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     up.place.refresh().unwrap();
     inside::trial(&mut up);
     cooled(&mut up);
+    if spec.options.get("root").is_some_and(|r| r == "host") {
+        launched(&mut up);
+    }
     let upkeep = up.place.upkeep().unwrap();
     assert!(upkeep.ns > 100_000_000, "a guest costs CPU: {upkeep:?}");
     if spec.options.is_empty() {
@@ -54,13 +63,21 @@ fn proved(spec: &Spec, facts: &Facts) {
     }
     let (top, cache) = (&facts.mounts[0], asked("cache", ""));
     if let Some(share) = spec.options.get("share") {
-        assert_eq!(top.fs, *share);
+        let (fs, server) = match share.as_str() {
+            "nfs" => ("nfs4", Some("nfs-ganesha")),
+            "smb" => ("cifs", Some("samba")),
+            other => (other, None),
+        };
+        assert_eq!(top.fs, fs);
         assert!(facts.notes["share_cache"].contains(&cache));
-        // 9p's mode is the guest's, virtiofs's is the daemon's.
-        assert!(
-            share == "virtiofs" || top.options.contains(&cache),
-            "{top:?}"
-        );
+        // virtiofs's mode is the daemon's, the others' are the guest's.
+        let told = share == "virtiofs" || top.options.contains(&cache);
+        assert!(told, "{top:?}");
+        if let Some(server) = server {
+            assert!(!facts.versions[server].is_empty());
+            assert_eq!(facts.notes["nic"], asked("nic", "virtio-net"));
+            assert!(top.options.contains("addr=10.9.0.1"), "{top:?}");
+        }
         return;
     }
     assert_eq!(top.fs, asked("fs", "ext4"));
@@ -73,6 +90,31 @@ fn proved(spec: &Spec, facts: &Facts) {
         "write back"
     };
     assert_eq!(guest.devices[0].write_cache, wanted);
+}
+
+/// The guest runs this host's programs, and what they write stays in it.
+fn launched(up: &mut Up) {
+    let outside = "/usr/layermark-wrote-this";
+    let mut commands = vec![
+        "/bin/true".to_owned(),
+        format!("/bin/sh -c 'echo x > {outside} && test -s {outside} && test -c /dev/null'"),
+    ];
+    if Path::new("/usr/bin/python3").exists() {
+        commands.push("/usr/bin/python3 -c 'import json, socket; socket.socket()'".into());
+    } else {
+        eprintln!("skipped: /usr/bin/python3 is not installed");
+    }
+    for command in commands {
+        let settings = json!({"workload": "launch", "command": command});
+        let point = inside::point(settings);
+        let said = inside::trial_of(up, &point);
+        let trial: serde_json::Value = serde_json::from_str(&said).unwrap();
+        println!("{said}");
+        assert_eq!(trial["trial"]["launch"]["exit"], 0, "{command}: {trial:#}");
+        let elapsed = &trial["trial"]["passes"][0]["elapsed_ns"];
+        assert!(elapsed.as_u64() > Some(0), "{trial:#}");
+    }
+    assert!(!Path::new(outside).exists());
 }
 
 /// Both caches are empty.

@@ -1,0 +1,69 @@
+//! CPU time of a server and of the processes that it starts.
+
+use std::{collections::HashMap, fs};
+
+use crate::child;
+
+/// A process and all below it; those that have ended count with what they had used when they were
+/// last seen.
+#[derive(Debug, Default)]
+pub(crate) struct Family {
+    head: Option<u32>,
+    /// Nanoseconds by process.
+    seen: HashMap<u32, u64>,
+}
+
+impl Family {
+    pub(crate) fn of(head: Option<u32>) -> Self {
+        Self {
+            head,
+            seen: HashMap::new(),
+        }
+    }
+
+    /// Nanoseconds of all of them so far; never less than before.
+    pub(crate) fn cpu_ns(&mut self) -> u64 {
+        let mut left: Vec<u32> = self.head.into_iter().collect();
+        while let Some(pid) = left.pop() {
+            left.extend(children(pid));
+            // One that has just ended keeps what it had.
+            if let Ok(ns) = child::cpu_ns(pid) {
+                let known = self.seen.entry(pid).or_default();
+                *known = ns.max(*known);
+            }
+        }
+        self.seen.values().sum()
+    }
+}
+
+/// Processes that `pid` has started and not waited for.
+fn children(pid: u32) -> Vec<u32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace()
+        .filter_map(|n| n.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Control, child::Process};
+
+    #[test]
+    fn children_count_also_when_they_have_ended() {
+        assert_eq!(Family::of(None).cpu_ns(), 0);
+        let script = "for n in 1 2 3 4 5 6 7 8 9; do :; done; cat & wait; read end";
+        let mut process = Process::start(child::command("/bin/sh").args(["-c", script])).unwrap();
+        let head = process.pid().unwrap();
+        let mut family = Family::of(Some(head));
+        // The shell starts `cat`, which ends at once: a shell's background has no input.
+        while family.cpu_ns() == 0 {
+            std::thread::yield_now();
+        }
+        let before = family.cpu_ns();
+        process.kill();
+        process.wait(std::time::Duration::from_secs(5)).unwrap();
+        assert!(before > 0 && family.cpu_ns() >= before);
+    }
+}

@@ -1,0 +1,132 @@
+//! NFS: nfs-ganesha on this host, reached over the guest's network card.
+
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use layermark_model::Missing;
+
+use super::{DIR, Kind, Serve};
+use crate::{
+    LayerError,
+    child::{self, Process},
+    needs,
+    vm::{net, talk::Mounting},
+};
+
+const PROGRAM: (&str, &str) = ("ganesha.nfsd", "nfs-ganesha");
+const PORT: u16 = 2049;
+const CONFIG: &str = "ganesha.conf";
+
+/// See the module.
+pub(super) struct Nfs;
+
+impl Kind for Nfs {
+    fn name(&self) -> &'static str {
+        "nfs"
+    }
+
+    fn modules(&self) -> &'static [&'static str] {
+        &["nfsv4"]
+    }
+
+    fn caches(&self) -> &'static [&'static str] {
+        &["cto", "none", "loose"]
+    }
+
+    fn missing(&self) -> Vec<Missing> {
+        let mut missing: Vec<Missing> = needs::program(PROGRAM.0, PROGRAM.1).into_iter().collect();
+        // A package of its own, which nothing depends on.
+        if !module_there() {
+            missing.push(Missing {
+                what: "ganesha's module for local file systems".into(),
+                hint: "sudo apt-get install nfs-ganesha-vfs".into(),
+                installable: true,
+            });
+        }
+        // It opens files by their handles.
+        missing.extend(crate::sandbox::not_root());
+        missing
+    }
+
+    fn devices(&self, _: u64) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn networked(&self) -> bool {
+        true
+    }
+
+    fn serve(&self, at: &Serve<'_>) -> Result<Option<Process>, LayerError> {
+        let config = at.dir.join(CONFIG);
+        let recovery = at.dir.join("nfs");
+        let made = fs::create_dir_all(&recovery).and_then(|()| fs::write(&config, config_text()));
+        made.map_err(LayerError::io(at.layer, "write", &config))?;
+        let mut command = child::tool(at.layer, PROGRAM.0, PROGRAM.1)?;
+        // Names whom it serves in the list of processes.
+        command
+            .arg0(format!("{} {}", PROGRAM.0, at.dir.display()))
+            .args(["-F", "-L", "STDERR"])
+            .args(["-f", &net::seen(CONFIG), "-p", &net::seen("ganesha.pid")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let server = net::start(at.net, at.dir, &mut command).map_err(LayerError::io(
+            at.layer,
+            "start",
+            PROGRAM.0.as_ref(),
+        ))?;
+        at.until("nfs-ganesha", server, |s| net::listens(s, PORT))
+    }
+
+    fn mounting(&self, cache: &str) -> Mounting {
+        // Close-to-open is what NFS promises, and the kernel's default.
+        let cache = match cache {
+            "none" => ",noac,lookupcache=none",
+            "loose" => ",nocto,actimeo=3600",
+            _ => "",
+        };
+        let (host, guest) = (net::HOST, net::GUEST);
+        Mounting {
+            fs: "nfs4".into(),
+            source: Some(format!("{host}:/{DIR}")),
+            options: format!(
+                "addr={host},clientaddr={guest},vers=4.2,proto=tcp,port={PORT},sec=sys{cache}"
+            ),
+        }
+    }
+
+    fn server(&self) -> Option<(&'static str, Command)> {
+        let mut command = child::command(child::program(PROGRAM.0)?);
+        command.arg("-v");
+        Some(("nfs-ganesha", command))
+    }
+}
+
+/// Whether the module that serves local file systems is installed.
+fn module_there() -> bool {
+    let name = "ganesha/libfsalvfs.so";
+    let mut libraries = ["/usr/lib", "/usr/lib64"].map(PathBuf::from).to_vec();
+    // Debian has a directory for each kind of machine.
+    let below = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    libraries.extend(below.map(|e| e.path()));
+    libraries.iter().any(|dir| dir.join(name).exists())
+}
+
+/// Version 4 alone: no portmapper, no D-Bus, no grace time after the start.
+fn config_text() -> String {
+    let (host, share) = (net::HOST, net::beside(DIR));
+    let recovery = net::seen("nfs");
+    format!(
+        "NFS_CORE_PARAM {{ NFS_Port = {PORT}; Protocols = 4; Bind_addr = {host}; \
+         Enable_NLM = false; Enable_RQUOTA = false; Enable_UDP = false; }}\n\
+         NFSv4 {{ Graceless = true; Only_Numeric_Owners = true; RecoveryRoot = \"{recovery}\"; }}\n\
+         EXPORT_DEFAULTS {{ SecType = sys; Squash = none; }}\n\
+         EXPORT {{ Export_Id = 1; Path = \"{share}\"; Pseudo = \"/{DIR}\"; Access_Type = RW; \
+         Protocols = 4; Transports = TCP; FSAL {{ Name = VFS; }} }}\n\
+         LOG {{ Default_Log_Level = WARN; }}\n"
+    )
+}

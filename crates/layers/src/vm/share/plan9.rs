@@ -1,0 +1,49 @@
+//! 9p over virtio: QEMU serves it itself.
+
+use layermark_model::Missing;
+
+use super::{DIR, Kind, Serve, TAG};
+use crate::{LayerError, child::Process, vm::talk::Mounting};
+
+/// See the module.
+pub(super) struct Plan9;
+
+impl Kind for Plan9 {
+    fn name(&self) -> &'static str {
+        "9p"
+    }
+
+    fn modules(&self) -> &'static [&'static str] {
+        &["9p", "9pnet_virtio"]
+    }
+
+    fn caches(&self) -> &'static [&'static str] {
+        &["none", "loose", "mmap"]
+    }
+
+    fn missing(&self) -> Vec<Missing> {
+        Vec::new()
+    }
+
+    fn devices(&self, _: u64) -> Vec<String> {
+        vec![
+            "-fsdev".into(),
+            format!("local,id=share,path=../{DIR},security_model=none"),
+            "-device".into(),
+            format!("virtio-9p-pci,fsdev=share,mount_tag={TAG}"),
+        ]
+    }
+
+    fn serve(&self, _: &Serve<'_>) -> Result<Option<Process>, LayerError> {
+        Ok(None)
+    }
+
+    fn mounting(&self, cache: &str) -> Mounting {
+        Mounting {
+            fs: "9p".into(),
+            source: Some(TAG.into()),
+            // The most that virtio carries in one request; the kernel's own 128K is far below.
+            options: format!("trans=virtio,version=9p2000.L,msize=524288,cache={cache}"),
+        }
+    }
+}

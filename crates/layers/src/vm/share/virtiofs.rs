@@ -1,0 +1,120 @@
+//! virtiofs: a daemon that reads and writes the guest's memory.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt,
+    path::PathBuf,
+    process::Stdio,
+};
+
+use layermark_model::Missing;
+
+use super::{Kind, Serve, TAG};
+use crate::{
+    LayerError,
+    child::{self, Process},
+    vm::talk::Mounting,
+};
+
+const SOCKET: &str = "virtiofs.sock";
+
+/// Where distributions put it; it is in nobody's `PATH`.
+const PROGRAM: [&str; 3] = [
+    "/usr/libexec/virtiofsd",
+    "/usr/lib/qemu/virtiofsd",
+    "/usr/lib/virtiofsd",
+];
+
+fn program() -> Option<PathBuf> {
+    PROGRAM.iter().map(PathBuf::from).find(|p| p.is_file())
+}
+
+/// See the module.
+pub(super) struct Virtiofs;
+
+impl Kind for Virtiofs {
+    fn name(&self) -> &'static str {
+        "virtiofs"
+    }
+
+    fn modules(&self) -> &'static [&'static str] {
+        &["virtiofs"]
+    }
+
+    fn caches(&self) -> &'static [&'static str] {
+        &["auto", "none", "always"]
+    }
+
+    fn missing(&self) -> Vec<Missing> {
+        let daemon = program().is_none().then(|| Missing {
+            what: "virtiofsd".into(),
+            hint: "sudo apt-get install qemu-system-common (virtiofsd from Debian 13 on)".into(),
+            installable: true,
+        });
+        // QEMU's own virtiofsd locks itself in with namespaces.
+        daemon
+            .into_iter()
+            .chain(crate::sandbox::not_root())
+            .collect()
+    }
+
+    fn devices(&self, memory: u64) -> Vec<String> {
+        vec![
+            "-object".into(),
+            format!("memory-backend-memfd,id=mem,size={memory}M,share=on"),
+            "-numa".into(),
+            "node,memdev=mem".into(),
+            "-chardev".into(),
+            format!("socket,id=share,path={SOCKET}"),
+            "-device".into(),
+            format!("vhost-user-fs-pci,queue-size=1024,chardev=share,tag={TAG}"),
+        ]
+    }
+
+    fn serve(&self, at: &Serve<'_>) -> Result<Option<Process>, LayerError> {
+        let program = program().ok_or_else(|| LayerError::Missing {
+            layer: at.layer.into(),
+            missing: self.missing(),
+        })?;
+        let socket = at.dir.join(SOCKET);
+        // Left by the daemon of a guest that did not boot.
+        let _ = std::fs::remove_file(&socket);
+        // It changes its directory before it looks for this one.
+        let source = at.source();
+        let mut options = OsString::from("source=");
+        options.push(OsStr::from_bytes(&escaped(source.as_os_str().as_bytes())));
+        options.push(format!(",cache={}", at.cache));
+        let mut command = child::command(&program);
+        command
+            .current_dir(at.dir)
+            .arg(format!("--socket-path={SOCKET}"))
+            .args(["--rlimit-nofile=0", "-o"])
+            .arg(options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let daemon = Process::start_with(&mut command)
+            .map_err(LayerError::io(at.layer, "start", &program))?;
+        at.until("virtiofsd", daemon, |_| socket.exists())
+    }
+
+    fn mounting(&self, _: &str) -> Mounting {
+        Mounting {
+            fs: "virtiofs".into(),
+            source: Some(TAG.into()),
+            options: String::new(),
+        }
+    }
+}
+
+/// As FUSE's options are written: what means something there follows a backslash.
+fn escaped(path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    for byte in path {
+        if matches!(byte, b',' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    out
+}
