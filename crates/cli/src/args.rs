@@ -114,7 +114,7 @@ pub struct OutArgs {
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A plan file, or the name of a plan that comes with layermark: card, fileio-appvirt, buffer-size, iozone-vm, iops
+    /// A plan file, or the name of a plan that comes with layermark: card, fileio-appvirt, buffer-size, iozone-vm, virtual-io-stack, iops
     #[arg(conflicts_with_all = ["resume", "replay"])]
     pub plan: Option<String>,
     /// Go on with a run that was stopped or cut off

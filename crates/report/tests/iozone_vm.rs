@@ -118,3 +118,50 @@ fn the_conclusions_follow_from_the_data() {
         );
     }
 }
+
+/// One guest caches what it reads, the other asks the host each time.
+#[test]
+fn who_caches_is_decided_by_pages_and_emulation_is_said_beside_each_number() {
+    let layers = ["native", "vm:share=9p,cache=loose", "vm:share=9p"];
+    let mut made = Made::new(&layers, 8).study("iozone-vm");
+    for layer in &layers[1..] {
+        made = made.emulated(layer);
+    }
+    let report = made
+        .points("rand-read", &[4096, 65536, 1 << 20], 64 << 20)
+        .change(|layer, _, _, trial| {
+            trial.resident = Some(if layer == "vm:share=9p" { 0.0 } else { 1.0 });
+        })
+        .build();
+    let loose = about(&report, layers[1], "cached by the guest");
+    assert_eq!(loose.holds, Holds::Yes, "{loose:?}");
+    assert!(
+        loose
+            .text
+            .contains("`vm:share=9p,cache=loose` (emulated CPU)"),
+        "{}",
+        loose.text
+    );
+    let none = about(&report, layers[2], "cached by the guest");
+    assert_eq!(none.holds, Holds::No, "{none:?}");
+    assert!(none.text.contains("from host memory at 3"), "{}", none.text);
+    let study = report.study.as_ref().expect("the plan names it");
+    let head = &study.tables[0].head;
+    assert_eq!(
+        head[1..3],
+        ["native", "vm:share=9p,cache=loose (emulated CPU)"]
+    );
+    let series = &study.charts[0].series;
+    assert!(
+        series[2].name.ends_with("(emulated CPU)"),
+        "{}",
+        series[2].name
+    );
+    // Native is not.
+    for conclusion in &study.conclusions {
+        assert!(
+            !conclusion.text.contains("`native` (emulated"),
+            "{conclusion:?}"
+        );
+    }
+}

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Plans that come with the binary.
-const PLANS: [(&str, &str); 6] = [
+const PLANS: [(&str, &str); 7] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
         "fileio-appvirt",
@@ -34,6 +34,10 @@ const PLANS: [(&str, &str); 6] = [
     (
         "buffer-size",
         include_str!("../../../../plans/buffer-size.toml"),
+    ),
+    (
+        "virtual-io-stack",
+        include_str!("../../../../plans/virtual-io-stack.toml"),
     ),
     ("iops", include_str!("../../../../plans/iops.toml")),
     (

@@ -5,7 +5,7 @@ use layermark_model::{StudyId, format_size};
 
 use super::{
     Data, Study,
-    rows::{layers, number, usable, values, word},
+    rows::{heading, layers, number, usable, values, word},
     standing,
 };
 use crate::{
@@ -123,9 +123,8 @@ fn by_record(data: &Data, title: String, rows: &[&ResultRow]) -> DataTable {
     DataTable {
         title,
         note: String::new(),
-        head: std::iter::once("record")
-            .chain(layers.iter().copied())
-            .map(str::to_owned)
+        head: std::iter::once("record".to_owned())
+            .chain(layers.iter().map(|l| heading(data, l)))
             .collect(),
         rows: values(rows.iter().copied(), "record")
             .iter()
@@ -188,7 +187,7 @@ impl<'a> Part<'a> {
     }
 
     fn chart(&self) -> LineChart {
-        let series = |layer: &str| line(layer, &self.of(layer));
+        let series = |layer: &str| line(&heading(self.data, layer), &self.of(layer));
         chart(
             format!("Throughput over record size: {}", self.words()),
             self.layers().into_iter().map(series).collect(),
@@ -277,7 +276,7 @@ fn streams(data: &Data, layer: &str, op: &str) -> Option<DataTable> {
         ]
     };
     Some(DataTable {
-        title: format!("{layer}: {op}() against f{op}(), KB/s"),
+        title: format!("{}: {op}() against f{op}(), KB/s", heading(data, layer)),
         note: String::new(),
         head: vec![
             "file".into(),

@@ -1,5 +1,6 @@
 //! What studies ask of results.
 
+use layermark_model::flags;
 use serde_json::Value;
 
 use super::Data;
@@ -30,6 +31,32 @@ pub fn layers<'a>(data: &Data<'a>) -> Vec<&'a str> {
         .map(|l| l.name.as_str())
         .filter(|n| data.results.iter().any(|r| r.layer == *n && r.trials > 0))
         .collect()
+}
+
+/// Whether every instruction of the layer's probe was emulated.
+fn is_emulated(data: &Data, layer: &str) -> bool {
+    let of = data.run.layers.iter().find(|l| l.name == layer);
+    of.is_some_and(|l| l.facts.emulated_cpu())
+}
+
+/// The layer's name over a column of numbers, with what has to be known to read them.
+pub fn heading(data: &Data, layer: &str) -> String {
+    if is_emulated(data, layer) {
+        format!("{layer} ({})", flags::EMULATED_CPU)
+    } else {
+        layer.to_owned()
+    }
+}
+
+/// A sentence in which every layer on an emulated CPU is marked as such.
+pub fn marked(data: &Data, mut text: String) -> String {
+    for layer in layers(data) {
+        if is_emulated(data, layer) {
+            let name = format!("`{layer}`");
+            text = text.replace(&name, &format!("{name} ({})", flags::EMULATED_CPU));
+        }
+    }
+    text
 }
 
 /// Different values of a parameter in results, going up.

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use super::{
     Data,
     iozone_vm::{Part, pairs},
-    rows::{layers, number, usable, word},
+    rows::{layers, marked, number, usable, word},
 };
 use crate::{
     number as text,
     section::{Conclusion, Holds},
-    types::{DurabilityVerdict, ResultRow},
+    types::{DurabilityVerdict, ResultRow, ServedBy},
 };
 
 /// All of them, for every layer but native.
@@ -24,6 +24,7 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
     let mut all = each(&|l| small_reads(data, charts, l));
     all.extend(each(&|l| ceiling(charts, native, l)));
     all.extend(each(&|l| constant(data, l)));
+    all.extend(each(&|l| caches(data, charts, l)));
     all.extend(each(&|l| acknowledged(data, l)));
     all.extend(each(&|l| database(data, native, l)));
     all.extend(prefer(data, charts, &others));
@@ -32,6 +33,9 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
             .iter()
             .filter_map(|op| library(data, native, op)),
     );
+    for conclusion in &mut all {
+        conclusion.text = marked(data, std::mem::take(&mut conclusion.text));
+    }
     all
 }
 
@@ -180,6 +184,51 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
             Holds::Open
         },
         evidence: row.evidence.clone(),
+    })
+}
+
+/// Whether a guest answers reads of a large file from its own memory: by the pages that it held,
+/// not by the time.
+fn caches(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
+    let of = data.run.layers.iter().find(|l| l.name == layer)?;
+    of.facts.guest.as_ref()?;
+    let part = charts.iter().find(|p| p.op == "rand-read" && !p.small)?;
+    let rows = part.of(layer);
+    let by = |served: ServedBy| rows.iter().filter(|r| r.served_by == Some(served)).count();
+    let own = by(ServedBy::GuestMemory);
+    let others = [
+        ServedBy::HostMemory,
+        ServedBy::ServerMemory,
+        ServedBy::Device,
+    ];
+    let elsewhere: Vec<String> = others
+        .into_iter()
+        .filter(|s| by(*s) > 0)
+        .map(|s| format!("{} at {}", s.word(), by(s)))
+        .collect();
+    let known = own + others.into_iter().map(by).sum::<usize>();
+    if rows.is_empty() {
+        return None;
+    }
+    let rest = if elsewhere.is_empty() {
+        String::new()
+    } else {
+        format!(", from {}", text::list(&elsewhere))
+    };
+    Some(Conclusion {
+        text: format!(
+            "`{layer}` is cached by the guest: its memory served {} at {own} of {}{rest}",
+            part.words(),
+            text::count(rows.len(), "record size")
+        ),
+        holds: if 2 * own > rows.len() {
+            Holds::Yes
+        } else if 2 * (known - own) >= rows.len() {
+            Holds::No
+        } else {
+            Holds::Open
+        },
+        evidence: ids(rows),
     })
 }
 

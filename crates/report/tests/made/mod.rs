@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use layermark_model::{
-    Cell, CpuUse, Debt, Device, DeviceBytes, Facts, LayerRun, LayerStatus, Machine, Mount, Pass,
-    Plan, Point, Run, RunStatus, SelfTest, Trial, TrialRecord,
+    Cell, CpuUse, Debt, Device, DeviceBytes, Facts, GuestFacts, LayerRun, LayerStatus, Machine,
+    Mount, Pass, Plan, Point, Run, RunStatus, SelfTest, Trial, TrialRecord,
 };
 use layermark_report::Report;
 use serde_json::{Map, Value, json};
@@ -115,6 +115,17 @@ impl Made {
     pub fn read_only(mut self, layer: &str) -> Self {
         let found = self.run.layers.iter_mut().find(|l| l.name == layer);
         found.expect("a layer").read_only = true;
+        self
+    }
+
+    /// The layer is a guest whose CPU is emulated.
+    pub fn emulated(mut self, layer: &str) -> Self {
+        let found = self.run.layers.iter_mut().find(|l| l.name == layer);
+        found.expect("a layer").facts.guest = Some(GuestFacts {
+            accelerator: "tcg".into(),
+            emulated_cpu: true,
+            ..GuestFacts::default()
+        });
         self
     }
 
