@@ -1,7 +1,7 @@
 //! What layermark claims about itself. Everything is compared in turn in one run; the results are
 //! ratios with intervals, written to `benches/results/` with the machine's description.
 //!
-//! usage: `layermark-bench overhead|agreement|answer|engines|footprint|iops|launch|matrix|all LAYERMARK`
+//! usage: `layermark-bench overhead|agreement|answer|engines|footprint|iops|launch|matrix|vm|all LAYERMARK`
 
 mod agreement;
 mod answer;
@@ -13,6 +13,7 @@ mod matrix;
 mod overhead;
 mod probe;
 mod results;
+mod vm;
 
 use std::{path::Path, process::ExitCode};
 
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
     }
     let [what, binary] = arguments.as_slice() else {
         eprintln!(
-            "usage: layermark-bench overhead|agreement|answer|engines|footprint|iops|launch|matrix|all LAYERMARK"
+            "usage: layermark-bench overhead|agreement|answer|engines|footprint|iops|launch|matrix|vm|all LAYERMARK"
         );
         return ExitCode::from(2);
     };
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 8] = [
+const BENCHES: [(&str, Bench); 9] = [
     ("overhead", overhead::measure),
     ("agreement", agreement::measure),
     ("answer", answer::measure),
@@ -59,6 +60,7 @@ const BENCHES: [(&str, Bench); 8] = [
     ("iops", iops::measure),
     ("launch", launch::measure),
     ("matrix", matrix::measure),
+    ("vm", vm::measure),
 ];
 
 /// Whether every claim held.
@@ -69,7 +71,7 @@ fn measure(what: &str, binary: &Path) -> Result<bool> {
         .collect();
     if chosen.is_empty() {
         bail!(
-            "there is no benchmark `{what}`: overhead, agreement, answer, engines, footprint, iops, launch, matrix, all"
+            "there is no benchmark `{what}`: overhead, agreement, answer, engines, footprint, iops, launch, matrix, vm, all"
         );
     }
     let mut held = true;
