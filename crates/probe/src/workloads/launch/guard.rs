@@ -175,7 +175,7 @@ fn serve(mut site: Site, warmups: u64, socket: &UnixStream) {
         let stopped = tree.stop(site.p.grace());
         if asked {
             let conclude = site.p.conclude.clone();
-            site.aside("conclude", &conclude, &mut tree)?;
+            site.aside("conclude", &conclude, &mut tree, socket.as_fd())?;
             say(socket, &Says::Ended(stopped))?;
         }
         Ok(())
@@ -225,12 +225,12 @@ fn warm_up(
 ) -> Result<(), ProbeError> {
     let text = site.p.prepare.clone();
     for _ in 0..warmups {
-        site.aside("prepare", &text, tree)?;
+        site.aside("prepare", &text, tree, socket.as_fd())?;
         let made = site.launch(tree, &mut Counting::default(), socket.as_fd());
         tree.stop(site.p.grace());
         made?;
     }
-    site.aside("prepare", &text, tree)
+    site.aside("prepare", &text, tree, socket.as_fd())
 }
 
 /// The launch that counts. One that is not as warm as was asked is made again.
@@ -246,8 +246,8 @@ fn launch(
         let cold = done.launch.warmth() == Warmth::Cold;
         if site.p.cache == Cache::Warm && cold && remade < AGAIN && !site.p.tracing {
             tree.stop(site.p.grace());
-            site.aside("conclude", &site.p.conclude, tree)?;
-            site.aside("prepare", &site.p.prepare, tree)?;
+            site.aside("conclude", &site.p.conclude, tree, socket.as_fd())?;
+            site.aside("prepare", &site.p.prepare, tree, socket.as_fd())?;
             remade += 1;
             continue;
         }

@@ -126,7 +126,7 @@ fn first_time(at: &Point) -> bool {
 }
 
 /// Where the program is started: in the layer's directory, or with a package as its whole world.
-fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<WorkDir>), ProbeError> {
+fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<Home>), ProbeError> {
     let user = p.user()?;
     if let Some(User { uid, .. }) = user.filter(|u| !user::mapped(u.uid)) {
         return Err(ProbeError::new(format!(
@@ -139,10 +139,16 @@ fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<WorkDir>), ProbeErr
         return Ok((site, None));
     }
     // A read-only layer has no room for a home.
-    let work = WorkDir::new(dir).ok();
-    let home = work
-        .as_ref()
-        .map_or_else(std::env::temp_dir, |w| w.path().to_owned());
+    let work = match WorkDir::new(dir) {
+        Ok(work) => Home::InLayer(work),
+        Err(_) => Home::Outside(
+            tempfile::Builder::new()
+                .prefix("layermark-home-")
+                .tempdir()
+                .map_err(|e| ProbeError::io("make a home in", &std::env::temp_dir(), &e))?,
+        ),
+    };
+    let home = work.path().to_owned();
     if let Some(User { uid, gid }) = user {
         chown(&home, Some(uid), Some(gid)).map_err(|e| ProbeError::io("give away", &home, &e))?;
     }
@@ -154,14 +160,29 @@ fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<WorkDir>), ProbeErr
         display: None,
         user,
     };
-    Ok((site, work))
+    Ok((site, Some(work)))
+}
+
+/// Where programs may leave what they like; it goes with this.
+enum Home {
+    InLayer(WorkDir),
+    Outside(tempfile::TempDir),
+}
+
+impl Home {
+    fn path(&self) -> &Path {
+        match self {
+            Self::InLayer(work) => work.path(),
+            Self::Outside(dir) => dir.path(),
+        }
+    }
 }
 
 struct LaunchWork {
     /// First, so that everything has ended before its home is removed.
     guard: Guard,
     devices: Vec<String>,
-    _work: Option<WorkDir>,
+    _work: Option<Home>,
 }
 
 impl Work for LaunchWork {

@@ -73,8 +73,14 @@ impl Site {
         Ok((program, said))
     }
 
-    /// Runs `--prepare` or `--conclude` to its end.
-    pub fn aside(&self, name: &str, text: &str, tree: &mut Tree) -> Result<(), ProbeError> {
+    /// Runs `--prepare` or `--conclude` to its end, or until the other end of `asker` has gone.
+    pub fn aside(
+        &self,
+        name: &str,
+        text: &str,
+        tree: &mut Tree,
+        asker: BorrowedFd<'_>,
+    ) -> Result<(), ProbeError> {
         if text.is_empty() {
             return Ok(());
         }
@@ -90,9 +96,15 @@ impl Site {
         let over = start_ns + self.p.timeout().as_nanos() as u64;
         while tree.code.is_none() && monotonic_ns() < over {
             let left = over.saturating_sub(monotonic_ns());
-            let mut end = [PollFd::new(&child.pidfd, PollFlags::IN)];
+            let mut end = [
+                PollFd::new(&child.pidfd, PollFlags::IN),
+                PollFd::new(&asker, PollFlags::RDHUP),
+            ];
             // Interrupted: looked at again.
             let _ = poll(&mut end, Some(&timespec(left)));
+            if !end[1].revents().is_empty() {
+                break;
+            }
             tree.reap();
         }
         let code = tree.code;

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Found, Kind, Ready, Scene, WAKE_NS, port::EVERY_NS};
+use super::{
+    Found, Kind, Ready, Scene, WAKE_NS,
+    port::{EVERY_NS, unheard},
+};
 use crate::ProbeError;
 
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -43,6 +46,7 @@ impl Kind for Http {
         let found = name.to_socket_addrs().ok().and_then(|mut all| all.next());
         let at =
             found.ok_or_else(|| ProbeError::new(format!("cannot find the host of {value}")))?;
+        unheard(at)?;
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAccept: */*\r\n\r\n"
         );

@@ -37,14 +37,20 @@ impl Kind for Port {
     }
     fn arm(&self, value: &str, _: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
         let at = address(value).map_err(ProbeError::new)?;
-        if TcpStream::connect_timeout(&at, PATIENCE).is_ok() {
-            return Err(ProbeError::new(format!(
-                "somebody listens on {at} before the program has been started"
-            ))
-            .hint(format!("find out who: ss -ltnp 'sport = :{}'", at.port())));
-        }
+        unheard(at)?;
         Ok(Box::new(Listens(at)))
     }
+}
+
+/// Nobody listens there yet: else that one would be taken for the program.
+pub fn unheard(at: SocketAddr) -> Result<(), ProbeError> {
+    if TcpStream::connect_timeout(&at, PATIENCE).is_err() {
+        return Ok(());
+    }
+    Err(ProbeError::new(format!(
+        "somebody listens on {at} before the program has been started"
+    ))
+    .hint(format!("find out who: ss -ltnp 'sport = :{}'", at.port())))
 }
 
 /// `8080`, `127.0.0.1:8080`, `::1:8080`
