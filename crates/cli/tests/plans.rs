@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use common::{Lm, alone, is_root, root};
+use common::{Lm, alone, is_root, root, skipped};
 use serde_json::Value;
 
 #[test]
@@ -48,6 +48,14 @@ fn every_plan_runs_small() {
         let rows = report["results"].as_array().expect("results");
         assert!(!rows.is_empty() && report["status"] == "done");
         for row in rows {
+            // In a user namespace xterm cannot give its terminal to the group it wants.
+            let label = row["label"].as_str().unwrap_or_default();
+            if !is_root() && label.starts_with("xterm") && row["failed_trials"] != 0 {
+                let why = row["error"].as_str().unwrap_or_default();
+                assert!(why.contains("chown"), "{why}");
+                skipped(&format!("{label} without root: {why}"));
+                continue;
+            }
             assert!(
                 row["trials"].as_u64() > Some(0),
                 "{}: {row:#}",

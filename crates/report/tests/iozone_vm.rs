@@ -2,7 +2,9 @@
 
 mod made;
 
-use layermark_report::{Conclusion, Holds, Report};
+use std::path::Path;
+
+use layermark_report::{Conclusion, Holds, Report, exporters};
 use made::{Made, mark};
 use serde_json::json;
 
@@ -157,6 +159,12 @@ fn who_caches_is_decided_by_pages_and_emulation_is_said_beside_each_number() {
         "{}",
         series[2].name
     );
+    let mut txt = Vec::new();
+    let exporter = exporters::for_path(Path::new("x.txt")).unwrap();
+    exporter.write(&report, &mut txt).unwrap();
+    let txt = String::from_utf8(txt).unwrap();
+    let marked = txt.lines().filter(|l| l.ends_with("emulated CPU"));
+    assert_eq!(marked.count(), 6, "{txt}");
     // Native is not.
     for conclusion in &study.conclusions {
         assert!(

@@ -125,7 +125,7 @@ fn line(row: &ResultRow, note: &str) -> String {
         rows::ratio(row).replace('[', "\\["),
         rows::extra(row),
         row.verdict.word().into(),
-        rows::label(row),
+        rows::label_and_cpu(row),
         cell(note),
     ];
     format!("| {} |", cells.join(" | "))

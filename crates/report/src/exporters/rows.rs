@@ -1,5 +1,7 @@
 //! What the tables of several formats share.
 
+use layermark_model::flags;
+
 use crate::{DurabilityVerdict, Report, ResultRow, Verdict, number, served};
 
 /// `1.02 [0.99-1.05]`; what is missing is said instead of an interval.
@@ -35,6 +37,17 @@ pub fn label(row: &ResultRow) -> String {
     served
         .into_iter()
         .chain(flush)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The same, and whether instructions were emulated: for formats that do not show flags.
+pub fn label_and_cpu(row: &ResultRow) -> String {
+    let emulated = row.flags.iter().find(|f| *f == flags::EMULATED_CPU);
+    [Some(label(row)), emulated.cloned()]
+        .into_iter()
+        .flatten()
+        .filter(|text| !text.is_empty())
         .collect::<Vec<_>>()
         .join(", ")
 }

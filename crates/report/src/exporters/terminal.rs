@@ -131,7 +131,7 @@ fn cells(row: &ResultRow) -> [String; 6] {
         rows::extra(row),
         row.verdict.word().into(),
         number::result_value(row),
-        rows::label(row),
+        rows::label_and_cpu(row),
     ]
 }
 
