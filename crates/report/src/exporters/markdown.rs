@@ -120,12 +120,12 @@ fn table(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn line(row: &ResultRow, note: &str) -> String {
     let cells = [
-        cell(&row.layer),
+        cell(&rows::layer(row)),
         rows::op_time(row),
         rows::ratio(row).replace('[', "\\["),
         rows::extra(row),
         row.verdict.word().into(),
-        rows::label_and_cpu(row),
+        rows::label(row),
         cell(note),
     ];
     format!("| {} |", cells.join(" | "))

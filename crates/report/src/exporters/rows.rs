@@ -41,15 +41,13 @@ pub fn label(row: &ResultRow) -> String {
         .join(", ")
 }
 
-/// The same, and whether instructions were emulated: for formats that do not show flags.
-pub fn label_and_cpu(row: &ResultRow) -> String {
-    let emulated = row.flags.iter().find(|f| *f == flags::EMULATED_CPU);
-    [Some(label(row)), emulated.cloned()]
-        .into_iter()
-        .flatten()
-        .filter(|text| !text.is_empty())
-        .collect::<Vec<_>>()
-        .join(", ")
+/// The layer's name, marked where instructions were emulated: its figures are no other machine's.
+pub fn layer(row: &ResultRow) -> String {
+    if row.flags.iter().any(|f| f == flags::EMULATED_CPU) {
+        format!("{} ({})", row.layer, flags::EMULATED_CPU)
+    } else {
+        row.layer.clone()
+    }
 }
 
 /// What has to stand beside verdict words. A reason is told once for each layer, where it first

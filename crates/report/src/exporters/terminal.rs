@@ -131,7 +131,7 @@ fn cells(row: &ResultRow) -> [String; 6] {
         rows::extra(row),
         row.verdict.word().into(),
         number::result_value(row),
-        rows::label_and_cpu(row),
+        rows::label(row),
     ]
 }
 
@@ -150,7 +150,7 @@ struct Grid {
 }
 
 fn name(row: &ResultRow) -> String {
-    format!("  {}", plain(&row.layer))
+    format!("  {}", plain(&rows::layer(row)))
 }
 
 impl Grid {
