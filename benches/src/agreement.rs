@@ -114,7 +114,10 @@ fn turns(binary: &Path, dir: &Path, case: &Case) -> Result<Vec<[f64; 2]>> {
     let file = probe.file.clone();
     let mut all = Vec::new();
     for round in 0..ROUNDS {
+        // As fio: which pages of memory a process gets is worth up to a fifth of its throughput, and
+        // with one process for all rounds that would look like a difference between the programs.
         let mut ours = || -> Result<f64> {
+            probe.restart()?;
             let trial = probe.trial()?;
             // All bytes over all time, as fio counts: not the median of passes.
             Ok(trial.bytes() as f64 * 1e9 / trial.elapsed_ns() as f64)

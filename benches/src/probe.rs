@@ -16,32 +16,22 @@ use serde_json::Value;
 
 /// A probe with one job, made again and again.
 pub struct Probe {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    binary: PathBuf,
+    process: Process,
     job: Job,
     /// The file it reads; for a writer, a name that is free.
     pub file: PathBuf,
 }
 
+struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
 impl Probe {
     /// Starts it and packages the file that the only point of `settings` reads, if it does.
     pub fn start(binary: &Path, dir: &Path, settings: &Value, min_ms: u64) -> Result<Self> {
-        let mut child = Command::new(binary)
-            .arg("probe")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let input = child
-            .stdin
-            .take()
-            .ok_or_else(|| anyhow!("no standard input"))?;
-        let output = BufReader::new(
-            child
-                .stdout
-                .take()
-                .ok_or_else(|| anyhow!("no standard output"))?,
-        );
         let settings: Settings = serde_json::from_value(settings.clone())?;
         let name = &settings.workload;
         let workload = layermark_probe::workloads::find(name)
@@ -61,15 +51,59 @@ impl Probe {
             devices: Vec::new(),
             below: Vec::new(),
         };
-        let mut probe = Self {
-            child,
-            input,
-            output,
+        Ok(Self {
+            binary: binary.to_owned(),
+            process: Process::start(binary)?,
             job,
             file,
+        })
+    }
+
+    /// Goes on in a new process, whose memory lies elsewhere.
+    pub fn restart(&mut self) -> Result<()> {
+        self.process = Process::start(&self.binary)?;
+        Ok(())
+    }
+
+    /// One trial.
+    pub fn trial(&mut self) -> Result<Trial> {
+        self.job.id += 1;
+        let id = self.job.id;
+        let process = &mut self.process;
+        process.say(&ToProbe::Job(Box::new(self.job.clone())))?;
+        loop {
+            match process.read()? {
+                FromProbe::Ready { .. } => process.say(&ToProbe::Go { id })?,
+                FromProbe::Trial { trial, .. } => return Ok(*trial),
+                FromProbe::Error { message, .. } => bail!("probe: {message}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+impl Process {
+    fn start(binary: &Path) -> Result<Self> {
+        let mut child = Command::new(binary)
+            .arg("probe")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let input = child.stdin.take().context("no standard input")?;
+        let output = child.stdout.take().context("no standard output")?;
+        let mut process = Self {
+            child,
+            input,
+            output: BufReader::new(output),
         };
-        match probe.read()? {
-            FromProbe::Hello { .. } => Ok(probe),
+        match process.read()? {
+            FromProbe::Hello { .. } => Ok(process),
             other => bail!("the probe began with {other:?}"),
         }
     }
@@ -84,29 +118,13 @@ impl Probe {
         writeln!(self.input, "{}", serde_json::to_string(line)?)?;
         Ok(self.input.flush()?)
     }
-
-    /// One trial.
-    pub fn trial(&mut self) -> Result<Trial> {
-        self.job.id += 1;
-        let id = self.job.id;
-        self.say(&ToProbe::Job(Box::new(self.job.clone())))?;
-        loop {
-            match self.read()? {
-                FromProbe::Ready { .. } => self.say(&ToProbe::Go { id })?,
-                FromProbe::Trial { trial, .. } => return Ok(*trial),
-                FromProbe::Error { message, .. } => bail!("probe: {message}"),
-                _ => {}
-            }
-        }
-    }
 }
 
-impl Drop for Probe {
+impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.say(&ToProbe::Quit);
         if self.child.wait().is_err() {
             let _ = self.child.kill();
         }
-        let _ = fs::remove_file(&self.file);
     }
 }

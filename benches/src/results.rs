@@ -18,9 +18,16 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether the promise was kept.
-    pub fn held(&self) -> bool {
-        self.at_most.is_none_or(|limit| self.value <= limit)
+    /// Whether the promise was kept: `held`, `NOT HELD`, or `open` where the estimate lies above the
+    /// limit and its interval does not.
+    pub fn verdict(&self) -> Option<&'static str> {
+        let limit = self.at_most?;
+        let low = self.interval.map_or(self.value, |(low, _)| low);
+        Some(match () {
+            () if self.value <= limit => "held",
+            () if low <= limit => "open",
+            () => "NOT HELD",
+        })
     }
 }
 
@@ -30,13 +37,9 @@ impl fmt::Display for Claim {
         if let Some((low, high)) = self.interval {
             write!(f, "  [{low:.3}, {high:.3}]")?;
         }
-        match self.at_most {
-            Some(limit) => write!(
-                f,
-                "  at most {limit}: {}",
-                if self.held() { "held" } else { "NOT HELD" }
-            ),
-            None => Ok(()),
+        match (self.at_most, self.verdict()) {
+            (Some(limit), Some(verdict)) => write!(f, "  at most {limit}: {verdict}"),
+            _ => Ok(()),
         }
     }
 }
@@ -73,7 +76,7 @@ pub fn write(name: &str, binary: &Path, claims: &[Claim]) -> Result<()> {
             "os": first_match("/etc/os-release", "PRETTY_NAME"),
         },
         "claims": claims.iter().map(|c| json!({
-            "what": c.what, "value": c.value, "interval": c.interval, "at_most": c.at_most, "held": c.held(),
+            "what": c.what, "value": c.value, "interval": c.interval, "at_most": c.at_most, "verdict": c.verdict(),
         })).collect::<Vec<_>>(),
     });
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
