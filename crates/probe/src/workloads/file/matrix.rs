@@ -251,6 +251,9 @@ fn cell(values: &Values, (file, record): (u64, u64), op: &str, engine: Option<&s
     if !values.given("keep") {
         cell = cell.with("keep", vec![true.into()]);
     }
+    if !values.given("latency") {
+        cell = cell.with("latency", vec![false.into()]);
+    }
     // As in iozone, -I is not for the stdio tests.
     if engine == Some("stdio") {
         cell = cell.with("direct", vec![false.into()]);

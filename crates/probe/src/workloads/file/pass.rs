@@ -18,7 +18,6 @@ use crate::{
     counters,
     drive::{Span, Stopped},
     limits::{BEAT_NS, PASSES},
-    recorder::Recorder,
     usage,
 };
 
@@ -165,23 +164,29 @@ impl FileWork {
     }
 
     /// Adds up what the threads recorded. Encoding it takes a while, which is no debt.
-    pub fn sum_up(&self, trial: &mut Trial) {
-        let mut all = Recorder::new();
-        for slot in &self.slots {
-            all.add(&slot.recorder);
-        }
-        trial.latency = all.latency();
+    pub fn sum_up(&mut self, trial: &mut Trial) {
         trial.threads = rates::mean(&self.seen.threads);
-        self.compare_clocks(trial, &all);
+        if !self.p.latency {
+            return;
+        }
+        if let Some((Slot { recorder: all, .. }, others)) = self.slots.split_first_mut() {
+            for other in others {
+                all.add(&other.recorder);
+            }
+            trial.latency = all.latency();
+        }
+        self.compare_clocks(trial);
     }
 
     /// The counter's sum over all operations against `CLOCK_MONOTONIC`'s elapsed time.
-    fn compare_clocks(&self, trial: &mut Trial, all: &Recorder) {
-        let plain = self.slots.len() == 1
-            && matches!(
-                self.p.sync,
-                Sync::None | Sync::Each | Sync::Osync | Sync::Odsync
-            );
+    fn compare_clocks(&self, trial: &mut Trial) {
+        let [Slot { recorder: all, .. }] = &self.slots[..] else {
+            return;
+        };
+        let plain = matches!(
+            self.p.sync,
+            Sync::None | Sync::Each | Sync::Osync | Sync::Odsync
+        );
         let elapsed = trial.elapsed_ns() as f64;
         if !plain || !matches!(self.clock, Some(Source::Tsc { .. })) || elapsed < 10e6 {
             return;

@@ -102,7 +102,11 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
             path,
             seed,
             buffer,
-            recorder: Recorder::new(),
+            recorder: if p.latency {
+                Recorder::new()
+            } else {
+                Recorder::unused()
+            },
             file: None,
             checked: Verified::default(),
         });

@@ -37,7 +37,7 @@ impl FileWork {
         Ok(())
     }
 
-    fn prove(&self, trial: &mut Trial) -> Result<(), ProbeError> {
+    fn prove(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
         // Before anything reads the files again or flushes them.
         if self.p.direct {
             trial.direct = Some(self.direct(trial));
