@@ -80,7 +80,7 @@ fn measure(what: &str, binary: &Path) -> Result<bool> {
         for claim in &claims {
             println!("{claim}");
         }
-        held &= claims.iter().all(Claim::held);
+        held &= !claims.iter().any(Claim::broken);
         results::write(name, binary, &claims)?;
     }
     Ok(held)

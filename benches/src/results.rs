@@ -17,17 +17,44 @@ pub struct Claim {
     pub at_most: Option<f64>,
 }
 
+/// What became of a promise.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The estimate keeps it.
+    Held,
+    /// The estimate lies above the limit, its interval does not.
+    Open,
+    /// The whole interval lies above the limit.
+    NotHeld,
+}
+
+impl Verdict {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Open => "open",
+            Self::NotHeld => "NOT HELD",
+        }
+    }
+}
+
 impl Claim {
-    /// Whether the promise was kept: `held`, `NOT HELD`, or `open` where the estimate lies above the
-    /// limit and its interval does not.
-    pub fn verdict(&self) -> Option<&'static str> {
+    /// Whether the promise was kept; `None` where nothing is promised.
+    pub fn verdict(&self) -> Option<Verdict> {
         let limit = self.at_most?;
         let low = self.interval.map_or(self.value, |(low, _)| low);
-        Some(match () {
-            () if self.value <= limit => "held",
-            () if low <= limit => "open",
-            () => "NOT HELD",
+        Some(if self.value <= limit {
+            Verdict::Held
+        } else if low <= limit {
+            Verdict::Open
+        } else {
+            Verdict::NotHeld
         })
+    }
+
+    /// Whether it was shown to be broken.
+    pub fn broken(&self) -> bool {
+        self.verdict() == Some(Verdict::NotHeld)
     }
 }
 
@@ -38,7 +65,7 @@ impl fmt::Display for Claim {
             write!(f, "  [{low:.3}, {high:.3}]")?;
         }
         match (self.at_most, self.verdict()) {
-            (Some(limit), Some(verdict)) => write!(f, "  at most {limit}: {verdict}"),
+            (Some(limit), Some(verdict)) => write!(f, "  at most {limit}: {}", verdict.word()),
             _ => Ok(()),
         }
     }
@@ -76,7 +103,7 @@ pub fn write(name: &str, binary: &Path, claims: &[Claim]) -> Result<()> {
             "os": first_match("/etc/os-release", "PRETTY_NAME"),
         },
         "claims": claims.iter().map(|c| json!({
-            "what": c.what, "value": c.value, "interval": c.interval, "at_most": c.at_most, "verdict": c.verdict(),
+            "what": c.what, "value": c.value, "interval": c.interval, "at_most": c.at_most, "verdict": c.verdict().map(Verdict::word),
         })).collect::<Vec<_>>(),
     });
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -59,7 +59,9 @@ impl CpuTime {
                 let text = str::from_utf8(&line[..length]).ok()?;
                 text.split_ascii_whitespace().next()?.parse().ok()
             }
-            Self::Stat(file) => Some(read_stat(file)?.ticks * 1_000_000_000 / clock_ticks_per_second()),
+            Self::Stat(file) => {
+                Some(read_stat(file)?.ticks * 1_000_000_000 / clock_ticks_per_second())
+            }
         }
     }
 }
@@ -171,9 +173,8 @@ impl Snapshot {
             .filter_map(|(pid, b)| Some(b.saturating_sub(*self.kernel.get(pid)?)))
             .sum();
         let upkeep_ns = after.upkeep_ns.saturating_sub(self.upkeep_ns);
-        let ours = probe
-            + ticks(after.lab_ns.saturating_sub(self.lab_ns))
-            + ticks(upkeep_ns + kernel);
+        let ours =
+            probe + ticks(after.lab_ns.saturating_sub(self.lab_ns)) + ticks(upkeep_ns + kernel);
         let foreign = (busy - ours).max(0.0);
         let spoils = |x: f64| x - GRAIN > LIMIT * all;
         let share = |x: f64| if all > 0.0 { (x / all).min(1.0) } else { 0.0 };

@@ -5,6 +5,8 @@ use std::{
     io::{self, BufRead, Write},
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
+    sync::mpsc,
+    thread,
     time::Duration,
 };
 
