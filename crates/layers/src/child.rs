@@ -81,6 +81,16 @@ pub(crate) fn apart(command: &mut Command, net: Arc<OwnedFd>, at: Option<&'stati
     unsafe { command.pre_exec(enter) };
 }
 
+/// Lets the process have this descriptor too, under the number that it has here.
+pub(crate) fn inherit(command: &mut Command, descriptor: Arc<OwnedFd>) {
+    let keep = move || {
+        rustix::io::fcntl_setfd(descriptor.as_fd(), rustix::io::FdFlags::empty())?;
+        Ok(())
+    };
+    // SAFETY: the closure makes one system call, in the child alone.
+    unsafe { command.pre_exec(keep) };
+}
+
 /// Lets the process see `root` as the root of all files.
 pub(crate) fn in_root(command: &mut Command, root: &'static str) {
     let enter = move || {

@@ -20,7 +20,7 @@ use crate::{
         cache, guest, initramfs,
         kernel::Kernel,
         link::{Broken, Link},
-        net::Net,
+        net::Network,
         talk::{Answer, PORT},
     },
 };
@@ -61,6 +61,8 @@ pub(crate) struct Boot<'a> {
     pub(crate) kernel: &'a Kernel,
     /// Modules that the guest needs.
     pub(crate) modules: &'a [&'a str],
+    /// The agent is reached by a serial port.
+    pub(crate) serial: bool,
     /// `q35` or `pc`.
     pub(crate) machine: &'a str,
     pub(crate) cpus: u32,
@@ -70,8 +72,8 @@ pub(crate) struct Boot<'a> {
     pub(crate) accels: &'a [Accel],
     /// Devices, and what they stand on.
     pub(crate) devices: &'a [String],
-    /// Where it lives, when it has a network card.
-    pub(crate) net: Option<&'a Net>,
+    /// What its network card is plugged into.
+    pub(crate) network: Option<&'a Network>,
     /// Starts what serves the devices, afresh for each attempt.
     pub(crate) server: &'a dyn Fn() -> Result<Option<Process>, LayerError>,
 }
@@ -271,8 +273,8 @@ fn start(boot: &Boot<'_>, image: &Path, accel: Accel, limit: Duration) -> Result
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    if let Some(net) = boot.net {
-        net.enter(&mut command);
+    if let Some(network) = boot.network {
+        network.enter(&mut command);
     }
     let mut process = Process::start_with(&mut command).map_err(io)?;
     // It holds the other end of our socket, and must not once QEMU has gone.
@@ -331,8 +333,6 @@ fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
         // The socket to us is its standard input, the console its output.
         "-chardev",
         "socket,id=agent,fd=0",
-        "-device",
-        "virtio-serial-pci",
         "-chardev",
         "file,id=console,path=/dev/stdout",
         "-serial",
@@ -344,8 +344,9 @@ fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
     .to_vec();
     // The kernel tries its timer interrupt against the cycle counter, and panics or goes on without
     // when it comes late. An emulated machine's comes late whenever the host has other things to do.
+    let port = if boot.serial { guest::SERIAL } else { "" };
     let command_line = format!(
-        "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable clocksource=tsc {} rdinit=/{} -- guest",
+        "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable clocksource=tsc {} {port} rdinit=/{} -- guest",
         guest::WORD,
         initramfs::INIT
     );
@@ -356,15 +357,19 @@ fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
         ("-name", name),
         ("-smp", boot.cpus.to_string().into()),
         ("-m", format!("{}M", boot.memory).into()),
-        (
-            "-device",
-            format!("virtserialport,chardev=agent,name={PORT}").into(),
-        ),
         ("-kernel", image.into()),
         ("-append", command_line.into()),
     ] {
         arguments.extend([option.into(), value]);
     }
-    arguments.extend(boot.devices.iter().map(OsString::from));
+    let agent = if boot.serial {
+        // The second, after the console.
+        vec!["-serial".into(), "chardev:agent".into()]
+    } else {
+        let port = format!("virtserialport,chardev=agent,name={PORT}");
+        let bus = "virtio-serial-pci".into();
+        vec!["-device".into(), bus, "-device".into(), port]
+    };
+    arguments.extend(agent.iter().chain(boot.devices).map(OsString::from));
     arguments
 }

@@ -7,9 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::vm::{
-    cache,
-    modules::{Modules, Packing, unpack},
+use layermark_model::{Missing, Spec};
+
+use crate::{
+    options::value,
+    vm::{
+        OPTIONS, cache,
+        modules::{Modules, Packing, unpack},
+    },
 };
 
 /// A kernel and where its modules lie.
@@ -200,6 +205,68 @@ fn version(release: &str) -> Vec<u64> {
         .split(|c: char| !c.is_ascii_digit())
         .filter_map(|n| n.parse().ok())
         .collect()
+}
+
+/// The first kernel that has all these modules.
+pub(crate) fn choose(spec: &Spec, modules: &[&str]) -> Result<Kernel, Missing> {
+    let lacks = |what: String| Missing {
+        what,
+        hint: "sudo apt-get install linux-image-amd64, or fetch it without installing: \
+               scripts/fetch-kernel.sh"
+            .into(),
+        installable: true,
+    };
+    let kernels = match value(spec, OPTIONS, "kernel") {
+        "auto" => Kernel::all(),
+        path => match Kernel::named(Path::new(path)) {
+            Ok(kernel) => vec![kernel],
+            Err(e) => {
+                return Err(Missing {
+                    installable: false,
+                    ..lacks(format!("the kernel {path}: {e}"))
+                });
+            }
+        },
+    };
+    let mut lacking = None;
+    for kernel in kernels {
+        match kernel
+            .modules()
+            .map(|m| m.lacking(modules).map(str::to_owned))
+        {
+            Ok(None) => return Ok(kernel),
+            Ok(Some(module)) => {
+                lacking.get_or_insert(format!("the module {module} in kernel {}", kernel.release));
+            }
+            Err(e) => {
+                let dir = kernel.modules.display();
+                lacking.get_or_insert(format!("modules of the kernel ({dir}: {e})"));
+            }
+        }
+    }
+    Err(lacks(
+        lacking.unwrap_or_else(|| "a kernel for guests".into()),
+    ))
+}
+
+/// Puts a file that looks like a kernel, and its list of these modules, below `root`.
+#[cfg(test)]
+pub(crate) fn pretend(root: &Path, release: &str, modules: &str) -> PathBuf {
+    let (boot, dir) = (root.join("boot"), root.join("lib/modules").join(release));
+    fs::create_dir_all(&boot).unwrap();
+    fs::create_dir_all(&dir).unwrap();
+    let list: Vec<String> = modules
+        .split(' ')
+        .map(|m| format!("kernel/{m}.ko:\n"))
+        .collect();
+    fs::write(dir.join("modules.dep"), list.concat()).unwrap();
+    let mut bytes = vec![0u8; 0x4000];
+    bytes[offset::MAGIC..][..4].copy_from_slice(b"HdrS");
+    bytes[offset::KERNEL_VERSION..][..2].copy_from_slice(&0x100u16.to_le_bytes());
+    bytes[0x300..][..release.len()].copy_from_slice(release.as_bytes());
+    let image = boot.join(format!("vmlinuz-{release}"));
+    fs::write(&image, bytes).unwrap();
+    image
 }
 
 #[cfg(test)]

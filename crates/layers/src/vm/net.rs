@@ -1,259 +1,322 @@
-//! The network between this host and one guest: a namespace in which nobody else is, a tap device
-//! at one end of it and the guest's card at the other.
+//! A guest's network: its card, what the card is plugged into, and the proof that both work.
 //!
-//! Servers run in it too, so their ports are everybody's usual ones and only the guest reaches them.
-//! It is gone with the last process in it and the last [`Net`].
-#![allow(unsafe_code)]
+//! `tap`: a network namespace in which nobody else is. `user`: QEMU plays a network itself. `socket`:
+//! QEMU sends frames to a switch in this process. Guests that name the same switch reach each other.
 
 use std::{
-    fs::{self, File},
-    io,
-    net::{Ipv4Addr, UdpSocket},
-    os::fd::{AsRawFd, OwnedFd, RawFd},
+    fs, io,
+    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    os::fd::{AsRawFd, OwnedFd},
     path::Path,
     process::Command,
     sync::Arc,
-    thread,
 };
 
 use layermark_model::{Missing, Spec};
-use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::{
-    Control, LayerError,
-    child::{self, Process},
-    needs,
-    options::value,
-    vm::OPTIONS,
+    LayerError, child, needs,
+    options::{bad, value},
+    sandbox,
+    vm::{OPTIONS, link::Broken},
 };
+
+pub(crate) mod card;
+pub(crate) mod echo;
+mod lan;
+pub(crate) mod server;
+mod space;
+mod switch;
+
+pub(crate) use card::CardFacts;
+pub(crate) use space::set_up;
+
+use card::{CARDS, Card};
+use lan::{Fabric, Plug};
+use space::Net;
 
 /// This host's address.
 pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
-/// The guest's.
+/// The only guest's, where there is no switch.
 pub(crate) const GUEST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
-const MASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);
-const TAP: &str = "tap0";
-const TUN: &str = "/dev/net/tun";
+/// This host's and the guest's in the network that QEMU plays.
+const USER: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 2, 2), Ipv4Addr::new(10, 0, 2, 15)];
 
-/// Where a server sees the layer's directory, whose own path may hold anything and be of any
-/// length.
-const SEEN_AT: &str = "/mnt";
+const VHOST: &str = "/dev/vhost-net";
 
-/// A network card as the guest sees it.
-pub(crate) struct Card {
-    pub(crate) name: &'static str,
-    pub(crate) modules: &'static [&'static str],
-    device: &'static str,
+/// Values of the option `backend`.
+pub(crate) const BACKENDS: &[&str] = &["tap", "user", "socket"];
+
+/// What QEMU plugs the card into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Backend {
+    Tap,
+    User,
+    Socket,
 }
 
-const CARDS: [Card; 5] = [
-    Card {
-        name: "virtio-net",
-        modules: &["virtio_pci", "virtio_net"],
-        device: "virtio-net-pci",
-    },
-    Card {
-        name: "e1000",
-        modules: &["e1000"],
-        device: "e1000",
-    },
-    Card {
-        name: "e1000e",
-        modules: &["e1000e"],
-        device: "e1000e",
-    },
-    Card {
-        name: "rtl8139",
-        modules: &["8139cp"],
-        device: "rtl8139",
-    },
-    Card {
-        name: "vmxnet3",
-        modules: &["vmxnet3"],
-        device: "vmxnet3",
-    },
-];
+/// A guest's network as the user described it.
+pub(crate) struct Wiring<'a> {
+    spec: &'a Spec,
+    card: &'static Card,
+    backend: Backend,
+    /// Whose guests reach each other.
+    switch: Option<&'a str>,
+    /// What the guest works on is served through it.
+    serves: bool,
+}
 
-/// Values of the option `nic`.
-pub(crate) const CARD_NAMES: &[&str] = &["virtio-net", "e1000", "e1000e", "rtl8139", "vmxnet3"];
-
-impl Card {
-    /// The one that the user asked for.
-    pub(crate) fn of(spec: &Spec) -> &'static Self {
+impl<'a> Wiring<'a> {
+    /// `None`: the guest has no card, since nobody asked for one and nothing is served through it.
+    pub(crate) fn of(spec: &'a Spec, serves: bool) -> Option<Self> {
+        let options = ["nic", "backend", "switch", "vhost"];
+        if !serves && !options.iter().any(|o| spec.options.contains_key(*o)) {
+            return None;
+        }
         let name = value(spec, OPTIONS, "nic");
-        let found = CARDS.iter().find(|c| c.name == name);
-        found.unwrap_or(&CARDS[0])
+        Some(Self {
+            spec,
+            card: CARDS.iter().find(|c| c.name == name).unwrap_or(&CARDS[0]),
+            backend: match value(spec, OPTIONS, "backend") {
+                "user" => Backend::User,
+                "socket" => Backend::Socket,
+                _ => Backend::Tap,
+            },
+            switch: Some(value(spec, OPTIONS, "switch")).filter(|s| *s != "none"),
+            serves,
+        })
+    }
+
+    /// Checks what options mean together.
+    pub(crate) fn check(&self) -> Result<(), LayerError> {
+        let value = |name| value(self.spec, OPTIONS, name);
+        let wrong = |name, must: &str| Err(bad(self.spec, name, value(name), must.into()));
+        if self.serves && self.backend != Backend::Tap {
+            return wrong("backend", "is not tap, through which this share is served");
+        }
+        if let Some(name) = self.switch {
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+            if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
+                let must = "is not a name of at most 32 letters, digits, - and _";
+                return wrong("switch", must);
+            }
+            if self.serves {
+                return wrong("switch", "is not for shares, whose server has the network");
+            }
+            if self.backend == Backend::User {
+                return wrong("switch", "needs backend=tap or backend=socket");
+            }
+        }
+        if value("vhost") == "on" && !self.may_use_vhost() {
+            return wrong("vhost", "needs nic=virtio-net and backend=tap");
+        }
+        Ok(())
+    }
+
+    fn may_use_vhost(&self) -> bool {
+        self.backend == Backend::Tap && self.card.name == "virtio-net"
+    }
+
+    pub(crate) fn missing(&self) -> Vec<Missing> {
+        let mut missing = Vec::new();
+        if self.backend == Backend::Tap {
+            missing.extend(needs::device(space::TUN, "tun"));
+            if sandbox::privilege() == sandbox::Privilege::None {
+                missing.push(Missing {
+                    what: "the right to make a network (root or user namespaces)".into(),
+                    hint: "sudo layermark ..., or backend=user or backend=socket".into(),
+                    installable: false,
+                });
+            }
+        }
+        if value(self.spec, OPTIONS, "vhost") == "on" {
+            missing.extend(needs::device(VHOST, "vhost_net"));
+        }
+        missing
+    }
+
+    /// Modules of the guest.
+    pub(crate) fn modules(&self) -> &'static [&'static str] {
+        self.card.modules
+    }
+
+    /// Makes it. Gone with the last of its guests.
+    pub(crate) fn make(&self) -> Result<Network, LayerError> {
+        let made = match self.backend {
+            Backend::User => Ok(None),
+            backend => Plug::join(backend, self.switch).map(Some),
+        };
+        let layer = self.spec.to_string();
+        let vhost = match value(self.spec, OPTIONS, "vhost") {
+            "off" => false,
+            "on" => true,
+            _ => self.may_use_vhost() && needs::device(VHOST, "vhost_net").is_none(),
+        };
+        Ok(Network {
+            card: self.card,
+            backend: value(self.spec, OPTIONS, "backend").to_owned(),
+            switch: self.switch.map(str::to_owned),
+            plug: made.map_err(LayerError::io(
+                &layer,
+                "make a network with",
+                space::TUN.as_ref(),
+            ))?,
+            vhost,
+        })
+    }
+}
+
+/// A network that is there, and one guest's place in it.
+pub(crate) struct Network {
+    pub(crate) card: &'static Card,
+    backend: String,
+    switch: Option<String>,
+    /// `None`: QEMU plays it.
+    plug: Option<Plug>,
+    vhost: bool,
+}
+
+impl Network {
+    /// This host's address and the guest's.
+    fn addresses(&self) -> [Ipv4Addr; 2] {
+        self.plug.as_ref().map_or(USER, |p| [HOST, p.address()])
+    }
+
+    /// The guest's address.
+    pub(crate) fn guest(&self) -> Ipv4Addr {
+        self.addresses()[1]
+    }
+
+    /// The namespace it lives in.
+    fn space(&self) -> Option<&Net> {
+        match &self.plug.as_ref()?.lan.fabric {
+            Fabric::Space(net) => Some(net),
+            Fabric::Switch(_) => None,
+        }
+    }
+
+    fn cable(&self) -> Option<&Arc<OwnedFd>> {
+        self.plug.as_ref()?.cable.as_ref()
     }
 
     /// QEMU's arguments. Without the ROM: nothing is booted from a network.
     pub(crate) fn devices(&self) -> Vec<String> {
-        vec![
-            "-netdev".into(),
-            format!("tap,id=net,ifname={TAP},script=no,downscript=no"),
-            "-device".into(),
-            format!("{},netdev=net,mac=52:54:00:6c:6d:02,romfile=", self.device),
-        ]
-    }
-}
-
-/// For the facts.
-pub(crate) fn words() -> String {
-    format!("tap in a network namespace, host {HOST}, guest {GUEST}")
-}
-
-/// What stands in the way of one.
-pub(crate) fn missing() -> Option<Missing> {
-    needs::device(TUN, "tun")
-}
-
-/// A network namespace with a tap device in it.
-pub(crate) struct Net(Arc<OwnedFd>);
-
-impl Net {
-    pub(crate) fn new(layer: &str) -> Result<Self, LayerError> {
-        // A thread of its own enters it, and leaves nothing but a descriptor of it.
-        let made = thread::spawn(|| -> io::Result<OwnedFd> {
-            // SAFETY: this flag does not touch the table of file descriptors.
-            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
-            make_tap(TAP)?;
-            set_up("lo", None)?;
-            set_up(TAP, Some(HOST))?;
-            Ok(File::open("/proc/thread-self/ns/net")?.into())
-        });
-        let made = made.join().unwrap_or_else(|_| {
-            let text = "the thread that made it has panicked";
-            Err(io::Error::other(text))
-        });
-        made.map(|ns| Self(Arc::new(ns))).map_err(LayerError::io(
-            layer,
-            "make a network with",
-            Path::new(TUN),
-        ))
+        let mac = match &self.plug {
+            Some(plug) => format!(",mac={}", plug.mac()),
+            None => String::new(),
+        };
+        let netdev = match (&self.plug, self.cable()) {
+            (None, _) => "user,id=net,ipv6=off".into(),
+            (_, Some(cable)) => {
+                let number = cable.as_raw_fd();
+                format!("dgram,id=net,local.type=fd,local.str={number}")
+            }
+            (Some(plug), None) => {
+                let (tap, vhost) = (plug.tap(), if self.vhost { "on" } else { "off" });
+                format!("tap,id=net,ifname={tap},script=no,downscript=no,vhost={vhost}")
+            }
+        };
+        let device = format!("{},netdev=net{mac},romfile=", self.card.device);
+        vec!["-netdev".into(), netdev, "-device".into(), device]
     }
 
-    /// Lets a process live in it.
+    /// Lets QEMU reach it.
     pub(crate) fn enter(&self, command: &mut Command) {
-        child::apart(command, self.0.clone(), None);
-    }
-}
-
-/// Where a server sees this file of the guest's private directory.
-pub(crate) fn seen(name: &str) -> String {
-    beside(&format!("vm/{name}"))
-}
-
-/// Where it sees a directory beside that.
-pub(crate) fn beside(name: &str) -> String {
-    format!("{SEEN_AT}/{name}")
-}
-
-/// Starts a server for the guest whose private directory is `dir`.
-pub(crate) fn start(net: Option<&Net>, dir: &Path, command: &mut Command) -> io::Result<Process> {
-    let (Some(net), Some(layer)) = (net, dir.parent()) else {
-        return Err(io::ErrorKind::NetworkDown.into());
-    };
-    command.current_dir(layer);
-    child::apart(command, net.0.clone(), Some(SEEN_AT));
-    Process::start_with(command)
-}
-
-/// Whether something in the server's network waits for connections to `port`.
-pub(crate) fn listens(server: &Process, port: u16) -> bool {
-    let Some(pid) = server.pid() else {
-        return false;
-    };
-    ["tcp", "tcp6"].iter().any(|kind| {
-        let text = fs::read_to_string(format!("/proc/{pid}/net/{kind}"));
-        text.is_ok_and(|text| text.lines().any(|line| is_listener(line, port)))
-    })
-}
-
-/// A line of `/proc/net/tcp`, see proc(5): number, own address, the other's, state (0A: LISTEN).
-fn is_listener(line: &str, port: u16) -> bool {
-    let fields: Vec<&str> = line.split_whitespace().collect();
-    let own = fields.get(1).and_then(|a| a.rsplit_once(':'));
-    own.is_some_and(|(_, p)| u16::from_str_radix(p, 16) == Ok(port)) && fields.get(3) == Some(&"0A")
-}
-
-/// The first card of this machine and whether it has a carrier.
-pub(crate) fn first_card() -> Option<String> {
-    let cards = fs::read_dir("/sys/class/net").ok()?;
-    let names = cards
-        .flatten()
-        .filter_map(|e| e.file_name().into_string().ok());
-    names.filter(|n| n != "lo").min()
-}
-
-/// Whether the cable is in: some cards need seconds to find out.
-pub(crate) fn has_carrier(card: &str) -> bool {
-    let path = Path::new("/sys/class/net").join(card).join("carrier");
-    fs::read_to_string(path).is_ok_and(|text| text.trim() == "1")
-}
-
-fn request(name: &str) -> libc::ifreq {
-    // SAFETY: numbers and bytes, for which zero is a value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    let room = request.ifr_name.len() - 1;
-    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
-    }
-    request
-}
-
-fn control(fd: RawFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: all requests passed here take an `ifreq`, which outlives the call.
-    match unsafe { libc::ioctl(fd, what, std::ptr::from_mut(request)) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Gives a network device of this namespace an address and switches it on.
-pub(crate) fn set_up(name: &str, address: Option<Ipv4Addr>) -> io::Result<()> {
-    let failed = |what: &str| {
-        let text = format!("{what} {name}");
-        move |e: io::Error| io::Error::new(e.kind(), format!("{text}: {e}"))
-    };
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    let fd = socket.as_raw_fd();
-    if let Some(address) = address {
-        for (what, address) in [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, MASK)] {
-            let mut request = request(name);
-            request.ifr_ifru.ifru_addr = as_sockaddr(address);
-            control(fd, what, &mut request).map_err(failed("give an address to"))?;
+        if let Some(net) = self.space() {
+            net.enter(command);
+        }
+        if let Some(cable) = self.cable() {
+            child::inherit(command, cable.clone());
         }
     }
-    let mut request = request(name);
-    control(fd, libc::SIOCGIFFLAGS, &mut request).map_err(failed("look at"))?;
-    // SAFETY: the call above has set this field.
-    let flags = unsafe { request.ifr_ifru.ifru_flags };
-    request.ifr_ifru.ifru_flags = flags | (libc::IFF_UP | libc::IFF_RUNNING) as i16;
-    control(fd, libc::SIOCSIFFLAGS, &mut request).map_err(failed("switch on"))
+
+    /// Has the guest reach this host and every other guest; `reach` asks it to.
+    pub(crate) fn prove(
+        &self,
+        reach: impl Fn(SocketAddrV4) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        let failed = |e: io::Error| Broken::Failed(format!("this host's end: {e}"));
+        let [host, _] = self.addresses();
+        // What plays a network leads to this host's loopback.
+        let socket = match (&self.plug, self.space()) {
+            (None, _) => Some(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))),
+            (_, Some(net)) => Some(net.listen()),
+            _ => None,
+        };
+        match socket.transpose().map_err(failed)? {
+            Some(socket) => {
+                let port = socket.local_addr().map_err(failed)?.port();
+                let reached = || reach(SocketAddrV4::new(host, port));
+                echo::answering(&socket, reached).map_err(failed)??;
+            }
+            None => reach(SocketAddrV4::new(host, echo::PORT))?,
+        }
+        if let Some(plug) = &self.plug {
+            for other in plug.others() {
+                reach(SocketAddrV4::new(other, echo::PORT))?;
+            }
+            plug.has_come_up();
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel does what QEMU (process `qemu`) was asked to let it do.
+    pub(crate) fn check_vhost(&self, qemu: Option<u32>) -> Result<(), Broken> {
+        if !self.vhost || qemu.is_some_and(has_vhost) {
+            return Ok(());
+        }
+        Err(Broken::Failed(format!("QEMU has not opened {VHOST}")))
+    }
+
+    /// Whether that is the card that was asked for, with the cable in.
+    pub(crate) fn is_at(&self, card: &CardFacts) -> bool {
+        card.driver == self.card.driver && card.carrier
+    }
+
+    /// CPU time that this process has spent on it, nanoseconds.
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        self.plug.as_ref().map_or(0, Plug::cpu_ns)
+    }
+
+    /// For the facts.
+    pub(crate) fn notes(&self, card: &CardFacts) -> Vec<(&'static str, String)> {
+        let [host, guest] = self.addresses();
+        let kind = match (&self.plug, self.space()) {
+            (None, _) => "QEMU's own (slirp)",
+            (_, Some(net)) if net.is_bridged() => "bridge and tap in a network namespace",
+            (_, Some(_)) => "tap in a network namespace",
+            _ => "a switch in layermark",
+        };
+        let mut notes = vec![
+            ("nic", self.card.name.into()),
+            ("nic_driver", card.driver.clone()),
+            ("nic_mac", card.mac.clone()),
+            ("nic_link", card.link()),
+            ("backend", self.backend.clone()),
+            ("network", kind.into()),
+            ("network_host", host.to_string()),
+            ("network_guest", guest.to_string()),
+        ];
+        if self.backend == "tap" {
+            notes.push(("vhost", if self.vhost { "on" } else { "off" }.into()));
+        }
+        notes.extend(self.switch.clone().map(|name| ("switch", name)));
+        let others = self.plug.as_ref().map(Plug::others).unwrap_or_default();
+        if !others.is_empty() {
+            let others: Vec<String> = others.iter().map(Ipv4Addr::to_string).collect();
+            notes.push(("network_others", others.join(", ")));
+        }
+        notes
+    }
 }
 
-fn as_sockaddr(address: Ipv4Addr) -> libc::sockaddr {
-    let mut data = [0; 14];
-    // Port (2 bytes) and address, both in network order, as in a `sockaddr_in`.
-    for (to, from) in data[2..].iter_mut().zip(address.octets()) {
-        *to = from.cast_signed();
-    }
-    libc::sockaddr {
-        sa_family: libc::AF_INET as libc::sa_family_t,
-        sa_data: data,
-    }
-}
-
-/// Makes a tap device that stays when nobody has it open.
-fn make_tap(name: &str) -> io::Result<()> {
-    let tun = File::options().read(true).write(true).open(TUN)?;
-    let mut request = request(name);
-    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as i16;
-    control(tun.as_raw_fd(), libc::TUNSETIFF, &mut request)?;
-    // SAFETY: this request takes a number.
-    match unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETPERSIST, 1) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+/// Whether a process has opened the kernel's end of virtio-net.
+fn has_vhost(pid: u32) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd"));
+    let links = open.into_iter().flatten().flatten();
+    links
+        .filter_map(|e| fs::read_link(e.path()).ok())
+        .any(|path| path == Path::new(VHOST))
 }
 
 #[cfg(test)]
@@ -261,52 +324,66 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_card_can_be_named() {
-        let names: Vec<&str> = CARDS.iter().map(|c| c.name).collect();
-        assert_eq!(names, CARD_NAMES);
-    }
-
-    #[test]
-    fn listeners_are_told_from_connections() {
-        let line = "   0: 0100090A:0801 00000000:0000 0A 00000000:00000000 00:00000000";
-        let six = "   1: 00000000000000000000000001000000:0801 00000000000000000000000000000000:0000 0A 0";
-        assert!(is_listener(line, 2049) && is_listener(six, 2049));
-        assert!(!is_listener(line, 445));
-        assert!(!is_listener(&line.replace(" 0A ", " 01 "), 2049));
-        assert!(!is_listener("  sl  local_address rem_address   st", 2049));
-        assert!(!is_listener("", 2049));
-    }
-
-    #[test]
-    fn an_address_is_in_network_order() {
-        let address = as_sockaddr(Ipv4Addr::new(10, 9, 0, 200));
-        assert_eq!(address.sa_data[..6], [0, 0, 10, 9, 0, 200_u8.cast_signed()]);
-    }
-
-    #[test]
-    fn a_network_of_its_own_has_a_tap_device() {
-        if let Some(missing) = missing() {
-            eprintln!("skipped: {} ({})", missing.what, missing.hint);
-            return;
-        }
-        let net = match Net::new("x") {
-            Ok(net) => net,
-            Err(e) => {
-                eprintln!("skipped: {e}");
-                assert!(!rustix::process::geteuid().is_root(), "{e}");
-                return;
-            }
+    fn a_guest_has_a_card_when_it_is_asked_for() {
+        let card = |text: &str, serves| {
+            let spec: Spec = text.parse().unwrap();
+            Wiring::of(&spec, serves).map(|w| (w.card.name, w.backend))
         };
-        let mut command = child::command("/bin/cat");
-        command
-            .arg("/proc/self/net/dev")
-            .stdout(std::process::Stdio::piped());
-        net.enter(&mut command);
-        let output = command.output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(text.contains(TAP) && text.contains("lo:"), "{text}");
-        // Nobody else has it.
-        let ours = fs::read_to_string("/proc/self/net/dev").unwrap();
-        assert!(!ours.contains(TAP), "{ours}");
+        assert_eq!(card("vm", false), None);
+        let usual = Some(("virtio-net", Backend::Tap));
+        assert_eq!(card("vm", true), usual);
+        assert_eq!(card("vm:switch=a", false), usual);
+        let user = card("vm:nic=e1000,backend=user", false);
+        assert_eq!(user, Some(("e1000", Backend::User)));
+    }
+
+    #[test]
+    fn options_that_do_not_fit_are_refused() {
+        for (text, says) in [
+            ("vm:nic=e100", "did you mean `e1000`"),
+            ("vm:backend=users", "did you mean `user`"),
+            ("vm:share=nfs,backend=user", "not tap"),
+            ("vm:share=smb,switch=a", "not for shares"),
+            ("vm:backend=user,switch=a", "backend=socket"),
+            ("vm:switch=a b", "not a name"),
+            ("vm:switch=", "not a name"),
+            ("vm:nic=e1000,vhost=on", "virtio-net"),
+            ("vm:backend=socket,vhost=on", "backend=tap"),
+        ] {
+            let e = crate::check(&text.parse().unwrap()).unwrap_err();
+            assert!(e.is_usage() && e.to_string().contains(says), "{text}: {e}");
+        }
+        for text in [
+            "vm:share=9p,nic=vmxnet3,backend=socket,switch=lan-1",
+            "vm,nic=virtio-net,vhost=on",
+            "vm:share=nfs,nic=e1000,backend=tap,vhost=auto",
+        ] {
+            crate::check(&text.parse().unwrap()).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_vhost_lacks_is_told() {
+        let spec: Spec = "vm:vhost=on".parse().unwrap();
+        let missing = Wiring::of(&spec, false).unwrap().missing();
+        let told = missing.iter().any(|m| m.what.contains(VHOST));
+        assert_eq!(told, needs::device(VHOST, "vhost_net").is_some());
+        assert!(!has_vhost(std::process::id()));
+    }
+
+    #[test]
+    fn each_backend_has_its_arguments() {
+        for (text, says) in [
+            (
+                "vm:nic=e1000,backend=user",
+                "user,id=net,ipv6=off -device e1000,netdev=net,romfile=",
+            ),
+            ("vm:backend=socket", "dgram,id=net,local.type=fd,local.str="),
+        ] {
+            let spec: Spec = text.parse().unwrap();
+            let network = Wiring::of(&spec, false).unwrap().make().unwrap();
+            let said = network.devices().join(" ");
+            assert!(said.contains(says), "{said}");
+        }
     }
 }

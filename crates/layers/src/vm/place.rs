@@ -3,9 +3,8 @@
 use std::{
     fs::{self, File},
     io,
-    net::Ipv4Addr,
     path::{Path, PathBuf},
-    sync::Mutex,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -20,6 +19,7 @@ use crate::{
         clock::{self, Reading},
         family::Family,
         link::{Broken, Link},
+        net::{CardFacts, Network},
         talk::{AT, Answer, Ask, Mounting},
     },
 };
@@ -35,7 +35,9 @@ pub(crate) struct VmPlace {
     /// Named to the probe.
     exe: String,
     guest: Mutex<Guest>,
-    link: std::sync::Arc<Link>,
+    link: Arc<Link>,
+    /// What its network card is plugged into; let go of after the guest.
+    network: Option<Network>,
     /// What the layer is on this host: its image.
     host: HostPlace,
     /// How the guest has mounted it.
@@ -64,6 +66,7 @@ impl VmPlace {
             family: Mutex::new(Family::of(guest.server())),
             guest: Mutex::new(guest),
             host,
+            network: None,
             mounting: None,
             master: master.into(),
             packaged: Vec::new(),
@@ -104,21 +107,47 @@ impl VmPlace {
         best.ok_or_else(|| self.broken("tell the time")(Broken::OutOfTurn))
     }
 
+    fn lock(&self) -> MutexGuard<'_, Guest> {
+        self.guest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn broken(&self, what: &str) -> impl FnOnce(Broken) -> LayerError {
         move |why| {
-            let mut guest = self
-                .guest
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut guest = self.lock();
             guest.error(&self.layer, what, &why)
         }
     }
 
-    /// Gives the guest's network card an address.
-    pub(crate) fn connect(&self, address: Ipv4Addr) -> Result<(), LayerError> {
-        self.link
-            .order(&Ask::Network { address }, QUICK)
-            .map_err(self.broken("reach its network"))
+    /// Connects the guest's network card, and has it reach whom it can reach.
+    pub(crate) fn connect(&mut self, network: Network) -> Result<(), LayerError> {
+        let address = network.guest();
+        let asked = self.link.order(&Ask::Network { address }, QUICK);
+        asked.map_err(self.broken("switch its network card on"))?;
+        let qemu = self.lock().pid();
+        let proved = network
+            .check_vhost(qemu)
+            .and_then(|()| network.prove(|to| self.link.order(&Ask::Reach { to }, QUICK)));
+        proved.map_err(self.broken("reach its network"))?;
+        self.network = Some(network);
+        Ok(())
+    }
+
+    /// What is known of the network, whose card has to be the one that was asked for.
+    fn network_facts(
+        &self,
+        card: Option<CardFacts>,
+    ) -> Result<impl Iterator<Item = (String, String)> + use<>, LayerError> {
+        let notes = match (&self.network, card) {
+            (None, _) => Vec::new(),
+            (Some(network), Some(card)) if network.is_at(&card) => network.notes(&card),
+            (Some(network), card) => {
+                let why = format!("it has {card:?} for {}", network.card.name);
+                return Err(self.broken("keep its network card")(Broken::Failed(why)));
+            }
+        };
+        Ok(notes
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value)))
     }
 
     /// Makes a tree of files the world of the probe.
@@ -186,8 +215,8 @@ impl Place for VmPlace {
 
     fn facts(&self) -> Result<Facts, LayerError> {
         let answer = self.link.ask(&Ask::Facts, QUICK);
-        let (inside, clock) = match answer.map_err(self.broken("tell its facts"))? {
-            Answer::Facts { facts, clock } => (*facts, clock),
+        let (inside, clock, card) = match answer.map_err(self.broken("tell its facts"))? {
+            Answer::Facts { facts, clock, card } => (*facts, clock, card),
             _ => return Err(self.broken("tell its facts")(Broken::OutOfTurn)),
         };
         let top = inside.mounts.first().cloned().unwrap_or_default();
@@ -201,11 +230,10 @@ impl Place for VmPlace {
             });
         }
         let mut facts = self.host.facts()?;
+        let network = self.network_facts(card)?;
+        facts.notes.extend(network);
         facts.mounts = inside.mounts.into_iter().chain(facts.mounts).collect();
-        let guest = self
-            .guest
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let guest = self.lock();
         facts.guest = Some(GuestFacts {
             kernel: guest.kernel.clone(),
             accelerator: guest.accel.name().into(),
@@ -273,13 +301,11 @@ impl Place for VmPlace {
     }
 
     fn upkeep(&self) -> Result<CpuTime, LayerError> {
-        let mut family = self
-            .family
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut family = self.family.lock().unwrap_or_else(PoisonError::into_inner);
         let CpuTime { ns } = self.host.upkeep()?;
+        let network = self.network.as_ref().map_or(0, Network::cpu_ns);
         Ok(CpuTime {
-            ns: ns + family.cpu_ns(),
+            ns: ns + family.cpu_ns() + network,
         })
     }
 }

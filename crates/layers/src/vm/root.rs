@@ -47,7 +47,7 @@ impl<'a> Root<'a> {
     /// Modules of the guest.
     pub(crate) fn modules(&self) -> &'static [&'static str] {
         match self {
-            Self::Dir(_) => &["9p", "9pnet_virtio", "overlay"],
+            Self::Dir(_) => &["virtio_pci", "9p", "9pnet_virtio", "overlay"],
             Self::Image(_) => &["virtio_pci", "virtio_blk", "ext4", "xfs", "overlay"],
         }
     }

@@ -13,7 +13,7 @@ use crate::{
     Control, LayerError,
     child::Process,
     options::{bad, value},
-    vm::{OPTIONS, disk, net, net::Net, talk::Mounting},
+    vm::{OPTIONS, disk, net::Network, talk::Mounting},
 };
 
 mod nfs;
@@ -41,11 +41,10 @@ trait Kind: Sync {
     fn caches(&self) -> &'static [&'static str];
     /// What this host lacks.
     fn missing(&self) -> Vec<Missing>;
-    /// QEMU's arguments for a guest with so many MiB; a network card is not among them.
-    fn devices(&self, memory: u64) -> Vec<String>;
-    /// Whether the guest reaches it over a network.
-    fn networked(&self) -> bool {
-        false
+    /// QEMU's arguments for a guest with so many MiB. What has no device of its own is reached over
+    /// a network.
+    fn devices(&self, _memory: u64) -> Vec<String> {
+        Vec::new()
     }
     /// Starts what serves it.
     fn serve(&self, at: &Serve<'_>) -> Result<Option<Process>, LayerError>;
@@ -67,7 +66,7 @@ struct Serve<'a> {
     /// The private directory of the guest; the shared one lies beside it.
     dir: &'a Path,
     cache: &'a str,
-    net: Option<&'a Net>,
+    network: Option<&'a Network>,
 }
 
 impl Serve<'_> {
@@ -135,13 +134,6 @@ impl<'a> Share<'a> {
                 return Err(bad(self.spec, option, given, must));
             }
         }
-        if let Some(given) = self.spec.options.get("nic").filter(|_| !self.networked()) {
-            let must = format!(
-                "is for shares over a network, which {} is not",
-                self.kind.name()
-            );
-            return Err(bad(self.spec, "nic", given, must));
-        }
         let cache = self.cache();
         if self.kind.caches().contains(&cache) {
             return Ok(());
@@ -152,25 +144,17 @@ impl<'a> Share<'a> {
     }
 
     pub(crate) fn missing(&self) -> Vec<Missing> {
-        let mut missing = self.kind.missing();
-        if self.networked() {
-            missing.extend(net::missing());
-        }
-        missing
+        self.kind.missing()
     }
 
     /// Modules of the guest.
     pub(crate) fn modules(&self) -> Vec<&'static str> {
-        let mut modules = self.kind.modules().to_vec();
-        if self.networked() {
-            modules.extend(net::Card::of(self.spec).modules);
-        }
-        modules
+        self.kind.modules().to_vec()
     }
 
-    /// Whether the guest needs a network card.
+    /// Whether the guest reaches it over a network.
     pub(crate) fn networked(&self) -> bool {
-        self.kind.networked()
+        self.kind.devices(0).is_empty()
     }
 
     /// See [`Kind::sticky`].
@@ -188,24 +172,20 @@ impl<'a> Share<'a> {
 
     /// QEMU's arguments for a guest with so many MiB.
     pub(crate) fn devices(&self, memory: u64) -> Vec<String> {
-        let mut devices = self.kind.devices(memory);
-        if self.networked() {
-            devices.extend(net::Card::of(self.spec).devices());
-        }
-        devices
+        self.kind.devices(memory)
     }
 
     /// Starts what serves one guest that works in `dir`.
     pub(crate) fn serve(
         &self,
         dir: &Path,
-        net: Option<&Net>,
+        network: Option<&Network>,
     ) -> Result<Option<Process>, LayerError> {
         self.kind.serve(&Serve {
             layer: &self.spec.to_string(),
             dir,
             cache: self.cache(),
-            net,
+            network,
         })
     }
 
@@ -219,15 +199,10 @@ impl<'a> Share<'a> {
     }
 
     pub(crate) fn notes(&self) -> Vec<(&'static str, String)> {
-        let mut notes = vec![
+        vec![
             ("share", self.kind.name().into()),
             ("share_cache", self.cache().into()),
-        ];
-        if self.networked() {
-            notes.push(("nic", net::Card::of(self.spec).name.into()));
-            notes.push(("network", net::words()));
-        }
-        notes
+        ]
     }
 }
 
@@ -244,7 +219,7 @@ mod tests {
             let share = Share::of(&spec).unwrap();
             share.check().unwrap();
             assert!(kind.caches().contains(&share.cache()));
-            assert_eq!(share.networked(), share.modules().contains(&"virtio_net"));
+            assert_eq!(share.networked(), matches!(kind.name(), "nfs" | "smb"));
             let mounting = share.mounting();
             assert!(mounting.source.is_some() && !mounting.fs.is_empty());
         }
@@ -256,8 +231,6 @@ mod tests {
             ("vm:share=nfs,cache=strict", "cto, none, loose"),
             ("vm:share=smb,cache=cto", "strict, none, loose"),
             ("vm:share=nfs,fs=xfs", "for disks"),
-            ("vm:share=9p,nic=e1000", "over a network"),
-            ("vm:share=nfs,nic=e100", "did you mean"),
         ] {
             let e = crate::check(&text.parse().unwrap()).unwrap_err();
             assert!(e.is_usage() && e.to_string().contains(says), "{text}: {e}");

@@ -1,15 +1,18 @@
-//! What this host and the agent in the guest say to each other: frames on one virtio-serial port.
+//! What this host and the agent in the guest say to each other: frames on one virtio-serial port, or
+//! on a serial port.
 //!
 //! A frame is a channel (1 byte), a length (4 bytes, little-endian) and as many bytes. Questions
 //! and answers are JSON. Both ends are the same binary, so there are no versions.
 
 use std::{
     io::{self, Read, Write},
-    net::Ipv4Addr,
+    net::{Ipv4Addr, SocketAddrV4},
 };
 
 use layermark_model::{Cooled, Facts};
 use serde::{Deserialize, Serialize};
+
+use crate::vm::net::CardFacts;
 
 /// Longest frame either side accepts, bytes.
 pub(crate) const LONGEST: usize = 1 << 20;
@@ -57,8 +60,11 @@ pub(crate) const ROOT_TAG: &str = "root";
 /// From this host to the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Ask {
-    /// Give the network card this address, and switch it on.
+    /// Give the network card this address, switch it on, and send back what comes to
+    /// [`echo::PORT`](crate::vm::net::echo::PORT).
     Network { address: Ipv4Addr },
+    /// Send something there until it comes back.
+    Reach { to: SocketAddrV4 },
     /// Make this tree of files the world of the probe; `None`: the disk named [`ROOT_TAG`].
     World(Option<Mounting>),
     /// Mount the layer at [`AT`]; what was mounted there before is not any more.
@@ -111,8 +117,13 @@ pub(crate) enum Answer {
     Failed(String),
     /// `CLOCK_MONOTONIC`, the probe's clock, nanoseconds.
     Time { ns: u64 },
-    /// What the guest knows of the layer.
-    Facts { facts: Box<Facts>, clock: String },
+    /// What the guest knows of the layer, of its clock, and of its network card after
+    /// [`Ask::Network`].
+    Facts {
+        facts: Box<Facts>,
+        clock: String,
+        card: Option<CardFacts>,
+    },
     /// What was emptied.
     Cooled(Cooled),
     /// Packaged files that are not as they were, below `packaged`.

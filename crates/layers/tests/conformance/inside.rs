@@ -9,7 +9,7 @@ use std::{
 };
 
 use layermark_layers::{
-    Base, Layer, LayerError, Place, Spec, Undo, WorkDir, find, janitor, sandbox,
+    Base, Facts, Layer, LayerError, Place, Spec, Undo, WorkDir, find, janitor, sandbox,
 };
 use layermark_model::Point;
 use layermark_probe::{PackagedFile, packaged, workloads};
@@ -155,8 +155,9 @@ pub fn same_as_packaged(up: &Up) {
     }
 }
 
-/// One MiB through the wire and back: a second one of the same layer, whose probe is an echo.
-pub fn wire(up: &Up) {
+/// One MiB through the wire and back: a second one of the same layer, whose probe is an echo. The
+/// second's facts.
+pub fn wire(up: &Up) -> Facts {
     let base = Base {
         dir: up.base.dir.with_file_name("echo"),
         packaged: up.base.packaged.clone(),
@@ -164,6 +165,7 @@ pub fn wire(up: &Up) {
     };
     fs::create_dir(&base.dir).unwrap();
     let mut echo = open(find(&up.spec.layer).unwrap(), &up.spec, &base).unwrap();
+    let facts = echo.place.facts().unwrap();
     let data: Vec<u8> = (0..1u32 << 20)
         .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
@@ -185,6 +187,7 @@ pub fn wire(up: &Up) {
         "the directory is not empty"
     );
     fs::remove_dir(&base.dir).unwrap();
+    facts
 }
 
 /// The first point of these settings.

@@ -6,6 +6,7 @@
 mod driver;
 mod exercise;
 mod inside;
+mod roots;
 mod state;
 mod traps;
 mod virtual_machine;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         }
         Some("fuse-serve") => layermark_layers::fuse_serve(rest).map_err(|e| e.to_string()),
         Some("guest") => layermark_layers::guest().map_err(|e| e.to_string()),
+        Some("own") => roots::own(),
         Some("inside") => inside::main(rest),
         Some("as-user") => driver::become_user(rest),
         Some("as-nobody") => driver::become_nobody(rest),

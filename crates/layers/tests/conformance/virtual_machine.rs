@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::{
     inside::{self, Up, open},
+    roots,
     state::State,
 };
 
@@ -34,13 +35,18 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     up.place.refresh().unwrap();
     inside::trial(&mut up);
     cooled(&mut up);
-    if spec.options.get("root").is_some_and(|r| r == "host") {
-        launched(&mut up);
+    match spec.options.get("root").map(String::as_str) {
+        None => {}
+        Some("host") => hosts_programs(&mut up),
+        Some(_) => launched(&mut up, &format!("{} own", roots::PROGRAM)),
     }
     let upkeep = up.place.upkeep().unwrap();
     assert!(upkeep.ns > 100_000_000, "a guest costs CPU: {upkeep:?}");
-    if spec.options.is_empty() {
-        inside::wire(&up);
+    if spec.options.contains_key("switch") {
+        // Two guests, each of which has reached the other before it was up.
+        let second = inside::wire(&up);
+        assert_eq!(second.notes["network_others"], facts.notes["network_guest"]);
+        assert_eq!(second.notes["network_guest"], "10.9.0.3");
     }
     let Up {
         place, mut undo, ..
@@ -61,6 +67,11 @@ fn proved(spec: &Spec, facts: &Facts) {
     if guest.emulated_cpu {
         assert_eq!(guest.clock, "tsc");
     }
+    assert_eq!(
+        facts.notes["agent"] == "serial port",
+        asked("agent", "") == "serial"
+    );
+    networked(spec, facts);
     let (top, cache) = (&facts.mounts[0], asked("cache", ""));
     if let Some(share) = spec.options.get("share") {
         let (fs, server) = match share.as_str() {
@@ -75,7 +86,7 @@ fn proved(spec: &Spec, facts: &Facts) {
         assert!(told, "{top:?}");
         if let Some(server) = server {
             assert!(!facts.versions[server].is_empty());
-            assert_eq!(facts.notes["nic"], asked("nic", "virtio-net"));
+            assert!(facts.notes.contains_key("nic"));
             assert!(top.options.contains("addr=10.9.0.1"), "{top:?}");
         }
         return;
@@ -92,29 +103,65 @@ fn proved(spec: &Spec, facts: &Facts) {
     assert_eq!(guest.devices[0].write_cache, wanted);
 }
 
+/// The card is what was asked for, and its cable is in.
+fn networked(spec: &Spec, facts: &Facts) {
+    let Some(nic) = facts.notes.get("nic") else {
+        assert!(
+            !["nic", "backend", "switch"]
+                .iter()
+                .any(|o| spec.options.contains_key(*o))
+        );
+        return;
+    };
+    let asked = |name: &str, default: &'static str| {
+        let given = spec.options.get(name);
+        given.map_or(default, String::as_str).to_owned()
+    };
+    assert_eq!(*nic, asked("nic", "virtio-net"));
+    let driver = match nic.as_str() {
+        "virtio-net" => "virtio_net",
+        "rtl8139" => "8139cp",
+        other => other,
+    };
+    let note = |name: &str| facts.notes[name].as_str();
+    assert_eq!(note("nic_driver"), driver);
+    assert!(note("nic_link").starts_with("up"), "{}", note("nic_link"));
+    assert!(note("nic_mac").starts_with("52:54:00:"));
+    assert_eq!(note("backend"), asked("backend", "tap"));
+    let (host, guest) = match note("backend") {
+        "user" => ("10.0.2.2", "10.0.2.15"),
+        _ => ("10.9.0.1", "10.9.0.2"),
+    };
+    assert_eq!((note("network_host"), note("network_guest")), (host, guest));
+    assert_eq!(facts.notes.get("switch"), spec.options.get("switch"));
+}
+
 /// The guest runs this host's programs, and what they write stays in it.
-fn launched(up: &mut Up) {
+fn hosts_programs(up: &mut Up) {
     let outside = "/usr/layermark-wrote-this";
-    let mut commands = vec![
-        "/bin/true".to_owned(),
-        format!("/bin/sh -c 'echo x > {outside} && test -s {outside} && test -c /dev/null'"),
-    ];
+    launched(up, "/bin/true");
+    let shell = format!("echo x > {outside} && test -s {outside} && test -c /dev/null");
+    launched(up, &format!("/bin/sh -c '{shell}'"));
     if Path::new("/usr/bin/python3").exists() {
-        commands.push("/usr/bin/python3 -c 'import json, socket; socket.socket()'".into());
+        launched(
+            up,
+            "/usr/bin/python3 -c 'import json, socket; socket.socket()'",
+        );
     } else {
         eprintln!("skipped: /usr/bin/python3 is not installed");
     }
-    for command in commands {
-        let settings = json!({"workload": "launch", "command": command});
-        let point = inside::point(settings);
-        let said = inside::trial_of(up, &point);
-        let trial: serde_json::Value = serde_json::from_str(&said).unwrap();
-        println!("{said}");
-        assert_eq!(trial["trial"]["launch"]["exit"], 0, "{command}: {trial:#}");
-        let elapsed = &trial["trial"]["passes"][0]["elapsed_ns"];
-        assert!(elapsed.as_u64() > Some(0), "{trial:#}");
-    }
     assert!(!Path::new(outside).exists());
+}
+
+/// The guest runs this to its good end.
+fn launched(up: &mut Up, command: &str) {
+    let settings = json!({"workload": "launch", "command": command});
+    let said = inside::trial_of(up, &inside::point(settings));
+    let trial: serde_json::Value = serde_json::from_str(&said).unwrap();
+    println!("{said}");
+    assert_eq!(trial["trial"]["launch"]["exit"], 0, "{command}: {trial:#}");
+    let elapsed = &trial["trial"]["passes"][0]["elapsed_ns"];
+    assert!(elapsed.as_u64() > Some(0), "{trial:#}");
 }
 
 /// Both caches are empty.

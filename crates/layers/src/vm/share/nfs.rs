@@ -14,7 +14,10 @@ use crate::{
     LayerError,
     child::{self, Process},
     needs,
-    vm::{net, talk::Mounting},
+    vm::{
+        net::{self, server},
+        talk::Mounting,
+    },
 };
 
 const PROGRAM: (&str, &str) = ("ganesha.nfsd", "nfs-ganesha");
@@ -52,14 +55,6 @@ impl Kind for Nfs {
         missing
     }
 
-    fn devices(&self, _: u64) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn networked(&self) -> bool {
-        true
-    }
-
     fn serve(&self, at: &Serve<'_>) -> Result<Option<Process>, LayerError> {
         let config = at.dir.join(CONFIG);
         let recovery = at.dir.join("nfs");
@@ -70,16 +65,21 @@ impl Kind for Nfs {
         command
             .arg0(format!("{} {}", PROGRAM.0, at.dir.display()))
             .args(["-F", "-L", "STDERR"])
-            .args(["-f", &net::seen(CONFIG), "-p", &net::seen("ganesha.pid")])
+            .args([
+                "-f",
+                &server::seen(CONFIG),
+                "-p",
+                &server::seen("ganesha.pid"),
+            ])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let server = net::start(at.net, at.dir, &mut command).map_err(LayerError::io(
+        let server = server::start(at.network, at.dir, &mut command).map_err(LayerError::io(
             at.layer,
             "start",
             PROGRAM.0.as_ref(),
         ))?;
-        at.until("nfs-ganesha", server, |s| net::listens(s, PORT))
+        at.until("nfs-ganesha", server, |s| server::listens(s, PORT))
     }
 
     fn mounting(&self, cache: &str) -> Mounting {
@@ -118,8 +118,8 @@ fn module_there() -> bool {
 
 /// Version 4 alone: no portmapper, no D-Bus, no grace time after the start.
 fn config_text() -> String {
-    let (host, share) = (net::HOST, net::beside(DIR));
-    let recovery = net::seen("nfs");
+    let (host, share) = (net::HOST, server::beside(DIR));
+    let recovery = server::seen("nfs");
     format!(
         "NFS_CORE_PARAM {{ NFS_Port = {PORT}; Protocols = 4; Bind_addr = {host}; \
          Enable_NLM = false; Enable_RQUOTA = false; Enable_UDP = false; }}\n\

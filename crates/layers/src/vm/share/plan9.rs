@@ -14,7 +14,7 @@ impl Kind for Plan9 {
     }
 
     fn modules(&self) -> &'static [&'static str] {
-        &["9p", "9pnet_virtio"]
+        &["virtio_pci", "9p", "9pnet_virtio"]
     }
 
     fn caches(&self) -> &'static [&'static str] {

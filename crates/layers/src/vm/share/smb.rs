@@ -15,7 +15,10 @@ use crate::{
     Control, LayerError,
     child::{self, Process},
     needs,
-    vm::{net, talk::Mounting},
+    vm::{
+        net::{self, server},
+        talk::Mounting,
+    },
 };
 
 const PROGRAM: (&str, &str) = ("smbd", "samba");
@@ -52,14 +55,6 @@ impl Kind for Smb {
             .collect()
     }
 
-    fn devices(&self, _: u64) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn networked(&self) -> bool {
-        true
-    }
-
     fn serve(&self, at: &Serve<'_>) -> Result<Option<Process>, LayerError> {
         let config = at.dir.join(CONFIG);
         let state = at.dir.join("smb");
@@ -73,16 +68,16 @@ impl Kind for Smb {
         // Names whom it serves in the list of processes.
         command
             .arg0(format!("{} {}", PROGRAM.0, at.dir.display()))
-            .args(["-F", "--no-process-group", "-s", &net::seen(CONFIG)])
+            .args(["-F", "--no-process-group", "-s", &server::seen(CONFIG)])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let server = net::start(at.net, at.dir, &mut command).map_err(LayerError::io(
+        let server = server::start(at.network, at.dir, &mut command).map_err(LayerError::io(
             at.layer,
             "start",
             PROGRAM.0.as_ref(),
         ))?;
-        at.until("smbd", server, |s| net::listens(s, PORT))
+        at.until("smbd", server, |s| server::listens(s, PORT))
     }
 
     fn mounting(&self, cache: &str) -> Mounting {
@@ -116,11 +111,11 @@ fn add_user(at: &Serve<'_>) -> Result<(), LayerError> {
     let io = |e| LayerError::io(at.layer, "run", PASSWORDS.0.as_ref())(e);
     let mut command = child::tool(at.layer, PASSWORDS.0, PASSWORDS.1)?;
     command
-        .args(["-c", &net::seen(CONFIG), "-s", "-a", "root"])
+        .args(["-c", &server::seen(CONFIG), "-s", "-a", "root"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let mut process = net::start(at.net, at.dir, &mut command).map_err(io)?;
+    let mut process = server::start(at.network, at.dir, &mut command).map_err(io)?;
     if let Some(mut stdin) = process.child().stdin.take() {
         write!(stdin, "{PASSWORD}\n{PASSWORD}\n").map_err(io)?;
     }
@@ -142,8 +137,8 @@ fn add_user(at: &Serve<'_>) -> Result<(), LayerError> {
 }
 
 fn config_text() -> String {
-    let (host, share) = (net::HOST, net::beside(DIR));
-    let state = net::seen("smb");
+    let (host, share) = (net::HOST, server::beside(DIR));
+    let state = server::seen("smb");
     // Flushes are done when they are asked for, as samba does by default.
     format!(
         "[global]\n\

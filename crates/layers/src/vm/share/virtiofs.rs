@@ -38,7 +38,7 @@ impl Kind for Virtiofs {
     }
 
     fn modules(&self) -> &'static [&'static str] {
-        &["virtiofs"]
+        &["virtio_pci", "virtiofs"]
     }
 
     fn caches(&self) -> &'static [&'static str] {

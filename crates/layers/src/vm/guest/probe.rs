@@ -1,0 +1,125 @@
+//! The probe: a process of the guest, whose three streams are carried to the host and back.
+
+use std::{
+    io::{self, Read, Write},
+    os::unix::process::{CommandExt, ExitStatusExt},
+    path::Path,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use super::Port;
+use crate::{
+    child,
+    vm::{
+        initramfs::INIT,
+        talk::{self, Channel, PIECE},
+        world,
+    },
+};
+
+pub(super) struct Probe {
+    child: Arc<Mutex<Child>>,
+    stdin: Option<ChildStdin>,
+    watch: Option<JoinHandle<()>>,
+}
+
+impl Probe {
+    /// Starts it under this name; with `has_world` in the user's tree of files.
+    pub(super) fn start(port: &Port, name: &str, has_world: bool) -> io::Result<Self> {
+        let mut command = if has_world {
+            world::show_layer()?;
+            let mut command = Command::new(world::PROGRAM);
+            child::in_root(&mut command, world::WORLD);
+            command
+        } else {
+            Command::new(Path::new("/").join(INIT))
+        };
+        let mut child = command
+            .arg0(name)
+            .arg("probe")
+            .env_clear()
+            .env("PATH", child::PROGRAM_PATH)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let stdin = child.stdin.take();
+        let output = child.stdout.take().map(|o| pump(port, Channel::Probe, o));
+        let errors = child.stderr.take().map(|e| pump(port, Channel::Errors, e));
+        let child = Arc::new(Mutex::new(child));
+        let (watched, port) = (child.clone(), port.clone());
+        let watch = thread::spawn(move || {
+            for pump in [output, errors].into_iter().flatten() {
+                let _ = pump.join();
+            }
+            let how = end_of(&watched);
+            let mut port = port.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = talk::send(&mut *port, Channel::Ended, how.as_bytes());
+        });
+        Ok(Self {
+            child,
+            stdin,
+            watch: Some(watch),
+        })
+    }
+
+    /// What it does not take any more is lost with it.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            self.stdin = None;
+        } else if let Some(stdin) = &mut self.stdin {
+            let _ = stdin.write_all(bytes).and_then(|()| stdin.flush());
+        }
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        // It may have ended already.
+        let _ = self
+            .child
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .kill();
+        if let Some(watch) = self.watch.take() {
+            let _ = watch.join();
+        }
+    }
+}
+
+/// Carries what the probe says to the host, to its end.
+fn pump(port: &Port, channel: Channel, mut from: impl Read + Send + 'static) -> JoinHandle<()> {
+    let port = port.clone();
+    thread::spawn(move || {
+        let mut piece = vec![0; PIECE];
+        loop {
+            let got = from.read(&mut piece).unwrap_or(0);
+            if got == 0 && channel == Channel::Errors {
+                return;
+            }
+            let mut port = port.lock().unwrap_or_else(PoisonError::into_inner);
+            if talk::send(&mut *port, channel, &piece[..got]).is_err() || got == 0 {
+                return;
+            }
+        }
+    })
+}
+
+/// Waits without holding the lock for long: somebody may have to kill it.
+fn end_of(child: &Mutex<Child>) -> String {
+    loop {
+        let mut held = child.lock().unwrap_or_else(PoisonError::into_inner);
+        match held.try_wait() {
+            Ok(Some(status)) if status.core_dumped() => return format!("{status}"),
+            Ok(Some(status)) => return child::ending(status),
+            Ok(None) => {}
+            Err(e) => return format!("cannot wait for it: {e}"),
+        }
+        drop(held);
+        thread::sleep(Duration::from_millis(1));
+    }
+}

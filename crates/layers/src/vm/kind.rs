@@ -1,0 +1,120 @@
+//! What a guest works on: a disk, or a shared folder.
+
+use std::path::Path;
+
+use layermark_model::{Missing, Spec};
+
+use super::{
+    disk::Disk,
+    net::Network,
+    share::{self, Share},
+    talk::Mounting,
+};
+use crate::{Base, LayerError, child::Process, host::HostPlace};
+
+/// What the guest works on.
+pub(super) enum Kind<'a> {
+    Disk(Disk<'a>),
+    Share(Share<'a>),
+}
+
+impl<'a> Kind<'a> {
+    pub(super) fn of(spec: &'a Spec) -> Result<Self, LayerError> {
+        match Share::of(spec) {
+            Some(share) => Ok(Self::Share(share)),
+            None => Ok(Self::Disk(Disk::of(spec)?)),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), LayerError> {
+        match self {
+            Self::Disk(disk) => disk.check(),
+            Self::Share(share) => share.check(),
+        }
+    }
+
+    pub(super) fn missing(&self) -> Vec<Missing> {
+        match self {
+            Self::Disk(disk) => disk.missing(),
+            Self::Share(share) => share.missing(),
+        }
+    }
+
+    pub(super) fn modules(&self) -> Vec<&'static str> {
+        match self {
+            Self::Disk(disk) => disk.modules(),
+            Self::Share(share) => share.modules(),
+        }
+    }
+
+    pub(super) fn machine(&self) -> &'a str {
+        match self {
+            Self::Disk(disk) => disk.machine(),
+            Self::Share(share) => share.machine(),
+        }
+    }
+
+    pub(super) fn devices(&self, memory: u64) -> Vec<String> {
+        match self {
+            Self::Disk(disk) => disk.devices(),
+            Self::Share(share) => share.devices(memory),
+        }
+    }
+
+    /// Whether it is reached over a network.
+    pub(super) fn networked(&self) -> bool {
+        match self {
+            Self::Disk(_) => false,
+            Self::Share(share) => share.networked(),
+        }
+    }
+
+    pub(super) fn serve(
+        &self,
+        dir: &Path,
+        network: Option<&Network>,
+    ) -> Result<Option<Process>, LayerError> {
+        match self {
+            Self::Disk(_) => Ok(None),
+            Self::Share(share) => share.serve(dir, network),
+        }
+    }
+
+    pub(super) fn mounting(&self) -> Mounting {
+        match self {
+            Self::Disk(disk) => disk.mounting(),
+            Self::Share(share) => share.mounting(),
+        }
+    }
+
+    /// Makes what it is on this host, beside the private directory `dir` of QEMU.
+    pub(super) fn make(
+        &self,
+        spec: &Spec,
+        base: &Base,
+        dir: &Path,
+    ) -> Result<HostPlace, LayerError> {
+        let (host, notes) = match self {
+            Self::Disk(disk) => {
+                let (image, mkfs) = disk.make(base, dir)?;
+                let host = HostPlace::new(base, spec, base.dir.clone());
+                (host.backing(&image).version("mkfs", mkfs), disk.notes())
+            }
+            Self::Share(share) => {
+                let at = base.dir.join(share::DIR);
+                let host = HostPlace::new(base, spec, at.clone()).behind(&at);
+                std::fs::create_dir(&at).map_err(host.io("make", &at))?;
+                host.package()?;
+                let host = match share.server() {
+                    Some((name, mut command)) => {
+                        host.version(name, crate::child::run(&spec.to_string(), &mut command)?)
+                    }
+                    None => host,
+                };
+                (host, share.notes())
+            }
+        };
+        let note = |host: HostPlace, (name, value): (&str, String)| host.note(name, value);
+        Ok(notes.into_iter().fold(host, note))
+    }
+}

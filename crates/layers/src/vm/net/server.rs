@@ -1,0 +1,70 @@
+//! Servers of a shared directory. They run in the guest's network, so their ports are everybody's
+//! usual ones and only the guest reaches them.
+
+use std::{fs, io, path::Path, process::Command};
+
+use super::Network;
+use crate::{Control, child::Process};
+
+/// Where a server sees the layer's directory, whose own path may hold anything and be of any
+/// length.
+const SEEN_AT: &str = "/mnt";
+
+/// Where a server sees this file of the guest's private directory.
+pub(crate) fn seen(name: &str) -> String {
+    beside(&format!("vm/{name}"))
+}
+
+/// Where it sees a directory beside that.
+pub(crate) fn beside(name: &str) -> String {
+    format!("{SEEN_AT}/{name}")
+}
+
+/// Starts a server for the guest whose private directory is `dir`.
+pub(crate) fn start(
+    network: Option<&Network>,
+    dir: &Path,
+    command: &mut Command,
+) -> io::Result<Process> {
+    let net = network.and_then(Network::space);
+    let (Some(net), Some(layer)) = (net, dir.parent()) else {
+        return Err(io::ErrorKind::NetworkDown.into());
+    };
+    command.current_dir(layer);
+    net.enter_with(command, SEEN_AT);
+    Process::start_with(command)
+}
+
+/// Whether something in the server's network waits for connections to `port`.
+pub(crate) fn listens(server: &Process, port: u16) -> bool {
+    let Some(pid) = server.pid() else {
+        return false;
+    };
+    ["tcp", "tcp6"].iter().any(|kind| {
+        let text = fs::read_to_string(format!("/proc/{pid}/net/{kind}"));
+        text.is_ok_and(|text| text.lines().any(|line| is_listener(line, port)))
+    })
+}
+
+/// A line of `/proc/net/tcp`, see proc(5): number, own address, the other's, state (0A: LISTEN).
+fn is_listener(line: &str, port: u16) -> bool {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let own = fields.get(1).and_then(|a| a.rsplit_once(':'));
+    own.is_some_and(|(_, p)| u16::from_str_radix(p, 16) == Ok(port)) && fields.get(3) == Some(&"0A")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_are_told_from_connections() {
+        let line = "   0: 0100090A:0801 00000000:0000 0A 00000000:00000000 00:00000000";
+        let six = "   1: 00000000000000000000000001000000:0801 00000000000000000000000000000000:0000 0A 0";
+        assert!(is_listener(line, 2049) && is_listener(six, 2049));
+        assert!(!is_listener(line, 445));
+        assert!(!is_listener(&line.replace(" 0A ", " 01 "), 2049));
+        assert!(!is_listener("  sl  local_address rem_address   st", 2049));
+        assert!(!is_listener("", 2049));
+    }
+}
