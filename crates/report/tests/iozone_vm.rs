@@ -175,3 +175,41 @@ fn who_caches_is_decided_by_pages_and_emulation_is_said_beside_each_number() {
         );
     }
 }
+
+/// Native's CPU is not the guests': a guest's database is compared with other places in guests.
+#[test]
+fn a_database_on_an_emulated_cpu_is_compared_with_other_guests() {
+    let layers = ["native", "vm:share=9p", "vm:share=nfs", "vm:disk=ide"];
+    let mut made = Made::new(&layers, 8).study("iozone-vm");
+    for layer in &layers[1..] {
+        made = made.emulated(layer);
+    }
+    let report = made
+        .points_with("rand-write", &[4096], 4 << 20, &json!({"sync": "each"}))
+        .cost(|layer, _, _| match layer {
+            "native" => 100.0,
+            "vm:share=9p" => 900.0,
+            "vm:share=nfs" => 2400.0,
+            _ => 905.0,
+        })
+        .change(|_, _, _, trial| {
+            trial.syncs = trial.ops();
+            let flushes = trial.ops();
+            trial.device = trial
+                .device
+                .map(|d| layermark_model::DeviceBytes { flushes, ..d });
+            trial.idle_flushes = Some(0.0);
+        })
+        .build();
+    let says = |layer: &str| about(&report, layer, "move the database off");
+    assert_eq!(says("vm:share=9p").holds, Holds::No);
+    assert!(says("vm:share=9p").text.contains("the least of all"));
+    let nfs = says("vm:share=nfs");
+    assert_eq!(nfs.holds, Holds::Yes);
+    assert!(
+        nfs.text.contains("2.4") && nfs.text.contains("in `vm:share=9p` (emulated CPU) 9"),
+        "{}",
+        nfs.text
+    );
+    assert_eq!(says("vm:disk=ide").holds, Holds::Open, "intervals overlap");
+}

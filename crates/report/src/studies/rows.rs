@@ -34,7 +34,7 @@ pub fn layers<'a>(data: &Data<'a>) -> Vec<&'a str> {
 }
 
 /// Whether every instruction of the layer's probe was emulated.
-fn is_emulated(data: &Data, layer: &str) -> bool {
+pub fn is_emulated(data: &Data, layer: &str) -> bool {
     let of = data.run.layers.iter().find(|l| l.name == layer);
     of.is_some_and(|l| l.facts.emulated_cpu())
 }
