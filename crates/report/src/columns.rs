@@ -2,8 +2,8 @@
 //! New columns go to the end.
 
 use crate::{
-    ChangePoint, Estimate, IopsRow, LaunchLevel, LaunchRun, LaunchSeries, Report, ResultRow,
-    TrialRow,
+    ChangePoint, Estimate, IopsRow, LatencyUs, LaunchLevel, LaunchRun, LaunchSeries, Report,
+    ResultRow, TrialRow,
 };
 
 /// What stands in a column.
@@ -231,7 +231,42 @@ pub const RESULTS: &[Column<ResultCell>] = &[
     ("least_done", Share, |_, r| {
         r.threads.map(|t| t.least_done).into()
     }),
+    ("latency_mean_us_low", Fine, |_, r| {
+        latency(r, 0, |l| l.mean_interval)
+    }),
+    ("latency_mean_us_high", Fine, |_, r| {
+        latency(r, 1, |l| l.mean_interval)
+    }),
+    ("latency_p50_us_low", Fine, |_, r| {
+        latency(r, 0, |l| l.p50_interval)
+    }),
+    ("latency_p50_us_high", Fine, |_, r| {
+        latency(r, 1, |l| l.p50_interval)
+    }),
+    ("latency_p99_us_low", Fine, |_, r| {
+        latency(r, 0, |l| l.p99_interval)
+    }),
+    ("latency_p99_us_high", Fine, |_, r| {
+        latency(r, 1, |l| l.p99_interval)
+    }),
+    ("latency_p999_us_low", Fine, |_, r| {
+        latency(r, 0, |l| l.p999_interval)
+    }),
+    ("latency_p999_us_high", Fine, |_, r| {
+        latency(r, 1, |l| l.p999_interval)
+    }),
+    ("latency_p9999_us_low", Fine, |_, r| {
+        latency(r, 0, |l| l.p9999_interval)
+    }),
+    ("latency_p9999_us_high", Fine, |_, r| {
+        latency(r, 1, |l| l.p9999_interval)
+    }),
 ];
+
+/// An end of an interval of the latency.
+fn latency(row: &ResultRow, end: usize, of: fn(LatencyUs) -> Option<[f64; 2]>) -> Cell {
+    row.latency_us.and_then(of).map(|i| i[end]).into()
+}
 
 /// A figure of Iometer, where the result has them.
 fn iops(report: &Report, row: &ResultRow, of: fn(&IopsRow) -> Option<f64>) -> Cell {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Cursor};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hdrhistogram::{Histogram, serialization::Deserializer};
 use layermark_model::{Latency, Trial};
-use layermark_stats as stats;
+use layermark_stats::{self as stats, Pooled, Tally};
 
 use crate::{results::LEVEL, types::LatencyUs};
 
@@ -28,66 +28,70 @@ pub fn merged<'a>(trials: impl Iterator<Item = (u32, &'a Trial)>, seed: u64) -> 
 /// The same of latencies that were picked already.
 pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Option<LatencyUs> {
     let mut reader = Deserializer::new();
-    let mut sum = Histogram::<u64>::new(3).ok()?;
     let (mut min, mut max) = (u64::MAX, 0);
-    let mut each: BTreeMap<u32, Vec<Part>> = BTreeMap::new();
+    let mut sessions: BTreeMap<u32, Vec<Tally>> = BTreeMap::new();
     for (session, latency) in all {
         let bytes = STANDARD.decode(&latency.histogram).ok();
         let one: Option<Histogram<u64>> =
             bytes.and_then(|b| reader.deserialize(&mut Cursor::new(b)).ok());
-        let Some(one) = one.filter(|one| sum.add(one).is_ok()) else {
+        let Some(one) = one.filter(|one| !one.is_empty()) else {
             continue;
         };
-        let operations = one.len() as f64;
-        each.entry(session).or_default().push(Part {
-            sum: one.mean() * operations,
-            operations,
-        });
+        sessions.entry(session).or_default().push(tally(&one));
         // The probe keeps the extremes exactly; a histogram rounds them.
         min = min.min(latency.min);
         max = max.max(latency.max);
     }
-    if sum.is_empty() {
-        return None;
-    }
-    let us = |ns: u64| ns as f64 / 1e3;
-    let at = |quantile: f64| us(sum.value_at_quantile(quantile).clamp(min, max.max(min)));
+    let sessions: Vec<Vec<Tally>> = sessions.into_values().collect();
+    let pooled = Pooled::new(&sessions);
+    let operations = pooled.operations();
+    let us = |ns: f64| ns / 1e3;
+    let (least, most) = (min as f64, max.max(min) as f64);
+    let at = |p: f64, fewest: u64| {
+        let found = pooled.percentile(p).filter(|_| operations >= fewest);
+        let Some(found) = found else {
+            return (None, None);
+        };
+        let span = pooled.percentile_interval(p, LEVEL, stats::RESAMPLES, seed);
+        let inside = |ns: f64| us(ns.clamp(least, most));
+        (
+            Some(inside(found as f64)),
+            span.map(|i| [inside(i.low), inside(i.high)]),
+        )
+    };
+    let shares = [
+        (0.5, 1),
+        (0.99, FOR_P99),
+        (0.999, FOR_P999),
+        (0.9999, FOR_P9999),
+    ];
+    let found = shares.map(|(p, fewest)| at(p, fewest));
+    let mean_interval = pooled.mean_interval(LEVEL, stats::RESAMPLES, seed);
     Some(LatencyUs {
-        operations: sum.len(),
-        min: us(min),
-        mean: sum.mean() / 1e3,
-        mean_interval: mean_interval(each, seed),
-        p50: at(0.5),
-        p99: (sum.len() >= FOR_P99).then(|| at(0.99)),
-        p999: (sum.len() >= FOR_P999).then(|| at(0.999)),
-        p9999: (sum.len() >= FOR_P9999).then(|| at(0.9999)),
-        max: us(max),
+        operations,
+        min: us(least),
+        mean: us(pooled.mean()?),
+        mean_interval: mean_interval.map(|i| [us(i.low), us(i.high)]),
+        p50: found[0].0?,
+        p50_interval: found[0].1,
+        p99: found[1].0,
+        p99_interval: found[1].1,
+        p999: found[2].0,
+        p999_interval: found[2].1,
+        p9999: found[3].0,
+        p9999_interval: found[3].1,
+        max: us(max as f64),
     })
 }
 
-/// What a trial adds to the mean of all operations.
-struct Part {
-    /// Nanoseconds of all its operations.
-    sum: f64,
-    operations: f64,
-}
-
-/// The mean of all operations is a ratio of two sums over trials, so what is drawn are trials: the
-/// bootstrap sees their places.
-fn mean_interval(sessions: BTreeMap<u32, Vec<Part>>, seed: u64) -> Option<[f64; 2]> {
-    let mut parts = Vec::new();
-    let mut places: Vec<Vec<f64>> = Vec::new();
-    for session in sessions.into_values() {
-        let first = parts.len();
-        parts.extend(session);
-        places.push((first..parts.len()).map(|at| at as f64).collect());
+fn tally(histogram: &Histogram<u64>) -> Tally {
+    let steps = histogram.iter_recorded();
+    Tally {
+        sum: histogram.mean() * histogram.len() as f64,
+        counts: steps
+            .map(|s| (s.value_iterated_to(), s.count_at_value()))
+            .collect(),
     }
-    let mean = |drawn: &[f64]| {
-        let drawn = drawn.iter().map(|at| &parts[*at as usize]);
-        let (ns, operations) = drawn.fold((0.0, 0.0), |(ns, n), p| (ns + p.sum, n + p.operations));
-        ns / operations
-    };
-    stats::bca(&places, mean, LEVEL, stats::RESAMPLES, seed).map(|i| [i.low / 1e3, i.high / 1e3])
 }
 
 #[cfg(test)]
@@ -150,6 +154,34 @@ mod tests {
         let [low_by_session, high_by_session] = of(6, |at| at / 3).mean_interval.unwrap();
         let wider = high_by_session - low_by_session > high - low;
         assert!(wider, "what differs between sessions is not known better");
+    }
+
+    #[test]
+    fn percentiles_have_one_too() {
+        // Trial n takes n x 10 us, but one operation in fifty takes ten times that.
+        let trials: Vec<Trial> = (20..=30)
+            .map(|us| trial((0..200).map(move |i| us * if i % 50 == 0 { 10_000 } else { 1_000 })))
+            .collect();
+        let found = merged(trials.iter().map(|t| (0, t)), 1).unwrap();
+        let near = |[low, high]: [f64; 2], least: f64, centre: f64, most: f64| {
+            assert!(
+                least <= low && low <= centre && centre <= high && high <= most,
+                "{found:?}"
+            );
+        };
+        near(found.p50_interval.unwrap(), 20.0, found.p50, 30.0);
+        let [low, high] = found.p50_interval.unwrap();
+        assert!(high - low < 8.0, "narrower than all there is: {found:?}");
+        near(
+            found.p99_interval.unwrap(),
+            200.0,
+            found.p99.unwrap(),
+            300.0,
+        );
+        assert_eq!((found.p999, found.p999_interval), (None, None));
+        let few = merged(trials.iter().take(5).map(|t| (0, t)), 1).unwrap();
+        assert!(few.p99.is_some() && few.p99_interval.is_none(), "{few:?}");
+        assert_eq!(few.p50_interval, None, "five are too few");
     }
 
     #[test]

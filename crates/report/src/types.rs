@@ -240,16 +240,31 @@ pub struct IopsRow {
     pub mb_s: f64,
     /// Mean response time, milliseconds; with a rate, from when an I/O was due.
     pub response_ms: f64,
+    /// Interval of `response_ms` at the report's level. Absent below six trials, as all of these.
+    #[serde(default)]
+    pub response_interval_ms: Option<[f64; 2]>,
     /// Longest response time over all workers, milliseconds.
     pub response_max_ms: f64,
     /// Median response time, milliseconds.
     pub p50_ms: f64,
+    /// Its interval.
+    #[serde(default)]
+    pub p50_interval_ms: Option<[f64; 2]>,
     /// 99th percentile. Absent below 1,000 I/Os.
     pub p99_ms: Option<f64>,
+    /// Its interval.
+    #[serde(default)]
+    pub p99_interval_ms: Option<[f64; 2]>,
     /// 99.9th percentile. Absent below 10,000 I/Os.
     pub p999_ms: Option<f64>,
+    /// Its interval.
+    #[serde(default)]
+    pub p999_interval_ms: Option<[f64; 2]>,
     /// 99.99th percentile. Absent below 100,000 I/Os.
     pub p9999_ms: Option<f64>,
+    /// Its interval.
+    #[serde(default)]
+    pub p9999_interval_ms: Option<[f64; 2]>,
     /// With a rate, the mean from when an I/O was handed over, milliseconds.
     pub service_ms: Option<f64>,
     /// The longest of these.
@@ -358,13 +373,25 @@ pub struct LatencyUs {
     pub mean_interval: Option<[f64; 2]>,
     /// Median.
     pub p50: f64,
+    /// Interval of `p50`, made as that of `mean`.
+    #[serde(default)]
+    pub p50_interval: Option<[f64; 2]>,
     /// 99th percentile. Absent below 1,000 operations.
     pub p99: Option<f64>,
+    /// Interval of `p99`, made as that of `mean`.
+    #[serde(default)]
+    pub p99_interval: Option<[f64; 2]>,
     /// 99.9th percentile. Absent below 10,000 operations.
     pub p999: Option<f64>,
+    /// Interval of `p999`, made as that of `mean`.
+    #[serde(default)]
+    pub p999_interval: Option<[f64; 2]>,
     /// 99.99th percentile. Absent below 100,000 operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p9999: Option<f64>,
+    /// Interval of `p9999`, made as that of `mean`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p9999_interval: Option<[f64; 2]>,
     /// Largest.
     pub max: f64,
 }

@@ -1,7 +1,7 @@
 //! The figures of Iometer in every format, from a made-up run whose numbers are known.
 
 use layermark_model::{Latency, Pass, Point, Run, TrialRecord};
-use layermark_report::{Report, exporters, sample::Sample};
+use layermark_report::{DataTable, Report, exporters, sample::Sample};
 use serde_json::json;
 
 const DEPTHS: [u64; 4] = [1, 4, 16, 64];
@@ -129,6 +129,30 @@ fn with_a_rate_the_cost_is_the_response_time() {
 }
 
 #[test]
+fn response_times_have_intervals() {
+    let report = made();
+    for row in &report.iops {
+        let [low, high] = row.p50_interval_ms.unwrap();
+        assert!(low <= row.p50_ms && row.p50_ms <= high, "{row:?}");
+        let [low, high] = row.response_interval_ms.unwrap();
+        assert!(low <= row.response_ms && row.response_ms <= high, "{row:?}");
+        assert_eq!(row.p99_interval_ms.is_some(), row.p99_ms.is_some());
+    }
+    let section = report.sections().into_iter().find(|s| s.name == "iops");
+    let tables = section.unwrap().tables;
+    let titled = |t: &&DataTable| t.title.ends_with("response time with 95 % intervals");
+    let spans: Vec<&DataTable> = tables.iter().filter(titled).collect();
+    let rows: usize = spans.iter().map(|t| t.rows.len()).sum();
+    assert_eq!(rows, report.iops.len());
+    let p50 = &spans[0].rows[0][3];
+    assert_eq!(p50.value, Some(report.iops[0].p50_ms));
+    assert!(
+        p50.text.contains(" to ") && p50.text.ends_with(']'),
+        "{p50:?}"
+    );
+}
+
+#[test]
 fn the_knee_of_each_curve_is_told() {
     let report = made();
     assert_eq!(report.depth_curves.len(), 2, "the rate is no depth");
@@ -164,7 +188,11 @@ fn every_format_has_the_table() {
     for (ending, words) in [
         (
             "txt",
-            ["IOPS/%CPU", "MiB/s", "the knee is at queue depth 16"],
+            [
+                "with 95 % intervals",
+                "MiB/s",
+                "the knee is at queue depth 16",
+            ],
         ),
         (
             "md",
@@ -190,10 +218,7 @@ fn every_format_has_the_table() {
                 "\"response_max_ms\"",
             ],
         ),
-        (
-            "csv",
-            ["mib_per_s", "iops_per_cpu_percent", "service_max_ms"],
-        ),
+        ("csv", ["mib_per_s", "latency_p99_us_low", "service_max_ms"]),
     ] {
         // Lines break where the window ends.
         let words_of = write(ending);

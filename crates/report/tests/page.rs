@@ -79,6 +79,26 @@ fn every_number_in_the_table_is_in_the_json() {
 }
 
 #[test]
+fn percentiles_stand_with_their_intervals() {
+    let (report, html) = full();
+    let row = report.results.iter().find(|r| r.latency_us.is_some());
+    let row = row.unwrap();
+    let found = row.latency_us.unwrap();
+    let line = html
+        .split_once(&format!("<tr id=\"{}\">", row.id))
+        .unwrap()
+        .1;
+    let line = line.split_once("</tr>").unwrap().0;
+    let tail = line.split_once("<p class=\"tail\">").unwrap().1;
+    assert!(tail.starts_with(&format!("<data value=\"{}\">", found.p99.unwrap())));
+    let span = tail.split_once("<span class=\"span\">").unwrap().1;
+    let span = span.split_once("</span>").unwrap().0;
+    assert!(span.contains(" to "), "{span}");
+    let [low, high] = found.p99_interval.unwrap();
+    assert!(low <= high && low < found.p99.unwrap() * 1.01);
+}
+
+#[test]
 fn the_page_asks_for_nothing() {
     let (_, html) = full();
     assert!(

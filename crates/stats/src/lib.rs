@@ -17,6 +17,7 @@ mod holm;
 mod interval;
 mod line;
 mod pelt;
+mod pooled;
 mod robust;
 mod shift;
 mod signed_rank;
@@ -30,6 +31,7 @@ pub use curve::{CURVE_RESAMPLES, Choice, CostLine, Read, Step, choose_size, cost
 pub use holm::holm;
 pub use interval::Interval;
 pub use line::{Line, MIN_SIZES, fit_line};
+pub use pooled::{Pooled, Tally};
 pub use robust::{cv, mad, mean, median, outliers, quantile};
 pub use shift::shift;
 pub use signed_rank::{hodges_lehmann, min_blocks, signed_rank_interval, signed_rank_p};

@@ -234,3 +234,59 @@ fn steps_are_found_where_they_are_and_nowhere_else() {
     assert!(right >= 95, "found in {right} of 100");
     assert!(wrong <= 5, "false steps in {wrong} of 100");
 }
+
+/// Operations of one trial: their median differs from trial to trial, and they differ from each other
+/// and are kept to 1 ns, all log-normal.
+fn operations(between: &mut Noise, within: &mut Noise, n: usize) -> stats::Tally {
+    let median = 20_000.0 * between.next();
+    let mut values: Vec<u64> = (0..n).map(|_| (median * within.next()) as u64).collect();
+    values.sort_unstable();
+    stats::Tally {
+        sum: values.iter().sum::<u64>() as f64,
+        counts: values
+            .chunk_by(|a, b| a == b)
+            .map(|same| (same[0], same.len() as u64))
+            .collect(),
+    }
+}
+
+/// Share of rounds in which the interval of the percentile `p` holds the true one: the operations of
+/// all trials there could be are log-normal too, and `z` is the normal quantile of `p`.
+fn percentile_covered(trials: usize, each: usize, (p, z): (f64, f64), rounds: u32) -> f64 {
+    let (mut between, mut within) = (Noise::new(0.05, 31), Noise::new(0.30, 32));
+    let sigma = between.sigma.hypot(within.sigma);
+    let truth = 20_000.0 * (z * sigma).exp();
+    let mut covered = 0;
+    for round in 0..rounds {
+        let trials = (0..trials).map(|_| operations(&mut between, &mut within, each));
+        let pooled = stats::Pooled::new(&[trials.collect()]);
+        let found = pooled.percentile_interval(p, 0.95, 999, u64::from(round));
+        covered += u32::from(found.expect("six trials and more").contains(truth));
+    }
+    f64::from(covered) / f64::from(rounds)
+}
+
+const MEDIAN: (f64, f64) = (0.5, 0.0);
+const P99: (f64, f64) = (0.99, 2.326_347_874);
+
+/// Percentiles of the operations of trials that differ by 5 %. As bootstrap intervals of few values
+/// are, those of few trials are too narrow: in 1,000 rounds 84 % at 6 trials, 87 to 90 % at 11, 92 % at
+/// 20 and 93 % at 40 covered the truth, for the median and the 99th percentile alike.
+#[test]
+fn intervals_of_percentiles_cover_the_truth() {
+    for (trials, of, expected) in [
+        (6, MEDIAN, 0.78..0.90),
+        (6, P99, 0.77..0.90),
+        (11, P99, 0.82..0.93),
+        (30, MEDIAN, 0.88..0.97),
+        (30, P99, 0.88..0.97),
+    ] {
+        let share = percentile_covered(trials, 400, of, 250);
+        println!("{trials} trials, p = {}: {share}", of.0);
+        assert!(
+            expected.contains(&share),
+            "{share}, {trials} trials, p = {}",
+            of.0
+        );
+    }
+}

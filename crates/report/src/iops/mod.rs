@@ -61,16 +61,25 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<IopsRow> {
         mib_s: per_second / MIB,
         mb_s: per_second / 1e6,
         response_ms: response.mean / 1e3,
+        response_interval_ms: response.mean_interval.map(span_ms),
         response_max_ms: response.max / 1e3,
         p50_ms: response.p50 / 1e3,
+        p50_interval_ms: response.p50_interval.map(span_ms),
         p99_ms: response.p99.map(|us| us / 1e3),
+        p99_interval_ms: response.p99_interval.map(span_ms),
         p999_ms: response.p999.map(|us| us / 1e3),
+        p999_interval_ms: response.p999_interval.map(span_ms),
         p9999_ms: response.p9999.map(|us| us / 1e3),
+        p9999_interval_ms: response.p9999_interval.map(span_ms),
         service_ms: service.map(|s| s.mean / 1e3),
         service_max_ms: service.map(|s| s.max / 1e3),
         cpu_percent,
         iops_per_cpu: cpu_percent.filter(|c| *c > 0.0).map(|c| iops / c),
     })
+}
+
+fn span_ms(us: [f64; 2]) -> [f64; 2] {
+    us.map(|us| us / 1e3)
 }
 
 /// A row with its layer's and its point's place in the run.

@@ -2,7 +2,7 @@
 
 use crate::{
     Report,
-    number::sig3,
+    number::{percent, sig3},
     section::{Axis, Cell, DataTable, LineChart, Mark, Section, Series},
     types::{DepthCurve, DepthPoint, IopsRow},
 };
@@ -19,10 +19,12 @@ pub fn section(report: &Report) -> Option<Section> {
             None => families.push((row.what.clone(), vec![row])),
         }
     }
-    let mut tables: Vec<DataTable> = families
-        .into_iter()
-        .map(|(title, rows)| table(title, &rows))
-        .collect();
+    let mut tables = Vec::new();
+    for (title, rows) in families {
+        let percentiles = percentiles(&title, &rows, report.level);
+        tables.push(table(title, &rows));
+        tables.extend(percentiles);
+    }
     tables.extend(knees(&report.depth_curves));
     Some(Section {
         name: "iops".into(),
@@ -85,6 +87,41 @@ fn line(row: &IopsRow, rated: bool) -> Vec<Cell> {
         cells.extend([some(row.service_ms), some(row.service_max_ms)]);
     }
     cells
+}
+
+/// What the response time is known to, where blocks are enough for that.
+fn percentiles(what: &str, rows: &[&IopsRow], level: f64) -> Option<DataTable> {
+    let known: Vec<&&IopsRow> = rows
+        .iter()
+        .filter(|r| r.p50_interval_ms.is_some())
+        .collect();
+    let head = ["layer", "depth", "avg", "p50", "p99", "p99.9", "p99.99"];
+    (!known.is_empty()).then(|| DataTable {
+        title: format!("{what}: response time with {} intervals", percent(level)),
+        note: "Milliseconds, from resamples of the blocks.".into(),
+        head: head.map(str::to_owned).to_vec(),
+        rows: known.into_iter().map(|r| spans(r)).collect(),
+    })
+}
+
+fn spans(row: &IopsRow) -> Vec<Cell> {
+    let cell = |value: Option<f64>, interval: Option<[f64; 2]>| match (value, interval) {
+        (Some(value), Some([low, high])) => Cell::number(
+            format!("{} [{} to {}]", sig3(value), sig3(low), sig3(high)),
+            value,
+        ),
+        (Some(value), None) => Cell::number(sig3(value), value),
+        (None, _) => Cell::default(),
+    };
+    vec![
+        Cell::text(format!("`{}`", row.layer)),
+        Cell::number(row.iodepth.to_string(), row.iodepth as f64),
+        cell(Some(row.response_ms), row.response_interval_ms),
+        cell(Some(row.p50_ms), row.p50_interval_ms),
+        cell(row.p99_ms, row.p99_interval_ms),
+        cell(row.p999_ms, row.p999_interval_ms),
+        cell(row.p9999_ms, row.p9999_interval_ms),
+    ]
 }
 
 fn whole(value: f64) -> Cell {

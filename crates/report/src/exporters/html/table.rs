@@ -130,10 +130,18 @@ fn extra(row: &ResultRow) -> Markup {
 fn latency(row: &ResultRow) -> Markup {
     html! {
         @if let Some(l) = row.latency_us {
-            (data(l.p50, &number::time(l.p50)))
-            @if let Some(p99) = l.p99 { span.span { (data(p99, &number::time(p99))) } }
+            (percentile(l.p50, l.p50_interval))
+            @if let Some(p99) = l.p99 { p.tail { (percentile(p99, l.p99_interval)) } }
         }
     }
+}
+
+fn percentile(us: f64, interval: Option<[f64; 2]>) -> Markup {
+    let estimate = Estimate {
+        estimate: us,
+        interval,
+    };
+    spanned(Some(estimate), number::time, number::time_span)
 }
 
 fn cpu(row: &ResultRow) -> Markup {

@@ -1,0 +1,265 @@
+//! Mean and percentiles of all operations of several trials together, with their intervals.
+
+use crate::{Interval, bca};
+
+/// The operations of one trial.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Their values added up, in the unit of `counts`.
+    pub sum: f64,
+    /// Values in rising order, and how many operations had each; none of them 0 times.
+    pub counts: Vec<(u64, u64)>,
+}
+
+/// The operations of several trials together, which a resample draws trial by trial.
+///
+/// Operations of one trial share its cache, its place on the device and its moment, so a few hundred
+/// of them are not a few hundred independent values: what is drawn with replacement are sessions, then
+/// their trials (a cluster bootstrap; Davison & Hinkley, "Bootstrap Methods and their Application",
+/// section 3.8), each with all its operations.
+#[derive(Clone, Debug, Default)]
+pub struct Pooled {
+    trials: Vec<Trial>,
+    /// Indexes of the trials of each session: what [`bca`] draws from.
+    sessions: Vec<Vec<f64>>,
+}
+
+#[derive(Clone, Debug)]
+struct Trial {
+    sum: f64,
+    /// Values in rising order, and how many operations had none larger.
+    up_to: Vec<(u64, u64)>,
+}
+
+impl Trial {
+    fn new(tally: &Tally) -> Self {
+        let mut so_far = 0u64;
+        let up_to = tally.counts.iter().map(|(value, count)| {
+            so_far = so_far.saturating_add(*count);
+            (*value, so_far)
+        });
+        Self {
+            up_to: up_to.collect(),
+            sum: tally.sum,
+        }
+    }
+
+    fn operations(&self) -> u64 {
+        self.up_to.last().map_or(0, |(_, n)| *n)
+    }
+
+    /// Operations with a value of at most this.
+    fn up_to(&self, value: u64) -> u64 {
+        let after = self.up_to.partition_point(|(v, _)| *v <= value);
+        after.checked_sub(1).map_or(0, |at| self.up_to[at].1)
+    }
+
+    fn percentile(&self, p: f64) -> Option<u64> {
+        let rank = rank(p, self.operations());
+        let at = self.up_to.partition_point(|(_, n)| *n < rank);
+        self.up_to.get(at).map(|(value, _)| *value)
+    }
+}
+
+/// Which of `n` sorted operations is the percentile, from 1.
+fn rank(p: f64, n: u64) -> u64 {
+    ((p * n as f64).ceil() as u64).max(1)
+}
+
+impl Pooled {
+    /// The trials of each session. Trials without an operation are left out.
+    pub fn new(sessions: &[Vec<Tally>]) -> Self {
+        let mut all = Self::default();
+        for session in sessions {
+            let first = all.trials.len();
+            let trials = session.iter().filter(|t| !t.counts.is_empty());
+            all.trials.extend(trials.map(Trial::new));
+            let indexes = first..all.trials.len();
+            all.sessions.push(indexes.map(|at| at as f64).collect());
+        }
+        all
+    }
+
+    /// How many operations there are.
+    pub fn operations(&self) -> u64 {
+        self.trials.iter().map(Trial::operations).sum()
+    }
+
+    /// Arithmetic mean of all operations, in their unit. `None` when there are none.
+    pub fn mean(&self) -> Option<f64> {
+        let sum: f64 = self.trials.iter().map(|t| t.sum).sum();
+        let mean = sum / self.operations() as f64;
+        mean.is_finite().then_some(mean)
+    }
+
+    /// [`bca`] interval of [`Pooled::mean`]: a ratio of two sums over trials.
+    pub fn mean_interval(&self, level: f64, resamples: usize, seed: u64) -> Option<Interval> {
+        let parts: Vec<(f64, f64)> = self
+            .trials
+            .iter()
+            .map(|t| (t.sum, t.operations() as f64))
+            .collect();
+        let mean = |drawn: &[f64]| {
+            let drawn = drawn.iter().map(|at| parts[*at as usize]);
+            let (sum, n) = drawn.fold((0.0, 0.0), |(sum, n), (s, k)| (sum + s, n + k));
+            sum / n
+        };
+        bca(&self.sessions, mean, level, resamples, seed)
+    }
+
+    /// The smallest value that a share `p` of all operations does not exceed (the inverse of their
+    /// distribution function; type 1 of Hyndman & Fan, "Sample quantiles in statistical packages",
+    /// 1996), in their unit. `None` without operations or for a `p` outside (0, 1].
+    pub fn percentile(&self, p: f64) -> Option<u64> {
+        let all: Vec<f64> = self.sessions.concat();
+        Some(Ladder::new(&self.trials, p)?.percentile(&all))
+    }
+
+    /// [`bca`] interval of [`Pooled::percentile`]. It is no finer than the values are: trials that
+    /// agree on the percentile give an interval without width.
+    ///
+    /// With few trials it is too narrow, as bootstrap intervals are: at a level of 95 % it covered the
+    /// truth in 84 % of simulations of 6 trials, 92 % of 20, 93 % of 40 (`tests/coverage.rs`).
+    pub fn percentile_interval(
+        &self,
+        p: f64,
+        level: f64,
+        resamples: usize,
+        seed: u64,
+    ) -> Option<Interval> {
+        let ladder = Ladder::new(&self.trials, p)?;
+        let percentile = |drawn: &[f64]| ladder.percentile(drawn) as f64;
+        bca(&self.sessions, percentile, level, resamples, seed)
+    }
+}
+
+/// What the percentile of any selection of the trials can be: it lies between the smallest and the
+/// largest of the trials' own, so ten thousand selections need only look there.
+struct Ladder {
+    p: f64,
+    /// Of each trial.
+    operations: Vec<u64>,
+    /// Values in rising order, and of each trial the operations that had none larger.
+    steps: Vec<(u64, Vec<u64>)>,
+}
+
+impl Ladder {
+    /// `None` without trials or for a `p` outside (0, 1].
+    fn new(trials: &[Trial], p: f64) -> Option<Self> {
+        if !(p > 0.0 && p <= 1.0) {
+            return None;
+        }
+        let own: Vec<u64> = trials.iter().filter_map(|t| t.percentile(p)).collect();
+        let between = *own.iter().min()?..=*own.iter().max()?;
+        let values = trials
+            .iter()
+            .flat_map(|t| &t.up_to)
+            .map(|(value, _)| *value);
+        let mut values: Vec<u64> = values.filter(|v| between.contains(v)).collect();
+        values.sort_unstable();
+        values.dedup();
+        let step = |value| (value, trials.iter().map(|t| t.up_to(value)).collect());
+        Some(Self {
+            p,
+            operations: trials.iter().map(Trial::operations).collect(),
+            steps: values.into_iter().map(step).collect(),
+        })
+    }
+
+    /// The percentile of all operations of the trials drawn, by their indexes.
+    fn percentile(&self, drawn: &[f64]) -> u64 {
+        let sum = |of: &[u64]| drawn.iter().map(|at| of[*at as usize]).sum::<u64>();
+        let rank = rank(self.p, sum(&self.operations));
+        let at = self.steps.partition_point(|(_, up_to)| sum(up_to) < rank);
+        // Rounding of `p * n` may ask for one operation more than the last step has.
+        self.steps[at.min(self.steps.len() - 1)].0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    fn tally(values: &[u64]) -> Tally {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        let groups = sorted.chunk_by(|a, b| a == b);
+        Tally {
+            sum: values.iter().sum::<u64>() as f64,
+            counts: groups.map(|g| (g[0], g.len() as u64)).collect(),
+        }
+    }
+
+    /// Trials of different lengths whose values overlap only in part.
+    fn trials() -> Vec<Vec<Vec<u64>>> {
+        let mut rng = ChaCha8Rng::seed_from_u64(4);
+        let mut trial = |n: usize, from: u64| -> Vec<u64> {
+            let values = (0..n).map(|_| from + rng.random_range(0..40u64).pow(2));
+            values.collect()
+        };
+        vec![
+            vec![trial(50, 100), trial(7, 900), trial(120, 300)],
+            vec![trial(1, 5_000), trial(80, 120), trial(33, 40)],
+        ]
+    }
+
+    /// The same by putting all operations into one list.
+    fn listed(trials: &[Vec<u64>], p: f64) -> u64 {
+        let mut all = trials.concat();
+        all.sort_unstable();
+        all[rank(p, all.len() as u64) as usize - 1]
+    }
+
+    #[test]
+    fn percentiles_are_those_of_all_operations_in_one_list() {
+        let sessions = trials();
+        let tallies: Vec<Vec<Tally>> = sessions
+            .iter()
+            .map(|s| s.iter().map(|t| tally(t)).collect())
+            .collect();
+        let pooled = Pooled::new(&tallies);
+        let flat = sessions.concat();
+        let all = flat.concat();
+        assert_eq!(pooled.operations(), all.len() as u64);
+        let mean = all.iter().sum::<u64>() as f64 / all.len() as f64;
+        assert!((pooled.mean().unwrap() - mean).abs() < 1e-9);
+        let places = [vec![0.0, 1.0, 2.0], vec![3.0, 4.0, 5.0]];
+        for p in [0.001, 0.1, 0.5, 0.9, 0.99, 1.0] {
+            assert_eq!(pooled.percentile(p), Some(listed(&flat, p)), "{p}");
+            let by_list = |drawn: &[f64]| {
+                let drawn: Vec<_> = drawn.iter().map(|at| flat[*at as usize].clone()).collect();
+                listed(&drawn, p) as f64
+            };
+            let expected = bca(&places, by_list, 0.95, 500, 3);
+            assert!(expected.is_some());
+            assert_eq!(pooled.percentile_interval(p, 0.95, 500, 3), expected, "{p}");
+        }
+    }
+
+    #[test]
+    fn trials_that_agree_leave_nothing_open() {
+        let same = vec![tally(&[7, 7, 9]); 6];
+        let pooled = Pooled::new(&[same]);
+        let found = pooled.percentile_interval(0.5, 0.95, 100, 1).unwrap();
+        assert_eq!((found.low, found.high), (7.0, 7.0));
+        assert_eq!(pooled.percentile(0.99), Some(9));
+    }
+
+    #[test]
+    fn too_little_gives_nothing() {
+        let one = tally(&[1, 2, 3]);
+        let five = Pooled::new(&[vec![one.clone(); 5], vec![Tally::default()]]);
+        assert_eq!(five.percentile_interval(0.5, 0.95, 100, 1), None);
+        assert_eq!(five.mean_interval(0.95, 100, 1), None);
+        assert_eq!(five.percentile(0.5), Some(2));
+        for p in [0.0, -1.0, 1.5, f64::NAN] {
+            assert_eq!(five.percentile(p), None, "{p}");
+        }
+        let none = Pooled::new(&[Vec::new()]);
+        assert_eq!((none.percentile(0.5), none.mean()), (None, None));
+        assert_eq!(none.percentile_interval(0.5, 0.95, 100, 1), None);
+        assert_eq!(none.operations(), 0);
+    }
+}
