@@ -6,6 +6,7 @@
 mod facts;
 pub mod flags;
 mod import;
+mod iozone;
 mod launch;
 mod machine;
 mod near;
@@ -19,6 +20,7 @@ mod trial;
 
 pub use facts::{Cooled, CpuTime, Device, Facts, GuestFacts, Missing, Mount};
 pub use import::{Import, ImportedPoint, mix_name};
+pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_tables};
 pub use launch::{Launch, Stopped, Trace, Warmth, layers_command, split_layer};
 pub use machine::Machine;
 pub use near::nearest;

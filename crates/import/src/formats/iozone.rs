@@ -1,36 +1,11 @@
 //! iozone `-R`: text tables, a test each; file size down, record size across, both in kB.
 
-use layermark_model::ImportedPoint;
+use layermark_model::{ImportedPoint, IozoneTable, iozone_tables};
 
 use super::{Format, Found, some};
 use crate::values;
 
 pub struct Iozone;
-
-/// Title of a table, our operation and, where iozone's is another than plain calls, our engine.
-const TESTS: &[(&str, &str, Option<&str>)] = &[
-    ("writer", "write", None),
-    ("re-writer", "rewrite", None),
-    ("reader", "read", None),
-    ("re-reader", "reread", None),
-    ("random read", "rand-read", None),
-    ("random write", "rand-write", None),
-    ("backward read", "backward-read", None),
-    ("record rewrite", "record-rewrite", None),
-    ("stride read", "stride-read", None),
-    ("fwrite", "write", Some("stdio")),
-    ("re-fwrite", "rewrite", Some("stdio")),
-    ("fread", "read", Some("stdio")),
-    ("re-fread", "reread", Some("stdio")),
-    ("pwrite", "write", Some("pread")),
-    ("re-pwrite", "rewrite", Some("pread")),
-    ("pread", "read", Some("pread")),
-    ("re-pread", "reread", Some("pread")),
-    ("pwritev", "write", Some("preadv")),
-    ("preadv", "read", Some("preadv")),
-    ("re-pwritev", "rewrite", Some("preadv")),
-    ("re-preadv", "reread", Some("preadv")),
-];
 
 impl Format for Iozone {
     fn id(&self) -> &'static str {
@@ -63,7 +38,7 @@ impl Format for Iozone {
         let mut lines = text.lines().enumerate().peekable();
         while let Some((number, line)) = lines.next() {
             let Some(table) = title(line) else { continue };
-            let Some(known) = TESTS.iter().find(|t| t.0 == table) else {
+            let Some(known) = iozone_tables().find(|t| t.title.eq_ignore_ascii_case(&table)) else {
                 found
                     .notes
                     .push(format!("the table `{table}` is not known and was left out"));
@@ -81,7 +56,7 @@ impl Format for Iozone {
             while let Some((number, line)) =
                 lines.next_if(|(_, l)| l.trim_start().starts_with('"') && title(l).is_none())
             {
-                row(&head, known, &records, line, number + 1, &mut found.points)?;
+                row(&head, &known, &records, line, number + 1, &mut found.points)?;
             }
             if found.points.len() == before {
                 return Err(format!(
@@ -121,12 +96,13 @@ fn kilobytes(cell: &str) -> Option<u64> {
 
 fn row(
     head: &Head,
-    (test, op, engine): &(&str, &str, Option<&str>),
+    table: &IozoneTable,
     records: &[u64],
     line: &str,
     number: usize,
     points: &mut Vec<ImportedPoint>,
 ) -> Result<(), String> {
+    let test = table.title.to_ascii_lowercase();
     let cells = cells(line);
     let (first, values) = cells.split_first().ok_or("an empty row")?;
     let file_size = kilobytes(first)
@@ -149,15 +125,15 @@ fn row(
         }
         let (bytes_per_s, ops_per_s) = head.rates(&what, value, *record)?;
         points.push(ImportedPoint {
-            name: (*test).into(),
-            op: Some((*op).into()),
+            name: test.clone(),
+            op: Some(table.op.into()),
             record: Some(*record),
             file_size: Some(file_size),
             queue_depth: Some(1),
             threads: Some(1),
             direct: Some(head.direct),
             sync: Some(head.sync.into()),
-            engine: engine.or(head.engine).map(str::to_owned),
+            engine: table.engine.or(head.engine).map(str::to_owned),
             bytes_per_s: Some(bytes_per_s),
             ops_per_s: Some(ops_per_s),
             op_us: Some(values::micros(

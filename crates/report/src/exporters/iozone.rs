@@ -7,6 +7,8 @@
 
 use std::io::Write;
 
+use layermark_model::{IozoneTable, iozone_tables};
+
 use super::{Exporter, Files, PartNames};
 use crate::{Report, grid::Family};
 
@@ -66,40 +68,6 @@ pub(super) fn families(report: &Report) -> Vec<Family<'_>> {
     families
 }
 
-/// How iozone names what does the transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Api {
-    Plain,
-    Stdio,
-    Pread,
-    Preadv,
-}
-
-/// Titles in iozone's order, and the operation behind each.
-pub(super) const TESTS: [(&str, &str, Api); 21] = [
-    ("Writer", "write", Api::Plain),
-    ("Re-writer", "rewrite", Api::Plain),
-    ("Reader", "read", Api::Plain),
-    ("Re-Reader", "reread", Api::Plain),
-    ("Random read", "rand-read", Api::Plain),
-    ("Random write", "rand-write", Api::Plain),
-    ("Backward read", "backward-read", Api::Plain),
-    ("Record rewrite", "record-rewrite", Api::Plain),
-    ("Stride read", "stride-read", Api::Plain),
-    ("Fwrite", "write", Api::Stdio),
-    ("Re-Fwrite", "rewrite", Api::Stdio),
-    ("Fread", "read", Api::Stdio),
-    ("Re-Fread", "reread", Api::Stdio),
-    ("Pwrite", "write", Api::Pread),
-    ("Re-Pwrite", "rewrite", Api::Pread),
-    ("Pread", "read", Api::Pread),
-    ("Re-Pread", "reread", Api::Pread),
-    ("Pwritev", "write", Api::Preadv),
-    ("Re-Pwritev", "rewrite", Api::Preadv),
-    ("Preadv", "read", Api::Preadv),
-    ("Re-Preadv", "reread", Api::Preadv),
-];
-
 /// A test and what was measured for it.
 pub(super) struct Table<'a> {
     pub title: &'static str,
@@ -111,8 +79,8 @@ pub(super) struct Table<'a> {
 pub(super) fn sets<'a>(families: &'a [Family<'a>]) -> Vec<Vec<Table<'a>>> {
     let file: Vec<&Family> = families.iter().filter(|f| f.workload() == "file").collect();
     let mut sets: Vec<Vec<Table>> = Vec::new();
-    for (title, op, wanted) in TESTS {
-        let fits = |f: &&&Family| f.text("op") == op && api(f, &file) == wanted;
+    for IozoneTable { title, op, engine } in iozone_tables() {
+        let fits = |f: &&&Family| f.text("op") == op && api(f, &file) == engine;
         for (n, family) in file.iter().filter(fits).enumerate() {
             if sets.len() == n {
                 sets.push(Vec::new());
@@ -123,15 +91,14 @@ pub(super) fn sets<'a>(families: &'a [Family<'a>]) -> Vec<Vec<Table<'a>>> {
     sets
 }
 
-/// iozone's plain tests are those of read(2) and write(2). Where `pread` is the only engine of that
+/// The engine that gives a test titles of its own. iozone's plain tests are those of read(2) and write(2). Where `pread` is the only engine of that
 /// kind in the run, as it is by default, its tests are the plain ones.
-fn api(family: &Family, all: &[&Family]) -> Api {
-    let engine = family.text("engine");
-    match engine {
-        "stdio" => Api::Stdio,
-        "preadv" => Api::Preadv,
-        "pread" if all.iter().any(|f| f.text("engine") == "sync") => Api::Pread,
-        _ => Api::Plain,
+fn api(family: &Family, all: &[&Family]) -> Option<&'static str> {
+    match family.text("engine") {
+        "stdio" => Some("stdio"),
+        "preadv" => Some("preadv"),
+        "pread" if all.iter().any(|f| f.text("engine") == "sync") => Some("pread"),
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! File systems of development machines (2014): iozone's tests natively and through each layer, four
 //! charts over record size, `read()` against `fread()`, and where to put code and databases.
 
-use layermark_model::{StudyId, format_size};
+use layermark_model::{IozoneTable, StudyId, format_size, iozone_tables};
 
 use super::{
     Data, Study,
@@ -63,27 +63,13 @@ const CHARTS: [(&str, bool); 4] = [
     ("rand-write", false),
 ];
 
-/// iozone's thirteen tests: its title, our operation, and whether through the C library.
-const TESTS: [(&str, &str, bool); 13] = [
-    ("Writer", "write", false),
-    ("Re-writer", "rewrite", false),
-    ("Reader", "read", false),
-    ("Re-Reader", "reread", false),
-    ("Random read", "rand-read", false),
-    ("Random write", "rand-write", false),
-    ("Backward read", "backward-read", false),
-    ("Record rewrite", "record-rewrite", false),
-    ("Stride read", "stride-read", false),
-    ("Fwrite", "write", true),
-    ("Re-Fwrite", "rewrite", true),
-    ("Fread", "read", true),
-    ("Re-Fread", "reread", true),
-];
-
 /// A table of each test and file size that has none yet: records by layers, KB/s.
 fn tests(data: &Data) -> Vec<DataTable> {
     let mut tables = Vec::new();
-    for (title, op, stdio) in TESTS {
+    // The study's thirteen tests: by system calls and through the C library.
+    let of_study = |t: &IozoneTable| matches!(t.engine, None | Some("stdio"));
+    for IozoneTable { title, op, engine } in iozone_tables().filter(of_study) {
+        let stdio = engine.is_some();
         let rows: Vec<&ResultRow> = data
             .results
             .iter()

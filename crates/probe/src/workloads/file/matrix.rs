@@ -1,6 +1,6 @@
 //! `matrix = "iozone"`: file sizes by record sizes, each with a row of tests.
 
-use layermark_model::{PointError, Settings, format_size};
+use layermark_model::{IOZONE_TESTS, PointError, Settings, format_size};
 use serde_json::{Map, Value};
 
 use super::{
@@ -20,75 +20,24 @@ pub const KEYS: [&str; 7] = [
     "like",
 ];
 
-/// A test of iozone's: its number (`-i`), and what it does, each with whether it goes over the
-/// same file again.
-struct Test {
-    id: &'static str,
-    number: u64,
-    ops: &'static [(&'static str, bool)],
-    /// `None`: that of the matrix.
-    engine: Option<&'static str>,
-    /// Made when nothing else is asked for.
-    usual: bool,
-}
-
-const fn test(
-    number: u64,
-    id: &'static str,
-    ops: &'static [(&'static str, bool)],
-    engine: Option<&'static str>,
-) -> Test {
-    Test {
-        id,
-        number,
-        ops,
-        engine,
-        usual: number < 8,
-    }
-}
-
-const WRITE: &[(&str, bool)] = &[("write", false), ("rewrite", true)];
-const READ: &[(&str, bool)] = &[("read", false), ("reread", true)];
-const RANDOM: &[(&str, bool)] = &[("rand-read", false), ("rand-write", false)];
-
-/// In iozone's order, which is that of its columns.
-const TESTS: [Test; 13] = [
-    test(0, "write", WRITE, None),
-    test(1, "read", READ, None),
-    test(2, "random", RANDOM, None),
-    test(3, "backward", &[("backward-read", false)], None),
-    test(4, "record-rewrite", &[("record-rewrite", false)], None),
-    test(5, "stride", &[("stride-read", false)], None),
-    test(6, "fwrite", WRITE, Some("stdio")),
-    test(7, "fread", READ, Some("stdio")),
-    test(8, "mix", &[("mix", false)], None),
-    test(9, "pwrite", WRITE, Some("pread")),
-    test(10, "pread", READ, Some("pread")),
-    test(11, "pwritev", WRITE, Some("preadv")),
-    test(12, "preadv", READ, Some("preadv")),
-];
+/// Tests with a number below this are made when nothing else is asked for.
+const USUAL: u64 = 8;
 
 /// Words of the parameter `tests`.
-pub const IDS: &[&str] = &[
-    "usual",
-    "write",
-    "read",
-    "random",
-    "backward",
-    "record-rewrite",
-    "stride",
-    "fwrite",
-    "fread",
-    "mix",
-    "pwrite",
-    "pread",
-    "pwritev",
-    "preadv",
-];
+pub const IDS: &[&str] = &{
+    let mut ids = ["usual"; 1 + IOZONE_TESTS.len()];
+    let mut at = 0;
+    while at < IOZONE_TESTS.len() {
+        ids[1 + at] = IOZONE_TESTS[at].id;
+        at += 1;
+    }
+    ids
+};
 
 /// The word for a number of iozone's `-i`.
 pub fn word(number: u64) -> Option<&'static str> {
-    TESTS.iter().find(|t| t.number == number).map(|t| t.id)
+    let test = IOZONE_TESTS.iter().find(|t| t.number == number);
+    test.map(|t| t.id)
 }
 
 /// Smallest and largest record, bytes. Those of files are the defaults of their parameters.
@@ -210,10 +159,11 @@ impl Matrix {
         let asked: Vec<&str> = self.own.words("tests");
         let retest = !self.own.flag("no_retest");
         let mut tests = Vec::new();
-        for test in &TESTS {
-            if asked.contains(&test.id) || (test.usual && asked.contains(&"usual")) {
-                let ops = test.ops.iter().filter(|(_, again)| retest || !again);
-                tests.extend(ops.map(|(op, _)| (*op, test.engine)));
+        for test in &IOZONE_TESTS {
+            let usual = test.number < USUAL && asked.contains(&"usual");
+            if usual || asked.contains(&test.id) {
+                let steps = test.steps.iter().filter(|s| retest || !s.again);
+                tests.extend(steps.map(|s| (s.op, test.engine)));
             }
         }
         let threads = given(values, "threads").unwrap_or_default();

@@ -4,16 +4,13 @@
 //! iozone's first table has its title in row 4, the records in row 5 from column B, and a file size
 //! in column A of each row after it, room for 14; the next table begins 16 rows below.
 
+use layermark_model::iozone_tables;
 use rust_xlsxwriter::{
     Chart, ChartFormat, ChartLine, ChartMarker, ChartMarkerType, ChartSeries, ChartSolidFill,
     ChartType, ConditionalFormat3ColorScale, ConditionalFormatType, Format, Worksheet,
 };
 
-use super::{
-    Result, bold,
-    iozone::{TESTS, Table},
-    text,
-};
+use super::{Result, bold, iozone::Table, text};
 use crate::{Report, grid::Family};
 
 const FIRST: u32 = 3;
@@ -112,10 +109,8 @@ pub fn iozone(sheet: &mut Worksheet, layer: &str, tables: &[&Table]) -> Result<(
         "KiB/s. The top row is records, the left column file sizes, both in kB (1,024 bytes).",
     )?;
     for t in tables {
-        let at = TESTS
-            .iter()
-            .position(|(title, ..)| *title == t.title)
-            .unwrap_or(0) as u32;
+        let place = iozone_tables().position(|of| of.title == t.title);
+        let at = place.unwrap_or(0) as u32;
         let title = format!("{} report", t.title);
         table(
             sheet,
