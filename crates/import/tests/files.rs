@@ -86,19 +86,20 @@ fn fio_with_text_before_and_after() {
         let changed = changed("fio-3.33.json", move |t| {
             t.replace("\"iodepth\" : \"8\",", more).into_bytes()
         });
-        named(&changed.unwrap(), "plain").clone()
+        changed.unwrap().points.remove(0)
     };
     // psync has one under way whatever is asked for; a flush after every 32 writes is not one each.
     let psync = with("\"iodepth\" : \"8\", \"ioengine\" : \"psync\", \"fsync\" : \"32\",");
     assert_eq!(psync.sync.as_deref(), Some("every 32"));
     let one = with("\"iodepth\" : \"8\", \"numjobs\" : \"4\",");
     assert_eq!(
-        (one.op, one.threads),
-        (None, Some(1)),
-        "one job's rate of four"
+        (op(&one), one.threads, one.one_of),
+        ("rand-read", Some(4), Some(4)),
+        "one job of four"
     );
     let all = with("\"numjobs\" : \"4\", \"group_reporting\" : \"\",");
     assert_eq!((op(&all), all.threads), ("rand-read", Some(4)));
+    assert_eq!(all.one_of, None, "it stands for the four");
     let around = |text: String| {
         let text = text.replace("  \"jobs\"", "fio: pid=7, err=5/file:io_u.c\n  \"jobs\"");
         format!("fio: sprandom sets norandommap=1\n{text}Run status group 0 (all jobs):\n")
@@ -109,6 +110,37 @@ fn fio_with_text_before_and_after() {
     assert_eq!(mixed.notes, ["3 lines that are not JSON were skipped"]);
     let twice = changed("fio-3.33.json", |t| t.repeat(2).into_bytes()).unwrap();
     assert_eq!(twice.notes, ["the last of 2 reports in the file was read"]);
+}
+
+/// fio's own file of two jobs at a time, two of each, and a third after a `stonewall`.
+#[test]
+fn fio_jobs_that_are_told_one_by_one() {
+    let found = import("fio-3.33-jobs.json");
+    let told: Vec<_> = found
+        .points
+        .iter()
+        .map(|p| (p.name.as_str(), op(p), p.threads, p.one_of))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("readers (1 of 2)", "rand-read", Some(2), Some(4)),
+            ("readers (2 of 2)", "rand-read", Some(2), Some(4)),
+            ("writers (1 of 2)", "write", Some(2), Some(4)),
+            ("writers (2 of 2)", "write", Some(2), Some(4)),
+            ("alone", "read", Some(1), None),
+        ]
+    );
+    assert_eq!(found.notes.len(), 1, "{:?}", found.notes);
+    assert!(found.notes[0].starts_with("4 of the results are of jobs that ran at the same time"));
+    let three = import("fio-3.33-jsonplus.json");
+    assert!(
+        three
+            .points
+            .iter()
+            .all(|p| p.one_of == Some(3) && p.threads == Some(1)),
+        "three different jobs of one group"
+    );
 }
 
 #[test]

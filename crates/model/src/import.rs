@@ -44,6 +44,10 @@ pub struct ImportedPoint {
     /// Threads or processes at work.
     #[serde(default)]
     pub threads: Option<u64>,
+    /// It is one of so many jobs that ran at the same time, each told for itself: its rates are not
+    /// those of the place. Absent where it ran alone or stands for all.
+    #[serde(default)]
+    pub one_of: Option<u64>,
     /// `O_DIRECT`.
     #[serde(default)]
     pub direct: Option<bool>,

@@ -140,6 +140,8 @@ fn same_work(row: &ResultRow, theirs: &ImportedPoint) -> bool {
 /// `None` where one of them has no number.
 fn pair(row: &ResultRow, theirs: &ImportedPoint) -> Option<BesideRow> {
     let rate = match row.unit.as_str() {
+        // The rate of one job among others is its own; an operation's time is what it waited for.
+        _ if theirs.one_of.is_some() => None,
         "B/s" => theirs.bytes_per_s,
         "ops/s" => theirs.ops_per_s,
         _ => None,
@@ -190,6 +192,11 @@ fn differences(row: &ResultRow, theirs: &ImportedPoint) -> Vec<String> {
             text(&row.point, "engine"),
             theirs.engine.as_deref(),
         );
+    }
+    if let Some(jobs) = theirs.one_of {
+        found.push(format!(
+            "rate: not compared, theirs is one of {jobs} jobs at once"
+        ));
     }
     if theirs.file_size.is_none() && theirs.op.as_deref() != Some("command") {
         found.push("file size: theirs not told".into());

@@ -75,6 +75,24 @@ fn points_are_matched_by_what_is_done_and_not_by_name() {
     }
 }
 
+/// What one of several jobs waited for an operation is comparable, its rate is not.
+#[test]
+fn one_job_of_several_is_compared_by_time() {
+    let mut report = report();
+    let mut one = theirs("readers (1 of 4)", "read", 1 << 20, Some(16 << 20));
+    one.one_of = Some(4);
+    report.set_beside(&import(vec![one]));
+    let beside = &report.beside[0];
+    assert!(!beside.rows.is_empty() && beside.unmatched.is_empty());
+    for row in &beside.rows {
+        let ours = report.result(&row.result).unwrap();
+        assert_eq!((row.unit.as_str(), row.theirs), ("us", 1000.0));
+        assert_eq!(Some(row.ours), ours.op_us);
+        let told = row.differences.join("; ");
+        assert!(told.contains("theirs is one of 4 jobs at once"), "{told}");
+    }
+}
+
 #[test]
 fn every_format_shows_it_and_none_calls_it_a_verdict() {
     let mut report = report();

@@ -54,8 +54,16 @@ impl Format for Fio {
                 .notes
                 .push(format!("the last of {n} reports in the file was read"));
         }
-        for job in &output.jobs {
-            add(job, &output.global, &mut found)?;
+        for (at, job) in output.jobs.iter().enumerate() {
+            let asked = Asked(&job.options, &output.global);
+            add(job, &asked, Crowd::of(&output.jobs, at, &asked), &mut found)?;
+        }
+        let told_alone = found.points.iter().filter(|p| p.one_of.is_some()).count();
+        if told_alone > 0 {
+            found.notes.push(format!(
+                "{told_alone} of the results are of jobs that ran at the same time as others and are told for \
+                 themselves, so their rates are not compared; fio's group_reporting adds such jobs up"
+            ));
         }
         some(found, "job with a finished read or write")
     }
@@ -78,6 +86,8 @@ type Options = BTreeMap<String, String>;
 struct Job {
     #[serde(default)]
     jobname: String,
+    #[serde(default)]
+    groupid: i64,
     #[serde(default)]
     error: i64,
     #[serde(rename = "job options", default)]
@@ -152,11 +162,6 @@ impl Asked<'_> {
         }
     }
 
-    /// One of several jobs at work at once: its rate is not that of the place.
-    fn one_of_many(&self) -> bool {
-        !self.on("group_reporting") && self.count(&["numjobs"]) != Some(1)
-    }
-
     fn sync(&self) -> String {
         match self.text(&["sync"]).map(str::trim) {
             Some("dsync") => return "odsync".into(),
@@ -189,8 +194,42 @@ impl Asked<'_> {
     }
 }
 
-fn add(job: &Job, global: &Options, found: &mut Found) -> Result<(), String> {
-    let name = values::clean(&job.jobname);
+/// A job among those of its group, which fio starts at the same time: a new group begins where a job
+/// has `stonewall` or `new_group`.
+#[derive(Clone, Copy)]
+struct Crowd {
+    /// Which of the jobs of its name it is, from 1.
+    number: u64,
+    /// How many jobs of its name there are: `numjobs`.
+    alike: u64,
+    /// All jobs of the group.
+    all: u64,
+}
+
+impl Crowd {
+    /// `None` where one entry stands for the whole group.
+    fn of(jobs: &[Job], at: usize, asked: &Asked) -> Option<Self> {
+        if asked.on("group_reporting") {
+            return None;
+        }
+        let job = &jobs[at];
+        let beside = |other: &&Job| other.groupid == job.groupid;
+        let alike = |other: &&Job| beside(other) && other.jobname == job.jobname;
+        let asked_for = asked.count(&["numjobs"]).unwrap_or(1);
+        let count = |n: usize| (n as u64).max(asked_for);
+        Some(Self {
+            number: jobs[..=at].iter().filter(alike).count() as u64,
+            alike: count(jobs.iter().filter(alike).count()),
+            all: count(jobs.iter().filter(beside).count()),
+        })
+    }
+}
+
+fn add(job: &Job, asked: &Asked, crowd: Option<Crowd>, found: &mut Found) -> Result<(), String> {
+    let mut name = values::clean(&job.jobname);
+    if let Some(crowd) = crowd.filter(|c| c.alike > 1) {
+        name = format!("{name} ({} of {})", crowd.number, crowd.alike);
+    }
     if job.error != 0 {
         let text = format!(
             "job `{name}` ended with error {} and was left out",
@@ -199,7 +238,6 @@ fn add(job: &Job, global: &Options, found: &mut Found) -> Result<(), String> {
         found.notes.push(text);
         return Ok(());
     }
-    let asked = Asked(&job.options, global);
     let rw = asked.text(&["rw", "readwrite"]).unwrap_or("read");
     let sides = [("read", &job.read, 100.0), ("write", &job.write, 0.0)];
     let done = |side: &Option<Side>| side.as_ref().is_some_and(|s| s.io_bytes > 0.0);
@@ -219,19 +257,14 @@ fn add(job: &Job, global: &Options, found: &mut Found) -> Result<(), String> {
             } else {
                 name.clone()
             },
-            op: (!both && !rw.contains("trim") && !asked.one_of_many())
-                .then(|| mix_name(reads, random)),
+            op: (!both && !rw.contains("trim")).then(|| mix_name(reads, random)),
             record: asked
                 .size(&["bs", "blocksize"])
                 .or_else(|| asked.text(&["bs", "blocksize"]).is_none().then_some(4096)),
             file_size: asked.size(&["filesize"]).or_else(|| asked.size(&["size"])),
             queue_depth: asked.depth(),
-            // Without group_reporting each of the jobs is told by itself, at its own rate.
-            threads: if asked.on("group_reporting") {
-                asked.count(&["numjobs"])
-            } else {
-                Some(1)
-            },
+            threads: crowd.map_or_else(|| asked.count(&["numjobs"]), |c| Some(c.alike)),
+            one_of: crowd.map(|c| c.all).filter(|n| *n > 1),
             direct: Some(asked.on("direct")),
             sync: Some(asked.sync()),
             engine: asked.engine(),
