@@ -3,10 +3,10 @@
 
 mod launches;
 pub mod matrix;
+mod place;
+mod shapes;
 
 pub use launches::launches;
-
-use std::path::PathBuf;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hdrhistogram::{
@@ -14,10 +14,13 @@ use hdrhistogram::{
     serialization::{Serializer, V2Serializer},
 };
 use layermark_model::{
-    Cell, CpuUse, Debt, Device, DeviceBytes, Facts, Latency, LayerRun, LayerStatus, Machine, Mount,
-    Pass, Plan, Point, Run, RunStatus, SelfTest, Spec, Trial, TrialRecord,
+    Cell, CpuUse, Debt, DeviceBytes, Latency, LayerRun, Pass, Plan, Point, Run, RunStatus, Trial,
+    TrialRecord,
 };
 use serde_json::{Value, json};
+
+use place::{layer, machine};
+use shapes::{SHAPES, Shape, WORKS, Work};
 
 /// What to make up.
 #[derive(Debug, Clone)]
@@ -66,172 +69,6 @@ pub fn full() -> Sample {
         ..Sample::default()
     }
 }
-
-/// What a made-up layer does to an operation.
-struct Shape {
-    name: &'static str,
-    fs: &'static str,
-    /// Microseconds more for each call, and time as a factor.
-    extra_us: f64,
-    factor: f64,
-    /// Microseconds to copy a packaged file before it is changed.
-    copy_up_us: f64,
-    honest: bool,
-    memory: bool,
-    fails: bool,
-}
-
-const PLAIN: Shape = Shape {
-    name: "native",
-    fs: "ext4",
-    extra_us: 0.0,
-    factor: 1.0,
-    copy_up_us: 0.0,
-    honest: true,
-    memory: false,
-    fails: false,
-};
-const SHAPES: &[Shape] = &[
-    PLAIN,
-    Shape {
-        name: "overlay:upper",
-        fs: "overlay",
-        copy_up_us: 41_000.0,
-        ..PLAIN
-    },
-    Shape {
-        name: "overlay:volatile",
-        fs: "overlay",
-        copy_up_us: 38_000.0,
-        honest: false,
-        ..PLAIN
-    },
-    Shape {
-        name: "fuse",
-        fs: "fuse.layermark",
-        extra_us: 12.0,
-        factor: 1.02,
-        ..PLAIN
-    },
-    Shape {
-        name: "loop:xfs",
-        fs: "xfs",
-        extra_us: 1.2,
-        factor: 1.18,
-        ..PLAIN
-    },
-    Shape {
-        name: "tmpfs",
-        fs: "tmpfs",
-        factor: 0.8,
-        memory: true,
-        ..PLAIN
-    },
-    Shape {
-        name: "image:erofs",
-        fs: "erofs",
-        fails: true,
-        ..PLAIN
-    },
-];
-
-/// What a made-up point costs natively.
-struct Work {
-    label: &'static str,
-    workload: &'static str,
-    op: &'static str,
-    record: u64,
-    cache: &'static str,
-    sync: &'static str,
-    /// Microseconds an operation, operations a trial.
-    us: f64,
-    ops: u64,
-}
-
-const NONE: Work = Work {
-    label: "",
-    workload: "file",
-    op: "read",
-    record: 0,
-    cache: "",
-    sync: "none",
-    us: 1.0,
-    ops: 200,
-};
-const WORKS: &[Work] = &[
-    Work {
-        label: "open and stat",
-        workload: "meta",
-        op: "open-stat",
-        cache: "warm",
-        us: 1.9,
-        ops: 2_000,
-        ..NONE
-    },
-    Work {
-        label: "small read, cold",
-        workload: "meta",
-        op: "small-read",
-        cache: "cold",
-        us: 95.0,
-        ..NONE
-    },
-    Work {
-        label: "large read, warm",
-        record: 1 << 20,
-        cache: "warm",
-        us: 110.0,
-        ops: 500,
-        ..NONE
-    },
-    Work {
-        label: "read 4K",
-        record: 4 << 10,
-        cache: "warm",
-        us: 1.1,
-        ops: 4_000,
-        ..NONE
-    },
-    Work {
-        label: "read 64K",
-        record: 64 << 10,
-        cache: "warm",
-        us: 7.6,
-        ops: 2_000,
-        ..NONE
-    },
-    Work {
-        label: "small write",
-        workload: "meta",
-        op: "small-write",
-        us: 14.0,
-        ops: 1_000,
-        ..NONE
-    },
-    Work {
-        label: "large write",
-        op: "write",
-        record: 1 << 20,
-        us: 190.0,
-        ..NONE
-    },
-    Work {
-        label: "random write, fsync each",
-        op: "rand-write",
-        record: 4 << 10,
-        sync: "each",
-        us: 310.0,
-        ..NONE
-    },
-    Work {
-        label: "first write to a packaged file",
-        op: "first-write",
-        record: 4 << 10,
-        us: 48.0,
-        ops: 20,
-        ..NONE
-    },
-];
 
 /// `SplitMix64` (Steele, Lea, Flood 2014): enough for noise in an example.
 struct Noise(u64);
@@ -466,88 +303,4 @@ fn plan(layers: &[LayerRun], points: &[Point], seed: u64) -> Plan {
     let plan = json!({"name": "sample", "about": "Made-up figures: nothing here was measured.", "layers": names,
         "budget": "2m", "precision": 0.05, "seed": seed, "work": work});
     serde_json::from_value(plan).unwrap_or_else(|e| panic!("the sample's plan is valid: {e}"))
-}
-
-fn layer(shape: &Shape) -> LayerRun {
-    let failed = shape.fails;
-    LayerRun {
-        spec: shape.name.parse().unwrap_or_else(|_| Spec {
-            layer: shape.name.into(),
-            variant: None,
-            options: [].into(),
-        }),
-        name: shape.name.into(),
-        status: if failed {
-            LayerStatus::Failed
-        } else {
-            LayerStatus::Ready
-        },
-        reason: failed.then(|| "mkfs.erofs is not installed".into()),
-        hint: failed.then(|| "apt-get install erofs-utils".into()),
-        facts: if failed {
-            Facts::default()
-        } else {
-            facts(shape)
-        },
-        setup_s: 0.012,
-        self_test: SelfTest {
-            clock_ns: 21.0,
-            loop_ns: 34.0,
-            null_ns: 36.0,
-        },
-        read_only: false,
-        control: false,
-    }
-}
-
-fn facts(shape: &Shape) -> Facts {
-    let mount = |at: &str, fs: &str, source: &str, options: &str| Mount {
-        at: PathBuf::from(at),
-        fs: fs.into(),
-        source: source.into(),
-        options: options.into(),
-    };
-    let disk = Device {
-        name: "vda".into(),
-        number: "254:0".into(),
-        write_cache: "write back".into(),
-        fua: false,
-        rotational: false,
-        physical: true,
-    };
-    let mut facts = Facts {
-        mounts: vec![mount(
-            "/srv/scratch/layer",
-            shape.fs,
-            shape.name,
-            if shape.honest {
-                "rw,relatime"
-            } else {
-                "rw,relatime,volatile"
-            },
-        )],
-        devices: if shape.memory { Vec::new() } else { vec![disk] },
-        ..Facts::default()
-    };
-    if shape.fs != "ext4" && !shape.memory {
-        facts
-            .mounts
-            .push(mount("/", "ext4", "/dev/vda", "rw,relatime"));
-    }
-    facts.versions.insert("linux".into(), "6.18.0".into());
-    facts
-}
-
-fn machine() -> Machine {
-    Machine {
-        kernel: "6.18.0".into(),
-        os: "Debian GNU/Linux 12".into(),
-        cpu: "a made-up CPU".into(),
-        cpus: 2,
-        memory: 24 << 30,
-        clocksource: "tsc".into(),
-        hypervisor: true,
-        privilege: "root".into(),
-        base: "ext4 on vda".into(),
-    }
 }

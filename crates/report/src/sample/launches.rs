@@ -3,7 +3,7 @@
 use layermark_model::{Cell, Launch, Pass, Point, Run, RunStatus, Trial, TrialRecord};
 use serde_json::json;
 
-use super::{PLAIN, layer, machine, plan};
+use super::{layer, machine, plan, shapes::PLAIN};
 
 /// One native series; times in milliseconds.
 pub fn launches(ms: &[f64]) -> (Run, Vec<TrialRecord>) {

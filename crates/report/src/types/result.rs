@@ -1,0 +1,301 @@
+//! A point in a layer, as the report has it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A point in a layer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResultRow {
+    /// `r12`: what advice and words point at.
+    pub id: String,
+    /// The workload, such as `file`.
+    pub workload: String,
+    /// The point's name in every table.
+    pub label: String,
+    /// The point's parameters; sizes are bytes.
+    pub point: Map<String, Value>,
+    /// The layer's name.
+    pub layer: String,
+    /// `throughput` or `rate`.
+    pub metric: String,
+    /// `B/s` or `ops/s`.
+    pub unit: String,
+    /// Centre of the trials, in `unit`: exp of the Hodges-Lehmann estimate of their logarithms.
+    /// Absent when no trial gave a number.
+    pub value: Option<f64>,
+    /// Interval of `value` at the report's level. Absent below six trials.
+    pub interval: Option<[f64; 2]>,
+    /// Microseconds an operation as one thread waits for it, the centre of the trials: with several
+    /// threads the time that passed, times the threads, over the operations of all.
+    pub op_us: Option<f64>,
+    /// Interval of `op_us`. Absent below six trials.
+    pub op_us_interval: Option<[f64; 2]>,
+    /// Trials with a number.
+    pub trials: usize,
+    /// Where these stand in the order of the run: [`TrialRow::seq`].
+    pub seqs: Vec<u64>,
+    /// Trials that failed.
+    pub failed_trials: usize,
+    /// Why the last of them failed.
+    pub error: Option<String>,
+    /// Pairs with the baseline: blocks in which both have a number.
+    pub blocks: usize,
+    /// The same, less what dependence between them takes away.
+    pub effective_n: Option<f64>,
+    /// Time an operation here divided by natively: above 1 is slower.
+    pub ratio: Option<Estimate>,
+    /// Microseconds an operation more than natively, as one thread waits for it.
+    pub extra_us: Option<Estimate>,
+    /// Wilcoxon signed-rank, two-sided.
+    pub p: Option<f64>,
+    /// The same after Holm's correction over all points of all layers of the run that the plan asks
+    /// a verdict on. Absent elsewhere.
+    pub p_adjusted: Option<f64>,
+    /// Blocks that would probably settle it, or that an interval needs at least.
+    pub more_blocks: Option<usize>,
+    /// What the numbers say.
+    pub verdict: Verdict,
+    /// Why the number is not trusted, when it is not.
+    pub untrusted: Option<String>,
+    /// No change along the run. Absent without pairs.
+    pub steady: Option<bool>,
+    /// Blocks after which the ratio changed.
+    pub change_points: Vec<usize>,
+    /// Pairs far from the others by MAD; counted, never left out.
+    pub outliers: usize,
+    /// Latency of single operations, microseconds.
+    pub latency_us: Option<LatencyUs>,
+    /// CPU seconds for each GiB moved. Absent where bytes are not what is done.
+    pub cpu_s_per_gib: Option<CpuCost>,
+    /// CPU microseconds an operation.
+    pub cpu_us_per_op: Option<CpuCost>,
+    /// Where the data read came from. Absent where nothing is read.
+    pub served_by: Option<ServedBy>,
+    /// Device bytes for each application byte in the point's direction.
+    pub device_share: Option<f64>,
+    /// Share of the file in the page cache before the clock started, median.
+    pub resident: Option<f64>,
+    /// Share of the image, or of the files that hold this one's data, in this host's page cache
+    /// before the clock started, median. Absent where nothing lies behind the layer.
+    #[serde(default)]
+    pub backing_resident: Option<f64>,
+    /// What `served_by` rests on.
+    #[serde(default)]
+    pub served_because: Option<String>,
+    /// What became of the flushes.
+    pub durability: Durability,
+    /// Left to write when a write without flush had ended, medians.
+    pub write_back_debt: Option<DebtRow>,
+    /// How evenly threads got on. Absent with one thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<ThreadsRow>,
+    /// Remarks of the trials, each once.
+    pub flags: Vec<String>,
+    /// How many trials carry each remark.
+    pub flag_counts: BTreeMap<String, usize>,
+    /// Why it is faster than native, or slower, as far as the data tells.
+    pub reasons: Vec<String>,
+}
+
+/// A number with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The number.
+    pub estimate: f64,
+    /// Where it lies at the report's level. Absent below six pairs.
+    pub interval: Option<[f64; 2]>,
+}
+
+/// What a ratio says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Within delta of native.
+    Same,
+    /// Costs more.
+    Slower,
+    /// Costs less, which needs a reason.
+    Faster,
+    /// Not enough is known.
+    Undecided,
+    /// It is what the others are set against.
+    Baseline,
+    /// Something else than the layer was measured.
+    Untrusted,
+    /// The plan asked for no verdict here: the interval says what is known.
+    Descriptive,
+}
+
+impl Verdict {
+    /// The word in tables; none where none was asked for.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Slower => "slower",
+            Self::Faster => "faster",
+            Self::Undecided => "undecided",
+            Self::Baseline => "baseline",
+            Self::Untrusted => "untrusted",
+            Self::Descriptive => "",
+        }
+    }
+}
+
+/// Latency of single operations over all trials, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyUs {
+    /// Operations it rests on.
+    pub operations: u64,
+    /// Smallest.
+    pub min: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Interval of `mean` at the report's level: `BCa` bootstrap of sessions, then of their trials,
+    /// never of single operations. Absent below six trials.
+    #[serde(default)]
+    pub mean_interval: Option<[f64; 2]>,
+    /// Median.
+    pub p50: f64,
+    /// Interval of `p50`, made as that of `mean`.
+    #[serde(default)]
+    pub p50_interval: Option<[f64; 2]>,
+    /// 99th percentile. Absent below 1,000 operations.
+    pub p99: Option<f64>,
+    /// Interval of `p99`, made as that of `mean`.
+    #[serde(default)]
+    pub p99_interval: Option<[f64; 2]>,
+    /// 99.9th percentile. Absent below 10,000 operations.
+    pub p999: Option<f64>,
+    /// Interval of `p999`, made as that of `mean`.
+    #[serde(default)]
+    pub p999_interval: Option<[f64; 2]>,
+    /// 99.99th percentile. Absent below 100,000 operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p9999: Option<f64>,
+    /// Interval of `p9999`, made as that of `mean`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p9999_interval: Option<[f64; 2]>,
+    /// Largest.
+    pub max: f64,
+}
+
+/// CPU time of the probe, and of all else the layer needs on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuCost {
+    /// The probe: user and kernel mode.
+    pub probe: f64,
+    /// The layer's helpers.
+    pub upkeep: f64,
+}
+
+/// Where data read came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ServedBy {
+    /// A guest's page cache.
+    #[serde(rename = "guest memory")]
+    GuestMemory,
+    /// This machine's page cache.
+    #[serde(rename = "host memory")]
+    HostMemory,
+    /// A server's memory.
+    #[serde(rename = "server memory")]
+    ServerMemory,
+    /// The device.
+    #[serde(rename = "device")]
+    Device,
+    /// Partly memory, partly device.
+    #[serde(rename = "mixed")]
+    Mixed,
+    /// Nothing tells.
+    #[serde(rename = "unknown")]
+    Unknown,
+}
+
+impl ServedBy {
+    /// The label in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::GuestMemory => "guest memory",
+            Self::HostMemory => "host memory",
+            Self::ServerMemory => "server memory",
+            Self::Device => "device",
+            Self::Mixed => "mixed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What became of the flushes of a point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Durability {
+    /// The verdict.
+    pub verdict: DurabilityVerdict,
+    /// How far it was looked into: `L0` configuration, `L1` plausibility, `L2` flush accounting.
+    pub level: Option<String>,
+    /// Flushes the devices counted. Absent when they do not count.
+    pub flushes: Option<u64>,
+    /// Flushing calls the point made.
+    pub syncs: u64,
+    /// What it rests on.
+    pub because: Option<String>,
+    /// What looks wrong without being proof.
+    pub suspicion: Option<String>,
+}
+
+/// Whether a flush reached the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DurabilityVerdict {
+    /// The device was told to flush.
+    #[serde(rename = "honoured")]
+    Honoured,
+    /// The device has a volatile cache and was not told.
+    #[serde(rename = "absorbed")]
+    Absorbed,
+    /// Nothing at this level can tell.
+    #[serde(rename = "cannot tell")]
+    CannotTell,
+    /// The point does not flush.
+    #[serde(rename = "not asked")]
+    NotAsked,
+}
+
+impl DurabilityVerdict {
+    /// The label in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Honoured => "honoured",
+            Self::Absorbed => "absorbed",
+            Self::CannotTell => "cannot tell",
+            Self::NotAsked => "not asked",
+        }
+    }
+}
+
+/// Write-back debt of a point, medians over its trials.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DebtRow {
+    /// Bytes written to the devices after the clock had stopped; absent when no device is known.
+    pub bytes: Option<f64>,
+    /// Seconds until all was written.
+    pub seconds: f64,
+}
+
+/// How evenly the threads of a point got on, medians over its trials; bytes a second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadsRow {
+    /// How many there were.
+    pub count: usize,
+    /// Of the slowest one.
+    pub slowest: f64,
+    /// Mean of all.
+    pub mean: f64,
+    /// Of the fastest one.
+    pub fastest: f64,
+    /// Of all together until the first one was through.
+    pub stonewall: f64,
+    /// Share of its work (0..=1) that the last one had done by then.
+    pub least_done: f64,
+}
