@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File, OpenOptions},
+    fs::{self, File, FileType, OpenOptions},
     io::{self, Read, Write},
     os::unix::fs::{FileExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
@@ -161,13 +161,22 @@ pub(crate) fn size(dir: &Path) -> io::Result<u64> {
 
 /// Calls `each` with every regular file in and below `dir`.
 pub(crate) fn files(dir: &Path, each: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    all(dir, &mut |path, kind| {
+        if kind.is_file() { each(path) } else { Ok(()) }
+    })
+}
+
+/// Calls `each` with everything below `dir`, a directory before what is in it.
+pub(crate) fn all(
+    dir: &Path,
+    each: &mut dyn FnMut(&Path, FileType) -> io::Result<()>,
+) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let kind = entry.file_type()?;
+        each(&entry.path(), kind)?;
         if kind.is_dir() {
-            files(&entry.path(), each)?;
-        } else if kind.is_file() {
-            each(&entry.path())?;
+            all(&entry.path(), each)?;
         }
     }
     Ok(())

@@ -88,11 +88,18 @@ pub enum StudyId {
     BufferSize,
     /// File systems of development machines, 2014.
     IozoneVm,
+    /// Launch time from a local disk and from shares, 2014.
+    LaunchShare,
 }
 
 impl StudyId {
     /// Every study.
-    pub const ALL: [Self; 3] = [Self::FileioAppvirt, Self::BufferSize, Self::IozoneVm];
+    pub const ALL: [Self; 4] = [
+        Self::FileioAppvirt,
+        Self::BufferSize,
+        Self::IozoneVm,
+        Self::LaunchShare,
+    ];
 
     /// As it is written in a plan.
     pub fn id(self) -> &'static str {
@@ -100,6 +107,7 @@ impl StudyId {
             Self::FileioAppvirt => "fileio-appvirt",
             Self::BufferSize => "buffer-size",
             Self::IozoneVm => "iozone-vm",
+            Self::LaunchShare => "launch-share",
         }
     }
 }

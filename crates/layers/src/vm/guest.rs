@@ -96,7 +96,7 @@ fn agent(command_line: &str) -> io::Result<()> {
     let mut agent = Agent {
         port,
         probe: None,
-        packaged: Packaged::default(),
+        packaged: Packaged::below(AT),
         card: None,
         has_world: false,
     };
@@ -234,12 +234,16 @@ impl Agent {
                 .facts()
                 .unwrap_or_else(|e| Answer::Failed(e.to_string())),
             Ask::Cool => cool().map_or_else(|e| Answer::Failed(e.to_string()), Answer::Cooled),
-            Ask::Changed { known } => self
-                .packaged
-                .changed(&known)
-                .unwrap_or_else(|e| Answer::Failed(e.to_string())),
-            Ask::Put { path, size } => {
-                self.packaged.begin(&path, size);
+            Ask::Changed { known } => match self.packaged.changed(&known) {
+                Ok(paths) => Answer::Changed { paths },
+                Err(e) => Answer::Failed(e.to_string()),
+            },
+            Ask::Put { path, size, runs } => {
+                self.packaged.begin(&path, size, runs);
+                return None;
+            }
+            Ask::Make { path, link } => {
+                self.packaged.make(&path, link.as_deref());
                 return None;
             }
             Ask::Seal => done(self.packaged.seal()),

@@ -149,14 +149,16 @@ impl Link {
         wait(&lock(&self.answers), limit)
     }
 
-    /// Sends a file of `size` bytes; the guest tells of errors when it is asked to seal.
-    pub(crate) fn put(&self, path: &str, size: u64, from: &mut impl Read) -> io::Result<()> {
+    /// Sends what is not answered: an [`Ask::Make`], or an [`Ask::Put`] with the bytes of the file.
+    pub(crate) fn put(&self, what: &Ask, from: &mut impl Read) -> io::Result<()> {
         let _turn = lock(&self.answers);
         let mut out = lock(&self.out);
-        let path = path.to_owned();
-        talk::say(&mut *out, &Ask::Put { path, size })?;
+        talk::say(&mut *out, what)?;
+        let mut left = match what {
+            Ask::Put { size, .. } => *size,
+            _ => 0,
+        };
         let mut piece = vec![0; PIECE];
-        let mut left = size;
         while left > 0 {
             let length = PIECE.min(usize::try_from(left).unwrap_or(PIECE));
             from.read_exact(&mut piece[..length])?;

@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -43,7 +44,7 @@ pub(crate) struct VmPlace {
     /// How the guest has mounted it.
     mounting: Option<Mounting>,
     master: PathBuf,
-    /// Packaged files, below `master`; none where this host holds them.
+    /// What is packaged, below `master`; nothing where this host holds it.
     packaged: Vec<String>,
     /// The guest works in a directory of this host.
     shared: bool,
@@ -168,13 +169,14 @@ impl VmPlace {
     /// Brings the packaged files into the guest.
     pub(crate) fn package(&mut self) -> Result<(), LayerError> {
         let mut paths = Vec::new();
-        let listed = tree::files(&self.master, &mut |path| {
+        let listed = tree::all(&self.master, &mut |path, _| {
             let below = path.strip_prefix(&self.master).map_err(io::Error::other)?;
             let name = below.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
             paths.push(name.to_owned());
             Ok(())
         });
         listed.map_err(LayerError::io(&self.layer, "read", &self.master))?;
+        // A directory comes before what is in it.
         paths.sort();
         self.put(&paths)?;
         self.packaged = paths;
@@ -184,16 +186,29 @@ impl VmPlace {
     fn put(&self, paths: &[String]) -> Result<(), LayerError> {
         for name in paths {
             let path = self.master.join(name);
-            let put = || -> io::Result<()> {
-                let mut file = File::open(&path)?;
-                let size = file.metadata()?.len();
-                self.link.put(name, size, &mut file)
-            };
-            put().map_err(LayerError::io(&self.layer, "bring into the guest", &path))?;
+            self.put_one(name, &path).map_err(LayerError::io(
+                &self.layer,
+                "bring into the guest",
+                &path,
+            ))?;
         }
         self.link
             .order(&Ask::Seal, SLOW)
             .map_err(self.broken("take in the packaged files"))
+    }
+
+    fn put_one(&self, name: &str, from: &Path) -> io::Result<()> {
+        let meta = from.symlink_metadata()?;
+        let path = name.to_owned();
+        if meta.is_file() {
+            let (size, runs) = (meta.len(), meta.permissions().mode() & 0o111 != 0);
+            let put = Ask::Put { path, size, runs };
+            return self.link.put(&put, &mut File::open(from)?);
+        }
+        let text = meta.is_symlink().then(|| fs::read_link(from)).transpose()?;
+        let text = text.map(|t| t.into_os_string().into_string()).transpose();
+        let link = text.map_err(|_| io::ErrorKind::InvalidFilename)?;
+        self.link.put(&Ask::Make { path, link }, &mut io::empty())
     }
 }
 

@@ -83,7 +83,14 @@ pub(crate) enum Ask {
     /// they were after [`Ask::Seal`].
     Changed { known: Vec<String> },
     /// Write a packaged file; its bytes follow. Not answered: the next `Seal` tells of errors.
-    Put { path: String, size: u64 },
+    Put {
+        path: String,
+        size: u64,
+        /// Whether it is a program.
+        runs: bool,
+    },
+    /// Make a packaged directory, or a link with this text. Not answered either.
+    Make { path: String, link: Option<String> },
     /// Remember the packaged files as they are now, on their disk.
     Seal,
 }

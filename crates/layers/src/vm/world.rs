@@ -46,6 +46,7 @@ pub(crate) fn make(from: Option<&Mounting>) -> io::Result<()> {
     let world = Path::new(WORLD);
     mounts::mount(Path::new("world"), world, "overlay", false, options)?;
     devices()?;
+    count_groups();
     for name in ["proc", "sys", "dev"] {
         let at = world.join(name);
         fs::create_dir_all(&at)?;
@@ -77,6 +78,12 @@ fn devices() -> io::Result<()> {
         mount(fs, &at, fs, MountFlags::NOSUID, None)?;
     }
     Ok(())
+}
+
+/// Control groups, by which the probe counts what a program waits for. A kernel without them counts less.
+fn count_groups() {
+    let at = Path::new("/sys/fs/cgroup");
+    let _ = mounts::mount(Path::new("cgroup2"), at, "cgroup2", false, b"");
 }
 
 fn below(path: &str) -> PathBuf {

@@ -6,7 +6,7 @@ use layermark_model::{StudyId, format_size};
 use super::{
     Data, Study,
     repeats::{Apart, Repeats},
-    rows::{layers, number, usable, values, word},
+    rows::{capital, layers, number, usable, values, word},
 };
 use crate::{
     number as text,
@@ -274,13 +274,6 @@ fn standing(same: usize, slower: usize, faster: usize) -> Holds {
     } else {
         Holds::Open
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars
-        .next()
-        .map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect())
 }
 
 fn verdict(apart: Apart) -> String {

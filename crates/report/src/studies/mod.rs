@@ -10,6 +10,7 @@ use crate::{
 mod buffer_size;
 mod fileio_appvirt;
 mod iozone_vm;
+mod launch_share;
 mod repeats;
 mod rows;
 mod standing;
@@ -43,6 +44,7 @@ pub const ALL: &[&dyn Study] = &[
     &fileio_appvirt::FileioAppvirt,
     &buffer_size::BufferSize,
     &iozone_vm::IozoneVm,
+    &launch_share::LaunchShare,
 ];
 
 /// The section of the study that the plan repeats.

@@ -81,3 +81,11 @@ fn records(row: &ResultRow) -> Option<f64> {
     let record = number(row, "record");
     (record > 0).then(|| number(row, "file_size") as f64 / record as f64)
 }
+
+/// With a capital letter at its beginning.
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars
+        .next()
+        .map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect())
+}

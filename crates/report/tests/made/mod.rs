@@ -92,6 +92,21 @@ impl Made {
         self
     }
 
+    /// Launches of these programs, cold and warm.
+    pub fn launches(mut self, programs: &[&str]) -> Self {
+        for (program, cache) in programs.iter().flat_map(|p| [(p, "cold"), (p, "warm")]) {
+            let params = json!({
+                "command": program, "ready": "exit", "cache": cache, "record": 1, "file_size": 1
+            });
+            self.run.points.push(Point {
+                workload: "launch".into(),
+                label: format!("{program} ({cache})"),
+                params: params.as_object().expect("a table").clone(),
+            });
+        }
+        self
+    }
+
     pub fn confirm(mut self, labels: &[&str]) -> Self {
         self.run.plan.confirm = labels.iter().map(|l| (*l).to_owned()).collect();
         self

@@ -1,39 +1,103 @@
-//! Packaged files in a guest's own file system: brought in by the host, and put back by it when
-//! they have changed.
+//! Packaged files in a guest that has a disk: they are sent to it, and put back there.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io::{self, Write},
+    os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
 };
 
 use crate::{
     host::{PACKAGED, sync},
     tree::{self, Seen},
-    vm::talk::{AT, Answer},
 };
 
-#[derive(Default)]
+/// What was sent so far.
 pub(super) struct Packaged {
+    /// The layer.
+    at: PathBuf,
+    root: PathBuf,
     /// The file being received, and its bytes to come.
     file: Option<(File, u64)>,
-    /// Why a file could not be written, told when they are sealed.
+    /// Why something could not be made, told when it is sealed.
     failed: Option<String>,
+    /// Regular files as they were sealed.
     seen: Seen,
+    links: BTreeMap<String, String>,
 }
 
 impl Packaged {
-    /// A file of this size comes next. What fails is told by [`Packaged::seal`].
-    pub(super) fn begin(&mut self, path: &str, size: u64) {
-        self.file = match open(path, size) {
-            Ok(file) => (size > 0).then_some((file, size)),
-            Err(e) => {
-                self.failed.get_or_insert(format!("write {path}: {e}"));
-                None
-            }
-        };
+    /// Nothing yet, in the layer at `at`.
+    pub(super) fn below(at: impl Into<PathBuf>) -> Self {
+        let at = at.into();
+        Self {
+            root: at.join(PACKAGED),
+            at,
+            file: None,
+            failed: None,
+            seen: Seen::new(),
+            links: BTreeMap::new(),
+        }
     }
 
+    /// Makes a file; its bytes come by [`Packaged::store`].
+    pub(super) fn begin(&mut self, path: &str, size: u64, runs: bool) {
+        let made = self.begun(path, size, runs);
+        self.note(path, made);
+    }
+
+    /// Makes a directory, or a link with this text.
+    pub(super) fn make(&mut self, path: &str, link: Option<&str>) {
+        let made = self.made(path, link);
+        self.note(path, made);
+    }
+
+    fn note(&mut self, path: &str, made: io::Result<()>) {
+        if let Err(e) = made {
+            self.failed.get_or_insert(format!("write {path}: {e}"));
+        }
+    }
+
+    fn begun(&mut self, path: &str, size: u64, runs: bool) -> io::Result<()> {
+        self.file = None;
+        let path = self.root.join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let is_file = path.symlink_metadata().is_ok_and(|m| m.is_file());
+        if !is_file {
+            tree::remove(&path)?;
+        }
+        // Not truncated: what was there stays where it lies on the disk.
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)?;
+        file.set_len(size)?;
+        if runs {
+            file.set_permissions(fs::Permissions::from_mode(0o755))?;
+        }
+        self.file = (size > 0).then_some((file, size));
+        Ok(())
+    }
+
+    fn made(&mut self, name: &str, link: Option<&str>) -> io::Result<()> {
+        let path = self.root.join(name);
+        let Some(text) = link else {
+            let is_dir = path.symlink_metadata().is_ok_and(|m| m.is_dir());
+            if !is_dir {
+                tree::remove(&path)?;
+            }
+            return fs::create_dir_all(path);
+        };
+        tree::remove(&path)?;
+        self.links.insert(name.to_owned(), text.to_owned());
+        symlink(text, path)
+    }
+
+    /// Takes in bytes of the file that was begun.
     pub(super) fn store(&mut self, bytes: &[u8]) {
         let Some((file, left)) = &mut self.file else {
             return;
@@ -50,63 +114,52 @@ impl Packaged {
         }
     }
 
-    /// Remembers the files as they are now, on their disk.
+    /// Remembers all of it as it is now, on its disk.
     pub(super) fn seal(&mut self) -> io::Result<()> {
         if let Some(why) = self.failed.take() {
             return Err(io::Error::other(why));
         }
-        fs::create_dir_all(packaged())?;
-        sync(Path::new(AT))?;
-        self.seen = tree::see(&packaged())?;
+        fs::create_dir_all(&self.root)?;
+        sync(&self.at)?;
+        self.seen = tree::see(&self.root)?;
         Ok(())
     }
 
-    /// Those of `known` that are not as they were; all others are removed.
-    pub(super) fn changed(&self, known: &[String]) -> io::Result<Answer> {
-        fs::create_dir_all(packaged())?;
-        prune(&packaged(), Path::new(""), known)?;
-        let now = tree::see(&packaged())?;
-        let same = |path: &&String| {
-            let path = packaged().join(path);
-            now.contains_key(&path) && now.get(&path) == self.seen.get(&path)
-        };
-        let paths = known.iter().filter(|p| !same(p)).cloned().collect();
-        Ok(Answer::Changed { paths })
+    /// Removes what is not `known`, and names of it what is not as it was sealed.
+    pub(super) fn changed(&self, known: &[String]) -> io::Result<Vec<String>> {
+        fs::create_dir_all(&self.root)?;
+        let names = known.iter().map(PathBuf::from).collect();
+        prune(&self.root, Path::new(""), &names)?;
+        let now = tree::see(&self.root)?;
+        Ok(known
+            .iter()
+            .filter(|name| !self.same(name, &now))
+            .cloned()
+            .collect())
     }
-}
 
-fn packaged() -> PathBuf {
-    Path::new(AT).join(PACKAGED)
-}
-
-fn open(path: &str, size: u64) -> io::Result<File> {
-    let path = packaged().join(path);
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
+    fn same(&self, name: &str, now: &Seen) -> bool {
+        let path = self.root.join(name);
+        if let Some(text) = self.links.get(name) {
+            return fs::read_link(path).is_ok_and(|found| found == Path::new(text));
+        }
+        match self.seen.get(&path) {
+            Some(seen) => now.get(&path) == Some(seen),
+            None => path.symlink_metadata().is_ok_and(|m| m.is_dir()),
+        }
     }
-    let is_file = path.symlink_metadata().is_ok_and(|m| m.is_file());
-    if !is_file {
-        tree::remove(&path)?;
-    }
-    // Not truncated: what was there stays where it lies on the disk.
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)?;
-    file.set_len(size)?;
-    Ok(file)
 }
 
 /// Removes what lies below `root`/`dir` and is not `known`.
-fn prune(root: &Path, dir: &Path, known: &[String]) -> io::Result<()> {
+fn prune(root: &Path, dir: &Path, known: &BTreeSet<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(root.join(dir))? {
         let entry = entry?;
         let path = dir.join(entry.file_name());
-        let holds = |name: &String| Path::new(name).starts_with(&path);
-        if entry.file_type()?.is_dir() && known.iter().any(holds) {
+        // What lies below a path follows it in the order of paths.
+        let next = known.range(path.clone()..).next();
+        if entry.file_type()?.is_dir() && next.is_some_and(|name| name.starts_with(&path)) {
             prune(root, &path, known)?;
-        } else if !known.iter().any(|name| Path::new(name) == path) {
+        } else if !known.contains(&path) {
             tree::remove(&entry.path())?;
         }
     }
@@ -117,19 +170,62 @@ fn prune(root: &Path, dir: &Path, known: &[String]) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    fn sent(at: &Path) -> Packaged {
+        let mut packaged = Packaged::below(at);
+        packaged.make("bin", None);
+        packaged.begin("bin/run", 3, true);
+        packaged.store(b"#!x");
+        packaged.begin("empty", 0, false);
+        packaged.make("lib", Some("usr/lib"));
+        packaged.make("proc", None);
+        packaged.seal().unwrap();
+        packaged
+    }
+
+    const KNOWN: [&str; 5] = ["bin", "bin/run", "empty", "lib", "proc"];
+
     #[test]
-    fn only_known_files_stay() {
+    fn what_was_sent_is_there_with_its_links_and_programs() {
         let home = tempfile::tempdir().unwrap();
-        for name in ["a/b", "a/x", "c", "d/e"] {
-            let path = home.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, b"x").unwrap();
-        }
-        let known = ["a/b", "c", "gone"].map(String::from);
-        prune(home.path(), Path::new(""), &known).unwrap();
-        let left = tree::see(home.path()).unwrap();
-        let mut left: Vec<_> = left.keys().collect();
-        left.sort();
-        assert_eq!(left, [&home.path().join("a/b"), &home.path().join("c")]);
+        let packaged = sent(home.path());
+        let root = home.path().join(PACKAGED);
+        let mode = root.join("bin/run").metadata().unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0o755);
+        assert_eq!(fs::read(root.join("bin/run")).unwrap(), b"#!x");
+        assert_eq!(
+            fs::read_link(root.join("lib")).unwrap(),
+            Path::new("usr/lib")
+        );
+        assert!(root.join("proc").is_dir());
+        let known = KNOWN.map(String::from);
+        assert!(packaged.changed(&known).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_has_changed_is_named_and_what_is_not_known_goes() {
+        let home = tempfile::tempdir().unwrap();
+        let packaged = sent(home.path());
+        let root = home.path().join(PACKAGED);
+        fs::create_dir_all(root.join("bin/more/deep")).unwrap();
+        fs::write(root.join("bin/extra"), b"x").unwrap();
+        fs::write(root.join("bin/run"), b"other").unwrap();
+        fs::remove_file(root.join("lib")).unwrap();
+        symlink("elsewhere", root.join("lib")).unwrap();
+        fs::remove_dir(root.join("proc")).unwrap();
+        let known = KNOWN.map(String::from);
+        let changed = packaged.changed(&known).unwrap();
+        assert_eq!(changed, ["bin/run", "lib", "proc"]);
+        assert!(!root.join("bin/extra").exists() && !root.join("bin/more").exists());
+        assert!(root.join("empty").exists());
+    }
+
+    #[test]
+    fn what_could_not_be_made_is_told_once() {
+        let home = tempfile::tempdir().unwrap();
+        let mut packaged = sent(home.path());
+        packaged.begin("empty/below", 1, false);
+        let e = packaged.seal().unwrap_err();
+        assert!(e.to_string().contains("empty/below"), "{e}");
+        packaged.seal().unwrap();
     }
 }

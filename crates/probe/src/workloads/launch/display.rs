@@ -6,6 +6,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use super::sys;
 use crate::ProbeError;
 
 /// Xvfb; ended when dropped.
@@ -23,7 +24,9 @@ impl Display {
             ProbeError::new(format!("a private X server (Xvfb) is needed: {why}"))
                 .hint("apt-get install xvfb xfonts-base")
         };
-        let mut server = Command::new("Xvfb")
+        let mut command = Command::new("Xvfb");
+        sys::end_with_us(&mut command);
+        let mut server = command
             .args([
                 "-displayfd",
                 "1",

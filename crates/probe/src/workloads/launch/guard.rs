@@ -201,13 +201,14 @@ fn prepare(site: &mut Site, counting: &mut Counting, tree: &mut Tree) -> Result<
         .map_err(fail)?;
     rustix::stdio::dup2_stdin(&null).map_err(|e| fail(e.into()))?;
     rustix::stdio::dup2_stdout(&null).map_err(|e| fail(e.into()))?;
-    if let Some(root) = &site.root {
-        inside::mounts(root, site.user)?;
-    }
     if ready::parse(&site.p.ready)?.0.needs_display() {
         let display = Display::start(&site.p.screen)?;
         tree.spared.insert(display.pid());
         site.display = Some(display);
+    }
+    // Afterwards, since the package is shown the directory that the X server has made.
+    if let Some(root) = &site.root {
+        inside::mounts(root, site.user)?;
     }
     // Not what strace reads.
     if !site.p.tracing {

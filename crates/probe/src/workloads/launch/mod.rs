@@ -21,6 +21,7 @@ mod forks;
 mod group;
 mod guard;
 mod inside;
+mod options;
 mod package;
 mod params;
 mod ready;
@@ -49,7 +50,7 @@ impl Workload for Launch {
     }
 
     fn params(&self) -> &'static [Param] {
-        params::PARAMS
+        options::PARAMS
     }
 
     fn points(&self, settings: &Settings, _: f64) -> Result<Vec<Point>, PointError> {
@@ -126,7 +127,7 @@ fn first_time(at: &Point) -> bool {
 }
 
 /// Where the program is started: in the layer's directory, or with a package as its whole world.
-fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<Home>), ProbeError> {
+fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<WorkDir>), ProbeError> {
     let user = p.user()?;
     if let Some(User { uid, .. }) = user.filter(|u| !user::mapped(u.uid)) {
         return Err(ProbeError::new(format!(
@@ -139,15 +140,7 @@ fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<Home>), ProbeError>
         return Ok((site, None));
     }
     // A read-only layer has no room for a home.
-    let work = match WorkDir::new(dir) {
-        Ok(work) => Home::InLayer(work),
-        Err(_) => Home::Outside(
-            tempfile::Builder::new()
-                .prefix("layermark-home-")
-                .tempdir()
-                .map_err(|e| ProbeError::io("make a home in", &std::env::temp_dir(), &e))?,
-        ),
-    };
+    let work = WorkDir::new(dir).or_else(|_| WorkDir::outside())?;
     let home = work.path().to_owned();
     if let Some(User { uid, gid }) = user {
         chown(&home, Some(uid), Some(gid)).map_err(|e| ProbeError::io("give away", &home, &e))?;
@@ -163,26 +156,11 @@ fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<Home>), ProbeError>
     Ok((site, Some(work)))
 }
 
-/// Where programs may leave what they like; it goes with this.
-enum Home {
-    InLayer(WorkDir),
-    Outside(tempfile::TempDir),
-}
-
-impl Home {
-    fn path(&self) -> &Path {
-        match self {
-            Self::InLayer(work) => work.path(),
-            Self::Outside(dir) => dir.path(),
-        }
-    }
-}
-
 struct LaunchWork {
     /// First, so that everything has ended before its home is removed.
     guard: Guard,
     devices: Vec<String>,
-    _work: Option<Home>,
+    _work: Option<WorkDir>,
 }
 
 impl Work for LaunchWork {

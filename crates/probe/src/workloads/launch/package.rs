@@ -258,7 +258,8 @@ fn reach(path: &Path, outside: &[&str], found: &mut BTreeMap<PathBuf, PlacedKind
             let mut first = parts(&target);
             first.append(&mut rest);
             rest = first;
-            found.insert(next, PlacedKind::Link(target));
+            let link = relative(&next, &target);
+            found.insert(next, PlacedKind::Link(link));
         } else if meta.is_dir() {
             found.insert(next.clone(), PlacedKind::Directory);
             at = next;
@@ -270,6 +271,21 @@ fn reach(path: &Path, outside: &[&str], found: &mut BTreeMap<PathBuf, PlacedKind
             return;
         }
     }
+}
+
+/// The text of a link that leads there from the root of any tree: a server that follows links itself,
+/// as those for SMB do, knows nothing of the program's root.
+fn relative(link: &Path, target: &Path) -> PathBuf {
+    let Ok(below) = target.strip_prefix("/") else {
+        return target.to_owned();
+    };
+    let above = link.components().count().saturating_sub(2);
+    let mut path: PathBuf = std::iter::repeat_n("..", above).collect();
+    path.push(below);
+    if path.as_os_str().is_empty() {
+        path.push(".");
+    }
+    path
 }
 
 /// A directory and all that is in it.
@@ -286,6 +302,16 @@ fn walk(path: &Path, outside: &[&str], found: &mut BTreeMap<PathBuf, PlacedKind>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_lead_to_the_same_place_in_any_root() {
+        let to = |link: &str, target: &str| relative(Path::new(link), Path::new(target));
+        assert_eq!(to("/etc/fonts/a", "/usr/b"), Path::new("../../usr/b"));
+        assert_eq!(to("/lib64", "usr/lib64"), Path::new("usr/lib64"));
+        assert_eq!(to("/lib64", "/usr/lib64"), Path::new("usr/lib64"));
+        assert_eq!(to("/a/b", "/"), Path::new(".."));
+        assert_eq!(to("/a", "/"), Path::new("."));
+    }
 
     #[test]
     fn links_are_followed_and_kept_and_the_machine_is_left_out() {

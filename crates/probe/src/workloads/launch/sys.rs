@@ -1,7 +1,7 @@
 //! System calls without a safe wrapper: fork(2), wait4(2), prctl(2).
 #![allow(unsafe_code)]
 
-use std::io;
+use std::{io, os::unix::process::CommandExt, process::Command};
 
 use layermark_model::CpuUse;
 use rustix::process::{WaitOptions, set_child_subreaper, setsid, waitpid};
@@ -22,6 +22,18 @@ pub fn fork() -> io::Result<i32> {
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: _exit(2) has no preconditions.
     unsafe { libc::_exit(code) }
+}
+
+/// Has a program end when this process does, however that ends. It is asked to, so that it can remove
+/// what it has made.
+pub fn end_with_us(command: &mut Command) {
+    let ask = || {
+        let signal = Some(rustix::process::Signal::TERM);
+        Ok(rustix::process::set_parent_process_death_signal(signal)?)
+    };
+    // SAFETY: the closure makes one system call, allocates nothing and touches no lock, which is
+    // allowed between fork and exec.
+    unsafe { command.pre_exec(ask) };
 }
 
 /// A mount namespace of this process's own.

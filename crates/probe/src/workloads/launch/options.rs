@@ -1,0 +1,133 @@
+//! What a user may say of a launch, with its defaults and help.
+
+use layermark_model::{Param, ParamKind};
+
+/// In the order of the help.
+pub const PARAMS: &[Param] = &[
+    Param::new(
+        "command",
+        ParamKind::Command,
+        "true",
+        true,
+        "the program and its arguments; split into words as a shell does, without a shell",
+    ),
+    Param::new(
+        "cmd",
+        ParamKind::Texts,
+        "",
+        true,
+        "LAYER=COMMAND: another command in one layer; a name without a variant is for all its variants",
+    ),
+    Param::new(
+        "ready",
+        ParamKind::Text,
+        "exit",
+        true,
+        "when it has been launched: exit, stdout=REGEX, stderr=REGEX, port=[HOST:]N, http=URL, file=PATH, notify, window[=TITLE], content, settled=MS",
+    ),
+    Param::new(
+        "cache",
+        ParamKind::Word(&["as-is", "warm", "cold"]),
+        "as-is",
+        true,
+        "state of the caches before each launch, proved by faults and blocks read",
+    ),
+    Param::new(
+        "package",
+        ParamKind::Switch,
+        "false",
+        false,
+        "put the program and all files it opens into the layer, and launch it from there",
+    ),
+    Param::new(
+        "add",
+        ParamKind::Texts,
+        "",
+        true,
+        "a file or directory to put into the package beside what the program opens",
+    ),
+    Param::new(
+        "env",
+        ParamKind::Texts,
+        "",
+        true,
+        "NAME=VALUE: a variable of the program's environment, which is empty but for PATH, HOME and the language",
+    ),
+    Param::new(
+        "prepare",
+        ParamKind::Text,
+        "",
+        false,
+        "a command to run before each launch, outside the clock",
+    ),
+    Param::new(
+        "conclude",
+        ParamKind::Text,
+        "",
+        false,
+        "a command to run after each launch, when the program has been stopped",
+    ),
+    Param::new(
+        "warmup",
+        ParamKind::Count,
+        "0",
+        false,
+        "launches that are not counted, before the first that is, in each layer",
+    ),
+    Param::new(
+        "timeout",
+        ParamKind::Text,
+        "60s",
+        false,
+        "a program that is not ready after this has failed",
+    ),
+    Param::new(
+        "grace",
+        ParamKind::Text,
+        "5s",
+        false,
+        "time between SIGTERM and SIGKILL when it is stopped",
+    ),
+    Param::new(
+        "screen",
+        ParamKind::Text,
+        "1280x1024",
+        false,
+        "size of the private X screen",
+    ),
+    Param::new(
+        "ignore_failure",
+        ParamKind::Switch,
+        "false",
+        false,
+        "an exit code other than 0 is no failure",
+    ),
+    Param::new(
+        "trace",
+        ParamKind::Switch,
+        "false",
+        false,
+        "trace one extra launch in each layer, which is not counted: what it opened, looked up in vain and read (needs strace)",
+    ),
+    Param::new(
+        "parameters",
+        ParamKind::Texts,
+        "",
+        true,
+        "NAME=V1,V2,...: a point for each value, which stands for {NAME} in the commands",
+    ),
+    Param::new(
+        "user",
+        ParamKind::Text,
+        "",
+        true,
+        "who the program runs as, a name or UID:GID; needs root and --package",
+    ),
+    Param::new(
+        "restart",
+        ParamKind::Switch,
+        "false",
+        false,
+        "set the layer itself down and up again before each cold launch",
+    ),
+];

@@ -1,0 +1,290 @@
+//! Launch time of real programs (2014): a package on the local disk against one on a share that is
+//! 6 ms away, cold and warm.
+//!
+//! Layers whose instructions are emulated are set against each other: their ratio to native would
+//! be mostly the emulation's.
+
+use layermark_model::StudyId;
+use layermark_stats::{Comparison, Pair, compare, mean};
+
+use super::{
+    Data, Study,
+    rows::{capital, heading, is_emulated, layers, marked, word},
+};
+use crate::{
+    index::cost,
+    number as text,
+    results::LEVEL,
+    section::{Cell, Conclusion, DataTable, Holds, Section},
+    types::{Estimate, ResultRow},
+};
+
+/// See the module.
+pub struct LaunchShare;
+
+impl Study for LaunchShare {
+    fn id(&self) -> StudyId {
+        StudyId::LaunchShare
+    }
+
+    fn section(&self, data: &Data) -> Section {
+        let peers = [false, true].map(|emulated| Peers::of(data, emulated));
+        let peers: Vec<Peers> = peers.into_iter().flatten().collect();
+        let mut tables = Vec::new();
+        let mut conclusions = Vec::new();
+        for state in STATES {
+            tables.extend(peers.iter().filter_map(|p| p.table(state)));
+            for p in &peers {
+                conclusions.extend(p.others().filter_map(|l| p.as_long(l, state)));
+            }
+        }
+        for p in &peers {
+            conclusions.extend(p.layers.iter().filter_map(|l| p.half(l)));
+        }
+        for conclusion in &mut conclusions {
+            conclusion.text = marked(data, std::mem::take(&mut conclusion.text));
+        }
+        Section {
+            name: self.id().id().into(),
+            title: "Study: launch time from disks, images and shares".into(),
+            about: "Programs launched from each layer until they are ready: mean, range, and the time over that from the first layer in the same blocks. Layers on an emulated CPU are compared with each other.".into(),
+            tables,
+            charts: Vec::new(),
+            conclusions,
+            files: Vec::new(),
+        }
+    }
+}
+
+/// States of the caches that the study asks for.
+const STATES: [&str; 2] = ["cold", "warm"];
+
+/// Layers that may be compared: all with this machine's own CPU, or all with an emulated one. The
+/// others are set against the first.
+struct Peers<'a> {
+    data: &'a Data<'a>,
+    layers: Vec<&'a str>,
+}
+
+impl<'a> Peers<'a> {
+    fn of(data: &'a Data<'a>, emulated: bool) -> Option<Self> {
+        let mut layers = layers(data);
+        layers.retain(|l| is_emulated(data, l) == emulated);
+        layers.retain(|l| rows(data).any(|r| r.layer == *l && r.trials > 0));
+        (!layers.is_empty()).then_some(Self { data, layers })
+    }
+
+    fn first(&self) -> &'a str {
+        self.layers[0]
+    }
+
+    fn others(&self) -> impl Iterator<Item = &'a str> {
+        self.layers.iter().skip(1).copied()
+    }
+
+    fn row(&self, layer: &str, program: &str, state: &str) -> Option<&'a ResultRow> {
+        rows(self.data)
+            .find(|r| r.layer == layer && word(r, "cache") == state && self::program(r) == program)
+    }
+
+    /// Programs that some layer of these was asked for in this state, in the plan's order.
+    fn programs(&self, state: &str) -> Vec<&'a str> {
+        let mut all = Vec::new();
+        for row in rows(self.data).filter(|r| word(r, "cache") == state) {
+            let name = program(row);
+            if self.layers.contains(&row.layer.as_str()) && !all.contains(&name) {
+                all.push(name);
+            }
+        }
+        all
+    }
+
+    /// A line for each program in each layer.
+    fn table(&self, state: &str) -> Option<DataTable> {
+        let programs = self.programs(state);
+        if programs.is_empty() {
+            return None;
+        }
+        let all = |program: &&'a str| {
+            let of = |layer: &&str| self.row(layer, program, state);
+            self.layers.iter().filter_map(of).collect::<Vec<_>>()
+        };
+        let rows: Vec<&ResultRow> = programs.iter().flat_map(all).collect();
+        let failed = rows.iter().filter(|r| r.trials == 0).filter_map(|r| {
+            let why = r.error.as_ref()?.lines().next()?;
+            Some(format!("{} from {}: {why}", program(r), r.layer))
+        });
+        let emulated = is_emulated(self.data, self.first());
+        Some(DataTable {
+            title: format!(
+                "{} launches{}",
+                capital(state),
+                if emulated { " in guests" } else { "" }
+            ),
+            note: failed.collect::<Vec<_>>().join(". "),
+            head: ["program", "layer", "launches", "mean", "range"]
+                .map(str::to_owned)
+                .into_iter()
+                .chain([format!("time over {}", heading(self.data, self.first()))])
+                .collect(),
+            rows: rows.iter().map(|r| self.line(r, state)).collect(),
+        })
+    }
+
+    fn line(&self, row: &ResultRow, state: &str) -> Vec<Cell> {
+        let all: Vec<f64> = self.times(row).iter().map(|t| t.2).collect();
+        let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = all.iter().copied().fold(0.0, f64::max);
+        let first = self.row(self.first(), program(row), state);
+        let ratio = first.filter(|f| f.id != row.id);
+        let ratio = ratio.and_then(|f| self.compared(row, f)).map(|c| {
+            let interval = c.ratio_interval.map(|i| [i.low, i.high]);
+            let estimate = c.ratio;
+            let words = text::ratio_with(&Estimate { estimate, interval });
+            Cell::number(words, estimate)
+        });
+        let (centre, range) = match mean(&all) {
+            Some(m) => (
+                Cell::number(text::time(m * 1e6), m),
+                Cell::text(text::time_span([low * 1e6, high * 1e6])),
+            ),
+            None => (Cell::text("not launched"), Cell::default()),
+        };
+        vec![
+            Cell::text(program(row)),
+            Cell::text(heading(self.data, &row.layer)),
+            Cell::number(all.len().to_string(), all.len() as f64),
+            centre,
+            range,
+            ratio.unwrap_or_default(),
+        ]
+    }
+
+    /// Session, block and seconds of each launch.
+    fn times(&self, row: &ResultRow) -> Vec<(u32, u32, f64)> {
+        let run = self.data.run;
+        let layer = run.layers.iter().position(|l| l.name == row.layer);
+        let point = run.points.iter().position(|p| p.label == row.label);
+        let Some((layer, point)) = layer.zip(point) else {
+            return Vec::new();
+        };
+        let trials = self.data.index.trials(layer, point).into_iter();
+        trials
+            .filter_map(|t| Some((t.cell.session, t.cell.block, cost(t)? / 1e9)))
+            .collect()
+    }
+
+    /// Two results, by the blocks in which both have a launch.
+    fn compared(&self, here: &ResultRow, there: &ResultRow) -> Option<Comparison> {
+        let there = self.times(there);
+        let pair = |(session, block, layer): (u32, u32, f64)| {
+            let same = there.iter().find(|t| (t.0, t.1) == (session, block))?;
+            Some(Pair {
+                session,
+                block,
+                layer,
+                native: same.2,
+            })
+        };
+        let pairs: Vec<Pair> = self.times(here).into_iter().filter_map(pair).collect();
+        compare(&pairs, LEVEL, self.data.run.seed)
+    }
+
+    /// Whether launches from a layer take as long as from the first.
+    fn as_long(&self, layer: &str, state: &str) -> Option<Conclusion> {
+        let delta = self.data.run.plan.delta;
+        let (mut ratios, mut evidence) = (Vec::new(), Vec::new());
+        let (mut same, mut slower, mut faster) = (0, 0, 0);
+        for program in self.programs(state) {
+            let rows = self
+                .row(layer, program, state)
+                .zip(self.row(self.first(), program, state));
+            let Some((here, there)) = rows else { continue };
+            let Some(c) = self.compared(here, there) else {
+                continue;
+            };
+            evidence.extend([here.id.clone(), there.id.clone()]);
+            ratios.push(c.ratio);
+            let Some(i) = c.ratio_interval else { continue };
+            slower += usize::from(i.low > 1.0 && c.ratio > 1.0 + delta);
+            faster += usize::from(i.high < 1.0 && c.ratio < 1.0 / (1.0 + delta));
+            same += usize::from(i.low >= 1.0 / (1.0 + delta) && i.high <= 1.0 + delta);
+        }
+        let n = ratios.len();
+        Some(Conclusion {
+            text: format!(
+                "{state} launches from `{layer}` take as long as from `{}`: {slower} of {} slower, {faster} quicker, {same} the same, {}",
+                self.first(),
+                text::count(n, "program"),
+                spread(&ratios)?
+            ),
+            holds: most(same, slower.max(faster), n),
+            evidence,
+        })
+    }
+
+    /// Whether a warm launch takes half of a cold one's time, as in the study.
+    fn half(&self, layer: &str) -> Option<Conclusion> {
+        let (mut ratios, mut evidence) = (Vec::new(), Vec::new());
+        let (mut less, mut more) = (0, 0);
+        for program in self.programs("warm") {
+            let rows = self
+                .row(layer, program, "warm")
+                .zip(self.row(layer, program, "cold"));
+            let Some((warm, cold)) = rows else { continue };
+            let Some(c) = self.compared(warm, cold) else {
+                continue;
+            };
+            evidence.extend([warm.id.clone(), cold.id.clone()]);
+            ratios.push(c.ratio);
+            less += usize::from(c.ratio_interval.is_some_and(|i| i.high <= 0.5));
+            more += usize::from(c.ratio_interval.is_some_and(|i| i.low > 0.5));
+        }
+        let n = ratios.len();
+        Some(Conclusion {
+            text: format!(
+                "a warm launch from `{layer}` takes half of a cold one's time or less: {less} of {}, {}",
+                text::count(n, "program"),
+                spread(&ratios)?
+            ),
+            holds: most(less, more, n),
+            evidence,
+        })
+    }
+}
+
+/// By the programs that show it and those that show the contrary, of so many.
+fn most(for_it: usize, against: usize, all: usize) -> Holds {
+    if 2 * for_it > all {
+        Holds::Yes
+    } else if 2 * against > all {
+        Holds::No
+    } else {
+        Holds::Open
+    }
+}
+
+/// `1.20x in the mean (1.02 to 3.40)`; the mean is the geometric one.
+fn spread(ratios: &[f64]) -> Option<String> {
+    let logs: Vec<f64> = ratios.iter().map(|r| r.ln()).collect();
+    let centre = mean(&logs)?.exp();
+    let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = ratios.iter().copied().fold(0.0, f64::max);
+    Some(format!(
+        "{}x in the mean ({})",
+        text::ratio(centre),
+        text::ratio_span([low, high])
+    ))
+}
+
+fn rows<'a>(data: &'a Data<'a>) -> impl Iterator<Item = &'a ResultRow> {
+    data.results.iter().filter(|r| r.workload == "launch")
+}
+
+/// The result's label without the state of its caches.
+fn program(row: &ResultRow) -> &str {
+    let state = word(row, "cache");
+    let ends = [format!(" ({state})"), format!(", {state}")];
+    let cut = ends.iter().find_map(|e| row.label.strip_suffix(e.as_str()));
+    cut.unwrap_or(&row.label)
+}
