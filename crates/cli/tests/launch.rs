@@ -90,11 +90,11 @@ fn servers_are_seen_by_port_http_and_notify() {
     }
     let _alone = alone();
     let late = 5000.0;
-    let listen = "import socket,time; time.sleep(.1); s=socket.create_server(('127.0.0.1',47811)); time.sleep(60)";
+    let listen = "import socket,time; time.sleep(.1); s=socket.create_server(('127.0.0.1',17811)); time.sleep(60)";
     took(
         &[
             "--ready",
-            "port=47811",
+            "port=17811",
             "--",
             "/usr/bin/python3",
             "-c",
@@ -107,11 +107,11 @@ fn servers_are_seen_by_port_http_and_notify() {
         "/usr/bin/python3",
         "-m",
         "http.server",
-        "47812",
+        "17812",
         "--bind",
         "127.0.0.1",
     ];
-    let ready = ["--ready", "http=http://127.0.0.1:47812/", "--"];
+    let ready = ["--ready", "http=http://127.0.0.1:17812/", "--"];
     took(&[&ready[..], &serve[..]].concat(), 5.0, late);
     let notify = "import socket,os,time; time.sleep(.1); s=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM); \
         s.sendto(b'X=1\\nREADY=1', b'\\0'+os.environ['NOTIFY_SOCKET'][1:].encode()); time.sleep(60)";
@@ -155,8 +155,8 @@ fn what_never_gets_ready_says_why_and_leaves_nothing() {
             "exit code 3; it said: broken",
         ),
         (
-            &["--ready", "port=47813", "--", "true"],
-            "ended (exit code 0) before port=47813",
+            &["--ready", "port=17813", "--", "true"],
+            "ended (exit code 0) before port=17813",
         ),
         (
             &[

@@ -281,6 +281,16 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
             .hint("the report says what was left out and why; what a layer does: layermark layers")
             .print(false);
     }
+    let errors: Vec<&str> = report
+        .trials
+        .iter()
+        .filter_map(|t| t.error.as_deref())
+        .collect();
+    if let (Some(first), true) = (errors.first(), errors.len() == report.trials.len()) {
+        return Failure::failed(format!("every trial failed, the first because {first}"))
+            .hint("the report says of each layer why")
+            .print(false);
+    }
     ExitCode::SUCCESS
 }
 
