@@ -49,7 +49,8 @@ fn took(args: &[&str], least_ms: f64, most_ms: f64) -> Value {
 #[test]
 fn every_condition_is_seen_when_it_comes_true() {
     let _alone = alone();
-    let late = 2000.0;
+    // How late depends on what else the machine does.
+    let late = 30_000.0;
     let one = took(&["--", "sleep", "0.1"], 100.0, late);
     assert_eq!(
         (&one["program"], &one["ready"]),
@@ -89,7 +90,7 @@ fn servers_are_seen_by_port_http_and_notify() {
         return;
     }
     let _alone = alone();
-    let late = 5000.0;
+    let late = 30_000.0;
     let listen = "import socket,time; time.sleep(.1); s=socket.create_server(('127.0.0.1',17811)); time.sleep(60)";
     took(
         &[

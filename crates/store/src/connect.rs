@@ -1,4 +1,7 @@
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use sqlx::{
     ConnectOptions, Connection, SqlSafeStr, SqliteConnection,
@@ -10,6 +13,10 @@ use crate::{StoreError, error::from_sqlx};
 
 /// How long a writer waits for another process's transaction, which lasts milliseconds.
 const BUSY: Duration = Duration::from_secs(10);
+
+/// How long a store is tried again that is said to be locked. `SQLite` does not wait for another
+/// process that changes to the write-ahead log in the same moment, which takes milliseconds.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Tries to migrate, against another process that creates the same store in the same moment.
 const TRIES: u32 = 20;
@@ -41,6 +48,18 @@ fn known() -> i64 {
 }
 
 pub(crate) async fn open(path: &Path, pages: Option<u32>) -> Result<SqliteConnection, StoreError> {
+    let started = Instant::now();
+    loop {
+        match open_once(path, pages).await {
+            Err(StoreError::Locked { .. }) if started.elapsed() < AGAIN => {
+                std::thread::sleep(Duration::from_millis(25));
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn open_once(path: &Path, pages: Option<u32>) -> Result<SqliteConnection, StoreError> {
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).map_err(|source| StoreError::Directory {
             path: path.to_owned(),

@@ -90,3 +90,24 @@ fn a_trial_that_was_stored_survives_a_kill() {
     assert!(trials.len() as u64 > last);
     assert!(trials.iter().zip(0..).all(|(t, seq)| *t == record(seq)));
 }
+
+/// What `SQLite` does not wait for happens in microseconds: many tries meet it.
+#[test]
+fn a_store_that_many_make_at_once_opens_for_all() {
+    for _ in 0..30 {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("s.db");
+        let together = std::sync::Barrier::new(6);
+        std::thread::scope(|scope| {
+            for n in 0..6 {
+                let (path, together) = (&path, &together);
+                scope.spawn(move || {
+                    together.wait();
+                    let mut store = Store::open(path).unwrap();
+                    store.begin(&run(&format!("0{n}"), 1)).unwrap();
+                });
+            }
+        });
+        assert_eq!(Store::open(&path).unwrap().list(10).unwrap().len(), 6);
+    }
+}
