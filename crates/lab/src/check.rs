@@ -154,7 +154,7 @@ pub(crate) fn packageable(
 fn copied(placed: &Placed) -> u64 {
     match placed.kind {
         PlacedKind::File { size, .. } => size,
-        PlacedKind::Directory | PlacedKind::Link(_) => 0,
+        PlacedKind::Directory { .. } | PlacedKind::Link(_) => 0,
     }
 }
 

@@ -1,4 +1,5 @@
-//! Copying and removing trees of files.
+//! Copying and removing trees of files. Copies keep the times of files and directories: programs
+//! tell by them whether what they have compiled or cached (`.pyc`, fontconfig) is still right.
 
 use std::{
     collections::HashMap,
@@ -29,7 +30,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
             copy_file(&source, &target)?;
         }
     }
-    Ok(())
+    keep_time(from, to)
 }
 
 /// Like [`copy`] with hard links where the file system has them: for what is only read.
@@ -47,7 +48,21 @@ pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
             copy_file(&source, &target)?;
         }
     }
-    Ok(())
+    keep_time(from, to)
+}
+
+/// Gives a file or directory the modification time of another, if it has not got it.
+fn keep_time(from: &Path, to: &Path) -> io::Result<()> {
+    let time = from.metadata()?.modified()?;
+    if to.metadata()?.modified()? == time {
+        return Ok(());
+    }
+    set_time(to, time)
+}
+
+/// Sets the modification time of a file or directory (`futimens(2)`: the owner may).
+pub(crate) fn set_time(path: &Path, time: SystemTime) -> io::Result<()> {
+    File::open(path)?.set_modified(time)
 }
 
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
@@ -61,6 +76,8 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
         }
         target.write_all(&block[..got])?;
     }
+    // Afterwards: what is still to be written back must not bring a newer time.
+    target.set_modified(source.metadata()?.modified()?)?;
     // A program has to stay one; where a file system knows no permissions, the bytes are enough.
     let mode = source.metadata()?.permissions();
     if mode.mode() & 0o111 != 0 {
@@ -111,7 +128,7 @@ pub(crate) fn restore(from: &Path, to: &Path, seen: &Seen) -> io::Result<()> {
             restore_file(&source, &target)?;
         }
     }
-    Ok(())
+    keep_time(from, to)
 }
 
 fn untouched(path: &Path, seen: &Seen) -> bool {
@@ -146,7 +163,7 @@ fn restore_file(from: &Path, to: &Path) -> io::Result<()> {
         }
         at += length as u64;
     }
-    Ok(())
+    target.set_modified(source.metadata()?.modified()?)
 }
 
 /// Bytes of all files in and below `dir`.
@@ -249,6 +266,8 @@ fn absent_is_fine(e: io::Error) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -261,7 +280,22 @@ mod tests {
         fs::write(from.join("small"), b"x").unwrap();
         symlink("sub/nowhere", from.join("link")).unwrap();
         fs::set_permissions(from.join("small"), fs::Permissions::from_mode(0o755)).unwrap();
+        let then = |n| SystemTime::UNIX_EPOCH + Duration::from_secs(n);
+        let times = [("small", 1), ("sub/big", 2), ("sub", 3), ("", 4)];
+        for (name, n) in times {
+            set_time(&from.join(name), then(n)).unwrap();
+        }
+        let kept = |dir: &Path| {
+            for (name, n) in times {
+                let time = dir.join(name).metadata().unwrap().modified().unwrap();
+                assert_eq!(time, then(n), "{name}");
+            }
+        };
         copy(&from, &to).unwrap();
+        kept(&to);
+        let linked = home.path().join("linked");
+        link(&from, &linked).unwrap();
+        kept(&linked);
         assert_eq!(size(&to).unwrap(), data.len() as u64 + 1);
 
         let seen = see(&to).unwrap();
@@ -275,6 +309,7 @@ mod tests {
         fs::remove_file(to.join("small")).unwrap();
         fs::remove_file(to.join("link")).unwrap();
         restore(&from, &to, &seen).unwrap();
+        kept(&to);
         assert_eq!(fs::read(to.join("sub/big")).unwrap(), data);
         assert_eq!(fs::read(to.join("small")).unwrap(), b"x");
         assert!(!to.join("extra").exists());

@@ -6,7 +6,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use layermark_model::{Param, Point, PointError, Settings, Spec, Trial};
 
@@ -113,8 +113,11 @@ pub struct Placed {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlacedKind {
     /// A directory, empty but for what else is placed in it.
-    Directory,
-    /// A copy of a file, with its permissions.
+    Directory {
+        /// Modification time.
+        modified: SystemTime,
+    },
+    /// A copy of a file, with its permissions and modification time.
     File {
         /// Where it is.
         source: PathBuf,

@@ -34,7 +34,9 @@ pub fn write(dir: &Path, files: &[PackagedFile], seed: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies what is placed to below `dir`, directories before what is in them.
+/// Copies what is placed to below `dir`, directories before what is in them. Files and directories
+/// keep their modification times: programs tell by them whether what they have compiled or cached
+/// (`.pyc`, fontconfig) is still right.
 pub fn place(dir: &Path, all: &[Placed]) -> io::Result<()> {
     for placed in all {
         let path = dir.join(&placed.path);
@@ -43,13 +45,27 @@ pub fn place(dir: &Path, all: &[Placed]) -> io::Result<()> {
         }
         let about = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
         match &placed.kind {
-            PlacedKind::Directory => fs::create_dir_all(&path),
-            PlacedKind::File { source, .. } => fs::copy(source, &path).map(drop),
+            PlacedKind::Directory { .. } => fs::create_dir_all(&path),
+            PlacedKind::File { source, .. } => copy(source, &path),
             PlacedKind::Link(text) => std::os::unix::fs::symlink(text, &path),
         }
         .map_err(about)?;
     }
+    // Last, since what is put into a directory renews its time.
+    for placed in all {
+        if let PlacedKind::Directory { modified } = placed.kind {
+            let path = dir.join(&placed.path);
+            let set = fs::File::open(&path).and_then(|d| d.set_modified(modified));
+            set.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+        }
+    }
     Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    let modified = from.metadata()?.modified()?;
+    fs::File::open(to)?.set_modified(modified)
 }
 
 fn write_one(path: &Path, size: u64, seed: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -77,7 +93,33 @@ fn write_one(path: &Path, size: u64, seed: u64, buffer: &mut [u8]) -> io::Result
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, SystemTime};
+
     use super::*;
+
+    #[test]
+    fn what_is_placed_keeps_its_times() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, to) = (dir.path().join("source"), dir.path().join("to"));
+        fs::write(&source, b"x").unwrap();
+        let time = |n| SystemTime::UNIX_EPOCH + Duration::from_nanos(n);
+        let file = fs::File::open(&source).unwrap();
+        file.set_modified(time(1_234_567_890_123_456_789)).unwrap();
+        let kinds = [
+            ("d", PlacedKind::Directory { modified: time(7) }),
+            ("d/e", PlacedKind::Directory { modified: time(8) }),
+            ("d/e/f", PlacedKind::File { source, size: 1 }),
+            ("d/g", PlacedKind::Link("e".into())),
+        ];
+        let all = kinds.map(|(path, kind)| Placed {
+            path: path.into(),
+            kind,
+        });
+        place(&to, &all).unwrap();
+        let of = |name: &str| to.join(name).metadata().unwrap().modified().unwrap();
+        assert_eq!(of("d/g/f"), time(1_234_567_890_123_456_789));
+        assert_eq!((of("d"), of("d/e")), (time(7), time(8)));
+    }
 
     #[test]
     fn files_are_seeded_stamped_and_made_once() {

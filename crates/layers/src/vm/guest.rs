@@ -238,12 +238,21 @@ impl Agent {
                 Ok(paths) => Answer::Changed { paths },
                 Err(e) => Answer::Failed(e.to_string()),
             },
-            Ask::Put { path, size, runs } => {
-                self.packaged.begin(&path, size, runs);
+            Ask::Put {
+                path,
+                size,
+                runs,
+                modified,
+            } => {
+                self.packaged.begin(&path, size, runs, modified);
                 return None;
             }
-            Ask::Make { path, link } => {
-                self.packaged.make(&path, link.as_deref());
+            Ask::Make {
+                path,
+                link,
+                modified,
+            } => {
+                self.packaged.make(&path, link.as_deref(), modified);
                 return None;
             }
             Ask::Seal => done(self.packaged.seal()),

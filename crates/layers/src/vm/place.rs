@@ -199,16 +199,25 @@ impl VmPlace {
 
     fn put_one(&self, name: &str, from: &Path) -> io::Result<()> {
         let meta = from.symlink_metadata()?;
-        let path = name.to_owned();
+        let (path, modified) = (name.to_owned(), meta.modified()?);
         if meta.is_file() {
-            let (size, runs) = (meta.len(), meta.permissions().mode() & 0o111 != 0);
-            let put = Ask::Put { path, size, runs };
+            let put = Ask::Put {
+                path,
+                size: meta.len(),
+                runs: meta.permissions().mode() & 0o111 != 0,
+                modified,
+            };
             return self.link.put(&put, &mut File::open(from)?);
         }
         let text = meta.is_symlink().then(|| fs::read_link(from)).transpose()?;
         let text = text.map(|t| t.into_os_string().into_string()).transpose();
         let link = text.map_err(|_| io::ErrorKind::InvalidFilename)?;
-        self.link.put(&Ask::Make { path, link }, &mut io::empty())
+        let make = Ask::Make {
+            path,
+            link,
+            modified,
+        };
+        self.link.put(&make, &mut io::empty())
     }
 }
 

@@ -7,6 +7,7 @@
 use std::{
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddrV4},
+    time::SystemTime,
 };
 
 use layermark_model::{Cooled, Facts};
@@ -88,9 +89,16 @@ pub(crate) enum Ask {
         size: u64,
         /// Whether it is a program.
         runs: bool,
+        /// Modification time.
+        modified: SystemTime,
     },
-    /// Make a packaged directory, or a link with this text. Not answered either.
-    Make { path: String, link: Option<String> },
+    /// Make a packaged directory with this modification time, or a link with this text. Not
+    /// answered either.
+    Make {
+        path: String,
+        link: Option<String>,
+        modified: SystemTime,
+    },
     /// Remember the packaged files as they are now, on their disk.
     Seal,
 }

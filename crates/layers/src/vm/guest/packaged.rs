@@ -6,6 +6,7 @@ use std::{
     io::{self, Write},
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use crate::{
@@ -18,13 +19,15 @@ pub(super) struct Packaged {
     /// The layer.
     at: PathBuf,
     root: PathBuf,
-    /// The file being received, and its bytes to come.
-    file: Option<(File, u64)>,
+    /// The file being received, its bytes to come, and its modification time.
+    file: Option<(File, u64, SystemTime)>,
     /// Why something could not be made, told when it is sealed.
     failed: Option<String>,
     /// Regular files as they were sealed.
     seen: Seen,
     links: BTreeMap<String, String>,
+    /// Modification times of directories.
+    directories: BTreeMap<String, SystemTime>,
 }
 
 impl Packaged {
@@ -38,18 +41,19 @@ impl Packaged {
             failed: None,
             seen: Seen::new(),
             links: BTreeMap::new(),
+            directories: BTreeMap::new(),
         }
     }
 
     /// Makes a file; its bytes come by [`Packaged::store`].
-    pub(super) fn begin(&mut self, path: &str, size: u64, runs: bool) {
-        let made = self.begun(path, size, runs);
+    pub(super) fn begin(&mut self, path: &str, size: u64, runs: bool, modified: SystemTime) {
+        let made = self.begun(path, size, runs, modified);
         self.note(path, made);
     }
 
     /// Makes a directory, or a link with this text.
-    pub(super) fn make(&mut self, path: &str, link: Option<&str>) {
-        let made = self.made(path, link);
+    pub(super) fn make(&mut self, path: &str, link: Option<&str>, modified: SystemTime) {
+        let made = self.made(path, link, modified);
         self.note(path, made);
     }
 
@@ -59,7 +63,13 @@ impl Packaged {
         }
     }
 
-    fn begun(&mut self, path: &str, size: u64, runs: bool) -> io::Result<()> {
+    fn begun(
+        &mut self,
+        path: &str,
+        size: u64,
+        runs: bool,
+        modified: SystemTime,
+    ) -> io::Result<()> {
         self.file = None;
         let path = self.root.join(path);
         if let Some(parent) = path.parent() {
@@ -79,17 +89,21 @@ impl Packaged {
         if runs {
             file.set_permissions(fs::Permissions::from_mode(0o755))?;
         }
-        self.file = (size > 0).then_some((file, size));
+        if size == 0 {
+            return file.set_modified(modified);
+        }
+        self.file = Some((file, size, modified));
         Ok(())
     }
 
-    fn made(&mut self, name: &str, link: Option<&str>) -> io::Result<()> {
+    fn made(&mut self, name: &str, link: Option<&str>, modified: SystemTime) -> io::Result<()> {
         let path = self.root.join(name);
         let Some(text) = link else {
             let is_dir = path.symlink_metadata().is_ok_and(|m| m.is_dir());
             if !is_dir {
                 tree::remove(&path)?;
             }
+            self.directories.insert(name.to_owned(), modified);
             return fs::create_dir_all(path);
         };
         tree::remove(&path)?;
@@ -99,18 +113,21 @@ impl Packaged {
 
     /// Takes in bytes of the file that was begun.
     pub(super) fn store(&mut self, bytes: &[u8]) {
-        let Some((file, left)) = &mut self.file else {
+        let Some((mut file, left, modified)) = self.file.take() else {
             return;
         };
-        if let Err(e) = file.write_all(bytes) {
-            self.failed
-                .get_or_insert(format!("write a packaged file: {e}"));
-            self.file = None;
-            return;
-        }
-        *left = left.saturating_sub(bytes.len() as u64);
-        if *left == 0 {
-            self.file = None;
+        let left = left.saturating_sub(bytes.len() as u64);
+        let stored = file.write_all(bytes).and_then(|()| match left {
+            0 => file.set_modified(modified),
+            _ => Ok(()),
+        });
+        match stored {
+            Ok(()) if left > 0 => self.file = Some((file, left, modified)),
+            Ok(()) => {}
+            Err(e) => {
+                self.failed
+                    .get_or_insert(format!("write a packaged file: {e}"));
+            }
         }
     }
 
@@ -120,6 +137,13 @@ impl Packaged {
             return Err(io::Error::other(why));
         }
         fs::create_dir_all(&self.root)?;
+        // Last, since what is put into a directory renews its time.
+        for (name, modified) in &self.directories {
+            let path = self.root.join(name);
+            if path.metadata()?.modified()? != *modified {
+                tree::set_time(&path, *modified)?;
+            }
+        }
         sync(&self.at)?;
         self.seen = tree::see(&self.root)?;
         Ok(())
@@ -168,16 +192,23 @@ fn prune(root: &Path, dir: &Path, known: &BTreeSet<PathBuf>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    fn long_ago() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_nanos(1_234_567_890_123_456_789)
+    }
 
     fn sent(at: &Path) -> Packaged {
         let mut packaged = Packaged::below(at);
-        packaged.make("bin", None);
-        packaged.begin("bin/run", 3, true);
-        packaged.store(b"#!x");
-        packaged.begin("empty", 0, false);
-        packaged.make("lib", Some("usr/lib"));
-        packaged.make("proc", None);
+        packaged.make("bin", None, long_ago());
+        packaged.begin("bin/run", 3, true, long_ago());
+        packaged.store(b"#");
+        packaged.store(b"!x");
+        packaged.begin("empty", 0, false, long_ago());
+        packaged.make("lib", Some("usr/lib"), long_ago());
+        packaged.make("proc", None, long_ago());
         packaged.seal().unwrap();
         packaged
     }
@@ -197,6 +228,10 @@ mod tests {
             Path::new("usr/lib")
         );
         assert!(root.join("proc").is_dir());
+        for name in ["bin", "bin/run", "empty", "proc"] {
+            let modified = root.join(name).metadata().unwrap().modified();
+            assert_eq!(modified.unwrap(), long_ago(), "{name}");
+        }
         let known = KNOWN.map(String::from);
         assert!(packaged.changed(&known).unwrap().is_empty());
     }
@@ -223,7 +258,7 @@ mod tests {
     fn what_could_not_be_made_is_told_once() {
         let home = tempfile::tempdir().unwrap();
         let mut packaged = sent(home.path());
-        packaged.begin("empty/below", 1, false);
+        packaged.begin("empty/below", 1, false, long_ago());
         let e = packaged.seal().unwrap_err();
         assert!(e.to_string().contains("empty/below"), "{e}");
         packaged.seal().unwrap();

@@ -10,6 +10,7 @@ use std::{
     path::{Component, Path, PathBuf},
     process::{Command, Stdio},
     sync::{Mutex, PoisonError},
+    time::SystemTime,
 };
 
 use layermark_model::{
@@ -195,7 +196,11 @@ fn placed(
         reach(&script, outside, &mut found);
     }
     for name in ["proc", "dev", "tmp", "run"] {
-        found.insert(Path::new("/").join(name), PlacedKind::Directory);
+        let modified = SystemTime::UNIX_EPOCH;
+        found.insert(
+            Path::new("/").join(name),
+            PlacedKind::Directory { modified },
+        );
     }
     found.remove(Path::new("/"));
     let below = |at: PathBuf| Path::new(ROOT).join(at.strip_prefix("/").unwrap_or(&at));
@@ -261,7 +266,8 @@ fn reach(path: &Path, outside: &[&str], found: &mut BTreeMap<PathBuf, PlacedKind
             let link = relative(&next, &target);
             found.insert(next, PlacedKind::Link(link));
         } else if meta.is_dir() {
-            found.insert(next.clone(), PlacedKind::Directory);
+            let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            found.insert(next.clone(), PlacedKind::Directory { modified });
             at = next;
         } else {
             if meta.is_file() && fs::File::open(&next).is_ok() {
@@ -336,7 +342,10 @@ mod tests {
             kind(&at("real/script")),
             Some(PlacedKind::File { size: 13, .. })
         ));
-        assert_eq!(kind(Path::new("/proc")), Some(&PlacedKind::Directory));
+        assert!(matches!(
+            kind(Path::new("/proc")),
+            Some(PlacedKind::Directory { .. })
+        ));
         assert_eq!(kind(Path::new("/proc/self")), None);
         assert!(kind(&at("gone")).is_none());
         let sh = fs::canonicalize("/bin/sh").unwrap();

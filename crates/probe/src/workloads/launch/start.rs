@@ -176,6 +176,9 @@ impl Site {
         };
         let elapsed_ns = found.at_ns.saturating_sub(start_ns).max(1);
         if let Some(tracer) = tracer {
+            if !watched.is_exit() {
+                tracer.calm();
+            }
             launch.stopped = tree.stop(self.p.grace());
             launch.trace = Some(tracer.read(elapsed_ns)?);
         }

@@ -4,6 +4,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use layermark_model::Trace;
@@ -15,6 +17,11 @@ use crate::ProbeError;
 /// out by `?`.
 const CALLS: &str = "trace=?open,openat,?openat2,?stat,?lstat,?newfstatat,statx,?access,faccessat,\
 ?faccessat2,?readlink,readlinkat,execve,?execveat,read,pread64,readv,preadv";
+
+/// A program that has opened nothing for so long has all that it needs for now.
+const QUIET: Duration = Duration::from_millis(700);
+const LONGEST: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A traced launch.
 pub struct Tracer {
@@ -57,6 +64,21 @@ impl Tracer {
         command.extend(["-o".into(), file, "--".into()]);
         command.extend_from_slice(program);
         command
+    }
+
+    /// Waits until a launched program, which runs on when it is ready, does nothing new: what it
+    /// opens at once afterwards belongs to it as well.
+    pub fn calm(&self) {
+        // strace writes each line out at once.
+        let size = || fs::metadata(&self.outside).map_or(0, |m| m.len());
+        let (begun, mut last) = (Instant::now(), (size(), Instant::now()));
+        while self.listing && last.1.elapsed() < QUIET && begun.elapsed() < LONGEST {
+            thread::sleep(LOOK);
+            let now = size();
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
+        }
     }
 
     /// What was written, when all traced processes have ended.
