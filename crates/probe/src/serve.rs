@@ -5,8 +5,8 @@ use std::{
     io::{self, BufRead, Write},
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    sync::mpsc,
-    thread,
+    sync::{Mutex, PoisonError, mpsc},
+    thread::{self, Scope, ScopedJoinHandle},
     time::Duration,
 };
 
@@ -22,11 +22,12 @@ const SHOWN: usize = 200;
 
 /// Serves jobs until `quit` or the end of `input`. An error is the output's: the lab has gone.
 /// Whatever a line says or a job does, the probe lives on and says what was wrong.
-pub fn serve(input: impl BufRead, output: impl Write) -> io::Result<()> {
-    let mut server = Server {
-        output,
-        ready: None,
-    };
+pub fn serve(input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
+    let output = Mutex::new(output);
+    thread::scope(|scope| obey(input, Server::new(&output, scope)))
+}
+
+fn obey<W: Write + Send>(input: impl BufRead, mut server: Server<'_, '_, W>) -> io::Result<()> {
     let self_test = selftest::self_test();
     let version = env!("CARGO_PKG_VERSION").into();
     server.say(&FromProbe::Hello {
@@ -109,17 +110,35 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-struct Server<W> {
-    output: W,
+struct Server<'scope, 'env, W> {
+    output: &'scope Mutex<W>,
+    scope: &'scope Scope<'scope, 'env>,
+    /// Says that work goes on; may still be about to end when the work has.
+    beats: Option<ScopedJoinHandle<'scope, ()>>,
     ready: Option<(u64, Box<dyn Work>)>,
 }
 
-impl<W: Write> Server<W> {
-    fn say(&mut self, event: &FromProbe) -> io::Result<()> {
-        let mut line = serde_json::to_vec(event)?;
-        line.push(b'\n');
-        self.output.write_all(&line)?;
-        self.output.flush()
+/// A whole line at once: the beats write too.
+fn say(output: &Mutex<impl Write>, event: &FromProbe) -> io::Result<()> {
+    let mut line = serde_json::to_vec(event)?;
+    line.push(b'\n');
+    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+    output.write_all(&line)?;
+    output.flush()
+}
+
+impl<'scope, 'env, W: Write + Send> Server<'scope, 'env, W> {
+    fn new(output: &'scope Mutex<W>, scope: &'scope Scope<'scope, 'env>) -> Self {
+        Self {
+            output,
+            scope,
+            beats: None,
+            ready: None,
+        }
+    }
+
+    fn say(&self, event: &FromProbe) -> io::Result<()> {
+        say(self.output, event)
     }
 
     fn fail(&mut self, id: Option<u64>, error: ProbeError) -> io::Result<()> {
@@ -152,34 +171,40 @@ impl<W: Write> Server<W> {
         )
     }
 
-    /// Runs what may take long but is not measured, with a progress line each half second, so
-    /// that the lab does not take a slow disk for a dead probe. The thread ends before any clock
-    /// starts.
-    fn attended<T: Send>(
+    /// Runs what may take long but is not measured, with a progress line each half second from a
+    /// thread beside it, so that the lab does not take a slow disk for a dead probe.
+    fn attended<T>(
         &mut self,
         id: u64,
-        what: impl FnOnce() -> Result<T, ProbeError> + Send,
-    ) -> Result<T, ProbeError> {
-        thread::scope(|scope| {
-            let (ended, wait) = mpsc::channel::<()>();
-            let worker = scope.spawn(move || {
-                let _ended = ended; // dropped, by a panic too
-                what()
-            });
-            while wait.recv_timeout(Duration::from_nanos(BEAT_NS))
-                == Err(mpsc::RecvTimeoutError::Timeout)
-            {
+        what: impl FnOnce() -> Result<T, ProbeError>,
+    ) -> io::Result<Result<T, ProbeError>> {
+        self.hush();
+        let (ended, wait) = mpsc::channel::<()>();
+        let output = self.output;
+        let progress = FromProbe::Progress {
+            id,
+            ops: 0,
+            bytes: 0,
+        };
+        let beats = move || {
+            let every = Duration::from_nanos(BEAT_NS);
+            while wait.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
                 // A lab that has gone is noticed with the next line that counts.
-                let _ = self.say(&FromProbe::Progress {
-                    id,
-                    ops: 0,
-                    bytes: 0,
-                });
+                let _ = say(output, &progress);
             }
-            worker
-                .join()
-                .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
-        })
+        };
+        self.beats = Some(thread::Builder::new().spawn_scoped(self.scope, beats)?);
+        let done = catch_unwind(AssertUnwindSafe(what));
+        // Not waited for here: being told of its end takes longer than most of what is attended.
+        drop(ended);
+        Ok(done.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))))
+    }
+
+    /// No thread of ours is left beside the clock.
+    fn hush(&mut self) {
+        if let Some(beats) = self.beats.take() {
+            let _ = beats.join();
+        }
     }
 
     /// Gives up what is ready but was never run.
@@ -190,7 +215,7 @@ impl<W: Write> Server<W> {
         match self.attended(id, move || {
             drop(work);
             Ok(())
-        }) {
+        })? {
             Ok(()) => Ok(()),
             Err(e) => self.fail(Some(id), e),
         }
@@ -198,7 +223,7 @@ impl<W: Write> Server<W> {
 
     fn prepare(&mut self, job: &Job) -> io::Result<()> {
         self.drop_ready()?;
-        match self.attended(job.id, || prepare(job)) {
+        match self.attended(job.id, || prepare(job))? {
             Ok(work) => {
                 self.ready = Some((job.id, work));
                 self.say(&FromProbe::Ready { id: job.id })
@@ -213,7 +238,7 @@ impl<W: Write> Server<W> {
                 Some(id),
                 ProbeError::new(format!("go for job {id}, which is not ready")),
             ),
-            Some((_, work)) => match self.run(id, work) {
+            Some((_, work)) => match self.run(id, work)? {
                 Ok(trial) => self.say(&FromProbe::Trial {
                     id,
                     trial: Box::new(trial),
@@ -225,7 +250,8 @@ impl<W: Write> Server<W> {
 
     /// The measured part in this thread alone, then the rest, then the clean-up: when the lab
     /// hears of the trial, nothing of it is under way any more.
-    fn run(&mut self, id: u64, mut work: Box<dyn Work>) -> Result<Trial, ProbeError> {
+    fn run(&mut self, id: u64, mut work: Box<dyn Work>) -> io::Result<Result<Trial, ProbeError>> {
+        self.hush();
         let ran = catch_unwind(AssertUnwindSafe(|| {
             work.run(&mut |ops, bytes| {
                 let _ = self.say(&FromProbe::Progress { id, ops, bytes });
@@ -297,23 +323,22 @@ mod tests {
         }
     }
 
-    fn events(output: &[u8]) -> Vec<FromProbe> {
-        output
-            .split(|b| *b == b'\n')
-            .filter(|l| !l.is_empty())
-            .map(|l| serde_json::from_slice(l).unwrap())
-            .collect()
+    /// What a server says while this is done with it.
+    fn with_server(what: impl FnOnce(&mut Server<'_, '_, Vec<u8>>)) -> Vec<FromProbe> {
+        let output = Mutex::new(Vec::new());
+        thread::scope(|scope| what(&mut Server::new(&output, scope)));
+        let output = output.into_inner().unwrap();
+        let lines = output.split(|b| *b == b'\n').filter(|l| !l.is_empty());
+        lines.map(|l| serde_json::from_slice(l).unwrap()).collect()
     }
 
     #[test]
     fn a_panic_becomes_an_error_and_the_probe_lives_on() {
         for part in ["run", "settle", "drop"] {
-            let mut server = Server {
-                output: Vec::new(),
-                ready: Some((1, Box::new(Buggy(part)))),
-            };
-            server.go(1).unwrap();
-            let said = events(&server.output);
+            let said = with_server(|server| {
+                server.ready = Some((1, Box::new(Buggy(part))));
+                server.go(1).unwrap();
+            });
             let ran = usize::from(part != "run");
             assert_eq!(said[..ran], vec![FromProbe::Stopped { id: 1 }; ran]);
             match &said[ran..] {
@@ -328,27 +353,26 @@ mod tests {
                 }
                 other => panic!("{part}: {other:?}"),
             }
-            server.ready = Some((2, Box::new(Buggy("nowhere"))));
-            server.go(2).unwrap();
-            assert!(matches!(
-                events(&server.output).last(),
-                Some(FromProbe::Trial { id: 2, .. })
-            ));
+            let said = with_server(|server| {
+                server.ready = Some((1, Box::new(Buggy(part))));
+                server.go(1).unwrap();
+                server.ready = Some((2, Box::new(Buggy("nowhere"))));
+                server.go(2).unwrap();
+            });
+            let last = said.last();
+            assert!(matches!(last, Some(FromProbe::Trial { id: 2, .. })));
         }
     }
 
     #[test]
     fn what_takes_long_outside_the_clock_is_attended() {
-        let mut server = Server {
-            output: Vec::new(),
-            ready: None,
-        };
-        let result = server.attended(3, || {
-            thread::sleep(Duration::from_millis(1200));
-            Ok(7)
+        let said = with_server(|server| {
+            let result = server.attended(3, || {
+                thread::sleep(Duration::from_millis(1200));
+                Ok(7)
+            });
+            assert_eq!(result.unwrap(), Ok(7));
         });
-        assert_eq!(result, Ok(7));
-        let said = events(&server.output);
         let progress = FromProbe::Progress {
             id: 3,
             ops: 0,

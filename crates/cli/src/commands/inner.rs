@@ -15,7 +15,7 @@ fn ended<E: std::fmt::Display>(result: Result<(), E>, what: &str) -> ExitCode {
 /// Works on jobs from standard input until it ends.
 pub fn probe() -> ExitCode {
     ended(
-        layermark_probe::serve(io::stdin().lock(), io::stdout().lock()),
+        layermark_probe::serve(io::stdin().lock(), io::stdout()),
         "probe",
     )
 }

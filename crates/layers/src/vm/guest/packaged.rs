@@ -63,13 +63,7 @@ impl Packaged {
         }
     }
 
-    fn begun(
-        &mut self,
-        path: &str,
-        size: u64,
-        runs: bool,
-        modified: SystemTime,
-    ) -> io::Result<()> {
+    fn begun(&mut self, path: &str, size: u64, runs: bool, modified: SystemTime) -> io::Result<()> {
         self.file = None;
         let path = self.root.join(path);
         if let Some(parent) = path.parent() {
