@@ -178,7 +178,12 @@ fn what_never_gets_ready_says_why_and_leaves_nothing() {
         ),
     ];
     for (args, words) in cases {
-        let said = launch(args).run().left_nothing();
+        let said = launch(args).run().code(1).left_nothing();
+        assert!(
+            said.stderr.contains("every trial failed"),
+            "{}",
+            said.stderr
+        );
         let report = said.json();
         let error = report["results"][0]["error"].as_str().unwrap_or_default();
         assert!(error.contains(words), "{args:?}: {error}");

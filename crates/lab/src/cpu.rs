@@ -41,9 +41,14 @@ enum CpuTime {
 }
 
 impl CpuTime {
-    fn open(pid: u32) -> Option<Self> {
+    /// Whether the kernel keeps `schedstat`.
+    fn is_counted() -> bool {
         let own = File::open("/proc/self/schedstat").map(Self::Schedstat);
-        if own.is_ok_and(|own| own.ns() > Some(0)) {
+        own.is_ok_and(|own| own.ns() > Some(0))
+    }
+
+    fn open(pid: u32, counted: bool) -> Option<Self> {
+        if counted {
             let file = File::open(format!("/proc/{pid}/schedstat")).ok()?;
             return Some(Self::Schedstat(file));
         }
@@ -82,10 +87,11 @@ impl KernelThreads {
         let pids = processes
             .flatten()
             .filter_map(|e| e.file_name().to_str()?.parse().ok());
+        let counted = CpuTime::is_counted();
         // kthreadd is process 2 and the parent of all others.
         self.files = pids
             .filter(|pid| *pid == 2 || stat(*pid).is_some_and(|s| s.parent == 2))
-            .filter_map(|pid| Some((pid, CpuTime::open(pid)?)))
+            .filter_map(|pid| Some((pid, CpuTime::open(pid, counted)?)))
             .collect();
     }
 
@@ -346,12 +352,13 @@ mod tests {
         assert_eq!(threads.files.is_empty(), !seen);
         let own = std::process::id();
         let as_stat = CpuTime::Stat(File::open(format!("/proc/{own}/stat")).unwrap());
-        for time in [CpuTime::open(own).unwrap(), as_stat] {
+        let counted = CpuTime::is_counted();
+        for time in [CpuTime::open(own, counted).unwrap(), as_stat] {
             let (first, again) = (time.ns().unwrap(), time.ns().unwrap());
             assert!(again >= first, "{time:?}: {again} after {first}");
         }
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let gone = CpuTime::open(child.id()).unwrap();
+        let gone = CpuTime::open(child.id(), counted).unwrap();
         child.wait().unwrap();
         assert_eq!(gone.ns(), None, "its process has ended");
         assert!(before.machine.cpus > 0 && before.machine.busy > 0 && before.probe.is_some());

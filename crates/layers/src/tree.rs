@@ -17,35 +17,28 @@ const BLOCK: usize = 1 << 20;
 /// Copies `from` and all below it to `to`, which need not exist. Data is read and written: a
 /// reflink would make the first write of every block dearer than in a file that was written.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            copy(&source, &target)?;
-        } else if kind.is_symlink() {
-            symlink(fs::read_link(&source)?, &target)?;
-        } else {
-            copy_file(&source, &target)?;
-        }
-    }
-    keep_time(from, to)
+    put(from, to, copy_file)
 }
 
 /// Like [`copy`] with hard links where the file system has them: for what is only read.
 pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
+    put(from, to, |source, target| {
+        fs::hard_link(source, target).or_else(|_| copy_file(source, target))
+    })
+}
+
+fn put(from: &Path, to: &Path, file: fn(&Path, &Path) -> io::Result<()>) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            link(&source, &target)?;
+            put(&source, &target, file)?;
         } else if kind.is_symlink() {
             symlink(fs::read_link(&source)?, &target)?;
-        } else if fs::hard_link(&source, &target).is_err() {
-            copy_file(&source, &target)?;
+        } else {
+            file(&source, &target)?;
         }
     }
     keep_time(from, to)
@@ -60,9 +53,19 @@ fn keep_time(from: &Path, to: &Path) -> io::Result<()> {
     set_time(to, time)
 }
 
-/// Sets the modification time of a file or directory (`futimens(2)`: the owner may).
+/// Sets the modification time of a file or directory.
 pub(crate) fn set_time(path: &Path, time: SystemTime) -> io::Result<()> {
-    File::open(path)?.set_modified(time)
+    dated(&File::open(path)?, time)
+}
+
+/// Only the owner may set times (`futimens(2)`), and some file systems have none: what is only read
+/// and written is measured there all the same.
+pub(crate) fn dated(file: &File, time: SystemTime) -> io::Result<()> {
+    use io::ErrorKind::{PermissionDenied, Unsupported};
+    match file.set_modified(time) {
+        Err(e) if matches!(e.kind(), PermissionDenied | Unsupported) => Ok(()),
+        done => done,
+    }
 }
 
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
@@ -77,7 +80,7 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
         target.write_all(&block[..got])?;
     }
     // Afterwards: what is still to be written back must not bring a newer time.
-    target.set_modified(source.metadata()?.modified()?)?;
+    dated(&target, source.metadata()?.modified()?)?;
     // A program has to stay one; where a file system knows no permissions, the bytes are enough.
     let mode = source.metadata()?.permissions();
     if mode.mode() & 0o111 != 0 {
@@ -163,7 +166,7 @@ fn restore_file(from: &Path, to: &Path) -> io::Result<()> {
         }
         at += length as u64;
     }
-    target.set_modified(source.metadata()?.modified()?)
+    dated(&target, source.metadata()?.modified()?)
 }
 
 /// Bytes of all files in and below `dir`.

@@ -1,6 +1,6 @@
 //! Files that a layer comes with: incompressible, seeded, and checkable without the seed.
 
-use std::{fs, io, io::Write, path::Path};
+use std::{fs, io, io::Write, path::Path, time::SystemTime};
 
 use crate::{
     PackagedFile, Placed, PlacedKind,
@@ -55,7 +55,7 @@ pub fn place(dir: &Path, all: &[Placed]) -> io::Result<()> {
     for placed in all {
         if let PlacedKind::Directory { modified } = placed.kind {
             let path = dir.join(&placed.path);
-            let set = fs::File::open(&path).and_then(|d| d.set_modified(modified));
+            let set = fs::File::open(&path).and_then(|d| dated(&d, modified));
             set.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
         }
     }
@@ -64,8 +64,16 @@ pub fn place(dir: &Path, all: &[Placed]) -> io::Result<()> {
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::copy(from, to)?;
-    let modified = from.metadata()?.modified()?;
-    fs::File::open(to)?.set_modified(modified)
+    dated(&fs::File::open(to)?, from.metadata()?.modified()?)
+}
+
+/// Only the owner may set times (`futimens(2)`), and some file systems have none.
+fn dated(file: &fs::File, time: SystemTime) -> io::Result<()> {
+    use io::ErrorKind::{PermissionDenied, Unsupported};
+    match file.set_modified(time) {
+        Err(e) if matches!(e.kind(), PermissionDenied | Unsupported) => Ok(()),
+        done => done,
+    }
 }
 
 fn write_one(path: &Path, size: u64, seed: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -93,7 +101,7 @@ fn write_one(path: &Path, size: u64, seed: u64, buffer: &mut [u8]) -> io::Result
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     use super::*;
 

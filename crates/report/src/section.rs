@@ -98,6 +98,19 @@ pub struct Series {
     pub model: Option<Vec<[f64; 2]>>,
 }
 
+impl Series {
+    /// Marks in the order of the axis.
+    pub fn along(name: &str, marks: impl Iterator<Item = Mark>) -> Self {
+        let mut points: Vec<Mark> = marks.collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        Self {
+            name: name.to_owned(),
+            points,
+            model: None,
+        }
+    }
+}
+
 /// A point of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mark {

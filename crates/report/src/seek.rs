@@ -97,23 +97,15 @@ fn table(what: &str, rows: &[&ResultRow]) -> DataTable {
 
 fn chart(what: &str, rows: &[&ResultRow]) -> LineChart {
     let series = |layer: &str| {
-        let mut points: Vec<Mark> = rows
-            .iter()
-            .filter(|r| r.layer == layer)
-            .filter_map(|r| {
-                Some(Mark {
-                    x: distance(r) as f64,
-                    y: r.op_us?,
-                    interval: r.op_us_interval,
-                })
+        let own = rows.iter().filter(|r| r.layer == layer);
+        let marks = own.filter_map(|r| {
+            Some(Mark {
+                x: distance(r) as f64,
+                y: r.op_us?,
+                interval: r.op_us_interval,
             })
-            .collect();
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        Series {
-            name: layer.to_owned(),
-            points,
-            model: None,
-        }
+        });
+        Series::along(layer, marks)
     };
     LineChart {
         title: format!("Latency over distance: {what}"),

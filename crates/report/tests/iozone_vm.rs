@@ -213,3 +213,27 @@ fn a_database_on_an_emulated_cpu_is_compared_with_other_guests() {
     );
     assert_eq!(says("vm:disk=ide").holds, Holds::Open, "intervals overlap");
 }
+
+/// Where no guest flushes, none can be named to move to; that it should be moved is said all the same.
+#[test]
+fn a_database_in_the_only_guest_which_absorbs_flushes_should_move() {
+    let report = Made::new(&["native", "vm:cache=unsafe"], 8)
+        .study("iozone-vm")
+        .emulated("vm:cache=unsafe")
+        .points_with("rand-write", &[4096], 4 << 20, &json!({"sync": "each"}))
+        .change(|_, _, _, trial| {
+            trial.syncs = trial.ops();
+            trial.device = trial
+                .device
+                .map(|d| layermark_model::DeviceBytes { flushes: 0, ..d });
+            trial.idle_flushes = Some(0.0);
+        })
+        .build();
+    let off = about(&report, "vm:cache=unsafe", "move the database off");
+    assert_eq!(off.holds, Holds::Yes);
+    assert!(
+        off.text.contains("loses what it has acknowledged"),
+        "{}",
+        off.text
+    );
+}

@@ -11,12 +11,10 @@ use sqlx::{
 
 use crate::{StoreError, error::from_sqlx};
 
-/// How long a writer waits for another process's transaction, which lasts milliseconds.
+/// How long a writer waits for another process's transaction, which lasts milliseconds; and how long
+/// a store is tried again that is said to be locked: `SQLite` itself does not wait for another process
+/// that changes to the write-ahead log in the same moment.
 const BUSY: Duration = Duration::from_secs(10);
-
-/// How long a store is tried again that is said to be locked. `SQLite` does not wait for another
-/// process that changes to the write-ahead log in the same moment, which takes milliseconds.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// Tries to migrate, against another process that creates the same store in the same moment.
 const TRIES: u32 = 20;
@@ -51,7 +49,7 @@ pub(crate) async fn open(path: &Path, pages: Option<u32>) -> Result<SqliteConnec
     let started = Instant::now();
     loop {
         match open_once(path, pages).await {
-            Err(StoreError::Locked { .. }) if started.elapsed() < AGAIN => {
+            Err(StoreError::Locked { .. }) if started.elapsed() < BUSY => {
                 std::thread::sleep(Duration::from_millis(25));
             }
             done => return done,

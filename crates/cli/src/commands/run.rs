@@ -287,8 +287,9 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
         .filter_map(|t| t.error.as_deref())
         .collect();
     if let (Some(first), true) = (errors.first(), errors.len() == report.trials.len()) {
+        let first = first.lines().next().unwrap_or_default();
         return Failure::failed(format!("every trial failed, the first because {first}"))
-            .hint("the report says of each layer why")
+            .hint(format!("layermark report {}", outcome.run.id))
             .print(false);
     }
     ExitCode::SUCCESS

@@ -118,8 +118,9 @@ pub(crate) struct Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        self.link.cut();
+        // First, so that nobody is left who holds the line and waits for a guest that hangs.
         self.process.kill();
+        self.link.cut();
     }
 }
 

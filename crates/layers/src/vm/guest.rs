@@ -21,7 +21,7 @@ use crate::{
     vm::{
         initramfs::LIST,
         net::{CardFacts, card, echo},
-        talk::{self, AT, Answer, Ask, Channel, Mounting, ROOT_TAG},
+        talk::{self, AT, Answer, Ask, Channel, LONGEST, Mounting, ROOT_TAG},
         world,
     },
 };
@@ -234,7 +234,11 @@ impl Agent {
                 .facts()
                 .unwrap_or_else(|e| Answer::Failed(e.to_string())),
             Ask::Cool => cool().map_or_else(|e| Answer::Failed(e.to_string()), Answer::Cooled),
-            Ask::Changed { known } => match self.packaged.changed(&known) {
+            Ask::Changed => match self.packaged.changed() {
+                // More does not fit into a frame.
+                Ok(paths) if paths.iter().map(String::len).sum::<usize>() > LONGEST / 2 => {
+                    Answer::Failed(format!("{} packaged files have changed", paths.len()))
+                }
                 Ok(paths) => Answer::Changed { paths },
                 Err(e) => Answer::Failed(e.to_string()),
             },

@@ -15,11 +15,14 @@ use std::{
 use crate::{
     Control, Wire,
     child::Tail,
-    vm::talk::{self, Answer, Ask, Channel, PIECE},
+    vm::talk::{self, Answer, Ask, Channel, PIECE, Pieces},
 };
 
 /// Frames of the probe's output that may wait to be read.
 const QUEUE: usize = 256;
+
+/// How long a guest may take nothing of what it is sent: one that hangs leaves the line full.
+const TAKES: Duration = Duration::from_secs(30);
 
 /// Why the guest gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,6 +83,7 @@ impl Link {
     /// Speaks through `stream`, which is connected to the guest's port.
     pub(crate) fn new(stream: UnixStream) -> io::Result<Arc<Self>> {
         let (sender, answers) = mpsc::channel();
+        stream.set_write_timeout(Some(TAKES))?;
         let mut input = stream.try_clone()?;
         let link = Arc::new(Self {
             out: Mutex::new(stream),
@@ -132,7 +136,10 @@ impl Link {
     /// Asks and waits for the answer.
     pub(crate) fn ask(&self, ask: &Ask, limit: Duration) -> Result<Answer, Broken> {
         let answers = lock(&self.answers);
-        talk::say(&mut *lock(&self.out), ask).map_err(|_| Broken::Gone)?;
+        talk::say(&mut *lock(&self.out), ask).map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => Broken::Silent(TAKES),
+            _ => Broken::Gone,
+        })?;
         wait(&answers, limit)
     }
 
@@ -151,6 +158,13 @@ impl Link {
 
     /// Sends what is not answered: an [`Ask::Make`], or an [`Ask::Put`] with the bytes of the file.
     pub(crate) fn put(&self, what: &Ask, from: &mut impl Read) -> io::Result<()> {
+        self.send(what, from).map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => io::Error::other(Broken::Silent(TAKES)),
+            _ => e,
+        })
+    }
+
+    fn send(&self, what: &Ask, from: &mut impl Read) -> io::Result<()> {
         let _turn = lock(&self.answers);
         let mut out = lock(&self.out);
         talk::say(&mut *out, what)?;
@@ -178,10 +192,7 @@ impl Link {
         self.order(&Ask::Start { name }, limit)?;
         Ok(Wire {
             stdin: Box::new(Input(self.clone())),
-            stdout: Box::new(Output {
-                pieces: output,
-                rest: io::Cursor::default(),
-            }),
+            stdout: Box::new(Pieces::from(output)),
             control: Box::new(Remote {
                 link: self.clone(),
                 probe,
@@ -227,27 +238,6 @@ impl Drop for Input {
     fn drop(&mut self) {
         // A guest that is gone needs no end.
         let _ = talk::send(&mut *lock(&self.0.out), Channel::Probe, &[]);
-    }
-}
-
-/// The probe's standard output.
-struct Output {
-    pieces: Receiver<Vec<u8>>,
-    rest: io::Cursor<Vec<u8>>,
-}
-
-impl Read for Output {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let got = self.rest.read(into)?;
-            if got > 0 || into.is_empty() {
-                return Ok(got);
-            }
-            match self.pieces.recv() {
-                Ok(piece) => self.rest = io::Cursor::new(piece),
-                Err(_) => return Ok(0),
-            }
-        }
     }
 }
 

@@ -122,9 +122,14 @@ impl<'a> Wiring<'a> {
         if self.backend == Backend::Tap {
             missing.extend(needs::device(space::TUN, "tun"));
             if sandbox::privilege() == sandbox::Privilege::None {
+                let hint = if self.serves {
+                    "sudo layermark ..."
+                } else {
+                    "sudo layermark ..., or backend=user or backend=socket"
+                };
                 missing.push(Missing {
                     what: "the right to make a network (root or user namespaces)".into(),
-                    hint: "sudo layermark ..., or backend=user or backend=socket".into(),
+                    hint: hint.into(),
                     installable: false,
                 });
             }
@@ -152,15 +157,16 @@ impl<'a> Wiring<'a> {
             "on" => true,
             _ => self.may_use_vhost() && needs::device(VHOST, "vhost_net").is_none(),
         };
+        let backend = value(self.spec, OPTIONS, "backend");
+        let path = match self.backend {
+            Backend::Tap => space::TUN,
+            _ => "a socket",
+        };
         Ok(Network {
             card: self.card,
-            backend: value(self.spec, OPTIONS, "backend").to_owned(),
+            backend: backend.to_owned(),
             switch: self.switch.map(str::to_owned),
-            plug: made.map_err(LayerError::io(
-                &layer,
-                "make a network with",
-                space::TUN.as_ref(),
-            ))?,
+            plug: made.map_err(LayerError::io(&layer, "make a network with", path.as_ref()))?,
             vhost,
         })
     }

@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use layermark_model::{Cooled, CpuTime, Facts, GuestFacts};
@@ -29,6 +29,8 @@ use crate::{
 const SLOW: Duration = Duration::from_mins(5);
 /// Longest for anything else.
 const QUICK: Duration = Duration::from_secs(30);
+/// Longest for its network card, which it waits for, and then for its carrier.
+const CABLED: Duration = Duration::from_mins(1);
 
 /// A layer inside a guest.
 pub(crate) struct VmPlace {
@@ -43,9 +45,8 @@ pub(crate) struct VmPlace {
     host: HostPlace,
     /// How the guest has mounted it.
     mounting: Option<Mounting>,
+    /// The packaged files on this host.
     master: PathBuf,
-    /// What is packaged, below `master`; nothing where this host holds it.
-    packaged: Vec<String>,
     /// The guest works in a directory of this host.
     shared: bool,
     /// It forgets everything about that only when it mounts it again.
@@ -70,7 +71,6 @@ impl VmPlace {
             network: None,
             mounting: None,
             master: master.into(),
-            packaged: Vec::new(),
             shared: false,
             sticky: false,
             started: Instant::now(),
@@ -122,15 +122,18 @@ impl VmPlace {
     /// Connects the guest's network card, and has it reach whom it can reach.
     pub(crate) fn connect(&mut self, network: Network) -> Result<(), LayerError> {
         let address = network.guest();
-        let asked = self.link.order(&Ask::Network { address }, QUICK);
+        // Before anything fails: it is let go of after the guest.
+        self.network = Some(network);
+        let Some(network) = &self.network else {
+            return Ok(());
+        };
+        let asked = self.link.order(&Ask::Network { address }, CABLED);
         asked.map_err(self.broken("switch its network card on"))?;
         let qemu = self.lock().pid();
         let proved = network
             .check_vhost(qemu)
             .and_then(|()| network.prove(|to| self.link.order(&Ask::Reach { to }, QUICK)));
-        proved.map_err(self.broken("reach its network"))?;
-        self.network = Some(network);
-        Ok(())
+        proved.map_err(self.broken("reach its network"))
     }
 
     /// What is known of the network, whose card has to be the one that was asked for.
@@ -178,9 +181,7 @@ impl VmPlace {
         listed.map_err(LayerError::io(&self.layer, "read", &self.master))?;
         // A directory comes before what is in it.
         paths.sort();
-        self.put(&paths)?;
-        self.packaged = paths;
-        Ok(())
+        self.put(&paths)
     }
 
     fn put(&self, paths: &[String]) -> Result<(), LayerError> {
@@ -199,7 +200,9 @@ impl VmPlace {
 
     fn put_one(&self, name: &str, from: &Path) -> io::Result<()> {
         let meta = from.symlink_metadata()?;
-        let (path, modified) = (name.to_owned(), meta.modified()?);
+        // What is sent counts from 1970.
+        let modified = meta.modified()?.max(SystemTime::UNIX_EPOCH);
+        let path = name.to_owned();
         if meta.is_file() {
             let put = Ask::Put {
                 path,
@@ -316,8 +319,7 @@ impl Place for VmPlace {
                 None => Ok(()),
             };
         }
-        let known = self.packaged.clone();
-        let answer = self.link.ask(&Ask::Changed { known }, QUICK);
+        let answer = self.link.ask(&Ask::Changed, SLOW);
         match answer.map_err(self.broken("look at its packaged files"))? {
             Answer::Changed { paths } => self.put(&paths),
             _ => Err(self.broken("look at its packaged files")(Broken::OutOfTurn)),

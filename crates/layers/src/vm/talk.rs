@@ -7,6 +7,7 @@
 use std::{
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddrV4},
+    sync::mpsc::Receiver,
     time::SystemTime,
 };
 
@@ -49,6 +50,34 @@ impl Channel {
     }
 }
 
+/// A stream that another thread receives, piece by piece.
+pub(crate) struct Pieces {
+    from: Receiver<Vec<u8>>,
+    rest: io::Cursor<Vec<u8>>,
+}
+
+impl From<Receiver<Vec<u8>>> for Pieces {
+    fn from(from: Receiver<Vec<u8>>) -> Self {
+        let rest = io::Cursor::default();
+        Self { from, rest }
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let got = self.rest.read(into)?;
+            if got > 0 || into.is_empty() {
+                return Ok(got);
+            }
+            match self.from.recv() {
+                Ok(piece) => self.rest = io::Cursor::new(piece),
+                Err(_) => return Ok(0),
+            }
+        }
+    }
+}
+
 /// Name of the port in the guest's `/sys/class/virtio-ports`.
 pub(crate) const PORT: &str = "layermark.0";
 
@@ -80,9 +109,9 @@ pub(crate) enum Ask {
     Facts,
     /// Write back, and drop all caches.
     Cool,
-    /// Remove from the packaged files what is not in this list, and name those that are not as
-    /// they were after [`Ask::Seal`].
-    Changed { known: Vec<String> },
+    /// Remove from the packaged files what was never sent, and name those that are not as they were
+    /// after [`Ask::Seal`].
+    Changed,
     /// Write a packaged file; its bytes follow. Not answered: the next `Seal` tells of errors.
     Put {
         path: String,

@@ -67,10 +67,10 @@ fn proved(spec: &Spec, facts: &Facts) {
     if guest.emulated_cpu {
         assert_eq!(guest.clock, "tsc");
     }
-    assert_eq!(
-        facts.notes["agent"] == "serial port",
-        asked("agent", "") == "serial"
-    );
+    // Otherwise the kernel decides.
+    if asked("agent", "") == "serial" {
+        assert_eq!(facts.notes["agent"], "serial port");
+    }
     networked(spec, facts);
     let (top, cache) = (&facts.mounts[0], asked("cache", ""));
     if let Some(share) = spec.options.get("share") {

@@ -108,21 +108,14 @@ fn chart(report: &Report, n: usize, rows: &[&ResultRow]) -> Chart {
     let layers = report.layers.iter().map(|l| l.name.as_str());
     let series = |layer: &str| {
         let own = rows.iter().filter(|r| r.layer == layer);
-        let mut points: Vec<Mark> = own
-            .filter_map(|r| {
-                Some(Mark {
-                    x: record(r) as f64,
-                    y: r.value?,
-                    interval: r.interval,
-                })
+        let marks = own.filter_map(|r| {
+            Some(Mark {
+                x: record(r) as f64,
+                y: r.value?,
+                interval: r.interval,
             })
-            .collect();
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        Series {
-            name: layer.to_owned(),
-            points,
-            model: None,
-        }
+        });
+        Series::along(layer, marks)
     };
     let chart = LineChart {
         title: format!("Throughput over record size: {}", what(rows[0])),

@@ -196,18 +196,13 @@ fn chart(
         label: label.into(),
         unit: unit.into(),
     };
-    let series = |curve: &&DepthCurve| Series {
-        name: curve.layer.clone(),
-        points: curve
-            .points
-            .iter()
-            .map(|p| Mark {
-                x: p.iodepth as f64,
-                y: of(p),
-                interval: None,
-            })
-            .collect(),
-        model: None,
+    let series = |curve: &&DepthCurve| {
+        let marks = curve.points.iter().map(|p| Mark {
+            x: p.iodepth as f64,
+            y: of(p),
+            interval: None,
+        });
+        Series::along(&curve.layer, marks)
     };
     LineChart {
         title: title.into(),

@@ -109,17 +109,8 @@ impl<'a> Op<'a> {
                 })
             };
             let series = |layer: &&str| {
-                let mut points: Vec<Mark> = self
-                    .rows()
-                    .filter(|r| r.layer == **layer)
-                    .filter_map(of)
-                    .collect();
-                points.sort_by(|a, b| a.x.total_cmp(&b.x));
-                Series {
-                    name: (*layer).to_owned(),
-                    points,
-                    model: None,
-                }
+                let own = self.rows().filter(|r| r.layer == **layer);
+                Series::along(layer, own.filter_map(of))
             };
             LineChart {
                 title: format!("{}: {what} over size of block", self.op),

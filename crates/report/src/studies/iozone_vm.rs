@@ -197,22 +197,14 @@ fn chart(title: String, series: Vec<Series>) -> LineChart {
 }
 
 fn line(name: &str, rows: &[&ResultRow]) -> Series {
-    let mut points: Vec<Mark> = rows
-        .iter()
-        .filter_map(|r| {
-            Some(Mark {
-                x: number(r, "record") as f64,
-                y: r.value?,
-                interval: r.interval,
-            })
+    let marks = rows.iter().filter_map(|r| {
+        Some(Mark {
+            x: number(r, "record") as f64,
+            y: r.value?,
+            interval: r.interval,
         })
-        .collect();
-    points.sort_by(|a, b| a.x.total_cmp(&b.x));
-    Series {
-        name: name.to_owned(),
-        points,
-        model: None,
-    }
+    });
+    Series::along(name, marks)
 }
 
 /// Throughput as iozone prints it.

@@ -287,22 +287,7 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
     let (slower, than, other) = if is_emulated(data, layer) {
         // Native's CPU is another one; what else such a guest could use says where to put it.
         let guests = layers(data).into_iter().filter(|l| is_emulated(data, l));
-        let keeping = guests
-            .filter_map(of)
-            .filter(|r| r.durability.verdict != DurabilityVerdict::Absorbed);
-        let timed = keeping.filter_map(|r| Some((r.op_us?, r)));
-        let (least, best) = timed.min_by(|a, b| a.0.total_cmp(&b.0))?;
-        let slower = match (best.op_us_interval, row.op_us_interval) {
-            _ if best.layer == layer => Holds::No,
-            (Some(best), Some(own)) if best[1] < own[0] => Holds::Yes,
-            _ => Holds::Open,
-        };
-        let than = if best.layer == layer {
-            "the least of all layers on such a CPU that flush".to_owned()
-        } else {
-            format!("in `{}` {}", best.layer, text::time(least))
-        };
-        (slower, than, best)
+        among_guests(row, guests.filter_map(of))
     } else {
         let there = of(native)?;
         let slower = match lies(data, row) {
@@ -310,24 +295,44 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
             Side::Same | Side::Faster => Holds::No,
             Side::Open => Holds::Open,
         };
-        (
-            slower,
-            format!("natively {}", text::time(there.op_us?)),
-            there,
-        )
+        let than = format!(", natively {}", text::time(there.op_us?));
+        (slower, than, there)
     };
     let (holds, what) = match row.durability.verdict {
         DurabilityVerdict::Absorbed => (
             Holds::Yes,
-            format!("it loses what it has acknowledged when the power goes; {time}, {than}"),
+            format!("it loses what it has acknowledged when the power goes; {time}{than}"),
         ),
-        _ => (slower, format!("{time}, {than}")),
+        _ => (slower, format!("{time}{than}")),
     };
     Some(Conclusion {
         text: format!("move the database off `{layer}`: {what}"),
         holds,
         evidence: ids([row, other]),
     })
+}
+
+/// Whether a guest's synced writes are slower than those of the quickest guest that is seen to
+/// flush, in words; with that guest's row, or the own where there is none.
+fn among_guests<'a>(
+    row: &'a ResultRow,
+    guests: impl Iterator<Item = &'a ResultRow>,
+) -> (Holds, String, &'a ResultRow) {
+    let honest = guests.filter(|r| r.durability.verdict == DurabilityVerdict::Honoured);
+    let timed = honest.filter_map(|r| Some((r.op_us?, r)));
+    let Some((least, best)) = timed.min_by(|a, b| a.0.total_cmp(&b.0)) else {
+        return (Holds::Open, String::new(), row);
+    };
+    if best.layer == row.layer {
+        let than = ", the least of all layers on such a CPU that flush";
+        return (Holds::No, than.into(), best);
+    }
+    let slower = match (best.op_us_interval, row.op_us_interval) {
+        (Some(best), Some(own)) if best[1] < own[0] => Holds::Yes,
+        _ => Holds::Open,
+    };
+    let than = format!(", in `{}` {}", best.layer, text::time(least));
+    (slower, than, best)
 }
 
 /// The layer that reads best, of those that keep what is written.

@@ -25,6 +25,8 @@ pub(super) struct Packaged {
     failed: Option<String>,
     /// Regular files as they were sealed.
     seen: Seen,
+    /// Names of all of it.
+    known: BTreeSet<PathBuf>,
     links: BTreeMap<String, String>,
     /// Modification times of directories.
     directories: BTreeMap<String, SystemTime>,
@@ -40,6 +42,7 @@ impl Packaged {
             file: None,
             failed: None,
             seen: Seen::new(),
+            known: BTreeSet::new(),
             links: BTreeMap::new(),
             directories: BTreeMap::new(),
         }
@@ -58,6 +61,7 @@ impl Packaged {
     }
 
     fn note(&mut self, path: &str, made: io::Result<()>) {
+        self.known.insert(path.into());
         if let Err(e) = made {
             self.failed.get_or_insert(format!("write {path}: {e}"));
         }
@@ -84,7 +88,7 @@ impl Packaged {
             file.set_permissions(fs::Permissions::from_mode(0o755))?;
         }
         if size == 0 {
-            return file.set_modified(modified);
+            return tree::dated(&file, modified);
         }
         self.file = Some((file, size, modified));
         Ok(())
@@ -112,7 +116,7 @@ impl Packaged {
         };
         let left = left.saturating_sub(bytes.len() as u64);
         let stored = file.write_all(bytes).and_then(|()| match left {
-            0 => file.set_modified(modified),
+            0 => tree::dated(&file, modified),
             _ => Ok(()),
         });
         match stored {
@@ -143,17 +147,14 @@ impl Packaged {
         Ok(())
     }
 
-    /// Removes what is not `known`, and names of it what is not as it was sealed.
-    pub(super) fn changed(&self, known: &[String]) -> io::Result<Vec<String>> {
+    /// Removes what was never sent, and names what is not as it was sealed.
+    pub(super) fn changed(&self) -> io::Result<Vec<String>> {
         fs::create_dir_all(&self.root)?;
-        let names = known.iter().map(PathBuf::from).collect();
-        prune(&self.root, Path::new(""), &names)?;
+        prune(&self.root, Path::new(""), &self.known)?;
         let now = tree::see(&self.root)?;
-        Ok(known
-            .iter()
-            .filter(|name| !self.same(name, &now))
-            .cloned()
-            .collect())
+        let names = self.known.iter().filter_map(|name| name.to_str());
+        let changed = names.filter(|name| !self.same(name, &now));
+        Ok(changed.map(str::to_owned).collect())
     }
 
     fn same(&self, name: &str, now: &Seen) -> bool {
@@ -207,8 +208,6 @@ mod tests {
         packaged
     }
 
-    const KNOWN: [&str; 5] = ["bin", "bin/run", "empty", "lib", "proc"];
-
     #[test]
     fn what_was_sent_is_there_with_its_links_and_programs() {
         let home = tempfile::tempdir().unwrap();
@@ -226,8 +225,7 @@ mod tests {
             let modified = root.join(name).metadata().unwrap().modified();
             assert_eq!(modified.unwrap(), long_ago(), "{name}");
         }
-        let known = KNOWN.map(String::from);
-        assert!(packaged.changed(&known).unwrap().is_empty());
+        assert!(packaged.changed().unwrap().is_empty());
     }
 
     #[test]
@@ -241,8 +239,7 @@ mod tests {
         fs::remove_file(root.join("lib")).unwrap();
         symlink("elsewhere", root.join("lib")).unwrap();
         fs::remove_dir(root.join("proc")).unwrap();
-        let known = KNOWN.map(String::from);
-        let changed = packaged.changed(&known).unwrap();
+        let changed = packaged.changed().unwrap();
         assert_eq!(changed, ["bin/run", "lib", "proc"]);
         assert!(!root.join("bin/extra").exists() && !root.join("bin/more").exists());
         assert!(root.join("empty").exists());

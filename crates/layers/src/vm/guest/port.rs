@@ -5,14 +5,14 @@ use std::{
     io::{self, Read},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
-    sync::mpsc::{self, Receiver},
+    sync::mpsc,
     thread,
 };
 
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use super::{SERIAL, wait_for};
-use crate::vm::talk::{PIECE, PORT};
+use crate::vm::talk::{PIECE, PORT, Pieces};
 
 /// The second serial port; the first is the console.
 const TTY: &str = "/dev/ttyS1";
@@ -46,48 +46,23 @@ fn open_serial() -> io::Result<(Box<dyn Read>, File)> {
     let mut settings = tcgetattr(&port)?;
     settings.make_raw();
     tcsetattr(&port, OptionalActions::Now, &settings)?;
-    Ok((Box::new(Drained::new(port.try_clone()?)?), port))
+    Ok((Box::new(drained(port.try_clone()?)?), port))
 }
 
-/// A stream that is read as it comes, whoever waits for what: a serial port cannot ask the other
-/// side to wait, and the kernel has little room for what nobody takes.
-struct Drained {
-    pieces: Receiver<Vec<u8>>,
-    rest: io::Cursor<Vec<u8>>,
-}
-
-impl Drained {
-    fn new(mut from: impl Read + Send + 'static) -> io::Result<Self> {
-        let (sender, pieces) = mpsc::channel();
-        let read = move || {
-            let mut piece = vec![0; PIECE];
-            while let Ok(length @ 1..) = from.read(&mut piece) {
-                if sender.send(piece[..length].to_vec()).is_err() {
-                    return;
-                }
-            }
-        };
-        thread::Builder::new().name("serial".into()).spawn(read)?;
-        Ok(Self {
-            pieces,
-            rest: io::Cursor::default(),
-        })
-    }
-}
-
-impl Read for Drained {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let got = self.rest.read(into)?;
-            if got > 0 || into.is_empty() {
-                return Ok(got);
-            }
-            match self.pieces.recv() {
-                Ok(piece) => self.rest = io::Cursor::new(piece),
-                Err(_) => return Ok(0),
+/// Reads a stream as it comes, whoever waits for what: a serial port cannot ask the other side to
+/// wait, and the kernel has little room for what nobody takes.
+fn drained(mut from: impl Read + Send + 'static) -> io::Result<Pieces> {
+    let (sender, pieces) = mpsc::channel();
+    let read = move || {
+        let mut piece = vec![0; PIECE];
+        while let Ok(length @ 1..) = from.read(&mut piece) {
+            if sender.send(piece[..length].to_vec()).is_err() {
+                return;
             }
         }
-    }
+    };
+    thread::Builder::new().name("serial".into()).spawn(read)?;
+    Ok(pieces.into())
 }
 
 #[cfg(test)]
@@ -98,7 +73,7 @@ mod tests {
     fn nothing_waits_for_who_does_not_read() {
         use std::io::Write;
         let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-        let mut drained = Drained::new(theirs).unwrap();
+        let mut drained = drained(theirs).unwrap();
         let sent: Vec<u8> = (0..4 << 20).map(|n| (n % 251) as u8).collect();
         // More than a socket holds, before anybody reads.
         ours.write_all(&sent).unwrap();

@@ -275,7 +275,7 @@ pub const PARAMS: &[Param] = &[
         ParamKind::Switch,
         "false",
         false,
-        "writes without a flush: what was left to write is not waited for, and not known; a new file goes before it reaches the disk [in a matrix: true, but with the largest record of each file]",
+        "write, append: the new file goes before it reaches the disk, so what was left to write is not known [in a matrix: true, but with the largest record of each file]",
     ),
     Param::new(
         "matrix",
@@ -386,7 +386,7 @@ fn only_its_own(p: &mut FileParams) {
         p.read_share = 0;
     }
     p.keep &= p.op.overwrites();
-    p.no_debt &= p.op.writes() && p.sync.leaves_debt();
+    p.no_debt &= p.op.makes() && p.sync.leaves_debt();
     if p.engine == "preadv" && p.record > 0 {
         // A file of fewer records makes shorter calls.
         p.vectors = p.vectors.min(p.file_size / p.record);
@@ -477,7 +477,7 @@ type Switch = fn(&FileParams) -> bool;
 /// Switches of some operations, off in the points of others.
 const OF_SOME: [(&str, &str, Switch); 2] = [
     ("keep", "an operation that overwrites a file", |p| p.keep),
-    ("no_debt", "an operation that writes without a flush", |p| {
+    ("no_debt", "a write or append without a flush", |p| {
         p.no_debt
     }),
 ];

@@ -139,8 +139,11 @@ fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<WorkDir>), ProbeErr
         let site = inside::enter(dir, p, user)?;
         return Ok((site, None));
     }
-    // A read-only layer has no room for a home.
-    let work = WorkDir::new(dir).or_else(|_| WorkDir::outside())?;
+    let work = WorkDir::new(dir).or_else(|e| match e.errno {
+        // A read-only layer has no room for a home.
+        Some(libc::EROFS | libc::EACCES) => WorkDir::outside(),
+        _ => Err(e),
+    })?;
     let home = work.path().to_owned();
     if let Some(User { uid, gid }) = user {
         chown(&home, Some(uid), Some(gid)).map_err(|e| ProbeError::io("give away", &home, &e))?;
