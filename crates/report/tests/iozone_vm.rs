@@ -221,11 +221,12 @@ fn a_database_in_the_only_guest_which_absorbs_flushes_should_move() {
         .study("iozone-vm")
         .emulated("vm:cache=unsafe")
         .points_with("rand-write", &[4096], 4 << 20, &json!({"sync": "each"}))
-        .change(|_, _, _, trial| {
+        .change(|layer, _, _, trial| {
             trial.syncs = trial.ops();
+            let flushes = if layer == "native" { trial.ops() } else { 0 };
             trial.device = trial
                 .device
-                .map(|d| layermark_model::DeviceBytes { flushes: 0, ..d });
+                .map(|d| layermark_model::DeviceBytes { flushes, ..d });
             trial.idle_flushes = Some(0.0);
         })
         .build();
