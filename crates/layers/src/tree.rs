@@ -44,22 +44,21 @@ fn put(from: &Path, to: &Path, file: fn(&Path, &Path) -> io::Result<()>) -> io::
     keep_time(from, to)
 }
 
-/// Gives a file or directory the modification time of another, if it has not got it.
+/// Gives a file or directory the modification time of another.
 fn keep_time(from: &Path, to: &Path) -> io::Result<()> {
-    let time = from.metadata()?.modified()?;
-    if to.metadata()?.modified()? == time {
-        return Ok(());
-    }
-    set_time(to, time)
+    set_time(to, from.metadata()?.modified()?)
 }
 
-/// Sets the modification time of a file or directory.
+/// Sets the modification time of a file or directory, if it has not got it.
 pub(crate) fn set_time(path: &Path, time: SystemTime) -> io::Result<()> {
+    if path.metadata()?.modified()? == time {
+        return Ok(());
+    }
     dated(&File::open(path)?, time)
 }
 
-/// Only the owner may set times (`futimens(2)`), and some file systems have none: what is only read
-/// and written is measured there all the same.
+/// Gives an open one this modification time. Only the owner may (`futimens(2)`), and some file
+/// systems have none: what is only read and written is measured there all the same.
 pub(crate) fn dated(file: &File, time: SystemTime) -> io::Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     match file.set_modified(time) {

@@ -67,7 +67,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     dated(&fs::File::open(to)?, from.metadata()?.modified()?)
 }
 
-/// Only the owner may set times (`futimens(2)`), and some file systems have none.
+/// Gives a file or directory this modification time. Only the owner may (`futimens(2)`), and some
+/// file systems have none: what is only read and written is measured there all the same.
 fn dated(file: &fs::File, time: SystemTime) -> io::Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     match file.set_modified(time) {

@@ -177,7 +177,7 @@ impl<'scope, 'env, W: Write + Send> Server<'scope, 'env, W> {
         &mut self,
         id: u64,
         what: impl FnOnce() -> Result<T, ProbeError>,
-    ) -> io::Result<Result<T, ProbeError>> {
+    ) -> Result<T, ProbeError> {
         self.hush();
         let (ended, wait) = mpsc::channel::<()>();
         let output = self.output;
@@ -193,11 +193,13 @@ impl<'scope, 'env, W: Write + Send> Server<'scope, 'env, W> {
                 let _ = say(output, &progress);
             }
         };
-        self.beats = Some(thread::Builder::new().spawn_scoped(self.scope, beats)?);
+        let beats = thread::Builder::new().spawn_scoped(self.scope, beats);
+        let none = |e| ProbeError::new(format!("no thread for signs of life: {e}"));
+        self.beats = Some(beats.map_err(none)?);
         let done = catch_unwind(AssertUnwindSafe(what));
         // Not waited for here: being told of its end takes longer than most of what is attended.
         drop(ended);
-        Ok(done.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))))
+        done.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
     }
 
     /// No thread of ours is left beside the clock.
@@ -215,7 +217,7 @@ impl<'scope, 'env, W: Write + Send> Server<'scope, 'env, W> {
         match self.attended(id, move || {
             drop(work);
             Ok(())
-        })? {
+        }) {
             Ok(()) => Ok(()),
             Err(e) => self.fail(Some(id), e),
         }
@@ -223,7 +225,7 @@ impl<'scope, 'env, W: Write + Send> Server<'scope, 'env, W> {
 
     fn prepare(&mut self, job: &Job) -> io::Result<()> {
         self.drop_ready()?;
-        match self.attended(job.id, || prepare(job))? {
+        match self.attended(job.id, || prepare(job)) {
             Ok(work) => {
                 self.ready = Some((job.id, work));
                 self.say(&FromProbe::Ready { id: job.id })
@@ -238,7 +240,7 @@ impl<'scope, 'env, W: Write + Send> Server<'scope, 'env, W> {
                 Some(id),
                 ProbeError::new(format!("go for job {id}, which is not ready")),
             ),
-            Some((_, work)) => match self.run(id, work)? {
+            Some((_, work)) => match self.run(id, work) {
                 Ok(trial) => self.say(&FromProbe::Trial {
                     id,
                     trial: Box::new(trial),
@@ -250,7 +252,7 @@ impl<'scope, 'env, W: Write + Send> Server<'scope, 'env, W> {
 
     /// The measured part in this thread alone, then the rest, then the clean-up: when the lab
     /// hears of the trial, nothing of it is under way any more.
-    fn run(&mut self, id: u64, mut work: Box<dyn Work>) -> io::Result<Result<Trial, ProbeError>> {
+    fn run(&mut self, id: u64, mut work: Box<dyn Work>) -> Result<Trial, ProbeError> {
         self.hush();
         let ran = catch_unwind(AssertUnwindSafe(|| {
             work.run(&mut |ops, bytes| {
@@ -371,7 +373,7 @@ mod tests {
                 thread::sleep(Duration::from_millis(1200));
                 Ok(7)
             });
-            assert_eq!(result.unwrap(), Ok(7));
+            assert_eq!(result, Ok(7));
         });
         let progress = FromProbe::Progress {
             id: 3,

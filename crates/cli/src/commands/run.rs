@@ -281,12 +281,8 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
             .hint("the report says what was left out and why; what a layer does: layermark layers")
             .print(false);
     }
-    let errors: Vec<&str> = report
-        .trials
-        .iter()
-        .filter_map(|t| t.error.as_deref())
-        .collect();
-    if let (Some(first), true) = (errors.first(), errors.len() == report.trials.len()) {
+    let errors: Option<Vec<&str>> = report.trials.iter().map(|t| t.error.as_deref()).collect();
+    if let Some([first, ..]) = errors.as_deref() {
         let first = first.lines().next().unwrap_or_default();
         return Failure::failed(format!("every trial failed, the first because {first}"))
             .hint(format!("layermark report {}", outcome.run.id))

@@ -157,14 +157,13 @@ impl<'a> Wiring<'a> {
             "on" => true,
             _ => self.may_use_vhost() && needs::device(VHOST, "vhost_net").is_none(),
         };
-        let backend = value(self.spec, OPTIONS, "backend");
         let path = match self.backend {
             Backend::Tap => space::TUN,
             _ => "a socket",
         };
         Ok(Network {
             card: self.card,
-            backend: backend.to_owned(),
+            backend: value(self.spec, OPTIONS, "backend").to_owned(),
             switch: self.switch.map(str::to_owned),
             plug: made.map_err(LayerError::io(&layer, "make a network with", path.as_ref()))?,
             vhost,

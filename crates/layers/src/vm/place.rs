@@ -121,19 +121,20 @@ impl VmPlace {
 
     /// Connects the guest's network card, and has it reach whom it can reach.
     pub(crate) fn connect(&mut self, network: Network) -> Result<(), LayerError> {
-        let address = network.guest();
+        let (link, qemu) = (self.link.clone(), self.lock().pid());
         // Before anything fails: it is let go of after the guest.
-        self.network = Some(network);
-        let Some(network) = &self.network else {
-            return Ok(());
-        };
-        let asked = self.link.order(&Ask::Network { address }, CABLED);
-        asked.map_err(self.broken("switch its network card on"))?;
-        let qemu = self.lock().pid();
-        let proved = network
-            .check_vhost(qemu)
-            .and_then(|()| network.prove(|to| self.link.order(&Ask::Reach { to }, QUICK)));
-        proved.map_err(self.broken("reach its network"))
+        let network = self.network.insert(network);
+        let address = network.guest();
+        let on = link.order(&Ask::Network { address }, CABLED);
+        let proved = on
+            .map_err(|why| ("switch its network card on", why))
+            .and_then(|()| {
+                network
+                    .check_vhost(qemu)
+                    .and_then(|()| network.prove(|to| link.order(&Ask::Reach { to }, QUICK)))
+                    .map_err(|why| ("reach its network", why))
+            });
+        proved.map_err(|(what, why)| self.broken(what)(why))
     }
 
     /// What is known of the network, whose card has to be the one that was asked for.

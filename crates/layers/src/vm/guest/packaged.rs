@@ -137,10 +137,7 @@ impl Packaged {
         fs::create_dir_all(&self.root)?;
         // Last, since what is put into a directory renews its time.
         for (name, modified) in &self.directories {
-            let path = self.root.join(name);
-            if path.metadata()?.modified()? != *modified {
-                tree::set_time(&path, *modified)?;
-            }
+            tree::set_time(&self.root.join(name), *modified)?;
         }
         sync(&self.at)?;
         self.seen = tree::see(&self.root)?;
