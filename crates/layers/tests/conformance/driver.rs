@@ -2,21 +2,30 @@
 
 use std::{
     ffi::OsString,
-    fs,
-    io::{BufRead, BufReader},
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Read, Seek},
     os::unix::fs::PermissionsExt,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Command, ExitCode, Stdio},
+    process::{Child, Command, ExitCode, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use layermark_layers::ALL;
 use rustix::{
+    event::{PollFd, PollFlags, poll},
     fs::{FileType, Mode},
     mount,
 };
 
-use crate::{roots, state::State};
+use crate::{
+    roots,
+    state::{self, State},
+};
+
+/// Of one check; the longest was seen to take half a minute on a busy machine.
+const LIMIT: Duration = Duration::from_mins(4);
 
 /// Specs beyond the defaults.
 const MORE: &[&str] = &[
@@ -117,7 +126,7 @@ fn as_user(run: &mut Run, home: &Path, exe: &Path) {
         ("as-user", "every layer as an unprivileged user"),
         ("as-nobody", "every layer where nothing can be mounted"),
     ] {
-        let dir = home.join(mode);
+        let (dir, start) = (home.join(mode), Instant::now());
         fs::create_dir(&dir).unwrap();
         std::os::unix::fs::chown(&dir, Some(65534), Some(65534)).unwrap();
         let status = Command::new("unshare")
@@ -127,8 +136,8 @@ fn as_user(run: &mut Run, home: &Path, exe: &Path) {
             .arg(&dir)
             .status();
         match status {
-            Ok(status) if status.success() => run.note(name, Ok(())),
-            Ok(status) => run.note(name, Err(status.to_string())),
+            Ok(status) if status.success() => run.note(name, start, Ok(())),
+            Ok(status) => run.note(name, start, Err(status.to_string())),
             Err(e) => eprintln!("skipped: {name}: unshare: {e}"),
         }
     }
@@ -283,13 +292,8 @@ impl Run {
         if !self.wanted(&name) {
             return;
         }
-        let before = State::of(&self.dir);
-        let output = self
-            .command(mode, spec)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (before, start) = (State::of(&self.dir), Instant::now());
+        let (status, said, errors) = self.within_limit(self.command(mode, spec)).unwrap();
         if let Some(why) = said.lines().find(|l| l.starts_with("skipped: ")) {
             self.skipped += 1;
             eprintln!("test {} {name} ... {why}", self.who);
@@ -298,16 +302,58 @@ impl Run {
         for line in said.lines().filter(|l| l.starts_with("told: ")) {
             eprintln!("test {} {name} {line}", self.who);
         }
-        let outcome = if output.status.success() && said.ends_with("ok\n") {
+        let outcome = if status.success() && said.ends_with("ok\n") {
             before.comes_back(&self.dir)
         } else {
-            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-            Err(format!("{}\n{said}{errors}", output.status))
+            Err(format!("{status}\n{said}{errors}"))
         };
         if std::env::var_os("SAY").is_some() {
             eprintln!("{said}");
         }
-        self.note(&name, outcome);
+        self.note(&name, start, outcome);
+    }
+
+    /// Runs it to its end; how it ended, what it printed, and its errors. What hangs is killed.
+    fn within_limit(&self, mut command: Command) -> io::Result<(ExitStatus, String, String)> {
+        // Not pipes: whoever is left behind could hold them open.
+        let (mut out, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+        command.stdin(Stdio::null());
+        command.stdout(out.try_clone()?).stderr(errors.try_clone()?);
+        let (mut child, start) = (command.spawn()?, Instant::now());
+        let mut hung = String::new();
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if start.elapsed() > LIMIT {
+                hung = self.hung();
+                child.kill()?;
+                break child.wait()?;
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        let [said, errors] = [&mut out, &mut errors].map(read_again);
+        Ok((status, said?, errors? + &hung))
+    }
+
+    fn hung(&self) -> String {
+        format!("no end after {LIMIT:?}:\n{}", state::waiting(&self.dir))
+    }
+
+    /// The first line that it prints.
+    fn first_line(&self, child: &mut Child) -> io::Result<String> {
+        let out = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let mut first = [PollFd::new(&out, PollFlags::IN)];
+        if poll(
+            &mut first,
+            Some(&LIMIT.try_into().map_err(io::Error::other)?),
+        )? == 0
+        {
+            return Ok(self.hung());
+        }
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line)?;
+        Ok(line)
     }
 
     /// SIGKILL while the layer is up and a probe runs in it.
@@ -316,16 +362,14 @@ impl Run {
         if !self.wanted(&name) {
             return;
         }
-        let before = State::of(&self.dir);
+        let (before, start) = (State::of(&self.dir), Instant::now());
         let mut child = self
             .command("hang", spec)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        let out = child.stdout.take().unwrap();
-        BufReader::new(out).read_line(&mut line).unwrap();
+        let line = self.first_line(&mut child).unwrap();
         if line.starts_with("skipped: ") {
             child.wait().unwrap();
             self.skipped += 1;
@@ -339,17 +383,18 @@ impl Run {
             ("up\n", true) => before.comes_back(&self.dir),
             _ => Err(format!("it did not come up: {line}")),
         };
-        self.note(&name, outcome);
+        self.note(&name, start, outcome);
     }
 
-    fn note(&mut self, name: &str, outcome: Result<(), String>) {
+    fn note(&mut self, name: &str, start: Instant, outcome: Result<(), String>) {
+        let took = start.elapsed().as_secs_f64();
         match outcome {
             Ok(()) => {
                 self.passed += 1;
-                println!("test {} {name} ... ok", self.who);
+                println!("test {} {name} ... ok ({took:.1} s)", self.who);
             }
             Err(e) => {
-                println!("test {} {name} ... FAILED\n{e}", self.who);
+                println!("test {} {name} ... FAILED ({took:.1} s)\n{e}", self.who);
                 self.failed.push(name.into());
             }
         }
@@ -373,4 +418,11 @@ impl Run {
             ExitCode::FAILURE
         }
     }
+}
+
+fn read_again(file: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

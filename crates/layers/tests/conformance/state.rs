@@ -74,6 +74,27 @@ fn processes(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// What the processes that name `dir` wait for in the kernel, thread by thread: why one hangs.
+pub fn waiting(dir: &Path) -> String {
+    let text = dir.to_string_lossy().into_owned();
+    let read = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
+    let mut said = String::new();
+    for process in fs::read_dir("/proc").unwrap().flatten() {
+        let line = read(process.path().join("cmdline")).replace('\0', " ");
+        if !line.contains(&text) {
+            continue;
+        }
+        said += &format!("{} {line}\n", process.file_name().to_string_lossy());
+        let threads = fs::read_dir(process.path().join("task"));
+        for thread in threads.into_iter().flatten().flatten() {
+            let [name, call, stack] =
+                ["comm", "syscall", "stack"].map(|f| read(thread.path().join(f)));
+            said += &format!("  {}: {call}{stack}", name.trim());
+        }
+    }
+    said
+}
+
 fn files(dir: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let Ok(entries) = fs::read_dir(dir) else {
