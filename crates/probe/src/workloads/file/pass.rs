@@ -136,25 +136,32 @@ impl FileWork {
     /// Before `ready`: the untimed pass that a second reading follows, and how often threads go
     /// over their files in one pass to be long enough under way.
     pub fn rehearse(&mut self) -> Result<(), ProbeError> {
-        let repeats = repeats(&self.p);
         let least = if self.p.threads > 1 {
             TOGETHER_NS
         } else {
             ALONE_NS
         };
+        self.rehearse_for(least)
+    }
+
+    /// With a pass that takes at least so many nanoseconds.
+    pub fn rehearse_for(&mut self, least: u64) -> Result<(), ProbeError> {
+        let repeats = repeats(&self.p);
         let job = self.plan.rehearsal();
         for (i, slot) in self.slots.iter_mut().enumerate() {
             let (mut rounds, start) = (0, monotonic_ns());
-            let more = |rounds, now| {
-                (rounds == 0 && self.p.op == Op::Reread)
-                    || (i == 0 && repeats && now - start < least)
+            let counts = i == 0 && repeats;
+            // Once at least: a busy machine may have taken all the time before the first look at it.
+            let more = |rounds, now| match rounds {
+                0 => counts || self.p.op == Op::Reread,
+                _ => counts && now - start < least,
             };
             while more(rounds, monotonic_ns()) {
                 job.work(slot, &mut |_| {})
                     .map_err(|s| failed(&job.p, slot, &s))?;
                 rounds += 1;
             }
-            if i == 0 && repeats {
+            if counts {
                 self.plan.rounds = rounds;
             }
             slot.recorder.clear();

@@ -218,6 +218,22 @@ fn warming_up_is_done_when_the_work_is_ready() {
 }
 
 #[test]
+fn a_pass_does_something_however_slow_the_machine_is() {
+    let dir = tempfile::tempdir().unwrap();
+    for threads in [1, 2] {
+        let p = json!({"op": "rewrite", "file_size": "64K", "threads": threads});
+        let p = read(&points(&p).unwrap()[0]).unwrap();
+        let mut work = prepare::prepare(dir.path(), p, &context()).unwrap();
+        assert!(work.plan.rounds > 0);
+        // The time is over before the first look at the clock.
+        work.rehearse_for(0).unwrap();
+        assert_eq!(work.plan.rounds, 1);
+        let trial = work.run(&mut |_, _| {}).unwrap();
+        assert_eq!((trial.passes.len(), trial.ops()), (1, 16 * threads));
+    }
+}
+
+#[test]
 fn the_histogram_is_encoded_after_the_debt_is_taken() {
     let dir = tempfile::tempdir().unwrap();
     let mut work = ready(dir.path(), &json!({"op": "write", "file_size": "64K"}));
