@@ -35,6 +35,7 @@ before(async () => {
   const quiet = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
     '--disable-component-update', '--disable-sync'];
   browser = await chromium.launch({
+    timeout: 300_000,
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
     args: process.getuid() === 0 ? [...quiet, '--no-sandbox'] : quiet,
   });
@@ -53,7 +54,7 @@ async function open(options = {}, at = url) {
   page.on('request', (r) => seen.requests.push(r.url()));
   page.on('console', (m) => seen.complaints.push(m.text()));
   page.on('pageerror', (e) => seen.complaints.push(String(e)));
-  await page.goto(at);
+  await page.goto(at, { timeout: 300_000 });
   return { page, seen, close: () => context.close() };
 }
 

@@ -112,16 +112,29 @@ pub struct OutArgs {
     pub store: StoreArg,
 }
 
+/// Flags for what an earlier run has settled.
+const KEPT: [&str; 9] = [
+    "layers",
+    "dir",
+    "profile",
+    "precision",
+    "blocks",
+    "delta",
+    "seed",
+    "scale",
+    "no_control",
+];
+
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// A plan file, or the name of a plan that comes with layermark: card, fileio-appvirt, buffer-size, iozone-vm, virtual-io-stack, iops
     #[arg(conflicts_with_all = ["resume", "replay"])]
     pub plan: Option<String>,
-    /// Go on with a run that was stopped or cut off
-    #[arg(long, value_name = "RUN", conflicts_with = "replay")]
+    /// Go on with a run that was stopped or cut off; with --budget also with one that has ended
+    #[arg(long, value_name = "RUN", conflicts_with = "replay", conflicts_with_all = KEPT)]
     pub resume: Option<String>,
     /// Make a new run with the plan, seed and order of an earlier one
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, value_name = "RUN", conflicts_with = "budget", conflicts_with_all = KEPT)]
     pub replay: Option<String>,
     #[command(flatten)]
     pub common: CommonArgs,

@@ -183,6 +183,17 @@ fn flags_that_cannot_be_are_refused_with_a_hint() {
         .args(["run", "--resume", "last", "--replay", "last", "--json"])
         .run();
     assert_eq!(said.fails(2, &["--replay"]).json()["code"], 2);
+    // What an earlier run has settled.
+    for (flag, value) in [("--delta", "1%"), ("-l", "fuse"), ("--dir", "/var/tmp")] {
+        for order in ["--resume", "--replay"] {
+            let said = Lm::new().args(["run", order, "last", flag, value]).run();
+            said.fails(2, &[order, flag, "cannot be used with"]);
+        }
+    }
+    let said = Lm::new()
+        .args(["run", "--replay", "last", "--budget", "1m"])
+        .run();
+    said.fails(2, &["--budget", "cannot be used with"]);
     let said = Lm::new()
         .args(["nonsense", "--json"])
         .run()

@@ -181,7 +181,7 @@ fn a_second_run_in_one_directory_is_refused_and_the_first_goes_on() {
     ]);
     let second = second.args([&work]).run();
     second.fails(2, &["another", work.file_name().unwrap().to_str().unwrap()]);
-    let said = common::Said::from(child.wait_with_output().unwrap(), dir)
+    let said = common::Said::from(common::output(child), dir)
         .code(4)
         .left_nothing();
     result(

@@ -81,7 +81,7 @@ fn until_trials(dir: &Home, count: u64) {
 }
 
 fn finish(child: Child, dir: Home) -> Said {
-    Said::from(child.wait_with_output().expect("it ends"), dir)
+    Said::from(common::output(child), dir)
 }
 
 /// Goes on with the run; everything of both parts is in the report, in the order of the seed.

@@ -170,7 +170,7 @@ fn two_runs_at_once_share_a_store() {
     let two = Lm::new().mock().args(["--store"]).args([&store]);
     let (child, dir) = one.start();
     two.run().code(4);
-    let said = Said::from(child.wait_with_output().unwrap(), dir).code(4);
+    let said = Said::from(common::output(child), dir).code(4);
     assert_eq!(history(said.dir.path()).len(), 2);
 }
 

@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use layermark_model::CpuTime;
 use rustix::{
     param::clock_ticks_per_second,
     time::{ClockId, clock_gettime},
@@ -26,13 +27,13 @@ const GRAIN: f64 = 2.0;
 pub(crate) struct KernelThreads {
     /// Held open: two snapshots a trial read them all, and reading again from the start takes one
     /// call instead of five.
-    files: Vec<(u32, CpuTime)>,
+    files: Vec<(u32, Times)>,
     listed: Option<Instant>,
 }
 
-/// Where a process's CPU time is to be read.
+/// Where the CPU time of a process is to be read.
 #[derive(Debug)]
-enum CpuTime {
+enum Times {
     /// `schedstat`, whose first number is nanoseconds. A fifth of the work of `stat`, for which the
     /// kernel collects fifty numbers under locks.
     Schedstat(File),
@@ -40,7 +41,7 @@ enum CpuTime {
     Stat(File),
 }
 
-impl CpuTime {
+impl Times {
     /// Whether the kernel keeps `schedstat`.
     fn is_counted() -> bool {
         let own = File::open("/proc/self/schedstat").map(Self::Schedstat);
@@ -87,11 +88,11 @@ impl KernelThreads {
         let pids = processes
             .flatten()
             .filter_map(|e| e.file_name().to_str()?.parse().ok());
-        let counted = CpuTime::is_counted();
+        let counted = Times::is_counted();
         // kthreadd is process 2 and the parent of all others.
         self.files = pids
             .filter(|pid| *pid == 2 || stat(*pid).is_some_and(|s| s.parent == 2))
-            .filter_map(|pid| Some((pid, CpuTime::open(pid, counted)?)))
+            .filter_map(|pid| Some((pid, Times::open(pid, counted)?)))
             .collect();
     }
 
@@ -143,16 +144,18 @@ pub(crate) struct Usage {
 }
 
 impl Snapshot {
-    /// `upkeep_ns` is the layer's own count; `probe` its process here.
-    pub(crate) fn take(threads: &KernelThreads, probe: Option<u32>, upkeep_ns: u64) -> Self {
+    /// `upkeep` is the layer's own count; `probe` its process here.
+    pub(crate) fn take(threads: &KernelThreads, probe: Option<u32>, upkeep: CpuTime) -> Self {
         let own = clock_gettime(ClockId::ProcessCPUTime);
+        let own_ns = own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64;
         Self {
             at: Instant::now(),
             machine: machine(&fs::read_to_string("/proc/stat").unwrap_or_default()),
             probe: probe.and_then(stat).map(|s| s.ticks),
-            lab_ns: own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64,
+            // What its threads do for the layer is counted there.
+            lab_ns: own_ns.saturating_sub(upkeep.within_ns),
             kernel: threads.ns(),
-            upkeep_ns,
+            upkeep_ns: upkeep.ns,
         }
     }
 
@@ -346,23 +349,30 @@ mod tests {
     fn this_machine_can_be_read() {
         let mut threads = KernelThreads::default();
         threads.refresh();
-        let before = Snapshot::take(&threads, Some(std::process::id()), 0);
+        let before = Snapshot::take(&threads, Some(std::process::id()), CpuTime::default());
         // A container does not see them.
         let seen = fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
         assert_eq!(threads.files.is_empty(), !seen);
         let own = std::process::id();
-        let as_stat = CpuTime::Stat(File::open(format!("/proc/{own}/stat")).unwrap());
-        let counted = CpuTime::is_counted();
-        for time in [CpuTime::open(own, counted).unwrap(), as_stat] {
+        let as_stat = Times::Stat(File::open(format!("/proc/{own}/stat")).unwrap());
+        let counted = Times::is_counted();
+        for time in [Times::open(own, counted).unwrap(), as_stat] {
             let (first, again) = (time.ns().unwrap(), time.ns().unwrap());
             assert!(again >= first, "{time:?}: {again} after {first}");
         }
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let gone = CpuTime::open(child.id(), counted).unwrap();
+        let gone = Times::open(child.id(), counted).unwrap();
         child.wait().unwrap();
         assert_eq!(gone.ns(), None, "its process has ended");
         assert!(before.machine.cpus > 0 && before.machine.busy > 0 && before.probe.is_some());
-        let usage = before.until(&Snapshot::take(&threads, None, 5), 0);
+        let upkeep = CpuTime {
+            ns: 5,
+            within_ns: u64::MAX,
+        };
+        let after = Snapshot::take(&threads, None, upkeep);
+        let usage = before.until(&after, 0);
         assert!(usage.upkeep_ns == 5 && usage.foreign <= 1.0);
+        assert_eq!(after.lab_ns, 0, "what is upkeep is not the lab's too");
+        assert!(before.lab_ns > 0);
     }
 }

@@ -84,8 +84,12 @@ pub fn resume(
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Outcome, LabError> {
     let (mut run, trials) = store.load(&again.run)?;
-    if run.status == RunStatus::Done {
+    if run.status == RunStatus::Done && again.budget.is_none() {
         return Err(LabError::Finished { run: run.id });
+    }
+    if again.budget.is_some() {
+        run.plan.budget = again.budget;
+        run.plan.check()?;
     }
     let dir = check::dir(run.dir.as_ref())?;
     check::same_machine(&run, &machine::read(&dir))?;

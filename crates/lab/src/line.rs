@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader, ErrorKind, Read, Write},
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use layermark_layers::{Control, Wire};
@@ -93,10 +93,12 @@ impl Talk {
     }
 
     fn next(&mut self, stop: &Stop) -> Result<FromProbe, Broken> {
-        let started = Instant::now();
+        let tick = TICK.min(self.silence);
+        // Counted in ticks and not by the clock: where the whole machine stood still, so did the probe.
+        let mut quiet = Duration::ZERO;
         let mut how = None;
         loop {
-            match self.lines.recv_timeout(TICK.min(self.silence)) {
+            match self.lines.recv_timeout(tick) {
                 Ok(Line::Text(line)) => {
                     return serde_json::from_slice(&line)
                         .map_err(|_| Broken::Rubbish(shown(&line)));
@@ -104,12 +106,12 @@ impl Talk {
                 Ok(Line::TooLong(start)) => return Err(Broken::Rubbish(shown(&start))),
                 Ok(Line::End) | Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
                 Err(RecvTimeoutError::Timeout) if stop.at_once() => return Err(Broken::CutOff),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => quiet += tick,
             }
             if let Some(how) = how {
                 return Err(Broken::Ended(how));
             }
-            if started.elapsed() >= self.silence {
+            if quiet >= self.silence {
                 return Err(Broken::Silent(self.silence));
             }
             // A child that it left behind may hold its output open. Its last line may still be on

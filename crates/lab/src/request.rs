@@ -108,6 +108,9 @@ pub struct Resume {
     pub exe: PathBuf,
     /// How long a probe may say nothing before it is given up.
     pub silence: Duration,
+    /// Time to spend on all trials, those of the first part too; the plan's when it is not given.
+    /// With it a run that has ended goes on.
+    pub budget: Option<String>,
     /// Layers and workloads; those of the first part of the run.
     pub catalog: Catalog,
 }
@@ -119,6 +122,7 @@ impl Resume {
             run: run.into(),
             exe: exe.into(),
             silence: SILENCE,
+            budget: None,
             catalog: Catalog::default(),
         }
     }

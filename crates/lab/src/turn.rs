@@ -227,7 +227,7 @@ fn beside(up: &mut Up, ask: &Ask<'_>, point: &Point, of: &mut Trial) -> Result<(
 fn snapshot(up: &Up, ask: &Ask<'_>) -> Result<Snapshot, Failure> {
     let upkeep = up.place.upkeep();
     let upkeep = upkeep.map_err(|e| Failure::Broken(e.to_string()))?;
-    Ok(Snapshot::take(ask.threads, up.talk.pid(), upkeep.ns))
+    Ok(Snapshot::take(ask.threads, up.talk.pid(), upkeep))
 }
 
 fn job(up: &Up, ask: &Ask<'_>, point: &Point) -> Job {

@@ -57,7 +57,7 @@ fn a_probe_that_breaks_is_started_again_once_and_then_its_layer_is_lost() {
         ),
         (
             "mock:silent-after=2",
-            "the probe was silent for 300ms\n  mock: last words",
+            "the probe was silent for 1s\n  mock: last words",
         ),
     ] {
         let mut bench = Bench::new();

@@ -5,7 +5,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Bench, CATALOG, plan, settled};
-use layermark_lab::{Ended, LabError, Stop};
+use layermark_lab::{Ended, Event, LabError, Stop};
 use layermark_model::{Plan, RunStatus, TrialRecord};
 use layermark_report::Report;
 
@@ -118,6 +118,28 @@ fn a_finished_run_and_an_unknown_one_cannot_be_resumed() {
 }
 
 #[test]
+fn more_time_goes_on_with_a_run_that_has_ended() {
+    let mut bench = Bench::new();
+    let short = plan(
+        &["mock", "mock:ns=2000"],
+        1,
+        "budget = '1ms'\ncontrol = false",
+    );
+    let first = bench.run(bench.request(short)).unwrap().trials;
+    let error = bench.resume_with(CATALOG, Some("soon")).unwrap_err();
+    assert!(
+        matches!(error, LabError::Plan(_)) && error.exit_code() == 2,
+        "{error}"
+    );
+    let outcome = bench.resume_with(CATALOG, Some("1m")).unwrap();
+    assert!(outcome.trials > first, "{first}");
+    assert_eq!(outcome.run.status, RunStatus::Done);
+    let (run, trials) = bench.last();
+    assert_eq!(run.plan.budget.as_deref(), Some("1m"));
+    assert_eq!(trials.len() as u64, outcome.trials);
+}
+
+#[test]
 fn another_machine_is_refused() {
     let mut bench = Bench::new();
     let stopped = bench
@@ -141,16 +163,24 @@ fn asked_twice_it_ends_at_once_and_can_be_resumed() {
     let mut request = bench.request(plan(&["mock:take=10s", "mock:take=10s,ns=2000"], 1, ""));
     request.silence = std::time::Duration::from_secs(30);
     let stop = Stop::new();
-    let asking = stop.clone();
-    std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        asking.ask();
-        asking.ask();
-    });
-    let started = std::time::Instant::now();
-    let error = layermark_lab::run(request, &mut bench.store, &stop, &mut |_| {}).unwrap_err();
+    let mut started = None;
+    let mut on_event = |event| {
+        if !matches!(event, Event::SessionStarted { .. }) {
+            return;
+        }
+        started = Some(std::time::Instant::now());
+        let asking = stop.clone();
+        std::thread::spawn(move || {
+            // Until the first trial is under way.
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            asking.ask();
+            asking.ask();
+        });
+    };
+    let error = layermark_lab::run(request, &mut bench.store, &stop, &mut on_event).unwrap_err();
     assert!(matches!(error, LabError::CutOff { .. }), "{error}");
-    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+    let took = started.unwrap().elapsed();
+    assert!(took.as_secs() < 9, "the trial takes 10 s: {took:?}");
     bench.nothing_left();
     let (run, trials) = bench.last();
     assert_eq!((run.status, trials.len()), (RunStatus::Stopped, 0));

@@ -314,6 +314,6 @@ impl Place for HostPlace {
             ns +=
                 child::cpu_ns(*pid).map_err(self.io("read the CPU time of", Path::new("/proc")))?;
         }
-        Ok(CpuTime { ns })
+        Ok(CpuTime { ns, within_ns: 0 })
     }
 }

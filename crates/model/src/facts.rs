@@ -127,4 +127,6 @@ pub struct Cooled {
 pub struct CpuTime {
     /// User and kernel mode together.
     pub ns: u64,
+    /// Of these, those of threads of layermark itself, whose own CPU time has them too.
+    pub within_ns: u64,
 }

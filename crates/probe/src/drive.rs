@@ -39,6 +39,13 @@ pub struct Span {
     pub paused: u64,
 }
 
+impl Span {
+    /// Nanoseconds of work, 1 at least: the clock may not have moved.
+    pub fn net_ns(&self) -> u64 {
+        (self.end - self.start).saturating_sub(self.paused).max(1)
+    }
+}
+
 /// A loop that an operation's error ended.
 #[derive(Debug)]
 pub struct Stopped {

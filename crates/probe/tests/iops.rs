@@ -12,7 +12,7 @@ fn iops(params: Value) -> Point {
 
 /// A small file and a short trial.
 fn with_small(mut params: Value) -> Value {
-    for (name, value) in [("file_size", "4M"), ("time", "60ms"), ("ramp", "10ms")] {
+    for (name, value) in [("file_size", "4M"), ("time", "200ms"), ("ramp", "10ms")] {
         if params.get(name).is_none() {
             params[name] = value.into();
         }

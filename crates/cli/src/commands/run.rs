@@ -248,6 +248,7 @@ fn measure(
         Order::Resume(run) => {
             let again = Resume {
                 silence: common.silence,
+                budget: common.budget.clone(),
                 ..Resume::new(run, exe_of_lab()?)
             };
             return layermark_lab::resume(again, store, stop, &mut on_event);

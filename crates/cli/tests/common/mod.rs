@@ -8,11 +8,15 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{FlockOperation, flock},
+    process::{Pid, Signal, kill_process},
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -82,7 +86,7 @@ pub fn wait_for<T>(what: &str, mut wanted: impl FnMut() -> Option<T>) -> T {
             return value;
         }
         assert!(
-            start.elapsed() < Duration::from_mins(1),
+            start.elapsed() < Duration::from_mins(3),
             "waited in vain for {what}"
         );
         thread::sleep(Duration::from_millis(5));
@@ -191,7 +195,8 @@ impl Lm {
             "--file-size",
             "64K",
         ];
-        self.work_with(READ, layers).args(["--budget", "3s"])
+        // Not a budget: a slow disk would make fewer blocks of it.
+        self.work_with(READ, layers).args(["--blocks", "12"])
     }
 
     /// Two scripted layers: done in a moment.
@@ -254,8 +259,22 @@ impl Lm {
 
     pub fn run(self) -> Said {
         let (child, dir) = self.start();
-        Said::from(child.wait_with_output().expect("layermark ends"), dir)
+        Said::from(output(child), dir)
     }
+}
+
+/// What it printed, once it has ended. What hangs is killed.
+#[track_caller]
+pub fn output(child: Child) -> Output {
+    const LIMIT: Duration = Duration::from_mins(10);
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || sender.send(child.wait_with_output()));
+    let Ok(output) = ended.recv_timeout(LIMIT) else {
+        let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+        panic!("no end after {LIMIT:?}");
+    };
+    output.expect("layermark ends")
 }
 
 /// A command in a private mount namespace; in a user namespace when we are not root.
@@ -291,7 +310,7 @@ pub fn trials_stored(dir: &Path) -> u64 {
 }
 
 impl Said {
-    #[allow(clippy::needless_pass_by_value)] // as `wait_with_output` gives it
+    #[allow(clippy::needless_pass_by_value)] // as `output` gives it
     pub fn from(output: Output, dir: Home) -> Self {
         Self {
             code: output.status.code(),

@@ -163,6 +163,7 @@ impl Place for ScriptedPlace {
     fn upkeep(&self) -> Result<CpuTime, LayerError> {
         Ok(CpuTime {
             ns: self.upkeep.load(SeqCst),
+            within_ns: 0,
         })
     }
 }
@@ -191,7 +192,7 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                 if place.number("take").is_some() {
                     say(&FromProbe::Stopped { id })?;
                     // The lab has looked by then.
-                    thread::sleep(Duration::from_millis(50));
+                    thread::sleep(Duration::from_millis(250));
                 }
                 place.upkeep.fetch_add(AFTERWARDS, SeqCst);
                 say(&place.trial(&job.take().unwrap()))?;
@@ -279,7 +280,7 @@ impl Bench {
 
     pub fn request(&self, plan: Plan) -> Request {
         let mut request = Request::new(plan, self.dir(), "/proc/self/exe");
-        request.silence = Duration::from_millis(300);
+        request.silence = Duration::from_secs(1);
         request
     }
 
@@ -304,10 +305,20 @@ impl Bench {
     }
 
     pub fn resume(&mut self, catalog: Catalog) -> Result<Outcome, LabError> {
+        self.resume_with(catalog, None)
+    }
+
+    /// With so much time.
+    pub fn resume_with(
+        &mut self,
+        catalog: Catalog,
+        budget: Option<&str>,
+    ) -> Result<Outcome, LabError> {
         let events = &mut self.events;
         events.clear();
         let again = Resume {
             catalog,
+            budget: budget.map(str::to_owned),
             ..Resume::new("last", "/proc/self/exe")
         };
         let result = layermark_lab::resume(again, &mut self.store, &Stop::new(), &mut |e| {

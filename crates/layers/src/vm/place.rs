@@ -329,10 +329,11 @@ impl Place for VmPlace {
 
     fn upkeep(&self) -> Result<CpuTime, LayerError> {
         let mut family = self.family.lock().unwrap_or_else(PoisonError::into_inner);
-        let CpuTime { ns } = self.host.upkeep()?;
+        let host = self.host.upkeep()?;
         let network = self.network.as_ref().map_or(0, Network::cpu_ns);
         Ok(CpuTime {
-            ns: ns + family.cpu_ns() + network,
+            ns: host.ns + family.cpu_ns() + network,
+            within_ns: host.within_ns + network,
         })
     }
 }

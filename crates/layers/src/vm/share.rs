@@ -81,7 +81,7 @@ impl Serve<'_> {
         mut server: Process,
         ready: impl Fn(&Process) -> bool,
     ) -> Result<Option<Process>, LayerError> {
-        const LIMIT: Duration = Duration::from_secs(20);
+        const LIMIT: Duration = Duration::from_mins(2);
         let started = Instant::now();
         while !ready(&server) {
             if let Some(status) = server.wait(Duration::from_millis(2)) {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt::Write,
     fs,
     path::{Path, PathBuf},
     thread,
@@ -44,7 +45,7 @@ impl State {
             if now == *self {
                 return Ok(());
             }
-            if start.elapsed() > Duration::from_secs(15) {
+            if start.elapsed() > Duration::from_mins(1) {
                 return Err(format!("left behind: {now:#?}\nbefore: {self:#?}"));
             }
             thread::sleep(Duration::from_millis(20));
@@ -84,12 +85,13 @@ pub fn waiting(dir: &Path) -> String {
         if !line.contains(&text) {
             continue;
         }
-        said += &format!("{} {line}\n", process.file_name().to_string_lossy());
+        let pid = process.file_name();
+        let _ = writeln!(said, "{} {line}", pid.to_string_lossy());
         let threads = fs::read_dir(process.path().join("task"));
         for thread in threads.into_iter().flatten().flatten() {
             let [name, call, stack] =
                 ["comm", "syscall", "stack"].map(|f| read(thread.path().join(f)));
-            said += &format!("  {}: {call}{stack}", name.trim());
+            let _ = write!(said, "  {}: {call}{stack}", name.trim());
         }
     }
     said

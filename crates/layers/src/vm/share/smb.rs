@@ -107,7 +107,8 @@ impl Kind for Smb {
 
 /// Gives root a password in the server's own list.
 fn add_user(at: &Serve<'_>) -> Result<(), LayerError> {
-    const LIMIT: Duration = Duration::from_secs(20);
+    /// Its databases are synced a few times, which a slow disk takes its time for.
+    const LIMIT: Duration = Duration::from_mins(2);
     let io = |e| LayerError::io(at.layer, "run", PASSWORDS.0.as_ref())(e);
     let mut command = child::tool(at.layer, PASSWORDS.0, PASSWORDS.1)?;
     command

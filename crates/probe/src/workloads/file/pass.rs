@@ -30,6 +30,10 @@ const TOGETHER_NS: u64 = 5_000_000;
 const ALONE_NS: u64 = 1_000_000;
 /// Bytes of a file that is short.
 const SHORT: u64 = 1 << 20;
+/// Times over a file that tell how long the quickest takes, unless they take this many times as
+/// long as a pass has to.
+const FEW: u64 = 3;
+const LONG: u64 = 10;
 
 impl Work for FileWork {
     fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError> {
@@ -80,12 +84,12 @@ impl FileWork {
     /// One thread works in the probe's own: with a second thread in the process the kernel would
     /// count references on the file at each call, which costs a small read 2 %.
     fn alone(&mut self, trial: &mut Trial, beat: &mut Beat<'_>) -> Result<(), ProbeError> {
-        let mut last_beat = monotonic_ns();
-        while more(&self.p, &self.context, trial) {
+        let (mut last_beat, mut so_far) = (monotonic_ns(), SoFar::default());
+        while more(&self.p, &self.context, &so_far) {
             let job = self.plan.next();
             let slot = &mut self.slots[0];
             renew(&job.p, slot)?;
-            let (ops, bytes) = (trial.ops(), trial.bytes());
+            let SoFar { ops, bytes, .. } = so_far;
             let before = Counters::read(&self.context.devices);
             let span = job
                 .work(slot, &mut |n| beat(ops + n, bytes + n * job.p.unit()))
@@ -97,9 +101,9 @@ impl FileWork {
                 before,
                 after,
             };
-            count(trial, &job, lap, &mut self.seen);
+            so_far.add(count(trial, &job, lap, &mut self.seen));
             if monotonic_ns() - last_beat >= BEAT_NS {
-                beat(trial.ops(), trial.bytes());
+                beat(so_far.ops, so_far.bytes);
                 last_beat = monotonic_ns();
             }
         }
@@ -118,14 +122,14 @@ impl FileWork {
         let shared = Shared::new(slots.len(), context.devices.clone());
         thread::scope(|scope| {
             let team = Team::start(scope, &shared, slots)?;
-            let mut last_beat = monotonic_ns();
-            while more(p, context, trial) {
+            let (mut last_beat, mut so_far) = (monotonic_ns(), SoFar::default());
+            while more(p, context, &so_far) {
                 let job = plan.next();
-                let (ops, bytes) = (trial.ops(), trial.bytes());
+                let SoFar { ops, bytes, .. } = so_far;
                 let lap = team.pass(&job, &mut |n| beat(ops + n, bytes + n * job.p.unit()))?;
-                count(trial, &job, lap, seen);
+                so_far.add(count(trial, &job, lap, seen));
                 if monotonic_ns() - last_beat >= BEAT_NS {
-                    beat(trial.ops(), trial.bytes());
+                    beat(so_far.ops, so_far.bytes);
                     last_beat = monotonic_ns();
                 }
             }
@@ -151,18 +155,23 @@ impl FileWork {
         for (i, slot) in self.slots.iter_mut().enumerate() {
             let (mut rounds, start) = (0, monotonic_ns());
             let counts = i == 0 && repeats;
-            // Once at least: a busy machine may have taken all the time before the first look at it.
+            // Once at least: a busy machine may have taken all the time before the first look at
+            // it. And a few times if need be: it may have taken it in the first round.
             let more = |rounds, now| match rounds {
                 0 => counts || self.p.op == Op::Reread,
+                1..FEW => counts && now - start < LONG * least,
                 _ => counts && now - start < least,
             };
+            let mut quickest = u64::MAX;
             while more(rounds, monotonic_ns()) {
-                job.work(slot, &mut |_| {})
+                let span = job
+                    .work(slot, &mut |_| {})
                     .map_err(|s| failed(&job.p, slot, &s))?;
+                quickest = quickest.min(span.net_ns());
                 rounds += 1;
             }
             if counts {
-                self.plan.rounds = rounds;
+                self.plan.rounds = least.div_ceil(quickest).max(1);
             }
             slot.recorder.clear();
             slot.checked = Verified::default();
@@ -221,8 +230,8 @@ fn once(p: &FileParams) -> bool {
     p.op == Op::FirstWrite || (p.cache == Cache::Cold && p.op.cacheable())
 }
 
-fn more(p: &FileParams, context: &Context, trial: &Trial) -> bool {
-    let done = trial.passes.len() as u64;
+fn more(p: &FileParams, context: &Context, so_far: &SoFar) -> bool {
+    let done = so_far.passes;
     if once(p) {
         return done == 0;
     }
@@ -230,10 +239,10 @@ fn more(p: &FileParams, context: &Context, trial: &Trial) -> bool {
         return done < p.passes;
     }
     if p.min_ms > 0 {
-        return done == 0 || (done < PASSES && trial.elapsed_ns() < p.min_ms * 1_000_000);
+        return done == 0 || (done < PASSES && so_far.elapsed_ns < p.min_ms * 1_000_000);
     }
-    let short = u128::from(trial.elapsed_ns()) < context.min.as_nanos();
-    done == 0 || (done < PASSES && (short || trial.ops() < context.min_ops))
+    let short = u128::from(so_far.elapsed_ns) < context.min.as_nanos();
+    done == 0 || (done < PASSES && (short || so_far.ops < context.min_ops))
 }
 
 /// Outside the clock. A write goes to a file that was not there before; others go on with the
@@ -261,7 +270,25 @@ pub fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
 }
 
 /// Adds a pass to the trial.
-fn count(trial: &mut Trial, job: &Job, lap: Lap, seen: &mut Seen) {
+/// Sums over the passes of a trial, of which there may be very many.
+#[derive(Clone, Copy, Default)]
+struct SoFar {
+    passes: u64,
+    ops: u64,
+    bytes: u64,
+    elapsed_ns: u64,
+}
+
+impl SoFar {
+    fn add(&mut self, pass: Pass) {
+        self.passes += 1;
+        self.ops += pass.ops;
+        self.bytes += pass.bytes;
+        self.elapsed_ns += pass.elapsed_ns;
+    }
+}
+
+fn count(trial: &mut Trial, job: &Job, lap: Lap, seen: &mut Seen) -> Pass {
     let Lap {
         span,
         threads,
@@ -278,17 +305,19 @@ fn count(trial: &mut Trial, job: &Job, lap: Lap, seen: &mut Seen) {
         sum.flushes += crossed.flushes;
     }
     let ops = job.ops * job.rounds * job.p.threads;
-    trial.passes.push(Pass {
-        elapsed_ns: (span.end - span.start).saturating_sub(span.paused).max(1),
+    let pass = Pass {
+        elapsed_ns: span.net_ns(),
         ops,
         bytes: ops * job.p.unit(),
-    });
+    };
+    trial.passes.push(pass);
     trial.syncs += syncs(&job.p, ops, job.rounds);
     let each = job.ops * job.rounds * job.p.unit();
     seen.threads.extend(rates::of_pass(&threads, each));
     seen.stopped_ns = after.at_ns;
     seen.devices = after.devices;
     seen.generation = job.first + job.rounds - 1;
+    pass
 }
 
 /// Calls that flush in `ops` operations and this many times over each file.
