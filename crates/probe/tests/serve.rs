@@ -117,7 +117,7 @@ fn a_long_trial_reports_progress() {
         let trial = lab.trial(&point("file", params.clone()));
         assert!(trial.elapsed_ns() >= 1_600_000_000);
         // Two a second from each of those who say so.
-        let most = (started.elapsed().as_secs_f64() * 4.0) as u32 + 2;
+        let most = (started.elapsed().as_secs_f64() * 4.0) as u64 + 2;
         assert!(
             (1..=most).contains(&lab.progress),
             "{} for {params}",
