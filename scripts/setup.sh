@@ -34,7 +34,13 @@ install() {
     [ -n "$updated" ] || as_root apt-get update -qq >&2 || true
     updated=yes
     ours=
-    [ -e "$POLICY" ] || { ours=yes; trap 'as_root rm -f "$POLICY"' EXIT; trap 'exit 130' HUP INT TERM; printf '#!/bin/sh\nexit 101\n' | write "$POLICY"; as_root chmod 755 "$POLICY"; }
+    if [ ! -e "$POLICY" ]; then
+        ours=yes
+        trap 'as_root rm -f "$POLICY"' EXIT
+        trap 'exit 130' HUP INT TERM
+        printf '#!/bin/sh\nexit 101\n' | write "$POLICY"
+        as_root chmod 755 "$POLICY"
+    fi
     [ "$1" != postgresql ] || [ -e "$CLUSTERS" ] || echo 'create_main_cluster = false' | write "$CLUSTERS"
     status=0
     as_root env DEBIAN_FRONTEND=noninteractive \

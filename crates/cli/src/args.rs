@@ -130,8 +130,8 @@ pub struct RunArgs {
     /// A plan file, or the name of a plan that comes with layermark: card, fileio-appvirt, buffer-size, iozone-vm, virtual-io-stack, iops
     #[arg(conflicts_with_all = ["resume", "replay"])]
     pub plan: Option<String>,
-    /// Go on with a run that was stopped or cut off; with --budget also with one that has ended
-    #[arg(long, value_name = "RUN", conflicts_with = "replay", conflicts_with_all = KEPT)]
+    /// Go on with a run that was stopped or cut off; with --budget, which is for all of it, also with one that has ended
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["replay", "allow_tmpfs"], conflicts_with_all = KEPT)]
     pub resume: Option<String>,
     /// Make a new run with the plan, seed and order of an earlier one
     #[arg(long, value_name = "RUN", conflicts_with = "budget", conflicts_with_all = KEPT)]

@@ -59,7 +59,7 @@ fn on_a_real_file_system_it_goes_on_once_there_is_room() {
         "truncate -s 160M img; mkfs.ext4 -q -F -m 0 img; mount -o loop img $W; echo mine >$W/theirs; {FILL}"
     );
     let after = format!(
-        "{STOP} $L run --resume last --json >resumed.json 2>resumed.txt; echo $? >resumed; \
+        "{STOP} $L run --resume last --budget 20s --json >resumed.json 2>resumed.txt; echo $? >resumed; \
          cat $W/theirs; rm -rf $W/theirs $W/lost+found; ls -A $W"
     );
     let lm = write(Lm::new(), &["overlay:upper"])

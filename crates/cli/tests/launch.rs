@@ -150,7 +150,7 @@ fn windows_are_seen_with_their_titles() {
 
 #[test]
 fn what_never_gets_ready_says_why_and_leaves_nothing() {
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
         (
             &["--", "sh", "-c", "echo broken >&2; exit 3"],
             "exit code 3; it said: broken",
@@ -169,6 +169,11 @@ fn what_never_gets_ready_says_why_and_leaves_nothing() {
                 "sleep",
                 "60",
             ],
+            "not ready (stdout=x) after 200ms",
+        ),
+        (
+            // Which prints without end.
+            &["--ready", "stdout=x", "--timeout", "200ms", "--", "yes"],
             "not ready (stdout=x) after 200ms",
         ),
         (&["--", "no-such-program"], "cannot start no-such-program"),

@@ -179,8 +179,8 @@ impl LabError {
             )),
             Self::CutOff { run } => Some(format!("go on: layermark run --resume {run}")),
             Self::Finished { run } => Some(format!(
-                "see it: layermark report {run}; give it more time: layermark run --resume {run} --budget \
-                 TIME; make it again: layermark run --replay {run}"
+                "see it: layermark report {run}; give it more time, if its budget has ended it: \
+                 layermark run --resume {run} --budget TIME; make it again: layermark run --replay {run}"
             )),
             Self::OtherMachine { run, .. } | Self::CannotResume { run, .. } => {
                 Some(format!("begin anew with the same plan: layermark run --replay {run}"))

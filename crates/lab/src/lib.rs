@@ -75,8 +75,8 @@ pub fn run(
     drive::Lab::new(run, Vec::new(), setup, work, store, stop, on_event)?.go()
 }
 
-/// Goes on with a run that was stopped or cut off: the same plan, seed and order, from the first
-/// incomplete block, with the layers set up afresh.
+/// Goes on with a run that was stopped, cut off or, with another budget, ended by its budget: the
+/// same plan, seed and order, from the first incomplete block, with the layers set up afresh.
 pub fn resume(
     again: Resume,
     store: &mut Store,
@@ -84,7 +84,9 @@ pub fn resume(
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Outcome, LabError> {
     let (mut run, trials) = store.load(&again.run)?;
-    if run.status == RunStatus::Done && again.budget.is_none() {
+    let made = trials.iter().map(|t| t.cell.block + 1).max();
+    let whole = run.plan.blocks.is_some_and(|n| made >= Some(n));
+    if run.status == RunStatus::Done && (again.budget.is_none() || whole) {
         return Err(LabError::Finished { run: run.id });
     }
     if again.budget.is_some() {

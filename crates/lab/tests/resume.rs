@@ -137,6 +137,12 @@ fn more_time_goes_on_with_a_run_that_has_ended() {
     let (run, trials) = bench.last();
     assert_eq!(run.plan.budget.as_deref(), Some("1m"));
     assert_eq!(trials.len() as u64, outcome.trials);
+    // Of a number of blocks that are all made there are no more.
+    let mut bench = Bench::new();
+    let blocks = plan(&["mock", "mock:ns=2000"], 1, "blocks = 2");
+    bench.run(bench.request(blocks)).unwrap();
+    let error = bench.resume_with(CATALOG, Some("1h")).unwrap_err();
+    assert!(matches!(error, LabError::Finished { .. }), "{error}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl Layer for Dir {
         let parent = path(spec).canonicalize().map_err(unusable)?;
         // What a dead run has left there; not being able to is no reason not to run.
         let _ = workdir::reap(&parent);
-        let dir = workdir::fresh(&parent).map_err(unusable)?;
+        let dir = workdir::fresh(&parent, janitor::watch).map_err(unusable)?;
         let lock = workdir::mark(&dir).map_err(|e| {
             let _ = tree::remove(&dir);
             unusable(e)
@@ -82,7 +82,6 @@ impl Layer for Dir {
             drop(lock);
             removed
         });
-        janitor::watch(&dir);
         let place = HostPlace::new(base, spec, dir);
         place.package()?;
         Ok(Box::new(place))

@@ -115,7 +115,7 @@ fn remove(dir: &Path) -> io::Result<()> {
         if !dir.exists() {
             return Ok(());
         }
-        if !workdir::is_ours(dir) {
+        if !workdir::is_ours(dir) && !workdir::is_begun(dir) {
             let text = format!("{} is not a work directory of layermark", dir.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
@@ -150,17 +150,27 @@ mod tests {
     #[test]
     fn removes_work_directories_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
-        let ours = workdir::fresh(home.path()).unwrap();
+        let fresh = || workdir::fresh(home.path(), |_| {}).unwrap();
+        let ours = fresh();
         drop(workdir::mark(&ours).unwrap());
         fs::write(ours.join("left over"), b"x").unwrap();
+        // Killed before and while it marked them.
+        let (unmarked, half) = (fresh(), fresh());
+        fs::write(half.join(workdir::MARKER), b"A work").unwrap();
         let theirs = home.path().join("layermark-theirs");
         fs::create_dir(&theirs).unwrap();
         fs::write(theirs.join("precious"), b"x").unwrap();
 
-        let input = [message(&ours), message(&theirs), b"12".to_vec()].concat();
+        let told = [&ours, &unmarked, &half, &theirs].map(|dir| message(dir));
+        let input = [told.concat(), b"12".to_vec()].concat();
         let e = run(input.as_slice()).unwrap_err();
         assert!(e.to_string().contains("layermark-theirs"), "{e}");
-        assert!(!ours.exists() && theirs.join("precious").exists());
+        assert!(
+            !ours.exists()
+                && !unmarked.exists()
+                && !half.exists()
+                && theirs.join("precious").exists()
+        );
         run(&b"99999\nx"[..]).unwrap();
         run(&b""[..]).unwrap();
     }

@@ -47,12 +47,12 @@ impl WorkDir {
         }
         // Their dirt is no reason not to run.
         let _ = reap(&parent);
-        let path = fresh(&parent).map_err(|e| bad(in_words(&e)))?;
+        // Told before it is there: we may be killed at any moment.
+        let path = fresh(&parent, janitor::watch).map_err(|e| bad(in_words(&e)))?;
         let marker = mark(&path).map_err(|e| {
             let _ = tree::remove(&path);
             bad(in_words(&e))
         })?;
-        janitor::watch(&path);
         Ok(Self {
             path,
             _marker: marker,
@@ -86,8 +86,8 @@ pub(crate) fn in_words(e: &io::Error) -> String {
     }
 }
 
-/// Makes a directory whose name nobody has used.
-pub(crate) fn fresh(parent: &Path) -> io::Result<PathBuf> {
+/// Makes a directory whose name nobody has used; `tell` hears of each name before it is tried.
+pub(crate) fn fresh(parent: &Path, tell: impl Fn(&Path)) -> io::Result<PathBuf> {
     let started = std::time::SystemTime::UNIX_EPOCH
         .elapsed()
         .map_or(0, |t| t.as_nanos() as u64);
@@ -96,6 +96,10 @@ pub(crate) fn fresh(parent: &Path) -> io::Result<PathBuf> {
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         let name = xxhash_rust::xxh3::xxh3_64(&bytes) & 0xff_ffff_ffff;
         let path = parent.join(format!("{PREFIX}{name:010x}"));
+        if path.symlink_metadata().is_ok() {
+            continue;
+        }
+        tell(&path);
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
@@ -123,11 +127,31 @@ pub(crate) fn is_ours(dir: &Path) -> bool {
     open_marker(dir).is_some()
 }
 
-fn open_marker(dir: &Path) -> Option<File> {
-    let name = dir.file_name()?.to_str()?;
-    let meta = dir.symlink_metadata().ok()?;
+/// Whether `dir` was made and its maker died before it had written the marker: there is nothing in
+/// it but the marker's beginning.
+pub(crate) fn is_begun(dir: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return false;
+    };
+    has_our_name(dir)
+        && entries.flatten().all(|e| {
+            let size = e.metadata().map_or(u64::MAX, |m| m.len());
+            e.file_name() == MARKER && size < MARKER_TEXT.len() as u64
+        })
+}
+
+/// A directory of this user's with a name as we give them.
+fn has_our_name(dir: &Path) -> bool {
+    let name = dir.file_name().and_then(|n| n.to_str());
     let us = rustix::process::geteuid().as_raw();
-    if !name.starts_with(PREFIX) || !meta.is_dir() || meta.uid() != us {
+    name.is_some_and(|n| n.starts_with(PREFIX))
+        && dir
+            .symlink_metadata()
+            .is_ok_and(|meta| meta.is_dir() && meta.uid() == us)
+}
+
+fn open_marker(dir: &Path) -> Option<File> {
+    if !has_our_name(dir) {
         return None;
     }
     let mut marker = File::options()
@@ -202,9 +226,9 @@ mod tests {
     #[test]
     fn reaps_the_dead_and_spares_the_living_and_strangers() {
         let home = tempfile::tempdir().unwrap();
-        let dead = fresh(home.path()).unwrap();
+        let dead = fresh(home.path(), |_| {}).unwrap();
         drop(mark(&dead).unwrap());
-        let living = fresh(home.path()).unwrap();
+        let living = fresh(home.path(), |_| {}).unwrap();
         let _lock = mark(&living).unwrap();
         let stranger = home.path().join("layermark-results");
         fs::create_dir(&stranger).unwrap();

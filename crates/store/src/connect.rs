@@ -11,9 +11,9 @@ use sqlx::{
 
 use crate::{StoreError, error::from_sqlx};
 
-/// How long a writer waits for another process's transaction, which lasts milliseconds, or as long as a slow disk takes to sync; and how long
-/// a store is tried again that is said to be locked: `SQLite` itself does not wait for another process
-/// that changes to the write-ahead log in the same moment.
+/// How long a writer waits for another process's transaction, which lasts milliseconds, or as long as
+/// a slow disk takes to sync; and how long a store is tried again that is said to be locked: `SQLite`
+/// itself does not wait for another process that changes to the write-ahead log in the same moment.
 const BUSY: Duration = Duration::from_mins(1);
 
 /// Tries to migrate, against another process that creates the same store in the same moment.

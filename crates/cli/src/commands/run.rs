@@ -193,7 +193,9 @@ fn go_with(
     // Held until the end: when we go, however we go, it removes the work directory.
     let _janitor = janitor::spawn(&exe()?)
         .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;
-    may_write(&common.dir)?;
+    if matches!(order, Order::New(_)) {
+        may_write(&common.dir)?;
+    }
     sandbox::enter()?;
     let mut store = output::open_store(common.out.store.store.as_deref())?;
     let stop = Stop::new();

@@ -196,7 +196,7 @@ impl Lm {
             "64K",
         ];
         // Not a budget: a slow disk would make fewer blocks of it.
-        self.work_with(READ, layers).args(["--blocks", "12"])
+        self.work_with(READ, layers).args(["--blocks", "9"])
     }
 
     /// Two scripted layers: done in a moment.

@@ -30,9 +30,9 @@ const TOGETHER_NS: u64 = 5_000_000;
 const ALONE_NS: u64 = 1_000_000;
 /// Bytes of a file that is short.
 const SHORT: u64 = 1 << 20;
-/// Times over a file that tell how long the quickest takes, unless they take this many times as
-/// long as a pass has to.
+/// Times over a file that tell how long the quickest takes ...
 const FEW: u64 = 3;
+/// ... unless they take this many times as long as a pass has to.
 const LONG: u64 = 10;
 
 impl Work for FileWork {
@@ -269,7 +269,6 @@ pub fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// Adds a pass to the trial.
 /// Sums over the passes of a trial, of which there may be very many.
 #[derive(Clone, Copy, Default)]
 struct SoFar {
@@ -288,6 +287,7 @@ impl SoFar {
     }
 }
 
+/// Adds a pass to the trial.
 fn count(trial: &mut Trial, job: &Job, lap: Lap, seen: &mut Seen) -> Pass {
     let Lap {
         span,
