@@ -24,8 +24,8 @@ use crate::{
     state::{self, State},
 };
 
-/// Of one check; the longest was seen to take half a minute on a busy machine.
-const LIMIT: Duration = Duration::from_mins(4);
+/// Of one check; the longest, by a serial port, takes a minute.
+const LIMIT: Duration = Duration::from_mins(10);
 
 /// Specs beyond the defaults.
 const MORE: &[&str] = &[
