@@ -127,7 +127,7 @@ const KEPT: [&str; 9] = [
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A plan file, or the name of a plan that comes with layermark: card, fileio-appvirt, buffer-size, iozone-vm, virtual-io-stack, iops
+    /// A plan file, or the name of a plan that comes with layermark: card, fileio-appvirt, buffer-size, iozone-vm, iops, launch-share, virtual-io-stack
     #[arg(conflicts_with_all = ["resume", "replay"])]
     pub plan: Option<String>,
     /// Go on with a run that was stopped or cut off; with --budget, which is for all of it, also with one that has ended

@@ -96,6 +96,7 @@ pub(crate) fn fresh(parent: &Path, tell: impl Fn(&Path)) -> io::Result<PathBuf> 
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         let name = xxhash_rust::xxh3::xxh3_64(&bytes) & 0xff_ffff_ffff;
         let path = parent.join(format!("{PREFIX}{name:010x}"));
+        // What is there already is not ours to tell of.
         if path.symlink_metadata().is_ok() {
             continue;
         }

@@ -344,11 +344,8 @@ impl Run {
     fn first_line(&self, child: &mut Child) -> io::Result<String> {
         let out = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let mut first = [PollFd::new(&out, PollFlags::IN)];
-        if poll(
-            &mut first,
-            Some(&LIMIT.try_into().map_err(io::Error::other)?),
-        )? == 0
-        {
+        let limit = LIMIT.try_into().map_err(io::Error::other)?;
+        if poll(&mut first, Some(&limit))? == 0 {
             return Ok(self.hung());
         }
         let mut line = String::new();
