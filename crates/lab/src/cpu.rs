@@ -7,10 +7,12 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     os::unix::fs::FileExt,
+    path::Path,
     time::{Duration, Instant},
 };
 
 use layermark_model::CpuTime;
+use layermark_probe::counters::beginning;
 use rustix::{
     param::clock_ticks_per_second,
     time::{ClockId, clock_gettime},
@@ -111,7 +113,7 @@ pub(crate) struct Snapshot {
     machine: Machine,
     probe: Option<u64>,
     lab_ns: u64,
-    /// Nanoseconds of each of the kernel's threads.
+    /// Nanoseconds of each of the kernel's threads; none where nothing is left to be theirs.
     kernel: BTreeMap<u32, u64>,
     upkeep_ns: u64,
 }
@@ -144,34 +146,49 @@ pub(crate) struct Usage {
 }
 
 impl Snapshot {
-    /// `upkeep` is the layer's own count; `probe` its process here.
+    /// Before a trial. `upkeep` is the layer's own count; `probe` its process here.
     pub(crate) fn take(threads: &KernelThreads, probe: Option<u32>, upkeep: CpuTime) -> Self {
+        Self {
+            kernel: threads.ns(),
+            ..Self::without_kernel(probe, upkeep)
+        }
+    }
+
+    /// After the trial that `self` was before. The kernel's threads, some sixty, are asked only
+    /// where somebody was busy beside us: in a trial of a millisecond hardly ever.
+    pub(crate) fn after(
+        &self,
+        threads: &KernelThreads,
+        probe: Option<u32>,
+        upkeep: CpuTime,
+    ) -> Self {
+        let mut after = Self::without_kernel(probe, upkeep);
+        if self.others(&after, 0) > 0.0 {
+            after.kernel = threads.ns();
+        }
+        after
+    }
+
+    fn without_kernel(probe: Option<u32>, upkeep: CpuTime) -> Self {
         let own = clock_gettime(ClockId::ProcessCPUTime);
         let own_ns = own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64;
         Self {
             at: Instant::now(),
-            machine: machine(&fs::read_to_string("/proc/stat").unwrap_or_default()),
+            machine: machine(
+                beginning(Path::new("/proc/stat"), &mut vec![0; 1 << 16]).unwrap_or_default(),
+            ),
             probe: probe.and_then(stat).map(|s| s.ticks),
             // What its threads do for the layer is counted there.
             lab_ns: own_ns.saturating_sub(upkeep.within_ns),
-            kernel: threads.ns(),
+            kernel: BTreeMap::new(),
             upkeep_ns: upkeep.ns,
         }
     }
 
-    /// What happened since `self`. `trial_ns` is the probe's own count of its CPU time, for a probe
-    /// that is no process here.
-    pub(crate) fn until(&self, after: &Self, trial_ns: u64) -> Usage {
-        let second = clock_ticks_per_second() as f64;
-        let ticks = |ns: u64| ns as f64 * second / 1e9;
-        let all =
-            after.at.duration_since(self.at).as_secs_f64() * second * after.machine.cpus as f64;
-        let busy = after.machine.busy.saturating_sub(self.machine.busy) as f64;
-        let steal = after.machine.steal.saturating_sub(self.machine.steal) as f64;
-        let interrupts = after
-            .machine
-            .interrupts
-            .saturating_sub(self.machine.interrupts) as f64;
+    /// Ticks of CPU time until `after` that were neither ours nor the kernel's, as far as those are
+    /// known.
+    fn others(&self, after: &Self, trial_ns: u64) -> f64 {
+        let ticks = |ns: u64| ns as f64 * clock_ticks_per_second() as f64 / 1e9;
         let probe = match (self.probe, after.probe) {
             (Some(a), Some(b)) => (b.saturating_sub(a) as f64).max(ticks(trial_ns)),
             _ => ticks(trial_ns),
@@ -181,10 +198,25 @@ impl Snapshot {
             .iter()
             .filter_map(|(pid, b)| Some(b.saturating_sub(*self.kernel.get(pid)?)))
             .sum();
-        let upkeep_ns = after.upkeep_ns.saturating_sub(self.upkeep_ns);
-        let ours =
-            probe + ticks(after.lab_ns.saturating_sub(self.lab_ns)) + ticks(upkeep_ns + kernel);
-        let foreign = (busy - ours).max(0.0);
+        let lab = after.lab_ns.saturating_sub(self.lab_ns);
+        let upkeep = after.upkeep_ns.saturating_sub(self.upkeep_ns);
+        let busy = after.machine.busy.saturating_sub(self.machine.busy) as f64;
+        busy - probe - ticks(lab) - ticks(upkeep + kernel)
+    }
+
+    /// What happened since `self`. `trial_ns` is the probe's own count of its CPU time, for a probe
+    /// that is no process here.
+    pub(crate) fn until(&self, after: &Self, trial_ns: u64) -> Usage {
+        let second = clock_ticks_per_second() as f64;
+        let all =
+            after.at.duration_since(self.at).as_secs_f64() * second * after.machine.cpus as f64;
+        let busy = after.machine.busy.saturating_sub(self.machine.busy) as f64;
+        let steal = after.machine.steal.saturating_sub(self.machine.steal) as f64;
+        let interrupts = after
+            .machine
+            .interrupts
+            .saturating_sub(self.machine.interrupts) as f64;
+        let foreign = self.others(after, trial_ns).max(0.0);
         let spoils = |x: f64| x - GRAIN > LIMIT * all;
         let share = |x: f64| if all > 0.0 { (x / all).min(1.0) } else { 0.0 };
         Usage {
@@ -192,7 +224,7 @@ impl Snapshot {
             steal: share(steal),
             busy: share(busy + interrupts),
             cpu_s: all / second,
-            upkeep_ns,
+            upkeep_ns: after.upkeep_ns.saturating_sub(self.upkeep_ns),
             contaminated: all > 0.0 && (spoils(foreign) || spoils(steal)),
         }
     }
@@ -229,15 +261,20 @@ struct Stat {
     ticks: u64,
 }
 
+/// Room for a line of `stat`: 52 numbers of up to 20 digits and a short name.
+const STAT: usize = 2048;
+
 /// Parent, and CPU time of a process with its ended children, in ticks.
 fn stat(pid: u32) -> Option<Stat> {
-    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    parse_stat(beginning(
+        Path::new(&format!("/proc/{pid}/stat")),
+        &mut [0; STAT],
+    )?)
 }
 
 /// The same from an open file; `None` once the process has ended.
 fn read_stat(file: &File) -> Option<Stat> {
-    // A line has 52 numbers of up to 20 digits and a short name.
-    let mut line = [0; 2048];
+    let mut line = [0; STAT];
     let length = file.read_at(&mut line, 0).ok()?;
     parse_stat(&String::from_utf8_lossy(&line[..length]))
 }
@@ -329,6 +366,31 @@ mod tests {
     }
 
     #[test]
+    fn kernel_threads_are_asked_where_somebody_was_busy() {
+        let mut threads = KernelThreads::default();
+        threads.refresh();
+        let now = Snapshot::take(&threads, None, CpuTime::default());
+        let idle = Snapshot {
+            machine: Machine {
+                busy: u64::MAX,
+                ..now.machine
+            },
+            ..now
+        };
+        assert!(
+            idle.after(&threads, None, CpuTime::default())
+                .kernel
+                .is_empty()
+        );
+        let busy = Snapshot {
+            machine: Machine::default(),
+            ..idle
+        };
+        let after = busy.after(&threads, None, CpuTime::default());
+        assert_eq!(after.kernel.is_empty(), threads.files.is_empty());
+    }
+
+    #[test]
     fn two_ticks_of_a_short_trial_are_rounding() {
         let start = Instant::now();
         let end = start + Duration::from_millis(50);
@@ -369,7 +431,7 @@ mod tests {
             ns: 5,
             within_ns: u64::MAX,
         };
-        let after = Snapshot::take(&threads, None, upkeep);
+        let after = before.after(&threads, None, upkeep);
         let usage = before.until(&after, 0);
         assert!(usage.upkeep_ns == 5 && usage.foreign <= 1.0);
         assert_eq!(after.lab_ns, 0, "what is upkeep is not the lab's too");

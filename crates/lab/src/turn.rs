@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use layermark_layers::{Behind, LayerError};
 use layermark_model::{
-    Cooled, Point, Trial,
+    Cooled, CpuTime, Point, Trial,
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, ToProbe},
 };
@@ -105,7 +105,7 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     // From here to the end of the trial the clock is watched.
     keeps_time(up)?;
     turn.started_ms = now_ms();
-    let before = snapshot(up, ask)?;
+    let before = Snapshot::take(ask.threads, up.talk.pid(), upkeep(up)?);
     let crossed = counters::sum(&up.physical());
     say(up, &ToProbe::Go { id: ask.id })?;
     let mut stopped = None;
@@ -114,7 +114,7 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
             // What the layer does from now on (write-back, proof) is none of the trial's cost.
             FromProbe::Stopped { id } if id == ask.id => {
                 let counted = counters::sum(&up.physical());
-                stopped = Some((snapshot(up, ask)?, counted));
+                stopped = Some((after(up, ask, &before)?, counted));
             }
             FromProbe::Trial { id, trial } if id == ask.id => break *trial,
             other => return Err(unexpected(&other, "trial")),
@@ -123,7 +123,7 @@ fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
     keeps_time(up)?;
     let (after, counted) = match stopped {
         Some(after) => after,
-        None => (snapshot(up, ask)?, counters::sum(&up.physical())),
+        None => (after(up, ask, &before)?, counters::sum(&up.physical())),
     };
     let cpu_ns = trial.cpu.user_ns + trial.cpu.sys_ns;
     if up.place.on_this_host() {
@@ -224,10 +224,13 @@ fn beside(up: &mut Up, ask: &Ask<'_>, point: &Point, of: &mut Trial) -> Result<(
     }
 }
 
-fn snapshot(up: &Up, ask: &Ask<'_>) -> Result<Snapshot, Failure> {
+fn after(up: &Up, ask: &Ask<'_>, before: &Snapshot) -> Result<Snapshot, Failure> {
+    Ok(before.after(ask.threads, up.talk.pid(), upkeep(up)?))
+}
+
+fn upkeep(up: &Up) -> Result<CpuTime, Failure> {
     let upkeep = up.place.upkeep();
-    let upkeep = upkeep.map_err(|e| Failure::Broken(e.to_string()))?;
-    Ok(Snapshot::take(ask.threads, up.talk.pid(), upkeep))
+    upkeep.map_err(|e| Failure::Broken(e.to_string()))
 }
 
 fn job(up: &Up, ask: &Ask<'_>, point: &Point) -> Job {

@@ -68,6 +68,19 @@ impl Noise {
     }
 }
 
+/// Bytes of random data before they repeat: more than what file systems compress as one piece
+/// (128 KiB), so that incompressible data stays so.
+pub const POOL: usize = 1 << 20;
+
+fn noise(bytes: &mut [u8], seed: u64) {
+    let first = POOL.min(bytes.len());
+    let (pool, rest) = bytes.split_at_mut(first);
+    Noise::new(seed).fill(pool);
+    for part in rest.chunks_mut(POOL) {
+        part.copy_from_slice(&pool[..part.len()]);
+    }
+}
+
 /// What records are filled with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -88,7 +101,7 @@ impl Pattern {
     /// Fills `bytes` with it; they hold records of `record` bytes.
     pub fn fill(self, bytes: &mut [u8], record: usize, seed: u64) {
         match self {
-            Self::Random => Noise::new(seed).fill(bytes),
+            Self::Random => noise(bytes, seed),
             Self::Zeros => bytes.fill(0),
             Self::A => bytes.fill(b'A'),
             Self::ACrlf => {

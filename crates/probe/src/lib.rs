@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use layermark_model::{Param, Point, PointError, Settings, Spec, Trial};
 
+mod beats;
 mod buffer;
 mod clock;
 pub mod counters;

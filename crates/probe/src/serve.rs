@@ -5,8 +5,8 @@ use std::{
     io::{self, BufRead, Write},
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    sync::{Mutex, PoisonError, mpsc},
-    thread::{self, Scope, ScopedJoinHandle},
+    sync::{Mutex, PoisonError},
+    thread,
     time::Duration,
 };
 
@@ -15,19 +15,23 @@ use layermark_model::{
     protocol::{FromProbe, Job, MAX_LINE, ToProbe, VERSION},
 };
 
-use crate::{Context, ProbeError, Work, error::panicked, limits::BEAT_NS, selftest, workloads};
+use crate::{Context, ProbeError, Work, beats::Beats, error::panicked, selftest, workloads};
 
 /// Characters of an unreadable line that are shown.
 const SHOWN: usize = 200;
 
-/// Serves jobs until `quit` or the end of `input`. An error is the output's: the lab has gone.
+/// Serves jobs until `quit` or the end of `input`. An error is the output's: the lab has gone; or
+/// there is no second thread to be had.
 /// Whatever a line says or a job does, the probe lives on and says what was wrong.
 pub fn serve(input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
     let output = Mutex::new(output);
-    thread::scope(|scope| obey(input, Server::new(&output, scope)))
+    thread::scope(|scope| {
+        let beats = Beats::start(scope, &output)?;
+        obey(input, Server::new(&output, beats))
+    })
 }
 
-fn obey<W: Write + Send>(input: impl BufRead, mut server: Server<'_, '_, W>) -> io::Result<()> {
+fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<()> {
     let self_test = selftest::self_test();
     let version = env!("CARGO_PKG_VERSION").into();
     server.say(&FromProbe::Hello {
@@ -110,16 +114,14 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-struct Server<'scope, 'env, W> {
-    output: &'scope Mutex<W>,
-    scope: &'scope Scope<'scope, 'env>,
-    /// Says that work goes on; may still be about to end when the work has.
-    beats: Option<ScopedJoinHandle<'scope, ()>>,
+struct Server<'env, W> {
+    output: &'env Mutex<W>,
+    beats: Beats,
     ready: Option<(u64, Box<dyn Work>)>,
 }
 
 /// A whole line at once: the beats write too.
-fn say(output: &Mutex<impl Write>, event: &FromProbe) -> io::Result<()> {
+pub fn say(output: &Mutex<impl Write>, event: &FromProbe) -> io::Result<()> {
     let mut line = serde_json::to_vec(event)?;
     line.push(b'\n');
     let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,12 +129,11 @@ fn say(output: &Mutex<impl Write>, event: &FromProbe) -> io::Result<()> {
     output.flush()
 }
 
-impl<'scope, 'env, W: Write + Send> Server<'scope, 'env, W> {
-    fn new(output: &'scope Mutex<W>, scope: &'scope Scope<'scope, 'env>) -> Self {
+impl<'env, W: Write> Server<'env, W> {
+    fn new(output: &'env Mutex<W>, beats: Beats) -> Self {
         Self {
             output,
-            scope,
-            beats: None,
+            beats,
             ready: None,
         }
     }
@@ -171,42 +172,16 @@ impl<'scope, 'env, W: Write + Send> Server<'scope, 'env, W> {
         )
     }
 
-    /// Runs what may take long but is not measured, with a progress line each half second from a
-    /// thread beside it, so that the lab does not take a slow disk for a dead probe.
+    /// Runs what may take long but is not measured, with signs of life.
     fn attended<T>(
         &mut self,
         id: u64,
         what: impl FnOnce() -> Result<T, ProbeError>,
     ) -> Result<T, ProbeError> {
-        self.hush();
-        let (ended, wait) = mpsc::channel::<()>();
-        let output = self.output;
-        let progress = FromProbe::Progress {
-            id,
-            ops: 0,
-            bytes: 0,
-        };
-        let beats = move || {
-            let every = Duration::from_nanos(BEAT_NS);
-            while wait.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
-                // A lab that has gone is noticed with the next line that counts.
-                let _ = say(output, &progress);
-            }
-        };
-        let beats = thread::Builder::new().spawn_scoped(self.scope, beats);
-        let none = |e| ProbeError::new(format!("no thread for signs of life: {e}"));
-        self.beats = Some(beats.map_err(none)?);
+        self.beats.begin(id);
         let done = catch_unwind(AssertUnwindSafe(what));
-        // Not waited for here: being told of its end takes longer than most of what is attended.
-        drop(ended);
+        self.beats.end();
         done.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
-    }
-
-    /// No thread of ours is left beside the clock.
-    fn hush(&mut self) {
-        if let Some(beats) = self.beats.take() {
-            let _ = beats.join();
-        }
     }
 
     /// Gives up what is ready but was never run.
@@ -253,7 +228,6 @@ impl<'scope, 'env, W: Write + Send> Server<'scope, 'env, W> {
     /// The measured part in this thread alone, then the rest, then the clean-up: when the lab
     /// hears of the trial, nothing of it is under way any more.
     fn run(&mut self, id: u64, mut work: Box<dyn Work>) -> Result<Trial, ProbeError> {
-        self.hush();
         let ran = catch_unwind(AssertUnwindSafe(|| {
             work.run(&mut |ops, bytes| {
                 let _ = self.say(&FromProbe::Progress { id, ops, bytes });
@@ -326,9 +300,12 @@ mod tests {
     }
 
     /// What a server says while this is done with it.
-    fn with_server(what: impl FnOnce(&mut Server<'_, '_, Vec<u8>>)) -> Vec<FromProbe> {
+    fn with_server(what: impl FnOnce(&mut Server<'_, Vec<u8>>)) -> Vec<FromProbe> {
         let output = Mutex::new(Vec::new());
-        thread::scope(|scope| what(&mut Server::new(&output, scope)));
+        thread::scope(|scope| {
+            let beats = Beats::start(scope, &output).unwrap();
+            what(&mut Server::new(&output, beats));
+        });
         let output = output.into_inner().unwrap();
         let lines = output.split(|b| *b == b'\n').filter(|l| !l.is_empty());
         lines.map(|l| serde_json::from_slice(l).unwrap()).collect()

@@ -76,7 +76,13 @@ fn the_lab_knows_what_stays() {
 #[test]
 fn a_debt_is_counted_unless_it_is_not_wanted() {
     let mut lab = Lab::new();
-    for (op, no_debt) in [("write", false), ("write", true), ("append", true)] {
+    for (op, no_debt) in [
+        ("write", false),
+        ("write", true),
+        ("append", true),
+        ("rewrite", true),
+        ("rand-write", false),
+    ] {
         let p = point(
             "file",
             json!({"op": op, "file_size": "256K", "no_debt": no_debt, "sync": "close"}),
@@ -91,7 +97,7 @@ fn what_has_no_effect_is_refused() {
     for (params, name) in [
         (json!({"op": "read", "keep": true}), "keep"),
         (json!({"op": "write", "keep": true}), "keep"),
-        (json!({"op": "rewrite", "no_debt": true}), "no_debt"),
+        (json!({"op": "read", "no_debt": true}), "no_debt"),
         (
             json!({"op": "write", "sync": "fsync", "no_debt": true}),
             "no_debt",

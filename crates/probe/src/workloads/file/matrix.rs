@@ -128,7 +128,7 @@ impl Matrix {
             for record in records.iter().filter(fits) {
                 for (op, engine) in &tests {
                     let mut cell = cell(values, (file, *record), op, *engine);
-                    // What a new file leaves to write depends on its size, not on the record.
+                    // What is left to write depends on the size of the file, not on the record.
                     if !values.given("no_debt") {
                         let rest = Some(record) != largest;
                         cell = cell.with("no_debt", vec![rest.into()]);

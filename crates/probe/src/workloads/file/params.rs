@@ -53,7 +53,7 @@ pub struct FileParams {
     /// A file that is overwritten stays for later trials of its size.
     #[serde(default)]
     pub keep: bool,
-    /// A new file goes as it is: what is left to be written is not waited for and counted.
+    /// What is left to be written is not counted. A new file goes as it is.
     #[serde(default)]
     pub no_debt: bool,
 }
@@ -73,6 +73,11 @@ impl FileParams {
                 no_debt: other.no_debt,
                 ..self.clone()
             } == *other
+    }
+
+    /// Whether what it leaves to be written is waited for and counted.
+    pub fn owes(&self) -> bool {
+        self.op.writes() && self.sync.leaves_debt() && !self.no_debt
     }
 
     /// Operations of once over a file.
@@ -275,7 +280,7 @@ pub const PARAMS: &[Param] = &[
         ParamKind::Switch,
         "false",
         false,
-        "write, append: the new file goes before it reaches the disk, so what was left to write is not known [in a matrix: true, but with the largest record of each file]",
+        "writes without a flush: what was left to write is not counted; a new file goes before it reaches the disk, another is flushed [in a matrix: true, but with the largest record of each file]",
     ),
     Param::new(
         "matrix",
@@ -386,7 +391,7 @@ fn only_its_own(p: &mut FileParams) {
         p.read_share = 0;
     }
     p.keep &= p.op.overwrites();
-    p.no_debt &= p.op.makes() && p.sync.leaves_debt();
+    p.no_debt &= (p.op.makes() || p.op.overwrites()) && p.sync.leaves_debt();
     if p.engine == "preadv" && p.record > 0 {
         // A file of fewer records makes shorter calls.
         p.vectors = p.vectors.min(p.file_size / p.record);
@@ -477,7 +482,7 @@ type Switch = fn(&FileParams) -> bool;
 /// Switches of some operations, off in the points of others.
 const OF_SOME: [(&str, &str, Switch); 2] = [
     ("keep", "an operation that overwrites a file", |p| p.keep),
-    ("no_debt", "a write or append without a flush", |p| {
+    ("no_debt", "an operation that writes without a flush", |p| {
         p.no_debt
     }),
 ];

@@ -32,8 +32,10 @@ const ALONE_NS: u64 = 1_000_000;
 const SHORT: u64 = 1 << 20;
 /// Times over a file that tell how long the quickest takes ...
 const FEW: u64 = 3;
-/// ... unless they take this many times as long as a pass has to.
+/// ... unless they take this many times as long as a pass has to ...
 const LONG: u64 = 10;
+/// ... and more, if this part of a pass has not gone by yet.
+const PART: u64 = 10;
 
 impl Work for FileWork {
     fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError> {
@@ -81,8 +83,8 @@ pub struct Lap {
 }
 
 impl FileWork {
-    /// One thread works in the probe's own: with a second thread in the process the kernel would
-    /// count references on the file at each call, which costs a small read 2 %.
+    /// One thread works in the probe's own: with a second thread that has the file open too the
+    /// kernel would count references on it at each call, which costs a small read 2 %.
     fn alone(&mut self, trial: &mut Trial, beat: &mut Beat<'_>) -> Result<(), ProbeError> {
         let (mut last_beat, mut so_far) = (monotonic_ns(), SoFar::default());
         while more(&self.p, &self.context, &so_far) {
@@ -160,7 +162,7 @@ impl FileWork {
             let more = |rounds, now| match rounds {
                 0 => counts || self.p.op == Op::Reread,
                 1..FEW => counts && now - start < LONG * least,
-                _ => counts && now - start < least,
+                _ => counts && now - start < least / PART,
             };
             let mut quickest = u64::MAX;
             while more(rounds, monotonic_ns()) {
@@ -171,7 +173,8 @@ impl FileWork {
                 rounds += 1;
             }
             if counts {
-                self.plan.rounds = least.div_ceil(quickest).max(1);
+                // A tenth more: what falls just short of it would be made twice.
+                self.plan.rounds = (least + least / 10).div_ceil(quickest).max(1);
             }
             slot.recorder.clear();
             slot.checked = Verified::default();

@@ -17,13 +17,14 @@ use super::{
     touches,
 };
 use crate::{
-    Context, ProbeError, buffer::Buffer, clock::Source, data, engines, queue, recorder::Recorder,
-    resident, selftest, workloads::work_dir::WorkDir,
+    Context, ProbeError,
+    buffer::{Buffer, SPARE},
+    clock::Source,
+    data, engines, queue,
+    recorder::Recorder,
+    resident, selftest,
+    workloads::work_dir::WorkDir,
 };
-
-/// Least bytes of data that writes go through before they repeat: more than what file systems
-/// compress as one piece (128 KiB), so that incompressible data stays so.
-const POOL: u64 = 1 << 20;
 
 /// Bytes that may be dirty on the whole machine without being written back before a trial.
 const FORGIVEN: u64 = 128 << 10;
@@ -93,7 +94,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
             _ => dir.join("packaged").join(packaged_name(&p, thread)),
         };
         let seed = data::derive(context.seed, &format!("thread {thread}"));
-        let mut buffer = Buffer::new(buffer_len(&p, op) as usize);
+        let mut buffer = SPARE.buffer(context.seed, buffer_len(&p, op) as usize);
         if op.writes() {
             p.pattern.fill(buffer.bytes_mut(), p.record as usize, seed);
         }
@@ -154,7 +155,7 @@ fn buffer_len(p: &FileParams, op: Op) -> u64 {
     let unit = p.unit();
     let most = p.file_size / unit;
     if op.writes() {
-        unit * POOL.div_ceil(unit).max(p.iodepth).min(most)
+        unit * (data::POOL as u64).div_ceil(unit).max(p.iodepth).min(most)
     } else {
         unit * p.iodepth.min(most)
     }
@@ -299,7 +300,9 @@ impl FileWork {
     /// After `go`, before the clock: opens the files of a cold point. Returns the share of the
     /// files in the cache just before it starts.
     pub fn look(&mut self) -> Result<Option<f64>, ProbeError> {
-        self.seen.dirty = crate::counters::dirty();
+        if self.p.owes() {
+            self.seen.dirty = crate::counters::dirty();
+        }
         if !touches(&self.p) || self.p.op.makes() {
             return Ok(None);
         }
@@ -335,7 +338,7 @@ fn warm(file: &mut File) -> io::Result<()> {
     if resident::share_of(file) == Some(1.0) {
         return Ok(());
     }
-    let mut buffer = vec![0; POOL as usize];
+    let mut buffer = vec![0; data::POOL];
     while file.read(&mut buffer)? > 0 {}
     rustix::fs::seek(&*file, rustix::fs::SeekFrom::Start(0))?;
     Ok(())

@@ -42,12 +42,24 @@ impl FileWork {
         if self.p.direct {
             trial.direct = Some(self.direct(trial));
         }
-        if self.p.op.writes() && self.p.sync.leaves_debt() && !self.p.no_debt {
+        if self.p.owes() {
             trial.debt = Some(self.debt(trial)?);
+        } else if self.p.no_debt && self.p.keep {
+            self.clean()?;
         }
         self.sum_up(trial);
         if self.p.verify {
             trial.verified = Some(self.verify(trial)?);
+        }
+        Ok(())
+    }
+
+    /// Has what was overwritten written back, so that the next trial finds it as this one did. What
+    /// the rest of the file system owes can wait.
+    fn clean(&self) -> Result<(), ProbeError> {
+        for slot in self.slots.iter().filter(|s| s.op.overwrites()) {
+            let written = File::open(&slot.path).and_then(|file| file.sync_data());
+            written.map_err(|e| ProbeError::io("flush", &slot.path, &e))?;
         }
         Ok(())
     }
