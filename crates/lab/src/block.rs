@@ -1,12 +1,13 @@
 //! One block: which points and layers have a turn, and what becomes of each turn.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use layermark_model::{Cell, LayerStatus, TrialRecord};
+use layermark_model::{Cell, LayerStatus, Run, TrialRecord};
+use layermark_store::Store;
 
 use crate::{
     Ended, Event, LabError, MAX_BLOCKS,
-    budget::{Due, FIRST_INTERVAL},
+    budget::{Clock, Due, FIRST_INTERVAL},
     check,
     drive::Lab,
     session::Lost,
@@ -16,8 +17,47 @@ use crate::{
 /// A probe that broke is started again so often in a run.
 const RESTARTS: u32 = 1;
 
+/// A trial that took less is stored while the probe makes the next one ready. After a longer one
+/// there is time to do it at once.
+const SHORT: Duration = Duration::from_millis(50);
+
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
+
+/// Where trials are entered.
+struct Books<'a> {
+    run: &'a Run,
+    clock: &'a Clock,
+    forecast: &'a mut (u64, Duration),
+    store: &'a mut Store,
+    on_event: &'a mut dyn FnMut(Event),
+}
+
+impl Books<'_> {
+    /// Stores a trial, and tells of it.
+    fn enter(&mut self, record: &TrialRecord) -> Result<(), LabError> {
+        self.store.trial(&self.run.id, record)?;
+        let (trials, time) = &mut *self.forecast;
+        let took = self.clock.estimate(record.cell.layer, record.cell.point);
+        *trials = trials.saturating_sub(1);
+        *time = time.saturating_sub(took);
+        let done = record.seq + 1;
+        (self.on_event)(Event::TrialDone {
+            done,
+            planned: done + *trials,
+            left: Some(self.clock.left().map_or(*time, |left| left.min(*time))),
+            layer: self.run.layers[record.cell.layer].name.clone(),
+            point: self.run.points[record.cell.point].label.clone(),
+            ns_per_op: record
+                .trial
+                .as_ref()
+                .and_then(layermark_model::Trial::ns_per_op),
+            error: record.error.clone(),
+            flags: record.flags.clone(),
+        });
+        Ok(())
+    }
+}
 
 impl Lab<'_> {
     /// Makes the block in hand; why the run is over, if it is.
@@ -41,11 +81,10 @@ impl Lab<'_> {
             return Ok(Some(Ended::Budget));
         }
         self.forecast = self.forecast(&due);
-        for due in &due {
-            if self.group(due)? {
-                return Ok(Some(Ended::Stopped));
-            }
-            self.still_comparable()?;
+        let stopped = self.groups(&due);
+        self.settle()?;
+        if stopped? {
+            return Ok(Some(Ended::Stopped));
         }
         for event in self.look() {
             (self.on_event)(event);
@@ -103,6 +142,17 @@ impl Lab<'_> {
         l.status == LayerStatus::Ready && !(l.read_only && writes()) && !cold_memory()
     }
 
+    /// All points in their order. Whether the user has asked to stop.
+    fn groups(&mut self, due: &[Due]) -> Result<bool, LabError> {
+        for due in due {
+            if self.group(due)? {
+                return Ok(true);
+            }
+            self.still_comparable()?;
+        }
+        Ok(false)
+    }
+
     /// All turns at one point. Whether the user has asked to stop.
     fn group(&mut self, due: &Due) -> Result<bool, LabError> {
         let tried = self.tally.tried(self.block, due.point);
@@ -126,6 +176,7 @@ impl Lab<'_> {
         let at = &self.run.points[point];
         let workload = self.setup.catalog.workload(&at.workload)?;
         let restarted = if workload.needs_restart(at) {
+            self.settle()?;
             self.set_up_again(layer)?
         } else {
             None
@@ -147,7 +198,22 @@ impl Lab<'_> {
             threads: &self.threads,
             stop: self.stop,
         };
-        let mut turn = turn::take(up, &ask);
+        let (mut owed, mut settled) = (self.owed.take(), Ok(()));
+        let mut books = Books {
+            run: &self.run,
+            clock: &self.clock,
+            forecast: &mut self.forecast,
+            store: self.store,
+            on_event: self.on_event,
+        };
+        let mut settle = || {
+            if let Some(record) = owed.take() {
+                settled = books.enter(&record);
+            }
+        };
+        let mut turn = turn::take(up, &ask, &mut settle);
+        settle();
+        settled?;
         if let Some(trial) = &mut turn.trial {
             trial.restarted = restarted;
         }
@@ -156,11 +222,14 @@ impl Lab<'_> {
             return Err(self.cut_off());
         }
         let record = self.record(layer, point, &turn);
-        self.store.trial(&self.run.id, &record)?;
         self.tally.add(&record);
         self.clock.note(layer, point, started.elapsed());
         self.seq += 1;
-        self.tell(&record);
+        let short = started.elapsed() < SHORT;
+        self.owed = Some(record);
+        if turn.failure.is_some() || !short {
+            self.settle()?;
+        }
         match turn.failure {
             Some(Failure::Work {
                 message,
@@ -192,24 +261,19 @@ impl Lab<'_> {
         }
     }
 
-    fn tell(&mut self, record: &TrialRecord) {
-        let (trials, time) = &mut self.forecast;
-        let took = self.clock.estimate(record.cell.layer, record.cell.point);
-        *trials = trials.saturating_sub(1);
-        *time = time.saturating_sub(took);
-        (self.on_event)(Event::TrialDone {
-            done: self.seq,
-            planned: self.seq + *trials,
-            left: Some(self.clock.left().map_or(*time, |left| left.min(*time))),
-            layer: self.run.layers[record.cell.layer].name.clone(),
-            point: self.run.points[record.cell.point].label.clone(),
-            ns_per_op: record
-                .trial
-                .as_ref()
-                .and_then(layermark_model::Trial::ns_per_op),
-            error: record.error.clone(),
-            flags: record.flags.clone(),
-        });
+    /// Stores and tells of the trial that is still owed.
+    pub(crate) fn settle(&mut self) -> Result<(), LabError> {
+        let Some(record) = self.owed.take() else {
+            return Ok(());
+        };
+        let mut books = Books {
+            run: &self.run,
+            clock: &self.clock,
+            forecast: &mut self.forecast,
+            store: self.store,
+            on_event: self.on_event,
+        };
+        books.enter(&record)
     }
 
     /// Starts a broken probe again, once. Then the layer is lost.
@@ -255,9 +319,9 @@ impl Lab<'_> {
     }
 
     /// Trials and time to come, this block included, by what is known now.
-    fn forecast(&self, due: &[Due]) -> (u64, std::time::Duration) {
+    fn forecast(&self, due: &[Due]) -> (u64, Duration) {
         let mut trials = 0;
-        let mut time = std::time::Duration::ZERO;
+        let mut time = Duration::ZERO;
         for due in due {
             let done = self.block as usize;
             let more = |layer: &usize| {

@@ -98,13 +98,28 @@ impl KernelThreads {
             .collect();
     }
 
-    fn ns(&self) -> BTreeMap<u32, u64> {
-        self.files
-            .iter()
-            .filter_map(|(pid, time)| Some((*pid, time.ns()?)))
-            .collect()
+    /// What each has used by now.
+    pub(crate) fn look(&self) -> Look {
+        let all = self.files.iter();
+        Look {
+            at: Instant::now(),
+            ns: all
+                .filter_map(|(pid, time)| Some((*pid, time.ns()?)))
+                .collect(),
+        }
     }
 }
+
+/// CPU time of the kernel's threads at one moment, nanoseconds.
+#[derive(Debug, Clone)]
+pub(crate) struct Look {
+    at: Instant,
+    ns: BTreeMap<u32, u64>,
+}
+
+/// A look may be so old when a trial begins: what the threads did since is far below the rounding
+/// of everything else. So there is time for it while the probe makes the trial ready.
+const EARLY: Duration = Duration::from_millis(2);
 
 /// Counters at one moment.
 #[derive(Debug)]
@@ -146,10 +161,18 @@ pub(crate) struct Usage {
 }
 
 impl Snapshot {
-    /// Before a trial. `upkeep` is the layer's own count; `probe` its process here.
-    pub(crate) fn take(threads: &KernelThreads, probe: Option<u32>, upkeep: CpuTime) -> Self {
+    /// Before a trial. `upkeep` is the layer's own count; `probe` its process here; `early` what the
+    /// kernel's threads had used a while ago.
+    pub(crate) fn take(
+        threads: &KernelThreads,
+        early: Look,
+        probe: Option<u32>,
+        upkeep: CpuTime,
+    ) -> Self {
+        let fresh = early.at.elapsed() <= EARLY;
+        let look = if fresh { early } else { threads.look() };
         Self {
-            kernel: threads.ns(),
+            kernel: look.ns,
             ..Self::without_kernel(probe, upkeep)
         }
     }
@@ -164,7 +187,7 @@ impl Snapshot {
     ) -> Self {
         let mut after = Self::without_kernel(probe, upkeep);
         if self.others(&after, 0) > 0.0 {
-            after.kernel = threads.ns();
+            after.kernel = threads.look().ns;
         }
         after
     }
@@ -369,7 +392,12 @@ mod tests {
     fn kernel_threads_are_asked_where_somebody_was_busy() {
         let mut threads = KernelThreads::default();
         threads.refresh();
-        let now = Snapshot::take(&threads, None, CpuTime::default());
+        let old = Look {
+            at: Instant::now().checked_sub(EARLY * 2).unwrap(),
+            ns: BTreeMap::from([(2, u64::MAX)]),
+        };
+        let now = Snapshot::take(&threads, old.clone(), None, CpuTime::default());
+        assert_ne!(now.kernel, old.ns, "too old");
         let idle = Snapshot {
             machine: Machine {
                 busy: u64::MAX,
@@ -411,7 +439,8 @@ mod tests {
     fn this_machine_can_be_read() {
         let mut threads = KernelThreads::default();
         threads.refresh();
-        let before = Snapshot::take(&threads, Some(std::process::id()), CpuTime::default());
+        let own = Some(std::process::id());
+        let before = Snapshot::take(&threads, threads.look(), own, CpuTime::default());
         // A container does not see them.
         let seen = fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
         assert_eq!(threads.files.is_empty(), !seen);

@@ -62,6 +62,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) block: u32,
     pub(crate) session: u32,
     pub(crate) seq: u64,
+    /// The trial that was made last, until it is stored and told of.
+    pub(crate) owed: Option<TrialRecord>,
     /// Trials and time to come, by what was known when the block began.
     pub(crate) forecast: (u64, Duration),
     resumed: bool,
@@ -97,6 +99,7 @@ impl<'a> Lab<'a> {
             block: 0,
             session: 0,
             seq: 0,
+            owed: None,
             forecast: (0, Duration::ZERO),
             resumed: !trials.is_empty(),
             warned: false,

@@ -74,12 +74,13 @@ impl Failure {
     }
 }
 
-pub(crate) fn take(up: &mut Up, ask: &Ask<'_>) -> Turn {
+/// `meanwhile` is called, perhaps not at all, while the probe makes the trial ready.
+pub(crate) fn take(up: &mut Up, ask: &Ask<'_>, meanwhile: &mut dyn FnMut()) -> Turn {
     let mut turn = Turn {
         started_ms: now_ms(),
         ..Turn::default()
     };
-    let done = steps(up, ask, &mut turn);
+    let done = steps(up, ask, &mut turn, meanwhile);
     turn.failure = match (done, up.kept()) {
         // A probe that broke is proved again when it is started again.
         (Ok(()) | Err(Failure::Work { .. }), Err(lost)) => Some(Failure::Lost(lost)),
@@ -94,18 +95,26 @@ pub(crate) fn take(up: &mut Up, ask: &Ask<'_>) -> Turn {
     turn
 }
 
-fn steps(up: &mut Up, ask: &Ask<'_>, turn: &mut Turn) -> Result<(), Failure> {
+fn steps(
+    up: &mut Up,
+    ask: &Ask<'_>,
+    turn: &mut Turn,
+    meanwhile: &mut dyn FnMut(),
+) -> Result<(), Failure> {
     if ask.workload.needs_refresh(ask.point) {
         up.refresh().map_err(|lost| Failure::Broken(lost.reason))?;
     }
-    made_ready(up, ask, ask.point)?;
+    send_job(up, ask, ask.point)?;
+    meanwhile();
+    let early = ask.threads.look();
+    ready(up, ask)?;
     let behind = behind(up, ask);
     let cooled = cooled(up, ask.point)?;
     turn.backing = backing_share(&behind);
     // From here to the end of the trial the clock is watched.
     keeps_time(up)?;
     turn.started_ms = now_ms();
-    let before = Snapshot::take(ask.threads, up.talk.pid(), upkeep(up)?);
+    let before = Snapshot::take(ask.threads, early, up.talk.pid(), upkeep(up)?);
     let crossed = counters::sum(&up.physical());
     say(up, &ToProbe::Go { id: ask.id })?;
     let mut stopped = None;
@@ -176,9 +185,13 @@ fn keeps_time(up: &mut Up) -> Result<(), Failure> {
 }
 
 /// Has the probe prepare a point.
-fn made_ready(up: &mut Up, ask: &Ask<'_>, point: &Point) -> Result<(), Failure> {
+fn send_job(up: &mut Up, ask: &Ask<'_>, point: &Point) -> Result<(), Failure> {
     let job = job(up, ask, point);
-    say(up, &ToProbe::Job(Box::new(job)))?;
+    say(up, &ToProbe::Job(Box::new(job)))
+}
+
+/// Waits until it has.
+fn ready(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
     match hear(up, ask)? {
         FromProbe::Ready { id } if id == ask.id => Ok(()),
         other => Err(unexpected(&other, "ready")),
@@ -198,7 +211,8 @@ fn cooled(up: &mut Up, point: &Point) -> Result<Cooled, Failure> {
 /// made is a remark.
 fn beside(up: &mut Up, ask: &Ask<'_>, point: &Point, of: &mut Trial) -> Result<(), Failure> {
     let made = (|| {
-        made_ready(up, ask, point)?;
+        send_job(up, ask, point)?;
+        ready(up, ask)?;
         cooled(up, point)?;
         say(up, &ToProbe::Go { id: ask.id })?;
         loop {

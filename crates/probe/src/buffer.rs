@@ -5,6 +5,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use crate::data::Pattern;
+
 /// Alignment that `O_DIRECT` is content with on every device so far.
 pub const ALIGN: usize = 4096;
 
@@ -13,20 +15,28 @@ const KEPT: usize = 64 << 20;
 
 /// Memory at a page boundary, touched when it is made.
 pub struct Buffer {
-    memory: Vec<u8>,
+    room: Room,
     start: usize,
     len: usize,
     /// Where it goes when it is dropped, and the seed of the block in which it is used again.
     home: Option<(&'static Spare, u64)>,
 }
 
+struct Room {
+    memory: Vec<u8>,
+    /// Seed of the noise that all of it is filled with.
+    noise: Option<u64>,
+}
+
 /// The largest buffer that is not in use, with the seed of its block. The kernel takes longer to
 /// give a process 16 MiB than many a trial that needs them.
 #[derive(Default)]
-pub struct Spare(Mutex<Option<(u64, Vec<u8>)>>);
+pub struct Spare(Mutex<Option<(u64, Room)>>);
 
-/// The one of this process.
-pub static SPARE: Spare = Spare(Mutex::new(None));
+/// What this process reads into.
+pub static TO_READ: Spare = Spare(Mutex::new(None));
+/// What it writes from.
+pub static TO_WRITE: Spare = Spare(Mutex::new(None));
 
 impl Spare {
     /// `len` bytes with anything in them, where an earlier trial with this seed had its own. Which
@@ -36,30 +46,33 @@ impl Spare {
         let home = Some((self, seed));
         // What does not fit goes before its successor comes.
         let kept = self.lock().take();
-        match kept.filter(|(block, memory)| *block == seed && memory.len() >= len + ALIGN) {
-            Some((_, memory)) => Buffer::over(memory, len, home),
+        match kept.filter(|(block, room)| *block == seed && room.memory.len() >= len + ALIGN) {
+            Some((_, room)) => Buffer::over(room, len, home),
             None => Buffer::over(touched(len), len, home),
         }
     }
 
-    fn keep(&self, seed: u64, memory: Vec<u8>) {
+    fn keep(&self, seed: u64, room: Room) {
         let mut kept = self.lock();
-        let better =
-            |(block, other): &(u64, Vec<u8>)| *block == seed && other.len() >= memory.len();
-        if memory.len() <= KEPT && !kept.as_ref().is_some_and(better) {
-            *kept = Some((seed, memory));
+        let size = room.memory.len();
+        let better = |(block, other): &(u64, Room)| *block == seed && other.memory.len() >= size;
+        if size <= KEPT && !kept.as_ref().is_some_and(better) {
+            *kept = Some((seed, room));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(u64, Vec<u8>)>> {
+    fn lock(&self) -> MutexGuard<'_, Option<(u64, Room)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Room for `len` bytes from a page boundary on, none of it zero: a page of zeros could be shared
 /// and never touched.
-fn touched(len: usize) -> Vec<u8> {
-    vec![0x5a; len + ALIGN]
+fn touched(len: usize) -> Room {
+    Room {
+        memory: vec![0x5a; len + ALIGN],
+        noise: None,
+    }
 }
 
 impl Buffer {
@@ -68,33 +81,49 @@ impl Buffer {
         Self::over(touched(len), len, None)
     }
 
-    fn over(memory: Vec<u8>, len: usize, home: Option<(&'static Spare, u64)>) -> Self {
-        let start = memory.as_ptr().align_offset(ALIGN).min(ALIGN);
+    fn over(room: Room, len: usize, home: Option<(&'static Spare, u64)>) -> Self {
+        let start = room.memory.as_ptr().align_offset(ALIGN).min(ALIGN);
         Self {
-            memory,
+            room,
             start,
             len,
             home,
         }
     }
 
+    /// Fills it with records of `record` bytes to be written, unless the noise that is wanted is in
+    /// it already.
+    pub fn fill(&mut self, pattern: Pattern, record: usize, seed: u64) {
+        let noise = (pattern == Pattern::Random).then_some(seed);
+        if noise.is_none() {
+            pattern.fill(self.bytes_mut(), record, seed);
+        } else if self.room.noise != noise {
+            pattern.fill(&mut self.room.memory[self.start..], record, seed);
+        }
+        self.room.noise = noise;
+    }
+
     /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.memory[self.start..self.start + self.len]
+        &self.room.memory[self.start..self.start + self.len]
     }
 
     /// The bytes, to write to.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..self.start + self.len]
+        &mut self.room.memory[self.start..self.start + self.len]
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
         if let Some((spare, seed)) = self.home {
-            spare.keep(seed, mem::take(&mut self.memory));
+            let room = Room {
+                memory: mem::take(&mut self.room.memory),
+                noise: self.room.noise,
+            };
+            spare.keep(seed, room);
         }
     }
 }
@@ -126,8 +155,26 @@ mod tests {
         drop(again);
         // What would fit is given up with its block, and what does not fit is not taken.
         let other = spare.buffer(2, 100);
-        assert_eq!(other.memory.len(), 100 + ALIGN);
+        assert_eq!(other.room.memory.len(), 100 + ALIGN);
         drop(other);
-        assert_eq!(spare.buffer(2, 200).memory.len(), 200 + ALIGN);
+        assert_eq!(spare.buffer(2, 200).room.memory.len(), 200 + ALIGN);
+    }
+
+    #[test]
+    fn noise_that_is_there_is_not_made_again() {
+        let spare: &Spare = Box::leak(Box::default());
+        let filled = |len, pattern, seed| {
+            let mut b = spare.buffer(1, len);
+            b.fill(pattern, 16, seed);
+            b.bytes().to_vec()
+        };
+        let long = filled(3 << 20, Pattern::Random, 7);
+        assert_eq!(filled(5000, Pattern::Random, 7), long[..5000]);
+        assert_ne!(filled(5000, Pattern::Random, 8), long[..5000]);
+        assert_eq!(filled(5000, Pattern::Zeros, 8), vec![0; 5000]);
+        assert_eq!(
+            filled(3 << 20, Pattern::Random, 8)[..5000],
+            filled(5000, Pattern::Random, 8)
+        );
     }
 }

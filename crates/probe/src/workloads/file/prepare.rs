@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Context, ProbeError,
-    buffer::{Buffer, SPARE},
+    buffer::{Buffer, TO_READ, TO_WRITE},
     clock::Source,
     data, engines, queue,
     recorder::Recorder,
@@ -94,10 +94,14 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
             _ => dir.join("packaged").join(packaged_name(&p, thread)),
         };
         let seed = data::derive(context.seed, &format!("thread {thread}"));
-        let mut buffer = SPARE.buffer(context.seed, buffer_len(&p, op) as usize);
-        if op.writes() {
-            p.pattern.fill(buffer.bytes_mut(), p.record as usize, seed);
-        }
+        let len = buffer_len(&p, op) as usize;
+        let buffer = if op.writes() {
+            let mut buffer = TO_WRITE.buffer(context.seed, len);
+            buffer.fill(p.pattern, p.record as usize, seed);
+            buffer
+        } else {
+            TO_READ.buffer(context.seed, len)
+        };
         slots.push(Slot {
             op,
             path,
