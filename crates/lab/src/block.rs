@@ -221,6 +221,9 @@ impl Lab<'_> {
             // What was cut off says nothing.
             return Err(self.cut_off());
         }
+        if turn.failure == Some(Failure::NotBegun) {
+            return Ok(());
+        }
         let record = self.record(layer, point, &turn);
         self.tally.add(&record);
         self.clock.note(layer, point, started.elapsed());

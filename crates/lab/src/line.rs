@@ -1,20 +1,18 @@
-//! Lines to and from a probe. A thread reads, so that silence can be told from work; lines and
-//! their number are bounded, so that a probe gone wild cannot fill the memory.
+//! Lines to and from a probe. Lines are bounded, and no more is read than is asked for, so that a
+//! probe gone wild cannot fill the memory.
 
 use std::{
-    io::{BufRead, BufReader, ErrorKind, Read, Write},
-    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
-    thread,
+    io::{ErrorKind, Read, Write},
     time::Duration,
 };
 
-use layermark_layers::{Control, Wire};
+use layermark_layers::{Control, Output, Wire};
 use layermark_model::protocol::{FromProbe, MAX_LINE, ToProbe};
 
 use crate::Stop;
 
-/// Lines that may wait to be looked at.
-const QUEUE: usize = 64;
+/// Bytes that are read at once.
+const PIECE: usize = 64 << 10;
 
 /// How much of a line is shown that could not be read.
 const SHOWN: usize = 200;
@@ -37,32 +35,92 @@ pub(crate) enum Broken {
     CutOff,
 }
 
+/// What there is to be read.
+#[derive(Debug, PartialEq, Eq)]
 enum Line {
     Text(Vec<u8>),
-    TooLong(Vec<u8>),
+    /// Too long, or cut off by the end: its beginning.
+    Broken(Vec<u8>),
     End,
+    /// Nothing for now.
+    None,
+}
+
+/// Lines as they come.
+struct Lines {
+    from: Box<dyn Output>,
+    /// What has been read and not been given out.
+    read: Vec<u8>,
+    /// How much of it has no end of a line in it.
+    searched: usize,
+}
+
+impl Lines {
+    fn new(from: Box<dyn Output>) -> Self {
+        Self {
+            from,
+            read: Vec::new(),
+            searched: 0,
+        }
+    }
+
+    /// The next line, waited for up to `limit`.
+    fn next(&mut self, limit: Duration) -> Line {
+        loop {
+            let found = self.read[self.searched..].iter().position(|b| *b == b'\n');
+            let length = found.map_or(self.read.len(), |at| self.searched + at);
+            if length > MAX_LINE {
+                return self.broken();
+            }
+            if found.is_some() {
+                let rest = self.read.split_off(length + 1);
+                let mut line = std::mem::replace(&mut self.read, rest);
+                line.pop();
+                self.searched = 0;
+                return Line::Text(line);
+            }
+            self.searched = length;
+            match self.from.wait(limit) {
+                Ok(true) => {}
+                Ok(false) => return Line::None,
+                Err(_) => return Line::End,
+            }
+            self.read.resize(length + PIECE, 0);
+            let got = self.from.read(&mut self.read[length..]);
+            self.read
+                .truncate(length + got.as_ref().copied().unwrap_or(0));
+            match got {
+                Ok(0) if self.read.is_empty() => return Line::End,
+                // What a dying probe has said by half is worth showing.
+                Ok(0) => return self.broken(),
+                Err(e) if e.kind() != ErrorKind::Interrupted => return Line::End,
+                _ => {}
+            }
+        }
+    }
+
+    fn broken(&mut self) -> Line {
+        self.searched = 0;
+        Line::Broken(std::mem::take(&mut self.read))
+    }
 }
 
 /// A conversation with one probe. Dropping it ends the probe.
 pub(crate) struct Talk {
     stdin: Option<Box<dyn Write + Send>>,
-    lines: Receiver<Line>,
+    lines: Lines,
     control: Box<dyn Control>,
     silence: Duration,
 }
 
 impl Talk {
-    pub(crate) fn new(wire: Wire, silence: Duration) -> std::io::Result<Self> {
-        let (sender, lines) = sync_channel(QUEUE);
-        thread::Builder::new()
-            .name("probe lines".into())
-            .spawn(move || read_lines(wire.stdout, &sender))?;
-        Ok(Self {
+    pub(crate) fn new(wire: Wire, silence: Duration) -> Self {
+        Self {
             stdin: Some(wire.stdin),
-            lines,
+            lines: Lines::new(wire.stdout),
             control: wire.control,
             silence,
-        })
+        }
     }
 
     /// Process on this host whose CPU time is the probe's.
@@ -98,15 +156,15 @@ impl Talk {
         let mut quiet = Duration::ZERO;
         let mut how = None;
         loop {
-            match self.lines.recv_timeout(tick) {
-                Ok(Line::Text(line)) => {
+            match self.lines.next(tick) {
+                Line::Text(line) => {
                     return serde_json::from_slice(&line)
                         .map_err(|_| Broken::Rubbish(shown(&line)));
                 }
-                Ok(Line::TooLong(start)) => return Err(Broken::Rubbish(shown(&start))),
-                Ok(Line::End) | Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
-                Err(RecvTimeoutError::Timeout) if stop.at_once() => return Err(Broken::CutOff),
-                Err(RecvTimeoutError::Timeout) => quiet += tick,
+                Line::Broken(start) => return Err(Broken::Rubbish(shown(&start))),
+                Line::End => return Err(self.ended()),
+                Line::None if stop.at_once() => return Err(Broken::CutOff),
+                Line::None => quiet += tick,
             }
             if let Some(how) = how {
                 return Err(Broken::Ended(how));
@@ -153,48 +211,6 @@ impl Drop for Talk {
     }
 }
 
-fn read_lines(stdout: Box<dyn Read + Send>, lines: &SyncSender<Line>) {
-    let mut stdout = BufReader::with_capacity(64 << 10, stdout);
-    loop {
-        let line = read_line(&mut stdout);
-        let last = !matches!(line, Line::Text(_));
-        // Nobody listens any more once the conversation has been dropped.
-        if lines.send(line).is_err() || last {
-            return;
-        }
-    }
-}
-
-fn read_line(stdout: &mut impl BufRead) -> Line {
-    let mut line = Vec::new();
-    loop {
-        let available = match stdout.fill_buf() {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => return Line::End,
-        };
-        if available.is_empty() {
-            // What a dying probe has said by half is worth showing.
-            return if line.is_empty() {
-                Line::End
-            } else {
-                Line::TooLong(line)
-            };
-        }
-        let end = available.iter().position(|b| *b == b'\n');
-        let part = end.unwrap_or(available.len());
-        if line.len() + part > MAX_LINE {
-            return Line::TooLong(line);
-        }
-        line.extend_from_slice(&available[..part]);
-        let used = end.map_or(part, |e| e + 1);
-        stdout.consume(used);
-        if end.is_some() {
-            return Line::Text(line);
-        }
-    }
-}
-
 /// The beginning of a line, fit for a terminal.
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
@@ -211,18 +227,48 @@ fn shown(line: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
+
+    fn lines(of: impl FnOnce(&mut UnixStream) + Send + 'static) -> Lines {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        std::thread::spawn(move || of(&mut theirs));
+        Lines::new(Box::new(ours))
+    }
 
     #[test]
     fn lines_are_cut_and_bounded() {
-        let mut input = &b"one\ntwo\n"[..];
-        assert!(matches!(read_line(&mut input), Line::Text(l) if l == b"one"));
-        assert!(matches!(read_line(&mut input), Line::Text(l) if l == b"two"));
-        assert!(matches!(read_line(&mut input), Line::End));
-        let mut half = &b"half"[..];
-        assert!(matches!(read_line(&mut half), Line::TooLong(l) if l == b"half"));
-        let mut endless = BufReader::new(std::io::repeat(b'x'));
-        assert!(matches!(read_line(&mut endless), Line::TooLong(l) if l.len() <= MAX_LINE));
+        let long = Duration::from_mins(1);
+        let text = |s: &str| Line::Text(s.into());
+        let mut some = lines(|out| {
+            out.write_all(b"one\ntw").unwrap();
+            out.write_all(b"o\n\nhalf").unwrap();
+        });
+        for expected in [text("one"), text("two"), text("")] {
+            assert_eq!(some.next(long), expected);
+        }
+        assert_eq!(some.next(long), Line::Broken("half".into()));
+        assert_eq!(some.next(long), Line::End);
+        let mut endless = lines(|out| while out.write_all(&[b'x'; 4096]).is_ok() {});
+        let Line::Broken(start) = endless.next(long) else {
+            panic!("bounded");
+        };
+        assert!(start.len() <= MAX_LINE + PIECE, "{}", start.len());
+        let mut longest = lines(|out| {
+            out.write_all(&vec![b'x'; MAX_LINE]).unwrap();
+            out.write_all(b"\n").unwrap();
+        });
+        assert!(matches!(longest.next(long), Line::Text(l) if l.len() == MAX_LINE));
+    }
+
+    #[test]
+    fn who_says_nothing_is_not_waited_for() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut silent = Lines::new(Box::new(ours));
+        assert_eq!(silent.next(Duration::from_millis(1)), Line::None);
+        drop(theirs);
+        assert_eq!(silent.next(Duration::from_mins(1)), Line::End);
     }
 
     #[test]

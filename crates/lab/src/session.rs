@@ -213,8 +213,7 @@ fn proof(place: &dyn Place) -> Result<Facts, Lost> {
 
 fn start(place: &mut dyn Place, silence: Duration, stop: &Stop) -> Result<(Talk, SelfTest), Lost> {
     let wire = place.start()?;
-    let mut talk =
-        Talk::new(wire, silence).map_err(|e| Lost::new(format!("a thread for the probe: {e}")))?;
+    let mut talk = Talk::new(wire, silence);
     let said = |talk: &Talk, e: Broken| Lost {
         cut_off: e == Broken::CutOff,
         ..Lost::new(format!("{e}{}", talk.last_words()))

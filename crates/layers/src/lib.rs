@@ -42,7 +42,7 @@ pub use fuse::fuse_serve;
 pub use options::{LayerOption, check};
 pub use undo::Undo;
 pub use vm::guest;
-pub use wire::{Control, Wire};
+pub use wire::{Control, Output, Wire};
 pub use workdir::WorkDir;
 
 /// What a layer is built from.

@@ -1,6 +1,13 @@
 use std::{
-    io::{Read, Write},
+    io::{self, Read, Write},
+    os::{fd::AsFd, unix::net::UnixStream},
+    process::ChildStdout,
     time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::retry_on_intr,
 };
 
 /// The way to a probe and back.
@@ -8,9 +15,36 @@ pub struct Wire {
     /// The probe's standard input.
     pub stdin: Box<dyn Write + Send>,
     /// The probe's standard output.
-    pub stdout: Box<dyn Read + Send>,
+    pub stdout: Box<dyn Output>,
     /// The probe itself.
     pub control: Box<dyn Control>,
+}
+
+/// What a probe says.
+pub trait Output: Read + Send {
+    /// Waits up to `limit`. Whether there is something to read, or its end.
+    fn wait(&mut self, limit: Duration) -> io::Result<bool>;
+}
+
+impl Output for ChildStdout {
+    fn wait(&mut self, limit: Duration) -> io::Result<bool> {
+        readable(self, limit)
+    }
+}
+
+impl Output for UnixStream {
+    fn wait(&mut self, limit: Duration) -> io::Result<bool> {
+        readable(self, limit)
+    }
+}
+
+fn readable(fd: &impl AsFd, limit: Duration) -> io::Result<bool> {
+    let limit = Timespec {
+        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: limit.subsec_nanos().into(),
+    };
+    let mut fds = [PollFd::new(fd, PollFlags::IN)];
+    Ok(retry_on_intr(|| poll(&mut fds, Some(&limit)))? > 0)
 }
 
 /// Watches and ends a probe. Dropping it ends the probe.

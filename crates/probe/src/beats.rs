@@ -1,8 +1,9 @@
 //! Signs of life while something takes long that is not measured.
-#![allow(unsafe_code)] // unshare(2) has no safe wrapper
+#![allow(unsafe_code)] // unshare(2) and close_range(2) have no safe wrapper
 
 use std::{
     io::{self, Write},
+    os::fd::RawFd,
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
@@ -34,17 +35,24 @@ struct Work {
 }
 
 impl Beats {
-    /// Starts the thread, which writes to `output`. An error is that of starting it.
+    /// Starts the thread, which writes to `output`, whose number is `fd` if it has one. An error is
+    /// that of starting it.
     pub fn start<'scope, 'env>(
         scope: &'scope Scope<'scope, 'env>,
         output: &'env Mutex<impl Write + Send>,
+        fd: Option<RawFd>,
     ) -> io::Result<Self> {
         let work = Arc::new(Mutex::new(Work::default()));
         let (end, ended) = channel();
         let looked_at = Arc::clone(&work);
         Builder::new()
             .name("beats".into())
-            .spawn_scoped(scope, move || beat(output, &looked_at, &ended))?;
+            .spawn_scoped(scope, move || {
+                if let Some(fd) = fd {
+                    leave_files(fd);
+                }
+                beat(output, &looked_at, &ended);
+            })?;
         Ok(Self { work, _end: end })
     }
 
@@ -64,11 +72,27 @@ impl Beats {
     }
 }
 
+/// Has this thread go on with a table of files of its own, with nothing but `fd` in it. Sharing one
+/// makes the kernel count references at each call, which costs a small read 2 %; where it may not
+/// be left, that is the price.
+fn leave_files(fd: RawFd) {
+    // SAFETY: this thread uses no file but `fd`, which was open before.
+    if unsafe { unshare_unsafe(UnshareFlags::FILES) }.is_err() {
+        return;
+    }
+    // What others close is not to be held open here: a pipe would not end.
+    for (first, last) in [
+        (0, i64::from(fd) - 1),
+        (i64::from(fd) + 1, i64::from(u32::MAX)),
+    ] {
+        if first <= last {
+            // SAFETY: the table is this thread's own, as above.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        }
+    }
+}
+
 fn beat(output: &Mutex<impl Write>, work: &Mutex<Work>, ended: &Receiver<()>) {
-    // A table of files that two threads share makes the kernel count references at each call,
-    // which costs a small read 2 %. Where it may not be left, that is the price.
-    // SAFETY: nothing but the output is used here, which was open before.
-    let _ = unsafe { unshare_unsafe(UnshareFlags::FILES) };
     let every = Duration::from_nanos(BEAT_NS);
     while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);

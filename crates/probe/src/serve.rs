@@ -3,6 +3,7 @@
 
 use std::{
     io::{self, BufRead, Write},
+    os::fd::{AsFd, AsRawFd},
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{Mutex, PoisonError},
@@ -23,10 +24,11 @@ const SHOWN: usize = 200;
 /// Serves jobs until `quit` or the end of `input`. An error is the output's: the lab has gone; or
 /// there is no second thread to be had.
 /// Whatever a line says or a job does, the probe lives on and says what was wrong.
-pub fn serve(input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
+pub fn serve(input: impl BufRead, output: impl Write + AsFd + Send) -> io::Result<()> {
+    let fd = output.as_fd().as_raw_fd();
     let output = Mutex::new(output);
     thread::scope(|scope| {
-        let beats = Beats::start(scope, &output)?;
+        let beats = Beats::start(scope, &output, Some(fd))?;
         obey(input, Server::new(&output, beats))
     })
 }
@@ -303,7 +305,7 @@ mod tests {
     fn with_server(what: impl FnOnce(&mut Server<'_, Vec<u8>>)) -> Vec<FromProbe> {
         let output = Mutex::new(Vec::new());
         thread::scope(|scope| {
-            let beats = Beats::start(scope, &output).unwrap();
+            let beats = Beats::start(scope, &output, None).unwrap();
             what(&mut Server::new(&output, beats));
         });
         let output = output.into_inner().unwrap();

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::io::{BufReader, Cursor};
+use std::io::{BufReader, Cursor, Read, Seek};
 
 use common::{Lab, point};
 use layermark_model::protocol::{FromProbe, MAX_LINE, ToProbe};
@@ -55,13 +55,7 @@ fn errors_keep_the_probe_alive() {
 fn a_line_that_is_too_long_is_skipped_and_shown_by_its_beginning() {
     let mut input = vec![b'x'; MAX_LINE * 2];
     input.extend_from_slice(b"\n{\"type\":\"quit\"}\nnever read\n");
-    let mut output = Vec::new();
-    layermark_probe::serve(BufReader::new(Cursor::new(input)), &mut output).unwrap();
-    let lines: Vec<FromProbe> = output
-        .split(|b| *b == b'\n')
-        .filter(|l| !l.is_empty())
-        .map(|l| serde_json::from_slice(l).unwrap())
-        .collect();
+    let lines = serve_all(&input);
     assert_eq!(lines.len(), 3);
     let (_, message, _) = error(lines[1].clone());
     assert!(message.contains("xxxx") && message.len() < 500, "{message}");
@@ -129,10 +123,12 @@ fn a_long_trial_reports_progress() {
 
 /// What serve says to these lines: it must come to its end without a panic.
 fn serve_all(lines: &[u8]) -> Vec<FromProbe> {
-    let mut output = Vec::new();
-    layermark_probe::serve(Cursor::new(lines), &mut output).unwrap();
-    output
-        .split(|b| *b == b'\n')
+    let mut output = tempfile::tempfile().unwrap();
+    layermark_probe::serve(BufReader::new(Cursor::new(lines)), &output).unwrap();
+    output.rewind().unwrap();
+    let mut said = Vec::new();
+    output.read_to_end(&mut said).unwrap();
+    said.split(|b| *b == b'\n')
         .filter(|l| !l.is_empty())
         .map(|l| serde_json::from_slice(l).unwrap())
         .collect()

@@ -7,14 +7,14 @@
 use std::{
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddrV4},
-    sync::mpsc::Receiver,
-    time::SystemTime,
+    sync::mpsc::{Receiver, RecvTimeoutError},
+    time::{Duration, SystemTime},
 };
 
 use layermark_model::{Cooled, Facts};
 use serde::{Deserialize, Serialize};
 
-use crate::vm::net::CardFacts;
+use crate::{Output, vm::net::CardFacts};
 
 /// Longest frame either side accepts, bytes.
 pub(crate) const LONGEST: usize = 1 << 20;
@@ -75,6 +75,20 @@ impl Read for Pieces {
                 Err(_) => return Ok(0),
             }
         }
+    }
+}
+
+impl Output for Pieces {
+    fn wait(&mut self, limit: Duration) -> io::Result<bool> {
+        if self.rest.position() < self.rest.get_ref().len() as u64 {
+            return Ok(true);
+        }
+        match self.from.recv_timeout(limit) {
+            Ok(piece) => self.rest = io::Cursor::new(piece),
+            Err(RecvTimeoutError::Timeout) => return Ok(false),
+            Err(RecvTimeoutError::Disconnected) => {}
+        }
+        Ok(true)
     }
 }
 
