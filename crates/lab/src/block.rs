@@ -34,9 +34,9 @@ struct Books<'a> {
 }
 
 impl Books<'_> {
-    /// Stores a trial, and tells of it.
-    fn enter(&mut self, record: &TrialRecord) -> Result<(), LabError> {
-        self.store.trial(&self.run.id, record)?;
+    /// Stores a trial, with something to do beside it, and tells of it.
+    fn enter(&mut self, record: &TrialRecord, beside: impl FnOnce()) -> Result<(), LabError> {
+        self.store.trial_beside(&self.run.id, record, beside)?;
         let (trials, time) = &mut *self.forecast;
         let took = self.clock.estimate(record.cell.layer, record.cell.point);
         *trials = trials.saturating_sub(1);
@@ -198,7 +198,8 @@ impl Lab<'_> {
             threads: &self.threads,
             stop: self.stop,
         };
-        let (mut owed, mut settled) = (self.owed.take(), Ok(()));
+        // The trial before is entered while the probe makes this one ready.
+        let (mut owed, mut entered, threads) = (self.owed.take(), Ok(()), &self.threads);
         let mut books = Books {
             run: &self.run,
             clock: &self.clock,
@@ -206,31 +207,44 @@ impl Lab<'_> {
             store: self.store,
             on_event: self.on_event,
         };
-        let mut settle = || {
+        let mut enter = || {
+            let mut look = None;
             if let Some(record) = owed.take() {
-                settled = books.enter(&record);
+                entered = books.enter(&record, || look = Some(threads.look()));
             }
+            look.unwrap_or_else(|| threads.look())
         };
-        let mut turn = turn::take(up, &ask, &mut settle);
-        settle();
-        settled?;
+        let mut turn = turn::take(up, &ask, &mut enter);
+        if let Some(record) = owed {
+            entered = books.enter(&record, || ());
+        }
+        entered?;
         if let Some(trial) = &mut turn.trial {
             trial.restarted = restarted;
         }
-        if turn.failure == Some(Failure::CutOff) {
+        self.count(layer, point, turn, started.elapsed())
+    }
+
+    /// Counts what came of a turn, and does something about what went wrong.
+    fn count(
+        &mut self,
+        layer: usize,
+        point: usize,
+        turn: Turn,
+        took: Duration,
+    ) -> Result<(), LabError> {
+        match turn.failure {
             // What was cut off says nothing.
-            return Err(self.cut_off());
-        }
-        if turn.failure == Some(Failure::NotBegun) {
-            return Ok(());
+            Some(Failure::CutOff) => return Err(self.cut_off()),
+            Some(Failure::NotBegun) => return Ok(()),
+            _ => {}
         }
         let record = self.record(layer, point, &turn);
         self.tally.add(&record);
-        self.clock.note(layer, point, started.elapsed());
+        self.clock.note(layer, point, took);
         self.seq += 1;
-        let short = started.elapsed() < SHORT;
         self.owed = Some(record);
-        if turn.failure.is_some() || !short {
+        if turn.failure.is_some() || took >= SHORT {
             self.settle()?;
         }
         match turn.failure {
@@ -276,7 +290,7 @@ impl Lab<'_> {
             store: self.store,
             on_event: self.on_event,
         };
-        books.enter(&record)
+        books.enter(&record, || ())
     }
 
     /// Starts a broken probe again, once. Then the layer is lost.

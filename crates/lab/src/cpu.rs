@@ -126,6 +126,7 @@ const EARLY: Duration = Duration::from_millis(2);
 pub(crate) struct Snapshot {
     at: Instant,
     machine: Machine,
+    /// Ticks of the probe, where it is a process here.
     probe: Option<u64>,
     lab_ns: u64,
     /// Nanoseconds of each of the kernel's threads; none where nothing is left to be theirs.
@@ -173,26 +174,31 @@ impl Snapshot {
         let look = if fresh { early } else { threads.look() };
         Self {
             kernel: look.ns,
-            ..Self::without_kernel(probe, upkeep)
+            probe: ticks_of(probe),
+            ..Self::machine_alone(upkeep)
         }
     }
 
-    /// After the trial that `self` was before. The kernel's threads, some sixty, are asked only
-    /// where somebody was busy beside us: in a trial of a millisecond hardly ever.
+    /// After the trial that `self` was before. The probe, and then the kernel's threads, some sixty,
+    /// are asked only where a CPU was busy with more than is known of: in a trial of a millisecond
+    /// hardly ever.
     pub(crate) fn after(
         &self,
         threads: &KernelThreads,
         probe: Option<u32>,
         upkeep: CpuTime,
     ) -> Self {
-        let mut after = Self::without_kernel(probe, upkeep);
+        let mut after = Self::machine_alone(upkeep);
+        if self.others(&after, 0) > 0.0 {
+            after.probe = ticks_of(probe);
+        }
         if self.others(&after, 0) > 0.0 {
             after.kernel = threads.look().ns;
         }
         after
     }
 
-    fn without_kernel(probe: Option<u32>, upkeep: CpuTime) -> Self {
+    fn machine_alone(upkeep: CpuTime) -> Self {
         let own = clock_gettime(ClockId::ProcessCPUTime);
         let own_ns = own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64;
         Self {
@@ -200,7 +206,7 @@ impl Snapshot {
             machine: machine(
                 beginning(Path::new("/proc/stat"), &mut vec![0; 1 << 16]).unwrap_or_default(),
             ),
-            probe: probe.and_then(stat).map(|s| s.ticks),
+            probe: None,
             // What its threads do for the layer is counted there.
             lab_ns: own_ns.saturating_sub(upkeep.within_ns),
             kernel: BTreeMap::new(),
@@ -251,6 +257,10 @@ impl Snapshot {
             contaminated: all > 0.0 && (spoils(foreign) || spoils(steal)),
         }
     }
+}
+
+fn ticks_of(process: Option<u32>) -> Option<u64> {
+    process.and_then(stat).map(|s| s.ticks)
 }
 
 /// The first line of `/proc/stat`, in ticks. Interrupts are left out of busy: those of our own I/O

@@ -12,7 +12,7 @@ use layermark_probe::{Workload, counters, resident};
 
 use crate::{
     Stop,
-    cpu::{KernelThreads, Snapshot, Usage},
+    cpu::{KernelThreads, Look, Snapshot, Usage},
     flags::{self, Around},
     line::Broken,
     machine::now_ms,
@@ -77,8 +77,9 @@ impl Failure {
     }
 }
 
-/// `meanwhile` is called, perhaps not at all, while the probe makes the trial ready.
-pub(crate) fn take(up: &mut Up, ask: &Ask<'_>, meanwhile: &mut dyn FnMut()) -> Turn {
+/// While the probe makes the trial ready `meanwhile` is called, unless it does not come to that. It
+/// looks at the kernel's threads.
+pub(crate) fn take(up: &mut Up, ask: &Ask<'_>, meanwhile: &mut dyn FnMut() -> Look) -> Turn {
     let mut turn = Turn {
         started_ms: now_ms(),
         ..Turn::default()
@@ -102,14 +103,13 @@ fn steps(
     up: &mut Up,
     ask: &Ask<'_>,
     turn: &mut Turn,
-    meanwhile: &mut dyn FnMut(),
+    meanwhile: &mut dyn FnMut() -> Look,
 ) -> Result<(), Failure> {
     if ask.workload.needs_refresh(ask.point) {
         up.refresh().map_err(|lost| Failure::Broken(lost.reason))?;
     }
     send_job(up, ask, ask.point)?;
-    meanwhile();
-    let early = ask.threads.look();
+    let early = meanwhile();
     ready(up, ask)?;
     if ask.stop.asked() {
         return Err(Failure::NotBegun);
@@ -121,14 +121,17 @@ fn steps(
     keeps_time(up)?;
     turn.started_ms = now_ms();
     let before = Snapshot::take(ask.threads, early, up.talk.pid(), upkeep(up)?);
-    let crossed = counters::sum(&up.physical());
+    // Where the probe counts for itself, nobody counts twice.
+    let host = !up.place.on_this_host();
+    let count = |up: &Up| host.then(|| counters::sum(&up.physical())).flatten();
+    let crossed = count(up);
     say(up, &ToProbe::Go { id: ask.id })?;
     let mut stopped = None;
     let mut trial = loop {
         match hear(up, ask)? {
             // What the layer does from now on (write-back, proof) is none of the trial's cost.
             FromProbe::Stopped { id } if id == ask.id => {
-                let counted = counters::sum(&up.physical());
+                let counted = count(up);
                 stopped = Some((after(up, ask, &before)?, counted));
             }
             FromProbe::Trial { id, trial } if id == ask.id => break *trial,
@@ -138,7 +141,7 @@ fn steps(
     keeps_time(up)?;
     let (after, counted) = match stopped {
         Some(after) => after,
-        None => (after(up, ask, &before)?, counters::sum(&up.physical())),
+        None => (after(up, ask, &before)?, count(up)),
     };
     let cpu_ns = trial.cpu.user_ns + trial.cpu.sys_ns;
     if up.place.on_this_host() {
