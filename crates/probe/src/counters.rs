@@ -1,27 +1,54 @@
 //! Counters of block devices. Meaning of the fields: Documentation/block/stat.rst of the kernel.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{fs::File, io::Read, os::unix::fs::FileExt, path::Path};
 
 use layermark_model::DeviceBytes;
 
 /// Sectors in these files are always 512 bytes, whatever the device's own are.
 const SECTOR: u64 = 512;
 
-/// Counters of one device, `major:minor`, since it appeared; `None` when sysfs does not show it.
-pub fn read(device: &str) -> Option<DeviceBytes> {
+/// Room for what sysfs has of one device: 17 numbers.
+const STAT: usize = 512;
+
+/// Devices that are looked at again and again: around each pass of a trial.
+pub struct Devices(Vec<File>);
+
+impl Devices {
+    /// Those of these devices, `major:minor`, that sysfs shows.
+    pub fn open(devices: &[String]) -> Self {
+        Self(devices.iter().filter_map(|d| open(d)).collect())
+    }
+
+    /// Their counters added up; `None` when not one of them is known.
+    pub fn sum(&self) -> Option<DeviceBytes> {
+        self.0
+            .iter()
+            .filter_map(|file| {
+                let mut room = [0; STAT];
+                let length = file.read_at(&mut room, 0).ok()?;
+                parse(str::from_utf8(&room[..length]).ok()?)
+            })
+            .reduce(|a, b| DeviceBytes {
+                read: a.read + b.read,
+                written: a.written + b.written,
+                flushes: a.flushes + b.flushes,
+            })
+    }
+}
+
+fn open(device: &str) -> Option<File> {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let (major, minor) = device.split_once(':')?;
     // Comes from another process: nothing but a device number may become part of a path.
     if !number(major) || !number(minor) {
         return None;
     }
-    let stat = Path::new("/sys/dev/block").join(device).join("stat");
-    parse(beginning(&stat, &mut [0; 1024])?)
+    File::open(Path::new("/sys/dev/block").join(device).join("stat")).ok()
 }
 
 /// The beginning of a file of `/proc` or `/sys`, as much of it as there is room for, in one reading:
 /// the kernel gives all that it has at once. Reading to the end takes three calls more, and these
-/// files are read around each pass.
+/// files are read around each trial.
 pub fn beginning<'a>(path: &Path, room: &'a mut [u8]) -> Option<&'a str> {
     let length = File::open(path).ok()?.read(room).ok()?;
     str::from_utf8(&room[..length]).ok()
@@ -42,14 +69,7 @@ fn parse(text: &str) -> Option<DeviceBytes> {
 
 /// Counters of several devices added up; `None` when not one of them is known.
 pub fn sum(devices: &[String]) -> Option<DeviceBytes> {
-    devices
-        .iter()
-        .filter_map(|d| read(d))
-        .reduce(|a, b| DeviceBytes {
-            read: a.read + b.read,
-            written: a.written + b.written,
-            flushes: a.flushes + b.flushes,
-        })
+    Devices::open(devices).sum()
 }
 
 /// What crossed between two readings. Counters that went back (a device replaced) count as 0.
@@ -107,7 +127,7 @@ mod tests {
     #[test]
     fn only_a_device_number_becomes_a_path() {
         for device in ["", ":", "8", "../../etc:0", "8:../x", "999999:999999"] {
-            assert_eq!(read(device), None, "{device}");
+            assert!(open(device).is_none(), "{device}");
         }
         assert_eq!(sum(&["x".into()]), None);
     }

@@ -186,7 +186,7 @@ pub fn point(workload: &str, params: Value) -> Point {
 
 /// Whether the kernel shows counters of the device below the test directory.
 pub fn disk(lab: &Lab) -> bool {
-    let known = layermark_probe::counters::read(&lab.device()).is_some();
+    let known = layermark_probe::counters::sum(&[lab.device()]).is_some();
     if !known {
         eprintln!(
             "skipped: {} is on no block device with counters",

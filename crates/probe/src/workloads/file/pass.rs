@@ -15,7 +15,7 @@ use super::{
 use crate::{
     Beat, Context, ProbeError, Work,
     clock::{Source, monotonic_ns},
-    counters,
+    counters::{self, Devices},
     drive::{Span, Stopped},
     limits::{BEAT_NS, PASSES},
     usage,
@@ -64,10 +64,10 @@ pub struct Counters {
 }
 
 impl Counters {
-    pub fn read(devices: &[String]) -> Self {
+    pub fn read(devices: &Devices) -> Self {
         Self {
             at_ns: monotonic_ns(),
-            devices: counters::sum(devices),
+            devices: devices.sum(),
             cpu: usage::now(),
         }
     }
@@ -86,17 +86,18 @@ impl FileWork {
     /// One thread works in the probe's own: with a second thread that has the file open too the
     /// kernel would count references on it at each call, which costs a small read 2 %.
     fn alone(&mut self, trial: &mut Trial, beat: &mut Beat<'_>) -> Result<(), ProbeError> {
+        let devices = Devices::open(&self.context.devices);
         let (mut last_beat, mut so_far) = (monotonic_ns(), SoFar::default());
         while more(&self.p, &self.context, &so_far) {
             let job = self.plan.next();
             let slot = &mut self.slots[0];
             renew(&job.p, slot)?;
             let SoFar { ops, bytes, .. } = so_far;
-            let before = Counters::read(&self.context.devices);
+            let before = Counters::read(&devices);
             let span = job
                 .work(slot, &mut |n| beat(ops + n, bytes + n * job.p.unit()))
                 .map_err(|s| failed(&job.p, slot, &s))?;
-            let after = Counters::read(&self.context.devices);
+            let after = Counters::read(&devices);
             let lap = Lap {
                 span,
                 threads: Vec::new(),
@@ -121,7 +122,7 @@ impl FileWork {
             seen,
             ..
         } = self;
-        let shared = Shared::new(slots.len(), context.devices.clone());
+        let shared = Shared::new(slots.len(), Devices::open(&context.devices));
         thread::scope(|scope| {
             let team = Team::start(scope, &shared, slots)?;
             let (mut last_beat, mut so_far) = (monotonic_ns(), SoFar::default());

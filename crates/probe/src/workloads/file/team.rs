@@ -17,14 +17,16 @@ use super::{
     pass::{Counters, Lap, failed, renew},
     prepare::Slot,
 };
-use crate::{ProbeError, drive::Span, error::panicked, gate::Gate, limits::BEAT_NS};
+use crate::{
+    ProbeError, counters::Devices, drive::Span, error::panicked, gate::Gate, limits::BEAT_NS,
+};
 
 /// What a thread says after a pass. No span: it did not start, because another one could not.
 type Said = Result<Option<Span>, ProbeError>;
 
 /// What the threads of a trial share.
 pub struct Shared {
-    devices: Vec<String>,
+    devices: Devices,
     gate: Gate,
     count: usize,
     /// Threads that still work.
@@ -38,7 +40,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(count: usize, devices: Vec<String>) -> Self {
+    pub fn new(count: usize, devices: Devices) -> Self {
         Self {
             devices,
             gate: Gate::new(count),
