@@ -43,8 +43,8 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
         usual.push(seconds(&mut ours(binary, dir.path()))?);
     }
     let each = |all: &[f64]| {
-        let one: Vec<f64> = all.iter().map(|s| s / REPEATS as f64).collect();
-        layermark_stats::median(&one).context("no round")
+        let divided: Vec<f64> = all.iter().map(|s| s / REPEATS as f64).collect();
+        layermark_stats::median(&divided).context("no round")
     };
     let ratio = |all: &[f64]| {
         let rounds: Vec<f64> = all.iter().zip(&theirs).map(|(a, b)| a / b).collect();
