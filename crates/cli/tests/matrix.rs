@@ -46,7 +46,7 @@ fn a_small_matrix_measures_every_cell_in_every_layer() {
         ratio.is_some_and(|r| r["interval"].is_null()),
         "below six blocks"
     );
-    assert_eq!(report["fidelity"].as_array().map(Vec::len), Some(4));
+    assert_eq!(report["fidelity"].as_array().map(Vec::len), Some(5));
 }
 
 #[test]
