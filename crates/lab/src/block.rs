@@ -35,8 +35,12 @@ struct Books<'a> {
 
 impl Books<'_> {
     /// Stores a trial, with something to do beside it, and tells of it.
-    fn enter(&mut self, record: &TrialRecord, beside: impl FnOnce()) -> Result<(), LabError> {
-        self.store.trial_beside(&self.run.id, record, beside)?;
+    fn enter<T>(
+        &mut self,
+        record: &TrialRecord,
+        beside: impl FnOnce() -> T,
+    ) -> Result<T, LabError> {
+        let besides = self.store.trial_beside(&self.run.id, record, beside)?;
         let (trials, time) = &mut *self.forecast;
         let took = self.clock.estimate(record.cell.layer, record.cell.point);
         *trials = trials.saturating_sub(1);
@@ -55,7 +59,7 @@ impl Books<'_> {
             error: record.error.clone(),
             flags: record.flags.clone(),
         });
-        Ok(())
+        Ok(besides)
     }
 }
 
@@ -175,8 +179,12 @@ impl Lab<'_> {
         let started = Instant::now();
         let at = &self.run.points[point];
         let workload = self.setup.catalog.workload(&at.workload)?;
-        let restarted = if workload.needs_restart(at) {
+        if workload.needs_refresh(at) || workload.needs_restart(at) {
+            // The layer is mounted anew first, and may be lost.
             self.settle()?;
+        }
+        let at = &self.run.points[point];
+        let restarted = if workload.needs_restart(at) {
             self.set_up_again(layer)?
         } else {
             None
@@ -208,11 +216,13 @@ impl Lab<'_> {
             on_event: self.on_event,
         };
         let mut enter = || {
-            let mut look = None;
-            if let Some(record) = owed.take() {
-                entered = books.enter(&record, || look = Some(threads.look()));
-            }
-            look.unwrap_or_else(|| threads.look())
+            let Some(record) = owed.take() else {
+                return threads.look();
+            };
+            books.enter(&record, || threads.look()).unwrap_or_else(|e| {
+                entered = Err(e);
+                threads.look()
+            })
         };
         let mut turn = turn::take(up, &ask, &mut enter);
         if let Some(record) = owed {
@@ -233,11 +243,9 @@ impl Lab<'_> {
         turn: Turn,
         took: Duration,
     ) -> Result<(), LabError> {
-        match turn.failure {
+        if turn.failure == Some(Failure::CutOff) {
             // What was cut off says nothing.
-            Some(Failure::CutOff) => return Err(self.cut_off()),
-            Some(Failure::NotBegun) => return Ok(()),
-            _ => {}
+            return Err(self.cut_off());
         }
         let record = self.record(layer, point, &turn);
         self.tally.add(&record);
@@ -245,7 +253,9 @@ impl Lab<'_> {
         self.seq += 1;
         self.owed = Some(record);
         if turn.failure.is_some() || took >= SHORT {
+            let begun = Instant::now();
             self.settle()?;
+            self.clock.spend(begun.elapsed());
         }
         match turn.failure {
             Some(Failure::Work {

@@ -69,6 +69,11 @@ impl Clock {
         each.and_modify(|e| e.note(took)).or_insert(first);
     }
 
+    /// Time that is no trial's and no set-up's.
+    pub(crate) fn spend(&mut self, time: Duration) {
+        self.spent += time;
+    }
+
     /// Notes the first set-up of the layers.
     pub(crate) fn note_set_up(&mut self, took: Duration) {
         self.spent += took;

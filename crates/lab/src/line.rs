@@ -3,7 +3,7 @@
 
 use std::{
     io::{ErrorKind, Read, Write},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use layermark_layers::{Control, Output, Wire};
@@ -48,7 +48,8 @@ enum Line {
 
 /// Lines as they come.
 struct Lines {
-    from: Box<dyn Output>,
+    /// None once nobody listens any more.
+    from: Option<Box<dyn Output>>,
     /// What has been read and not been given out.
     read: Vec<u8>,
     /// How much of it has no end of a line in it.
@@ -58,7 +59,7 @@ struct Lines {
 impl Lines {
     fn new(from: Box<dyn Output>) -> Self {
         Self {
-            from,
+            from: Some(from),
             read: Vec::new(),
             searched: 0,
         }
@@ -66,6 +67,7 @@ impl Lines {
 
     /// The next line, waited for up to `limit`.
     fn next(&mut self, limit: Duration) -> Line {
+        let until = Instant::now() + limit;
         loop {
             let found = self.read[self.searched..].iter().position(|b| *b == b'\n');
             let length = found.map_or(self.read.len(), |at| self.searched + at);
@@ -80,13 +82,18 @@ impl Lines {
                 return Line::Text(line);
             }
             self.searched = length;
-            match self.from.wait(limit) {
+            let Some(from) = self.from.as_mut() else {
+                return Line::End;
+            };
+            // Bytes that never become a line are no sign of life.
+            match from.wait(until.saturating_duration_since(Instant::now())) {
+                Ok(true) if length > 0 && Instant::now() >= until => return Line::None,
                 Ok(true) => {}
                 Ok(false) => return Line::None,
                 Err(_) => return Line::End,
             }
             self.read.resize(length + PIECE, 0);
-            let got = self.from.read(&mut self.read[length..]);
+            let got = from.read(&mut self.read[length..]);
             self.read
                 .truncate(length + got.as_ref().copied().unwrap_or(0));
             match got {
@@ -186,6 +193,8 @@ impl Talk {
 
     /// Ends the probe: it is asked to, and after half a second made to.
     pub(crate) fn end(&mut self) {
+        // What it still says must not keep it, or its guest, from ending.
+        self.lines.from = None;
         if self.stdin.is_some() {
             let _ = self.send(&ToProbe::Quit);
             self.stdin = None;

@@ -61,8 +61,6 @@ pub(crate) enum Failure {
     Lost(Lost),
     /// The user asked to stop at once.
     CutOff,
-    /// The user asked to stop before it began.
-    NotBegun,
 }
 
 impl Failure {
@@ -72,7 +70,6 @@ impl Failure {
             Self::Work { message, .. } | Self::Broken(message) => message,
             Self::Lost(lost) => &lost.reason,
             Self::CutOff => "cut off by the user",
-            Self::NotBegun => "not begun",
         }
     }
 }
@@ -111,9 +108,6 @@ fn steps(
     send_job(up, ask, ask.point)?;
     let early = meanwhile();
     ready(up, ask)?;
-    if ask.stop.asked() {
-        return Err(Failure::NotBegun);
-    }
     let behind = behind(up, ask);
     let cooled = cooled(up, ask.point)?;
     turn.backing = backing_share(&behind);

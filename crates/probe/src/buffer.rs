@@ -44,11 +44,16 @@ impl Spare {
     /// blocks, which are what is averaged over, have each their own.
     pub fn buffer(&'static self, seed: u64, len: usize) -> Buffer {
         let home = Some((self, seed));
-        // What does not fit goes before its successor comes.
         let kept = self.lock().take();
-        match kept.filter(|(block, room)| *block == seed && room.memory.len() >= len + ALIGN) {
-            Some((_, room)) => Buffer::over(room, len, home),
-            None => Buffer::over(touched(len), len, home),
+        let fits = |(block, room): &(u64, Room)| *block == seed && room.memory.len() >= len + ALIGN;
+        if kept.as_ref().is_some_and(fits) {
+            kept.map_or_else(
+                || Buffer::new(len),
+                |(_, room)| Buffer::over(room, len, home),
+            )
+        } else {
+            // What does not fit goes when its successor is there, which else would get its pages.
+            Buffer::over(touched(len), len, home)
         }
     }
 
@@ -156,6 +161,7 @@ mod tests {
         // What would fit is given up with its block, and what does not fit is not taken.
         let other = spare.buffer(2, 100);
         assert_eq!(other.room.memory.len(), 100 + ALIGN);
+        assert_ne!(at(&other), large);
         drop(other);
         assert_eq!(spare.buffer(2, 200).room.memory.len(), 200 + ALIGN);
     }

@@ -85,7 +85,7 @@ fn noise(bytes: &mut [u8], seed: u64) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// Incompressible and seeded.
+    /// Incompressible and seeded. A record of more than 1 MiB repeats after as much.
     Random,
     /// Zero bytes.
     Zeros,

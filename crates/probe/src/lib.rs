@@ -148,13 +148,19 @@ pub struct Context {
 impl Context {
     /// Writes back all that is dirty in the file system of `dir`, then in those below it.
     pub(crate) fn sync(&self, dir: &Path) -> Result<(), ProbeError> {
+        workloads::file::sync_file_system(dir)?;
+        self.sync_below(dir)
+    }
+
+    /// The same without the file system of `dir` itself.
+    pub(crate) fn sync_below(&self, dir: &Path) -> Result<(), ProbeError> {
         let device = |dir: &Path| std::fs::metadata(dir).map(|m| m.dev()).ok();
         let own = device(dir);
         // A second flush of the same one finds nothing and takes milliseconds all the same.
         let others = self.below.iter().map(PathBuf::as_path);
         let others = others.filter(|dir| own.is_none() || device(dir) != own);
-        std::iter::once(dir)
-            .chain(others)
+        others
+            .into_iter()
             .try_for_each(workloads::file::sync_file_system)
     }
 }

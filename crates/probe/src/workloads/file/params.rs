@@ -482,9 +482,11 @@ type Switch = fn(&FileParams) -> bool;
 /// Switches of some operations, off in the points of others.
 const OF_SOME: [(&str, &str, Switch); 2] = [
     ("keep", "an operation that overwrites a file", |p| p.keep),
-    ("no_debt", "an operation that writes without a flush", |p| {
-        p.no_debt
-    }),
+    (
+        "no_debt",
+        "a write, an append or what overwrites, without a flush",
+        |p| p.no_debt,
+    ),
 ];
 
 type Number = fn(&FileParams) -> u64;

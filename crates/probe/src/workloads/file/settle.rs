@@ -55,13 +55,14 @@ impl FileWork {
     }
 
     /// Has what was overwritten written back, so that the next trial finds it as this one did. What
-    /// the rest of the file system owes can wait.
+    /// the rest of the file system owes can wait; what lies below a layer cannot, since a layer may
+    /// take no notice of a flush.
     fn clean(&self) -> Result<(), ProbeError> {
         for slot in self.slots.iter().filter(|s| s.op.overwrites()) {
             let written = File::open(&slot.path).and_then(|file| file.sync_data());
             written.map_err(|e| ProbeError::io("flush", &slot.path, &e))?;
         }
-        Ok(())
+        self.context.sync_below(&self.dir)
     }
 
     /// Seconds count from when the clock stopped. With several passes that is the last pass's
