@@ -27,8 +27,8 @@ const GRAIN: f64 = 2.0;
 /// The kernel's own threads. What they do during a trial is mostly our write-back.
 #[derive(Debug, Default)]
 pub(crate) struct KernelThreads {
-    /// Held open: two snapshots a trial read them all, and reading again from the start takes one
-    /// call instead of five.
+    /// Held open: they are read before each trial and after some, and reading again from the start
+    /// takes one call instead of five.
     files: Vec<(u32, Times)>,
     listed: Option<Instant>,
 }

@@ -4,7 +4,8 @@ use layermark_layers::LayerError;
 use layermark_model::{PlanError, PointError, format_size};
 use layermark_store::StoreError;
 
-/// Why a run could not begin or go on. Every trial that had ended is in the store.
+/// Why a run could not begin or go on. Every trial that had ended is in the store,
+/// unless it is the store that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A value in the plan.

@@ -1,5 +1,6 @@
 //! Runs an experiment: sets layers up, gives them turns in an order drawn from a seed, decides
-//! when enough is known, and has every trial stored when it ends.
+//! when enough is known, and has every trial stored when it ends, or, after a short one, while the
+//! next is made ready.
 //!
 //! The rules are those of `docs/src/method.md`.
 

@@ -1,6 +1,7 @@
 //! What runs inside a layer: a job on standard input, events on standard output.
 //!
-//! No async, no threads it does not measure with, no allocation inside the clock.
+//! No async, no allocation inside the clock, no threads it does not measure with but one that gives
+//! signs of life, awake for microseconds four times a second.
 //! To add a workload, write `workloads/NAME.rs` and its line in [`workloads::ALL`];
 //! to add an engine, write `engines/NAME.rs` and its line in [`engines::ALL`].
 

@@ -34,7 +34,7 @@ pub fn families(run: &Run, key: &str) -> Vec<Family> {
         let mut common = point.clone();
         common.label.clear();
         common.params.remove(key);
-        // Whether the debt was waited for changes nothing of what the clock saw.
+        // How it was written back afterwards changes nothing of what the clock saw.
         common.params.remove("no_debt");
         let number = *known.entry(common.key()).or_insert_with(|| {
             found.push(Family {

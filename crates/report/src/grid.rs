@@ -27,7 +27,7 @@ pub fn families(report: &Report) -> Vec<Family<'_>> {
             continue;
         };
         let mut params = row.point.clone();
-        // Whether the debt was waited for changes nothing of what the clock saw.
+        // How it was written back afterwards changes nothing of what the clock saw.
         params.retain(|key, _| !["file_size", "record", "no_debt"].contains(&key.as_str()));
         let key = format!("{} {}", row.workload, Value::Object(params.clone()));
         let at = *order.entry(key).or_insert_with(|| {
