@@ -9,8 +9,9 @@ use crate::{
     Ended, Event, LabError, MAX_BLOCKS,
     budget::{Clock, Due, FIRST_INTERVAL},
     check,
+    cpu::KernelThreads,
     drive::Lab,
-    session::Lost,
+    session::{Lost, Up},
     turn::{self, Ask, Failure, Turn},
 };
 
@@ -179,41 +180,40 @@ impl Lab<'_> {
         let started = Instant::now();
         let at = &self.run.points[point];
         let workload = self.setup.catalog.workload(&at.workload)?;
-        if workload.needs_refresh(at) || workload.needs_restart(at) {
+        let (refresh, restart) = (workload.needs_refresh(at), workload.needs_restart(at));
+        if refresh || restart {
             // The layer is mounted anew first, and may be lost.
             self.settle()?;
         }
-        let at = &self.run.points[point];
-        let restarted = if workload.needs_restart(at) {
+        let restarted = if restart {
             self.set_up_again(layer)?
         } else {
             None
         };
-        let Some(up) = self.ups[layer].as_mut() else {
+        if self.ups[layer].is_none() {
             return Ok(());
-        };
+        }
         let at = &self.run.points[point];
         let here = workload.in_layer(at, &self.run.layers[layer].spec)?;
         // Before anything is known of the point in this session: traced, it tells what was done.
         let first = self.extras.insert((self.session, layer, point));
+        let (id, stop) = (self.seq, self.stop);
+        let seed = self.schedule.work_seed(self.block);
+        // The trial before is entered while the probe makes this one ready.
+        let (mut owed, mut entered) = (self.owed.take(), Ok(()));
+        let (mut books, ups, threads) = self.parts();
+        let Some(up) = ups[layer].as_mut() else {
+            return Ok(());
+        };
         let ask = Ask {
-            id: self.seq,
+            id,
             point: &here,
             extra: workload.extra(&here).filter(|_| first),
             workload,
-            seed: self.schedule.work_seed(self.block),
-            base: &self.run.dir,
-            threads: &self.threads,
-            stop: self.stop,
-        };
-        // The trial before is entered while the probe makes this one ready.
-        let (mut owed, mut entered, threads) = (self.owed.take(), Ok(()), &self.threads);
-        let mut books = Books {
-            run: &self.run,
-            clock: &self.clock,
-            forecast: &mut self.forecast,
-            store: self.store,
-            on_event: self.on_event,
+            seed,
+            base: &books.run.dir,
+            threads,
+            stop,
         };
         let mut enter = || {
             let Some(record) = owed.take() else {
@@ -293,14 +293,19 @@ impl Lab<'_> {
         let Some(record) = self.owed.take() else {
             return Ok(());
         };
-        let mut books = Books {
+        self.parts().0.enter(&record, || ())
+    }
+
+    /// Parts that are used at the same time.
+    fn parts(&mut self) -> (Books<'_>, &mut [Option<Up>], &KernelThreads) {
+        let books = Books {
             run: &self.run,
             clock: &self.clock,
             forecast: &mut self.forecast,
             store: self.store,
             on_event: self.on_event,
         };
-        books.enter(&record, || ())
+        (books, &mut self.ups, &self.threads)
     }
 
     /// Starts a broken probe again, once. Then the layer is lost.

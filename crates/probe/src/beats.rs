@@ -17,9 +17,9 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::{limits::BEAT_NS, serve::say};
 
-/// A thread that says within half a second, and then twice as often, that the job in hand goes on, so
-/// that the lab does not take a slow disk for a dead probe. There is one for the whole life of a probe: to start and end
-/// one around each part of a short trial took a tenth of a millisecond.
+/// A thread that says within half a second, and then twice as often, that the job in hand goes on,
+/// so that the lab does not take a slow disk for a dead probe. There is one for the whole life of a
+/// probe: to start and end one takes longer than many a part of a short trial.
 pub struct Beats {
     work: Arc<Mutex<Work>>,
     /// Dropped, it ends the thread.

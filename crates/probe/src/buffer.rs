@@ -45,15 +45,12 @@ impl Spare {
     pub fn buffer(&'static self, seed: u64, len: usize) -> Buffer {
         let home = Some((self, seed));
         let kept = self.lock().take();
-        let fits = |(block, room): &(u64, Room)| *block == seed && room.memory.len() >= len + ALIGN;
-        if kept.as_ref().is_some_and(fits) {
-            kept.map_or_else(
-                || Buffer::new(len),
-                |(_, room)| Buffer::over(room, len, home),
-            )
-        } else {
-            // What does not fit goes when its successor is there, which else would get its pages.
-            Buffer::over(touched(len), len, home)
+        match kept {
+            Some((block, room)) if block == seed && room.memory.len() >= len + ALIGN => {
+                Buffer::over(room, len, home)
+            }
+            // It goes when its successor is there, which else would get its pages.
+            _does_not_fit => Buffer::over(touched(len), len, home),
         }
     }
 

@@ -158,11 +158,13 @@ impl Context {
         let device = |dir: &Path| std::fs::metadata(dir).map(|m| m.dev()).ok();
         let own = device(dir);
         // A second flush of the same one finds nothing and takes milliseconds all the same.
-        let others = self.below.iter().map(PathBuf::as_path);
-        let others = others.filter(|dir| own.is_none() || device(dir) != own);
-        others
-            .into_iter()
-            .try_for_each(workloads::file::sync_file_system)
+        let mut others = self.below.iter().map(PathBuf::as_path);
+        others.try_for_each(|dir| {
+            if own.is_some() && device(dir) == own {
+                return Ok(());
+            }
+            workloads::file::sync_file_system(dir)
+        })
     }
 }
 
