@@ -31,5 +31,5 @@ pub use size::{SizeError, format_size, parse_duration, parse_size, parse_sizes};
 pub use spec::{Spec, SpecError};
 pub use trial::{
     CpuUse, Debt, DeviceBytes, DirectIo, Latency, Pass, Restarted, SelfTest, ThreadRates, Trial,
-    Verified,
+    Turn, Verified,
 };

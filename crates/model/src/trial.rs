@@ -7,6 +7,10 @@ use crate::Launch;
 pub struct Trial {
     /// Every pass in order. A trial's value is the median over passes of `elapsed_ns / ops`.
     pub passes: Vec<Pass>,
+    /// Every turn in order, where the layers of a block took turns; empty where the trial was made in
+    /// one stretch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<Turn>,
     /// Latency of every operation; absent with `--no-latency`.
     #[serde(default)]
     pub latency: Option<Latency>,
@@ -131,6 +135,28 @@ pub struct Pass {
     pub ops: u64,
     /// Application bytes moved.
     pub bytes: u64,
+}
+
+/// One uninterrupted stretch of work in one layer, without its lead-in.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct Turn {
+    /// Round of the block: turns of the same round in two layers make a pair.
+    pub round: u32,
+    /// Nanoseconds on the clock.
+    pub elapsed_ns: u64,
+    /// Operations done.
+    pub ops: u64,
+    /// Application bytes moved.
+    pub bytes: u64,
+}
+
+impl Turn {
+    /// Nanoseconds an operation; absent when nothing was done.
+    pub fn ns_per_op(&self) -> Option<f64> {
+        (self.ops > 0).then(|| self.elapsed_ns as f64 / self.ops as f64)
+    }
 }
 
 /// How evenly threads got on: means over the passes.
