@@ -13,53 +13,75 @@ PROGRAMS="strace:strace Xvfb:xvfb xterm:xterm git:git python3:python3 node:nodej
 TEST="$RUN $VM $PROGRAMS fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium"
 BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio"
 
-case "${1:-}" in
-run) wanted=$RUN ;;
-test) wanted=$TEST ;;
-bench) wanted=$BENCH ;;
-*) echo "usage: $0 run|test|bench" >&2; exit 2 ;;
-esac
-
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
-# Answers `install PACKAGE`: failing to is told, and what needs the package is left out.
-updated=
-# A server is wanted as a program: nothing is started, and PostgreSQL makes no database of its own.
-POLICY=/usr/sbin/policy-rc.d
-CLUSTERS=/etc/postgresql-common/createcluster.conf
-write() { as_root mkdir -p "${1%/*}" && as_root tee "$1" >/dev/null; }
-install() {
-    echo "setup: installing $1" >&2
-    [ -n "$updated" ] || as_root apt-get update -qq >&2 || true
-    updated=yes
-    ours=
-    if [ ! -e "$POLICY" ]; then
-        ours=yes
-        trap 'as_root rm -f "$POLICY"' EXIT
-        trap 'exit 130' HUP INT TERM
-        printf '#!/bin/sh\nexit 101\n' | write "$POLICY"
-        as_root chmod 755 "$POLICY"
-    fi
-    [ "$1" != postgresql ] || [ -e "$CLUSTERS" ] || echo 'create_main_cluster = false' | write "$CLUSTERS"
+# One call of apt-get; what it prints is shown only if it fails.
+apt() {
+    log=$(mktemp)
     status=0
-    as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends "$1" >/dev/null || status=$?
-    [ -z "$ours" ] || { as_root rm -f "$POLICY"; trap - EXIT HUP INT TERM; }
+    env DEBIAN_FRONTEND=noninteractive apt-get "$@" >"$log" 2>&1 || status=$?
+    [ "$status" = 0 ] || grep -v '^debconf: ' "$log" >&2 || true
+    rm -f "$log"
     return "$status"
+}
+packages() { apt install -y -qq --no-install-recommends "$@"; }
+
+# Runs as root, in a mount namespace of its own where the machine allows one (`setup.sh --install yes|no PACKAGE...`).
+# Servers are wanted as programs: there, what would start them does nothing, and PostgreSQL makes no database of
+# its own. Nothing of this is on the disk, so nothing is left when this script is killed.
+install_here() {
+    private=$1
+    shift
+    apt update -qq || true
+    if [ "$private" = yes ]; then
+        for starter in /usr/sbin/invoke-rc.d /usr/bin/deb-systemd-invoke; do
+            [ ! -e "$starter" ] || mount --bind /bin/true "$starter"
+        done
+        clusters=/etc/postgresql-common/createcluster.conf
+        case " $* " in
+        *" postgresql "*)
+            if packages postgresql-common; then
+                none=$(mktemp)
+                echo 'create_main_cluster = false' >"$none"
+                mount --bind "$none" "$clusters"
+                rm -f "$none"
+            fi
+            ;;
+        esac
+    fi
+    packages "$@" && return
+    # One that cannot be had must not keep the others away.
+    for package; do
+        packages "$package" || echo "setup: $package could not be installed; what needs it is left out" >&2
+    done
+}
+install() {
+    echo "setup: installing $*" >&2
+    if as_root unshare --mount --propagation private true 2>/dev/null; then
+        as_root unshare --mount --propagation private "$0" --install yes "$@"
+    else
+        as_root "$0" --install no "$@"
+    fi
 }
 may_install() {
     command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }
 }
 
-if ! command -v cargo >/dev/null; then
-    # Debian 13, Ubuntu 24.04 and newer have rustup; older ones have a Rust that is too old.
-    if may_install && install rustup && rustup default stable >&2; then :; else
-        echo "setup: Rust 1.95 or newer is missing, and could not be installed" >&2
-        echo "hint: https://rustup.rs" >&2
-        exit 1
-    fi
-fi
+case "${1:-}" in
+run) wanted=$RUN ;;
+test) wanted=$TEST ;;
+bench) wanted=$BENCH ;;
+--install)
+    shift
+    install_here "$@"
+    exit 0
+    ;;
+*)
+    echo "usage: $0 run|test|bench" >&2
+    exit 2
+    ;;
+esac
 
 missing=
 for pair in $wanted; do
@@ -71,19 +93,24 @@ case " $wanted " in
     ls /usr/lib/*/ganesha/libfsalvfs.so >/dev/null 2>&1 || missing="$missing nfs-ganesha-vfs"
     ;;
 esac
-fetch_kernel() {
-    case $1 in
-    test | bench) "$(dirname "$0")/fetch-kernel.sh" || echo "setup: virtual machines are left out" >&2 ;;
-    esac
-}
-[ -n "$missing" ] || { fetch_kernel "$1"; exit 0; }
-
-if ! may_install; then
-    echo "setup: without root these stay out:$missing" >&2
-    echo "hint: sudo apt-get install$missing" >&2
-    exit 0
+if ! command -v cargo >/dev/null; then
+    # Debian 13, Ubuntu 24.04 and newer have rustup; older ones have a Rust that is too old.
+    if may_install && install rustup && rustup default stable >&2; then :; else
+        echo "setup: Rust 1.95 or newer is missing, and could not be installed" >&2
+        echo "hint: https://rustup.rs" >&2
+        exit 1
+    fi
 fi
-for package in $missing; do
-    install "$package" || echo "setup: $package could not be installed; what needs it is left out" >&2
-done
-fetch_kernel "$1"
+if [ -n "$missing" ]; then
+    if may_install; then
+        # shellcheck disable=SC2086 # a list of words
+        install $missing
+    else
+        echo "setup: without root these stay out:$missing" >&2
+        echo "hint: sudo apt-get install$missing" >&2
+        exit 0
+    fi
+fi
+case $1 in
+test | bench) "$(dirname "$0")/fetch-kernel.sh" || echo "setup: virtual machines are left out" >&2 ;;
+esac
