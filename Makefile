@@ -4,6 +4,8 @@ TRIPLE := $(shell rustc --print host-tuple 2>/dev/null)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/$(TRIPLE)/release/layermark
 RUN_DIR ?= .
+# A newer one may know licences and advisories by other names.
+DENY := 0.20.2
 
 .PHONY: help run build test test-rust test-unprivileged test-browser lint bench bench-overhead vm-kernel docs clean
 
@@ -31,11 +33,15 @@ test-unprivileged: ## The end-to-end tests as a user without root
 test-browser: ## The HTML report in Chromium, offline
 	scripts/test-browser.sh
 
-lint: ## Format, clippy, licences and bans
+lint: ## Format, clippy, licences, bans, and advisories where their database can be had
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	@command -v cargo-deny >/dev/null || { echo "lint: installing cargo-deny"; cargo install --locked --quiet cargo-deny; }
+	@[ "$$(cargo deny --version 2>/dev/null)" = "cargo-deny $(DENY)" ] || { \
+		echo "lint: installing cargo-deny $(DENY)"; \
+		CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --quiet --debug --force cargo-deny --version =$(DENY); }
 	cargo deny check licenses bans sources
+	@if cargo deny fetch db 2>/dev/null; then cargo deny check advisories; else \
+		echo "lint: skipped: advisories and yanked crates: https://github.com/RustSec/advisory-db cannot be fetched here"; fi
 
 bench: ## All benchmarks; results go to benches/results/
 	@scripts/setup.sh bench
