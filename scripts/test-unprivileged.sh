@@ -20,8 +20,10 @@ mkdir -m 777 "$stage/home" "$stage/tmp"
 mkdir "$stage/bin"
 
 # The clone may lie where others cannot read; the tests are told where their files are.
-cargo test --locked --no-run -p layermark -p layermark-layers 2>"$stage/log" || { cat "$stage/log" >&2; exit 1; }
-sed -n 's/.*Executable .* (\(.*\))$/\1/p' "$stage/log" >"$stage/list"
+# Of the whole workspace: for some packages alone cargo would build their dependencies again, with fewer features.
+cargo test --workspace --locked --no-run --message-format json 2>"$stage/log" >"$stage/json" ||
+    { cat "$stage/log" >&2; exit 1; }
+sed -n '/crates\/\(cli\|layers\)[#"]/s/.*"executable":"\([^"]*\)".*/\1/p' "$stage/json" | grep /deps/ >"$stage/list"
 [ -s "$stage/list" ] || { echo "test-unprivileged: no test program found" >&2; exit 1; }
 while read -r program; do cp "$program" "$stage/bin/"; done <"$stage/list"
 cp "${CARGO_TARGET_DIR:-target}/$(rustc --print host-tuple)/debug/layermark" "$stage/layermark"
