@@ -106,10 +106,33 @@ pub struct OutArgs {
     /// Write the report to a file; its ending names the format (html json csv md txt xlsx svg png iozone); repeatable
     #[arg(short, long = "output", value_name = "FILE")]
     pub output: Vec<PathBuf>,
+    /// Print the whole report, not only the answer
+    #[arg(long, conflicts_with = "json")]
+    pub full: bool,
     #[command(flatten)]
     pub json: JsonArg,
     #[command(flatten)]
     pub store: StoreArg,
+}
+
+/// What goes to standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdout {
+    /// The answer in at most 40 lines.
+    Short,
+    /// All of the report as text.
+    Full,
+    Json,
+}
+
+impl OutArgs {
+    pub fn stdout(&self) -> Stdout {
+        match (self.json.json, self.full) {
+            (true, _) => Stdout::Json,
+            (false, true) => Stdout::Full,
+            (false, false) => Stdout::Short,
+        }
+    }
 }
 
 /// Flags for what an earlier run has settled.

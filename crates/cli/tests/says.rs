@@ -43,7 +43,12 @@ fn once(blocks: &str, args: &[&str], layers: &[&str], alone: &File) -> Measured 
         .run()
         .left_nothing();
     let (report, code) = (said.json(), said.code);
-    let text = said.then().args(["report", "last"]).run().code(0).stdout;
+    let text = said
+        .then()
+        .args(["report", "last", "--full"])
+        .run()
+        .code(0)
+        .stdout;
     Measured {
         report,
         text,

@@ -5,7 +5,7 @@ use layermark_model::{LayerStatus, Run, TrialRecord};
 use crate::{
     advice, cost, headline,
     index::{self, Index},
-    iops, launch,
+    iops, key_findings, launch,
     reasons::{self, Sides},
     recommend,
     results::{self, Placed},
@@ -64,6 +64,7 @@ impl Report {
             delta: run.plan.delta,
             level: results::LEVEL,
             headline: headline::headline(&findings, control_failed),
+            findings: key_findings::pick(&findings),
             verdicts: words::verdicts(&findings),
             trust,
             cost,

@@ -4,6 +4,15 @@ use crate::types::{Estimate, ResultRow};
 
 /// Three significant digits, no exponent: `1.02`, `13.1`, `420`, `12300`, `0.00123`.
 pub fn sig3(value: f64) -> String {
+    significant(value, 3)
+}
+
+/// Two significant digits, for crowded tables: `1.0`, `0.034`.
+pub fn sig2(value: f64) -> String {
+    significant(value, 2)
+}
+
+fn significant(value: f64, digits: i32) -> String {
     if !value.is_finite() {
         return "-".into();
     }
@@ -11,11 +20,11 @@ pub fn sig3(value: f64) -> String {
         return "0".into();
     }
     let magnitude = value.abs().log10().floor() as i32;
-    let step = 10f64.powi(magnitude - 2);
+    let step = 10f64.powi(magnitude + 1 - digits);
     let rounded = (value / step).round() * step;
     // Rounding 9.999 up makes it 10.0: one decimal less.
     let magnitude = rounded.abs().log10().floor() as i32;
-    let decimals = (2 - magnitude).clamp(0, 12) as usize;
+    let decimals = (digits - 1 - magnitude).clamp(0, 12) as usize;
     format!("{rounded:.decimals$}")
 }
 

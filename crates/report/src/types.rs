@@ -51,6 +51,9 @@ pub struct Report {
     pub level: f64,
     /// The verdict of the whole run in one sentence.
     pub headline: String,
+    /// What to know first: at most five short sentences, the gravest first.
+    #[serde(default)]
+    pub findings: Vec<Statement>,
     /// The verdict in words, layer by layer.
     pub verdicts: Vec<Statement>,
     /// Why the numbers can, or cannot, be believed.

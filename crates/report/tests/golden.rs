@@ -2,9 +2,9 @@
 //! After a wanted change: `INSTA_UPDATE=always cargo test -p layermark-report --test golden`.
 
 use layermark_report::{
-    Report,
+    LayerReport, Report, ResultRow,
     exporters::{self, Style},
-    sample::Sample,
+    sample::{Sample, full},
 };
 use std::{fmt::Write, path::Path};
 
@@ -53,6 +53,84 @@ fn json() {
     insta::assert_snapshot!(rounded(&written(&report, "x.json")));
 }
 
+fn printed(report: &Report, width: usize) -> String {
+    let style = Style {
+        width,
+        colour: false,
+    };
+    let mut out = Vec::new();
+    exporters::print(report, style, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn terminal_summary() {
+    insta::assert_snapshot!(printed(&report(), 100));
+}
+
+/// A report with as many layers and operations as the default plan has.
+fn card_sized() -> Report {
+    let (run, trials) = full().build();
+    let mut report = Report::build(&run, &trials);
+    let fuse = report
+        .layers
+        .iter()
+        .find(|l| l.name == "fuse")
+        .unwrap()
+        .clone();
+    for name in [
+        "image:squashfs",
+        "image:erofs",
+        "image:squashfuse",
+        "loop:btrfs",
+        "loop:ext4",
+    ] {
+        let rows = report.results.clone();
+        let of_fuse = rows.into_iter().filter(|r| r.layer == "fuse");
+        report.results.extend(of_fuse.map(|row| ResultRow {
+            layer: name.into(),
+            ..row
+        }));
+        report.layers.push(LayerReport {
+            name: name.into(),
+            ..fuse.clone()
+        });
+    }
+    for label in ["unlink", "large write, fsync", "random read, warm"] {
+        let rows = report.results.clone();
+        let stat = rows.into_iter().filter(|r| r.label == "open and stat");
+        report.results.extend(stat.map(|row| ResultRow {
+            label: label.into(),
+            ..row
+        }));
+    }
+    let compared = report.layers.iter().filter(|l| !l.baseline && !l.control);
+    assert!(compared.count() >= 11 && report.points().len() >= 12);
+    report
+}
+
+#[test]
+fn a_summary_has_at_most_40_lines_and_keeps_to_the_window() {
+    let all = card_sized();
+    for (width, most) in [(100, 39), (140, 39), (60, 60)] {
+        let text = printed(&all, width);
+        assert!(text.lines().count() <= most, "{width}: {text}");
+        let longest = text.lines().map(|l| l.chars().count()).max();
+        assert!(longest <= Some(width), "{width}: {longest:?}");
+        assert!(text.contains("--full"), "{text}");
+        // The headline and what is gravest are there however little room there is.
+        for sentence in all.findings.iter().take(2) {
+            let start: String = sentence.text.replace('`', "").chars().take(30).collect();
+            assert!(text.contains(&start), "{start}: {text}");
+        }
+    }
+    assert!(all.findings.len() <= 5);
+    let of_results = |id: &String| all.results.iter().any(|r| r.id == *id);
+    for finding in &all.findings {
+        assert!(!finding.evidence.is_empty() && finding.evidence.iter().all(of_results));
+    }
+}
+
 #[test]
 fn terminal() {
     insta::assert_snapshot!(written(&report(), "x.txt"));
@@ -61,7 +139,7 @@ fn terminal() {
 #[test]
 fn terminal_narrow_and_coloured() {
     let mut out = Vec::new();
-    exporters::print(
+    exporters::print_full(
         &report(),
         Style {
             width: 60,

@@ -45,7 +45,7 @@ pub fn keep(
     match report {
         Some(mut report) => {
             report.set_beside(&import);
-            output::deliver(&report, &targets, out.json.json, false)?;
+            output::deliver(&report, &targets, out.stdout(), false)?;
         }
         None if out.json.json => {
             let text = serde_json::to_string_pretty(&import).map_err(Failure::failed)?;

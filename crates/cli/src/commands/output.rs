@@ -14,7 +14,10 @@ use layermark_report::{
 use layermark_store::{Store, StoreError};
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::failure::{Code, Failure};
+use crate::{
+    args::Stdout,
+    failure::{Code, Failure},
+};
 
 /// A file to write, and what writes it.
 pub struct Target {
@@ -88,7 +91,12 @@ pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
 /// Writes the files, then the terminal's table or JSON. Without a target, and where
 /// `page` says so, the page goes into the user's data directory. What cannot be written keeps
 /// nothing else from it.
-pub fn deliver(report: &Report, targets: &[Target], json: bool, page: bool) -> Result<(), Failure> {
+pub fn deliver(
+    report: &Report,
+    targets: &[Target],
+    stdout: Stdout,
+    page: bool,
+) -> Result<(), Failure> {
     let (mut written, mut failed) = (Vec::new(), Vec::new());
     for target in targets {
         match write_files(report, target.exporter, &target.path) {
@@ -103,7 +111,7 @@ pub fn deliver(report: &Report, targets: &[Target], json: bool, page: bool) -> R
             Err(e) => eprintln!("warning: no page: {}", e.message),
         }
     }
-    failed.extend(to_stdout(report, json).err());
+    failed.extend(to_stdout(report, stdout).err());
     for path in written {
         eprintln!("report: {}", path.display());
     }
@@ -125,20 +133,19 @@ fn default_page(report: &Report) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-fn to_stdout(report: &Report, json: bool) -> Result<(), Failure> {
-    let stdout = io::stdout();
+fn to_stdout(report: &Report, what: Stdout) -> Result<(), Failure> {
+    let style = exporters::Style {
+        width: width(),
+        colour: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+    };
     let mut text = Vec::new();
-    if json {
-        let json = exporters::for_path(Path::new("report.json")).map_err(Failure::failed)?;
-        json.write(report, &mut text).map_err(Failure::failed)?;
-    } else {
-        let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let style = exporters::Style {
-            width: width(),
-            colour,
-        };
-        exporters::print(report, style, &mut text).map_err(Failure::failed)?;
-    }
+    let printed = match what {
+        Stdout::Json => exporters::for_path(Path::new("report.json"))
+            .and_then(|json| json.write(report, &mut text)),
+        Stdout::Full => exporters::print_full(report, style, &mut text),
+        Stdout::Short => exporters::print(report, style, &mut text),
+    };
+    printed.map_err(Failure::failed)?;
     write_stdout(&text)
 }
 

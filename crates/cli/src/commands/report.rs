@@ -13,6 +13,6 @@ pub fn again(run: &str, beside: &[String], out: &OutArgs) -> Result<ExitCode, Fa
     for import in beside {
         report.set_beside(&store.load_import(import)?);
     }
-    output::deliver(&report, &targets, out.json.json, false)?;
+    output::deliver(&report, &targets, out.stdout(), false)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -208,9 +208,9 @@ fn go_with(
             .err()
             .map_or_else(|| Failure::failed("no run"), Failure::from));
     };
-    let json = common.out.json.json;
+    let stdout = common.out.stdout();
     let delivered = output::report(&mut store, &run_id).and_then(|report| {
-        output::deliver(&report, &targets, json, true)?;
+        output::deliver(&report, &targets, stdout, true)?;
         Ok(report)
     });
     match (result, delivered) {

@@ -26,7 +26,7 @@ mod svg;
 mod terminal;
 mod xlsx;
 
-pub use terminal::{Style, print};
+pub use terminal::{Style, print, print_full};
 
 /// One format.
 pub trait Exporter: Sync {

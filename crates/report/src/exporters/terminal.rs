@@ -1,4 +1,4 @@
-//! The report on a terminal: a table as wide as the window, then the verdict in words.
+//! The report on a terminal: in short ([`print`]), or whole: a table as wide as the window, then the verdict in words.
 
 use std::{fmt::Write as _, io::Write};
 
@@ -6,6 +6,7 @@ use super::{Exporter, Files, rows, series};
 use crate::{Report, ResultRow, TrustState, Verdict, number};
 
 mod sections;
+mod summary;
 
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +15,16 @@ pub struct Style {
     pub width: usize,
     /// Colour verdict words. The caller heeds `NO_COLOR`.
     pub colour: bool,
+}
+
+impl Style {
+    /// Narrower than 40 columns nothing can be read; a line of more than 200 is not looked along.
+    fn clamped(self) -> Self {
+        Self {
+            width: self.width.clamp(40, 200),
+            ..self
+        }
+    }
 }
 
 impl Default for Style {
@@ -38,16 +49,24 @@ impl Exporter for Text {
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        print(report, Style::default(), out.open("")?)
+        print_full(report, Style::default(), out.open("")?)
     }
 }
 
-/// Prints the report in a style.
+/// Prints the answer in at most 40 lines; a study answers with its conclusions and tables.
 pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    let style = Style {
-        width: style.width.clamp(40, 200),
-        ..style
-    };
+    let style = style.clamped();
+    // Launches, Iometer's figures and what is set beside are tables of their own.
+    let own = !report.series.is_empty() || !report.iops.is_empty() || !report.beside.is_empty();
+    if own || report.results.is_empty() {
+        return print_full(report, style, out);
+    }
+    summary::print(report, style, out)
+}
+
+/// Prints all of the report.
+pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    let style = style.clamped();
     table(report, style, out)?;
     wrapped(out, style, "", "", &plain(&format!("{}.", report.headline)))?;
     for verdict in &report.verdicts {

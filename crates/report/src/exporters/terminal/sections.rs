@@ -19,6 +19,14 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
 fn one(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out)?;
     wrapped(out, style, "", "  ", &plain(&section.title))?;
+    tables(section, style, out)?;
+    if !section.conclusions.is_empty() {
+        writeln!(out)?;
+    }
+    conclusions(section, style, out)
+}
+
+pub fn tables(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     for table in &section.tables {
         if section.tables.len() > 1 {
             writeln!(out)?;
@@ -35,9 +43,10 @@ fn one(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<(
             writeln!(out, "{}", plain(line))?;
         }
     }
-    if !section.conclusions.is_empty() {
-        writeln!(out)?;
-    }
+    Ok(())
+}
+
+pub fn conclusions(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     for conclusion in &section.conclusions {
         let text = format!("{}: {}", conclusion.holds.words(), conclusion.text);
         wrapped(out, style, "  ", "    ", &plain(&text))?;

@@ -1,0 +1,212 @@
+//! The answer in at most 40 lines: matrix, headline, findings, trust. The rest is in [`super::print_full`].
+
+use std::io::Write;
+
+use super::{Style, paint, plain, wrapped};
+use crate::{
+    Report, ResultRow, TrustState,
+    exporters::rows,
+    number::{count, list},
+    overview::{LEGEND, Overview, sign},
+};
+
+/// Lines in all, with the one that names the page's path, which goes to standard error.
+const LINES: usize = 40;
+/// Longest label of a point; the rest of it is cut.
+const LABEL: usize = 32;
+/// Findings that are printed however little room there is.
+const FINDINGS: usize = 2;
+/// Points that are printed however little room there is.
+const POINTS: usize = 6;
+
+/// So few results are printed as the table, which has times and intervals too.
+const TABLE: usize = 12;
+
+/// Prints the summary.
+pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    let head = text(style, "", "", &format!("{}.", report.headline))?;
+    if let Some(study) = &report.study {
+        // A study answers with its conclusions, then with its own tables.
+        super::sections::conclusions(study, style, out)?;
+        super::sections::tables(study, style, out)?;
+        return Ok(write!(out, "\n{head}\n{}", foot(report, style)?)?);
+    }
+    let findings = report.findings.iter();
+    let findings: Vec<String> = findings
+        .map(|f| text(style, "  ", "    ", &f.text))
+        .collect::<anyhow::Result<_>>()?;
+    let foot = foot(report, style)?;
+    let advice = match report.advice.first() {
+        Some(advice) => text(style, "Advice: ", "  ", &advice.text)?,
+        None => String::new(),
+    };
+    // Blank lines stand after the matrix and after the findings.
+    let fixed = lines(&head) + lines(&foot) + 3;
+    let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
+    let matrix = if report.results.len() <= TABLE {
+        let mut table = Vec::new();
+        super::table(report, style, &mut table)?;
+        String::from_utf8(table)?.trim_end().to_owned() + "\n"
+    } else {
+        matrix(report, style, LINES.saturating_sub(fixed + least))?
+    };
+    let mut room = LINES.saturating_sub(fixed + lines(&matrix));
+    let mut body = head;
+    for (n, finding) in findings.iter().enumerate() {
+        if n >= FINDINGS && lines(finding) > room {
+            break;
+        }
+        room = room.saturating_sub(lines(finding));
+        body += finding;
+    }
+    if lines(&advice) <= room {
+        body += &advice;
+    }
+    Ok(write!(out, "{matrix}\n{body}\n{foot}")?)
+}
+
+fn lines(text: &str) -> usize {
+    text.lines().count()
+}
+
+fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<String> {
+    let mut out = Vec::new();
+    wrapped(&mut out, style, first, rest, &plain(text))?;
+    Ok(String::from_utf8(out)?)
+}
+
+/// Trust in a line, the run, and what to type for more.
+fn foot(report: &Report, style: Style) -> anyhow::Result<String> {
+    let having = |state: TrustState| report.trust.iter().filter(move |t| t.state == state);
+    let passed = count(having(TrustState::Ok).count(), "check");
+    let warnings: Vec<&str> = having(TrustState::Warn).map(|t| t.title.as_str()).collect();
+    let trust = if warnings.is_empty() {
+        format!("Trust: {passed} passed, no warning.")
+    } else {
+        format!("Trust: {passed} passed; warnings: {}.", list(&warnings))
+    };
+    let more = format!("More: layermark report {} --full", report.run);
+    let parts = [trust, rows::about(report), more];
+    let parts = parts.iter().map(|part| text(style, "", "  ", part));
+    Ok(parts.collect::<anyhow::Result<Vec<String>>>()?.concat())
+}
+
+/// Operations down, layers across, in as many groups of layers as the window needs.
+fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> {
+    let all = Overview::new(report);
+    if all.layers.is_empty() {
+        return Ok(String::new());
+    }
+    let points = all.points.len();
+    let groups = groups(&all, style.width);
+    let heads: usize = groups.iter().map(|g| g.head.len()).sum();
+    // A line between groups and the legend.
+    let lines = room.saturating_sub(heads + groups.len()) / groups.len();
+    let shown = if points <= lines.max(POINTS) {
+        all
+    } else {
+        all.largest(lines.saturating_sub(1).max(POINTS))
+    };
+    let mut out = String::new();
+    for (n, group) in groups.iter().enumerate() {
+        if n > 0 {
+            out.push('\n');
+        }
+        group.print(&shown, style, &mut out);
+    }
+    let left = points - shown.points.len();
+    if left > 0 {
+        let more = format!(
+            "and {} with smaller differences: --full",
+            count(left, "more point")
+        );
+        out += &text(style, "", "  ", &more)?;
+    }
+    out += &text(style, "", "  ", LEGEND)?;
+    Ok(out)
+}
+
+/// Columns that stand beside each other.
+struct Group {
+    /// Width of the column of labels.
+    label: usize,
+    /// Lines above the cells: a layer's name is broken at `:` and `,`.
+    head: Vec<Vec<String>>,
+    /// Each layer's place in the overview, and its column's width.
+    columns: Vec<(usize, usize)>,
+}
+
+fn groups(all: &Overview, width: usize) -> Vec<Group> {
+    let label = all.points.iter().map(|(l, _)| l.chars().count().min(LABEL));
+    let label = label.max().unwrap_or(0);
+    let mut groups: Vec<Group> = Vec::new();
+    let mut used = 0;
+    for (at, name) in all.layers.iter().enumerate() {
+        let name = plain(name);
+        let parts: Vec<&str> = name.split_inclusive([':', ',']).collect();
+        let cells = all.points.iter().map(|(_, cells)| sign(cells[at]));
+        let widths = cells.map(|c| c.chars().count());
+        let parts_widths = parts.iter().map(|p| p.chars().count());
+        let column = widths.chain(parts_widths).max().unwrap_or(0) + 2;
+        if groups.is_empty() || used + column > width {
+            used = label;
+            groups.push(Group {
+                label,
+                head: Vec::new(),
+                columns: Vec::new(),
+            });
+        }
+        used += column;
+        if let Some(group) = groups.last_mut() {
+            group.columns.push((at, column));
+            group.add_head(&parts);
+        }
+    }
+    groups
+}
+
+impl Group {
+    /// Puts the name of the last column on the lowest lines of the head.
+    fn add_head(&mut self, parts: &[&str]) {
+        let before = self.columns.len() - 1;
+        while self.head.len() < parts.len() {
+            self.head.insert(0, vec![String::new(); before]);
+        }
+        let empty = self.head.len() - parts.len();
+        for (line, text) in self.head.iter_mut().enumerate() {
+            let part = line.checked_sub(empty).map(|n| parts[n].to_owned());
+            text.push(part.unwrap_or_default());
+        }
+    }
+
+    fn print(&self, all: &Overview, style: Style, out: &mut String) {
+        for line in &self.head {
+            let cells = line.iter().map(|text| (text.clone(), None));
+            self.line("", cells, style, out);
+        }
+        for (label, cells) in &all.points {
+            let cells = self
+                .columns
+                .iter()
+                .map(|(at, _)| (sign(cells[*at]), cells[*at]));
+            self.line(&plain(label), cells, style, out);
+        }
+    }
+
+    fn line<'a>(
+        &self,
+        label: &str,
+        cells: impl Iterator<Item = (String, Option<&'a ResultRow>)>,
+        style: Style,
+        out: &mut String,
+    ) {
+        let cut: String = label.chars().take(self.label).collect();
+        let mut line = format!("{cut:<first$}", first = self.label);
+        for ((text, row), (_, width)) in cells.zip(&self.columns) {
+            let padded = format!("{text:>width$}");
+            line += &row.map_or(padded.clone(), |r| paint(style, r.verdict, &padded));
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+}

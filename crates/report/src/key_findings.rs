@@ -1,0 +1,167 @@
+//! What a reader has to know first: at most five short sentences, the gravest first.
+
+use crate::{
+    number::{self, count, list},
+    types::{DurabilityVerdict, ResultRow, Statement, Verdict},
+    words::{Findings, LISTED},
+};
+
+/// More than these is a table, not a summary.
+pub const MOST: usize = 5;
+
+/// The sentences, each with the results it rests on.
+pub fn pick(f: &Findings) -> Vec<Statement> {
+    let mut found: Vec<Statement> = Vec::new();
+    found.extend(skipped_flushes(f));
+    found.extend(slowest(f));
+    found.extend(near(f));
+    found.extend(unexplained(f));
+    // The last place is for what could not be told.
+    let open = open(f);
+    found.truncate(MOST - usize::from(open.is_some()));
+    found.extend(open);
+    found
+}
+
+fn statement(layers: &[&str], rows: &[&ResultRow], text: String) -> Statement {
+    Statement {
+        layer: layers.join(", "),
+        text,
+        evidence: rows.iter().map(|r| r.id.clone()).collect(),
+    }
+}
+
+/// Names of layers for a sentence; more than a few are counted.
+fn names(layers: &[&str]) -> String {
+    if layers.len() > LISTED {
+        return count(layers.len(), "layer");
+    }
+    let quoted: Vec<String> = layers.iter().map(|l| format!("`{l}`")).collect();
+    list(&quoted)
+}
+
+fn verb<'a>(layers: &[&str], one: &'a str, many: &'a str) -> &'a str {
+    if layers.len() == 1 { one } else { many }
+}
+
+fn flushes(n: u64) -> String {
+    format!("{n} flush{}", if n == 1 { "" } else { "es" })
+}
+
+fn skipped_flushes(f: &Findings) -> Option<Statement> {
+    let absorbed = |r: &&ResultRow| {
+        r.durability.verdict == DurabilityVerdict::Absorbed && !f.is_baseline(&r.layer)
+    };
+    let rows: Vec<&ResultRow> = f.results.iter().filter(absorbed).collect();
+    let most = rows.iter().max_by_key(|r| r.durability.syncs)?;
+    let mut layers: Vec<&str> = rows.iter().map(|r| r.layer.as_str()).collect();
+    layers.dedup();
+    layers.sort_unstable();
+    layers.dedup();
+    let text = format!(
+        "{} {} fsync: {} at the device for {}.",
+        names(&layers),
+        verb(&layers, "skips", "skip"),
+        flushes(most.durability.flushes.unwrap_or(0)),
+        count(most.durability.syncs as usize, "sync"),
+    );
+    Some(statement(&layers, &rows, text))
+}
+
+/// A sentence for each layer that is slower somewhere, the largest ratio first.
+fn slowest(f: &Findings) -> Vec<Statement> {
+    let mut found: Vec<(f64, Statement)> = Vec::new();
+    for layer in f.compared() {
+        let all = f.rows(layer);
+        let slower = |r: &&ResultRow| r.verdict == Verdict::Slower;
+        let rows: Vec<&ResultRow> = all.iter().copied().filter(slower).collect();
+        let ratio = |r: &ResultRow| r.ratio.map_or(1.0, |e| e.estimate);
+        let Some(worst) = rows.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else {
+            continue;
+        };
+        let extra = worst
+            .extra_us
+            .map(|e| format!(", {}", number::extra(e.estimate)))
+            .unwrap_or_default();
+        let text = format!(
+            "`{layer}` is slower at {} of {}, most at {}: {}x{extra}.",
+            rows.len(),
+            all.len(),
+            worst.label,
+            number::sig2(ratio(worst)),
+        );
+        found.push((ratio(worst), statement(&[layer], &rows, text)));
+    }
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.into_iter().map(|(_, s)| s).collect()
+}
+
+/// Layers that cost nothing at most points, and nothing known anywhere.
+fn near(f: &Findings) -> Option<Statement> {
+    let is_near = |layer: &&str| {
+        let rows = f.rows(layer);
+        let same = rows.iter().filter(|r| r.verdict == Verdict::Same).count();
+        let other = |r: &&&ResultRow| !matches!(r.verdict, Verdict::Same | Verdict::Undecided);
+        same * 2 > rows.len() && rows.iter().filter(other).count() == 0
+    };
+    let layers: Vec<&str> = f.compared().into_iter().filter(is_near).collect();
+    let rows: Vec<&ResultRow> = layers.iter().flat_map(|l| f.rows(l)).collect();
+    let rows: Vec<&ResultRow> = rows
+        .into_iter()
+        .filter(|r| r.verdict == Verdict::Same)
+        .collect();
+    (!layers.is_empty()).then(|| {
+        let text = format!(
+            "{} {} within {} of native wherever that could be told.",
+            names(&layers),
+            verb(&layers, "is", "are"),
+            number::percent(f.run.plan.delta),
+        );
+        statement(&layers, &rows, text)
+    })
+}
+
+/// "Faster than native" without a reason is an alarm.
+fn unexplained(f: &Findings) -> Option<Statement> {
+    let alarming = |r: &&ResultRow| {
+        r.verdict == Verdict::Faster && r.reasons.first().is_some_and(|x| x == crate::reasons::NONE)
+    };
+    let rows: Vec<&ResultRow> = f.results.iter().filter(alarming).collect();
+    let mut layers: Vec<&str> = rows.iter().map(|r| r.layer.as_str()).collect();
+    layers.sort_unstable();
+    layers.dedup();
+    (!rows.is_empty()).then(|| {
+        let text = format!(
+            "{} {} faster than native at {}, and nothing measured explains it.",
+            names(&layers),
+            verb(&layers, "is", "are"),
+            count(rows.len(), "operation"),
+        );
+        statement(&layers, &rows, text)
+    })
+}
+
+/// How much could not be told, and whether other programs are to blame.
+fn open(f: &Findings) -> Option<Statement> {
+    let asked: Vec<&ResultRow> = f.compared().iter().flat_map(|l| f.rows(l)).collect();
+    let having = |v: Verdict| -> Vec<&ResultRow> {
+        let of = asked.iter().copied().filter(|r| r.verdict == v);
+        of.collect()
+    };
+    let (noisy, untrusted) = (having(Verdict::Undecided), having(Verdict::Untrusted));
+    let part = |rows: &[&ResultRow], what: &str| {
+        (!rows.is_empty())
+            .then(|| format!("{} of {} {what}", rows.len(), count(asked.len(), "cell")))
+    };
+    let parts: Vec<String> = [
+        part(&noisy, "are too noisy to tell"),
+        part(&untrusted, "are not trusted"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| {
+        let rows: Vec<&ResultRow> = noisy.into_iter().chain(untrusted).collect();
+        statement(&[], &rows, format!("{}.", parts.join("; ")))
+    })
+}

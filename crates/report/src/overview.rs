@@ -1,0 +1,123 @@
+//! The answer in one table: operations down, layers across, the ratio in each cell.
+
+use crate::{Report, ResultRow, Verdict, number};
+
+/// What the cells mean, for below the table.
+pub const LEGEND: &str = "1.80x time per operation in the layer / natively; = same; ? too noisy; ! not trusted; - not measured";
+
+/// Results by point and layer; the baseline has no column.
+pub struct Overview<'a> {
+    /// Names of the compared layers, in the plan's order.
+    pub layers: Vec<&'a str>,
+    /// Label of each point and its result in each layer.
+    pub points: Vec<(&'a str, Vec<Option<&'a ResultRow>>)>,
+}
+
+impl<'a> Overview<'a> {
+    /// Of all results in a report.
+    pub fn new(report: &'a Report) -> Self {
+        let measured = |name: &str| report.results.iter().any(|r| r.layer == name);
+        let layers: Vec<&str> = report
+            .layers
+            .iter()
+            .filter(|l| !l.baseline && !l.control && measured(&l.name))
+            .map(|l| l.name.as_str())
+            .collect();
+        let cell = |label: &str, layer: &str| {
+            let mut rows = report.results.iter();
+            rows.find(|r| r.label == label && r.layer == layer)
+        };
+        let labels = report.points().into_iter();
+        let points = labels.map(|label| (label, layers.iter().map(|l| cell(label, l)).collect()));
+        Self {
+            points: points.collect(),
+            layers,
+        }
+    }
+
+    /// At most `most` points. Those with the largest decided differences stay, in the plan's order.
+    pub fn largest(mut self, most: usize) -> Self {
+        let mut sizes: Vec<f64> = self.points.iter().map(|(_, cells)| size(cells)).collect();
+        sizes.sort_by(|a, b| b.total_cmp(a));
+        let Some(least) = most
+            .checked_sub(1)
+            .and_then(|last| sizes.get(last))
+            .copied()
+        else {
+            return self;
+        };
+        let mut ties = most - sizes.iter().filter(|s| **s > least).count();
+        self.points.retain(|(_, cells)| {
+            let tied = size(cells) == least && ties > 0;
+            ties -= usize::from(tied);
+            size(cells) > least || tied
+        });
+        self
+    }
+}
+
+/// The largest decided difference among the layers, as |ln ratio|.
+fn size(cells: &[Option<&ResultRow>]) -> f64 {
+    let decided = |r: &&ResultRow| matches!(r.verdict, Verdict::Slower | Verdict::Faster);
+    let ratios = cells.iter().flatten().filter(|r| decided(r));
+    let sizes = ratios.filter_map(|r| Some(r.ratio?.estimate.ln().abs()));
+    sizes.fold(0.0, f64::max)
+}
+
+/// The ratio, or one sign for the word.
+pub fn sign(row: Option<&ResultRow>) -> String {
+    let Some(row) = row.filter(|r| r.trials > 0) else {
+        return "-".into();
+    };
+    let ratio = || row.ratio.map_or_else(|| "-".into(), |r| times(r.estimate));
+    match row.verdict {
+        Verdict::Same => "=".into(),
+        Verdict::Slower | Verdict::Faster => ratio(),
+        Verdict::Undecided => "?".into(),
+        Verdict::Untrusted => "!".into(),
+        Verdict::Descriptive | Verdict::Baseline => format!("({})", ratio()),
+    }
+}
+
+/// `1.06x`, `2.4x`, `640x`, `0.034x`: as many digits as a table of them can be read with.
+fn times(ratio: f64) -> String {
+    let decimals = match ratio {
+        r if r >= 9.95 => 0,
+        r if r >= 1.995 => 1,
+        r if r >= 0.0995 => 2,
+        _ => return format!("{}x", number::sig2(ratio)),
+    };
+    format!("{ratio:.decimals$}x")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+
+    #[test]
+    fn ratios_have_as_many_digits_as_they_need() {
+        let shown = [1.064, 1.996, 9.96, 642.4, 0.5, 0.0342, 0.0996].map(times);
+        let expected = ["1.06x", "2.0x", "10x", "642x", "0.50x", "0.034x", "0.10x"];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn every_point_and_compared_layer_has_a_cell_and_few_points_are_the_largest() {
+        let (run, trials) = Sample::default().build();
+        let report = Report::build(&run, &trials);
+        let all = Overview::new(&report);
+        assert!(!all.layers.contains(&"native") && !all.layers.is_empty());
+        assert_eq!(all.points.len(), report.points().len());
+        assert!(all.points.iter().all(|(_, c)| c.len() == all.layers.len()));
+        let largest = all.points.iter().map(|(_, c)| size(c)).fold(0.0, f64::max);
+        let few = all.largest(2);
+        assert_eq!(few.points.len(), 2);
+        assert!(
+            few.points
+                .iter()
+                .any(|(_, c)| (size(c) - largest).abs() < 1e-12)
+        );
+        assert_eq!(sign(None), "-");
+    }
+}
