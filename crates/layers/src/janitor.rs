@@ -99,7 +99,7 @@ fn tell(
     dir: Option<BorrowedFd<'_>>,
 ) -> Result<usize, Errno> {
     let both = [parent, dir.unwrap_or(parent)];
-    let descriptors = &both[..1 + usize::from(dir.is_some())];
+    let descriptors = &both[..=usize::from(dir.is_some())];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(descriptors));

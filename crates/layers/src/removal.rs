@@ -203,7 +203,7 @@ mod tests {
         fs::write(victim.join("precious"), b"x").unwrap();
         symlink(&victim, tree.join("deep/link")).unwrap();
         symlink(victim.join("precious"), tree.join("deep/er/file")).unwrap();
-        fs::set_permissions(tree.join("deep/er"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(tree.join("deep/er"), fs::Permissions::from_mode(0o0)).unwrap();
         remove(&tree).unwrap();
         remove(&tree).unwrap();
         assert!(!tree.exists() && victim.join("precious").exists());

@@ -137,13 +137,11 @@ pub(crate) fn see(dir: &Path) -> io::Result<Seen> {
 /// Makes `to` equal to `from` again, writing only what differs: what is the same stays where it
 /// lies on the disk. Files that are as they were `seen` are not even read.
 pub(crate) fn restore(from: &Path, to: &Path, seen: &Seen) -> io::Result<()> {
-    match fd::open_dir(CWD, to) {
-        Ok(dir) => restore_dir(from, dir.as_fd(), to, seen),
-        Err(_) => {
-            removal::remove(to)?;
-            copy(from, to)
-        }
+    if let Ok(dir) = fd::open_dir(CWD, to) {
+        return restore_dir(from, dir.as_fd(), to, seen);
     }
+    removal::remove(to)?;
+    copy(from, to)
 }
 
 /// [`restore`] by descriptor: a launched program may run as another user, and put links there.

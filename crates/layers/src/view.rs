@@ -51,8 +51,8 @@ fn known() -> MutexGuard<'static, Vec<Known>> {
 impl View {
     /// Mounts `dir`, which the user finds at `named`.
     pub(crate) fn of(dir: &Fresh, named: &Path) -> io::Result<Self> {
-        let view = Self::make_point()?;
         let mounted = mounts::holding(&fd::path_of(&dir.dir))?.at;
+        let view = Self::make_point()?;
         let mount = || -> io::Result<()> {
             // Both by descriptor, whatever is at their paths now.
             mount_bind(fd::path_of(&dir.dir), fd::path_of(&view.point.dir))?;
@@ -103,6 +103,7 @@ impl View {
                 let path = parent.join(point.name());
                 return Ok(Self { point, path });
             }
+            let _ = point.remove_empty();
         }
         Err(io::ErrorKind::ResourceBusy.into())
     }

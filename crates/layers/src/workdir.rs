@@ -256,7 +256,7 @@ fn replaced() -> io::Error {
 pub(crate) fn is_begun(dir: impl AsFd) -> bool {
     let marker = statat(&dir, MARKER, AtFlags::SYMLINK_NOFOLLOW);
     let begun = match marker {
-        Ok(stat) => stat.st_size < MARKER_TEXT.len() as i64,
+        Ok(stat) => stat.st_size.unsigned_abs() < MARKER_TEXT.len() as u64,
         Err(e) => e == Errno::NOENT,
     };
     let others = removal::names(dir.as_fd(), MARKER);
@@ -361,7 +361,8 @@ mod tests {
             reap(parent()).unwrap()
         });
         let reaped = tries.find(|reaped| !reaped.is_empty());
-        assert_eq!(reaped.unwrap_or_default(), [dead.name.clone()]);
+        let reaped = reaped.unwrap_or_default();
+        assert_eq!(reaped, std::slice::from_ref(&dead.name));
         assert!(!dead.is_there() && living.is_there() && stranger.exists());
     }
 
