@@ -16,7 +16,9 @@ done
 stage=$(mktemp -d /var/tmp/layermark-test.XXXXXX)
 trap 'rm -rf "$stage"' EXIT
 chmod 755 "$stage"
-mkdir -m 777 "$stage/home" "$stage/tmp"
+mkdir -m 777 "$stage/home"
+# Like /tmp: without user namespaces nothing is made where anybody may rename it.
+mkdir -m 1777 "$stage/tmp"
 mkdir "$stage/bin"
 
 # The clone may lie where others cannot read; the tests are told where their files are.

@@ -92,6 +92,48 @@ fn memory_is_not_taken_for_a_disk() {
     lm.around(memory, "ls $W").unwrap().run().prints("native");
 }
 
+/// Nobody wants root to work below what anybody may rename.
+#[test]
+fn root_refuses_a_directory_below_one_that_others_can_write() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let open = lm.work().join("open");
+    let dir = open.join("dir");
+    fs::create_dir_all(&dir).unwrap();
+    let mode = |mode| fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
+    let read = [
+        "file",
+        "--op",
+        "read",
+        "--file-size",
+        "64K",
+        "--blocks",
+        "2",
+        "--no-control",
+    ];
+    let words = ["open can be changed by other users", "chmod go-w"];
+    mode(0o775);
+    let said = lm
+        .args(read)
+        .args(["-l", "mock", "--dir"])
+        .args([&dir])
+        .run();
+    let said = said.fails(2, &words);
+    let work = open.parent().unwrap().to_owned();
+    let layer = format!("dir:{}", dir.display());
+    let lm = said.then().args(read).args(["-l", &layer, "--dir"]);
+    let said = lm.args([&work]).run().fails(2, &words);
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    // As /tmp is.
+    mode(0o1777);
+    let lm = said.then().args(read).args(["-l", &layer, "--dir"]);
+    let said = lm.args([&dir]).run().says("report: ");
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    drop(said);
+}
+
 /// Space is looked at before anything is written, with a tenth of the disk left over.
 #[test]
 fn a_full_disk_is_refused_before_the_run() {

@@ -206,6 +206,8 @@ fn a_finished_run_is_not_resumed() {
 #[track_caller]
 fn killed(child: Child, dir: &Home) -> u64 {
     let family = machine::family(child.id());
+    // Where its mounts are now is looked at again afterwards.
+    machine::traces(dir.path(), &family);
     let had = trials_stored(dir.path());
     let mut child = child;
     child.kill().expect("kill");

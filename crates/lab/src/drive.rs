@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::{Base, workdir::WorkDir};
+use layermark_layers::{Base, in_facts, in_words, workdir::WorkDir};
 use layermark_model::{LayerStatus, Point, Run, RunStatus, TrialRecord};
 use layermark_probe::{counters, packaged};
 use layermark_store::Store;
@@ -200,7 +200,10 @@ impl<'a> Lab<'a> {
             .work
             .as_ref()
             .map_or_else(PathBuf::new, |w| w.path().to_owned());
-        (self.on_event)(Event::WorkDir { path: path.clone() });
+        let named = self.work.as_ref().map(|w| w.named().to_owned());
+        (self.on_event)(Event::WorkDir {
+            path: named.unwrap_or_default(),
+        });
         let master = path.join("packaged");
         let started = Instant::now();
         let wrote = std::fs::create_dir(&master).and_then(|()| {
@@ -212,7 +215,7 @@ impl<'a> Lab<'a> {
             packaged::place(&master, &placed)
         });
         wrote.map_err(|source| LabError::Packaged {
-            dir: master.clone(),
+            dir: in_words(&master.to_string_lossy()).into(),
             source,
         })?;
         let planned = self.run.plan.profile.sessions();
@@ -324,7 +327,7 @@ impl<'a> Lab<'a> {
         match opened {
             Ok(up) => {
                 let layer = &mut self.run.layers[index];
-                layer.facts = up.facts.clone();
+                layer.facts = in_facts(up.facts.clone());
                 layer.self_test = up.self_test;
                 layer.read_only = up.place.read_only();
                 layer.setup_s = started.elapsed().as_secs_f64();

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::{Control, Output, Wire};
+use layermark_layers::{Control, Output, Wire, in_words};
 use layermark_model::protocol::{FromProbe, MAX_LINE, ToProbe};
 
 use crate::Stop;
@@ -210,7 +210,7 @@ impl Talk {
         self.control
             .tail()
             .iter()
-            .fold(String::new(), |text, line| text + "\n  " + line)
+            .fold(String::new(), |text, line| text + "\n  " + &in_words(line))
     }
 }
 

@@ -1,13 +1,10 @@
 //! From a plan as written to layers and points as run.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    hash::{BuildHasher, RandomState},
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use layermark_layers::Missing;
 use layermark_model::{
-    Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec, TrialRecord,
+    Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec, TrialRecord, random,
 };
 
 use crate::{Catalog, LabError, Request};
@@ -232,8 +229,7 @@ fn join(missing: &[Missing], part: impl Fn(&Missing) -> &String) -> String {
     parts.join("; ")
 }
 
-/// Short enough to type again. The keys of a new `RandomState` come from the system's random
-/// source.
+/// Short enough to type again.
 fn draw_seed() -> u64 {
-    RandomState::new().hash_one(std::process::id()) & 0xffff_ffff
+    random() & 0xffff_ffff
 }

@@ -3,7 +3,7 @@
 
 use std::{path::Path, time::Instant};
 
-use layermark_layers::{Base, workdir::WorkDir};
+use layermark_layers::{Base, in_facts, workdir::WorkDir};
 use layermark_model::Restarted;
 
 use crate::{
@@ -53,7 +53,7 @@ impl Lab<'_> {
             return Ok(None);
         }
         up.idle_flushes = idle_flushes;
-        self.run.layers[index].facts = up.facts.clone();
+        self.run.layers[index].facts = in_facts(up.facts.clone());
         self.ups[index] = Some(up);
         // A file system has kernel threads of its own.
         self.threads.refresh();

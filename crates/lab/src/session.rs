@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use layermark_layers::{Base, Layer, LayerError, Place, Undo};
+use layermark_layers::{Base, Layer, LayerError, Place, Undo, in_words};
 use layermark_model::{
     Facts, SelfTest, Spec,
     protocol::{FromProbe, VERSION},
@@ -27,7 +27,7 @@ pub(crate) struct Lost {
 impl Lost {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
         Self {
-            reason: reason.into(),
+            reason: in_words(&reason.into()),
             hint: None,
             cut_off: false,
         }
@@ -37,7 +37,7 @@ impl Lost {
 impl From<LayerError> for Lost {
     fn from(e: LayerError) -> Self {
         Self {
-            hint: e.hint(),
+            hint: e.hint().map(|hint| in_words(&hint)),
             ..Self::new(e.to_string())
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use layermark_layers::{Behind, LayerError};
+use layermark_layers::{Behind, LayerError, in_words};
 use layermark_model::{
     Cooled, CpuTime, Point, Trial,
     flags::{CONTAMINATED, LAYER_LOST},
@@ -288,7 +288,7 @@ fn hear(up: &mut Up, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
         }) if id.is_none_or(|id| id == ask.id) => {
             let hint = hint.map(|h| format!("; hint: {h}")).unwrap_or_default();
             Err(Failure::Work {
-                message: message + &hint,
+                message: in_words(&(message + &hint)),
                 errno,
             })
         }

@@ -155,6 +155,14 @@ pub enum LayerError {
         /// Why not.
         why: String,
     },
+    /// Others could lead us elsewhere.
+    #[error("cannot work in {}: {} can be changed by other users", path.display(), by.display())]
+    Exposed {
+        /// The directory.
+        path: PathBuf,
+        /// It, or a directory above it.
+        by: PathBuf,
+    },
     /// The private mount namespace could not be set up half-way.
     #[error("private mount namespace: {what}: {source}")]
     Sandbox {
@@ -188,6 +196,10 @@ impl LayerError {
             Self::BadDir { .. } => {
                 Some("choose a writable directory on the disk to measure with --dir".into())
             }
+            Self::Exposed { by, .. } => Some(format!(
+                "choose a directory that only you and root can change with --dir, or: chmod go-w {}",
+                by.display()
+            )),
             Self::NoSpace { what: "disk", .. } => {
                 Some("free some space, choose another directory with --dir, or use --scale".into())
             }
@@ -213,6 +225,7 @@ impl LayerError {
                 | Self::UnknownOption { .. }
                 | Self::BadValue { .. }
                 | Self::BadDir { .. }
+                | Self::Exposed { .. }
                 | Self::Busy { .. }
         )
     }

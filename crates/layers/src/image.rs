@@ -10,7 +10,7 @@ use crate::{
     loopdev, mounts, needs,
     options::{bad, on, value},
     overlay::Stack,
-    sandbox, tree,
+    removal, sandbox, tree,
 };
 
 /// A read-only image with the packaged files in it, as applications are shipped; with an overlay on
@@ -226,7 +226,7 @@ fn build(base: &Base, spec: &Spec) -> Result<PathBuf, LayerError> {
         };
     }
     child::run(&name, &mut command)?;
-    tree::remove(&stage).map_err(LayerError::io(&name, "remove", &stage))?;
+    removal::remove(&stage).map_err(LayerError::io(&name, "remove", &stage))?;
     Ok(image)
 }
 

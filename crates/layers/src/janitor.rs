@@ -1,22 +1,43 @@
 //! Removes the work directory when layermark was killed.
 //!
-//! A small child process holds the reading end of a pipe whose only writing end is ours. The
-//! kernel closes that when we end, however we end; then the child removes what it was told of.
+//! A small child process holds one end of a socket whose only other end is ours. The kernel closes
+//! that when we end, however we end; then the child removes what it was told of. It is told of
+//! directories by their descriptors: their paths may lead elsewhere by then.
 
 use std::{
-    io::{self, BufRead, BufReader, Read, Write},
-    os::unix::{ffi::OsStrExt, ffi::OsStringExt, process::CommandExt},
-    path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, Stdio},
+    ffi::{OsStr, OsString},
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::{
+            ffi::{OsStrExt, OsStringExt},
+            process::CommandExt,
+        },
+    },
+    path::Path,
+    process::{Child, Command, Stdio},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use crate::{tree, workdir};
+use rustix::{
+    cmsg_space,
+    io::Errno,
+    net::{
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    },
+};
 
-/// Longest path it accepts, bytes (`PATH_MAX`).
-const LONGEST: u64 = 4096;
+use crate::{fd, removal, workdir};
+
+/// Longest name it accepts, bytes (`NAME_MAX`).
+const LONGEST: usize = 255;
+
+/// How long it tries to remove a directory.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The child that cleans up after us. Dropping it ends it once it has cleaned up.
 #[derive(Debug)]
@@ -24,108 +45,170 @@ pub struct Janitor {
     child: Child,
 }
 
-/// The writing end of the janitor's pipe; there is one janitor in a process.
-static PIPE: Mutex<Option<ChildStdin>> = Mutex::new(None);
+/// Our end of the janitor's socket; there is one janitor in a process.
+static SOCKET: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
 /// Starts `EXE janitor`. Call it before [`crate::sandbox::enter`]: the child stays outside, so
 /// that it keeps no mount of ours busy. Work directories made later are told to it.
 pub fn spawn(exe: &Path) -> io::Result<Janitor> {
-    let mut child = Command::new(exe)
+    let (ours, its) = pair()?;
+    let child = Command::new(exe)
         .arg("janitor")
         .env_clear()
         .current_dir("/")
         // Ctrl-C and a closed terminal reach the whole group of the shell's job.
         .process_group(0)
-        .stdin(Stdio::piped())
+        .stdin(Stdio::from(its))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    *pipe() = child.stdin.take();
+    *socket() = Some(ours);
     Ok(Janitor { child })
 }
 
-fn pipe() -> MutexGuard<'static, Option<ChildStdin>> {
-    PIPE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Each message stays one, whatever is in it.
+fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let kind = SocketType::SEQPACKET;
+    Ok(socketpair(
+        AddressFamily::UNIX,
+        kind,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
 }
 
-/// Tells the janitor, if there is one, of a work directory to remove when we are gone.
-pub(crate) fn watch(dir: &Path) {
-    let mut pipe = pipe();
-    let bytes = dir.as_os_str().as_bytes();
-    // A length and not a line's end: a path may hold any byte.
-    let mut message = format!("{}\n", bytes.len()).into_bytes();
-    message.extend_from_slice(bytes);
-    if pipe
-        .as_mut()
-        .is_some_and(|p| p.write_all(&message).is_err())
-    {
+fn socket() -> MutexGuard<'static, Option<OwnedFd>> {
+    SOCKET.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells the janitor, if there is one, of a directory `name` in `parent` to remove when we are
+/// gone: before it is made, and once more with its descriptor.
+pub(crate) fn watch(parent: impl AsFd, name: &OsStr, dir: Option<BorrowedFd<'_>>) {
+    let mut socket = socket();
+    let told = |socket: &OwnedFd| tell(socket, parent.as_fd(), name, dir);
+    if socket.as_ref().is_some_and(|s| told(s).is_err()) {
         // It has died: the next run in the same directory reaps instead.
-        *pipe = None;
+        *socket = None;
     }
+}
+
+fn tell(
+    socket: &OwnedFd,
+    parent: BorrowedFd<'_>,
+    name: &OsStr,
+    dir: Option<BorrowedFd<'_>>,
+) -> Result<usize, Errno> {
+    let both = [parent, dir.unwrap_or(parent)];
+    let descriptors = &both[..=usize::from(dir.is_some())];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(descriptors));
+    let name = [IoSlice::new(name.as_bytes())];
+    sendmsg(socket, &name, &mut control, SendFlags::NOSIGNAL)
 }
 
 impl Drop for Janitor {
     fn drop(&mut self) {
-        *pipe() = None;
+        *socket() = None;
         // Nothing is left to do when it cannot be waited for.
         let _ = self.child.wait();
     }
 }
 
-/// What the child does: reads directories from `input` until it ends, then removes them.
-/// Directories that are not work directories of ours are refused.
-pub fn run(input: impl Read) -> io::Result<()> {
+/// What the child does: hears of directories from `socket` until it is closed, then removes them.
+/// Those of which it has no descriptor are removed if they are work directories of ours.
+pub fn run(socket: impl AsFd) -> io::Result<()> {
     ignore_signals();
-    let dirs = read_dirs(BufReader::new(input));
     let mut outcome = Ok(());
-    for dir in dirs {
-        if let Err(e) = remove(&dir) {
+    for told in listen(socket.as_fd()) {
+        if let Err(e) = told.remove() {
             outcome = Err(e);
         }
     }
     outcome
 }
 
-/// Whatever was told in full counts, also when the last message was cut off.
-fn read_dirs(mut input: impl BufRead) -> Vec<PathBuf> {
-    let mut dirs = Vec::new();
-    loop {
-        let mut line = String::new();
-        match input.by_ref().take(20).read_line(&mut line) {
-            Ok(got) if got > 0 => {}
-            _ => return dirs,
-        }
-        let Some(length) = line.trim().parse().ok().filter(|n| *n <= LONGEST) else {
-            return dirs;
-        };
-        let mut bytes = Vec::new();
-        match input.by_ref().take(length).read_to_end(&mut bytes) {
-            Ok(got) if got as u64 == length => {
-                dirs.push(std::ffi::OsString::from_vec(bytes).into());
-            }
-            _ => return dirs,
-        }
-    }
+/// A directory to remove.
+struct Told {
+    parent: OwnedFd,
+    name: OsString,
+    dir: Option<OwnedFd>,
 }
 
-/// Probes and helpers of the dead run are being killed at this moment and may still make files.
-fn remove(dir: &Path) -> io::Result<()> {
-    let mut last = Ok(());
-    for _ in 0..500 {
-        if !dir.exists() {
-            return Ok(());
-        }
-        if !workdir::is_ours(dir) && !workdir::is_begun(dir) {
-            let text = format!("{} is not a work directory of layermark", dir.display());
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
-        }
-        last = tree::remove_marked(dir);
-        if last.is_ok() {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(20));
+fn listen(socket: BorrowedFd<'_>) -> Vec<Told> {
+    let mut all: Vec<Told> = Vec::new();
+    while let Some(told) = hear(socket) {
+        // First without its descriptor, then with it.
+        all.retain(|earlier| earlier.dir.is_some() || earlier.name != told.name);
+        all.push(told);
     }
-    last
+    all
+}
+
+/// The next message; `None` when there are no more, or what comes is no message of ours.
+fn hear(socket: BorrowedFd<'_>) -> Option<Told> {
+    let mut name = vec![0; LONGEST + 1];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let heard = loop {
+        let mut into = [IoSliceMut::new(&mut name)];
+        match recvmsg(socket, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            other => break other.ok()?,
+        }
+    };
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(all) = message {
+            descriptors.extend(all);
+        }
+    }
+    name.truncate(heard.bytes);
+    let name = OsString::from_vec(name);
+    let plain = Path::new(&name).file_name() == Some(&name) && name.len() <= LONGEST;
+    let mut descriptors = descriptors.into_iter();
+    let (parent, dir) = (descriptors.next()?, descriptors.next());
+    plain.then_some(Told { parent, name, dir })
+}
+
+impl Told {
+    /// Probes and helpers of the dead run are being killed at this moment and may still make files.
+    fn remove(mut self) -> io::Result<()> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.try_remove() {
+                Err(e) if e.kind() != io::ErrorKind::PermissionDenied && Instant::now() < until => {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn try_remove(&mut self) -> io::Result<()> {
+        let dir = match self.dir.take() {
+            Some(dir) => dir,
+            None => match fd::open_dir(&self.parent, &self.name) {
+                Err(Errno::NOENT) => return Ok(()),
+                dir => self.of_ours(dir?)?,
+            },
+        };
+        let dir = self.dir.insert(dir);
+        removal::empty_marked(&*dir)?;
+        fd::remove_empty(&self.parent, &self.name, &*dir)
+    }
+
+    /// We were killed before we could say which one it is.
+    fn of_ours(&self, dir: OwnedFd) -> io::Result<OwnedFd> {
+        if workdir::is_begun(&dir) || workdir::open_marker(&dir).is_some() {
+            return Ok(dir);
+        }
+        let text = format!(
+            "{} is not a work directory of layermark",
+            self.name.display()
+        );
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+    }
 }
 
 #[allow(unsafe_code)]
@@ -142,36 +225,62 @@ mod tests {
 
     use super::*;
 
-    fn message(dir: &Path) -> Vec<u8> {
-        let bytes = dir.as_os_str().as_bytes();
-        [format!("{}\n", bytes.len()).as_bytes(), bytes].concat()
-    }
-
     #[test]
     fn removes_work_directories_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
-        let fresh = || workdir::fresh(home.path(), |_| {}).unwrap();
-        let ours = fresh();
-        drop(workdir::mark(&ours).unwrap());
-        fs::write(ours.join("left over"), b"x").unwrap();
+        let parent = || fd::open_dir(rustix::fs::CWD, home.path()).unwrap();
+        let fresh = |name: &str| {
+            fs::create_dir(home.path().join(name)).unwrap();
+            home.path().join(name)
+        };
+        let (ours, its) = pair().unwrap();
+        let say = |name: &str, dir: Option<&Path>| {
+            let dir = dir.map(|d| fd::open_dir(rustix::fs::CWD, d).unwrap());
+            let dir = dir.as_ref().map(AsFd::as_fd);
+            tell(&ours, parent().as_fd(), name.as_ref(), dir).unwrap();
+        };
         // Killed before and while it marked them.
-        let (unmarked, half) = (fresh(), fresh());
+        let (unmarked, half) = (fresh("layermark-1"), fresh("layermark-2"));
         fs::write(half.join(workdir::MARKER), b"A work").unwrap();
-        let theirs = home.path().join("layermark-theirs");
-        fs::create_dir(&theirs).unwrap();
+        let theirs = fresh("layermark-theirs");
         fs::write(theirs.join("precious"), b"x").unwrap();
+        for name in [
+            "layermark-1",
+            "layermark-2",
+            "layermark-theirs",
+            "layermark-absent",
+        ] {
+            say(name, None);
+        }
+        // Known by its descriptor, and then replaced.
+        let known = fresh("layermark-3");
+        fs::create_dir(known.join("sub")).unwrap();
+        fs::write(known.join("sub/left over"), b"x").unwrap();
+        say("layermark-3", None);
+        say("layermark-3", Some(&known));
+        let moved = home.path().join("moved");
+        fs::rename(&known, &moved).unwrap();
+        std::os::unix::fs::symlink(&theirs, &known).unwrap();
+        drop(ours);
 
-        let told = [&ours, &unmarked, &half, &theirs].map(|dir| message(dir));
-        let input = [told.concat(), b"12".to_vec()].concat();
-        let e = run(input.as_slice()).unwrap_err();
+        let e = run(&its).unwrap_err();
         assert!(e.to_string().contains("layermark-theirs"), "{e}");
-        assert!(
-            !ours.exists()
-                && !unmarked.exists()
-                && !half.exists()
-                && theirs.join("precious").exists()
-        );
-        run(&b"99999\nx"[..]).unwrap();
-        run(&b""[..]).unwrap();
+        assert!(!unmarked.exists() && !half.exists() && !moved.exists());
+        assert!(known.is_symlink() && theirs.join("precious").exists());
+    }
+
+    #[test]
+    fn what_is_no_message_of_ours_ends_it() {
+        let home = tempfile::tempdir().unwrap();
+        let parent = fd::open_dir(rustix::fs::CWD, home.path()).unwrap();
+        for name in ["", "..", "a/b", "/", &"x".repeat(300)] {
+            let (ours, its) = pair().unwrap();
+            tell(&ours, parent.as_fd(), name.as_ref(), Some(parent.as_fd())).unwrap();
+            drop(ours);
+            run(&its).unwrap();
+            assert!(home.path().exists(), "{name}");
+        }
+        let input = fs::File::open("/dev/null").unwrap();
+        run(&input).unwrap();
     }
 }

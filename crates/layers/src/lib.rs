@@ -13,6 +13,7 @@ mod devices;
 mod dir;
 mod error;
 mod extents;
+mod fd;
 mod fuse;
 mod fuse_fs;
 mod fuse_table;
@@ -29,10 +30,12 @@ mod native;
 mod needs;
 mod options;
 mod overlay;
+mod removal;
 pub mod sandbox;
 mod tmpfs;
 mod tree;
 mod undo;
+mod view;
 mod vm;
 mod wire;
 pub mod workdir;
@@ -41,6 +44,7 @@ pub use error::LayerError;
 pub use fuse::fuse_serve;
 pub use options::{LayerOption, check};
 pub use undo::Undo;
+pub use view::{in_facts, in_words};
 pub use vm::guest;
 pub use wire::{Control, Output, Wire};
 pub use workdir::WorkDir;
@@ -61,7 +65,7 @@ impl Base {
     fn emptied(&self, undo: &mut Undo) {
         let dir = self.dir.clone();
         undo.push(format!("empty {}", dir.display()), move || {
-            tree::empty(&dir)
+            removal::empty(&dir)
         });
     }
 }

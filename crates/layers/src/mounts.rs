@@ -84,17 +84,6 @@ pub fn list() -> io::Result<Vec<Entry>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
 
-/// Mounts at or below `dir`, the last mounted first.
-pub fn below(dir: &Path) -> io::Result<Vec<Entry>> {
-    let dir = fs::canonicalize(dir)?;
-    let mut found: Vec<Entry> = list()?
-        .into_iter()
-        .filter(|m| m.at.starts_with(&dir) && m.at != Path::new("/"))
-        .collect();
-    found.reverse();
-    Ok(found)
-}
-
 /// The mount that holds `path`.
 pub fn holding(path: &Path) -> io::Result<Entry> {
     let path = fs::canonicalize(path)?;

@@ -10,6 +10,7 @@ use crate::{
     host::{HostPlace, PACKAGED},
     mounts, needs,
     options::{on, value},
+    removal,
     sandbox::{self, Privilege},
     tree,
 };
@@ -233,7 +234,7 @@ impl Stack {
         // the whole work directory is made afresh.
         for name in ["upper", "work"] {
             let dir = self.path(name);
-            tree::remove(&dir)
+            removal::remove(&dir)
                 .and_then(|()| fs::create_dir(&dir))
                 .map_err(self.io("empty", &dir))?;
         }

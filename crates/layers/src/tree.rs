@@ -1,52 +1,83 @@
-//! Copying and removing trees of files. Copies keep the times of files and directories: programs
+//! Copying trees of files. Copies keep the times of files and directories: programs
 //! tell by them whether what they have compiled or cached (`.pyc`, fontconfig) is still right.
 
 use std::{
     collections::HashMap,
-    fs::{self, File, FileType, OpenOptions},
+    ffi::OsStr,
+    fs::{self, File, FileType},
     io::{self, Read, Write},
-    os::unix::fs::{FileExt, PermissionsExt, symlink},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::{
+            ffi::OsStrExt,
+            fs::{FileExt, MetadataExt, PermissionsExt},
+        },
+    },
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
-use crate::mounts;
+use rustix::{
+    fs::{AtFlags, CWD, Dir, Mode, OFlags, linkat, mkdirat, openat, readlinkat, symlinkat},
+    io::Errno,
+};
+
+use crate::{fd, removal};
 
 const BLOCK: usize = 1 << 20;
 
 /// Copies `from` and all below it to `to`, which need not exist. Data is read and written: a
 /// reflink would make the first write of every block dearer than in a file that was written.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    put(from, to, copy_file)
+    fs::create_dir_all(to)?;
+    put(from, fd::open_dir(CWD, to)?.as_fd(), copy_file)
 }
 
 /// Like [`copy`] with hard links where the file system has them: for what is only read.
 pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
-    put(from, to, |source, target| {
-        fs::hard_link(source, target).or_else(|_| copy_file(source, target))
+    fs::create_dir_all(to)?;
+    put(from, fd::open_dir(CWD, to)?.as_fd(), |source, to, name| {
+        linkat(CWD, source, to, name, AtFlags::empty()).or_else(|_| copy_file(source, to, name))
     })
 }
 
-fn put(from: &Path, to: &Path, file: fn(&Path, &Path) -> io::Result<()>) -> io::Result<()> {
-    fs::create_dir_all(to)?;
+/// Puts the file at a path into a directory, by this name.
+type PutFile = fn(&Path, BorrowedFd<'_>, &OsStr) -> io::Result<()>;
+
+/// Fills the directory `to` with what is in `from`. By descriptor: see [`crate::removal`].
+fn put(from: &Path, to: BorrowedFd<'_>, file: PutFile) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let (source, name) = (entry.path(), entry.file_name());
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            put(&source, &target, file)?;
+            put(&source, make_dir(to, &name)?.as_fd(), file)?;
         } else if kind.is_symlink() {
-            symlink(fs::read_link(&source)?, &target)?;
+            symlinkat(fs::read_link(&source)?, to, &name)?;
         } else {
-            file(&source, &target)?;
+            file(&source, to, &name)?;
         }
     }
     keep_time(from, to)
 }
 
-/// Gives a file or directory the modification time of another.
-fn keep_time(from: &Path, to: &Path) -> io::Result<()> {
-    set_time(to, from.metadata()?.modified()?)
+fn make_dir(at: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
+    match mkdirat(at, name, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(fd::open_dir(at, name)?),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Gives a directory the modification time of another.
+fn keep_time(from: &Path, to: BorrowedFd<'_>) -> io::Result<()> {
+    let (to, time) = (
+        File::from(to.try_clone_to_owned()?),
+        from.metadata()?.modified()?,
+    );
+    if to.metadata()?.modified()? == time {
+        return Ok(());
+    }
+    dated(&to, time)
 }
 
 /// Sets the modification time of a file or directory, if it has not got it.
@@ -67,9 +98,10 @@ pub(crate) fn dated(file: &File, time: SystemTime) -> io::Result<()> {
     }
 }
 
-fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+fn copy_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     let mut source = File::open(from)?;
-    let mut target = File::create(to)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let mut target = File::from(openat(to, name, flags, Mode::from_raw_mode(0o666))?);
     let mut block = vec![0; BLOCK];
     loop {
         let got = source.read(&mut block)?;
@@ -105,29 +137,42 @@ pub(crate) fn see(dir: &Path) -> io::Result<Seen> {
 /// Makes `to` equal to `from` again, writing only what differs: what is the same stays where it
 /// lies on the disk. Files that are as they were `seen` are not even read.
 pub(crate) fn restore(from: &Path, to: &Path, seen: &Seen) -> io::Result<()> {
-    if !to.symlink_metadata().is_ok_and(|m| m.is_dir()) {
-        remove(to)?;
-        return copy(from, to);
+    if let Ok(dir) = fd::open_dir(CWD, to) {
+        return restore_dir(from, dir.as_fd(), to, seen);
     }
-    for entry in fs::read_dir(to)? {
+    removal::remove(to)?;
+    copy(from, to)
+}
+
+/// [`restore`] by descriptor: a launched program may run as another user, and put links there.
+fn restore_dir(from: &Path, to: BorrowedFd<'_>, path: &Path, seen: &Seen) -> io::Result<()> {
+    for entry in Dir::read_from(to)? {
         let entry = entry?;
-        if from.join(entry.file_name()).symlink_metadata().is_err() {
-            remove(&entry.path())?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." && from.join(name).symlink_metadata().is_err() {
+            removal::remove_at(to, name)?;
         }
     }
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type()?;
+        let (source, name) = (entry.path(), entry.file_name());
+        let (target, kind) = (path.join(&name), entry.file_type()?);
         if kind.is_dir() {
-            restore(&source, &target, seen)?;
+            if let Ok(dir) = fd::open_dir(to, &name) {
+                restore_dir(&source, dir.as_fd(), &target, seen)?;
+            } else {
+                removal::remove_at(to, &name)?;
+                put(&source, make_dir(to, &name)?.as_fd(), copy_file)?;
+            }
         } else if kind.is_symlink() {
-            if fs::read_link(&target).ok() != fs::read_link(&source).ok() {
-                remove(&target)?;
-                symlink(fs::read_link(&source)?, &target)?;
+            let wanted = fs::read_link(&source)?;
+            let there = readlinkat(to, &name, Vec::new());
+            if !there.is_ok_and(|there| there.as_bytes() == wanted.as_os_str().as_bytes()) {
+                removal::remove_at(to, &name)?;
+                symlinkat(wanted, to, &name)?;
             }
         } else if !untouched(&target, seen) {
-            restore_file(&source, &target)?;
+            restore_file(&source, to, &name)?;
         }
     }
     keep_time(from, to)
@@ -143,13 +188,20 @@ fn untouched(path: &Path, seen: &Seen) -> bool {
     }
 }
 
-fn restore_file(from: &Path, to: &Path) -> io::Result<()> {
-    if !to.symlink_metadata().is_ok_and(|m| m.is_file()) {
-        remove(to)?;
-        return copy_file(from, to);
-    }
+fn restore_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    // Without waiting for whoever is at the other end of a FIFO.
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let there = openat(to, name, flags, Mode::empty()).map(File::from);
+    // A file with another name may lie outside as well.
+    let own = |m: fs::Metadata| m.is_file() && m.nlink() == 1;
+    let target = match there {
+        Ok(file) if file.metadata().is_ok_and(own) => file,
+        _ => {
+            removal::remove_at(to, name)?;
+            return copy_file(from, to, name);
+        }
+    };
     let source = File::open(from)?;
-    let target = OpenOptions::new().read(true).write(true).open(to)?;
     let size = source.metadata()?.len();
     if target.metadata()?.len() != size {
         target.set_len(size)?;
@@ -201,76 +253,12 @@ pub(crate) fn all(
     Ok(())
 }
 
-/// Removes a file, or a directory and all below it; follows no link, and refuses to go into
-/// another mount: what is mounted there may be the user's. Nothing there is fine.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    let meta = match path.symlink_metadata() {
-        Ok(meta) => meta,
-        Err(e) => return absent_is_fine(e),
-    };
-    if !meta.is_dir() {
-        return fs::remove_file(path).or_else(absent_is_fine);
-    }
-    if let Some(mount) = mounts::below(path)?.first() {
-        let text = format!("{} is mounted", mount.at.display());
-        return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
-    }
-    remove_dir(path)
-}
-
-/// Removes all that is in `dir`, but not `dir`.
-pub(crate) fn empty(dir: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
-        remove(&entry?.path())?;
-    }
-    Ok(())
-}
-
-/// Like [`remove`] for a work directory; its marker goes last, so that a removal that was cut off
-/// can be taken up again.
-pub(crate) fn remove_marked(dir: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path.file_name() != Some(crate::workdir::MARKER.as_ref()) {
-            remove(&path)?;
-        }
-    }
-    remove(dir)
-}
-
-fn remove_dir(dir: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(dir) {
-        // overlayfs leaves `work/work` with mode 0: only root may look into it.
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-            fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
-            fs::read_dir(dir)?
-        }
-        Err(e) => return absent_is_fine(e),
-        Ok(entries) => entries,
-    };
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            remove_dir(&entry.path())?;
-        } else {
-            fs::remove_file(entry.path()).or_else(absent_is_fine)?;
-        }
-    }
-    fs::remove_dir(dir).or_else(absent_is_fine)
-}
-
-fn absent_is_fine(e: io::Error) -> io::Result<()> {
-    match e.kind() {
-        io::ErrorKind::NotFound => Ok(()),
-        _ => Err(e),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{fs::OpenOptions, os::unix::fs::symlink, time::Duration};
 
     use super::*;
+    use crate::removal::remove;
 
     #[test]
     fn copies_restores_and_removes() {

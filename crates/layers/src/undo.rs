@@ -1,5 +1,7 @@
 use std::io;
 
+use crate::view;
+
 type Step = (String, Box<dyn FnOnce() -> io::Result<()> + Send>);
 
 /// What has to be undone, last thing first. Runs when dropped.
@@ -33,10 +35,14 @@ impl Undo {
             match outcome {
                 Ok(Ok(())) => {}
                 Ok(Err(e)) => {
-                    eprintln!("layermark: could not undo: {what}: {e}");
+                    eprintln!(
+                        "layermark: could not undo: {}",
+                        view::in_words(&format!("{what}: {e}"))
+                    );
                     failed += 1;
                 }
                 Err(_) => {
+                    let what = view::in_words(&what);
                     eprintln!("layermark: could not undo: {what}: panicked");
                     failed += 1;
                 }

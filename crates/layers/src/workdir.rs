@@ -1,15 +1,31 @@
 //! The one directory that a run works in: fresh, marked as ours, gone when the run ends.
+//!
+//! Another user may own the directory that it is made in, and move it away and put a link in its
+//! place at any moment. So it is made, marked and removed by descriptor, and everything between
+//! goes by its [`View`].
 
 use std::{
+    ffi::{OsStr, OsString},
     fs::{self, File},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{FlockOperation, flock};
+use layermark_model::random_name;
+use rustix::{
+    fs::{AtFlags, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat, statat},
+    io::Errno,
+};
 
-use crate::{LayerError, janitor, tree};
+use crate::{
+    LayerError, fd, janitor, removal,
+    sandbox::{self, Privilege},
+    view::View,
+};
 
 /// Every work directory's name begins so.
 pub const PREFIX: &str = "layermark-";
@@ -20,56 +36,148 @@ const MARKER_TEXT: &str = "A work directory of layermark. It is removed when its
 /// A fresh directory below one that the user named. Removed when dropped.
 #[derive(Debug)]
 pub struct WorkDir {
-    path: PathBuf,
+    /// Where the user finds it.
+    named: PathBuf,
+    dir: Fresh,
+    /// `None` where nothing can be mounted: then nobody else can change what is on its path.
+    view: Option<View>,
     /// Locked while we live: whoever can lock it knows that its owner has died.
     _marker: File,
     /// Locked while we live: one run at a time on a directory, since two would measure each other.
-    _parent: File,
+    parent: Option<OwnedFd>,
+    removed: bool,
 }
 
 impl WorkDir {
     /// Makes a fresh directory in `parent`, which has to exist, and removes those that dead runs
-    /// have left behind there.
+    /// have left behind there. One at a time.
     pub fn create(parent: &Path) -> Result<Self, LayerError> {
-        let bad = |why: String| LayerError::BadDir {
-            path: parent.into(),
-            why,
-        };
-        let parent = fs::canonicalize(parent).map_err(|e| bad(in_words(&e)))?;
-        if !parent.is_dir() {
-            return Err(bad("it is not a directory".into()));
-        }
-        let lock = File::open(&parent).map_err(|e| bad(in_words(&e)))?;
+        let (path, dir) = open(parent)?;
+        let bad = bad(parent);
+        // Not `dir` itself, of which the janitor has a copy: it would be locked until that ends.
+        let lock = fd::open_dir(&dir, ".").map_err(|e| bad(in_words(&e.into())))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(LayerError::Busy { path: parent }),
+            Err(Errno::WOULDBLOCK) => return Err(LayerError::Busy { path }),
             Err(e) => return Err(bad(format!("it cannot be locked: {e}"))),
             Ok(()) => {}
         }
-        // Their dirt is no reason not to run.
-        let _ = reap(&parent);
-        // Told before it is there: we may be killed at any moment.
-        let path = fresh(&parent, janitor::watch).map_err(|e| bad(in_words(&e)))?;
-        let marker = mark(&path).map_err(|e| {
-            let _ = tree::remove(&path);
-            bad(in_words(&e))
-        })?;
-        Ok(Self {
-            path,
-            _marker: marker,
-            _parent: lock,
-        })
+        let mut work = Self::make(parent, &path, dir)?;
+        work.parent = Some(lock);
+        Ok(work)
     }
 
-    /// Where it is, absolute.
+    /// Makes one beside those of others.
+    pub(crate) fn shared(parent: &Path) -> Result<Self, LayerError> {
+        let (path, dir) = open(parent)?;
+        Self::make(parent, &path, dir)
+    }
+
+    fn make(asked: &Path, parent: &Path, dir: OwnedFd) -> Result<Self, LayerError> {
+        let unusable = |e: io::Error| bad(asked)(in_words(&e));
+        // What a dead run has left there; not being able to is no reason not to run.
+        let _ = reap(&dir);
+        let dir = Fresh::make(dir, PREFIX).map_err(unusable)?;
+        let named = parent.join(&dir.name);
+        let marker = dir.mark().map_err(|e| {
+            let _ = dir.remove_empty();
+            unusable(e)
+        })?;
+        let mut work = Self {
+            named,
+            dir,
+            view: None,
+            _marker: marker,
+            parent: None,
+            removed: false,
+        };
+        if sandbox::privilege() != Privilege::None {
+            let view = View::of(&work.dir, &work.named);
+            work.view = Some(view.map_err(|source| LayerError::Sandbox {
+                what: format!("mount {}", work.named.display()),
+                source,
+            })?);
+        }
+        Ok(work)
+    }
+
+    /// Where to work: a path that no other user can change.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.view.as_ref().map_or(&self.named, View::path)
+    }
+
+    /// Where the user finds it, unless somebody moves it.
+    pub fn named(&self) -> &Path {
+        &self.named
+    }
+
+    /// Removes it now.
+    pub(crate) fn remove(&mut self) -> io::Result<()> {
+        self.removed = true;
+        let closed = self.view.take().map_or(Ok(()), View::close);
+        removal::empty_marked(&self.dir.dir)?;
+        self.dir.remove_empty()?;
+        closed
     }
 }
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        if let Err(e) = tree::remove_marked(&self.path) {
-            eprintln!("layermark: could not remove {}: {e}", self.path.display());
+        if self.removed {
+            return;
+        }
+        if let Err(e) = self.remove() {
+            eprintln!("layermark: could not remove {}: {e}", self.named.display());
+        }
+    }
+}
+
+fn bad(path: &Path) -> impl Fn(String) -> LayerError + use<> {
+    let path = path.to_owned();
+    move |why| LayerError::BadDir {
+        path: path.clone(),
+        why,
+    }
+}
+
+/// Opens the directory that a work directory is to be made in, and its absolute path.
+fn open(asked: &Path) -> Result<(PathBuf, OwnedFd), LayerError> {
+    let unusable = |e: io::Error| bad(asked)(in_words(&e));
+    let path = fs::canonicalize(asked).map_err(unusable)?;
+    let mut by = None;
+    let dir = fd::walk(&path, |dir, stat, last| {
+        if by.is_none() && is_exposed(stat, last) {
+            by = Some(dir.to_owned());
+        }
+    });
+    match by {
+        Some(by) => Err(LayerError::Exposed {
+            path: asked.into(),
+            by,
+        }),
+        None => Ok((path, dir.map_err(unusable)?)),
+    }
+}
+
+/// Whether a directory can be worked in.
+pub(crate) fn check(dir: &Path) -> Result<(), LayerError> {
+    open(dir).map(drop)
+}
+
+/// Whether others may replace what is in a directory on the path, or the last one of it, by more
+/// than we can bear.
+fn is_exposed(stat: &Stat, last: bool) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    let others = if root { 0o022 } else { 0o002 };
+    let open = stat.st_mode & others != 0 && stat.st_mode & libc::S_ISVTX == 0;
+    match sandbox::privilege() {
+        // It is known by its descriptor, whoever owns it; but nobody wants root to work in there.
+        Privilege::Root => open && !last,
+        // Users are not known by their numbers in there, and it is known by its descriptor.
+        Privilege::UserNamespace => false,
+        // Without a view it is known by its path.
+        Privilege::None => {
+            let us = rustix::process::geteuid().as_raw();
+            open || ![0, us].contains(&stat.st_uid)
         }
     }
 }
@@ -86,102 +194,114 @@ pub(crate) fn in_words(e: &io::Error) -> String {
     }
 }
 
-/// Makes a directory whose name nobody has used; `tell` hears of each name before it is tried.
-pub(crate) fn fresh(parent: &Path, tell: impl Fn(&Path)) -> io::Result<PathBuf> {
-    let started = std::time::SystemTime::UNIX_EPOCH
-        .elapsed()
-        .map_or(0, |t| t.as_nanos() as u64);
-    for attempt in 0..100u64 {
-        let words = [started, attempt, u64::from(std::process::id())];
-        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-        let name = xxhash_rust::xxh3::xxh3_64(&bytes) & 0xff_ffff_ffff;
-        let path = parent.join(format!("{PREFIX}{name:010x}"));
-        // What is there already is not ours to tell of.
-        if path.symlink_metadata().is_ok() {
-            continue;
+/// A directory that we have made, and where.
+#[derive(Debug)]
+pub(crate) struct Fresh {
+    parent: OwnedFd,
+    name: OsString,
+    pub(crate) dir: OwnedFd,
+}
+
+impl Fresh {
+    /// Makes one of a name that nobody can foresee. The janitor hears of it before it is there,
+    /// since we may be killed at any moment, and gets its descriptor.
+    pub(crate) fn make(parent: OwnedFd, prefix: &str) -> io::Result<Self> {
+        let name = OsString::from(random_name(prefix));
+        janitor::watch(&parent, &name, None);
+        mkdirat(&parent, &name, Mode::RWXU)?;
+        let dir = fd::open_dir(&parent, &name)?;
+        if !removal::names(dir.as_fd(), "")?.is_empty() {
+            return Err(replaced());
         }
-        tell(&path);
-        match fs::DirBuilder::new().mode(0o700).create(&path) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(e),
-            Ok(()) => return Ok(path),
-        }
+        janitor::watch(&parent, &name, Some(dir.as_fd()));
+        Ok(Self { parent, name, dir })
     }
-    Err(io::ErrorKind::AlreadyExists.into())
+
+    /// Whether it is still where it was made.
+    pub(crate) fn is_there(&self) -> bool {
+        fd::is_at(&self.parent, &self.name, &self.dir)
+    }
+
+    pub(crate) fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// Writes the marker and locks it. It shows to whom our files belong there: on NFS it need not
+    /// be us. A directory that belongs to anybody else is not the one that we have made.
+    pub(crate) fn mark(&self) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut marker: File = openat(&self.dir, MARKER, flags, Mode::RUSR | Mode::WUSR)?.into();
+        if fstat(&marker)?.st_uid != fstat(&self.dir)?.st_uid {
+            removal::remove_at(&self.dir, MARKER.as_ref())?;
+            return Err(replaced());
+        }
+        // Locked before it can be taken for a marker: no reaper finds a marker that is free.
+        flock(&marker, FlockOperation::NonBlockingLockExclusive)?;
+        marker.write_all(MARKER_TEXT.as_bytes())?;
+        Ok(marker)
+    }
+
+    /// Removes it once it is empty.
+    pub(crate) fn remove_empty(&self) -> io::Result<()> {
+        fd::remove_empty(&self.parent, &self.name, &self.dir)
+    }
 }
 
-/// Writes the marker and locks it.
-pub(crate) fn mark(dir: &Path) -> io::Result<File> {
-    let mut marker = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(dir.join(MARKER))?;
-    // Locked before it can be taken for a marker: no reaper finds a marker that is free.
-    flock(&marker, FlockOperation::NonBlockingLockExclusive)?;
-    marker.write_all(MARKER_TEXT.as_bytes())?;
-    Ok(marker)
-}
-
-/// Whether `dir` is a work directory of ours: by its name, owner and marker.
-pub(crate) fn is_ours(dir: &Path) -> bool {
-    open_marker(dir).is_some()
+fn replaced() -> io::Error {
+    io::Error::other("another user has replaced the directory that was made in it")
 }
 
 /// Whether `dir` was made and its maker died before it had written the marker: there is nothing in
 /// it but the marker's beginning.
-pub(crate) fn is_begun(dir: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return false;
+pub(crate) fn is_begun(dir: impl AsFd) -> bool {
+    let marker = statat(&dir, MARKER, AtFlags::SYMLINK_NOFOLLOW);
+    let begun = match marker {
+        Ok(stat) => stat.st_size.unsigned_abs() < MARKER_TEXT.len() as u64,
+        Err(e) => e == Errno::NOENT,
     };
-    has_our_name(dir)
-        && entries.flatten().all(|e| {
-            let size = e.metadata().map_or(u64::MAX, |m| m.len());
-            e.file_name() == MARKER && size < MARKER_TEXT.len() as u64
-        })
+    let others = removal::names(dir.as_fd(), MARKER);
+    is_us(&dir) && others.is_ok_and(|n| n.is_empty()) && begun
 }
 
-/// A directory of this user's with a name as we give them.
-fn has_our_name(dir: &Path) -> bool {
-    let name = dir.file_name().and_then(|n| n.to_str());
+/// Whether an open file is this user's.
+pub(crate) fn is_us(file: impl AsFd) -> bool {
     let us = rustix::process::geteuid().as_raw();
-    name.is_some_and(|n| n.starts_with(PREFIX))
-        && dir
-            .symlink_metadata()
-            .is_ok_and(|meta| meta.is_dir() && meta.uid() == us)
+    fstat(file).is_ok_and(|stat| stat.st_uid == us)
 }
 
-fn open_marker(dir: &Path) -> Option<File> {
-    if !has_our_name(dir) {
-        return None;
-    }
-    let mut marker = File::options()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(dir.join(MARKER))
-        .ok()?;
+/// The marker of a work directory of ours.
+pub(crate) fn open_marker(dir: impl AsFd) -> Option<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut marker: File = openat(&dir, MARKER, flags, Mode::empty()).ok()?.into();
     let mut text = String::new();
     let limit = MARKER_TEXT.len() as u64 + 1;
     Read::by_ref(&mut marker)
         .take(limit)
         .read_to_string(&mut text)
         .ok()?;
-    (text == MARKER_TEXT).then_some(marker)
+    (is_us(&dir) && text == MARKER_TEXT).then_some(marker)
 }
 
 /// Removes the work directories in `parent` whose run has died without its janitor (a power cut,
-/// a crash of the kernel). Those of living runs and anything else are left alone.
-pub fn reap(parent: &Path) -> io::Result<Vec<PathBuf>> {
+/// a crash of the kernel); their names. Those of living runs and anything else are left alone.
+pub(crate) fn reap(parent: impl AsFd) -> io::Result<Vec<OsString>> {
     let mut removed = Vec::new();
-    for entry in fs::read_dir(parent)? {
-        let path = entry?.path();
-        let Some(marker) = open_marker(&path) else {
+    for name in removal::names(parent.as_fd(), "")? {
+        let name = OsStr::from_bytes(name.to_bytes());
+        if !name.as_bytes().starts_with(PREFIX.as_bytes()) {
+            continue;
+        }
+        let Ok(dir) = fd::open_dir(&parent, name) else {
+            continue;
+        };
+        let Some(marker) = open_marker(&dir) else {
             continue;
         };
         if flock(&marker, FlockOperation::NonBlockingLockExclusive).is_ok()
-            && tree::remove_marked(&path).is_ok()
+            && removal::empty_marked(&dir).is_ok()
+            && fd::remove_empty(&parent, name, &dir).is_ok()
         {
-            removed.push(path);
+            removed.push(name.to_owned());
         }
     }
     Ok(removed)
@@ -227,20 +347,66 @@ mod tests {
     #[test]
     fn reaps_the_dead_and_spares_the_living_and_strangers() {
         let home = tempfile::tempdir().unwrap();
-        let dead = fresh(home.path(), |_| {}).unwrap();
-        drop(mark(&dead).unwrap());
-        let living = fresh(home.path(), |_| {}).unwrap();
-        let _lock = mark(&living).unwrap();
+        let parent = || fd::open_dir(rustix::fs::CWD, home.path()).unwrap();
+        let made = || Fresh::make(parent(), PREFIX).unwrap();
+        let (dead, living) = (made(), made());
+        drop(dead.mark().unwrap());
+        let _lock = living.mark().unwrap();
         let stranger = home.path().join("layermark-results");
         fs::create_dir(&stranger).unwrap();
         fs::write(stranger.join(MARKER), b"something else").unwrap();
         // A process that another test is starting has a copy of the lock until it runs its program.
         let mut tries = (0..200).map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(10));
-            reap(home.path()).unwrap()
+            reap(parent()).unwrap()
         });
         let reaped = tries.find(|reaped| !reaped.is_empty());
-        assert_eq!(reaped.unwrap_or_default(), std::slice::from_ref(&dead));
-        assert!(!dead.exists() && living.exists() && stranger.exists());
+        let reaped = reaped.unwrap_or_default();
+        assert_eq!(reaped, std::slice::from_ref(&dead.name));
+        assert!(!dead.is_there() && living.is_there() && stranger.exists());
+    }
+
+    /// What another user may do who owns the directory above, here by ourselves.
+    #[test]
+    fn a_directory_that_was_moved_away_is_removed_and_what_replaced_it_is_not() {
+        let home = tempfile::tempdir().unwrap();
+        let victim = home.path().join("victim");
+        fs::create_dir(&victim).unwrap();
+        fs::write(victim.join("precious"), b"user's").unwrap();
+        fs::write(victim.join(MARKER), MARKER_TEXT).unwrap();
+        let work = WorkDir::create(home.path()).unwrap();
+        let (path, moved) = (work.named().to_owned(), home.path().join("moved"));
+        fs::write(path.join("ours"), b"x").unwrap();
+        fs::rename(&path, &moved).unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        drop(work);
+        assert!(!moved.exists() && path.is_symlink());
+        assert_eq!(fs::read(victim.join("precious")).unwrap(), b"user's");
+        // Nor is a link reaped, whatever it leads to.
+        let work = WorkDir::create(home.path()).unwrap();
+        fs::rename(work.named(), &moved).unwrap();
+        fs::rename(&victim, work.named()).unwrap();
+        let put = work.named().to_owned();
+        drop(work);
+        assert!(path.is_symlink() && !moved.exists() && put.join("precious").exists());
+    }
+
+    #[test]
+    fn a_path_that_others_can_change_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let home = tempfile::tempdir().unwrap();
+        let (open, dir) = (home.path().join("open"), home.path().join("open/dir"));
+        fs::create_dir_all(&dir).unwrap();
+        let mode = |mode| fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o777);
+        let e = WorkDir::create(&dir).unwrap_err();
+        assert!(
+            e.to_string().contains("open can be changed by other users"),
+            "{e}"
+        );
+        assert!(e.is_usage() && e.hint().unwrap().contains("chmod go-w"));
+        // As in /tmp.
+        mode(0o1777);
+        WorkDir::create(&dir).unwrap();
     }
 }

@@ -22,10 +22,7 @@ pub fn probe() -> ExitCode {
 
 /// Removes the work directory when layermark has died without doing so.
 pub fn janitor() -> ExitCode {
-    ended(
-        layermark_layers::janitor::run(io::stdin().lock()),
-        "janitor",
-    )
+    ended(layermark_layers::janitor::run(io::stdin()), "janitor")
 }
 
 /// Process 1 of a virtual machine that layermark booted; refuses to run anywhere else.

@@ -1,11 +1,12 @@
 //! What a run leaves on the machine: mounts, loop devices, processes, files.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     hash::{DefaultHasher, Hash, Hasher},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -44,22 +45,62 @@ pub fn family(of: u32) -> Vec<Process> {
     found.iter().filter_map(started).collect()
 }
 
+/// Waits until these processes have ended.
+#[track_caller]
+pub fn wait_for_end(processes: &[Process]) {
+    super::wait_for("processes to end", || {
+        let lives = |(pid, start): &Process| stat(*pid).is_some_and(|(_, now)| now == *start);
+        (!processes.iter().any(lives)).then_some(())
+    });
+}
+
+/// Mount points by which runs see their work directories, by the directory of the test; those that
+/// were there once as well.
+static VIEWS: Mutex<BTreeMap<PathBuf, BTreeSet<String>>> = Mutex::new(BTreeMap::new());
+
+/// The lines of a `mountinfo` that have to do with a run in `dir`, and the views among them.
+fn mounts_of<'a>(mounts: &'a str, dir: &Path, views: &mut BTreeSet<String>) -> Vec<&'a str> {
+    let text = dir.display().to_string();
+    let name = dir.file_name().expect("a name").to_string_lossy();
+    for line in mounts.lines() {
+        let mut fields = line.split(' ').skip(3);
+        // What is mounted, and where.
+        let (root, at) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
+        let point = at.rsplit('/').next().unwrap_or("");
+        if root.contains(&*name) && point.starts_with("layermark-at-") {
+            views.insert(at.to_owned());
+        }
+    }
+    let ours = |l: &&str| l.contains(&text) || views.iter().any(|v| l.contains(v.as_str()));
+    mounts.lines().filter(ours).collect()
+}
+
+/// Mounts of a run in `dir` as one of its processes sees them.
+pub fn mounts_seen_by(pid: u32, dir: &Path) -> Vec<String> {
+    let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).expect("mounts");
+    let ours = mounts_of(&mounts, dir, &mut BTreeSet::new());
+    ours.into_iter().map(str::to_owned).collect()
+}
+
 /// What is there of a run in `dir` at this moment, in words.
 pub fn traces(dir: &Path, processes: &[Process]) -> Vec<String> {
-    let text = dir.canonicalize().expect("directory").display().to_string();
+    let dir = dir.canonicalize().expect("directory");
+    let mut all = VIEWS.lock().unwrap_or_else(PoisonError::into_inner);
+    let views = all.entry(dir.clone()).or_default();
     let mut found = Vec::new();
     for pid in pids() {
         // Namespaces of others too: a mount lives on in the last process that sees it.
         let Ok(mounts) = fs::read_to_string(format!("/proc/{pid}/mountinfo")) else {
             continue;
         };
-        let ours = mounts.lines().filter(|l| l.contains(&text));
+        let ours = mounts_of(&mounts, &dir, views).into_iter();
         found.extend(ours.map(|l| format!("mount seen by {pid}: {l}")));
     }
+    let text = dir.display().to_string();
     for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
         let file = fs::read_to_string(entry.path().join("loop/backing_file"));
         let file = file.unwrap_or_default();
-        if file.contains(&text) {
+        if file.contains(&text) || views.iter().any(|v| file.contains(v.as_str())) {
             found.push(format!("{}: {}", entry.path().display(), file.trim()));
         }
     }
@@ -68,6 +109,7 @@ pub fn traces(dir: &Path, processes: &[Process]) -> Vec<String> {
             found.push(format!("process {pid}"));
         }
     }
+    found.extend(views.iter().filter(|v| Path::new(v).exists()).cloned());
     let files = fs::read_dir(dir.join("work"))
         .into_iter()
         .flatten()

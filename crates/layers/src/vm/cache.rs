@@ -1,9 +1,13 @@
 //! What is kept from run to run: unpacked kernels, and whether KVM works here.
 
 use std::{
-    env, fs, io,
+    env,
+    fs::{self, File},
+    io::{self, Write},
     path::{Path, PathBuf},
 };
+
+use layermark_model::random_name;
 
 /// Where root keeps things, and what every user may read.
 const OF_ALL: &str = "/var/cache/layermark";
@@ -45,13 +49,10 @@ pub(crate) fn kernels() -> Vec<PathBuf> {
 pub(crate) fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(dir)?;
-    let mut name = path
-        .file_name()
-        .ok_or(io::ErrorKind::InvalidInput)?
-        .to_owned();
-    name.push(format!(".{}", std::process::id()));
-    let half = dir.join(name);
-    let written = fs::write(&half, bytes).and_then(|()| fs::rename(&half, path));
+    let half = dir.join(random_name(".half-"));
+    let written = File::create_new(&half)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&half, path));
     if written.is_err() {
         let _ = fs::remove_file(&half);
     }

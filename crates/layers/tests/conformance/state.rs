@@ -1,10 +1,11 @@
 //! What a layer may leave behind: mounts, loop devices, processes, files.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write,
     fs,
     path::{Path, PathBuf},
+    sync::Mutex,
     thread,
     time::{Duration, Instant},
 };
@@ -16,23 +17,58 @@ pub struct State {
     loops: BTreeSet<String>,
     processes: BTreeSet<String>,
     files: BTreeSet<PathBuf>,
+    points: BTreeSet<String>,
+}
+
+/// In the paths by which runs see their work directories.
+const POINT: &str = "/layermark-at-";
+
+/// Those of runs in `dir`, now or when this was asked before.
+fn views(dir: &Path) -> BTreeSet<String> {
+    static SEEN: Mutex<BTreeMap<PathBuf, BTreeSet<String>>> = Mutex::new(BTreeMap::new());
+    let mut seen = SEEN.lock().unwrap();
+    let seen = seen.entry(dir.into()).or_default();
+    // The end of the path, since what is mounted is told without where its disk is.
+    let mut end = dir.components().rev().take(2).collect::<Vec<_>>();
+    end.reverse();
+    let end = end
+        .iter()
+        .collect::<PathBuf>()
+        .to_string_lossy()
+        .into_owned();
+    for process in fs::read_dir("/proc").unwrap().flatten() {
+        let mounts = fs::read_to_string(process.path().join("mountinfo")).unwrap_or_default();
+        for line in mounts.lines() {
+            let mut fields = line.split(' ').skip(3);
+            let (root, at) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
+            // Not what is mounted below one.
+            let name = at.rsplit('/').next().unwrap_or("");
+            if root.contains(&end) && name.starts_with(&POINT[1..]) {
+                seen.insert(at.to_owned());
+            }
+        }
+    }
+    seen.clone()
 }
 
 impl State {
     /// As it is now. Only what has to do with `dir` is looked at: others work on this machine.
     pub fn of(dir: &Path) -> Self {
         let dir = dir.canonicalize().unwrap();
-        let text = dir.to_string_lossy().into_owned();
+        let mut texts = views(&dir);
+        texts.insert(dir.to_string_lossy().into_owned());
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let ours = |line: &&str| texts.iter().any(|t| line.contains(t.as_str()));
         Self {
-            mounts: mounts
-                .lines()
-                .filter(|l| l.contains(&text))
-                .map(str::to_owned)
-                .collect(),
-            loops: loops(&text),
-            processes: processes(&text),
+            mounts: mounts.lines().filter(ours).map(str::to_owned).collect(),
+            loops: loops(&texts),
+            processes: processes(&texts),
             files: files(&dir),
+            points: texts
+                .iter()
+                .filter(|t| t.contains(POINT) && Path::new(t).exists())
+                .cloned()
+                .collect(),
         }
     }
 
@@ -53,17 +89,17 @@ impl State {
     }
 }
 
-fn loops(text: &str) -> BTreeSet<String> {
+fn loops(texts: &BTreeSet<String>) -> BTreeSet<String> {
     fs::read_dir("/sys/block")
         .unwrap()
         .flatten()
         .filter_map(|e| fs::read_to_string(e.path().join("loop/backing_file")).ok())
-        .filter(|file| file.contains(text))
+        .filter(|file| texts.iter().any(|t| file.contains(t.as_str())))
         .collect()
 }
 
-/// Command lines that name `text`, of processes that are not zombies, nor this one or its parents.
-fn processes(text: &str) -> BTreeSet<String> {
+/// Command lines that name one of these, of processes that are not zombies, nor this one or its parents.
+fn processes(texts: &BTreeSet<String>) -> BTreeSet<String> {
     let us = format!("{}", std::process::id());
     fs::read_dir("/proc")
         .unwrap()
@@ -71,7 +107,8 @@ fn processes(text: &str) -> BTreeSet<String> {
         .filter(|e| e.file_name().to_string_lossy() != us)
         .filter_map(|e| fs::read(e.path().join("cmdline")).ok())
         .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
-        .filter(|line| line.contains(text) && !line.contains(" drive "))
+        .filter(|line| texts.iter().any(|t| line.contains(t.as_str())))
+        .filter(|line| !line.contains(" drive "))
         .collect()
 }
 

@@ -11,6 +11,7 @@ use std::{
 
 use crate::{
     host::{PACKAGED, sync},
+    removal,
     tree::{self, Seen},
 };
 
@@ -75,7 +76,7 @@ impl Packaged {
         }
         let is_file = path.symlink_metadata().is_ok_and(|m| m.is_file());
         if !is_file {
-            tree::remove(&path)?;
+            removal::remove(&path)?;
         }
         // Not truncated: what was there stays where it lies on the disk.
         let file = File::options()
@@ -99,12 +100,12 @@ impl Packaged {
         let Some(text) = link else {
             let is_dir = path.symlink_metadata().is_ok_and(|m| m.is_dir());
             if !is_dir {
-                tree::remove(&path)?;
+                removal::remove(&path)?;
             }
             self.directories.insert(name.to_owned(), modified);
             return fs::create_dir_all(path);
         };
-        tree::remove(&path)?;
+        removal::remove(&path)?;
         self.links.insert(name.to_owned(), text.to_owned());
         symlink(text, path)
     }
@@ -176,7 +177,7 @@ fn prune(root: &Path, dir: &Path, known: &BTreeSet<PathBuf>) -> io::Result<()> {
         if entry.file_type()?.is_dir() && next.is_some_and(|name| name.starts_with(&path)) {
             prune(root, &path, known)?;
         } else if !known.contains(&path) {
-            tree::remove(&entry.path())?;
+            removal::remove(&entry.path())?;
         }
     }
     Ok(())

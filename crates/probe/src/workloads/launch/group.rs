@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use layermark_model::random_name;
+
 /// Groups of ours are named so, and by the process that made them.
 const PREFIX: &str = "layermark-";
 
@@ -33,7 +35,7 @@ impl Group {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let parent = own(&groups, &mounts)?;
         sweep(&parent);
-        let path = parent.join(format!("{PREFIX}{}", std::process::id()));
+        let path = parent.join(random_name(&format!("{PREFIX}{}-", std::process::id())));
         // Refused where the controller is of version 1, or the group above has processes of its own.
         let _ = fs::write(parent.join("cgroup.subtree_control"), "+io");
         fs::create_dir(&path).ok()?;
@@ -69,6 +71,7 @@ fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let maker = name.to_str().and_then(|n| n.strip_prefix(PREFIX));
+        let maker = maker.and_then(|m| m.split('-').next());
         if maker.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
             // Somebody may still be in it.
             let _ = fs::remove_dir(entry.path());

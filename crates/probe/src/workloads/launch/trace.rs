@@ -2,13 +2,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs::{self, File},
+    io::Read,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
 
-use layermark_model::Trace;
+use layermark_model::{Trace, random_name};
 
 use super::start::Site;
 use crate::ProbeError;
@@ -33,7 +35,7 @@ pub struct Tracer {
 
 impl Tracer {
     pub fn new(site: &Site) -> Self {
-        let inside = site.home.join("layermark-trace");
+        let inside = site.home.join(random_name("layermark-trace-"));
         let outside = match &site.root {
             Some(root) => root.join(inside.strip_prefix("/").unwrap_or(&inside)),
             None => inside.clone(),
@@ -83,9 +85,17 @@ impl Tracer {
 
     /// What was written, when all traced processes have ended.
     pub fn read(&self, elapsed_ns: u64) -> Result<Trace, ProbeError> {
-        let bytes = fs::read(&self.outside).map_err(|e| {
-            ProbeError::io("read the trace", &self.outside, &e).hint("apt-get install strace")
-        })?;
+        // The home is the program's, which may put anything there.
+        let own = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let mut bytes = Vec::new();
+        let file = File::options()
+            .read(true)
+            .custom_flags(own)
+            .open(&self.outside);
+        file.and_then(|mut file| file.read_to_end(&mut bytes))
+            .map_err(|e| {
+                ProbeError::io("read the trace", &self.outside, &e).hint("apt-get install strace")
+            })?;
         let _ = fs::remove_file(&self.outside);
         let mut trace = parse(&String::from_utf8_lossy(&bytes), self.listing);
         trace.elapsed_ns = elapsed_ns;

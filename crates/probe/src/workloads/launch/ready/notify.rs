@@ -1,13 +1,12 @@
 //! Ready when it says so in the way of `sd_notify(3)`.
 
-use std::{
-    os::{
-        fd::{AsFd, BorrowedFd},
-        linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixDatagram},
-    },
-    sync::atomic::{AtomicU32, Ordering},
+use std::os::{
+    fd::{AsFd, BorrowedFd},
+    linux::net::SocketAddrExt,
+    unix::net::{SocketAddr, UnixDatagram},
 };
+
+use layermark_model::random_name;
 
 use super::{Found, Kind, Ready, Scene};
 use crate::ProbeError;
@@ -23,10 +22,8 @@ impl Kind for Notify {
         ""
     }
     fn arm(&self, _: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        // An abstract name needs no directory that both sides see.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("layermark/{}/{number}", std::process::id());
+        // An abstract name needs no directory that both sides see, and anybody may send to it.
+        let name = random_name("layermark/");
         let bound = SocketAddr::from_abstract_name(&name)
             .and_then(|at| UnixDatagram::bind_addr(&at))
             .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));

@@ -1,0 +1,88 @@
+//! Files and directories by descriptor: what a path names can be replaced by whoever may write to a
+//! directory on it, what a descriptor names cannot.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::ffi::OsStringExt,
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, readlinkat, statat, unlinkat},
+    io::Errno,
+};
+
+const DIRECTORY: OFlags = OFlags::DIRECTORY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Opens the directory `name` in `at`; a symbolic link is refused.
+pub(crate) fn open_dir(at: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
+    openat(at, name, OFlags::RDONLY | DIRECTORY, Mode::empty())
+}
+
+/// Opens the directory at an absolute path that has no symbolic link in it (see
+/// [`std::fs::canonicalize`]), one component after the other: a link that somebody puts there
+/// meanwhile is refused. `look` is shown every directory on the way, the last one included, and
+/// whether it is the last.
+pub(crate) fn walk(path: &Path, mut look: impl FnMut(&Path, &Stat, bool)) -> io::Result<OwnedFd> {
+    let mut so_far = PathBuf::from("/");
+    let mut dir = openat(CWD, "/", OFlags::PATH | DIRECTORY, Mode::empty())?;
+    look(&so_far, &fstat(&dir)?, path == so_far);
+    for part in path.strip_prefix("/").unwrap_or(path) {
+        dir = openat(&dir, part, OFlags::PATH | DIRECTORY, Mode::empty())?;
+        so_far.push(part);
+        look(&so_far, &fstat(&dir)?, path == so_far);
+    }
+    Ok(open_dir(&dir, ".")?)
+}
+
+/// A path to an open file that this process can use as long as it has it open.
+pub(crate) fn path_of(fd: impl AsFd) -> PathBuf {
+    format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd()).into()
+}
+
+/// Where an open file lies now, for people to read.
+pub(crate) fn shown(fd: impl AsFd) -> PathBuf {
+    let path = readlinkat(CWD, path_of(fd), Vec::new()).unwrap_or_default();
+    OsString::from_vec(path.into_bytes()).into()
+}
+
+/// Whether `name` in `at` is this very file.
+pub(crate) fn is_at(at: impl AsFd, name: impl rustix::path::Arg, file: impl AsFd) -> bool {
+    let there = statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
+    match (there, fstat(file)) {
+        (Ok(a), Ok(b)) => (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino),
+        _ => false,
+    }
+}
+
+/// Removes the empty directory `dir`, which was made as `name` in `at`. Nothing else that is called
+/// so now is removed, and `dir` is looked for where the kernel says it was moved.
+pub(crate) fn remove_empty(at: impl AsFd, name: &OsStr, dir: impl AsFd) -> io::Result<()> {
+    if is_at(&at, name, &dir) {
+        return Ok(unlinkat(at, name, AtFlags::REMOVEDIR)?);
+    }
+    match fstat(&dir) {
+        Ok(stat) if stat.st_nlink > 0 => {}
+        Ok(_) | Err(Errno::STALE) => return Ok(()),
+        Err(e) => return Err(e.into()),
+    }
+    let now = shown(&dir);
+    let moved = || {
+        let text = format!("it was moved to {}, and stays there, empty", now.display());
+        io::Error::other(text)
+    };
+    let (Some(parent), Some(name)) = (now.parent(), now.file_name()) else {
+        return Err(moved());
+    };
+    let parent = walk(parent, |_, _, _| {}).map_err(|_| moved())?;
+    if !is_at(&parent, name, &dir) {
+        return Err(moved());
+    }
+    Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
+}

@@ -1,0 +1,320 @@
+//! Removing trees of files by descriptor: whoever replaces a directory meanwhile, as a launched
+//! program of another user may, leads nobody out of the tree.
+
+use std::{
+    ffi::{CStr, CString, OsStr},
+    io,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    fs::{
+        AtFlags, CWD, Dir, Mode, OFlags, StatxFlags, chmod, fchmod, fstat, openat, statx, unlinkat,
+    },
+    io::Errno,
+};
+
+use crate::{fd, workdir::MARKER};
+
+/// How long files that are in use are waited for. FUSE and NFS keep a deleted file that is open
+/// under another name (`.fuse_hidden*`, `.nfs*`), and close it a moment after whoever had it open.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Removes a file, or a directory and all below it; follows no link, and refuses to go into
+/// another mount: what is mounted there may be the user's. Nothing there is fine.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match openat(CWD, parent, flags, Mode::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        Err(e) => Err(e.into()),
+        Ok(parent) => remove_at(&parent, name),
+    }
+}
+
+/// Like [`remove`] for what is called `name` in the directory `at`.
+pub(crate) fn remove_at(at: impl AsFd, name: &OsStr) -> io::Result<()> {
+    Removal::new(PATIENCE).entry(at.as_fd(), &CString::new(name.as_bytes())?)
+}
+
+/// Removes all that is in the directory at `path`, but not the directory.
+pub(crate) fn empty(path: &Path) -> io::Result<()> {
+    Removal::new(PATIENCE).contents(fd::open_dir(CWD, path)?.as_fd(), "")
+}
+
+/// Removes all that is in a work directory; its marker goes last, so that a removal that was cut
+/// off can be taken up again.
+pub(crate) fn empty_marked(dir: impl AsFd) -> io::Result<()> {
+    let removal = Removal::new(PATIENCE);
+    removal.contents(dir.as_fd(), MARKER)?;
+    removal.contents(dir.as_fd(), "")
+}
+
+/// One removal, and until when it waits for what is in use.
+struct Removal {
+    until: Instant,
+}
+
+impl Removal {
+    fn new(patience: Duration) -> Self {
+        Self {
+            until: Instant::now() + patience,
+        }
+    }
+
+    fn entry(&self, at: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+        match unlinkat(at, name, AtFlags::empty()) {
+            // Busy is a `.nfs*` whose file is open; it is looked at again.
+            Ok(()) | Err(Errno::NOENT | Errno::BUSY) => Ok(()),
+            Err(Errno::ISDIR) => self.directory(at, name),
+            Err(e) => Err(named(at, name, e)),
+        }
+    }
+
+    fn directory(&self, at: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+        let dir = match open(at, name) {
+            Ok(dir) => dir,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(e) => return Err(named(at, name, e)),
+        };
+        if mount_of(dir.as_fd())? != mount_of(at)? {
+            let text = format!("{} is mounted", fd::shown(&dir).display());
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+        }
+        loop {
+            self.contents(dir.as_fd(), "")?;
+            match unlinkat(at, name, AtFlags::REMOVEDIR) {
+                Ok(()) | Err(Errno::NOENT) => return Ok(()),
+                Err(Errno::NOTEMPTY | Errno::EXIST) if self.wait() => {}
+                Err(e) => return Err(named(at, name, e)),
+            }
+        }
+    }
+
+    /// Removes all in `dir` but the file `spared`.
+    fn contents(&self, dir: BorrowedFd<'_>, spared: &str) -> io::Result<()> {
+        loop {
+            for name in names(dir, spared)? {
+                self.entry(dir, &name)?;
+            }
+            // What is in use was renamed instead of removed.
+            let left = names(dir, spared)?;
+            if left.is_empty() {
+                return Ok(());
+            }
+            if !self.wait() {
+                return Err(in_use(dir, &left));
+            }
+        }
+    }
+
+    /// A pause, and whether it is worth trying again after it.
+    fn wait(&self) -> bool {
+        thread::sleep(Duration::from_millis(10));
+        Instant::now() < self.until
+    }
+}
+
+/// Opens a directory that is to be emptied.
+fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let all = Mode::RWXU;
+    let dir = match fd::open_dir(at, name) {
+        // overlayfs leaves `work/work` with mode 0: only root may look into it.
+        Err(Errno::ACCESS) => {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let known = openat(at, name, flags, Mode::empty())?;
+            chmod(fd::path_of(&known), all)?;
+            fd::open_dir(at, name)?
+        }
+        other => other?,
+    };
+    if !Mode::from_raw_mode(fstat(&dir)?.st_mode).contains(all) {
+        // If it may not be emptied without, emptying it tells.
+        let _ = fchmod(&dir, all);
+    }
+    Ok(dir)
+}
+
+/// What is in `dir` but for `.`, `..` and the file `spared`.
+pub(crate) fn names(dir: BorrowedFd<'_>, spared: &str) -> io::Result<Vec<CString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(dir)? {
+        let name = entry?.file_name().to_owned();
+        if !matches!(name.to_bytes(), b"." | b"..") && name.to_bytes() != spared.as_bytes() {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// The number of the mount that an open file lies on; of the device where the kernel does not tell
+/// (before Linux 5.8).
+fn mount_of(file: BorrowedFd<'_>) -> io::Result<(bool, u64)> {
+    let stat = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
+    match stat {
+        Ok(s) if s.stx_mask & StatxFlags::MNT_ID.bits() != 0 => Ok((true, s.stx_mnt_id)),
+        _ => Ok((false, fstat(file)?.st_dev)),
+    }
+}
+
+fn named(at: BorrowedFd<'_>, name: &CStr, e: Errno) -> io::Error {
+    let e = io::Error::from(e);
+    let path = fd::shown(at).join(OsStr::from_bytes(name.to_bytes()));
+    io::Error::new(e.kind(), format!("{}: {e}", path.display()))
+}
+
+fn in_use(dir: BorrowedFd<'_>, left: &[CString]) -> io::Error {
+    let text = format!(
+        "{} stays: some process still has {} open{}",
+        fd::shown(dir).display(),
+        left[0].to_string_lossy(),
+        match left.len() {
+            1 => String::new(),
+            more => format!(", and {} more", more - 1),
+        }
+    );
+    io::Error::new(io::ErrorKind::DirectoryNotEmpty, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, File},
+        os::unix::fs::{PermissionsExt, symlink},
+        sync::atomic::{AtomicBool, Ordering},
+    };
+
+    use super::*;
+
+    #[test]
+    fn links_are_removed_and_not_followed() {
+        let home = tempfile::tempdir().unwrap();
+        let (tree, victim) = (home.path().join("tree"), home.path().join("victim"));
+        fs::create_dir_all(tree.join("deep/er")).unwrap();
+        fs::create_dir(&victim).unwrap();
+        fs::write(victim.join("precious"), b"x").unwrap();
+        symlink(&victim, tree.join("deep/link")).unwrap();
+        symlink(victim.join("precious"), tree.join("deep/er/file")).unwrap();
+        fs::set_permissions(tree.join("deep/er"), fs::Permissions::from_mode(0o0)).unwrap();
+        remove(&tree).unwrap();
+        remove(&tree).unwrap();
+        assert!(!tree.exists() && victim.join("precious").exists());
+        // The tree itself replaced by a link.
+        symlink(&victim, &tree).unwrap();
+        let e = empty(&tree).unwrap_err();
+        assert!(
+            matches!(e.raw_os_error(), Some(libc::ELOOP | libc::ENOTDIR)),
+            "{e}"
+        );
+        remove(&tree).unwrap();
+        assert!(tree.symlink_metadata().is_err() && victim.join("precious").exists());
+    }
+
+    /// Directories swapped for links while the tree is removed, as often as possible.
+    #[test]
+    fn a_tree_that_changes_meanwhile_leads_nowhere_else() {
+        let home = tempfile::tempdir().unwrap();
+        let victim = home.path().join("victim");
+        fs::create_dir(&victim).unwrap();
+        for n in 0..20 {
+            fs::write(victim.join(format!("f{n}")), b"x").unwrap();
+        }
+        let over = AtomicBool::new(false);
+        let tree = home.path().join("tree");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (a, b) = (tree.join("a"), home.path().join("aside"));
+                while !over.load(Ordering::Relaxed) {
+                    let _ = fs::rename(&a, &b).and_then(|()| symlink(&victim, &a));
+                    let _ = fs::remove_file(&a).and_then(|()| fs::rename(&b, &a));
+                }
+            });
+            for _ in 0..100 {
+                let _ = fs::create_dir_all(tree.join("a/sub"));
+                for n in 0..20 {
+                    let _ = File::create_new(tree.join(format!("a/sub/f{n}")));
+                }
+                let _ = remove(&tree);
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        // What the test itself made through the link may be there too.
+        assert!((0..20).all(|n| victim.join(format!("f{n}")).exists()));
+    }
+
+    /// Also where it is the same device. It runs itself again in a mount namespace.
+    #[test]
+    fn what_is_mounted_in_a_tree_stays() {
+        if let Some(tree) = std::env::var_os("LAYERMARK_TREE") {
+            let e = remove(Path::new(&tree)).unwrap_err();
+            assert!(e.to_string().contains("sub is mounted"), "{e}");
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let (tree, victim) = (home.path().join("tree"), home.path().join("victim"));
+        fs::create_dir_all(tree.join("sub")).unwrap();
+        fs::create_dir(&victim).unwrap();
+        fs::write(victim.join("precious"), b"x").unwrap();
+        let me = std::env::current_exe().unwrap();
+        let again = |script: &str| {
+            let mut unshare = std::process::Command::new("unshare");
+            unshare.args(["-Urm", "--propagation", "private", "sh", "-c", script, "sh"]);
+            unshare.arg(&victim).arg(tree.join("sub")).arg(&me);
+            unshare.arg("removal::tests::what_is_mounted_in_a_tree_stays");
+            unshare.env("LAYERMARK_TREE", &tree).output()
+        };
+        if !again("mount --bind $1 $2").is_ok_and(|o| o.status.success()) {
+            eprintln!("skipped: mount namespaces are forbidden here");
+            return;
+        }
+        let output = again("mount --bind $1 $2 && exec $3 --exact $4").unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("1 passed"), "{said}");
+        assert!(victim.join("precious").exists());
+    }
+
+    /// As FUSE does it: what is open when it is removed comes back under another name until it is
+    /// closed.
+    #[test]
+    fn what_is_in_use_is_tried_again_and_then_told() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("dir");
+        let hidden = dir.join(".fuse_hidden01");
+        let keep = |until: Duration| {
+            let (started, hidden) = (Instant::now(), hidden.clone());
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(&hidden, b"").unwrap();
+            thread::spawn(move || {
+                while started.elapsed() < until {
+                    let _ = File::create(&hidden);
+                }
+            })
+        };
+        let kept = keep(Duration::from_millis(300));
+        while !kept.is_finished() {
+            empty(&dir).unwrap();
+        }
+        kept.join().unwrap();
+
+        let kept = keep(Duration::from_secs(2));
+        let removal = Removal::new(Duration::from_millis(100));
+        let dir = fd::open_dir(CWD, &dir).unwrap();
+        // At the moment of a look it may be gone.
+        let tries = std::iter::repeat_with(|| removal.contents(dir.as_fd(), "").err());
+        let e = tries.take_while(|_| !kept.is_finished()).find_map(|e| e);
+        let text = e.unwrap().to_string();
+        assert!(
+            text.contains("some process still has .fuse_hidden01 open"),
+            "{text}"
+        );
+        kept.join().unwrap();
+    }
+}

@@ -1,0 +1,182 @@
+//! A path to a work directory that no other user can change: a bind mount of what its descriptor
+//! names, in our private mount namespace, on a mount point of ours in a directory of the system's.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use layermark_model::Facts;
+use rustix::{
+    fs::{CWD, FlockOperation, Stat, flock, fstat},
+    mount::{MountPropagationFlags, mount_bind, mount_change},
+};
+
+use crate::{
+    fd, mounts, removal,
+    workdir::{self, Fresh},
+};
+
+/// Names of mount points begin so, and end with 16 digits.
+const PREFIX: &str = "layermark-at-";
+
+/// Where mount points are made, the user's own directory second: the first that is ours alone, or
+/// in which users cannot touch what belongs to others.
+const SYSTEM: [&str; 4] = ["/run", "/dev/shm", "/tmp", "/var/tmp"];
+
+/// A work directory seen by a path of our own.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// Locked while we live.
+    point: Fresh,
+    path: PathBuf,
+}
+
+/// A view that there is, for messages.
+struct Known {
+    path: PathBuf,
+    /// Where the user finds it.
+    named: PathBuf,
+    /// Where the file system that it lies on is mounted.
+    mounted: PathBuf,
+}
+
+static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+fn known() -> MutexGuard<'static, Vec<Known>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl View {
+    /// Mounts `dir`, which the user finds at `named`.
+    pub(crate) fn of(dir: &Fresh, named: &Path) -> io::Result<Self> {
+        let mounted = mounts::holding(&fd::path_of(&dir.dir))?.at;
+        let view = Self::make_point()?;
+        let mount = || -> io::Result<()> {
+            // Both by descriptor, whatever is at their paths now.
+            mount_bind(fd::path_of(&dir.dir), fd::path_of(&view.point.dir))?;
+            mount_change(&view.path, MountPropagationFlags::PRIVATE)?;
+            if fd::is_at(CWD, &view.path, &dir.dir) {
+                return Ok(());
+            }
+            Err(io::Error::other("it is not there after it was mounted"))
+        };
+        if let Err(e) = mount() {
+            let _ = view.close();
+            return Err(e);
+        }
+        known().push(Known {
+            path: view.path.clone(),
+            named: named.into(),
+            mounted,
+        });
+        Ok(view)
+    }
+
+    fn make_point() -> io::Result<Self> {
+        let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let own = own.filter(|dir| dir.is_absolute());
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        let system = SYSTEM.map(PathBuf::from);
+        for parent in system[..1].iter().chain(&own).chain(&system[1..]) {
+            match Self::point_in(parent) {
+                Ok(view) => return Ok(view),
+                Err(e) => last = io::Error::new(e.kind(), format!("{}: {e}", parent.display())),
+            }
+        }
+        Err(last)
+    }
+
+    fn point_in(parent: &Path) -> io::Result<Self> {
+        let parent = fs::canonicalize(parent)?;
+        let dir = fd::walk(&parent, |_, _, _| {})?;
+        if !is_safe(&fstat(&dir)?) {
+            return Err(io::Error::other("other users can change what is in it"));
+        }
+        let _ = reap(&dir);
+        // A reaper may find one before it is locked.
+        for _ in 0..20 {
+            let point = Fresh::make(fd::open_dir(&dir, ".")?, PREFIX)?;
+            let locked = flock(&point.dir, FlockOperation::NonBlockingLockExclusive);
+            if locked.is_ok() && point.is_there() {
+                let path = parent.join(point.name());
+                return Ok(Self { point, path });
+            }
+            let _ = point.remove_empty();
+        }
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Unmounts it and removes the mount point.
+    pub(crate) fn close(self) -> io::Result<()> {
+        known().retain(|k| k.path != self.path);
+        mounts::unmount(&self.path)?;
+        self.point.remove_empty()
+    }
+}
+
+/// Whether nobody else can move what we make in a directory.
+fn is_safe(stat: &Stat) -> bool {
+    let us = rustix::process::geteuid().as_raw();
+    let closed = stat.st_uid == us && stat.st_mode & 0o022 == 0;
+    closed || stat.st_mode & libc::S_ISVTX != 0
+}
+
+/// Removes the mount points of dead runs.
+fn reap(parent: impl std::os::fd::AsFd) -> io::Result<()> {
+    for name in removal::names(parent.as_fd(), "")? {
+        let name = name.to_string_lossy().into_owned();
+        let random = name.strip_prefix(PREFIX).unwrap_or_default();
+        if random.len() != 16 || !random.bytes().all(|b| b.is_ascii_hexdigit()) {
+            continue;
+        }
+        let Ok(dir) = fd::open_dir(&parent, &*name) else {
+            continue;
+        };
+        if workdir::is_us(&dir) && flock(&dir, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            // Only an empty one can be removed.
+            let _ = fd::remove_empty(&parent, name.as_ref(), &dir);
+        }
+    }
+    Ok(())
+}
+
+/// A message with the paths that the user knows.
+pub fn in_words(text: &str) -> String {
+    known().iter().fold(text.to_owned(), |text, k| {
+        let named = k.named.to_string_lossy();
+        text.replace(&*k.path.to_string_lossy(), &named)
+    })
+}
+
+/// Facts with the paths that the user knows. A view is no mount of the user's: the one that it lies
+/// on is named instead.
+pub fn in_facts(mut facts: Facts) -> Facts {
+    for k in known().iter() {
+        let named = |path: &Path| match path.strip_prefix(&k.path) {
+            Ok(below) => k.named.join(below),
+            Err(_) => path.to_owned(),
+        };
+        for mount in &mut facts.mounts {
+            mount.at = if mount.at == k.path {
+                k.mounted.clone()
+            } else {
+                named(&mount.at)
+            };
+        }
+        for path in &mut facts.backing {
+            *path = named(path);
+        }
+    }
+    let mounts = facts.mounts.iter_mut();
+    let texts = mounts.flat_map(|m| [&mut m.source, &mut m.options]);
+    for text in texts.chain(facts.notes.values_mut()) {
+        *text = in_words(text);
+    }
+    facts
+}
