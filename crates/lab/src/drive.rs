@@ -124,9 +124,10 @@ impl<'a> Lab<'a> {
         self.clock.note_stored(&trials);
         trials.sort_by_key(|t| (t.cell.block, t.seq));
         for record in &trials {
-            while self.block < record.cell.block {
+            if self.block < record.cell.block {
+                // Between blocks that have trials there is nothing new to see.
                 self.look();
-                self.block += 1;
+                self.block = record.cell.block;
             }
             self.tally.add(record);
         }

@@ -85,6 +85,7 @@ pub fn resume(
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Outcome, LabError> {
     let (mut run, trials) = store.load(&again.run)?;
+    resolve::possible(&run, &trials)?;
     // More time adds nothing to a number of blocks that are all made.
     let made = trials.iter().map(|t| t.cell.block + 1).max();
     let whole = run.plan.blocks.is_some_and(|n| made >= Some(n));
