@@ -102,13 +102,15 @@ pub fn part_path(path: &Path, part: &str) -> PathBuf {
 
 /// The format, and the length of the name before its ending.
 fn parse(path: &Path) -> Option<(&'static dyn Exporter, usize)> {
-    let name = path.file_name()?.to_str()?.to_lowercase();
+    let name = path.file_name()?.to_str()?;
+    // Not in lower case as a whole: some letters are longer or shorter there.
     let fits = |ending: &&str| -> Option<usize> {
-        if name == **ending {
+        if name.eq_ignore_ascii_case(ending) {
             return name.rfind('.');
         }
-        let stem = name.strip_suffix(*ending)?.strip_suffix('.')?;
-        (!stem.is_empty()).then_some(stem.len())
+        let stem = name.len().checked_sub(ending.len() + 1)?;
+        let own = name.get(stem..)?.strip_prefix('.')?;
+        (stem > 0 && own.eq_ignore_ascii_case(ending)).then_some(stem)
     };
     let all = ALL
         .iter()
@@ -189,6 +191,9 @@ mod tests {
             ("a/iozone.txt", "a/iozone-fuse.txt"),
             ("x.iozone.TXT", "x-fuse.iozone.TXT"),
             ("a.b.iozone", "a.b-fuse.iozone"),
+            // In lower case it is a byte shorter, and `\u{130}` is a byte longer.
+            ("\u{1e9e}.svg", "\u{1e9e}-fuse.svg"),
+            ("\u{130}.SVG", "\u{130}-fuse.SVG"),
         ] {
             assert_eq!(part_path(Path::new(name), "fuse"), Path::new(expected));
             assert_eq!(part_path(Path::new(name), ""), Path::new(name));
