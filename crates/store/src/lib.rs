@@ -49,7 +49,7 @@ pub struct Store {
     /// How the file looked that is only read and that nobody else is thought to write.
     stamp: Option<Stamp>,
     /// The run that this process works on.
-    held: Option<Held>,
+    held: Option<(String, Held)>,
     /// Where the store lay, once its file was deleted and written anew at `path`.
     lost: Option<PathBuf>,
     /// When a commit was last synced.
@@ -152,7 +152,7 @@ impl Store {
                 path: self.path.clone(),
             }),
             Ok(held) => {
-                self.held = held;
+                self.held = held.map(|held| (run.to_owned(), held));
                 Ok(())
             }
             Err(_) => Ok(()),
@@ -293,6 +293,9 @@ impl Store {
         self.full = true;
         self.file = identity(&to);
         self.lost = Some(std::mem::replace(&mut self.path, to));
+        if let Some((run, _)) = self.held.take() {
+            self.hold(&run)?;
+        }
         Ok(())
     }
 

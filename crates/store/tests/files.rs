@@ -311,6 +311,12 @@ fn a_store_that_is_deleted_is_written_anew_with_all_it_had() {
         assert_eq!(store.lost().as_deref(), Some(&*path));
         assert_eq!(store.path(), path.with_file_name("s-2.db"));
         store.trial("01RUN", &record(2)).unwrap();
+        let going_on = Store::open_read(store.path())
+            .unwrap()
+            .load("01RUN")
+            .unwrap()
+            .0;
+        assert_eq!(going_on.status, RunStatus::Running);
         drop(store);
         let mut kept = Store::open_read(path.with_file_name("s-2.db")).unwrap();
         assert_eq!(kept.load("01RUN").unwrap().1.len(), 3);
