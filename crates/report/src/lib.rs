@@ -22,6 +22,7 @@ mod latency;
 mod launch;
 mod launch_types;
 mod number;
+mod plain;
 mod points;
 mod reasons;
 mod recommend;

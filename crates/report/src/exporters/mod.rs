@@ -1,6 +1,7 @@
 //! Formats a report can be written in: one file each, listed here.
 
 use std::{
+    fs::File,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -19,6 +20,7 @@ mod iozone;
 mod json;
 mod launches;
 mod markdown;
+mod own;
 mod png;
 mod rows;
 mod series;
@@ -26,6 +28,7 @@ mod svg;
 mod terminal;
 mod xlsx;
 
+pub use own::is_own;
 pub use terminal::{Style, print};
 
 /// One format.
@@ -35,6 +38,9 @@ pub trait Exporter: Sync {
     /// File name endings, without the first dot, that choose it; the longest that fits wins. One
     /// that holds a dot is also a whole name: `iozone.txt`.
     fn extensions(&self) -> &'static [&'static str];
+    /// Whether it wrote a file: `head` is the first 4 KiB as text, `file` stands at its beginning.
+    /// Every format carries something by which it is known, so that no other file is replaced.
+    fn is_own(&self, head: &str, file: &mut File) -> bool;
     /// Writes the whole report.
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()>;
 }
@@ -159,7 +165,7 @@ mod tests {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap();
-            if !["mod", "rows", "series"].contains(&name) {
+            if !["mod", "own", "rows", "series"].contains(&name) {
                 assert!(
                     listed.contains(&name),
                     "add `&{name}::...` to ALL in exporters/mod.rs"
