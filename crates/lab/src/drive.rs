@@ -148,6 +148,7 @@ impl<'a> Lab<'a> {
         };
         self.run.ended_ms = Some(now_ms());
         let stored = self.store.update(&self.run);
+        tell_lost(self.store, &self.run.id, self.on_event);
         (self.on_event)(Event::RunEnded {
             id: self.run.id.clone(),
             status: self.run.status,
@@ -452,5 +453,19 @@ impl<'a> Lab<'a> {
         LabError::CutOff {
             run: self.run.id.clone(),
         }
+    }
+}
+
+/// Tells of a store whose file was deleted, and where everything is now.
+pub(crate) fn tell_lost(store: &mut Store, run: &str, on_event: &mut dyn FnMut(Event)) {
+    if let Some(lost) = store.lost() {
+        let kept = store.path().display();
+        on_event(Event::Warning {
+            text: format!(
+                "the store {} was deleted or replaced while the run wrote to it; all it held is kept in {kept}",
+                lost.display()
+            ),
+            hint: Some(format!("layermark report {run} --store {kept}")),
+        });
     }
 }

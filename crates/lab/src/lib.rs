@@ -102,6 +102,7 @@ pub fn resume(
     run.status = RunStatus::Running;
     run.ended_ms = None;
     let lacking = resolve::look_again(&mut run, &trials, again.catalog);
+    store.hold(&run.id)?;
     let work = WorkDir::create(&dir)?;
     store.update(&run)?;
     let setup = drive::Setup {
