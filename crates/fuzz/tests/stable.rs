@@ -110,12 +110,12 @@ fn fuzz(name: &str) {
         });
         let found = runner.run(&strategy, |(which, changes)| {
             let begun = Instant::now();
-            target(&changed(which.get(&inputs), &changes));
+            target(&changed(which.get::<Vec<u8>>(&inputs), &changes));
             prop_assert!(begun.elapsed() < HANG, "it took {:?}", begun.elapsed());
             Ok(())
         });
         if let Err(TestError::Fail(why, (which, changes))) = found {
-            let input = changed(which.get(&inputs), &changes);
+            let input = changed(which.get::<Vec<u8>>(&inputs), &changes);
             panic!(
                 "{name}: {why}\nadd it to fuzz/corpus/{name}:\nprintf '{}' >fuzz/corpus/{name}/NAME",
                 input
