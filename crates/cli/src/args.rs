@@ -103,12 +103,15 @@ pub struct StoreArg {
 
 #[derive(Debug, Args)]
 pub struct OutArgs {
-    /// Write the report to a file; its ending names the format (html json csv md txt xlsx svg png iozone); repeatable
+    /// Write the report to a file; its ending names the format (html json csv md txt xlsx svg png iozone); `-` is Markdown on standard output, `csv:-` another format; repeatable
     #[arg(short, long = "output", value_name = "FILE")]
     pub output: Vec<PathBuf>,
     /// Print the whole report, not only the answer
     #[arg(long, conflicts_with = "json")]
     pub full: bool,
+    /// Let -o replace a file that layermark did not write, what a symbolic link points to, and write into a FIFO
+    #[arg(long)]
+    pub force: bool,
     #[command(flatten)]
     pub json: JsonArg,
     #[command(flatten)]

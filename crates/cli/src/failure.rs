@@ -6,6 +6,8 @@ use std::{
     process::ExitCode,
 };
 
+use crate::say::say;
+
 /// Exit codes, as documented in `docs/src/reference.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
@@ -65,9 +67,9 @@ impl Failure {
 
     /// Prints it: words to standard error, and an object to standard output where JSON was promised.
     pub fn print(&self, json: bool) -> ExitCode {
-        eprintln!("error: {}", self.message);
+        say(format!("error: {}", self.message));
         if let Some(hint) = &self.hint {
-            eprintln!("hint: {hint}");
+            say(format!("hint: {hint}"));
         }
         if json {
             let error = serde_json::json!({

@@ -5,6 +5,7 @@ mod commands;
 mod failure;
 mod launch;
 mod progress;
+mod say;
 mod signals;
 
 use std::process::ExitCode;

@@ -7,6 +7,9 @@ use std::{
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use layermark_lab::Event;
+use layermark_model::plain;
+
+use crate::say::say;
 
 /// A bar with the time left, and a line for each layer. Piped, only warnings are printed.
 pub struct Progress {
@@ -74,8 +77,9 @@ impl Progress {
                 let left = left.map_or(String::new(), |left| {
                     format!("{} left, ", HumanDuration(rounded(left)))
                 });
+                let at = format!("{layer}: {point}").replace('\n', " ");
                 self.bar
-                    .set_message(format!("{done}/{planned} trials, {left}{layer}: {point}"));
+                    .set_message(format!("{done}/{planned} trials, {left}{}", plain(&at)));
             }
             Event::Note(text) => self.line(text),
             Event::Warning { text, hint } => self.warn(text, hint.as_deref()),
@@ -86,15 +90,15 @@ impl Progress {
 
     fn line(&self, text: &str) {
         if self.loud {
-            self.bar.suspend(|| eprintln!("{text}"));
+            self.bar.suspend(|| say(text));
         }
     }
 
     fn warn(&self, text: &str, hint: Option<&str>) {
         self.bar.suspend(|| {
-            eprintln!("warning: {text}");
+            say(format!("warning: {text}"));
             if let Some(hint) = hint {
-                eprintln!("hint: {hint}");
+                say(format!("hint: {hint}"));
             }
         });
     }

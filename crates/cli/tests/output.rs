@@ -133,7 +133,7 @@ fn where_no_file_can_be_made_is_known_before_the_run() {
 #[test]
 fn an_old_report_is_kept_when_the_new_one_cannot_be_written() {
     let small = "mkdir s; mount -t tmpfs -o size=12k none s; echo old >s/r.html; cat /dev/zero >s/full 2>/dev/null || true";
-    let lm = Lm::new().mock().args(["-o", "s/r.html"]);
+    let lm = Lm::new().mock().args(["--force", "-o", "s/r.html"]);
     let Some(lm) = lm.around(small, "cat s/r.html; ls s") else {
         return;
     };

@@ -174,6 +174,100 @@ fn two_runs_at_once_share_a_store() {
     assert_eq!(history(said.dir.path()).len(), 2);
 }
 
+/// A store on a read-only medium, and on a disk with no room for one more byte, after `prepare`.
+fn on_medium(prepare: &str, options: &str, words: &str) -> Option<Said> {
+    let lm = made().then().args(["report", "last", "--store", "m/l.db"]);
+    let before = format!(
+        "mkdir m; mount -t tmpfs -o size=2m none m; cp data/layermark/layermark.db* m/; cd m; mv layermark.db l.db; \
+         rm -f layermark.db-*; {prepare} cd ..; cat /dev/zero >m/filler 2>/dev/null || true; {options}"
+    );
+    let after = format!("$L history --store m/l.db {words}; ls m");
+    Some(lm.around(&before, &after)?.run())
+}
+
+#[test]
+fn what_is_stored_can_be_read_where_nothing_can_be_written() {
+    for options in ["", "mount -o remount,ro m;"] {
+        let Some(said) = on_medium("", options, "") else {
+            return;
+        };
+        let said = said.code(0).prints("Can it be trusted?").prints(" done ");
+        assert!(said.stdout.ends_with("\nfiller\nl.db\n"), "{}", said.stdout);
+    }
+    // Of an older format, which is not made newer there.
+    let older = "sqlite3 l.db 'DROP TABLE imports; DELETE FROM _sqlx_migrations WHERE version = 2; \
+        PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE;';";
+    if !sql(Path::new(":memory:"), "SELECT 1") {
+        skipped("sqlite3 is missing; hint: apt-get install sqlite3");
+        return;
+    }
+    if let Some(said) = on_medium(older, "mount -o remount,ro m;", "") {
+        said.code(0).prints("Can it be trusted?").prints(" done ");
+    }
+    // Trials in a log that needs an index beside it.
+    let killed = "printf 'x%.0s' $(seq 40) >l.db-wal;";
+    if let Some(said) = on_medium(killed, "mount -o remount,ro m;", "") {
+        said.fails(1, &["was not closed", "l.db-wal", "cp "]);
+    }
+}
+
+#[test]
+fn a_killed_run_is_interrupted_and_goes_on() {
+    let lm = Lm::new().measure(&["mock:take=200ms", "mock:ns=1500,take=200ms"]);
+    let (mut child, home) = lm.start();
+    let dir = home.path().to_owned();
+    let status = || history(&dir).first().map(|run| run["status"].clone());
+    common::wait_for("a trial", || {
+        (common::trials_stored(&dir) > 0).then_some(())
+    });
+    assert_eq!(status(), Some("running".into()));
+    Lm::with(&dir)
+        .args(["run", "--resume", "last"])
+        .run()
+        .fails(2, &["another process is at work"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(status(), Some("interrupted".into()));
+    let said = Lm::with(&dir)
+        .args(["history"])
+        .run()
+        .code(0)
+        .prints("interrupted");
+    let said = said.then().args(["report", "--json"]).run().code(0);
+    assert_eq!(said.json()["status"], "interrupted");
+    let said = said.then().args(["run", "--resume", "last"]).run().code(4);
+    assert_eq!(history(said.dir.path())[0]["status"], "done");
+}
+
+#[test]
+fn a_store_deleted_in_mid_run_is_written_anew() {
+    let lm = Lm::new().measure(&["mock:take=200ms", "mock:ns=1500,take=200ms"]);
+    let store = lm.store();
+    let (child, home) = lm.start();
+    let dir = home.path().to_owned();
+    common::wait_for("a trial", || {
+        (common::trials_stored(&dir) > 2).then_some(())
+    });
+    fs::remove_dir_all(store.parent().unwrap()).unwrap();
+    let said = Said::from(common::output(child), home).code(4);
+    let kept = store.with_file_name("layermark-2.db");
+    let said = said
+        .says("was deleted or replaced")
+        .says(&format!("--store {}", kept.display()));
+    assert!(!store.exists());
+    let report = Lm::with(&dir)
+        .args(["report", "--json", "--store"])
+        .args([&kept])
+        .run()
+        .code(0)
+        .json();
+    assert_eq!(
+        (&report["status"], report["trials"].as_array().map(Vec::len)),
+        (&"done".into(), Some(18))
+    );
+    drop(said);
+}
+
 #[test]
 fn history_lists_runs_and_report_finds_them_again() {
     let empty = Lm::new()

@@ -409,3 +409,62 @@ mod any_bytes {
         }
     }
 }
+
+/// Peak memory of this process, MiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kib: u64 = line.unwrap().trim_end_matches("kB").trim().parse().unwrap();
+    kib >> 10
+}
+
+/// What a format makes of an entry can be a hundred times as long as the entry.
+#[test]
+fn a_table_of_millions_is_refused_in_bounded_memory_and_time() {
+    const BYTES: usize = 4 << 20;
+    let mut rows = String::from("\"Writer report\"\n      ");
+    rows.extend((1..=200).map(|n| format!(" \"{n}\"")));
+    let row = format!("\n\"4\" {}", " 1".repeat(200));
+    rows += &row.repeat(BYTES / row.len());
+    rows.push('\n');
+    let line = format!(
+        "\"Writer report\"\n      \"4\"{}\n\"4\" 1\n",
+        " \"4\"".repeat(BYTES / 4)
+    );
+    let titles = "\"no such report\"\n\"4\"\n".repeat(BYTES / 21);
+    let jobs = |job: &str| {
+        let all = format!("{job},").repeat(BYTES / (job.len() + 1));
+        format!("{{\"fio version\":\"fio-3.33\",\"jobs\":[{all}{job}]}}")
+    };
+    let timed = "{\"command\":\"\",\"mean\":1},".repeat(BYTES / 24);
+    let cells = format!("'Test Type,\n{}\n", ",".repeat(BYTES));
+    let started = std::time::Instant::now();
+    for (format, text, why) in [
+        ("iozone", rows, "more than 100000 results"),
+        ("iozone", line, "line 2 is longer than 64 KiB"),
+        ("iozone", titles, "more to remark"),
+        ("fio", jobs("{}"), "at most 100000"),
+        (
+            "hyperfine",
+            format!("{{\"results\":[{}", timed) + "{\"command\":\"\",\"mean\":1}]}",
+            "at most 100000",
+        ),
+        ("iometer", cells, "line 2 is longer than 64 KiB"),
+    ] {
+        let temp = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(temp.path(), text).unwrap();
+        let error = read(temp.path(), Some(format)).unwrap_err().to_string();
+        assert!(error.contains(why), "{format}: {error}");
+    }
+    // A job that was left out for each of 90,000 names, all of one group.
+    let jobs = (0..90_000).map(|n| format!("{{\"jobname\":\"{n}\",\"error\":1}}"));
+    let jobs = jobs.collect::<Vec<_>>().join(",");
+    let text = format!("{{\"fio version\":\"fio-3.33\",\"jobs\":[{jobs}]}}");
+    let temp = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(temp.path(), text).unwrap();
+    assert!(read(temp.path(), Some("fio")).is_err());
+    let (took, peak) = (started.elapsed(), peak());
+    eprintln!("{took:?}, {peak} MiB");
+    assert!(took.as_secs() < 60, "{took:?}");
+    assert!(peak < 250, "{peak} MiB");
+}

@@ -10,7 +10,7 @@ use crate::{
     budget::{Clock, Due, FIRST_INTERVAL},
     check,
     cpu::KernelThreads,
-    drive::Lab,
+    drive::{Lab, tell_lost},
     session::{Lost, Up},
     turn::{self, Ask, Failure, Turn},
 };
@@ -42,6 +42,7 @@ impl Books<'_> {
         beside: impl FnOnce() -> T,
     ) -> Result<T, LabError> {
         let besides = self.store.trial_beside(&self.run.id, record, beside)?;
+        tell_lost(self.store, &self.run.id, self.on_event);
         let (trials, time) = &mut *self.forecast;
         let took = self.clock.estimate(record.cell.layer, record.cell.point);
         *trials = trials.saturating_sub(1);

@@ -124,9 +124,10 @@ impl<'a> Lab<'a> {
         self.clock.note_stored(&trials);
         trials.sort_by_key(|t| (t.cell.block, t.seq));
         for record in &trials {
-            while self.block < record.cell.block {
+            if self.block < record.cell.block {
+                // Between blocks that have trials there is nothing new to see.
                 self.look();
-                self.block += 1;
+                self.block = record.cell.block;
             }
             self.tally.add(record);
         }
@@ -147,6 +148,7 @@ impl<'a> Lab<'a> {
         };
         self.run.ended_ms = Some(now_ms());
         let stored = self.store.update(&self.run);
+        tell_lost(self.store, &self.run.id, self.on_event);
         (self.on_event)(Event::RunEnded {
             id: self.run.id.clone(),
             status: self.run.status,
@@ -454,5 +456,19 @@ impl<'a> Lab<'a> {
         LabError::CutOff {
             run: self.run.id.clone(),
         }
+    }
+}
+
+/// Tells of a store whose file was deleted, and where everything is now.
+pub(crate) fn tell_lost(store: &mut Store, run: &str, on_event: &mut dyn FnMut(Event)) {
+    if let Some(lost) = store.lost() {
+        let kept = store.path().display();
+        on_event(Event::Warning {
+            text: format!(
+                "the store {} was deleted or replaced while the run wrote to it; all it held is kept in {kept}",
+                lost.display()
+            ),
+            hint: Some(format!("layermark report {run} --store {kept}")),
+        });
     }
 }

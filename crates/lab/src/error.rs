@@ -204,7 +204,11 @@ impl LabError {
             | Self::Space { .. }
             | Self::Finished { .. }
             | Self::CannotResume { .. }
-            | Self::Store(StoreError::NotFound { .. } | StoreError::Ambiguous { .. }) => 2,
+            | Self::Store(
+                StoreError::NotFound { .. }
+                | StoreError::Ambiguous { .. }
+                | StoreError::AtWork { .. },
+            ) => 2,
             Self::Layer(e) if e.is_usage() => 2,
             Self::Layer(_) | Self::Baseline { .. } | Self::NoLayers { .. } => 3,
             Self::Tmpfs { .. } | Self::OtherMachine { .. } => 4,

@@ -85,6 +85,7 @@ pub fn resume(
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Outcome, LabError> {
     let (mut run, trials) = store.load(&again.run)?;
+    resolve::possible(&run, &trials)?;
     // More time adds nothing to a number of blocks that are all made.
     let made = trials.iter().map(|t| t.cell.block + 1).max();
     let whole = run.plan.blocks.is_some_and(|n| made >= Some(n));
@@ -101,6 +102,7 @@ pub fn resume(
     run.status = RunStatus::Running;
     run.ended_ms = None;
     let lacking = resolve::look_again(&mut run, &trials, again.catalog);
+    store.hold(&run.id)?;
     let work = WorkDir::create(&dir)?;
     store.update(&run)?;
     let setup = drive::Setup {

@@ -7,7 +7,10 @@ use layermark_model::{
     Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec, TrialRecord, random,
 };
 
-use crate::{Catalog, LabError, Request};
+use crate::{Catalog, LabError, MAX_BLOCKS, Request};
+
+/// Blocks, and sessions, of the longest run there can be; plans may not ask for more either.
+const MOST: u32 = 10_000;
 
 /// A plan with nothing left open.
 pub(crate) struct Resolved {
@@ -89,6 +92,35 @@ pub(crate) fn known(run: &Run, catalog: Catalog) -> Result<(), LabError> {
         return Err(cannot("it has no layers or no points".into()));
     }
     Ok(())
+}
+
+/// Refuses trials that no run can have: a store may be damaged or made by hand. Going on from a
+/// block, session or place in the order that is far off would never end.
+pub(crate) fn possible(run: &Run, trials: &[TrialRecord]) -> Result<(), LabError> {
+    let blocks = run.plan.blocks.unwrap_or(0).max(MAX_BLOCKS);
+    let numbers = |t: &TrialRecord| {
+        let cell = t.cell;
+        [
+            ("block", u64::from(cell.block), u64::from(blocks.min(MOST))),
+            ("session", u64::from(cell.session), u64::from(MOST)),
+            ("layer", cell.layer as u64, run.layers.len() as u64),
+            ("point", cell.point as u64, run.points.len() as u64),
+            ("trial", t.seq, u64::from(u32::MAX)),
+        ]
+    };
+    let wrong = trials
+        .iter()
+        .flat_map(|t| numbers(t).map(|n| (t.seq, n)))
+        .find(|(_, (_, number, limit))| number >= limit);
+    match wrong {
+        None => Ok(()),
+        Some((seq, (what, number, limit))) => Err(LabError::CannotResume {
+            run: run.id.clone(),
+            why: format!(
+                "its trial {seq} is said to be of {what} {number}, and there are at most {limit}"
+            ),
+        }),
+    }
 }
 
 /// Layers of a stored run that were never measured may be there now, and a run that has lost its

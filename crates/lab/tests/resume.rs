@@ -197,3 +197,45 @@ fn asked_twice_it_ends_at_once_and_can_be_resumed() {
     let (run, trials) = bench.last();
     assert_eq!((run.status, trials.len()), (RunStatus::Stopped, 0));
 }
+
+#[test]
+fn trials_that_no_run_can_have_are_refused_at_once() {
+    type Doctor = fn(&mut TrialRecord);
+    let doctors: [(&str, Doctor); 5] = [
+        ("block 4294967295", |t| t.cell.block = u32::MAX),
+        ("session 4294967295", |t| t.cell.session = u32::MAX),
+        ("layer 7", |t| t.cell.layer = 7),
+        ("point 9", |t| t.cell.point = 9),
+        ("trial 9223372036854775807", |t| t.seq = i64::MAX as u64),
+    ];
+    for (why, doctor) in doctors {
+        let mut bench = Bench::new();
+        let request = bench.request(noisy());
+        bench.run_until(request, 3).unwrap();
+        let (run, trials) = bench.last();
+        let mut more = trials[0].clone();
+        more.seq = 1000;
+        doctor(&mut more);
+        bench.store.trial(&run.id, &more).unwrap();
+        let started = std::time::Instant::now();
+        let error = bench.resume(CATALOG).unwrap_err();
+        let told = error.to_string();
+        assert!(
+            told.contains("cannot be resumed") && told.contains(why),
+            "{told}"
+        );
+        assert_eq!(error.exit_code(), 2);
+        assert!(started.elapsed().as_secs() < 5);
+    }
+    // Far off and still possible: nothing is looked at between.
+    let mut bench = Bench::new();
+    let mut plan = noisy();
+    plan.blocks = Some(10_000);
+    let request = bench.request(plan);
+    bench.run_until(request, 3).unwrap();
+    let (run, trials) = bench.last();
+    let mut more = trials[0].clone();
+    (more.seq, more.cell.block) = (1000, 9_999);
+    bench.store.trial(&run.id, &more).unwrap();
+    assert!(bench.resume(CATALOG).is_ok());
+}

@@ -33,7 +33,7 @@ pub struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
-    /// Going on, or cut off by a crash.
+    /// Going on.
     Running,
     /// All that was planned, or all the budget allowed, was done.
     Done,
@@ -41,6 +41,8 @@ pub enum RunStatus {
     Stopped,
     /// Ended by an error; can be resumed.
     Failed,
+    /// Cut off: its process was killed or the machine stopped; can be resumed.
+    Interrupted,
 }
 
 /// One layer in a run.

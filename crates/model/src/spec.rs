@@ -68,16 +68,13 @@ impl FromStr for Spec {
             }
             let (key, value) = part
                 .split_once('=')
-                .filter(|(k, _)| !k.is_empty())
+                .map(|(key, value)| (key.trim(), value.trim()))
+                .filter(|(key, _)| !key.is_empty() && key.chars().all(plain))
                 .ok_or_else(|| SpecError::NotKeyValue {
                     spec: text.into(),
                     part: part.into(),
                 })?;
-            if spec
-                .options
-                .insert(key.trim().into(), value.into())
-                .is_some()
-            {
+            if spec.options.insert(key.into(), value.into()).is_some() {
                 return Err(SpecError::Twice {
                     spec: text.into(),
                     key: key.into(),
@@ -169,6 +166,9 @@ mod tests {
         assert!(":x".parse::<Spec>().is_err());
         assert!("loop:xfs,fast".parse::<Spec>().is_err());
         assert!("loop:a=1,a=2".parse::<Spec>().is_err());
+        // Written in the order of names the first of these would be read as a variant.
+        assert!("vm:share=x,../a=b".parse::<Spec>().is_err());
+        assert!("vm:share=x, =b".parse::<Spec>().is_err());
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    number,
+    number, plain,
     section::{Cell, DataTable, Section},
     types::{Report, ResultRow},
 };
@@ -59,6 +59,7 @@ pub struct BesideRow {
 impl Report {
     /// Sets an import beside the results.
     pub fn set_beside(&mut self, import: &Import) {
+        let import = &plain::texts(import.clone());
         let mut rows = Vec::new();
         let mut unmatched = Vec::new();
         for theirs in &import.points {

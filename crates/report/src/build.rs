@@ -5,7 +5,7 @@ use layermark_model::{LayerStatus, Run, TrialRecord};
 use crate::{
     advice, cost, headline,
     index::{self, Index},
-    iops, key_findings, launch,
+    iops, key_findings, launch, plain,
     reasons::{self, Sides},
     recommend,
     results::{self, Placed},
@@ -48,7 +48,7 @@ impl Report {
             buffer: &buffer,
         });
         let iops = iops::rows(run, &index, &results);
-        Self {
+        plain::texts(Self {
             schema: SCHEMA.into(),
             generated_by: format!("layermark {}", env!("CARGO_PKG_VERSION")),
             run_version: run.version.clone(),
@@ -87,7 +87,7 @@ impl Report {
             trials: trial_rows(run, trials),
             beside: Vec::new(),
             results,
-        }
+        })
     }
 
     /// Whether nothing says that the numbers are wrong: the control held, data came back as

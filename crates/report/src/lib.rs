@@ -24,6 +24,7 @@ mod launch;
 mod launch_types;
 mod number;
 mod overview;
+mod plain;
 mod points;
 mod reasons;
 mod recommend;

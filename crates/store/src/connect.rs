@@ -1,5 +1,8 @@
 use std::{
-    path::Path,
+    ffi::OsString,
+    fs::File,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -14,15 +17,15 @@ use crate::{StoreError, error::from_sqlx};
 /// How long a writer waits for another process's transaction, which lasts milliseconds, or as long as
 /// a slow disk takes to sync; and how long a store is tried again that is said to be locked: `SQLite`
 /// itself does not wait for another process that changes to the write-ahead log in the same moment.
-const BUSY: Duration = Duration::from_mins(1);
+pub(crate) const BUSY: Duration = Duration::from_mins(1);
 
 /// Tries to migrate, against another process that creates the same store in the same moment.
 const TRIES: u32 = 20;
 
 /// Where the migrator keeps which steps were done.
-const FORMATS: &str = "_sqlx_migrations";
+pub(crate) const FORMATS: &str = "_sqlx_migrations";
 
-fn migrations() -> Vec<Migration> {
+pub(crate) fn migrations() -> Vec<Migration> {
     const ALL: [(i64, &str, &str); 2] = [
         (1, "runs", include_str!("../migrations/0001_runs.sql")),
         (2, "imports", include_str!("../migrations/0002_imports.sql")),
@@ -41,7 +44,7 @@ fn migrations() -> Vec<Migration> {
 }
 
 /// The newest format this layermark knows.
-fn known() -> i64 {
+pub(crate) fn known() -> i64 {
     migrations().iter().map(|m| m.version).max().unwrap_or(0)
 }
 
@@ -71,6 +74,9 @@ async fn open_once(path: &Path, pages: Option<u32>) -> Result<SqliteConnection, 
             source,
         });
     }
+    if !path.exists() {
+        begin_anew(path);
+    }
     // A write would change even a file that is refused afterwards, so the first look is read only.
     let found = match std::fs::metadata(path) {
         Ok(m) if m.len() > 0 || !m.is_file() => look(path).await?,
@@ -91,9 +97,38 @@ async fn open_once(path: &Path, pages: Option<u32>) -> Result<SqliteConnection, 
         .await
         .map_err(|e| from_sqlx(e, path.to_owned()))?;
     if found < known() {
-        migrate(&mut connection, path).await?;
+        let migrator = Migrator::with_migrations(migrations());
+        migrate(&mut connection, &migrator, path).await?;
     }
     Ok(connection)
+}
+
+/// Makes the file, and puts away what a deleted one of that name has left beside it: a run may still
+/// write to the deleted one, and its log and index must not become those of the new one.
+fn begin_anew(path: &Path) {
+    let left = [beside(path, "-wal"), beside(path, "-shm")];
+    let left = left.map(|path| (identity(&path), path));
+    // Whoever makes the file does it. What fails here fails again, with its reason, right after.
+    if File::create_new(path).is_ok() {
+        for (before, path) in left {
+            if before.is_some() && identity(&path) == before {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// The store's path with an ending that `SQLite` or we give it.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
+/// Device and inode of a file.
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
+    let file = std::fs::metadata(path).ok()?;
+    Some((file.dev(), file.ino()))
 }
 
 /// Reads the format of an existing file; 0 when it has none yet.
@@ -106,21 +141,31 @@ async fn look(path: &Path) -> Result<i64, StoreError> {
         .connect()
         .await
         .map_err(sql)?;
+    let found = format(&mut connection, path).await?;
+    connection.close().await.map_err(sql)?;
+    Ok(found)
+}
+
+/// The format of the file behind a connection; 0 when it has none yet.
+pub(crate) async fn format(
+    connection: &mut SqliteConnection,
+    path: &Path,
+) -> Result<i64, StoreError> {
+    let sql = |e| from_sqlx(e, path.to_owned());
     let tables: Vec<String> =
         sqlx::query_scalar("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-            .fetch_all(&mut connection)
+            .fetch_all(&mut *connection)
             .await
             .map_err(sql)?;
     let has = |name: &str| tables.iter().any(|t| t == name);
     let mut found = 0;
     if has(FORMATS) {
         let newest: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
-            .fetch_one(&mut connection)
+            .fetch_one(connection)
             .await
             .map_err(sql)?;
         found = newest.unwrap_or(0);
     }
-    connection.close().await.map_err(sql)?;
     // Another program's database may use the same library to keep its format.
     let stranger = tables
         .iter()
@@ -147,8 +192,11 @@ fn newer(path: &Path, found: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
-    let migrator = Migrator::with_migrations(migrations());
+pub(crate) async fn migrate(
+    connection: &mut SqliteConnection,
+    migrator: &Migrator,
+    path: &Path,
+) -> Result<(), StoreError> {
     let mut tries = 0;
     loop {
         let error = match migrator.run(&mut *connection).await {

@@ -60,6 +60,36 @@ pub enum StoreError {
         /// What `SQLite` said.
         reason: String,
     },
+    /// Trials are in the write-ahead log beside the store, which cannot be read where it lies.
+    #[error(
+        "the store {path} was not closed, and its write-ahead log {path}-wal cannot be read where it lies: {reason}",
+        path = path.display()
+    )]
+    Log {
+        /// The store.
+        path: PathBuf,
+        /// What `SQLite` said.
+        reason: String,
+    },
+    /// The store's file was deleted while it was open, and what it held could not be written anew.
+    #[error(
+        "the store {path} was deleted while a run wrote to it, and what it held cannot be written to a new one: {reason}",
+        path = path.display()
+    )]
+    Gone {
+        /// The store.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Another process works on the run.
+    #[error("another process is at work on run {run}, in the store {path}", path = path.display())]
+    AtWork {
+        /// The run.
+        run: String,
+        /// The store.
+        path: PathBuf,
+    },
     /// Another process held the store for longer than the waiting time.
     #[error("another process keeps the store {path} locked", path = path.display())]
     Locked {
@@ -141,6 +171,16 @@ impl StoreError {
                 "make room, then go on with `layermark run --resume last`: df -h {}",
                 path.parent().unwrap_or(Path::new(".")).display()
             ),
+            Self::Log { path, .. } => format!(
+                "copy both to where you may write: cp {0} {0}-wal /tmp && layermark history --store /tmp/{1}",
+                path.display(),
+                path.file_name().unwrap_or_default().display()
+            ),
+            Self::Gone { path, .. } => format!(
+                "make room and keep the directory: df -h {}",
+                path.parent().unwrap_or(Path::new(".")).display()
+            ),
+            Self::AtWork { .. } => "wait for its end: layermark history".into(),
             Self::Locked { path } => format!("see which: fuser -v {}", path.display()),
             Self::NotFound { .. } | Self::NoImport { .. } | Self::Ambiguous { .. } => {
                 "list them: layermark history".into()

@@ -4,15 +4,19 @@
 //! ended; a power cut may take those of the last second. Several processes may write at once. The queries are what both `SQLite` and `PostgreSQL`
 //! take; today only `SQLite` is behind them.
 
+mod alive;
 mod connect;
 mod error;
 mod imports;
 mod path;
 mod read;
+mod reading;
 mod write;
 
 use std::{
+    fs::File,
     future::{Future, poll_fn},
+    io,
     path::{Path, PathBuf},
     pin::pin,
     task::Poll,
@@ -22,6 +26,10 @@ use std::{
 use layermark_model::{Import, Run, RunStatus, TrialRecord};
 use sqlx::{Connection, SqliteConnection};
 use tokio::runtime::Runtime;
+
+use alive::Held;
+use connect::identity;
+use reading::Stamp;
 
 pub use error::StoreError;
 pub use imports::ImportSummary;
@@ -36,6 +44,14 @@ const SYNC: Duration = Duration::from_secs(1);
 pub struct Store {
     path: PathBuf,
     runtime: Runtime,
+    /// Device and inode of the file that is written; `None` where nothing is.
+    file: Option<(u64, u64)>,
+    /// How the file looked that is only read and that nobody else is thought to write.
+    stamp: Option<Stamp>,
+    /// The run that this process works on.
+    held: Option<(String, Held)>,
+    /// Where the store lay, once its file was deleted and written anew at `path`.
+    lost: Option<PathBuf>,
     /// When a commit was last synced.
     synced: Option<Instant>,
     /// Whether commits are synced now.
@@ -84,21 +100,37 @@ impl Store {
 
     fn open_with(at: &std::ffi::OsStr, pages: Option<u32>) -> Result<Self, StoreError> {
         let path = path::from_url(at)?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|source| StoreError::Directory {
-                path: path.clone(),
-                source,
-            })?;
+        let runtime = runtime(&path)?;
         let connection = runtime.block_on(connect::open(&path, pages))?;
-        Ok(Self {
+        let mut store = Self::around(path, runtime, connection);
+        store.file = identity(&store.path);
+        Ok(store)
+    }
+
+    /// Opens a store to read it, and writes nothing, so that it can be read on a full disk and on a
+    /// read-only medium. Where there is none it is an empty one; one of an older format is read
+    /// into memory.
+    pub fn open_read(at: impl AsRef<std::ffi::OsStr>) -> Result<Self, StoreError> {
+        let path = path::from_url(at.as_ref())?;
+        let runtime = runtime(&path)?;
+        let (connection, stamp) = runtime.block_on(reading::open(&path))?;
+        let mut store = Self::around(path, runtime, connection);
+        store.stamp = stamp;
+        Ok(store)
+    }
+
+    fn around(path: PathBuf, runtime: Runtime, connection: SqliteConnection) -> Self {
+        Self {
             path,
             runtime,
+            file: None,
+            stamp: None,
+            held: None,
+            lost: None,
             synced: None,
             full: true,
             connection: Some(connection),
-        })
+        }
     }
 
     /// Opens the store of this user: see [`default_path`].
@@ -111,14 +143,35 @@ impl Store {
         &self.path
     }
 
-    /// Stores a run that begins, with its layers and points.
+    /// Says that this process works on a run, until the store is closed or the run has ended. Where
+    /// the file system has no locks nothing is said.
+    pub fn hold(&mut self, run: &str) -> Result<(), StoreError> {
+        match alive::hold(&self.path, run) {
+            Ok(None) => Err(StoreError::AtWork {
+                run: run.to_owned(),
+                path: self.path.clone(),
+            }),
+            Ok(held) => {
+                self.held = held.map(|held| (run.to_owned(), held));
+                Ok(())
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Stores a run that begins, with its layers and points, and holds it.
     pub fn begin(&mut self, run: &Run) -> Result<(), StoreError> {
+        self.hold(&run.id)?;
         self.synced(true, async |c| write::begin(c, run).await)
     }
 
     /// Stores how a run and its layers stand now. Points never change.
     pub fn update(&mut self, run: &Run) -> Result<(), StoreError> {
-        self.synced(true, async |c| write::update(c, run).await)
+        self.synced(true, async |c| write::update(c, run).await)?;
+        if run.status != RunStatus::Running {
+            self.held = None;
+        }
+        Ok(())
     }
 
     /// Stores a trial. When this returns it survives the end of this process, and with all before
@@ -151,17 +204,31 @@ impl Store {
     /// Reads a run by its id, the beginning of its id if no other run begins so, or `last`; with
     /// its trials in their order.
     pub fn load(&mut self, id: &str) -> Result<(Run, Vec<TrialRecord>), StoreError> {
-        let id = self.with(async |c| read::find(c, id).await)?;
-        self.with(async |c| {
+        let (mut run, trials) = self.read(async |c| {
+            let id = read::find(c, id).await?;
             let run = read::run(c, &id).await?;
             let trials = read::trials(c, &id).await?;
             Ok((run, trials))
-        })
+        })?;
+        run.status = self.status(run.status, &run.id);
+        Ok((run, trials))
+    }
+
+    /// A run that is said to go on and on which nobody works was cut off.
+    fn status(&self, stored: RunStatus, run: &str) -> RunStatus {
+        match stored {
+            RunStatus::Running if !alive::is_held(&self.path, run) => RunStatus::Interrupted,
+            other => other,
+        }
     }
 
     /// The newest runs, the newest first, `limit` at most.
     pub fn list(&mut self, limit: usize) -> Result<Vec<Summary>, StoreError> {
-        self.with(async |c| read::list(c, limit).await)
+        let mut runs = self.read(async |c| read::list(c, limit).await)?;
+        for run in &mut runs {
+            run.status = self.status(run.status, &run.id);
+        }
+        Ok(runs)
     }
 
     /// Stores results of another program.
@@ -171,13 +238,15 @@ impl Store {
 
     /// Reads an import by its id, the beginning of its id if no other begins so, or `last`.
     pub fn load_import(&mut self, id: &str) -> Result<Import, StoreError> {
-        let id = self.with(async |c| imports::find(c, id).await)?;
-        self.with(async |c| imports::get(c, &id).await)
+        self.read(async |c| {
+            let id = imports::find(c, id).await?;
+            imports::get(c, &id).await
+        })
     }
 
     /// The newest imports, the newest first, `limit` at most.
     pub fn list_imports(&mut self, limit: usize) -> Result<Vec<ImportSummary>, StoreError> {
-        self.with(async |c| imports::list(c, limit).await)
+        self.read(async |c| imports::list(c, limit).await)
     }
 
     /// With a commit that is synced to the disk or not. Syncing the log takes all before it along.
@@ -194,7 +263,66 @@ impl Store {
         if full {
             self.synced = Some(Instant::now());
         }
+        self.keep()?;
         Ok(done)
+    }
+
+    /// Where the store lay whose file was deleted or replaced since the last call. All of it is at
+    /// [`Self::path`] now.
+    pub fn lost(&mut self) -> Option<PathBuf> {
+        self.lost.take()
+    }
+
+    /// Writes all there is to a new file beside the old one, if that was deleted: what is open can
+    /// still be read, and is gone with this process.
+    fn keep(&mut self) -> Result<(), StoreError> {
+        if !self.is_gone() {
+            return Ok(());
+        }
+        let old = self.path.clone();
+        let gone = |reason: String| StoreError::Gone { path: old, reason };
+        let mut copy = || -> Result<PathBuf, String> {
+            let to = new_beside(&self.path).map_err(|e| e.to_string())?;
+            let copy = self.with(async |c| write::copy(c, &to).await);
+            copy.map_err(|e| e.to_string()).map(|()| to)
+        };
+        let to = copy().map_err(gone)?;
+        let connection = self.runtime.block_on(connect::open(&to, None))?;
+        self.forget();
+        self.connection = Some(connection);
+        self.full = true;
+        self.file = identity(&to);
+        self.lost = Some(std::mem::replace(&mut self.path, to));
+        if let Some((run, _)) = self.held.take() {
+            self.hold(&run)?;
+        }
+        Ok(())
+    }
+
+    fn is_gone(&self) -> bool {
+        self.file.is_some() && identity(&self.path) != self.file
+    }
+
+    /// Lets a connection go without closing it. `SQLite` deletes the log by its name at the end, and
+    /// under that name may lie another store's log by now.
+    fn forget(&mut self) {
+        std::mem::forget(self.connection.take());
+    }
+
+    /// Reads again what was read from a file that somebody wrote to meanwhile.
+    fn read<T>(
+        &mut self,
+        work: impl AsyncFn(&mut SqliteConnection) -> Result<T, error::Inner>,
+    ) -> Result<T, StoreError> {
+        loop {
+            let done = self.with(async |c| work(c).await);
+            if self.stamp.as_ref().is_none_or(|s| s.holds(&self.path)) {
+                return done;
+            }
+            let (connection, stamp) = self.runtime.block_on(reading::open(&self.path))?;
+            self.connection = Some(connection);
+            self.stamp = stamp;
+        }
     }
 
     fn with<T>(
@@ -212,9 +340,40 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
+        if self.is_gone() {
+            return self.forget();
+        }
         if let Some(connection) = self.connection.take() {
             // Folds the write-ahead log in. Everything is safe without it, so a failure is no news.
             let _ = self.runtime.block_on(connection.close());
+        }
+    }
+}
+
+fn runtime(path: &Path) -> Result<Runtime, StoreError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| StoreError::Directory {
+            path: path.to_owned(),
+            source,
+        })
+}
+
+/// Makes an empty file `NAME-2.db`, `NAME-3.db`, ... beside a store, and its directory if that is gone.
+fn new_beside(path: &Path) -> io::Result<PathBuf> {
+    if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent)?;
+    }
+    let mut number = 2;
+    loop {
+        let mut name = path.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("-{number}.db"));
+        let new = path.with_file_name(name);
+        match File::create_new(&new) {
+            Ok(_) => return Ok(new),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(e) => return Err(e),
         }
     }
 }

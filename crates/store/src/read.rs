@@ -93,7 +93,7 @@ fn layer(row: &SqliteRow) -> Result<LayerRun, Inner> {
         reason: row.try_get("reason")?,
         hint: row.try_get("hint")?,
         facts: json("layers.facts", row.try_get("facts")?)?,
-        setup_s: row.try_get("setup_s")?,
+        setup_s: finite(row, "setup_s")?,
         self_test: json("layers.self_test", row.try_get("self_test")?)?,
         read_only: row.try_get::<i64, _>("read_only")? != 0,
         control: row.try_get::<i64, _>("control")? != 0,
@@ -134,9 +134,12 @@ fn record(row: &SqliteRow) -> Result<TrialRecord, Inner> {
         trial: trial(row)?,
         error: row.try_get("error")?,
         upkeep_ns: whole(row, "upkeep_ns")?,
-        foreign_cpu: row.try_get("foreign_cpu")?,
-        steal: row.try_get("steal")?,
-        backing_resident: row.try_get("backing_resident")?,
+        foreign_cpu: finite(row, "foreign_cpu")?,
+        steal: finite(row, "steal")?,
+        backing_resident: match row.try_get::<Option<f64>, _>("backing_resident")? {
+            Some(_) => Some(finite(row, "backing_resident")?),
+            None => None,
+        },
         flags: json("trials.flags", row.try_get("flags")?)?,
     })
 }
@@ -151,7 +154,7 @@ fn trial(row: &SqliteRow) -> Result<Option<Trial>, Inner> {
         None => None,
         Some(histogram) => Some(Latency {
             min: whole(row, "latency_min")?,
-            mean: row.try_get("latency_mean")?,
+            mean: finite(row, "latency_mean")?,
             p50: whole(row, "latency_p50")?,
             p99: whole(row, "latency_p99")?,
             p999: whole(row, "latency_p999")?,
@@ -204,6 +207,7 @@ fn status(word: &str) -> Result<RunStatus, Inner> {
         RunStatus::Done,
         RunStatus::Stopped,
         RunStatus::Failed,
+        RunStatus::Interrupted,
     ]
     .into_iter()
     .find(|s| crate::write::status(*s) == word)
@@ -218,6 +222,16 @@ pub(crate) fn whole(row: &SqliteRow, column: &str) -> Result<u64, Inner> {
 fn small(row: &SqliteRow, column: &str) -> Result<u32, Inner> {
     let value = whole(row, column)?;
     u32::try_from(value).map_err(|_| Inner::Value(column.into(), format!("{value} is too large")))
+}
+
+/// JSON has no infinity, and no share or time is one.
+fn finite(row: &SqliteRow, column: &str) -> Result<f64, Inner> {
+    let value: f64 = row.try_get(column)?;
+    if value.is_finite() {
+        Ok(value)
+    } else {
+        Err(Inner::Value(column.into(), format!("{value} is no number")))
+    }
 }
 
 pub(crate) fn json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Inner> {

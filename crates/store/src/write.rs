@@ -18,6 +18,15 @@ pub(crate) async fn synchronous(c: &mut SqliteConnection, full: bool) -> Result<
     Ok(())
 }
 
+/// Writes the whole store to an empty file.
+pub(crate) async fn copy(c: &mut SqliteConnection, to: &std::path::Path) -> Result<(), Inner> {
+    sqlx::query("VACUUM INTO $1")
+        .bind(to.to_string_lossy().into_owned())
+        .execute(c)
+        .await?;
+    Ok(())
+}
+
 pub(crate) async fn begin(c: &mut SqliteConnection, run: &Run) -> Result<(), Inner> {
     let mut tx = c.begin().await?;
     sqlx::query(
@@ -204,6 +213,7 @@ pub(crate) fn status(status: RunStatus) -> &'static str {
         RunStatus::Done => "done",
         RunStatus::Stopped => "stopped",
         RunStatus::Failed => "failed",
+        RunStatus::Interrupted => "interrupted",
     }
 }
 

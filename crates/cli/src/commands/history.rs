@@ -8,11 +8,11 @@ use layermark_store::{ImportSummary, Summary};
 use serde_json::json;
 
 use super::output;
-use crate::{args::StoreArg, failure::Failure};
+use crate::{args::StoreArg, failure::Failure, say::say};
 
 /// Prints the newest runs first.
 pub fn show(limit: u32, store: &StoreArg, json: bool) -> Result<ExitCode, Failure> {
-    let mut store = output::open_store(store.store.as_deref())?;
+    let mut store = output::read_store(store.store.as_deref())?;
     let runs = store.list(limit as usize)?;
     let imports = store.list_imports(limit as usize)?;
     if json {
@@ -38,12 +38,12 @@ pub fn show(limit: u32, store: &StoreArg, json: bool) -> Result<ExitCode, Failur
         );
         output::print(&(text.map_err(Failure::failed)? + "\n"))?;
     } else if runs.is_empty() && imports.is_empty() {
-        eprintln!("no runs yet\nhint: layermark run");
+        say("no runs yet\nhint: layermark run");
     } else {
         let mut text = String::new();
         if !runs.is_empty() {
             let head = format!(
-                "{:<26}  {:<16}  {:<10}  {:>7}  {:>6}  layers\n",
+                "{:<26}  {:<16}  {:<11}  {:>7}  {:>6}  layers\n",
                 "run", "started", "status", "trials", "points"
             );
             text += &head;
@@ -84,14 +84,15 @@ fn time(ms: i64) -> String {
 fn line(run: &Summary) -> String {
     let started = time(run.started_ms);
     let status = match run.status {
-        RunStatus::Running => "unfinished",
+        RunStatus::Running => "running",
+        RunStatus::Interrupted => "interrupted",
         RunStatus::Done => "done",
         RunStatus::Stopped => "stopped",
         RunStatus::Failed => "failed",
     };
     let (id, trials, points) = (&run.id, run.trials, run.points);
     format!(
-        "{id:<26}  {started:<16}  {status:<10}  {trials:>7}  {points:>6}  {}",
+        "{id:<26}  {started:<16}  {status:<11}  {trials:>7}  {points:>6}  {}",
         run.layers.join(" ")
     )
 }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use layermark_import::ImportError;
 use layermark_model::{Import, ImportedPoint, format_size};
 
-use super::output;
-use crate::{args::OutArgs, failure::Failure};
+use super::{output, target};
+use crate::{args::OutArgs, failure::Failure, say::say};
 
 /// Reads, keeps and prints an import; with `beside`, the report of that run with the import in it.
 pub fn keep(
@@ -20,7 +20,7 @@ pub fn keep(
         let text = "-o writes a report, and an import alone is none";
         return Err(Failure::usage(text).hint("layermark import FILE --beside last -o report.html"));
     }
-    let targets = output::targets(&out.output)?;
+    let targets = target::targets(out)?;
     let mut store = output::open_store(out.store.store.as_deref())?;
     // Before anything is kept: a run that is not there is a mistake of the command.
     let report = beside
@@ -33,14 +33,14 @@ pub fn keep(
         ..layermark_import::read(file, format)?
     };
     store.import(&import)?;
-    eprintln!(
+    say(format!(
         "import: {} ({}, {} points)",
         import.id,
         import.tool,
         import.points.len()
-    );
+    ));
     for note in &import.notes {
-        eprintln!("note: {note}");
+        say(format!("note: {note}"));
     }
     match report {
         Some(mut report) => {

@@ -8,6 +8,7 @@ mod layers;
 mod output;
 mod report;
 mod run;
+mod target;
 
 use std::{env, process::ExitCode};
 

@@ -1,78 +1,21 @@
-//! Opens the store, and puts a report where the user wants it.
+//! Opens the store, and delivers a report.
 
 use std::{
     fs,
-    io::{self, BufWriter, IsTerminal, Write},
-    os::unix::fs::PermissionsExt,
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
 };
 
-use layermark_report::{
-    Report,
-    exporters::{self, Exporter, Files},
-};
+use layermark_model::plain;
+use layermark_report::{Report, exporters};
 use layermark_store::{Store, StoreError};
-use tempfile::{NamedTempFile, TempPath};
 
+use super::target::Target;
 use crate::{
     args::Stdout,
     failure::{Code, Failure},
+    say::say,
 };
-
-/// A file to write, and what writes it.
-pub struct Target {
-    path: PathBuf,
-    exporter: &'static dyn Exporter,
-}
-
-/// Where hyperfine's format goes, whatever the file is called.
-pub fn times_target(path: &Path) -> Result<Target, Failure> {
-    let mut target = targets(&[path.with_extension("hyperfine.json")])?;
-    let exporter = target.remove(0).exporter;
-    Ok(Target {
-        path: path.into(),
-        exporter,
-    })
-}
-
-/// Finds the exporter of each `-o`, and that a file can be made where it goes, before a run begins.
-pub fn targets(paths: &[PathBuf]) -> Result<Vec<Target>, Failure> {
-    paths
-        .iter()
-        .map(|path| {
-            let exporter = exporters::for_path(path)
-                .map_err(|e| Failure::usage(e).hint("layermark report last -o report.html"))?;
-            let parent = parent_of(path);
-            if !parent.is_dir() {
-                return Err(Failure::usage(format!(
-                    "-o {}: there is no directory {}",
-                    path.display(),
-                    parent.display()
-                ))
-                .hint(format!("mkdir -p {}", parent.display())));
-            }
-            can_be_written(path, parent)?;
-            Ok(Target {
-                path: path.clone(),
-                exporter,
-            })
-        })
-        .collect()
-}
-
-/// Makes a file beside the target that has no name and is gone at once.
-fn can_be_written(path: &Path, parent: &Path) -> Result<(), Failure> {
-    let refused = |why: String| {
-        Failure::usage(format!("-o {}: {why}", path.display()))
-            .hint("layermark report last -o /tmp/report.html")
-    };
-    if path.is_dir() {
-        return Err(refused("this is a directory".into()));
-    }
-    tempfile::tempfile_in(parent)
-        .map(drop)
-        .map_err(|e| refused(format!("no file can be made in {}: {e}", parent.display())))
-}
 
 /// The store that `--store` names, or the user's own.
 pub fn open_store(path: Option<&Path>) -> Result<Store, Failure> {
@@ -82,13 +25,21 @@ pub fn open_store(path: Option<&Path>) -> Result<Store, Failure> {
     })
 }
 
+/// The same to read it, which writes nothing.
+pub fn read_store(path: Option<&Path>) -> Result<Store, Failure> {
+    Ok(match path {
+        Some(path) => Store::open_read(path)?,
+        None => Store::open_read(layermark_store::default_path()?)?,
+    })
+}
+
 /// The report of a stored run.
 pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
     let (run, trials) = store.load(run)?;
     Ok(Report::build(&run, &trials))
 }
 
-/// Writes the files, then the terminal's table or JSON. Without a target, and where
+/// Writes the files, then the terminal's table or JSON, unless `-o` has written to standard output. Without a target, and where
 /// `page` says so, the page goes into the user's data directory. What cannot be written keeps
 /// nothing else from it.
 pub fn deliver(
@@ -99,7 +50,7 @@ pub fn deliver(
 ) -> Result<(), Failure> {
     let (mut written, mut failed) = (Vec::new(), Vec::new());
     for target in targets {
-        match write_files(report, target.exporter, &target.path) {
+        match target.write(report) {
             Ok(paths) => written.extend(paths),
             Err(failure) => failed.push(failure),
         }
@@ -108,12 +59,14 @@ pub fn deliver(
         // Nobody asked for the page: without it the run is still a run.
         match default_page(report) {
             Ok(path) => written.push(path),
-            Err(e) => eprintln!("warning: no page: {}", e.message),
+            Err(e) => say(format!("warning: no page: {}", e.message)),
         }
     }
-    failed.extend(to_stdout(report, stdout).err());
+    if !targets.iter().any(Target::is_stdout) {
+        failed.extend(to_stdout(report, stdout).err());
+    }
     for path in written {
-        eprintln!("report: {}", path.display());
+        say(format!("report: {}", path.display()));
     }
     let together = |all: Failure, next: Failure| Failure {
         message: format!("{}; {}", all.message, next.message),
@@ -128,8 +81,7 @@ fn default_page(report: &Report) -> Result<PathBuf, Failure> {
     let dir = store.parent().unwrap_or(Path::new(".")).join("reports");
     fs::create_dir_all(&dir).map_err(|e| Failure::failed(format!("{}: {e}", dir.display())))?;
     let path = dir.join(format!("{}.html", report.run));
-    let exporter = exporters::for_path(&path).map_err(Failure::failed)?;
-    write_files(report, exporter, &path)?;
+    Target::page(path.clone())?.write(report)?;
     Ok(path)
 }
 
@@ -149,12 +101,12 @@ fn to_stdout(report: &Report, what: Stdout) -> Result<(), Failure> {
     write_stdout(&text)
 }
 
-/// Prints text that ends with a line's end.
+/// Prints text for people, or JSON, that ends with a line's end.
 pub fn print(text: &str) -> Result<(), Failure> {
-    write_stdout(text.as_bytes())
+    write_stdout(plain(text).as_bytes())
 }
 
-fn write_stdout(text: &[u8]) -> Result<(), Failure> {
+pub fn write_stdout(text: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text).and_then(|()| stdout.flush()) {
         // `layermark report | head` is no failure.
@@ -168,79 +120,6 @@ fn width() -> usize {
     rustix::termios::tcgetwinsize(io::stdout()).map_or(100, |size| usize::from(size.ws_col).max(60))
 }
 
-/// Writes new files beside the target first, so that an old report is not lost to a full disk and
-/// a new one is there as a whole or not at all. Answers their names.
-fn write_files(
-    report: &Report,
-    exporter: &dyn Exporter,
-    path: &Path,
-) -> Result<Vec<PathBuf>, Failure> {
-    let write = || -> anyhow::Result<Vec<PathBuf>> {
-        let mut parts = Parts::new(path);
-        exporter.write(report, &mut parts)?;
-        parts.persist()
-    };
-    write().map_err(|e| {
-        Failure::failed(format!("{}: {e}", path.display())).hint(format!(
-            "the run is kept; write it elsewhere: layermark report {} -o FILE",
-            report.run
-        ))
-    })
-}
-
-/// The files of one `-o` until all of them are complete.
-struct Parts<'a> {
-    path: &'a Path,
-    open: Option<(PathBuf, BufWriter<NamedTempFile>)>,
-    done: Vec<(PathBuf, TempPath)>,
-}
-
-impl<'a> Parts<'a> {
-    fn new(path: &'a Path) -> Self {
-        Self {
-            path,
-            open: None,
-            done: Vec::new(),
-        }
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        if let Some((path, out)) = self.open.take() {
-            let part = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-            self.done.push((path, part.into_temp_path()));
-        }
-        Ok(())
-    }
-
-    fn persist(mut self) -> anyhow::Result<Vec<PathBuf>> {
-        self.close()?;
-        let mut paths = Vec::new();
-        for (path, part) in self.done {
-            part.persist(&path)?;
-            paths.push(path);
-        }
-        Ok(paths)
-    }
-}
-
-impl Files for Parts<'_> {
-    fn open(&mut self, part: &str) -> anyhow::Result<&mut dyn Write> {
-        self.close()?;
-        let file = tempfile::Builder::new()
-            .permissions(fs::Permissions::from_mode(0o644))
-            .tempfile_in(parent_of(self.path))?;
-        let path = exporters::part_path(self.path, part);
-        let (_, out) = self.open.insert((path, BufWriter::new(file)));
-        Ok(out)
-    }
-}
-
-fn parent_of(path: &Path) -> &Path {
-    path.parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
-}
-
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let usage = matches!(
@@ -248,6 +127,7 @@ impl From<StoreError> for Failure {
             StoreError::NotFound { .. }
                 | StoreError::NoImport { .. }
                 | StoreError::Ambiguous { .. }
+                | StoreError::AtWork { .. }
         );
         let code = if usage { Code::Usage } else { Code::Failed };
         Self {

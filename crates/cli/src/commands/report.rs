@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use super::output;
+use super::{output, target};
 use crate::{args::OutArgs, failure::Failure};
 
 /// Prints and writes the report of a run.
 pub fn again(run: &str, beside: &[String], out: &OutArgs) -> Result<ExitCode, Failure> {
-    let targets = output::targets(&out.output)?;
-    let mut store = output::open_store(out.store.store.as_deref())?;
+    let targets = target::targets(out)?;
+    let mut store = output::read_store(out.store.store.as_deref())?;
     let mut report = output::report(&mut store, run)?;
     for import in beside {
         report.set_beside(&store.load_import(import)?);

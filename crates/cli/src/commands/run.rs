@@ -12,11 +12,12 @@ use layermark_model::{Plan, Profile, Settings};
 use layermark_report::Report;
 use layermark_store::Store;
 
-use super::output;
+use super::{output, target};
 use crate::{
     args::{CommonArgs, RunArgs},
     failure::{Code, Failure},
     progress::Progress,
+    say::say,
     signals,
 };
 
@@ -53,7 +54,7 @@ fn plan_names() -> String {
 /// What to do, once the flags are understood.
 enum Order {
     New(Box<Request>),
-    Replay(String),
+    Replay(Box<Request>),
     Resume(String),
 }
 
@@ -62,7 +63,14 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     let common = args.common;
     let order = match (args.resume, args.replay) {
         (Some(run), _) => Order::Resume(run),
-        (_, Some(run)) => Order::Replay(run),
+        (_, Some(run)) => {
+            let (run, _) = output::read_store(common.out.store.store.as_deref())?.load(&run)?;
+            Order::Replay(Box::new(Request {
+                silence: common.silence,
+                allow_tmpfs: common.allow_tmpfs,
+                ..Request::replay(&run, exe()?)
+            }))
+        }
         _ => {
             let plan = with_flags(read_plan(args.plan.as_deref().unwrap_or("card"))?, &common)?;
             Order::New(Box::new(request(plan, &common)?))
@@ -111,7 +119,9 @@ pub fn launch(
     common: &CommonArgs,
     times: Option<&Path>,
 ) -> Result<ExitCode, Failure> {
-    let targets = times.map(output::times_target).transpose()?;
+    let targets = times
+        .map(|path| target::times_target(path, common.out.force))
+        .transpose()?;
     go_with(new_order(settings, common)?, common, targets)
 }
 
@@ -185,10 +195,10 @@ fn go(order: Order, common: &CommonArgs) -> Result<ExitCode, Failure> {
 fn go_with(
     order: Order,
     common: &CommonArgs,
-    more: Option<output::Target>,
+    more: Option<target::Target>,
 ) -> Result<ExitCode, Failure> {
     // Before anything is measured: a report that cannot be written later would be a pity.
-    let mut targets = output::targets(&common.out.output)?;
+    let mut targets = target::targets(&common.out)?;
     targets.extend(more);
     // Held until the end: when we go, however we go, it removes the work directory.
     let _janitor = janitor::spawn(&exe()?)
@@ -198,6 +208,7 @@ fn go_with(
     }
     sandbox::enter()?;
     let mut store = output::open_store(common.out.store.store.as_deref())?;
+    let asked = store.path().to_owned();
     let stop = Stop::new();
     signals::connect(&stop).map_err(|e| Failure::failed(format!("signals: {e}")))?;
 
@@ -214,13 +225,16 @@ fn go_with(
         Ok(report)
     });
     match (result, delivered) {
-        (Ok(outcome), Ok(report)) => Ok(ended(&outcome, &report)),
+        (Ok(outcome), Ok(report)) => {
+            let moved = Some(store.path()).filter(|path| *path != asked);
+            Ok(ended(&outcome, &report, moved))
+        }
         (Ok(_), Err(failure)) => Err(failure),
         // The report has been printed; the error still decides the exit code.
         (Err(error), Ok(_)) => Ok(Failure::from(error).print(false)),
         // Why the run ended matters more than why it cannot be shown.
         (Err(error), Err(failure)) => {
-            eprintln!("warning: no report: {}", failure.message);
+            say(format!("warning: no report: {}", failure.message));
             Err(Failure::from(error))
         }
     }
@@ -241,12 +255,7 @@ fn measure(
         progress.show(&event);
     };
     let request = match order {
-        Order::New(request) => *request,
-        Order::Replay(run) => Request {
-            silence: common.silence,
-            allow_tmpfs: common.allow_tmpfs,
-            ..Request::replay(&store.load(&run)?.0, exe_of_lab()?)
-        },
+        Order::New(request) | Order::Replay(request) => *request,
         Order::Resume(run) => {
             let again = Resume {
                 silence: common.silence,
@@ -266,10 +275,15 @@ fn exe_of_lab() -> Result<PathBuf, LabError> {
     })
 }
 
-/// The exit code of a run that came to an end.
-fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
+/// The exit code of a run that came to an end; `store` where it is not the one that was asked for.
+fn ended(outcome: &Outcome, report: &Report, store: Option<&Path>) -> ExitCode {
     if outcome.ended == Ended::Stopped {
-        eprintln!("stopped; go on: layermark run --resume {}", outcome.run.id);
+        let elsewhere = store.map(|s| format!(" --store {}", s.display()));
+        say(format!(
+            "stopped; go on: layermark run --resume {}{}",
+            outcome.run.id,
+            elsewhere.unwrap_or_default()
+        ));
         return Code::Stopped.into();
     }
     // Worse than a layer that is missing is one whose numbers may be another's.

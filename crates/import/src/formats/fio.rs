@@ -1,11 +1,11 @@
 //! fio 3, `--output-format=json` and `json+`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use layermark_model::{ImportedPoint, mix_name};
 use serde::Deserialize;
 
-use super::{Format, Found, some};
+use super::{Format, Found, bounded, some};
 use crate::{document, values};
 
 pub struct Fio;
@@ -54,9 +54,10 @@ impl Format for Fio {
                 .notes
                 .push(format!("the last of {n} reports in the file was read"));
         }
-        for (at, job) in output.jobs.iter().enumerate() {
+        let mut crowds = Crowds::new(&output.jobs);
+        for job in &output.jobs {
             let asked = Asked(&job.options, &output.global);
-            add(job, &asked, Crowd::of(&output.jobs, at, &asked), &mut found)?;
+            add(job, &asked, crowds.next(job, &asked), &mut found)?;
         }
         let told_alone = found.points.iter().filter(|p| p.one_of.is_some()).count();
         if told_alone > 0 {
@@ -76,7 +77,7 @@ struct Output {
     time: Option<String>,
     #[serde(rename = "global options", default)]
     global: Options,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded")]
     jobs: Vec<Job>,
 }
 
@@ -206,21 +207,37 @@ struct Crowd {
     all: u64,
 }
 
-impl Crowd {
-    /// `None` where one entry stands for the whole group.
-    fn of(jobs: &[Job], at: usize, asked: &Asked) -> Option<Self> {
+/// Counts of jobs by their group, and by group and name: one pass over the jobs each.
+#[derive(Default)]
+struct Crowds<'a> {
+    all: HashMap<i64, u64>,
+    alike: HashMap<(i64, &'a str), u64>,
+    seen: HashMap<(i64, &'a str), u64>,
+}
+
+impl<'a> Crowds<'a> {
+    fn new(jobs: &'a [Job]) -> Self {
+        let mut crowds = Self::default();
+        for job in jobs {
+            *crowds.all.entry(job.groupid).or_default() += 1;
+            *crowds.alike.entry((job.groupid, &job.jobname)).or_default() += 1;
+        }
+        crowds
+    }
+
+    /// The next job's; `None` where one entry stands for the whole group.
+    fn next(&mut self, job: &'a Job, asked: &Asked) -> Option<Crowd> {
+        let name = (job.groupid, job.jobname.as_str());
+        let number = self.seen.entry(name).or_default();
+        *number += 1;
         if asked.on("group_reporting") {
             return None;
         }
-        let job = &jobs[at];
-        let beside = |other: &&Job| other.groupid == job.groupid;
-        let alike = |other: &&Job| beside(other) && other.jobname == job.jobname;
         let asked_for = asked.count(&["numjobs"]).unwrap_or(1);
-        let count = |n: usize| (n as u64).max(asked_for);
-        Some(Self {
-            number: jobs[..=at].iter().filter(alike).count() as u64,
-            alike: count(jobs.iter().filter(alike).count()),
-            all: count(jobs.iter().filter(beside).count()),
+        Some(Crowd {
+            number: *number,
+            alike: self.alike[&name].max(asked_for),
+            all: self.all[&job.groupid].max(asked_for),
         })
     }
 }
@@ -235,7 +252,7 @@ fn add(job: &Job, asked: &Asked, crowd: Option<Crowd>, found: &mut Found) -> Res
             "job `{name}` ended with error {} and was left out",
             job.error
         );
-        found.notes.push(text);
+        found.note(text);
         return Ok(());
     }
     let rw = asked.text(&["rw", "readwrite"]).unwrap_or("read");
@@ -251,7 +268,7 @@ fn add(job: &Job, asked: &Asked, crowd: Option<Crowd>, found: &mut Found) -> Res
         values::rate(&at("io_bytes"), side.io_bytes)?;
         let clat = &side.clat_ns;
         let p99 = clat.percentile.get("99.000000").copied();
-        found.points.push(ImportedPoint {
+        found.point(ImportedPoint {
             name: if both {
                 format!("{name}, {word}")
             } else {
@@ -276,7 +293,7 @@ fn add(job: &Job, asked: &Asked, crowd: Option<Crowd>, found: &mut Found) -> Res
                 .transpose()?,
             max_us: Some(values::micros(&at("lat_ns.max"), side.lat_ns.max / 1e3)?),
             samples: None,
-        });
+        })?;
     }
     Ok(())
 }

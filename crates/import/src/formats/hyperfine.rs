@@ -1,9 +1,9 @@
 //! hyperfine, `--export-json`.
 
 use layermark_model::ImportedPoint;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-use super::{Format, Found, some};
+use super::{Format, Found, bounded, each, some};
 use crate::{document, values};
 
 pub struct Hyperfine;
@@ -29,11 +29,10 @@ impl Format for Hyperfine {
         };
         for result in document.value.results {
             let name = values::clean(&result.command);
-            let failed = result.exit_codes.iter().filter(|c| **c != Some(0)).count();
+            let Exits { failed, all: n } = result.exit_codes;
             if failed > 0 {
-                let n = result.exit_codes.len();
                 let text = format!("`{name}` failed in {failed} of {n} runs");
-                found.notes.push(text);
+                found.note(text);
             }
             let us = |what: &str, seconds: f64| {
                 values::micros(&format!("`{name}`: {what}"), seconds * 1e6)
@@ -42,15 +41,15 @@ impl Format for Hyperfine {
                 Some(median) => us("median", median)?,
                 None => us("mean", result.mean)?,
             };
-            found.points.push(ImportedPoint {
+            found.point(ImportedPoint {
                 op: Some("command".into()),
                 op_us: Some(middle),
                 ops_per_s: (middle > 0.0).then(|| 1e6 / middle),
                 max_us: result.max.map(|max| us("max", max)).transpose()?,
-                samples: Some(result.times.len() as u64).filter(|n| *n > 0),
+                samples: Some(result.times.0).filter(|n| *n > 0),
                 name,
                 ..ImportedPoint::default()
-            });
+            })?;
         }
         some(found, "result")
     }
@@ -58,6 +57,7 @@ impl Format for Hyperfine {
 
 #[derive(Deserialize)]
 struct Output {
+    #[serde(deserialize_with = "bounded")]
     results: Vec<Timed>,
 }
 
@@ -69,7 +69,37 @@ struct Timed {
     median: Option<f64>,
     max: Option<f64>,
     #[serde(default)]
-    times: Vec<f64>,
+    times: Count,
     #[serde(default)]
-    exit_codes: Vec<Option<i64>>,
+    exit_codes: Exits,
+}
+
+/// How many numbers there are.
+#[derive(Default)]
+struct Count(u64);
+
+/// How many commands ended, and how many of them failed or were killed.
+#[derive(Default)]
+struct Exits {
+    failed: u64,
+    all: u64,
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(of: D) -> Result<Self, D::Error> {
+        let mut all = 0;
+        each(of, |_: f64| all += 1)?;
+        Ok(Self(all))
+    }
+}
+
+impl<'de> Deserialize<'de> for Exits {
+    fn deserialize<D: Deserializer<'de>>(of: D) -> Result<Self, D::Error> {
+        let mut exits = Self::default();
+        each(of, |code: Option<i64>| {
+            exits.all += 1;
+            exits.failed += u64::from(code != Some(0));
+        })?;
+        Ok(exits)
+    }
 }

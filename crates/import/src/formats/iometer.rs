@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use layermark_model::{ImportedPoint, mix_name};
 
-use super::{Format, Found, some};
+use super::{Format, Found, short_lines, some};
 use crate::values;
 
 pub struct Iometer;
@@ -23,6 +23,7 @@ impl Format for Iometer {
     }
 
     fn parse(&self, text: &str) -> Result<Found, String> {
+        short_lines(text)?;
         let mut reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
@@ -106,7 +107,7 @@ impl Reading {
             }
             "Target Type" if first == "ALL" => {
                 let point = self.point(line, number)?;
-                self.found.points.push(point);
+                self.found.point(point)?;
             }
             _ => {}
         }

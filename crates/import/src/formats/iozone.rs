@@ -2,7 +2,7 @@
 
 use layermark_model::{ImportedPoint, IozoneTable, iozone_tables};
 
-use super::{Format, Found, some};
+use super::{Format, Found, short_lines, some};
 use crate::values;
 
 pub struct Iozone;
@@ -29,6 +29,7 @@ impl Format for Iozone {
                 "it is of the throughput mode (-t), which has no file and record sizes".into(),
             );
         }
+        short_lines(text)?;
         let head = Head::read(text);
         let mut found = Found {
             tool: head.tool.clone(),
@@ -39,9 +40,8 @@ impl Format for Iozone {
         while let Some((number, line)) = lines.next() {
             let Some(table) = title(line) else { continue };
             let Some(known) = iozone_tables().find(|t| t.title.eq_ignore_ascii_case(&table)) else {
-                found
-                    .notes
-                    .push(format!("the table `{table}` is not known and was left out"));
+                let table = values::clean(&table);
+                found.note(format!("the table `{table}` is not known and was left out"));
                 continue;
             };
             let header = lines.next().map(|(_, l)| cells(l)).unwrap_or_default();
@@ -56,7 +56,7 @@ impl Format for Iozone {
             while let Some((number, line)) =
                 lines.next_if(|(_, l)| l.trim_start().starts_with('"') && title(l).is_none())
             {
-                row(&head, &known, &records, line, number + 1, &mut found.points)?;
+                row(&head, &known, &records, line, number + 1, &mut found)?;
             }
             if found.points.len() == before {
                 return Err(format!(
@@ -100,7 +100,7 @@ fn row(
     records: &[u64],
     line: &str,
     number: usize,
-    points: &mut Vec<ImportedPoint>,
+    found: &mut Found,
 ) -> Result<(), String> {
     let test = table.title.to_ascii_lowercase();
     let cells = cells(line);
@@ -124,7 +124,7 @@ fn row(
             continue;
         }
         let (bytes_per_s, ops_per_s) = head.rates(&what, value, *record)?;
-        points.push(ImportedPoint {
+        found.point(ImportedPoint {
             name: test.clone(),
             op: Some(table.op.into()),
             record: Some(*record),
@@ -141,7 +141,7 @@ fn row(
                 1e6 / ops_per_s,
             )?),
             ..ImportedPoint::default()
-        });
+        })?;
     }
     Ok(())
 }

@@ -1,6 +1,12 @@
 //! One file for each format.
 
+use std::{fmt, marker::PhantomData};
+
 use layermark_model::ImportedPoint;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, SeqAccess, Visitor},
+};
 
 mod fio;
 mod hyperfine;
@@ -18,6 +24,94 @@ pub struct Found {
     pub notes: Vec<String>,
     /// What was measured: one point at least.
     pub points: Vec<ImportedPoint>,
+}
+
+/// Most results of one file. A whole matrix of iozone has some thousand; each takes about 400 bytes
+/// of memory, and a file of 64 MiB could hold twenty million.
+pub const MOST_POINTS: usize = 100_000;
+
+/// Most remarks about one file.
+const MOST_NOTES: usize = 100;
+
+/// Longest line of a file that is read by lines, bytes. Those of iozone and Iometer have at most a
+/// few hundred cells.
+const LONGEST_LINE: usize = 64 << 10;
+
+impl Found {
+    fn point(&mut self, point: ImportedPoint) -> Result<(), String> {
+        if self.points.len() == MOST_POINTS {
+            return Err(format!(
+                "it has more than {MOST_POINTS} results, the most that are imported"
+            ));
+        }
+        self.points.push(point);
+        Ok(())
+    }
+
+    fn note(&mut self, text: String) {
+        match self.notes.len() {
+            0..MOST_NOTES => self.notes.push(text),
+            MOST_NOTES => self
+                .notes
+                .push("there is more to remark, left out here".into()),
+            _ => {}
+        }
+    }
+}
+
+/// Refuses a line that no program wrote: what is made of its cells takes many times its length.
+fn short_lines(text: &str) -> Result<(), String> {
+    match text.lines().position(|l| l.len() > LONGEST_LINE) {
+        None => Ok(()),
+        Some(at) => Err(format!(
+            "line {} is longer than {} KiB",
+            at + 1,
+            LONGEST_LINE >> 10
+        )),
+    }
+}
+
+/// A list of at most [`MOST_POINTS`]: what an entry becomes is much larger than `{},`.
+fn bounded<'de, T: Deserialize<'de>, D: Deserializer<'de>>(of: D) -> Result<Vec<T>, D::Error> {
+    let mut all = Vec::new();
+    let mut more = 0;
+    each(of, |one| {
+        if all.len() < MOST_POINTS {
+            all.push(one);
+        } else {
+            more += 1;
+        }
+    })?;
+    if more > 0 {
+        let n = MOST_POINTS + more;
+        return Err(D::Error::custom(format!(
+            "{n} results, and at most {MOST_POINTS} are imported"
+        )));
+    }
+    Ok(all)
+}
+
+/// Reads a list entry by entry, and keeps none.
+fn each<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    of: D,
+    with: impl FnMut(T),
+) -> Result<(), D::Error> {
+    struct Each<T, F>(F, PhantomData<T>);
+    impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for Each<T, F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+            while let Some(one) = list.next_element()? {
+                (self.0)(one);
+            }
+            Ok(())
+        }
+    }
+    of.deserialize_seq(Each(with, PhantomData))
 }
 
 /// A kind of file.

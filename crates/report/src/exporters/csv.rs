@@ -1,6 +1,6 @@
 //! One line for each result, every number in its own column: for a spreadsheet or a data frame.
 
-use super::{Exporter, Files};
+use super::{Exporter, Files, own::has_columns};
 use crate::{
     Report,
     columns::{self, Cell, RESULTS},
@@ -16,6 +16,10 @@ impl Exporter for Csv {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["csv"]
+    }
+
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        has_columns(head, RESULTS.iter().map(|c| c.0))
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

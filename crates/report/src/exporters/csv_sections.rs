@@ -4,6 +4,7 @@
 use super::{
     Exporter, Files,
     csv::{field, safe},
+    own::has_columns,
 };
 use crate::Report;
 
@@ -19,6 +20,10 @@ impl Exporter for CsvSections {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["sections.csv"]
+    }
+
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        has_columns(head, HEAD.into_iter())
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

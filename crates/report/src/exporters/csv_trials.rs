@@ -1,6 +1,6 @@
 //! One line for each trial in the order of the run: for an analysis of one's own.
 
-use super::{Exporter, Files, csv::field};
+use super::{Exporter, Files, csv::field, own::has_columns};
 use crate::{Report, columns::TRIALS};
 
 /// See the module.
@@ -13,6 +13,10 @@ impl Exporter for CsvTrials {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["trials.csv"]
+    }
+
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        has_columns(head, TRIALS.iter().map(|c| c.0))
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

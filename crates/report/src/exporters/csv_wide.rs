@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 use super::{
     Exporter, Files,
     csv::{field, safe},
+    own::has_columns,
 };
 use crate::{Report, ResultRow};
 
 /// See the module.
 pub struct CsvWide;
+
+/// Columns of each point.
+const HEAD: [&str; 4] = ["workload", "point", "params", "unit"];
 
 /// Columns of each layer, after its name.
 const COLUMNS: [&str; 6] = [
@@ -30,6 +34,10 @@ impl Exporter for CsvWide {
         &["wide.csv"]
     }
 
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        has_columns(head, HEAD.into_iter())
+    }
+
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         let mut writer = csv::Writer::from_writer(out.open("")?);
         let layers: Vec<&str> = report
@@ -38,9 +46,7 @@ impl Exporter for CsvWide {
             .filter(|l| !l.control)
             .map(|l| l.name.as_str())
             .collect();
-        let mut head: Vec<String> = ["workload", "point", "params", "unit"]
-            .map(str::to_owned)
-            .to_vec();
+        let mut head: Vec<String> = HEAD.map(str::to_owned).to_vec();
         for layer in &layers {
             head.extend(COLUMNS.map(|c| safe(&format!("{layer} {c}"))));
         }

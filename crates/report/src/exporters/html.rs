@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Exporter, Files, rows};
+use super::{Exporter, Files, own::NAME, rows};
 use crate::{Report, TrustState, charts};
 
 mod launches;
@@ -28,6 +28,10 @@ impl Exporter for Html {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["html", "htm"]
+    }
+
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        head.contains(&format!("<meta name=\"generator\" content=\"{NAME}"))
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

@@ -17,6 +17,10 @@ impl Exporter for Hyperfine {
         &["hyperfine.json"]
     }
 
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        head.starts_with("{\n  \"generated_by\": \"layermark ")
+    }
+
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         let out = out.open("")?;
         let layers = report.layers.iter().filter(|l| !l.control).count();
@@ -25,7 +29,10 @@ impl Exporter for Hyperfine {
             .iter()
             .map(|s| result(report, s, layers > 1))
             .collect();
-        serde_json::to_writer_pretty(&mut *out, &json!({ "results": results }))?;
+        serde_json::to_writer_pretty(
+            &mut *out,
+            &json!({ "generated_by": report.generated_by, "results": results }),
+        )?;
         out.write_all(b"\n")?;
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::io::Write;
 
 use layermark_model::{IozoneTable, iozone_tables};
 
-use super::{Exporter, Files, PartNames};
+use super::{Exporter, Files, PartNames, own::NAME};
 use crate::{Report, grid::Family};
 
 /// See the module.
@@ -22,6 +22,10 @@ impl Exporter for Iozone {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["iozone", "iozone.txt"]
+    }
+
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        head.starts_with(NAME) && head.contains(", run ")
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! One line a launch, as the 2014 study of application streaming wrote them:
 //! `time,elapsed ms,window,program`; what else is known of it follows.
 
-use super::{Exporter, Files};
+use super::{Exporter, Files, own::has_columns};
 use crate::{
     Report,
     columns::{self, Cell},
@@ -17,6 +17,10 @@ impl Exporter for Launches {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["launches.csv"]
+    }
+
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        has_columns(head, columns::LAUNCHES.iter().map(|c| c.0))
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Exporter, Files, rows, series};
+use super::{Exporter, Files, own::NAME, rows, series};
 use crate::{Report, ResultRow};
 
 /// See the module.
@@ -17,8 +17,13 @@ impl Exporter for Markdown {
         &["md", "markdown"]
     }
 
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        head.starts_with(&format!("<!-- {NAME}"))
+    }
+
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         let out = out.open("")?;
+        writeln!(out, "<!-- {} -->\n", report.generated_by)?;
         writeln!(out, "# {}\n", prose(&report.headline))?;
         for verdict in &report.verdicts {
             writeln!(out, "- {}", prose(&verdict.text))?;

@@ -1,6 +1,7 @@
 //! Formats a report can be written in: one file each, listed here.
 
 use std::{
+    fs::File,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -19,6 +20,7 @@ mod iozone;
 mod json;
 mod launches;
 mod markdown;
+mod own;
 mod png;
 mod rows;
 mod series;
@@ -27,6 +29,7 @@ mod terminal;
 mod xlsx;
 
 pub use terminal::{Style, print, print_full};
+pub use own::is_own;
 
 /// One format.
 pub trait Exporter: Sync {
@@ -35,6 +38,9 @@ pub trait Exporter: Sync {
     /// File name endings, without the first dot, that choose it; the longest that fits wins. One
     /// that holds a dot is also a whole name: `iozone.txt`.
     fn extensions(&self) -> &'static [&'static str];
+    /// Whether it wrote a file: `head` is the first 4 KiB as text, `file` stands at its beginning.
+    /// Every format carries something by which it is known, so that no other file is replaced.
+    fn is_own(&self, head: &str, file: &mut File) -> bool;
     /// Writes the whole report.
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()>;
 }
@@ -102,13 +108,15 @@ pub fn part_path(path: &Path, part: &str) -> PathBuf {
 
 /// The format, and the length of the name before its ending.
 fn parse(path: &Path) -> Option<(&'static dyn Exporter, usize)> {
-    let name = path.file_name()?.to_str()?.to_lowercase();
+    let name = path.file_name()?.to_str()?;
+    // Not in lower case as a whole: some letters are longer or shorter there.
     let fits = |ending: &&str| -> Option<usize> {
-        if name == **ending {
+        if name.eq_ignore_ascii_case(ending) {
             return name.rfind('.');
         }
-        let stem = name.strip_suffix(*ending)?.strip_suffix('.')?;
-        (!stem.is_empty()).then_some(stem.len())
+        let stem = name.len().checked_sub(ending.len() + 1)?;
+        let own = name.get(stem..)?.strip_prefix('.')?;
+        (stem > 0 && own.eq_ignore_ascii_case(ending)).then_some(stem)
     };
     let all = ALL
         .iter()
@@ -157,7 +165,7 @@ mod tests {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap();
-            if !["mod", "rows", "series"].contains(&name) {
+            if !["mod", "own", "rows", "series"].contains(&name) {
                 assert!(
                     listed.contains(&name),
                     "add `&{name}::...` to ALL in exporters/mod.rs"
@@ -189,6 +197,9 @@ mod tests {
             ("a/iozone.txt", "a/iozone-fuse.txt"),
             ("x.iozone.TXT", "x-fuse.iozone.TXT"),
             ("a.b.iozone", "a.b-fuse.iozone"),
+            // In lower case it is a byte shorter, and `\u{130}` is a byte longer.
+            ("\u{1e9e}.svg", "\u{1e9e}-fuse.svg"),
+            ("\u{130}.SVG", "\u{130}-fuse.SVG"),
         ] {
             assert_eq!(part_path(Path::new(name), "fuse"), Path::new(expected));
             assert_eq!(part_path(Path::new(name), ""), Path::new(name));

@@ -1,6 +1,10 @@
 //! Every chart as a picture, a file for each when there are several.
 
-use super::{Exporter, Files, svg};
+use super::{
+    Exporter, Files,
+    own::{NAME, marked_png},
+    svg,
+};
 use crate::{Report, charts};
 
 /// See the module.
@@ -15,9 +19,14 @@ impl Exporter for Png {
         &["png"]
     }
 
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        head.contains(&format!("tEXtSoftware\0{NAME}"))
+    }
+
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         svg::each(report, out, |chart, out| {
-            Ok(out.write_all(&charts::png(chart)?)?)
+            let png = marked_png(&charts::png(chart)?, &report.generated_by);
+            Ok(out.write_all(&png)?)
         })
     }
 }

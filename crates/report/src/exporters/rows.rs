@@ -140,11 +140,12 @@ pub fn about(report: &Report) -> String {
 
 /// How the run stands, in words.
 pub fn status(report: &Report) -> &'static str {
-    use layermark_model::RunStatus::{Done, Failed, Running, Stopped};
+    use layermark_model::RunStatus::{Done, Failed, Interrupted, Running, Stopped};
     match report.status {
-        Running => "not ended: going on, or cut off",
+        Running => "going on",
         Done => "done",
         Stopped => "stopped by the user",
         Failed => "ended by an error",
+        Interrupted => "interrupted: its process is gone",
     }
 }

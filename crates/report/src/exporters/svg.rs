@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Exporter, Files, PartNames};
+use super::{Exporter, Files, PartNames, own::NAME};
 use crate::{
     Report,
     charts::{self, Chart},
@@ -20,9 +20,20 @@ impl Exporter for Svg {
         &["svg"]
     }
 
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        head.starts_with("<?xml ") && head.contains(&format!("<!-- {NAME}"))
+    }
+
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         each(report, out, |chart, out| {
-            Ok(out.write_all(charts::alone(chart).as_bytes())?)
+            let svg = charts::alone(chart);
+            let (xml, svg) = svg.split_once('\n').unwrap_or(("", &svg));
+            Ok(writeln!(
+                out,
+                "{xml}\n<!-- {} -->\n{}",
+                report.generated_by,
+                svg.trim_end()
+            )?)
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, io::Write};
 
-use super::{Exporter, Files, rows, series};
+use super::{Exporter, Files, own::NAME, rows, series};
 use crate::{Report, ResultRow, TrustState, Verdict, number};
 
 mod sections;
@@ -48,8 +48,14 @@ impl Exporter for Text {
         &["txt"]
     }
 
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        head.starts_with(NAME) && head.contains(":\n\n")
+    }
+
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        print_full(report, Style::default(), out.open("")?)
+        let out = out.open("")?;
+        writeln!(out, "{}:\n", report.generated_by)?;
+        print_full(report, Style::default(), out)
     }
 }
 

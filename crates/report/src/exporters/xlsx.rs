@@ -1,9 +1,12 @@
 //! A workbook: the verdict, a sheet for each section (study, cost model, record sizes) and for each test with its tables and charts, iozone's own tables,
 //! every result and every trial.
 
-use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
+use std::io::Read as _;
 
-use super::{Exporter, Files, iozone};
+use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
+use zip::ZipArchive;
+
+use super::{Exporter, Files, iozone, own::NAME};
 use crate::{Report, columns};
 
 mod lists;
@@ -24,6 +27,17 @@ impl Exporter for Xlsx {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["xlsx"]
+    }
+
+    fn is_own(&self, head: &str, file: &mut std::fs::File) -> bool {
+        let creator = || {
+            let mut book = ZipArchive::new(file).ok()?;
+            let mut properties = String::new();
+            let part = book.by_name("docProps/core.xml").ok()?;
+            part.take(64 << 10).read_to_string(&mut properties).ok()?;
+            Some(properties.contains(&format!("<dc:creator>{NAME}")))
+        };
+        head.starts_with("PK") && creator().unwrap_or(false)
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

@@ -1,0 +1,321 @@
+//! Where `-o` puts a report, and what is not replaced by one.
+
+use std::{
+    fs::{self, File, Metadata},
+    io::{self, BufWriter, IsTerminal, Write},
+    os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use layermark_report::{
+    Report,
+    exporters::{self, Exporter, Files},
+};
+use tempfile::{NamedTempFile, TempPath};
+
+use crate::{args::OutArgs, failure::Failure};
+
+/// What writes a report, and where to.
+pub struct Target {
+    exporter: &'static dyn Exporter,
+    place: Place,
+    force: bool,
+}
+
+enum Place {
+    Stdout,
+    /// A file that is there or is made; new content replaces it as a whole.
+    File(PathBuf),
+    /// A FIFO or device, written as it is.
+    Stream(PathBuf),
+}
+
+/// Finds the exporter of each `-o`, and that it may be written, before a run begins.
+pub fn targets(out: &OutArgs) -> Result<Vec<Target>, Failure> {
+    let all: Vec<Target> = out
+        .output
+        .iter()
+        .map(|path| match path.to_str().and_then(format_of_stdout) {
+            Some(format) => Target::stdout(format),
+            None => Target::file(path, exporter(path)?, out.force),
+        })
+        .collect::<Result<_, _>>()?;
+    let to_stdout = all.iter().filter(|t| t.is_stdout()).count();
+    if to_stdout + usize::from(out.json.json) > 1 {
+        let hint = "layermark report last -o json:- -o report.html";
+        return Err(Failure::usage("standard output takes one report").hint(hint));
+    }
+    Ok(all)
+}
+
+/// Where hyperfine's format goes, whatever the file is called.
+pub fn times_target(path: &Path, force: bool) -> Result<Target, Failure> {
+    Target::file(path, exporter(Path::new("times.hyperfine.json"))?, force)
+}
+
+fn exporter(path: &Path) -> Result<&'static dyn Exporter, Failure> {
+    exporters::for_path(path)
+        .map_err(|e| Failure::usage(e).hint("layermark report last -o report.html"))
+}
+
+/// `-` is Markdown, and `csv:-` is any other format, by its ending.
+fn format_of_stdout(text: &str) -> Option<&str> {
+    match text {
+        "-" => Some("md"),
+        _ => text.strip_suffix(":-"),
+    }
+}
+
+impl Target {
+    fn stdout(format: &str) -> Result<Self, Failure> {
+        let exporter = exporter(Path::new(&format!("report.{format}")))?;
+        let refused = |why: &str| {
+            let hint = format!("layermark report last -o report.{format}");
+            Err(Failure::usage(format!("-o {format}:-: {why}")).hint(hint))
+        };
+        match exporter.id() {
+            "svg" | "png" => refused("charts are several files"),
+            "xlsx" if io::stdout().is_terminal() => refused("a terminal shows no workbook"),
+            _ => Ok(Self {
+                exporter,
+                place: Place::Stdout,
+                force: false,
+            }),
+        }
+    }
+
+    fn file(path: &Path, exporter: &'static dyn Exporter, force: bool) -> Result<Self, Failure> {
+        let refused = |why: String, hint: String| {
+            Failure::usage(format!("-o {}: {why}", path.display())).hint(hint)
+        };
+        let elsewhere = || "layermark report last -o /tmp/report.html".to_owned();
+        let place = match standing(path) {
+            Standing::Directory => return Err(refused("this is a directory".into(), elsewhere())),
+            Standing::Other(what) if !force => {
+                let hint = "name another file, or replace it with --force".to_owned();
+                return Err(refused(what, hint));
+            }
+            Standing::Other(_) => behind(path).map_err(|why| refused(why, elsewhere()))?,
+            Standing::Free | Standing::Own(_) => Place::File(path.into()),
+        };
+        if let Place::File(path) = &place {
+            let parent = parent_of(path);
+            if !parent.is_dir() {
+                let why = format!("there is no directory {}", parent.display());
+                return Err(refused(why, format!("mkdir -p {}", parent.display())));
+            }
+            // A file without a name that is gone at once.
+            tempfile::tempfile_in(parent).map_err(|e| {
+                let why = format!("no file can be made in {}: {e}", parent.display());
+                refused(why, elsewhere())
+            })?;
+        }
+        Ok(Self {
+            exporter,
+            place,
+            force,
+        })
+    }
+
+    /// The page in the user's data directory.
+    pub fn page(path: PathBuf) -> Result<Self, Failure> {
+        Ok(Self {
+            exporter: exporter(&path)?,
+            place: Place::File(path),
+            force: false,
+        })
+    }
+
+    pub fn is_stdout(&self) -> bool {
+        matches!(self.place, Place::Stdout)
+    }
+
+    /// Writes the report; answers the names of the files.
+    pub fn write(&self, report: &Report) -> Result<Vec<PathBuf>, Failure> {
+        let failed = |path: &Path, e: anyhow::Error| {
+            Failure::failed(format!("{}: {e}", path.display())).hint(format!(
+                "the run is kept; write it elsewhere: layermark report {} -o FILE",
+                report.run
+            ))
+        };
+        match &self.place {
+            Place::Stdout => {
+                let mut text = Vec::new();
+                let written = self.exporter.write(report, &mut text);
+                written.map_err(Failure::failed)?;
+                super::output::write_stdout(&text)?;
+                Ok(Vec::new())
+            }
+            Place::Stream(path) => {
+                let write = || -> anyhow::Result<()> {
+                    let mut text = Vec::new();
+                    self.exporter.write(report, &mut text)?;
+                    Ok(File::options().write(true).open(path)?.write_all(&text)?)
+                };
+                write().map_err(|e| failed(path, e))?;
+                Ok(vec![path.clone()])
+            }
+            Place::File(path) => {
+                let write = || -> anyhow::Result<Vec<PathBuf>> {
+                    let mut parts = Parts::new(path);
+                    self.exporter.write(report, &mut parts)?;
+                    parts.persist(self.force)
+                };
+                write().map_err(|e| failed(path, e))
+            }
+        }
+    }
+}
+
+/// What stands where a report is to go.
+enum Standing {
+    /// Nothing.
+    Free,
+    /// A report, or an empty file.
+    Own(Metadata),
+    /// Something else, in words.
+    Other(String),
+    Directory,
+}
+
+fn standing(path: &Path) -> Standing {
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Standing::Free,
+        // A name that is too long and the like: the reason is told when it is written.
+        Err(_) => return Standing::Free,
+    };
+    let kind = found.file_type();
+    if kind.is_dir() {
+        Standing::Directory
+    } else if kind.is_symlink() {
+        let to = fs::read_link(path).unwrap_or_default();
+        Standing::Other(format!("this is a symbolic link to {}", to.display()))
+    } else if kind.is_fifo() {
+        Standing::Other("this is a FIFO".into())
+    } else if !kind.is_file() {
+        Standing::Other("this is a device or a socket".into())
+    } else {
+        match is_own(path) {
+            Ok(true) => Standing::Own(found),
+            Ok(false) => Standing::Other("layermark did not write this file".into()),
+            Err(e) => Standing::Other(format!("whose file this is cannot be seen: {e}")),
+        }
+    }
+}
+
+fn is_own(path: &Path) -> io::Result<bool> {
+    use rustix::fs::OFlags;
+    // What stands there may be another thing by now.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = File::options();
+    let options = options.read(true).custom_flags(flags.bits().cast_signed());
+    exporters::is_own(&mut options.open(path)?)
+}
+
+/// What `--force` writes to: the file itself, or what a symbolic link points to.
+fn behind(path: &Path) -> Result<Place, String> {
+    let target = fs::canonicalize(path).map_err(|e| format!("this is a symbolic link: {e}"))?;
+    let kind = fs::metadata(&target)
+        .map_err(|e| e.to_string())?
+        .file_type();
+    if kind.is_dir() {
+        Err(format!("{} is a directory", target.display()))
+    } else if kind.is_file() {
+        Ok(Place::File(target))
+    } else if kind.is_socket() || kind.is_block_device() {
+        Err("a socket or a disk is never written".into())
+    } else {
+        Ok(Place::Stream(target))
+    }
+}
+
+/// The files of one `-o` until all of them are complete. Each is a new one of random name beside its
+/// place (`O_EXCL`, which follows no link), so that an old report is not lost to a full disk and a new
+/// one is there as a whole or not at all.
+struct Parts<'a> {
+    path: &'a Path,
+    open: Option<(PathBuf, BufWriter<NamedTempFile>)>,
+    done: Vec<(PathBuf, TempPath)>,
+}
+
+impl<'a> Parts<'a> {
+    fn new(path: &'a Path) -> Self {
+        Self {
+            path,
+            open: None,
+            done: Vec::new(),
+        }
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        if let Some((path, out)) = self.open.take() {
+            let part = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            self.done.push((path, part.into_temp_path()));
+        }
+        Ok(())
+    }
+
+    fn persist(mut self, force: bool) -> anyhow::Result<Vec<PathBuf>> {
+        self.close()?;
+        let done = self.done.into_iter();
+        done.map(|(path, part)| put(part, &path, force)).collect()
+    }
+}
+
+impl Files for Parts<'_> {
+    fn open(&mut self, part: &str) -> anyhow::Result<&mut dyn Write> {
+        self.close()?;
+        let file = tempfile::Builder::new()
+            .permissions(fs::Permissions::from_mode(0o666))
+            .tempfile_in(parent_of(self.path))?;
+        let path = exporters::part_path(self.path, part);
+        let (_, out) = self.open.insert((path, BufWriter::new(file)));
+        Ok(out)
+    }
+}
+
+/// Puts a file in its place, or beside it under the next free name where something stands that is
+/// not ours: names of charts are not known before, and somebody may have made a file meanwhile.
+fn put(mut part: TempPath, wanted: &Path, force: bool) -> anyhow::Result<PathBuf> {
+    let mut number = 1;
+    let mut path = wanted.to_path_buf();
+    loop {
+        match standing(&path) {
+            Standing::Own(old) => {
+                keep_mode(&part, &old);
+                part.persist(&path)?;
+                return Ok(path);
+            }
+            Standing::Other(_) if force && number == 1 => {
+                if let Ok(old) = fs::metadata(&path) {
+                    keep_mode(&part, &old);
+                }
+                part.persist(&path)?;
+                return Ok(path);
+            }
+            Standing::Free => match part.persist_noclobber(&path) {
+                Ok(()) => return Ok(path),
+                Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => part = e.path,
+                Err(e) => return Err(e.error.into()),
+            },
+            Standing::Other(_) | Standing::Directory => {
+                number += 1;
+                path = exporters::part_path(wanted, &number.to_string());
+            }
+        }
+    }
+}
+
+/// Mode and, where we may, owner of the file that is replaced.
+fn keep_mode(part: &Path, old: &Metadata) {
+    // The mode comes last, because a new owner takes some of its bits away.
+    let _ = std::os::unix::fs::lchown(part, Some(old.uid()), Some(old.gid()));
+    let _ = fs::set_permissions(part, fs::Permissions::from_mode(old.mode() & 0o777));
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}

@@ -1,0 +1,172 @@
+//! What no input may do to us, a function for each kind of input. Two things call them: the test
+//! `stable` in this crate, for 60 s in all, and libFuzzer, through `fuzz/fuzz_targets/`.
+//!
+//! A function panics when a promise is broken. See "Fuzzing" in `CONTRIBUTING.md`.
+
+mod store;
+
+use std::{fs::File, io::Cursor};
+
+use layermark_model::{
+    Cell, Plan, Spec, TrialRecord,
+    protocol::{FromProbe, ToProbe},
+};
+use layermark_probe::workloads;
+use layermark_report::{Report, exporters, sample::Sample};
+
+pub use store::store;
+
+/// Everything that is fuzzed: its name, which is that of its corpus, and its function.
+pub const TARGETS: [(&str, fn(&[u8])); 6] = [
+    ("plan", plan),
+    ("spec", spec),
+    ("to_probe", to_probe),
+    ("from_probe", from_probe),
+    ("import", import),
+    ("store", store),
+];
+
+/// A plan file: read or refused, and what is read expands to points or is refused.
+pub fn plan(data: &[u8]) {
+    let Ok(plan) = Plan::from_toml(&String::from_utf8_lossy(data)) else {
+        return;
+    };
+    let json = serde_json::to_string(&plan).expect("a plan is JSON");
+    let again: Plan = serde_json::from_str(&json).expect("and is read again");
+    assert_eq!(again.work, plan.work);
+    for settings in &plan.work {
+        if let Some(workload) = workloads::find(&settings.workload)
+            && let Ok(points) = workload.points(settings, plan.scale)
+        {
+            let labels = points.iter().take(1000).map(|p| p.label.len());
+            assert!(labels.sum::<usize>() > 0 || points.is_empty());
+        }
+    }
+}
+
+/// A layer as a user writes it: what is read is written the same.
+pub fn spec(data: &[u8]) {
+    if let Ok(spec) = String::from_utf8_lossy(data).parse::<Spec>() {
+        assert_eq!(spec.to_string().parse::<Spec>(), Ok(spec));
+    }
+}
+
+/// Lines from lab to probe. Jobs are looked at and not done: they may name any file of this machine.
+pub fn to_probe(data: &[u8]) {
+    let mut rest = Vec::new();
+    for line in data.split_inclusive(|b| *b == b'\n') {
+        if let Ok(ToProbe::Job(job)) = serde_json::from_slice::<ToProbe>(line) {
+            if let Some(workload) = workloads::find(&job.point.workload) {
+                let _ = workload.writes(&job.point);
+                let _ = workload.space(&job.point);
+                let _ = workload.packaged(&job.point);
+            }
+        } else {
+            rest.extend_from_slice(line);
+        }
+    }
+    let nowhere = File::options()
+        .write(true)
+        .open("/dev/null")
+        .expect("/dev/null");
+    layermark_probe::serve(Cursor::new(rest), nowhere).expect("the probe lives on");
+}
+
+/// Lines from probe to lab: a trial of any numbers makes a report in every text format.
+pub fn from_probe(data: &[u8]) {
+    for line in data.split(|b| *b == b'\n') {
+        let Ok(said) = serde_json::from_slice::<FromProbe>(line) else {
+            continue;
+        };
+        let (run, mut trials) = Sample::default().build();
+        let record = |seq: u64| TrialRecord {
+            seq,
+            cell: Cell {
+                session: 0,
+                block: seq as u32,
+                layer: seq as usize % run.layers.len(),
+                point: 0,
+            },
+            at_ms: seq,
+            trial: None,
+            error: None,
+            upkeep_ns: 0,
+            foreign_cpu: 0.0,
+            steal: 0.0,
+            backing_resident: None,
+            flags: Vec::new(),
+        };
+        match said {
+            FromProbe::Trial { trial, .. } => trials.extend((0..20).map(|seq| TrialRecord {
+                trial: Some((*trial).clone()),
+                ..record(1000 + seq)
+            })),
+            FromProbe::Error { message, .. } => trials.push(TrialRecord {
+                error: Some(message),
+                ..record(1000)
+            }),
+            _ => continue,
+        }
+        texts(&Report::build(&run, &trials));
+    }
+}
+
+/// A file of another program, in every format: read within its limits, or refused.
+pub fn import(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    for format in layermark_import::formats::ALL {
+        let _ = format.knows(&text);
+        let Ok(found) = format.parse(&text) else {
+            continue;
+        };
+        assert!((1..=layermark_import::formats::MOST_POINTS).contains(&found.points.len()));
+        let numbers = found
+            .points
+            .iter()
+            .flat_map(|p| [p.bytes_per_s, p.ops_per_s, p.op_us]);
+        assert!(numbers.flatten().all(|n| n.is_finite() && n >= 0.0));
+        let import = layermark_model::Import {
+            format: format.id().into(),
+            tool: found.tool,
+            measured: found.measured,
+            notes: found.notes,
+            points: found.points,
+            ..layermark_model::Import::default()
+        };
+        let (run, trials) = Sample::default().build();
+        let mut report = Report::build(&run, &trials);
+        report.set_beside(&import);
+        texts(&report);
+    }
+}
+
+/// Writes every format that is text: JSON is JSON, and nothing in any of them drives a terminal or
+/// breaks an XML file.
+pub(crate) fn texts(report: &Report) {
+    for name in [
+        "r.json",
+        "r.html",
+        "r.csv",
+        "r.wide.csv",
+        "r.trials.csv",
+        "r.sections.csv",
+        "r.launches.csv",
+        "r.md",
+        "r.txt",
+        "r.iozone",
+        "r.hyperfine.json",
+    ] {
+        let text = String::from_utf8(written(report, name)).expect("UTF-8");
+        assert_eq!(layermark_model::plain(&text), text, "{name}");
+        if name.ends_with("json") {
+            serde_json::from_str::<serde_json::Value>(&text).expect(name);
+        }
+    }
+}
+
+pub(crate) fn written(report: &Report, name: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let exporter = exporters::for_path(name.as_ref()).expect(name);
+    exporter.write(report, &mut out).expect(name);
+    out
+}

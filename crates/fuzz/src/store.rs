@@ -1,0 +1,148 @@
+//! A doctored store: a good one, in which bytes choose what is changed.
+
+use std::{fs, path::Path, sync::OnceLock};
+
+use layermark_report::{Report, sample::Sample};
+use layermark_store::Store;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, sqlite::SqliteConnectOptions};
+
+use crate::{texts, written};
+
+/// Columns that are read back.
+const COLUMNS: [(&str, &str); 36] = [
+    ("runs", "name"),
+    ("runs", "version"),
+    ("runs", "started_ms"),
+    ("runs", "ended_ms"),
+    ("runs", "status"),
+    ("runs", "seed"),
+    ("runs", "dir"),
+    ("runs", "plan"),
+    ("runs", "machine"),
+    ("layers", "idx"),
+    ("layers", "name"),
+    ("layers", "spec"),
+    ("layers", "status"),
+    ("layers", "reason"),
+    ("layers", "facts"),
+    ("layers", "setup_s"),
+    ("layers", "self_test"),
+    ("layers", "read_only"),
+    ("layers", "control"),
+    ("points", "workload"),
+    ("points", "label"),
+    ("points", "params"),
+    ("trials", "session"),
+    ("trials", "block"),
+    ("trials", "layer"),
+    ("trials", "point"),
+    ("trials", "at_ms"),
+    ("trials", "error"),
+    ("trials", "passes"),
+    ("trials", "latency_min"),
+    ("trials", "latency_mean"),
+    ("trials", "histogram"),
+    ("trials", "detail"),
+    ("trials", "upkeep_ns"),
+    ("trials", "foreign_cpu"),
+    ("trials", "flags"),
+];
+
+/// What is put there, as SQL; `OLD` is what was there.
+const VALUES: [&str; 22] = [
+    "NULL",
+    "0",
+    "-1",
+    "1",
+    "4294967295",
+    "4294967296",
+    "9223372036854775807",
+    "9e999",
+    "-9e999",
+    "1e308",
+    "''",
+    "'x'",
+    "char(27) || '[31mred' || char(7, 8238, 65535)",
+    "'{}'",
+    "'[]'",
+    "'null'",
+    "'\"'",
+    "replace(OLD, '0', '18446744073709551615')",
+    "replace(OLD, '1', '-1')",
+    "replace(OLD, '\"', '')",
+    "substr(OLD, 1, length(OLD) / 2)",
+    "replace(OLD, 'e', char(27))",
+];
+
+/// A store with one run in it, as bytes.
+fn good() -> &'static [u8] {
+    static GOOD: OnceLock<Vec<u8>> = OnceLock::new();
+    GOOD.get_or_init(|| {
+        let temp = tempfile::tempdir().expect("a directory");
+        let path = temp.path().join("s.db");
+        let (run, trials) = Sample {
+            blocks: 6,
+            ..Sample::default()
+        }
+        .build();
+        let mut store = Store::open(&path).expect("a store");
+        store.begin(&run).expect("a run");
+        for trial in &trials {
+            store.trial(&run.id, trial).expect("a trial");
+        }
+        store.update(&run).expect("its end");
+        drop(store);
+        fs::read(path).expect("the store")
+    })
+}
+
+/// Changes a store, four bytes a change, and makes every format of what can still be read of it.
+pub fn store(data: &[u8]) {
+    let temp = tempfile::tempdir().expect("a directory");
+    let path = temp.path().join("s.db");
+    fs::write(&path, good()).expect("a copy");
+    doctor(&path, data);
+    let Ok(mut store) = Store::open_read(&path) else {
+        return;
+    };
+    let _ = store.list(10);
+    let Ok((run, trials)) = store.load("last") else {
+        return;
+    };
+    let report = Report::build(&run, &trials);
+    texts(&report);
+    // These take a second each without optimisation.
+    let slow = ["r.svg", "r.xlsx", "r.png"];
+    let chosen = data.first().map_or(0, |b| usize::from(*b) % 16);
+    if let Some(name) = slow.get(chosen) {
+        let file = written(&report, name);
+        if *name == "r.svg" {
+            let text = String::from_utf8(file).expect("UTF-8");
+            assert_eq!(layermark_model::plain(&text), text);
+        }
+    }
+}
+
+fn doctor(path: &Path, data: &[u8]) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.expect("a runtime").block_on(async {
+        let options = SqliteConnectOptions::new().filename(path).foreign_keys(false);
+        let mut connection = options.connect().await.expect("the store");
+        for change in data.chunks_exact(4).take(16) {
+            let (table, column) = COLUMNS[usize::from(change[0]) % COLUMNS.len()];
+            let value = VALUES[usize::from(change[1]) % VALUES.len()].replace("OLD", column);
+            let row = u16::from_le_bytes([change[2], change[3]]);
+            let one = format!(
+                "rowid = (SELECT rowid FROM {table} LIMIT 1 OFFSET {row} % (SELECT count(*) FROM {table}))"
+            );
+            // Every row of a table for one row number in eight.
+            let which = if row % 8 == 7 { "true" } else { &one };
+            let sql = format!("UPDATE OR IGNORE {table} SET {column} = {value} WHERE {which}");
+            // What a column may not hold is not put there.
+            let _ = sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await;
+        }
+        connection.close().await.expect("closed");
+    });
+}

@@ -1,0 +1,79 @@
+//! Which runs have a process at work on them, on this machine or, where the file system carries
+//! locks, on another one.
+//!
+//! A process holds a lock on one byte of the file `STORE-lock` for each run it works on. The kernel
+//! lets go of it when the process ends, however it ends, so nothing has to be compared: process ids
+//! are used again, and differ from one PID namespace to the next. The file stays, and stays empty.
+#![allow(unsafe_code)]
+
+use std::{fs::File, io, os::fd::AsRawFd, path::Path};
+
+use crate::connect::beside;
+
+/// A run that this process works on, as long as it is held.
+#[derive(Debug)]
+pub(crate) struct Held(#[expect(dead_code, reason = "held for its drop")] File);
+
+/// Takes the run. `Ok(None)` when another process works on it.
+pub(crate) fn hold(store: &Path, run: &str) -> io::Result<Option<Held>> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(beside(store, "-lock"))?;
+    let mut lock = byte(run);
+    // SAFETY: the descriptor is open, and `lock` is a valid `flock` for the time of the call.
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) };
+    if done == 0 {
+        return Ok(Some(Held(file)));
+    }
+    match io::Error::last_os_error() {
+        e if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(None),
+        e => Err(e),
+    }
+}
+
+/// Whether a process works on the run. Where that cannot be told, one may.
+pub(crate) fn is_held(store: &Path, run: &str) -> bool {
+    let file = match File::open(beside(store, "-lock")) {
+        Ok(file) => file,
+        Err(e) => return e.kind() != io::ErrorKind::NotFound,
+    };
+    let mut lock = byte(run);
+    // SAFETY: as above.
+    let asked = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) };
+    asked != 0 || lock.l_type != libc::F_UNLCK as i16
+}
+
+/// The byte that stands for a run: its id's hash (FNV-1a), which two runs of a store do not share.
+fn byte(run: &str) -> libc::flock {
+    let hash = run.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, b| {
+        (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    });
+    // SAFETY: all of its fields are numbers, for which zero is a value.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as i16;
+    lock.l_whence = libc::SEEK_SET as i16;
+    // Below the largest offset, as the byte's end has to be too.
+    lock.l_start = (hash >> 2) as libc::off_t;
+    lock.l_len = 1;
+    lock
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_held_until_it_is_let_go() {
+        let temp = tempfile::tempdir().unwrap();
+        let store = temp.path().join("s.db");
+        assert!(!is_held(&store, "01A"));
+        let held = hold(&store, "01A").unwrap();
+        assert!(held.is_some() && is_held(&store, "01A") && !is_held(&store, "01B"));
+        assert!(hold(&store, "01A").unwrap().is_none());
+        assert!(hold(&store, "01B").unwrap().is_some());
+        drop(held);
+        assert!(!is_held(&store, "01A"));
+    }
+}

@@ -1,0 +1,159 @@
+//! Opens a store so that nothing at all is written: neither to it nor beside it.
+
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
+
+use sqlx::{
+    ConnectOptions, Connection, SqliteConnection, migrate::Migrator, sqlite::SqliteConnectOptions,
+};
+
+use crate::{
+    StoreError,
+    connect::{BUSY, FORMATS, beside, format, known, migrate, migrations},
+    error::from_sqlx,
+};
+
+/// How a store file looked when it was opened, to see that it has not changed since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+    log: bool,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let file = fs::metadata(path).ok()?;
+        Some(Self {
+            inode: file.ino(),
+            size: file.size(),
+            changed: (file.mtime(), file.mtime_nsec()),
+            log: has_log(path),
+        })
+    }
+
+    /// Whether the file is still as it was.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        Self::of(path).as_ref() == Some(self)
+    }
+}
+
+/// A connection that only reads. With a stamp it reads a file that nobody is thought to write, and
+/// what was read counts only if the stamp still holds afterwards.
+pub(crate) async fn open(path: &Path) -> Result<(SqliteConnection, Option<Stamp>), StoreError> {
+    let sql = |e| from_sqlx(e, path.to_owned());
+    match fs::metadata(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Ok((memory(path, known()).await?, None));
+        }
+        Ok(file) if file.is_file() && file.len() == 0 => {
+            return Ok((memory(path, known()).await?, None));
+        }
+        Err(source) => {
+            return Err(StoreError::Directory {
+                path: path.into(),
+                source,
+            });
+        }
+        Ok(file) if file.is_dir() => {
+            let source = std::io::ErrorKind::IsADirectory.into();
+            return Err(StoreError::Directory {
+                path: path.into(),
+                source,
+            });
+        }
+        Ok(_) => {}
+    }
+    let log = has_log(path);
+    // Without a log nothing is missing from the file itself, and `SQLite` needs no file beside it.
+    let stamp = Stamp::of(path).filter(|_| !log);
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .immutable(!log)
+        .busy_timeout(BUSY);
+    let opened = match options.connect().await.map_err(sql) {
+        Ok(mut connection) => match format(&mut connection, path).await {
+            Ok(found) => Ok((connection, found)),
+            Err(e) => Err(e),
+        },
+        Err(e) => Err(e),
+    };
+    let (connection, found) = opened.map_err(|e| if log { of_log(e) } else { e })?;
+    if found >= known() {
+        return Ok((connection, stamp));
+    }
+    // An older format, which is not changed by reading it.
+    connection.close().await.map_err(sql)?;
+    Ok((copied(path, found, log).await?, None))
+}
+
+/// Why a file with a log could not be read: in most cases `SQLite` needs its index of the log beside
+/// it, and there is none and none can be made.
+fn of_log(error: StoreError) -> StoreError {
+    match error {
+        StoreError::ReadOnly { path, reason } => StoreError::Log { path, reason },
+        StoreError::Full { path } => StoreError::Log {
+            path,
+            reason: "the disk is full".into(),
+        },
+        other => other,
+    }
+}
+
+/// Whether trials are still in the write-ahead log, because a run goes on or was killed.
+fn has_log(path: &Path) -> bool {
+    fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// An empty store in memory, of a format.
+async fn memory(path: &Path, version: i64) -> Result<SqliteConnection, StoreError> {
+    let sql = |e| from_sqlx(e, path.to_owned());
+    let options = SqliteConnectOptions::new();
+    let mut connection = options.connect().await.map_err(sql)?;
+    let wanted = migrations().into_iter().filter(|m| m.version <= version);
+    let migrator = Migrator::with_migrations(wanted.collect());
+    migrate(&mut connection, &migrator, path).await?;
+    Ok(connection)
+}
+
+/// A copy of a store in memory, brought to the newest format.
+async fn copied(path: &Path, found: i64, log: bool) -> Result<SqliteConnection, StoreError> {
+    let sql = |e| from_sqlx(e, path.to_owned());
+    let mut to = memory(path, found).await?;
+    let mode = if log { "mode=ro" } else { "immutable=1" };
+    sqlx::query("ATTACH DATABASE $1 AS old")
+        .bind(format!("file:{}?{mode}", escaped(path)))
+        .execute(&mut to)
+        .await
+        .map_err(sql)?;
+    // Names of our own tables, made a moment ago: none of them comes from the file.
+    let tables: Vec<String> = sqlx::query_scalar(
+        "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name <> $1",
+    )
+    .bind(FORMATS)
+    .fetch_all(&mut to)
+    .await
+    .map_err(sql)?;
+    for table in tables {
+        let copy = format!("INSERT INTO main.{table} SELECT * FROM old.{table}");
+        sqlx::query(sqlx::AssertSqlSafe(copy))
+            .execute(&mut to)
+            .await
+            .map_err(sql)?;
+    }
+    sqlx::query("DETACH DATABASE old")
+        .execute(&mut to)
+        .await
+        .map_err(sql)?;
+    migrate(&mut to, &Migrator::with_migrations(migrations()), path).await?;
+    Ok(to)
+}
+
+/// A path within a URI.
+fn escaped(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    text.replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23")
+}
