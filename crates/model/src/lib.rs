@@ -25,7 +25,7 @@ pub use launch::{Launch, Stopped, Trace, Warmth, layers_command, split_layer};
 pub use machine::Machine;
 pub use near::nearest;
 pub use plan::{Plan, PlanError, Profile, Settings, StudyId};
-pub use point::{Param, ParamKind, Point, PointError};
+pub use point::{Environment, Param, ParamKind, Point, PointError};
 pub use run::{Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
 pub use size::{SizeError, format_size, parse_duration, parse_size, parse_sizes};
 pub use spec::{Spec, SpecError};

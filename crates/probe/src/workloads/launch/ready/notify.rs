@@ -1,15 +1,12 @@
 //! Ready when it says so in the way of `sd_notify(3)`.
 
-use std::{
-    os::{
-        fd::{AsFd, BorrowedFd},
-        linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixDatagram},
-    },
-    sync::atomic::{AtomicU32, Ordering},
+use std::os::{
+    fd::{AsFd, BorrowedFd},
+    linux::net::SocketAddrExt,
+    unix::net::{SocketAddr, UnixDatagram},
 };
 
-use super::{Found, Kind, Ready, Scene};
+use super::{super::sys, Found, Kind, Ready, Scene};
 use crate::ProbeError;
 
 /// `notify`
@@ -23,15 +20,15 @@ impl Kind for Notify {
         ""
     }
     fn arm(&self, _: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        // An abstract name needs no directory that both sides see.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("layermark/{}/{number}", std::process::id());
-        let bound = SocketAddr::from_abstract_name(&name)
-            .and_then(|at| UnixDatagram::bind_addr(&at))
-            .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
-        let socket = bound
-            .map_err(|e| ProbeError::new(format!("cannot make the socket for `notify`: {e}")))?;
+        let bind = || {
+            // An abstract name needs no directory that both sides see.
+            let name = format!("layermark/{:032x}", u128::from_ne_bytes(sys::random()?));
+            let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
+            socket.set_nonblocking(true).map(|()| (name, socket))
+        };
+        let (name, socket) = bind().map_err(|e: std::io::Error| {
+            ProbeError::new(format!("cannot make the socket for `notify`: {e}"))
+        })?;
         scene.command.env("NOTIFY_SOCKET", format!("@{name}"));
         Ok(Box::new(Says(socket)))
     }
