@@ -79,7 +79,8 @@ impl Role {
             Fuse => part(p) == "fuse-serve",
             Qemu => name(p).starts_with("qemu-system"),
             Virtiofsd => name(p) == "virtiofsd",
-            Ganesha => name(p) == "ganesha.nfsd",
+            // It writes its path into its name, and is first asked for its version.
+            Ganesha => p.command[0].contains("ganesha.nfsd") && part(p) != "-v",
             Smbd => name(p) == "smbd",
         }
     }
@@ -540,6 +541,13 @@ fn whatever_is_killed_nothing_is_left_and_nothing_is_lost() {
         begun.elapsed()
     );
     assert!(faults.is_empty(), "seed {seed}: {faults:#?}");
+    // Which layers of guests come up depends on the machine's kernel.
+    let guests = [Qemu, Virtiofsd, Ganesha, Smbd];
+    let planned = |role: &Role| all.iter().filter(|k| k.role == *role).count();
+    let missed = hits
+        .iter()
+        .find(|(role, n)| **n == 0 && planned(role) > 3 && !guests.contains(role));
+    assert!(missed.is_none(), "seed {seed}: never killed: {missed:?}");
     // A run may end before its turn comes; that has to be the exception.
     let (made, planned) = (hits.values().sum::<u32>() as usize, all.len());
     assert!(
