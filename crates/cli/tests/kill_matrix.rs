@@ -388,7 +388,7 @@ fn groups(of: &BTreeSet<Process>) -> Vec<PathBuf> {
     found
 }
 
-/// Sockets with a name in the file system below `dir`, or with a name of ours for one of the processes.
+/// Sockets whose names lie below `dir`.
 fn sockets(dir: &Path) -> Vec<String> {
     let text = dir.display().to_string();
     let all = fs::read_to_string("/proc/net/unix").unwrap_or_default();
