@@ -50,6 +50,7 @@ impl Probe {
             min_ops: 200,
             devices: Vec::new(),
             below: Vec::new(),
+            env: layermark_model::Environment::new(),
         };
         Ok(Self {
             binary: binary.to_owned(),

@@ -162,6 +162,9 @@ pub struct RunArgs {
     /// Make a new run with the plan, seed and order of an earlier one
     #[arg(long, value_name = "RUN", conflicts_with = "budget", conflicts_with_all = KEPT)]
     pub replay: Option<String>,
+    /// A variable of launched programs that the plan or the earlier run names: NAME=VALUE, or NAME to take the value from layermark's own environment; repeatable
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -343,6 +346,7 @@ fn flag(param: &Param) -> Arg {
         ParamKind::Duration => arg.value_name("TIME"),
         ParamKind::Text => arg.value_name("TEXT").allow_hyphen_values(true),
         ParamKind::Texts => arg.value_name("TEXT"),
+        ParamKind::Env => arg.value_name("NAME[=VALUE]"),
         ParamKind::Switch | ParamKind::Command => arg,
     }
 }
@@ -360,8 +364,8 @@ fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settings {
             }
         } else if let Some(values) = matches.get_many::<String>(param.name) {
             let values: Vec<Value> = values.cloned().map(Value::String).collect();
-            let value = if let ([one], false) = (values.as_slice(), param.kind == ParamKind::Texts)
-            {
+            let all = matches!(param.kind, ParamKind::Texts | ParamKind::Env);
+            let value = if let ([one], false) = (values.as_slice(), all) {
                 one.clone()
             } else {
                 Value::Array(values)

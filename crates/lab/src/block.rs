@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use layermark_model::{Cell, LayerStatus, Run, TrialRecord};
+use layermark_model::{Cell, Environment, LayerStatus, Run, TrialRecord};
 use layermark_store::Store;
 
 use crate::{
@@ -202,7 +202,7 @@ impl Lab<'_> {
         let seed = self.schedule.work_seed(self.block);
         // The trial before is entered while the probe makes this one ready.
         let (mut owed, mut entered) = (self.owed.take(), Ok(()));
-        let (mut books, ups, threads) = self.parts();
+        let (mut books, ups, threads, env) = self.parts();
         let Some(up) = ups[layer].as_mut() else {
             return Ok(());
         };
@@ -214,6 +214,7 @@ impl Lab<'_> {
             seed,
             base: &books.run.dir,
             threads,
+            env,
             stop,
         };
         let mut enter = || {
@@ -298,7 +299,7 @@ impl Lab<'_> {
     }
 
     /// Parts that are used at the same time.
-    fn parts(&mut self) -> (Books<'_>, &mut [Option<Up>], &KernelThreads) {
+    fn parts(&mut self) -> (Books<'_>, &mut [Option<Up>], &KernelThreads, &Environment) {
         let books = Books {
             run: &self.run,
             clock: &self.clock,
@@ -306,7 +307,7 @@ impl Lab<'_> {
             store: self.store,
             on_event: self.on_event,
         };
-        (books, &mut self.ups, &self.threads)
+        (books, &mut self.ups, &self.threads, &self.setup.env)
     }
 
     /// Starts a broken probe again, once. Then the layer is lost.

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::{LayerStatus, Machine, Point, Run};
+use layermark_model::{Environment, LayerStatus, Machine, Point, Run};
 use layermark_probe::{PackagedFile, Placed, PlacedKind};
 use rustix::fs::{Access, StatVfsMountFlags};
 
@@ -116,10 +116,14 @@ fn kept(points: &[Point], catalog: Catalog) -> Result<BTreeSet<PackagedFile>, La
 }
 
 /// What has to be copied to `packaged/` for these points, each once and in the order of paths.
-pub(crate) fn placed(points: &[Point], catalog: Catalog) -> Result<Vec<Placed>, LabError> {
+pub(crate) fn placed(
+    points: &[Point],
+    env: &Environment,
+    catalog: Catalog,
+) -> Result<Vec<Placed>, LabError> {
     let mut all = BTreeMap::new();
     for point in points {
-        for placed in catalog.workload(&point.workload)?.placed(point)? {
+        for placed in catalog.workload(&point.workload)?.placed(point, env)? {
             all.insert(placed.path.clone(), placed);
         }
     }
@@ -130,11 +134,12 @@ pub(crate) fn placed(points: &[Point], catalog: Catalog) -> Result<Vec<Placed>, 
 /// remarks to show.
 pub(crate) fn packageable(
     points: &mut Vec<Point>,
+    env: &Environment,
     catalog: Catalog,
 ) -> Result<Vec<String>, LabError> {
     let (mut kept, mut notes, mut first) = (Vec::new(), Vec::new(), None);
     for point in points.drain(..) {
-        match catalog.workload(&point.workload)?.placed(&point) {
+        match catalog.workload(&point.workload)?.placed(&point, env) {
             Ok(_) => kept.push(point),
             Err(e) => {
                 notes.push(format!("`{}` is left out: {e}", point.label));
@@ -169,7 +174,7 @@ fn largest(points: &[Point], catalog: Catalog) -> Result<u64, LabError> {
 
 fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabError> {
     let files = packaged(&resolved.points, catalog)?;
-    let placed = placed(&resolved.points, catalog)?;
+    let placed = placed(&resolved.points, &resolved.env, catalog)?;
     let sizes = files
         .iter()
         .map(|f| f.size)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use layermark_layers::{Base, in_facts, in_words, workdir::WorkDir};
-use layermark_model::{LayerStatus, Point, Run, RunStatus, TrialRecord};
+use layermark_model::{Environment, LayerStatus, Point, Run, RunStatus, TrialRecord};
 use layermark_probe::{counters, packaged};
 use layermark_store::Store;
 
@@ -34,6 +34,8 @@ pub(crate) struct Setup {
     pub silence: Duration,
     pub catalog: Catalog,
     pub notes: Vec<String>,
+    /// Values of the variables that points name: what is stored does not have them.
+    pub env: Environment,
     /// Names of layers that this machine lacks and that nobody has named.
     pub lacking: Vec<String>,
 }
@@ -212,7 +214,8 @@ impl<'a> Lab<'a> {
             let files = check::packaged(&self.run.points, self.setup.catalog)
                 .map_err(|e| std::io::Error::other(e.to_string()))?;
             packaged::write(&master, &files, self.run.seed)?;
-            let placed = check::placed(&self.run.points, self.setup.catalog)
+            let env = &self.setup.env;
+            let placed = check::placed(&self.run.points, env, self.setup.catalog)
                 .map_err(|e| std::io::Error::other(e.to_string()))?;
             packaged::place(&master, &placed)
         });

@@ -40,6 +40,24 @@ pub enum LabError {
         /// What the points are called.
         known: Vec<String>,
     },
+    /// Variables of launched programs without a value.
+    #[error("no value for {}, which a launched program has in its environment: values are never stored", names.join(", "))]
+    NoValue {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// A plan gives one variable two values, and the names alone would be stored.
+    #[error("the variable {name} has two values in this plan")]
+    TwoValues {
+        /// Its name.
+        name: String,
+    },
+    /// A value was given for a variable that no program has.
+    #[error("no program of this plan takes a variable {name}")]
+    NoVariable {
+        /// Its name.
+        name: String,
+    },
     /// The same layer twice.
     #[error("layer `{0}` is named twice")]
     DuplicateLayer(String),
@@ -163,6 +181,20 @@ impl LabError {
                 let near = near.or(known.first().map(String::as_str)).unwrap_or_default();
                 Some(format!("name a point or a `label` of [[work]], such as `{near}`"))
             }
+            Self::NoValue { names } => {
+                let all: Vec<String> = names.iter().map(|n| format!("--env {n}=VALUE")).collect();
+                let name = names.first().map_or("", String::as_str);
+                Some(format!(
+                    "add {}, or set it for layermark itself: {name}=VALUE layermark ...",
+                    all.join(" ")
+                ))
+            }
+            Self::TwoValues { name } => Some(format!(
+                "one of the commands may set it itself: command = \"env {name}=VALUE PROGRAM\""
+            )),
+            Self::NoVariable { name } => {
+                Some(format!("leave it out, or write it in the plan: env = \"{name}\""))
+            }
             Self::DuplicateLayer(layer) => Some(format!(
                 "name it once; the control measures the baseline a second time: remove one `-l {layer}`"
             )),
@@ -199,6 +231,9 @@ impl LabError {
             | Self::UnknownWorkload { .. }
             | Self::DuplicatePoint { .. }
             | Self::Confirm { .. }
+            | Self::NoValue { .. }
+            | Self::TwoValues { .. }
+            | Self::NoVariable { .. }
             | Self::DuplicateLayer(_)
             | Self::Dir { .. }
             | Self::Space { .. }

@@ -9,6 +9,7 @@ mod budget;
 mod check;
 mod cpu;
 mod drive;
+mod environment;
 mod error;
 mod event;
 mod flags;
@@ -43,7 +44,7 @@ pub fn run(
 ) -> Result<Outcome, LabError> {
     let mut resolved = resolve::resolve(&request)?;
     let dir = check::dir(&request.dir)?;
-    let mut notes = check::packageable(&mut resolved.points, request.catalog)?;
+    let mut notes = check::packageable(&mut resolved.points, &resolved.env, request.catalog)?;
     notes.extend(check::all(
         &dir,
         &resolved,
@@ -71,6 +72,7 @@ pub fn run(
         silence: request.silence,
         catalog: request.catalog,
         notes,
+        env: resolved.env,
         lacking: resolved.lacking,
     };
     drive::Lab::new(run, Vec::new(), setup, work, store, stop, on_event)?.go()
@@ -99,6 +101,7 @@ pub fn resume(
     let dir = check::dir(run.dir.as_ref())?;
     check::same_machine(&run, &machine::read(&dir))?;
     resolve::known(&run, again.catalog)?;
+    let env = environment::take(&mut run.plan, &again.env, again.catalog)?;
     run.status = RunStatus::Running;
     run.ended_ms = None;
     let lacking = resolve::look_again(&mut run, &trials, again.catalog);
@@ -110,6 +113,7 @@ pub fn resume(
         silence: again.silence,
         catalog: again.catalog,
         notes: Vec::new(),
+        env,
         lacking,
     };
     drive::Lab::new(run, trials, setup, work, store, stop, on_event)?.go()

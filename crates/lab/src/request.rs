@@ -8,7 +8,7 @@ use std::{
 };
 
 use layermark_layers::Layer;
-use layermark_model::{Plan, Run, nearest};
+use layermark_model::{Environment, Plan, Run, nearest};
 use layermark_probe::Workload;
 
 use crate::LabError;
@@ -72,6 +72,8 @@ pub struct Request {
     pub allow_tmpfs: bool,
     /// How long a probe may say nothing before it is given up.
     pub silence: Duration,
+    /// Values of variables of launched programs, before those in the plan.
+    pub env: Environment,
     /// Layers and workloads that the plan may name.
     pub catalog: Catalog,
 }
@@ -85,6 +87,7 @@ impl Request {
             exe: exe.into(),
             allow_tmpfs: false,
             silence: SILENCE,
+            env: Environment::new(),
             catalog: Catalog::default(),
         }
     }
@@ -111,6 +114,8 @@ pub struct Resume {
     /// Time to spend on all trials, those of the first part too; the plan's when it is not given.
     /// With it a run that has ended goes on.
     pub budget: Option<String>,
+    /// Values of variables of launched programs: the store has only their names.
+    pub env: Environment,
     /// Layers and workloads; those of the first part of the run.
     pub catalog: Catalog,
 }
@@ -123,6 +128,7 @@ impl Resume {
             exe: exe.into(),
             silence: SILENCE,
             budget: None,
+            env: Environment::new(),
             catalog: Catalog::default(),
         }
     }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use layermark_layers::Missing;
 use layermark_model::{
-    Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec, TrialRecord, random,
+    Environment, Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec, TrialRecord, random,
 };
 
-use crate::{Catalog, LabError, MAX_BLOCKS, Request};
+use crate::{Catalog, LabError, MAX_BLOCKS, Request, environment};
 
 /// Blocks, and sessions, of the longest run there can be; plans may not ask for more either.
 const MOST: u32 = 10_000;
@@ -18,6 +18,8 @@ pub(crate) struct Resolved {
     pub plan: Plan,
     pub layers: Vec<LayerRun>,
     pub points: Vec<Point>,
+    /// Values of the variables that the points name.
+    pub env: Environment,
     pub seed: u64,
     /// Names of layers that this machine lacks and that nobody has named.
     pub lacking: Vec<String>,
@@ -27,6 +29,7 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     let mut plan = request.plan.clone();
     plan.check()?;
     let catalog = request.catalog;
+    let env = environment::take(&mut plan, &request.env, catalog)?;
     let points = points(&plan, catalog)?;
     let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
     if let Some(name) = plan.unknown_in_confirm(&labels) {
@@ -64,6 +67,7 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
         plan,
         layers,
         points,
+        env,
         seed,
         lacking,
     })

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use layermark_layers::{Behind, LayerError, in_words};
 use layermark_model::{
-    Cooled, CpuTime, Point, Trial,
+    Cooled, CpuTime, Environment, Point, Trial,
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, ToProbe},
 };
@@ -35,6 +35,8 @@ pub(crate) struct Ask<'a> {
     /// Directory of the file system that every layer is built over.
     pub base: &'a str,
     pub threads: &'a KernelThreads,
+    /// Values of the variables that points name.
+    pub env: &'a Environment,
     pub stop: &'a Stop,
 }
 
@@ -270,6 +272,7 @@ fn job(up: &Up, ask: &Ask<'_>, point: &Point) -> Job {
             disks.map(|d| d.number.clone()).collect()
         }),
         below,
+        env: ask.env.clone(),
     }
 }
 

@@ -217,6 +217,7 @@ mod tests {
                 min_ops: 200,
                 devices: Vec::new(),
                 below: Vec::new(),
+                env: layermark_model::Environment::new(),
             };
             for message in [ToProbe::Job(Box::new(job)), ToProbe::Go { id }] {
                 input += &(serde_json::to_string(&message).unwrap() + "\n");

@@ -28,7 +28,7 @@ pub use machine::Machine;
 pub use near::nearest;
 pub use plain::plain;
 pub use plan::{Plan, PlanError, Profile, Settings, StudyId};
-pub use point::{Param, ParamKind, Point, PointError};
+pub use point::{Environment, Param, ParamKind, Point, PointError};
 pub use random::{random, random_name};
 pub use run::{Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
 pub use size::{SizeError, format_size, parse_duration, parse_size, parse_sizes};

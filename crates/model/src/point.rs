@@ -1,5 +1,11 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
+
+/// Values of environment variables by their names. They may be secrets: they are neither stored nor
+/// shown.
+pub type Environment = BTreeMap<String, String>;
 
 /// One setting of a workload's parameters: what a trial does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -117,6 +123,9 @@ pub enum ParamKind {
     Text,
     /// Any number of texts that belong together: one value, however many they are.
     Texts,
+    /// Any number of variables of a program's environment, `NAME=VALUE` or `NAME`. Points and what is
+    /// stored have the names alone.
+    Env,
     /// Command lines, split into words as a shell does; there never is a shell. What stands after
     /// `--` on our own command line is one of them.
     Command,

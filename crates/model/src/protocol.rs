@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Point, SelfTest, Trial};
+use crate::{Environment, Point, SelfTest, Trial};
 
 /// Version of the protocol. A probe of another version is refused.
 pub const VERSION: u32 = 1;
@@ -50,6 +50,10 @@ pub struct Job {
     /// above them (FUSE, `volatile`), and debt is paid when the bytes are on the device.
     #[serde(default)]
     pub below: Vec<String>,
+    /// Values of the variables that points name ([`crate::ParamKind::Env`]). Last in the line: what
+    /// shows the beginning of a line that cannot be read stops here.
+    #[serde(default, skip_serializing_if = "Environment::is_empty")]
+    pub env: Environment,
 }
 
 /// From probe to lab.

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use layermark_model::{Param, Point, PointError, Settings, Spec, Trial};
+use layermark_model::{Environment, Param, Point, PointError, Settings, Spec, Trial};
 
 mod beats;
 mod buffer;
@@ -50,8 +50,9 @@ pub trait Workload: Sync {
     fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>;
     /// Files that have to lie in `packaged/` before the layer is set up.
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError>;
-    /// Files, directories and links of this machine that have to be copied there as well.
-    fn placed(&self, _at: &Point) -> Result<Vec<Placed>, PointError> {
+    /// Files, directories and links of this machine that have to be copied there as well. `env` has the
+    /// values of the variables that the point names.
+    fn placed(&self, _at: &Point, _env: &Environment) -> Result<Vec<Placed>, PointError> {
         Ok(Vec::new())
     }
     /// The point as it is done in one layer.
@@ -144,6 +145,8 @@ pub struct Context {
     pub devices: Vec<String>,
     /// Directories of file systems below the layer's own, flushed after it.
     pub below: Vec<PathBuf>,
+    /// Values of the variables that the point names.
+    pub env: Environment,
 }
 
 impl Context {

@@ -56,7 +56,7 @@ fn unknown(workload: &str, key: &str, params: &'static [Param]) -> PointError {
 }
 
 fn read_one(workload: &str, param: &Param, value: &Value) -> Result<Vec<Value>, PointError> {
-    if param.kind == ParamKind::Texts {
+    if matches!(param.kind, ParamKind::Texts | ParamKind::Env) {
         return texts(workload, param, value).map(|all| vec![all]);
     }
     let mut out = Vec::new();
@@ -98,8 +98,13 @@ fn texts(workload: &str, param: &Param, value: &Value) -> Result<Value, PointErr
     };
     if let Some(bad) = items.iter().find(|v| !v.is_string()) {
         let name = param.name;
+        // What is in an environment is not shown.
+        let shown = match param.kind {
+            ParamKind::Env => String::new(),
+            _ => format!(" = {bad}"),
+        };
         return Err(PointError::new(format!(
-            "{workload}: `{name}` = {bad}: it must be text"
+            "{workload}: `{name}`{shown}: it must be text"
         )));
     }
     Ok(Value::Array(items))
@@ -138,7 +143,7 @@ fn scalar(
             }
             _ => Err(wrong("it must be text".into())),
         },
-        ParamKind::Texts => Err(wrong("a list within a list".into())),
+        ParamKind::Texts | ParamKind::Env => Err(wrong("a list within a list".into())),
         ParamKind::Switch => {
             let on = match value {
                 Value::Bool(on) => Some(*on),

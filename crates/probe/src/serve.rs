@@ -160,6 +160,8 @@ impl<'env, W: Write> Server<'env, W> {
 
     fn complain(&mut self, line: &[u8], why: &str) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
+        // A job's last field may hold secrets.
+        let text = text.split("\"env\":{").next().unwrap_or_default();
         let shown: String = text.chars().take(SHOWN).collect();
         let more = if text.chars().nth(SHOWN).is_some() {
             "..."
@@ -273,6 +275,7 @@ fn prepare(job: &Job) -> Result<Box<dyn Work>, ProbeError> {
         min_ops: job.min_ops,
         devices: job.devices.clone(),
         below: job.below.iter().map(Into::into).collect(),
+        env: job.env.clone(),
     };
     workload.prepare(dir, &job.point, &context)
 }

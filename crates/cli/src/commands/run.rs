@@ -8,7 +8,7 @@ use std::{
 
 use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{LayerError, janitor, sandbox};
-use layermark_model::{Plan, Profile, Settings};
+use layermark_model::{Environment, Plan, Profile, Settings};
 use layermark_report::Report;
 use layermark_store::Store;
 
@@ -55,17 +55,19 @@ fn plan_names() -> String {
 enum Order {
     New(Box<Request>),
     Replay(Box<Request>),
-    Resume(String),
+    Resume(String, Environment),
 }
 
 /// `layermark run`
 pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     let common = args.common;
+    let env = environment(&args.env)?;
     let order = match (args.resume, args.replay) {
-        (Some(run), _) => Order::Resume(run),
+        (Some(run), _) => Order::Resume(run, env),
         (_, Some(run)) => {
             let (run, _) = output::read_store(common.out.store.store.as_deref())?.load(&run)?;
             Order::Replay(Box::new(Request {
+                env,
                 silence: common.silence,
                 allow_tmpfs: common.allow_tmpfs,
                 ..Request::replay(&run, exe()?)
@@ -73,10 +75,28 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
         }
         _ => {
             let plan = with_flags(read_plan(args.plan.as_deref().unwrap_or("card"))?, &common)?;
-            Order::New(Box::new(request(plan, &common)?))
+            let request = request(plan, &common)?;
+            Order::New(Box::new(Request { env, ..request }))
         }
     };
     go(order, &common)
+}
+
+/// Variables of launched programs. What is taken from our own environment anyway needs no entry.
+fn environment(flags: &[String]) -> Result<Environment, Failure> {
+    let mut env = Environment::new();
+    for flag in flags {
+        let (name, value) = match flag.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (flag.as_str(), env::var(flag).ok()),
+        };
+        let Some(value) = value.filter(|_| !name.is_empty()) else {
+            return Err(Failure::usage(format!("--env {name}: it has no value"))
+                .hint("layermark run --env NAME=VALUE, or NAME=VALUE layermark run --env NAME"));
+        };
+        env.insert(name.to_owned(), value);
+    }
+    Ok(env)
 }
 
 /// Blocks of a matrix when nothing says how long it may take.
@@ -256,8 +276,9 @@ fn measure(
     };
     let request = match order {
         Order::New(request) | Order::Replay(request) => *request,
-        Order::Resume(run) => {
+        Order::Resume(run, env) => {
             let again = Resume {
+                env,
                 silence: common.silence,
                 budget: common.budget.clone(),
                 ..Resume::new(run, exe_of_lab()?)

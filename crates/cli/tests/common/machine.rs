@@ -30,19 +30,80 @@ fn pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok())
 }
 
+/// A process of a run.
+#[derive(Debug, Clone)]
+pub struct Proc {
+    pub pid: u32,
+    pub parent: u32,
+    pub start: u64,
+    /// Its arguments; one empty text when it has none.
+    pub command: Vec<String>,
+}
+
+/// A process and all that it has started, parents before children.
+pub fn tree(of: u32) -> Vec<Proc> {
+    let mut all: Vec<Proc> = pids()
+        .filter_map(|pid| {
+            let (parent, start) = stat(pid)?;
+            let command = Vec::new();
+            Some(Proc {
+                pid,
+                parent,
+                start,
+                command,
+            })
+        })
+        .collect();
+    let mut found: Vec<Proc> = Vec::new();
+    let mut next = vec![of];
+    while let Some(pid) = next.pop() {
+        next.extend(all.iter().filter(|p| p.parent == pid).map(|p| p.pid));
+        let at = all.iter().position(|p| p.pid == pid);
+        found.extend(at.map(|at| all.swap_remove(at)));
+    }
+    for process in &mut found {
+        let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+        let words = line.split(|b| *b == 0).filter(|w| !w.is_empty());
+        process.command = words
+            .map(|w| String::from_utf8_lossy(w).into_owned())
+            .collect();
+        if process.command.is_empty() {
+            process.command.push(String::new());
+        }
+    }
+    found
+}
+
 /// A process and all that it has started.
 pub fn family(of: u32) -> Vec<Process> {
-    let all: Vec<(u32, u32, u64)> = pids()
-        .filter_map(|pid| stat(pid).map(|(parent, start)| (pid, parent, start)))
-        .collect();
-    let mut found = vec![of];
-    let mut next = 0;
-    while let Some(parent) = found.get(next).copied() {
-        next += 1;
-        found.extend(all.iter().filter(|p| p.1 == parent).map(|p| p.0));
-    }
-    let started = |pid: &u32| all.iter().find(|p| p.0 == *pid).map(|p| (p.0, p.2));
-    found.iter().filter_map(started).collect()
+    tree(of).iter().map(|p| (p.pid, p.start)).collect()
+}
+
+/// Whether it is the same process still, and no zombie.
+pub fn lives((pid, start): Process) -> bool {
+    stat(pid).is_some_and(|(_, now)| now == start)
+}
+
+/// Shows the calling thread, and what it starts from now on, an empty `/tmp`.
+#[allow(unsafe_code)]
+pub fn own_tmp() -> rustix::io::Result<()> {
+    use rustix::{
+        mount::{MountFlags, MountPropagationFlags, mount, mount_change},
+        thread::{UnshareFlags, unshare_unsafe},
+    };
+    // SAFETY: this flag does not touch the table of file descriptors.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+    mount_change(
+        "/",
+        MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
+    )?;
+    mount(
+        "tmpfs",
+        "/tmp",
+        "tmpfs",
+        MountFlags::empty(),
+        Some(c"mode=1777"),
+    )
 }
 
 /// Waits until these processes have ended.
@@ -105,7 +166,7 @@ pub fn traces(dir: &Path, processes: &[Process]) -> Vec<String> {
         }
     }
     for (pid, start) in processes {
-        if stat(*pid).is_some_and(|(_, now)| now == *start) {
+        if lives((*pid, *start)) {
             found.push(format!("process {pid}"));
         }
     }

@@ -69,7 +69,10 @@ pub(crate) mod tests {
                 assert!(
                     !param.help.is_empty()
                         && (!param.default.is_empty()
-                            || matches!(param.kind, ParamKind::Text | ParamKind::Texts)),
+                            || matches!(
+                                param.kind,
+                                ParamKind::Text | ParamKind::Texts | ParamKind::Env
+                            )),
                     "{}",
                     param.name
                 );

@@ -112,6 +112,7 @@ impl Lab {
             min_ops: self.min_ops,
             devices: vec![self.device()],
             below: Vec::new(),
+            env: layermark_model::Environment::new(),
         };
         self.say(&ToProbe::Job(Box::new(job)));
         self.answer()

@@ -191,6 +191,7 @@ fn context() -> Context {
         min_ops: 1,
         devices: Vec::new(),
         below: Vec::new(),
+        env: layermark_model::Environment::new(),
     }
 }
 

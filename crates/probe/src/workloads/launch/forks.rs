@@ -4,9 +4,12 @@
 
 use std::{
     collections::BTreeSet,
-    io,
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    fs::File,
+    io::{self, Read},
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
+
+use rustix::fs::{Mode, OFlags, openat};
 
 /// Index and value of the process connector, and the group that it speaks to.
 const CN_PROC: u32 = 1;
@@ -24,6 +27,10 @@ const EVENT_FORK: u32 = 1;
 #[derive(Debug)]
 pub struct Forks {
     socket: OwnedFd,
+    /// `/proc` of the namespace that the kernel's numbers are of.
+    proc: File,
+    /// The process that listens; a copy of it that was forked off only reads.
+    owner: u32,
     /// Some events were lost: there is nothing to be said.
     lost: bool,
 }
@@ -33,6 +40,8 @@ impl Forks {
     pub fn listen() -> Option<Self> {
         let mut forks = Self {
             socket: socket().ok()?,
+            proc: File::open("/proc").ok()?,
+            owner: std::process::id(),
             lost: false,
         };
         forks.tell(LISTEN).ok()?;
@@ -42,6 +51,17 @@ impl Forks {
             agreed |= word(&event, 0) == Some(EVENT_NONE) && word(&event, 16) == Some(0);
         }
         agreed.then_some(forks)
+    }
+
+    /// The kernel's own number of a process, which is another one inside a PID namespace.
+    pub fn number(&self, pidfd: BorrowedFd<'_>) -> Option<u32> {
+        let path = format!("self/fdinfo/{}", pidfd.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let mut text = String::new();
+        let info = openat(&self.proc, path, flags, Mode::empty()).ok()?;
+        File::from(info).read_to_string(&mut text).ok()?;
+        let line = text.lines().find_map(|l| l.strip_prefix("Pid:"))?;
+        line.trim().parse().ok()
     }
 
     /// Forgets what has been told so far.
@@ -103,8 +123,11 @@ impl Forks {
 
 impl Drop for Forks {
     fn drop(&mut self) {
-        // Older kernels go on telling nobody when a listener only closes its socket.
-        let _ = self.tell(IGNORE);
+        // Older kernels go on telling nobody when a listener only closes its socket, and count how
+        // often they are told so.
+        if self.owner == std::process::id() {
+            let _ = self.tell(IGNORE);
+        }
     }
 }
 
@@ -188,6 +211,12 @@ mod tests {
             .args(["-c", script])
             .spawn()
             .unwrap();
+        let pid = rustix::process::Pid::from_child(&shell);
+        let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+        assert_eq!(
+            forks.number(std::os::fd::AsFd::as_fd(&pidfd)),
+            Some(shell.id())
+        );
         shell.wait().unwrap();
         // The shell, its subshell, and three programs, of which the last may take its place.
         let n = forks.count(shell.id()).unwrap();

@@ -11,7 +11,8 @@ use layermark_model::random_name;
 /// Groups of ours are named so, and by the process that made them.
 const PREFIX: &str = "layermark-";
 
-/// A group with this process in it; removed when dropped.
+/// A group of ours. Both the probe, which makes it, and the guard, which enters it, remove it when they
+/// drop it: whoever of them is left.
 #[derive(Debug)]
 pub struct Group {
     parent: PathBuf,
@@ -28,9 +29,9 @@ pub struct Counters {
 }
 
 impl Group {
-    /// Makes a group below this process's own and moves into it. `None` where that is not allowed,
-    /// or the group would count nothing.
-    pub fn enter() -> Option<Self> {
+    /// Makes a group below this process's own. `None` where that is not allowed, or the group would
+    /// count nothing.
+    pub fn make() -> Option<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let parent = own(&groups, &mounts)?;
@@ -41,7 +42,12 @@ impl Group {
         fs::create_dir(&path).ok()?;
         let group = Self { parent, path };
         let counts = group.counters() != Counters::default();
-        (counts && move_to(&group.path).is_ok()).then_some(group)
+        counts.then_some(group)
+    }
+
+    /// Moves this process into it.
+    pub fn enter(&self) -> io::Result<()> {
+        move_to(&self.path)
     }
 
     /// What it has counted since it was made.
@@ -56,7 +62,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next one.
+        // It may be gone. What cannot be removed now is removed by the next one.
         let _ = move_to(&self.parent);
         let _ = fs::remove_dir(&self.path);
     }

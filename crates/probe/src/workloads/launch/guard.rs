@@ -2,13 +2,18 @@
 //!
 //! Programs start others and leave them behind. Those become children of the nearest ancestor that
 //! has asked for them: the guard. It alone knows all of the tree, counts what it uses, and ends it;
-//! also when the probe was killed, which it sees by the end of its socket.
+//! also when the probe was killed, which it sees by the end of its socket. When the guard itself is
+//! killed, its PID namespace ends the tree; where there is none, the probe does.
 
 use std::{
-    fs::OpenOptions,
+    fs::{self, DirBuilder, OpenOptions},
     io::{self, BufRead, BufReader, Read, Write},
-    os::{fd::AsFd, unix::net::UnixStream},
+    os::{
+        fd::AsFd,
+        unix::{fs::DirBuilderExt, net::UnixStream},
+    },
     panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -16,6 +21,7 @@ use layermark_model::{CpuUse, Launch, Stopped, Warmth};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    apart,
     counting::Counting,
     display::Display,
     inside,
@@ -51,25 +57,48 @@ const STOP: u8 = b's';
 
 /// A guard that is ready to launch; ended, with all that it started, when dropped.
 pub struct Guard {
+    /// The guard, or the first process of its namespace.
     pid: i32,
     socket: BufReader<UnixStream>,
+    /// Whether the kernel ends all that it started when it ends.
+    apart: bool,
+    /// Where it makes a home outside the layer.
+    outside: Option<PathBuf>,
+    /// Held for its drop, after the guard's end.
+    _counting: Counting,
 }
 
 impl Guard {
     /// Starts the guard, and has it prepare the launch: `prepare`, uncounted launches, X server.
-    pub fn start(site: Site, warmups: u64) -> Result<Self, ProbeError> {
+    pub fn start(mut site: Site, warmups: u64) -> Result<Self, ProbeError> {
         let fail = |e: io::Error| ProbeError::new(format!("cannot start the launcher: {e}"));
         let (ours, its) = UnixStream::pair().map_err(fail)?;
-        let pid = sys::fork().map_err(fail)?;
-        if pid == 0 {
-            drop(ours);
-            let served = catch_unwind(AssertUnwindSafe(|| serve(site, warmups, &its)));
-            sys::exit_now(i32::from(served.is_err()));
+        // Not what strace reads.
+        let mut counting = if site.p.tracing {
+            Counting::default()
+        } else {
+            Counting::make()
+        };
+        let outside = site.outside.then(|| site.home.clone());
+        let apart = apart::possible();
+        if !apart {
+            // For what a killed guard leaves.
+            sys::adopt_orphans().map_err(fail)?;
         }
+        let mut ours = Some(ours);
+        let pid = sys::spawn(apart, &mut || {
+            // Its copy: the end of the probe's is the end of the conversation.
+            ours = None;
+            live(&mut site, warmups, &its, &mut counting, apart);
+        })
+        .map_err(fail)?;
         drop(its);
         let mut guard = Self {
             pid,
-            socket: BufReader::new(ours),
+            socket: BufReader::new(ours.ok_or_else(lost)?),
+            apart,
+            outside,
+            _counting: counting,
         };
         match guard.hear()? {
             Says::Ready => Ok(guard),
@@ -148,21 +177,61 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let _ = self.socket.get_ref().shutdown(std::net::Shutdown::Both);
         sys::wait_for(self.pid);
+        // What an orderly end has done already.
+        if !self.apart {
+            Tree::default().stop(Duration::ZERO);
+        }
+        if let Some(home) = &self.outside {
+            let _ = fs::remove_dir_all(home);
+        }
+    }
+}
+
+/// The whole life of the new process: of the guard, or of the process before it in its namespace.
+fn live(site: &mut Site, warmups: u64, socket: &UnixStream, counting: &mut Counting, apart: bool) {
+    let mut begin = || -> io::Result<Option<i32>> {
+        // The lab must not take this end of the pipe for the probe's.
+        let null = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/null")?;
+        rustix::stdio::dup2_stdin(&null)?;
+        rustix::stdio::dup2_stdout(&null)?;
+        if !apart {
+            return Ok(None);
+        }
+        apart::enter()?;
+        sys::spawn(false, &mut || serve(site, warmups, socket, counting)).map(Some)
+    };
+    match begin() {
+        Ok(Some(guard)) => apart::outlive(guard, socket, site.p.grace()),
+        Ok(None) => serve(site, warmups, socket, counting),
+        Err(e) => {
+            let message = format!("cannot start the launcher: {e}");
+            // Nobody may be there to hear it.
+            let _ = say(
+                socket,
+                &Says::Failed {
+                    message,
+                    hint: None,
+                },
+            );
+        }
     }
 }
 
 /// The guard's whole life.
-fn serve(mut site: Site, warmups: u64, socket: &UnixStream) {
+fn serve(site: &mut Site, warmups: u64, socket: &UnixStream, counting: &mut Counting) {
     let mut tree = Tree::default();
-    let mut counting = Counting::default();
     let result = catch_unwind(AssertUnwindSafe(|| {
-        prepare(&mut site, &mut counting, &mut tree)?;
-        warm_up(&site, warmups, &mut tree, socket)?;
+        prepare(site, counting, &mut tree)?;
+        warm_up(site, warmups, &mut tree, socket)?;
         say(socket, &Says::Ready)?;
         if hear(socket) != Some(GO) {
             return Ok(());
         }
-        let done = launch(&site, &mut tree, &mut counting, socket)?;
+        let mut done = launch(site, &mut tree, counting, socket)?;
+        site.mask(&mut done.launch);
         say(
             socket,
             &Says::Launched {
@@ -182,38 +251,39 @@ fn serve(mut site: Site, warmups: u64, socket: &UnixStream) {
     }))
     .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     tree.stop(site.p.grace());
-    drop(counting);
+    // Here as well as in the probe: whoever of the two is left removes what they made.
+    *counting = Counting::default();
     site.display = None;
+    if site.outside {
+        let _ = fs::remove_dir_all(&site.home);
+    }
     if let Err(ProbeError { message, hint, .. }) = result {
+        let message = site.masked(message);
+        let hint = hint.map(|hint| site.masked(hint));
         // Nobody may be there to hear it.
         let _ = say(socket, &Says::Failed { message, hint });
     }
 }
 
 fn prepare(site: &mut Site, counting: &mut Counting, tree: &mut Tree) -> Result<(), ProbeError> {
-    let fail = |e: io::Error| ProbeError::new(format!("cannot become the launcher: {e}"));
-    sys::become_guard().map_err(fail)?;
-    // The lab must not take this end of the pipe for the probe's.
-    let null = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/null")
-        .map_err(fail)?;
-    rustix::stdio::dup2_stdin(&null).map_err(|e| fail(e.into()))?;
-    rustix::stdio::dup2_stdout(&null).map_err(|e| fail(e.into()))?;
+    sys::become_guard().map_err(|e| ProbeError::new(format!("cannot become the launcher: {e}")))?;
+    if site.outside {
+        let made = DirBuilder::new().mode(0o700).create(&site.home);
+        made.map_err(|e| ProbeError::io("make", &site.home, &e))?;
+    }
+    if site.p.listing {
+        inside::room(site.user)?;
+    }
     if ready::parse(&site.p.ready)?.0.needs_display() {
-        let display = Display::start(&site.p.screen)?;
+        let display = Display::start(&site.p.screen, &site.home, site.user)?;
         tree.spared.insert(display.pid());
         site.display = Some(display);
     }
     // Afterwards, since the package is shown the directory that the X server has made.
     if let Some(root) = &site.root {
-        inside::mounts(root, site.user)?;
+        inside::mounts(root, site.user, site.display.is_some())?;
     }
-    // Not what strace reads.
-    if !site.p.tracing {
-        *counting = Counting::start();
-    }
+    counting.enter();
     Ok(())
 }
 

@@ -1,9 +1,14 @@
 //! A package as the whole world of a program: every name it looks up and every byte it reads comes
 //! from the layer.
 
-use std::{fs, io, os::unix::fs::chown, path::Path};
+use std::{
+    fs, io,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+};
 
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
+use layermark_model::Environment;
+use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 
 use super::{below, display::Display, package, params::LaunchParams, start::Site, sys, user::User};
 use crate::ProbeError;
@@ -12,7 +17,12 @@ use crate::ProbeError;
 pub const HOME: &str = "/tmp/home";
 
 /// The site of a packaged program; the mounts come when the guard is a process of its own.
-pub fn enter(dir: &Path, p: LaunchParams, user: Option<User>) -> Result<Site, ProbeError> {
+pub fn enter(
+    dir: &Path,
+    p: LaunchParams,
+    env: Environment,
+    user: Option<User>,
+) -> Result<Site, ProbeError> {
     let root = dir.join("packaged").join(package::ROOT);
     if !root.is_dir() {
         return Err(ProbeError::new(format!(
@@ -20,47 +30,42 @@ pub fn enter(dir: &Path, p: LaunchParams, user: Option<User>) -> Result<Site, Pr
             root.display()
         )));
     }
-    Ok(Site {
+    Ok(at_home(p, env, Some(root), user))
+}
+
+/// A program that is started in [`HOME`].
+pub fn at_home(
+    p: LaunchParams,
+    env: Environment,
+    root: Option<PathBuf>,
+    user: Option<User>,
+) -> Site {
+    Site {
         p,
         dir: HOME.into(),
-        root: Some(root),
+        root,
         home: HOME.into(),
+        outside: false,
+        env,
         display: None,
         user,
-    })
+    }
 }
 
 /// Puts what is no file of the package below its root: processes, devices, room to write, X. Seen
 /// by this process and its children only.
-pub fn mounts(root: &Path, user: Option<User>) -> Result<(), ProbeError> {
+pub fn mounts(root: &Path, user: Option<User>, windows: bool) -> Result<(), ProbeError> {
     let all = || -> io::Result<()> {
         sys::own_mounts()?;
-        mount_change(
-            "/",
-            MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
-        )?;
         for name in ["proc", "dev"] {
             mount_bind_recursive(Path::new("/").join(name), root.join(name))?;
         }
-        for name in ["tmp", "run"] {
-            mount(
-                "tmpfs",
-                root.join(name),
-                "tmpfs",
-                MountFlags::empty(),
-                Some(c"mode=1777"),
-            )?;
-        }
-        let home = below(root, Path::new(HOME));
-        fs::create_dir(&home)?;
-        if let Some(User { uid, gid }) = user {
-            chown(&home, Some(uid), Some(gid))?;
-        }
-        let sockets = Display::sockets();
-        if sockets.is_dir() {
-            let at = below(root, sockets);
+        in_memory(&root.join("run"))?;
+        home(root, user)?;
+        if windows {
+            let at = below(root, Display::sockets());
             fs::create_dir(&at)?;
-            mount_bind_recursive(sockets, at)?;
+            mount_bind_recursive(Display::sockets(), at)?;
         }
         Ok(())
     };
@@ -68,4 +73,35 @@ pub fn mounts(root: &Path, user: Option<User>) -> Result<(), ProbeError> {
         ProbeError::io("make the package the root of the program:", root, &e)
             .hint("a packaged program needs mounts: run it as root, or allow user namespaces")
     })
+}
+
+/// The same room to write for a program that is launched natively to find its package: an empty `/tmp`
+/// with its home, in memory. Nobody else sees it or could have put something there.
+pub fn room(user: Option<User>) -> Result<(), ProbeError> {
+    let made = sys::own_mounts().and_then(|()| home(Path::new("/"), user));
+    made.map_err(|e| {
+        ProbeError::io("make room for the program in", Path::new(HOME), &e)
+            .hint("a package needs mounts: run it as root, or allow user namespaces")
+    })
+}
+
+fn home(root: &Path, user: Option<User>) -> io::Result<()> {
+    in_memory(&root.join("tmp"))?;
+    let home = below(root, Path::new(HOME));
+    fs::create_dir(&home)?;
+    match user {
+        Some(User { uid, gid }) => chown(&home, Some(uid), Some(gid)),
+        None => Ok(()),
+    }
+}
+
+fn in_memory(at: &Path) -> io::Result<()> {
+    let all_may_write = Some(c"mode=1777");
+    Ok(mount(
+        "tmpfs",
+        at,
+        "tmpfs",
+        MountFlags::empty(),
+        all_may_write,
+    )?)
 }

@@ -2,19 +2,19 @@
 
 use std::{
     collections::BTreeSet,
-    os::unix::fs::chown,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use layermark_model::{CpuUse, Param, Pass, Point, PointError, Settings, Spec, Trial};
+use layermark_model::{CpuUse, Environment, Param, Pass, Point, PointError, Settings, Spec, Trial, random_name};
 
 use crate::{
     Beat, Context, PackagedFile, Placed, ProbeError, Work, Workload, counters, limits::BEAT_NS,
     workloads::work_dir::WorkDir,
 };
 
+mod apart;
 mod counting;
 mod display;
 mod forks;
@@ -61,8 +61,8 @@ impl Workload for Launch {
         read(at).map(|_| Vec::new())
     }
 
-    fn placed(&self, at: &Point) -> Result<Vec<Placed>, PointError> {
-        package::files(at, &read(at)?)
+    fn placed(&self, at: &Point, env: &Environment) -> Result<Vec<Placed>, PointError> {
+        package::files(at, &read(at)?, env)
     }
 
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
@@ -104,7 +104,8 @@ impl Workload for Launch {
         } else {
             p.warmup
         };
-        let (site, work) = site(dir, p)?;
+        let env = p.environment(&context.env)?;
+        let (site, work) = site(dir, p, env)?;
         Ok(Box::new(LaunchWork {
             guard: Guard::start(site, warmups)?,
             devices: context.devices.clone(),
@@ -127,7 +128,11 @@ fn first_time(at: &Point) -> bool {
 }
 
 /// Where the program is started: in the layer's directory, or with a package as its whole world.
-fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<WorkDir>), ProbeError> {
+fn site(
+    dir: &Path,
+    p: LaunchParams,
+    env: Environment,
+) -> Result<(Site, Option<WorkDir>), ProbeError> {
     let user = p.user()?;
     if let Some(User { uid, .. }) = user.filter(|u| !user::mapped(u.uid)) {
         return Err(ProbeError::new(format!(
@@ -136,27 +141,38 @@ fn site(dir: &Path, p: LaunchParams) -> Result<(Site, Option<WorkDir>), ProbeErr
         .hint("sudo layermark ..."));
     }
     if p.package {
-        let site = inside::enter(dir, p, user)?;
+        let site = inside::enter(dir, p, env, user)?;
         return Ok((site, None));
     }
-    let work = WorkDir::new(dir).or_else(|e| match e.errno {
-        // A read-only layer has no room for a home.
-        Some(libc::EROFS | libc::EACCES) => WorkDir::outside(),
-        _ => Err(e),
-    })?;
-    let home = work.path().to_owned();
-    if let Some(User { uid, gid }) = user {
-        chown(&home, Some(uid), Some(gid)).map_err(|e| ProbeError::io("give away", &home, &e))?;
+    if p.listing {
+        return Ok((inside::at_home(p, env, None, user), None));
     }
+    let work = match WorkDir::new(dir) {
+        Ok(work) => Some(work),
+        // A read-only layer has no room for a home.
+        Err(e) if matches!(e.errno, Some(libc::EROFS | libc::EACCES)) => None,
+        Err(e) => return Err(e),
+    };
+    let home = match &work {
+        Some(work) => work.path().to_owned(),
+        None => outside(),
+    };
     let site = Site {
         p,
         dir: dir.to_owned(),
         root: None,
         home,
+        outside: work.is_none(),
+        env,
         display: None,
         user,
     };
-    Ok((site, Some(work)))
+    Ok((site, work))
+}
+
+/// A home that is not in a layer, for one that is read-only. Nobody can guess its name.
+fn outside() -> PathBuf {
+    std::env::temp_dir().join(random_name("layermark-work-"))
 }
 
 struct LaunchWork {

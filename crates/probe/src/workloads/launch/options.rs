@@ -48,10 +48,10 @@ pub const PARAMS: &[Param] = &[
     ),
     Param::new(
         "env",
-        ParamKind::Texts,
+        ParamKind::Env,
         "",
         true,
-        "NAME=VALUE: a variable of the program's environment, which is empty but for PATH, HOME and the language",
+        "NAME=VALUE: a variable of the program's environment, which is empty but for PATH, HOME and the language; NAME alone takes the value from layermark's own. Values are never stored",
     ),
     Param::new(
         "prepare",

@@ -14,11 +14,14 @@ use std::{
 };
 
 use layermark_model::{
-    Point, PointError,
+    Environment, Point, PointError,
     protocol::{FromProbe, Job, ToProbe},
 };
 
-use super::params::{Cache, LaunchParams};
+use super::{
+    params::{Cache, LaunchParams},
+    sys,
+};
 use crate::{Placed, PlacedKind};
 
 /// Directory of the package below `packaged/`: one for all programs of a run.
@@ -38,7 +41,7 @@ const LOADERS: [&str; 3] = [
 const HOPS: usize = 40;
 
 /// The package of a point. Launches its programs the first time it is asked in a process.
-pub fn files(at: &Point, p: &LaunchParams) -> Result<Vec<Placed>, PointError> {
+pub fn files(at: &Point, p: &LaunchParams, env: &Environment) -> Result<Vec<Placed>, PointError> {
     static MADE: Mutex<BTreeMap<String, Vec<Placed>>> = Mutex::new(BTreeMap::new());
     if !p.package {
         return Ok(Vec::new());
@@ -47,7 +50,7 @@ pub fn files(at: &Point, p: &LaunchParams) -> Result<Vec<Placed>, PointError> {
     if let Some(files) = made.get(&at.key()) {
         return Ok(files.clone());
     }
-    let mut names = captured(p)?;
+    let mut names = captured(p, env)?;
     if p.trace {
         let tracer = LaunchParams {
             command: "strace -V".into(),
@@ -57,7 +60,7 @@ pub fn files(at: &Point, p: &LaunchParams) -> Result<Vec<Placed>, PointError> {
             cmd: Vec::new(),
             ..p.clone()
         };
-        names.extend(captured(&tracer)?);
+        names.extend(captured(&tracer, env)?);
     }
     let files = placed(&names, &p.add, &OUTSIDE)?;
     made.insert(at.key(), files.clone());
@@ -65,7 +68,7 @@ pub fn files(at: &Point, p: &LaunchParams) -> Result<Vec<Placed>, PointError> {
 }
 
 /// Names of all files that the point's programs find.
-fn captured(p: &LaunchParams) -> Result<BTreeSet<String>, PointError> {
+fn captured(p: &LaunchParams, env: &Environment) -> Result<BTreeSet<String>, PointError> {
     let mut names = BTreeSet::new();
     let commands = p.cmd.iter().filter_map(|c| layermark_model::split_layer(c));
     let commands: BTreeSet<&str> = commands
@@ -84,15 +87,16 @@ fn captured(p: &LaunchParams) -> Result<BTreeSet<String>, PointError> {
     };
     for command in commands {
         let command = command.into();
-        names.extend(capture(&LaunchParams {
+        let its = LaunchParams {
             command,
             ..once.clone()
-        })?);
+        };
+        names.extend(capture(&its, env)?);
     }
     // What is run beside the program is run with the same files.
     for (n, aside) in [&p.prepare, &p.conclude].into_iter().enumerate() {
         if !aside.is_empty() {
-            names.extend(capture(&LaunchParams {
+            let its = LaunchParams {
                 command: aside.clone(),
                 ready: "exit".into(),
                 prepare: if n == 0 {
@@ -102,42 +106,41 @@ fn captured(p: &LaunchParams) -> Result<BTreeSet<String>, PointError> {
                 },
                 conclude: String::new(),
                 ..once.clone()
-            })?);
+            };
+            names.extend(capture(&its, env)?);
         }
     }
     Ok(names)
 }
 
-/// One launch in a probe of its own, natively.
-fn capture(p: &LaunchParams) -> Result<Vec<String>, PointError> {
-    let failed = |e: String| {
+/// One launch in a probe of its own, natively, in a home that the launcher makes in memory.
+fn capture(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointError> {
+    in_a_probe(p, env).map_err(|e| {
         PointError::new(format!(
             "launch: `{}` could not be packaged: {e}",
             p.command
         ))
         .hint("a package is found by tracing a native launch: apt-get install strace, and see that the command works here")
-    };
-    let dir = std::env::temp_dir().join(format!("layermark-capture-{}", std::process::id()));
-    fs::create_dir_all(&dir).map_err(|e| failed(format!("{}: {e}", dir.display())))?;
-    let said = in_a_probe(&dir, p);
-    let _ = fs::remove_dir_all(&dir);
-    said.map_err(failed)
+    })
 }
 
-fn in_a_probe(dir: &Path, p: &LaunchParams) -> Result<Vec<String>, String> {
+fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, String> {
     let text = |e: std::io::Error| e.to_string();
     let job = Job {
         id: 1,
-        dir: dir.to_string_lossy().into_owned(),
+        dir: "/".into(),
         point: Point::new("launch", "package".into(), p).map_err(|e| e.message)?,
         seed: 0,
         min_ms: 0,
         min_ops: 0,
         devices: Vec::new(),
         below: Vec::new(),
+        env: env.clone(),
     };
     let exe = std::env::current_exe().map_err(text)?;
-    let mut probe = Command::new(exe)
+    let mut command = Command::new(exe);
+    sys::end_with_us(&mut command);
+    let mut probe = command
         .arg("probe")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use layermark_model::{Point, PointError, Settings, Spec, parse_duration};
+use layermark_model::{Environment, Point, PointError, Settings, Spec, parse_duration};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -36,6 +36,7 @@ pub struct LaunchParams {
     pub cache: Cache,
     pub package: bool,
     pub add: Vec<String>,
+    /// Names; the values go beside a point, since they may be secrets.
     pub env: Vec<String>,
     pub prepare: String,
     pub conclude: String,
@@ -84,6 +85,17 @@ impl LaunchParams {
                 .hint("write a name of /etc/passwd, or UID:GID")
         });
         found.map(Some)
+    }
+
+    /// The variables of the program among all of a run.
+    pub fn environment(&self, all: &Environment) -> Result<Environment, PointError> {
+        let value = |name: &String| {
+            let value = all.get(name).ok_or_else(|| {
+                PointError::new(format!("launch: `env` = {name}: it has no value"))
+            })?;
+            Ok((name.clone(), value.clone()))
+        };
+        self.env.iter().map(value).collect()
     }
 
     /// With the command of this layer: the one for its whole name, else the one for its kind. Its
@@ -210,11 +222,16 @@ pub fn check(p: &LaunchParams) -> Result<(), PointError> {
         words("cmd", command)?;
     }
     ready::parse(&p.ready)?;
-    let named = |v: &&String| v.split_once('=').is_none_or(|(n, _)| n.is_empty());
-    if let Some(bad) = p.env.iter().find(named) {
-        return Err(
-            PointError::new(format!("launch: `env` = {bad}: no variable")).hint("write NAME=VALUE"),
-        );
+    // Not shown: it may be a value that is a secret.
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if p.env
+        .iter()
+        .any(|n| n.is_empty() || !n.chars().all(allowed))
+    {
+        return Err(PointError::new(
+            "launch: `env`: a variable's name has letters, digits and `_`",
+        )
+        .hint("write NAME=VALUE, or NAME to take the value from layermark's own environment"));
     }
     for (name, text) in [("timeout", &p.timeout), ("grace", &p.grace)] {
         let time =
@@ -363,7 +380,9 @@ mod tests {
             (json!({"ready": "prot=1"}), "no such condition"),
             (json!({"timeout": "0s"}), "above 0"),
             (json!({"timeout": "x"}), "timeout"),
-            (json!({"env": ["x"]}), "no variable"),
+            (json!({"env": ["x y"]}), "letters, digits"),
+            (json!({"env": ["x=1"]}), "letters, digits"),
+            (json!({"env": [""]}), "letters, digits"),
             (json!({"env": [1]}), "must be text"),
             (json!({"cmd": ["=x"]}), "names no layer"),
             (json!({"screen": "0x0"}), "no size"),

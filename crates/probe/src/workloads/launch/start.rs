@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::{CpuUse, Launch};
+use layermark_model::{CpuUse, Environment, Launch};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, memfd_create},
@@ -30,6 +30,9 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// Last words of a program that failed, bytes.
 const LAST_WORDS: u64 = 2000;
 
+/// Values of the environment that are at least so long, bytes, are masked in texts.
+const SECRET: usize = 4;
+
 /// Where and how programs are started.
 pub struct Site {
     pub p: LaunchParams,
@@ -39,6 +42,10 @@ pub struct Site {
     pub root: Option<PathBuf>,
     /// Writable and its own, as it sees it.
     pub home: PathBuf,
+    /// The guard makes and removes the home: it is not in the layer.
+    pub outside: bool,
+    /// What it finds in its environment beside the usual. Nobody else is told the values.
+    pub env: Environment,
     pub display: Option<Display>,
     /// Who it runs as; whoever we are when it is nobody.
     pub user: Option<User>,
@@ -52,6 +59,22 @@ pub struct Started {
 }
 
 impl Site {
+    /// A text without the values of the environment. Shorter ones are no secrets, and stand in texts by
+    /// chance.
+    pub fn masked(&self, text: String) -> String {
+        let secrets = self.env.values().filter(|v| v.len() >= SECRET);
+        secrets.fold(text, |text, value| text.replace(value.as_str(), "***"))
+    }
+
+    /// Masks what comes from the program.
+    pub fn mask(&self, launch: &mut Launch) {
+        let window = launch.window.take();
+        launch.window = window.map(|title| self.masked(title));
+        for name in launch.trace.iter_mut().flat_map(|t| &mut t.files) {
+            *name = self.masked(std::mem::take(name));
+        }
+    }
+
     /// A command in the place of the launched program.
     fn command(&self, words: &[String]) -> Result<(Program, Said), ProbeError> {
         let fail = |e: std::io::Error| cannot_start(&words[0], &e);
@@ -66,7 +89,7 @@ impl Site {
                 program.env(name, value);
             }
         }
-        for (name, value) in self.p.env.iter().filter_map(|e| e.split_once('=')) {
+        for (name, value) in &self.env {
             program.env(name, value);
         }
         let said = last_words_to(&mut program).map_err(fail)?;
@@ -157,7 +180,7 @@ impl Site {
         let end_ns = start_ns + self.p.timeout().as_nanos() as u64;
         let came = wait(watched.as_mut(), &child.pidfd, gone, end_ns)?;
         let mut counted = Launch::default();
-        counting.after(before, child.pid, &mut counted);
+        counting.after(before, child.pidfd.as_fd(), &mut counted);
         let used = tree.used();
         let found = self.came(came, watched.is_exit(), tree, &said)?;
         let mut launch = Launch {

@@ -1,10 +1,48 @@
-//! System calls without a safe wrapper: fork(2), wait4(2), prctl(2).
+//! System calls without a safe wrapper: fork(2), unshare(2), wait4(2), prctl(2), getrandom(2).
 #![allow(unsafe_code)]
 
-use std::{io, os::unix::process::CommandExt, process::Command};
+use std::{
+    io,
+    os::unix::process::CommandExt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    process::Command,
+    thread,
+};
 
 use layermark_model::CpuUse;
-use rustix::process::{WaitOptions, set_child_subreaper, setsid, waitpid};
+use rustix::{
+    mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change},
+    process::{Pid, WaitOptions, set_child_subreaper, setsid, waitpid},
+};
+
+/// Runs `child` in a new process, which ends with it. With `apart` that is process 1 of a PID
+/// namespace: the kernel ends all others in it when it ends, however that happens.
+pub fn spawn(apart: bool, child: &mut (dyn FnMut() + Send)) -> io::Result<i32> {
+    let split = move || -> io::Result<i32> {
+        if apart {
+            unshare(libc::CLONE_NEWPID)?;
+        }
+        match fork()? {
+            0 => {
+                let ran = catch_unwind(AssertUnwindSafe(child));
+                exit_now(i32::from(ran.is_err()))
+            }
+            pid => Ok(pid),
+        }
+    };
+    if !apart {
+        return split();
+    }
+    // What a thread has unshared is for its own children: those of the probe's other threads stay
+    // in the namespace they are in.
+    let ended = thread::scope(|scope| {
+        let thread = thread::Builder::new().name("fork".into());
+        thread
+            .spawn_scoped(scope, split)
+            .map(thread::ScopedJoinHandle::join)
+    })?;
+    ended.unwrap_or_else(|_| Err(io::Error::other("the thread that forks has panicked")))
+}
 
 /// Splits the process: 0 in the new one.
 pub fn fork() -> io::Result<i32> {
@@ -36,14 +74,45 @@ pub fn end_with_us(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// A mount namespace of this process's own.
-pub fn own_mounts() -> io::Result<()> {
-    // SAFETY: unshare(2) takes flags; the guard has one thread, and nobody else shares its
-    // namespace afterwards.
-    match unsafe { libc::unshare(libc::CLONE_NEWNS) } {
+/// Gives a program a `/tmp` of its own, in memory, in which there is nothing but `kept`.
+pub fn own_tmp(command: &mut Command, kept: &'static str) {
+    let enter = move || {
+        own_mounts()?;
+        // The working directory stays what it is when something is mounted over it.
+        rustix::process::chdir(kept)?;
+        mount(
+            "tmpfs",
+            "/tmp",
+            "tmpfs",
+            MountFlags::empty(),
+            Some(c"mode=700"),
+        )?;
+        rustix::fs::mkdir(kept, rustix::fs::Mode::RWXU)?;
+        Ok(mount_bind(".", kept)?)
+    };
+    // SAFETY: the closure makes system calls, whose short paths are put on the stack, and touches no
+    // lock, which is allowed between fork and exec.
+    unsafe { command.pre_exec(enter) };
+}
+
+fn unshare(flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: unshare(2) takes flags, and neither of those used here touches memory or descriptors.
+    match unsafe { libc::unshare(flags) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// A mount namespace of this process's own, which has one thread.
+pub fn own_mounts() -> io::Result<()> {
+    unshare(libc::CLONE_NEWNS)?;
+    let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+    Ok(mount_change("/", private)?)
+}
+
+/// Descendants whose parents have ended become this process's children (`PR_SET_CHILD_SUBREAPER`).
+pub fn adopt_orphans() -> io::Result<()> {
+    Ok(set_child_subreaper(Pid::from_raw(1))?)
 }
 
 /// What makes a process the guard: a session of its own, orphans are its children, a timer that
@@ -51,7 +120,7 @@ pub fn own_mounts() -> io::Result<()> {
 /// that the event is seen when it is there. What it starts has none of that.
 pub fn become_guard() -> io::Result<()> {
     setsid()?;
-    set_child_subreaper(rustix::process::Pid::from_raw(1))?;
+    adopt_orphans()?;
     let first = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: PR_SET_TIMERSLACK takes a number, sched_setscheduler(2) a pointer to a live variable;
@@ -105,9 +174,8 @@ pub fn reap() -> Option<Reaped> {
     })
 }
 
-/// Waits for one child to end.
-pub fn wait_for(pid: i32) {
-    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-        let _ = waitpid(Some(pid), WaitOptions::empty());
-    }
+/// Waits for one child to end; its exit code, when it has one.
+pub fn wait_for(pid: i32) -> Option<i32> {
+    let ended = waitpid(Some(Pid::from_raw(pid)?), WaitOptions::empty());
+    ended.ok().flatten()?.1.exit_status()
 }

@@ -311,6 +311,7 @@ mod tests {
             min_ops: 1,
             devices: Vec::new(),
             below: Vec::new(),
+            env: layermark_model::Environment::new(),
         };
         let mut work = prepare(dir.path(), point.typed().unwrap(), &context).unwrap();
         for pass in 1..=3 {

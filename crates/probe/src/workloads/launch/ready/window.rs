@@ -114,11 +114,14 @@ fn watch(wanted: Wanted, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeE
     let Some(display) = scene.display else {
         return Err(ProbeError::new("there is no X server to see windows on"));
     };
-    scene.command.env("DISPLAY", display.name());
+    scene
+        .command
+        .env("DISPLAY", display.name())
+        .env("XAUTHORITY", display.authority());
     let damage = !matches!(wanted, Wanted::Shown(_));
     let connect = || -> Answer<Screen> {
-        let (x, at) = RustConnection::connect(Some(display.name()))?;
-        let root = x.setup().roots.get(at).ok_or("no screen")?.root;
+        let x = display.connect()?;
+        let root = x.setup().roots.first().ok_or("no screen")?.root;
         let mask = ChangeWindowAttributesAux::new().event_mask(EventMask::SUBSTRUCTURE_NOTIFY);
         x.change_window_attributes(root, &mask)?.check()?;
         let net_name = x.intern_atom(false, b"_NET_WM_NAME")?.reply()?.atom;
