@@ -10,13 +10,15 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{tree, workdir};
 
 /// Longest path it accepts, bytes (`PATH_MAX`).
 const LONGEST: u64 = 4096;
+/// How long it is waited for. What lies on a dead server takes it until that comes back.
+const LONGEST_REMOVAL: Duration = Duration::from_secs(20);
 
 /// The child that cleans up after us. Dropping it ends it once it has cleaned up.
 #[derive(Debug)]
@@ -67,8 +69,15 @@ pub(crate) fn watch(dir: &Path) {
 impl Drop for Janitor {
     fn drop(&mut self) {
         *pipe() = None;
+        let until = Instant::now() + LONGEST_REMOVAL;
         // Nothing is left to do when it cannot be waited for.
-        let _ = self.child.wait();
+        while let Ok(None) = self.child.try_wait() {
+            if Instant::now() >= until {
+                eprintln!("layermark: what is left of the run is removed when it can be");
+                return;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
     }
 }
 

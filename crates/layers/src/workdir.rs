@@ -5,11 +5,15 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::{LayerError, janitor, tree};
+use crate::{LayerError, held::Held, janitor, mounts, tree};
+
+/// How long a file system may take to answer before the work directory on it is removed.
+const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// Every work directory's name begins so.
 pub const PREFIX: &str = "layermark-";
@@ -22,7 +26,7 @@ const MARKER_TEXT: &str = "A work directory of layermark. It is removed when its
 pub struct WorkDir {
     path: PathBuf,
     /// Locked while we live: whoever can lock it knows that its owner has died.
-    _marker: File,
+    _marker: Held,
     /// Locked while we live: one run at a time on a directory, since two would measure each other.
     _parent: File,
 }
@@ -68,6 +72,10 @@ impl WorkDir {
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
+        if !mounts::answers(&self.path, LAST_WORD) {
+            // The janitor, a process of its own, waits for it.
+            return;
+        }
         if let Err(e) = tree::remove_marked(&self.path) {
             eprintln!("layermark: could not remove {}: {e}", self.path.display());
         }
@@ -111,8 +119,9 @@ pub(crate) fn fresh(parent: &Path, tell: impl Fn(&Path)) -> io::Result<PathBuf> 
 }
 
 /// Writes the marker and locks it.
-pub(crate) fn mark(dir: &Path) -> io::Result<File> {
+pub(crate) fn mark(dir: &Path) -> io::Result<Held> {
     let mut marker = File::options()
+        .read(true)
         .write(true)
         .create_new(true)
         .mode(0o600)
@@ -120,7 +129,7 @@ pub(crate) fn mark(dir: &Path) -> io::Result<File> {
     // Locked before it can be taken for a marker: no reaper finds a marker that is free.
     flock(&marker, FlockOperation::NonBlockingLockExclusive)?;
     marker.write_all(MARKER_TEXT.as_bytes())?;
-    Ok(marker)
+    Held::new(marker)
 }
 
 /// Whether `dir` is a work directory of ours: by its name, owner and marker.

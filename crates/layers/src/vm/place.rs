@@ -327,6 +327,10 @@ impl Place for VmPlace {
         }
     }
 
+    fn helpers(&self) -> Vec<u32> {
+        self.host.helpers()
+    }
+
     fn upkeep(&self) -> Result<CpuTime, LayerError> {
         let mut family = self.family.lock().unwrap_or_else(PoisonError::into_inner);
         let host = self.host.upkeep()?;
