@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
     os::fd::RawFd,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread::{Builder, Scope},
@@ -17,7 +17,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::{
     limits::BEAT_NS,
-    motion::{Motion, Who},
+    motion::{Disks, Motion, Who},
     serve::say,
 };
 
@@ -37,6 +37,8 @@ struct Work {
     job: Option<u64>,
     /// Whether it was at the last beat. What is short needs no sign of life.
     seen: bool,
+    /// Below the place of the job.
+    disks: Disks,
 }
 
 impl Beats {
@@ -71,9 +73,18 @@ impl Beats {
         self.set(None);
     }
 
+    /// Jobs work above these disks from now on.
+    pub fn above(&self, disks: Disks) {
+        self.lock().disks = disks;
+    }
+
     fn set(&self, job: Option<u64>) {
-        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        *work = Work { job, seen: false };
+        let mut work = self.lock();
+        (work.job, work.seen) = (job, false);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,7 +118,8 @@ fn beat(output: &Mutex<impl Write>, work: &Mutex<Work>, ended: &Receiver<()>) {
             None => motion = None,
             Some(_) if !work.seen => motion = Some(Motion::of(Who::Others)),
             Some(id) => {
-                if motion.as_mut().is_some_and(Motion::is_seen) {
+                let moved = work.disks.have_moved();
+                if motion.as_mut().is_some_and(Motion::is_seen) || moved {
                     let progress = FromProbe::Progress {
                         id,
                         ops: 0,

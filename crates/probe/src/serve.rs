@@ -16,7 +16,9 @@ use layermark_model::{
     protocol::{FromProbe, Job, MAX_LINE, ToProbe, VERSION},
 };
 
-use crate::{Context, ProbeError, Work, beats::Beats, error::panicked, selftest, workloads};
+use crate::{
+    Context, ProbeError, Work, beats::Beats, error::panicked, motion::Disks, selftest, workloads,
+};
 
 /// Characters of an unreadable line that are shown.
 const SHOWN: usize = 200;
@@ -202,6 +204,8 @@ impl<'env, W: Write> Server<'env, W> {
 
     fn prepare(&mut self, job: &Job) -> io::Result<()> {
         self.drop_ready()?;
+        let disks = Disks::below(Path::new(&job.dir), &job.devices);
+        self.beats.above(disks);
         match self.attended(job.id, || prepare(job)) {
             Ok(work) => {
                 self.ready = Some((job.id, work));
