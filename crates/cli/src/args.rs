@@ -205,7 +205,7 @@ pub struct CommonArgs {
     /// Take a directory in memory (tmpfs) as the baseline all the same
     #[arg(long)]
     pub allow_tmpfs: bool,
-    /// Give a probe up after this long without a sign of life
+    /// Give a layer up when its work has not moved for this long
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = silence)]
     pub silence: std::time::Duration,
     #[command(flatten)]

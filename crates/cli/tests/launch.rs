@@ -2,7 +2,11 @@
 
 mod common;
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use common::{Lm, MOCK, alone, is_root, result, skipped};
 use serde_json::Value;
@@ -196,6 +200,46 @@ fn what_never_gets_ready_says_why_and_leaves_nothing() {
     }
     let ok = launch(&["--ignore-failure", "--", "false"]).run().code(0);
     assert_eq!(series(&ok.json())["runs"][0]["exit"], 1);
+}
+
+/// Programs that tell something without end, but not what is waited for.
+#[test]
+fn who_never_stops_telling_is_not_listened_to_for_ever() {
+    let _alone = alone();
+    let notify = "import socket,os\nfor _ in range(3): os.fork()\n\
+        s=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM)\n\
+        while True: s.sendto(b'STATUS=x', b'\\0'+os.environ['NOTIFY_SOCKET'][1:].encode())";
+    let title = "while :; do printf '\\033]0;a\\007\\033]0;b\\007'; done";
+    let python = ["--ready", "notify", "--", "/usr/bin/python3", "-c", notify];
+    let xterm = [
+        "--ready",
+        "window=never",
+        "--",
+        "xterm",
+        "-e",
+        "sh",
+        "-c",
+        title,
+    ];
+    for (program, args) in [("python3", &python[..]), ("xterm", &xterm[..])] {
+        if !has(program) || (program == "xterm" && !(is_root() && has("Xvfb"))) {
+            continue;
+        }
+        let start = Instant::now();
+        let said = launch(&[&["--timeout", "2s"], args].concat())
+            .run()
+            .code(1)
+            .left_nothing();
+        let report = said.json();
+        let error = report["results"][0]["error"].as_str().unwrap_or_default();
+        assert!(error.contains("after 2s"), "{program}: {error}");
+        // A few launches of two seconds, and what it takes to set them up.
+        assert!(
+            start.elapsed() < Duration::from_mins(1),
+            "{:?}",
+            start.elapsed()
+        );
+    }
 }
 
 #[test]

@@ -142,6 +142,106 @@ fn a_file_system_whose_server_dies_is_left_out() {
     assert_eq!(layer(&report, "tmpfs")["status"], "ready");
 }
 
+/// A server that is stopped never answers: whoever asks it waits in the kernel.
+#[test]
+fn a_file_system_that_stops_answering_is_given_up() {
+    let _alone = alone();
+    if !is_root()
+        && fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/fuse")
+            .is_err()
+    {
+        skipped("/dev/fuse is not for us");
+        return;
+    }
+    let (child, dir) = start(&["fuse", "tmpfs"]);
+    for pid in helpers(&child, "fuse-serve") {
+        send(pid, Signal::STOP);
+    }
+    let started = Instant::now();
+    let said = finish(child, dir)
+        .code(4)
+        .says("layer fuse is left out")
+        .says("hint: ");
+    // Budget, silence and some more.
+    assert!(started.elapsed() < Duration::from_secs(75));
+    let report = said.json();
+    let fuse = layer(&report, "fuse");
+    assert_eq!(fuse["status"], "failed");
+    let reason = fuse["reason"].as_str().expect("a reason");
+    assert!(
+        ["does not answer", "cannot be ended", "did not answer for 3"]
+            .iter()
+            .any(|why| reason.contains(why)),
+        "{reason}"
+    );
+    for name in ["native", "tmpfs"] {
+        assert_eq!(layer(&report, name)["status"], "ready");
+        let rows = report["results"].as_array().expect("results").iter();
+        let trials = rows
+            .filter(|r| r["layer"] == name)
+            .map(|r| r["trials"].as_u64());
+        assert!(trials.min().flatten() > Some(5), "{report:#}");
+    }
+}
+
+/// The user's own server: layermark may not end it, and must end all the same.
+#[test]
+fn a_directory_whose_server_stops_answering_is_given_up() {
+    if !needs_root() {
+        return;
+    }
+    let _alone = alone();
+    let mount = "cd $W/..; mkdir below at
+        \"$L\" fuse-serve $PWD/below $PWD/at fuse > said 2>&1 & echo $! > pid
+        while ! test -s said; do sleep 0.01; done";
+    // The janitor waits for it, and cleans up when it answers again.
+    let unmount = "ls below > left; kill -CONT $(cat pid)
+        for i in $(seq 300); do ls below | grep -q layermark- || break; sleep 0.1; done
+        ls below > at_last; umount at";
+    let lm = Lm::new();
+    let at = format!("dir:{}", lm.dir.path().join("at").display());
+    let read = [
+        "file",
+        "--op",
+        "read",
+        "--op",
+        "write",
+        "--file-size",
+        "64K",
+        "--json",
+    ];
+    let rest = ["--budget", "16s", "--precision", "0.1%", "--silence", "3s"];
+    let Some(lm) = lm
+        .work_with(&read, &[&at, "tmpfs"])
+        .args(rest)
+        .around(mount, unmount)
+    else {
+        return;
+    };
+    let (child, dir) = lm.start();
+    wait_for("trials", || (trials_stored(dir.path()) >= 6).then_some(()));
+    let pid = fs::read_to_string(dir.path().join("pid")).expect("its number");
+    send(pid.trim().parse().expect("a number"), Signal::STOP);
+    let started = Instant::now();
+    let said = finish(child, dir)
+        .code(4)
+        .says("is left out")
+        .says("is removed when it");
+    assert!(started.elapsed() < Duration::from_mins(2));
+    let report = said.json();
+    assert_eq!(layer(&report, &at)["status"], "failed");
+    assert_eq!(layer(&report, "native")["status"], "ready");
+    let seen = |name: &str| fs::read_to_string(said.dir.path().join(name)).expect("seen");
+    assert!(
+        seen("left").contains("layermark-"),
+        "it could not be removed"
+    );
+    assert_eq!(seen("at_last"), "");
+}
+
 /// Trap 3: what is below a lost mount must not be measured in its name.
 #[test]
 fn a_mount_that_is_lost_during_the_run_is_noticed() {

@@ -200,6 +200,8 @@ impl Lab<'_> {
         let first = self.extras.insert((self.session, layer, point));
         let (id, stop) = (self.seq, self.stop);
         let seed = self.schedule.work_seed(self.block);
+        let helpers = self.ups[layer].as_ref().map(|up| up.place.helpers());
+        let watching = self.watch.over(&helpers.unwrap_or_default());
         // The trial before is entered while the probe makes this one ready.
         let (mut owed, mut entered) = (self.owed.take(), Ok(()));
         let (mut books, ups, threads, env) = self.parts();
@@ -231,6 +233,11 @@ impl Lab<'_> {
             entered = books.enter(&record, || ());
         }
         entered?;
+        if let Err(lost) = watching.judge(Ok(())) {
+            turn.trial = None;
+            turn.failure = Some(Failure::Lost(lost));
+        }
+        drop(watching);
         if let Some(trial) = &mut turn.trial {
             trial.restarted = restarted;
         }
@@ -322,10 +329,23 @@ impl Lab<'_> {
             text: format!("{name}: {first}; its probe is started again"),
             hint: None,
         });
-        let revived = self.ups[layer]
-            .as_mut()
-            .map_or(Ok(()), |up| up.restart(self.stop));
-        revived.or_else(|lost| self.drop_layer(layer, lost))
+        let Some(up) = self.ups[layer].as_mut() else {
+            return Ok(());
+        };
+        let watching = self.watch.over(&up.place.helpers());
+        let restarted = up.restart(self.stop);
+        let revived = watching.judge(restarted);
+        drop(watching);
+        revived.or_else(|lost| {
+            let why = format!("{first}, and {}", lost.reason);
+            self.drop_layer(
+                layer,
+                Lost {
+                    reason: why,
+                    ..lost
+                },
+            )
+        })
     }
 
     /// A layer may have little space of its own. When it is the disk below all of them, nothing

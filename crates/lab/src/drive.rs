@@ -20,6 +20,7 @@ use crate::{
     session::{Lost, Up},
     stop::{Change, Stopping},
     tally::Tally,
+    watch::Watch,
 };
 
 /// How long idle devices are watched at the start of a session.
@@ -52,6 +53,7 @@ pub(crate) struct Lab<'a> {
     pub(crate) stopping: Stopping,
     pub(crate) clock: Clock,
     pub(crate) threads: KernelThreads,
+    pub(crate) watch: Watch,
     /// The layers that are up, by their place in the run.
     pub(crate) ups: Vec<Option<Up>>,
     /// Below the layers, so it is dropped after them, also when something panics.
@@ -94,6 +96,7 @@ impl<'a> Lab<'a> {
                 .fixed(run.plan.blocks),
             clock: Clock::new(run.plan.budget()?),
             threads: KernelThreads::default(),
+            watch: Watch::new(setup.silence),
             ups: std::iter::repeat_with(|| None).take(layers).collect(),
             work: Some(work),
             extras: BTreeSet::new(),
@@ -323,7 +326,10 @@ impl<'a> Lab<'a> {
         let started = std::time::Instant::now();
         let spec = &self.run.layers[index].spec;
         let opened = match self.setup.catalog.layer(&spec.layer) {
-            Some(layer) => Up::open(layer, spec, base, self.setup.silence, self.stop),
+            Some(layer) => {
+                let (silence, watch) = (self.setup.silence, &self.watch);
+                Up::open(layer, spec, base, silence, self.stop, watch)
+            }
             None => Err(Lost::new(format!(
                 "this layermark has no layer `{}`",
                 spec.layer
@@ -399,7 +405,9 @@ impl<'a> Lab<'a> {
     fn prove_again(&mut self) -> Result<(), LabError> {
         for index in 0..self.ups.len() {
             let Some(up) = &self.ups[index] else { continue };
-            if let Err(lost) = up.still_there() {
+            let watching = self.watch.over(&up.place.helpers());
+            let proved = up.still_there();
+            if let Err(lost) = watching.judge(proved) {
                 self.drop_layer(index, lost)?;
             }
         }

@@ -4,6 +4,7 @@
 //!
 //! The rules are those of `docs/src/method.md`.
 
+mod aside;
 mod block;
 mod budget;
 mod check;
@@ -23,6 +24,7 @@ mod session;
 mod stop;
 mod tally;
 mod turn;
+mod watch;
 
 use layermark_layers::workdir::WorkDir;
 use layermark_model::{Run, RunStatus};

@@ -118,6 +118,8 @@ pub(crate) struct Talk {
     lines: Lines,
     control: Box<dyn Control>,
     silence: Duration,
+    /// Whether the probe could be ended, once that was tried.
+    ended: Option<bool>,
 }
 
 impl Talk {
@@ -127,6 +129,7 @@ impl Talk {
             lines: Lines::new(wire.stdout),
             control: wire.control,
             silence,
+            ended: None,
         }
     }
 
@@ -191,18 +194,24 @@ impl Talk {
         Broken::Ended(how.unwrap_or_else(|| "its output is closed".into()))
     }
 
-    /// Ends the probe: it is asked to, and after half a second made to.
-    pub(crate) fn end(&mut self) {
+    /// Ends the probe: it is asked to, and after half a second made to. Whether it has ended: one
+    /// that waits in the kernel may not.
+    pub(crate) fn end(&mut self) -> bool {
+        if let Some(ended) = self.ended {
+            return ended;
+        }
         // What it still says must not keep it, or its guest, from ending.
         self.lines.from = None;
         if self.stdin.is_some() {
             let _ = self.send(&ToProbe::Quit);
             self.stdin = None;
         }
-        if self.control.wait(Duration::from_millis(500)).is_none() {
+        let mut how = self.control.wait(Duration::from_millis(500));
+        if how.is_none() {
             self.control.kill();
-            self.control.wait(Duration::from_secs(5));
+            how = self.control.wait(Duration::from_secs(5));
         }
+        *self.ended.insert(how.is_some())
     }
 
     /// The last lines of its standard error, to stand below an error.

@@ -30,7 +30,8 @@ impl Lab<'_> {
             .and_then(|()| {
                 let layer = self.setup.catalog.layer(&spec.layer);
                 let layer = layer.ok_or_else(|| Lost::new("this layermark has no such layer"))?;
-                Up::open(layer, spec, &base, self.setup.silence, self.stop)
+                let (silence, watch) = (self.setup.silence, &self.watch);
+                Up::open(layer, spec, &base, silence, self.stop, watch)
             });
         let mut up = match opened {
             Ok(up) => up,

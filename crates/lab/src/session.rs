@@ -2,18 +2,26 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use layermark_layers::{Base, Layer, LayerError, Place, Undo, in_words};
+use layermark_layers::{Base, Layer, LayerError, Place, Undo, in_words, mounts};
 use layermark_model::{
     Facts, SelfTest, Spec,
     protocol::{FromProbe, VERSION},
 };
 
-use rustix::fs::{AtFlags, StatxFlags};
+use rustix::{
+    fs::{AtFlags, StatxFlags},
+    process::{Pid, Signal, kill_process},
+};
 
 use crate::{
     Stop,
+    aside::{self, Aside},
     line::{Broken, Talk},
+    watch::Watch,
 };
+
+/// How long a file system may take to say that nobody serves it any more.
+const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// Why a layer is not there, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,31 +55,14 @@ impl From<LayerError> for Lost {
 pub(crate) struct Up {
     pub talk: Talk,
     pub place: Box<dyn Place>,
-    /// Held for its drop.
-    _undo: Undo,
+    undo: Undo,
     pub facts: Facts,
     pub self_test: SelfTest,
     silence: Duration,
     /// Flushes a second that its devices count while nobody works.
     pub idle_flushes: Option<f64>,
-    /// Where the probe works; `None` when this host cannot see it.
-    ground: Option<Ground>,
-}
-
-/// A file system, by what one look at a directory tells: device number and type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ground {
-    device: u64,
-    kind: i64,
-}
-
-impl Ground {
-    fn of(place: &dyn Place) -> Option<Self> {
-        let dir = place.on_this_host().then(|| place.dir())?;
-        let device = rustix::fs::stat(dir).ok()?.st_dev;
-        let kind = rustix::fs::statfs(dir).ok()?.f_type;
-        Some(Self { device, kind })
-    }
+    /// Number and type of the file system that the probe works on; `None` when this host cannot see it.
+    ground: Option<(u64, i64)>,
 }
 
 impl Up {
@@ -82,19 +73,25 @@ impl Up {
         base: &Base,
         silence: Duration,
         stop: &Stop,
+        watch: &Watch,
     ) -> Result<Self, Lost> {
         fs::create_dir(&base.dir).map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))?;
         let mut undo = Undo::new();
         let mut place = layer.open(base, spec, &mut undo)?;
-        let facts = proof(place.as_ref())?;
-        let (talk, self_test) = start(place.as_mut(), silence, stop)?;
-        let ground = Ground::of(place.as_ref());
+        let watching = watch.over(&place.helpers());
+        let facts = watching.judge(proof(place.as_ref()))?;
+        if aside::is_needed(place.as_ref(), &facts) {
+            place = Box::new(Aside::new(spec.to_string(), place, silence)?);
+        }
+        let started = start(place.as_mut(), silence, stop);
+        let (talk, self_test) = watching.judge(started)?;
+        let ground = place.ground();
         Ok(Self {
             talk,
             place,
             ground,
             idle_flushes: None,
-            _undo: undo,
+            undo,
             facts,
             self_test,
             silence,
@@ -110,11 +107,22 @@ impl Up {
     /// Starts the probe again after it broke.
     pub(crate) fn restart(&mut self, stop: &Stop) -> Result<(), Lost> {
         // Two probes at once would work on the same files.
-        self.talk.end();
+        if !self.talk.end() {
+            return Err(Lost::new("it waits in the kernel and cannot be ended"));
+        }
+        if !self.answers(self.silence) {
+            let dir = self.place.dir().display();
+            return Err(Lost::new(format!("{dir} does not answer either")));
+        }
         let (talk, self_test) = start(self.place.as_mut(), self.silence, stop)?;
         self.talk = talk;
         self.self_test = self_test;
         Ok(())
+    }
+
+    /// Whether its file system answers within `limit`, where this host can see it.
+    fn answers(&self, limit: Duration) -> bool {
+        !self.place.on_this_host() || mounts::answers(self.place.dir(), limit)
     }
 
     /// Whether it is something of its own that can be set down: a directory of the disk below is not.
@@ -132,7 +140,7 @@ impl Up {
     /// Puts packaged files back, for which a layer may mount itself anew.
     pub(crate) fn refresh(&mut self) -> Result<(), Lost> {
         self.place.refresh()?;
-        let now = Ground::of(self.place.as_ref());
+        let now = self.place.ground();
         if now != self.ground {
             self.still_there()?;
             self.ground = now;
@@ -143,7 +151,7 @@ impl Up {
     /// A look after each trial, of some microseconds: whether its directory lies on the file system
     /// that it lay on before. The whole proof tells why, when it does not.
     pub(crate) fn kept(&self) -> Result<(), Lost> {
-        if Ground::of(self.place.as_ref()) == self.ground {
+        if self.place.ground() == self.ground {
             return Ok(());
         }
         self.still_there()?;
@@ -170,6 +178,33 @@ impl Up {
             return Err(self.changed());
         }
         Ok(())
+    }
+}
+
+impl Drop for Up {
+    /// What does not answer is given up: nothing of its undoing may wait for ever.
+    fn drop(&mut self) {
+        // What the probe waits for has to be ended too, if that can be done.
+        self.talk.end();
+        if self.answers(self.silence) {
+            return;
+        }
+        end_all(&self.place.helpers());
+        if !self.answers(LAST_WORD) {
+            let dir = self.place.dir().display();
+            eprintln!("layermark: {dir} does not answer: what is there is removed when it does");
+            self.undo.leave();
+        }
+    }
+}
+
+/// Ends processes that serve a layer.
+fn end_all(helpers: &[u32]) {
+    for pid in helpers {
+        if let Some(pid) = i32::try_from(*pid).ok().and_then(Pid::from_raw) {
+            // It may have ended by itself.
+            let _ = kill_process(pid, Signal::KILL);
+        }
     }
 }
 

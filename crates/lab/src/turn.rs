@@ -84,10 +84,13 @@ pub(crate) fn take(up: &mut Up, ask: &Ask<'_>, meanwhile: &mut dyn FnMut() -> Lo
         ..Turn::default()
     };
     let done = steps(up, ask, &mut turn, meanwhile);
-    turn.failure = match (done, up.kept()) {
-        // A probe that broke is proved again when it is started again.
-        (Ok(()) | Err(Failure::Work { .. }), Err(lost)) => Some(Failure::Lost(lost)),
-        (done, _) => done.err(),
+    turn.failure = match done {
+        Ok(()) | Err(Failure::Work { .. }) => match up.kept() {
+            Err(lost) => Some(Failure::Lost(lost)),
+            Ok(()) => done.err(),
+        },
+        // A layer whose probe broke may not answer; it is proved again when that is started again.
+        broken => broken.err(),
     };
     if let Some(failure) = &turn.failure {
         turn.trial = None;

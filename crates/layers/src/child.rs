@@ -3,11 +3,11 @@
 
 use std::{
     collections::VecDeque,
-    ffi::OsStr,
+    ffi::{CString, OsStr},
     io::{self, BufRead, BufReader, Read},
     os::{
         fd::{AsFd, OwnedFd},
-        unix::process::CommandExt,
+        unix::{ffi::OsStrExt, process::CommandExt},
     },
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
@@ -20,7 +20,9 @@ use std::{
 };
 
 use rustix::{
-    mount::{MountPropagationFlags, mount_bind, mount_change},
+    mount::{
+        MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+    },
     process::{Signal, getpid, getppid, set_parent_process_death_signal},
     thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe},
 };
@@ -60,25 +62,70 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Moves the process into this network namespace and, with `at`, shows its working directory there,
-/// to it alone.
-pub(crate) fn apart(command: &mut Command, net: Arc<OwnedFd>, at: Option<&'static str>) {
+/// Moves the process into this network namespace.
+pub(crate) fn in_network(command: &mut Command, net: Arc<OwnedFd>) {
     let enter = move || {
         move_into_link_name_space(net.as_fd(), Some(LinkNameSpaceType::Network))?;
-        if let Some(at) = at {
-            // SAFETY: this flag does not touch the table of file descriptors.
-            unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
-            mount_change(
-                "/",
-                MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
-            )?;
-            mount_bind(".", at)?;
-        }
         Ok(())
     };
-    // SAFETY: the closure makes system calls, whose short paths are put on the stack, and touches
-    // no lock; that is allowed between fork and exec.
+    // SAFETY: the closure makes one system call.
     unsafe { command.pre_exec(enter) };
+}
+
+/// A change of the files that one process sees.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    /// Its working directory, or with a path that, is seen at the second one too.
+    Show(Option<CString>, CString),
+    /// Nothing is seen below this directory, which has these options of a tmpfs.
+    Empty(CString, CString),
+    /// The first file is seen in the place of the second one.
+    Cover(CString, CString),
+}
+
+impl Change {
+    /// A path as the kernel takes it.
+    pub(crate) fn path(path: &Path) -> io::Result<CString> {
+        Ok(CString::new(path.as_os_str().as_bytes())?)
+    }
+
+    fn make(&self) -> io::Result<()> {
+        let made = match self {
+            Self::Show(what, at) => {
+                let what = what.as_deref().unwrap_or(c".");
+                return Ok(mount_bind_recursive(what, at.as_c_str())?);
+            }
+            Self::Empty(at, options) => mount(
+                c"none",
+                at.as_c_str(),
+                c"tmpfs",
+                MountFlags::NOSUID | MountFlags::NODEV,
+                Some(options.as_c_str()),
+            ),
+            Self::Cover(with, at) => mount_bind(with.as_c_str(), at.as_c_str()),
+        };
+        match made {
+            // It has gone meanwhile.
+            Err(rustix::io::Errno::NOENT) => Ok(()),
+            made => Ok(made?),
+        }
+    }
+}
+
+/// Lets the process alone see its files changed, in a mount namespace that ends with it.
+pub(crate) fn with_view(command: &mut Command, changes: Vec<Change>) {
+    let change = move || {
+        // SAFETY: this flag does not touch the table of file descriptors.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+        mount_change(
+            c"/",
+            MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
+        )?;
+        changes.iter().try_for_each(Change::make)
+    };
+    // SAFETY: the closure makes system calls with paths that were made before, and touches no
+    // lock; that is allowed between fork and exec.
+    unsafe { command.pre_exec(change) };
 }
 
 /// Lets the process have this descriptor too, under the number that it has here.

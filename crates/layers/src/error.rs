@@ -115,6 +115,16 @@ pub enum LayerError {
         /// The helper's last words.
         tail: Vec<String>,
     },
+    /// A file system whose server has gone, or a disk that has.
+    #[error("layer `{layer}`: {} did not answer for {} s", path.display(), after.as_secs_f64())]
+    Silent {
+        /// The layer.
+        layer: String,
+        /// Its directory.
+        path: PathBuf,
+        /// How long it was waited for.
+        after: Duration,
+    },
     /// Measuring would have measured something else.
     #[error("layer `{layer}`: {} is {found} and not {expected}: the layer is not there", path.display())]
     NotMounted {
@@ -211,6 +221,9 @@ impl LayerError {
             ),
             Self::Clock { .. } => {
                 Some("free this host's CPUs, or give the guest fewer: cpus=1".into())
+            }
+            Self::Silent { .. } => {
+                Some("see whether its server is alive, or wait longer: --silence 5m".into())
             }
             Self::Slow { .. } | Self::Program { .. } | Self::NotMounted { .. } => None,
             Self::Sandbox { .. } => Some("run it as root: sudo layermark ...".into()),

@@ -308,6 +308,10 @@ impl Place for HostPlace {
         Ok(())
     }
 
+    fn helpers(&self) -> Vec<u32> {
+        self.helpers.clone()
+    }
+
     fn upkeep(&self) -> Result<CpuTime, LayerError> {
         let mut ns = 0;
         for pid in &self.helpers {

@@ -38,6 +38,8 @@ const LONGEST: usize = 255;
 
 /// How long it tries to remove a directory.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it is waited for. What lies on a dead server takes it until that comes back.
+const LONGEST_REMOVAL: Duration = Duration::from_secs(20);
 
 /// The child that cleans up after us. Dropping it ends it once it has cleaned up.
 #[derive(Debug)]
@@ -110,8 +112,15 @@ fn tell(
 impl Drop for Janitor {
     fn drop(&mut self) {
         *socket() = None;
+        let until = Instant::now() + LONGEST_REMOVAL;
         // Nothing is left to do when it cannot be waited for.
-        let _ = self.child.wait();
+        while let Ok(None) = self.child.try_wait() {
+            if Instant::now() >= until {
+                eprintln!("layermark: what is left of the run is removed when it can be");
+                return;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
     }
 }
 

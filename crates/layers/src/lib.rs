@@ -18,6 +18,7 @@ mod fuse;
 mod fuse_fs;
 mod fuse_table;
 mod fuse_way;
+mod held;
 mod host;
 mod image;
 pub mod janitor;
@@ -136,6 +137,18 @@ pub trait Place: Send {
     /// Puts `packaged/` back to its packaged state. No probe may have files open in it.
     fn refresh(&mut self) -> Result<(), LayerError> {
         Ok(())
+    }
+    /// Number and type of the file system at [`Place::dir`], by one look of some microseconds; `None`
+    /// where this host cannot see it.
+    fn ground(&self) -> Option<(u64, i64)> {
+        let dir = self.on_this_host().then(|| self.dir())?;
+        let device = rustix::fs::stat(dir).ok()?.st_dev;
+        let kind = rustix::fs::statfs(dir).ok()?.f_type;
+        Some((device, kind))
+    }
+    /// Processes on this host that serve it: when they have ended, whatever waits for it fails.
+    fn helpers(&self) -> Vec<u32> {
+        Vec::new()
     }
     /// CPU time the layer's own helpers on this host have used since they started.
     fn upkeep(&self) -> Result<CpuTime, LayerError>;

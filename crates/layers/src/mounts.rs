@@ -5,6 +5,9 @@ use std::{
     fs, io,
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 use layermark_model::{Facts, Mount};
@@ -82,6 +85,20 @@ fn unescape(field: &[u8]) -> OsString {
 /// The mounts of this process.
 pub fn list() -> io::Result<Vec<Entry>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
+}
+
+/// Whether the file system at `dir` answers within `limit`, be it with an error. Another thread
+/// asks: whoever waits for a dead server may wait for ever.
+pub fn answers(dir: &Path, limit: Duration) -> bool {
+    let (dir, (tell, told)) = (dir.to_owned(), mpsc::channel());
+    let asked = thread::Builder::new()
+        .name("answers".into())
+        .spawn(move || {
+            let _ = statfs(&dir);
+            // Nobody listens any more when the limit has passed.
+            let _ = tell.send(());
+        });
+    asked.is_err() || told.recv_timeout(limit) != Err(mpsc::RecvTimeoutError::Timeout)
 }
 
 /// The mount that holds `path`.

@@ -14,9 +14,9 @@ use crate::LayerError;
 /// What the run may do with mounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privilege {
-    /// Root with the right to mount: every layer can be built.
+    /// Root of this machine with the right to mount: every layer can be built.
     Root,
-    /// Root in a user namespace of our own: overlay, tmpfs and fuse can be built.
+    /// Root in a user namespace, our own or one we were started in: overlay, tmpfs and fuse can be built.
     UserNamespace,
     /// No mounts at all: only `native`, `dir` and `mock` can be built.
     None,
@@ -51,8 +51,8 @@ pub fn enter() -> Result<Privilege, LayerError> {
                 source,
             })?;
             match way {
-                Way::Mount => Privilege::Root,
-                Way::User => Privilege::UserNamespace,
+                Way::Mount if is_root() => Privilege::Root,
+                Way::Mount | Way::User => Privilege::UserNamespace,
             }
         }
     };
@@ -62,6 +62,20 @@ pub fn enter() -> Result<Privilege, LayerError> {
 /// What [`enter`] reached; [`Privilege::None`] before it was called.
 pub fn privilege() -> Privilege {
     PRIVILEGE.get().copied().unwrap_or(Privilege::None)
+}
+
+/// Whether we are root of this machine. In a user namespace everybody has the number 0.
+pub(crate) fn is_root() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map");
+    // A kernel without user namespaces has no map.
+    let of_machine = map.is_ok_and(|map| is_of_machine(&map));
+    rustix::process::geteuid().is_root()
+        && (of_machine || !Path::new("/proc/self/ns/user").exists())
+}
+
+/// Whether a map (`user_namespaces(7)`) is that of the first namespace: every number means itself.
+fn is_of_machine(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,4 +178,22 @@ pub(crate) fn not_root() -> Option<Missing> {
         hint: "sudo layermark ...".into(),
         installable: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_map_of_the_machine_is_told_from_others() {
+        assert!(is_of_machine("         0          0 4294967295\n"));
+        for other in [
+            "         0      65534          1\n",
+            "         0     100000      65536\n",
+            "         0          0          1\n",
+            "",
+        ] {
+            assert!(!is_of_machine(other), "{other}");
+        }
+    }
 }

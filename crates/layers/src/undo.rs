@@ -52,6 +52,16 @@ impl Undo {
     }
 }
 
+impl Undo {
+    /// Forgets what there is to undo, where doing it would never come to an end. Mounts end with
+    /// their namespace, and the janitor removes what it was told of.
+    pub fn leave(&mut self) {
+        while let Some(step) = self.steps.pop() {
+            drop(step);
+        }
+    }
+}
+
 impl Drop for Undo {
     fn drop(&mut self) {
         self.run();

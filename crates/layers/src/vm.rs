@@ -19,6 +19,7 @@ mod net;
 mod options;
 mod place;
 mod root;
+mod secrets;
 mod share;
 mod talk;
 mod world;
@@ -78,6 +79,7 @@ impl Layer for Vm {
                 missing.extend(wiring.missing());
             }
             if let Ok(root) = Root::of(spec) {
+                missing.extend(root.as_ref().and_then(Root::missing));
                 missing.extend(Inside::of(spec, &kind, root.as_ref()).err());
             }
         }
@@ -124,6 +126,7 @@ impl Layer for Vm {
             accels: &accels,
             devices: &devices,
             network: network.as_ref(),
+            view: &|| root.as_ref().map_or(Ok(Vec::new()), |root| root.view(&dir)),
             server: &|| kind.serve(&dir, network.as_ref()),
         })?;
         guest.no_kvm = guest.no_kvm.take().or(no_kvm);

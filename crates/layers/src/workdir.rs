@@ -13,6 +13,7 @@ use std::{
         unix::ffi::OsStrExt,
     },
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use layermark_model::random_name;
@@ -22,10 +23,15 @@ use rustix::{
 };
 
 use crate::{
-    LayerError, fd, janitor, removal,
+    LayerError, fd,
+    held::Held,
+    janitor, mounts, removal,
     sandbox::{self, Privilege},
     view::View,
 };
+
+/// How long a file system may take to answer before the work directory on it is removed.
+const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// Every work directory's name begins so.
 pub const PREFIX: &str = "layermark-";
@@ -42,7 +48,7 @@ pub struct WorkDir {
     /// `None` where nothing can be mounted: then nobody else can change what is on its path.
     view: Option<View>,
     /// Locked while we live: whoever can lock it knows that its owner has died.
-    _marker: File,
+    _marker: Held,
     /// Locked while we live: one run at a time on a directory, since two would measure each other.
     parent: Option<OwnedFd>,
     removed: bool,
@@ -122,7 +128,8 @@ impl WorkDir {
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        if self.removed {
+        // Where it does not answer, the janitor, a process of its own, waits for it.
+        if self.removed || !mounts::answers(self.path(), LAST_WORD) {
             return;
         }
         if let Err(e) = self.remove() {
@@ -228,8 +235,8 @@ impl Fresh {
 
     /// Writes the marker and locks it. It shows to whom our files belong there: on NFS it need not
     /// be us. A directory that belongs to anybody else is not the one that we have made.
-    pub(crate) fn mark(&self) -> io::Result<File> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    pub(crate) fn mark(&self) -> io::Result<Held> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mut marker: File = openat(&self.dir, MARKER, flags, Mode::RUSR | Mode::WUSR)?.into();
         if fstat(&marker)?.st_uid != fstat(&self.dir)?.st_uid {
             removal::remove_at(&self.dir, MARKER.as_ref())?;
@@ -238,7 +245,7 @@ impl Fresh {
         // Locked before it can be taken for a marker: no reaper finds a marker that is free.
         flock(&marker, FlockOperation::NonBlockingLockExclusive)?;
         marker.write_all(MARKER_TEXT.as_bytes())?;
-        Ok(marker)
+        Held::new(marker)
     }
 
     /// Removes it once it is empty.

@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
     os::fd::RawFd,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread::{Builder, Scope},
@@ -15,10 +15,15 @@ use std::{
 use layermark_model::protocol::FromProbe;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use crate::{limits::BEAT_NS, serve::say};
+use crate::{
+    limits::BEAT_NS,
+    motion::{Disks, Motion, Who},
+    serve::say,
+};
 
 /// A thread that says within half a second, and then twice as often, that the job in hand goes on,
-/// so that the lab does not take a slow disk for a dead probe. There is one for the whole life of a
+/// so that the lab does not take a slow disk for a dead probe. It says so only when something has
+/// been done since: work that waits in the kernel for ever is silent. There is one for the whole life of a
 /// probe: to start and end one takes longer than many a part of a short trial.
 pub struct Beats {
     work: Arc<Mutex<Work>>,
@@ -32,6 +37,8 @@ struct Work {
     job: Option<u64>,
     /// Whether it was at the last beat. What is short needs no sign of life.
     seen: bool,
+    /// Below the place of the job.
+    disks: Disks,
 }
 
 impl Beats {
@@ -66,9 +73,18 @@ impl Beats {
         self.set(None);
     }
 
+    /// Jobs work above these disks from now on.
+    pub fn above(&self, disks: Disks) {
+        self.lock().disks = disks;
+    }
+
     fn set(&self, job: Option<u64>) {
-        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        *work = Work { job, seen: false };
+        let mut work = self.lock();
+        (work.job, work.seen) = (job, false);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -76,7 +92,7 @@ impl Beats {
 /// makes the kernel count references at each call, which costs a small read 2 %; where it may not
 /// be left, that is the price.
 fn leave_files(fd: RawFd) {
-    // SAFETY: this thread uses no file but `fd`, which was open before.
+    // SAFETY: this thread uses no file but `fd`, which was open before, and its own.
     if unsafe { unshare_unsafe(UnshareFlags::FILES) }.is_err() {
         return;
     }
@@ -95,16 +111,24 @@ fn leave_files(fd: RawFd) {
 fn beat(output: &Mutex<impl Write>, work: &Mutex<Work>, ended: &Receiver<()>) {
     // What is under way was begun a part of this ago when it is first seen.
     let every = Duration::from_nanos(BEAT_NS / 2);
+    let mut motion = None;
     while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(id) = work.job.filter(|_| work.seen) {
-            let progress = FromProbe::Progress {
-                id,
-                ops: 0,
-                bytes: 0,
-            };
-            // A lab that has gone is noticed with the next line that counts.
-            let _ = say(output, &progress);
+        match work.job {
+            None => motion = None,
+            Some(_) if !work.seen => motion = Some(Motion::of(Who::Others)),
+            Some(id) => {
+                let moved = work.disks.have_moved();
+                if motion.as_mut().is_some_and(Motion::is_seen) || moved {
+                    let progress = FromProbe::Progress {
+                        id,
+                        ops: 0,
+                        bytes: 0,
+                    };
+                    // A lab that has gone is noticed with the next line that counts.
+                    let _ = say(output, &progress);
+                }
+            }
         }
         work.seen = work.job.is_some();
     }

@@ -21,6 +21,7 @@ pub mod engines;
 mod error;
 mod gate;
 mod limits;
+pub mod motion;
 pub mod packaged;
 mod params;
 mod permutation;

@@ -16,7 +16,9 @@ use layermark_model::{
     protocol::{FromProbe, Job, MAX_LINE, ToProbe, VERSION},
 };
 
-use crate::{Context, ProbeError, Work, beats::Beats, error::panicked, selftest, workloads};
+use crate::{
+    Context, ProbeError, Work, beats::Beats, error::panicked, motion::Disks, selftest, workloads,
+};
 
 /// Characters of an unreadable line that are shown.
 const SHOWN: usize = 200;
@@ -204,6 +206,8 @@ impl<'env, W: Write> Server<'env, W> {
 
     fn prepare(&mut self, job: &Job) -> io::Result<()> {
         self.drop_ready()?;
+        let disks = Disks::below(Path::new(&job.dir), &job.devices);
+        self.beats.above(disks);
         match self.attended(job.id, || prepare(job)) {
             Ok(work) => {
                 self.ready = Some((job.id, work));
@@ -352,7 +356,10 @@ mod tests {
     fn what_takes_long_outside_the_clock_is_attended() {
         let said = with_server(|server| {
             let result = server.attended(3, || {
-                thread::sleep(Duration::from_millis(1200));
+                // As one waits for a slow disk: a little is done now and then.
+                for _ in 0..120 {
+                    thread::sleep(Duration::from_millis(10));
+                }
                 Ok(7)
             });
             assert_eq!(result, Ok(7));

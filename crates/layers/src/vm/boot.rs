@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     fs::{self, File},
+    io,
     os::{
         fd::OwnedFd,
         unix::{fs::MetadataExt, net::UnixStream},
@@ -15,7 +16,7 @@ use std::{
 
 use crate::{
     Control, LayerError,
-    child::{self, Process, Tail},
+    child::{self, Change, Process, Tail},
     vm::{
         cache, guest, initramfs,
         kernel::Kernel,
@@ -74,6 +75,8 @@ pub(crate) struct Boot<'a> {
     pub(crate) devices: &'a [String],
     /// What its network card is plugged into.
     pub(crate) network: Option<&'a Network>,
+    /// How QEMU has to see the files of this host.
+    pub(crate) view: &'a dyn Fn() -> io::Result<Vec<Change>>,
     /// Starts what serves the devices, afresh for each attempt.
     pub(crate) server: &'a dyn Fn() -> Result<Option<Process>, LayerError>,
 }
@@ -277,6 +280,14 @@ fn start(boot: &Boot<'_>, image: &Path, accel: Accel, limit: Duration) -> Result
     if let Some(network) = boot.network {
         network.enter(&mut command);
     }
+    let view = (boot.view)().map_err(LayerError::io(
+        boot.layer,
+        "find what a guest may see of",
+        Path::new("/"),
+    ))?;
+    if !view.is_empty() {
+        child::with_view(&mut command, view);
+    }
     let mut process = Process::start_with(&mut command).map_err(io)?;
     // It holds the other end of our socket, and must not once QEMU has gone.
     drop(command);
@@ -318,6 +329,9 @@ fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
     };
     // `max` is what the accelerator can do; on KVM that is the host's.
     let mut arguments: Vec<OsString> = [
+        // What a guest that has broken out of it would want: programs, another user, old calls.
+        "-sandbox",
+        "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
         "-nodefaults",
         "-no-user-config",
         "-display",

@@ -8,13 +8,14 @@ use std::{
 };
 
 use layermark_model::random_name;
+use crate::sandbox;
 
 /// Where root keeps things, and what every user may read.
 const OF_ALL: &str = "/var/cache/layermark";
 
 /// The user's own cache directory (XDG Base Directory Specification), root's is [`OF_ALL`].
 fn own() -> Option<PathBuf> {
-    if rustix::process::geteuid().is_root() {
+    if sandbox::is_root() {
         return Some(OF_ALL.into());
     }
     let absolute = |name: &str| {

@@ -220,6 +220,7 @@ impl Agent {
         Some(match ask {
             Ask::Network { address } => done(self.connect(address)),
             Ask::Reach { to } => done(echo::reach(to)),
+            Ask::Ping { to } => done(echo::ping(to)),
             Ask::World(from) => done(self.enter_world(from.as_ref())),
             Ask::Mount(what) => done(self.mount_layer(&what)),
             Ask::Start { name } => done(self.start(&name)),

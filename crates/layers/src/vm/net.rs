@@ -5,7 +5,7 @@
 
 use std::{
     fs, io,
-    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    net::{Ipv4Addr, SocketAddrV4},
     os::fd::{AsRawFd, OwnedFd},
     path::Path,
     process::Command,
@@ -18,7 +18,7 @@ use crate::{
     LayerError, child, needs,
     options::{bad, value},
     sandbox,
-    vm::{OPTIONS, link::Broken},
+    vm::{OPTIONS, link::Broken, talk::Ask},
 };
 
 pub(crate) mod card;
@@ -211,7 +211,8 @@ impl Network {
             None => String::new(),
         };
         let netdev = match (&self.plug, self.cable()) {
-            (None, _) => "user,id=net,ipv6=off".into(),
+            // Nothing of this host is reached: it leads to the loopback otherwise.
+            (None, _) => "user,id=net,ipv6=off,restrict=on".into(),
             (_, Some(cable)) => {
                 let number = cable.as_raw_fd();
                 format!("dgram,id=net,local.type=fd,local.str={number}")
@@ -235,33 +236,30 @@ impl Network {
         }
     }
 
-    /// Has the guest reach this host and every other guest; `reach` asks it to.
-    pub(crate) fn prove(
-        &self,
-        reach: impl Fn(SocketAddrV4) -> Result<(), Broken>,
-    ) -> Result<(), Broken> {
+    /// Has the guest reach this host and every other guest; `order` asks it to.
+    pub(crate) fn prove(&self, order: impl Fn(&Ask) -> Result<(), Broken>) -> Result<(), Broken> {
         let failed = |e: io::Error| Broken::Failed(format!("this host's end: {e}"));
         let [host, _] = self.addresses();
-        // What plays a network leads to this host's loopback.
-        let socket = match (&self.plug, self.space()) {
-            (None, _) => Some(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))),
-            (_, Some(net)) => Some(net.listen()),
-            _ => None,
+        let Some(plug) = &self.plug else {
+            // What plays a network answers by itself; no program of this host is behind it.
+            return order(&Ask::Ping { to: host });
         };
-        match socket.transpose().map_err(failed)? {
-            Some(socket) => {
+        let reach = |to, port| {
+            let to = SocketAddrV4::new(to, port);
+            order(&Ask::Reach { to })
+        };
+        match self.space() {
+            Some(net) => {
+                let socket = net.listen().map_err(failed)?;
                 let port = socket.local_addr().map_err(failed)?.port();
-                let reached = || reach(SocketAddrV4::new(host, port));
-                echo::answering(&socket, reached).map_err(failed)??;
+                echo::answering(&socket, || reach(host, port)).map_err(failed)??;
             }
-            None => reach(SocketAddrV4::new(host, echo::PORT))?,
+            None => reach(host, echo::PORT)?,
         }
-        if let Some(plug) = &self.plug {
-            for other in plug.others() {
-                reach(SocketAddrV4::new(other, echo::PORT))?;
-            }
-            plug.has_come_up();
+        for other in plug.others() {
+            reach(other, echo::PORT)?;
         }
+        plug.has_come_up();
         Ok(())
     }
 
@@ -381,7 +379,7 @@ mod tests {
         for (text, says) in [
             (
                 "vm:nic=e1000,backend=user",
-                "user,id=net,ipv6=off -device e1000,netdev=net,romfile=",
+                "user,id=net,ipv6=off,restrict=on -device e1000,netdev=net,romfile=",
             ),
             ("vm:backend=socket", "dgram,id=net,local.type=fd,local.str="),
         ] {

@@ -81,8 +81,15 @@ pub(super) const OPTIONS: &[LayerOption] = &[
         name: "root",
         values: &[],
         default: "none",
-        help: "programs of the guest: host (this host's files, read-only), DIR, or an image of a disk; \
-               what is written there stays in its memory",
+        help: "programs of the guest: host (this host's files, read-only and without secrets), DIR, or an \
+               image of a disk; what is written there stays in its memory",
+    },
+    LayerOption {
+        name: "secrets",
+        values: &["off", "on"],
+        default: "off",
+        help: "on: root=host shares all files; off: not /home, /root, /run, /tmp, nor below /etc and /var what \
+               not everybody may read (passwords, keys)",
     },
     LayerOption {
         name: "accel",

@@ -131,7 +131,7 @@ impl VmPlace {
             .and_then(|()| {
                 network
                     .check_vhost(qemu)
-                    .and_then(|()| network.prove(|to| link.order(&Ask::Reach { to }, QUICK)))
+                    .and_then(|()| network.prove(|ask| link.order(ask, QUICK)))
                     .map_err(|why| ("reach its network", why))
             });
         proved.map_err(|(what, why)| self.broken(what)(why))
@@ -325,6 +325,10 @@ impl Place for VmPlace {
             Answer::Changed { paths } => self.put(&paths),
             _ => Err(self.broken("look at its packaged files")(Broken::OutOfTurn)),
         }
+    }
+
+    fn helpers(&self) -> Vec<u32> {
+        self.host.helpers()
     }
 
     fn upkeep(&self) -> Result<CpuTime, LayerError> {

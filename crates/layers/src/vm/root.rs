@@ -1,21 +1,25 @@
 //! `root=`: a tree of files that becomes the probe's world in the guest, so that the user's own
 //! programs run there. It is never written to: changes stay in the guest's memory.
 
-use std::path::Path;
+use std::{io, path::Path};
 
-use layermark_model::Spec;
+use layermark_model::{Missing, Spec};
 
 use crate::{
     LayerError,
-    options::{bad, value},
+    child::Change,
+    options::{bad, on, value},
+    sandbox,
     vm::{
-        OPTIONS,
+        OPTIONS, secrets,
         talk::{Mounting, ROOT_TAG},
     },
 };
 
 /// Where the guest's programs come from.
 pub(crate) enum Root<'a> {
+    /// This host, without what is nobody else's business.
+    Host,
     /// A directory of this host.
     Dir(&'a Path),
     /// An image of a disk.
@@ -26,9 +30,14 @@ impl<'a> Root<'a> {
     /// `None`: the guest has nothing but the probe.
     pub(crate) fn of(spec: &'a Spec) -> Result<Option<Self>, LayerError> {
         let wrong = |text: &str, must: &str| Err(bad(spec, "root", text, must.into()));
+        let secrets = on(spec, OPTIONS, "secrets");
         match value(spec, OPTIONS, "root") {
+            other if secrets && other != "host" => {
+                Err(bad(spec, "secrets", "on", "is for root=host".into()))
+            }
             "none" => Ok(None),
-            "host" => Ok(Some(Self::Dir(Path::new("/")))),
+            "host" if secrets => Ok(Some(Self::Dir(Path::new("/")))),
+            "host" => Ok(Some(Self::Host)),
             text => {
                 let path = Path::new(text);
                 if !path.is_absolute() {
@@ -47,7 +56,7 @@ impl<'a> Root<'a> {
     /// Modules of the guest.
     pub(crate) fn modules(&self) -> &'static [&'static str] {
         match self {
-            Self::Dir(_) => &["virtio_pci", "9p", "9pnet_virtio", "overlay"],
+            Self::Host | Self::Dir(_) => &["virtio_pci", "9p", "9pnet_virtio", "overlay"],
             Self::Image(_) => &["virtio_pci", "virtio_blk", "ext4", "xfs", "overlay"],
         }
     }
@@ -56,16 +65,19 @@ impl<'a> Root<'a> {
     pub(crate) fn devices(&self) -> Vec<String> {
         // A comma in a value is written twice.
         let plain = |path: &Path| path.to_string_lossy().replace(',', ",,");
-        match self {
-            Self::Dir(path) => vec![
+        let tree = |path: String| {
+            vec![
                 "-fsdev".into(),
                 format!(
-                    "local,id={ROOT_TAG},path={},security_model=none,readonly=on,multidevs=remap",
-                    plain(path)
+                    "local,id={ROOT_TAG},path={path},security_model=none,readonly=on,multidevs=remap"
                 ),
                 "-device".into(),
                 format!("virtio-9p-pci,fsdev={ROOT_TAG},mount_tag={ROOT_TAG}"),
-            ],
+            ]
+        };
+        match self {
+            Self::Host => tree(secrets::VIEW.into()),
+            Self::Dir(path) => tree(plain(path)),
             Self::Image(path) => {
                 let qcow2 = path.extension().is_some_and(|e| e == "qcow2");
                 let format = if qcow2 { "qcow2" } else { "raw" };
@@ -82,10 +94,25 @@ impl<'a> Root<'a> {
         }
     }
 
+    /// How QEMU, whose private directory is `dir`, has to see its files.
+    pub(crate) fn view(&self, dir: &Path) -> io::Result<Vec<Change>> {
+        match self {
+            Self::Host => secrets::view(dir),
+            Self::Dir(_) | Self::Image(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// What this host lacks.
+    pub(crate) fn missing(&self) -> Option<Missing> {
+        let lacks = matches!(self, Self::Host).then(sandbox::no_mounts)??;
+        let hint = format!("{}, or secrets=on, which hides nothing", lacks.hint);
+        Some(Missing { hint, ..lacks })
+    }
+
     /// How the guest mounts it; `None`: it is the disk of that serial number.
     pub(crate) fn mounting(&self) -> Option<Mounting> {
         match self {
-            Self::Dir(_) => Some(Mounting {
+            Self::Host | Self::Dir(_) => Some(Mounting {
                 fs: "9p".into(),
                 source: Some(ROOT_TAG.into()),
                 // Nobody changes it meanwhile but this host's owner.
@@ -116,7 +143,14 @@ mod tests {
             Err(e) => e.to_string(),
         };
         assert_eq!(text("none"), "");
-        assert!(text("host").contains("path=/,"));
+        assert!(text("host").contains("path=root,"));
+        let mut all = spec("host");
+        all.options.insert("secrets".into(), "on".into());
+        let shared = Root::of(&all).unwrap().unwrap().devices().join(" ");
+        assert!(shared.contains("path=/,"), "{shared}");
+        all.options.insert("root".into(), "none".into());
+        let refused = Root::of(&all).err().unwrap().to_string();
+        assert!(refused.contains("is for root=host"), "{refused}");
         assert!(text(dir.path().to_str().unwrap()).contains("readonly=on"));
         let image = text(image.to_str().unwrap());
         assert!(

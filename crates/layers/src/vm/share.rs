@@ -1,7 +1,7 @@
 //! A directory of this host, shared into a guest. One file for each way, listed here.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
     thread,
     time::{Duration, Instant},
@@ -70,10 +70,6 @@ struct Serve<'a> {
 }
 
 impl Serve<'_> {
-    fn source(&self) -> PathBuf {
-        self.dir.with_file_name(DIR)
-    }
-
     /// Waits until the server does what it was started for.
     fn until(
         &self,

@@ -109,6 +109,8 @@ pub(crate) enum Ask {
     Network { address: Ipv4Addr },
     /// Send something there until it comes back.
     Reach { to: SocketAddrV4 },
+    /// Send ICMP messages there until one comes back.
+    Ping { to: Ipv4Addr },
     /// Make this tree of files the world of the probe; `None`: the disk named [`ROOT_TAG`].
     World(Option<Mounting>),
     /// Mount the layer at [`AT`]; what was mounted there before is not any more.

@@ -47,7 +47,7 @@ const MORE: &[&str] = &[
 /// in seconds, on a busy machine in many.
 const VMS: &[&str] = &[
     "vm:switch=lan",
-    "vm:disk=ide,cache=none,aio=native,cpus=1,nic=rtl8139,backend=user",
+    "vm:disk=ide,cache=none,aio=native,cpus=1,nic=rtl8139,backend=user,root=host",
     "vm:disk=nvme,fs=xfs,cache=unsafe,memory=256M,nic=vmxnet3,backend=socket",
     "vm:disk=ahci,cache=directsync,aio=io_uring,accel=tcg,root=host,agent=serial",
     "vm:disk=virtio-scsi,fs=btrfs,format=qcow2,iothread=on,cache=writethrough,nic=e1000e",

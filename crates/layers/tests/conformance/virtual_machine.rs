@@ -1,6 +1,11 @@
 //! Layers inside a guest: this host cannot look into their directory, so the probe does.
 
-use std::path::Path;
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use layermark_layers::{Base, Facts, Layer, LayerError, Spec};
 use layermark_probe::resident;
@@ -13,7 +18,7 @@ use crate::{
 };
 
 pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
-    let before = State::of(&base.dir);
+    let (before, on_host) = (State::of(&base.dir), servers_files());
     let start = std::time::Instant::now();
     let mut up = open(layer, spec, base).unwrap();
     println!("{spec}: up after {:.2} s", start.elapsed().as_secs_f64());
@@ -35,13 +40,21 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     up.place.refresh().unwrap();
     inside::trial(&mut up);
     cooled(&mut up);
+    confined();
     match spec.options.get("root").map(String::as_str) {
         None => {}
-        Some("host") => hosts_programs(&mut up),
+        Some("host") => {
+            hosts_programs(&mut up);
+            keeps_its_secrets(&mut up);
+        }
         Some(_) => launched(&mut up, &format!("{} own", roots::PROGRAM)),
     }
     let upkeep = up.place.upkeep().unwrap();
     assert!(upkeep.ns > 100_000_000, "a guest costs CPU: {upkeep:?}");
+    if spec.options.get("share").is_some_and(|s| s == "virtiofs") {
+        // Two at once.
+        inside::wire(&up);
+    }
     if spec.options.contains_key("switch") {
         // Two guests, each of which has reached the other before it was up.
         let second = inside::wire(&up);
@@ -53,7 +66,26 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     } = up;
     drop(place);
     assert_eq!(undo.run(), 0);
+    assert_eq!(servers_files(), on_host);
     before.comes_back(&base.dir).unwrap();
+}
+
+/// What servers of shares leave in directories of this host: locks, logs.
+fn servers_files() -> Vec<(PathBuf, SystemTime)> {
+    let dirs = [
+        "/run/virtiofsd",
+        "/run/samba",
+        "/run/ganesha",
+        "/var/log/samba",
+    ];
+    let entries = dirs.iter().filter_map(|dir| fs::read_dir(dir).ok());
+    let mut all: Vec<_> = entries
+        .flatten()
+        .flatten()
+        .map(|e| (e.path(), e.metadata().unwrap().modified().unwrap()))
+        .collect();
+    all.sort();
+    all
 }
 
 /// Facts of both sides agree with what was asked for.
@@ -151,6 +183,59 @@ fn hosts_programs(up: &mut Up) {
         eprintln!("skipped: /usr/bin/python3 is not installed");
     }
     assert!(!Path::new(outside).exists());
+}
+
+/// What not everybody may read on this host the guest cannot, and it reaches no port of this host's.
+fn keeps_its_secrets(up: &mut Up) {
+    let spool = tempfile::tempdir_in("/root").ok();
+    let own = spool.as_ref().map(|dir| {
+        fs::write(dir.path().join("key"), b"secret").unwrap();
+        format!("&& ! test -e {}", dir.path().display())
+    });
+    let seen = "test -s /etc/passwd && ! test -s /etc/shadow && ! test -s /etc/gshadow \
+                && ! grep -q PRIVATE /etc/ssh/ssh_host_ed25519_key && ! ls /home/* && test -d /root";
+    launched(
+        up,
+        &format!("/bin/sh -c '{seen} {}'", own.unwrap_or_default()),
+    );
+    let facts = up.place.facts().unwrap();
+    if facts.notes.get("backend").is_none_or(|b| b != "user")
+        || !Path::new("/usr/bin/python3").exists()
+    {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = (
+        facts.notes["network_host"].as_str(),
+        listener.local_addr().unwrap().port(),
+    );
+    let connect = format!(
+        "import socket, sys; s = socket.socket(); s.settimeout(3); sys.exit(s.connect_ex({host:?}) == 0)"
+    );
+    let connect = connect.replace('"', "\\\"");
+    launched(up, &format!("/usr/bin/python3 -c \"{connect}\""));
+    listener.set_nonblocking(true).unwrap();
+    assert!(
+        listener.accept().is_err(),
+        "the guest has reached this host's loopback"
+    );
+}
+
+/// Every QEMU of this process has its system calls filtered.
+fn confined() {
+    let us = format!("PPid:\t{}\n", std::process::id());
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let status = all.filter_map(|e| fs::read_to_string(e.path().join("status")).ok());
+    let qemu: Vec<_> = status
+        .filter(|s| s.starts_with("Name:\tqemu-system") && s.contains(&us))
+        .collect();
+    assert!(!qemu.is_empty());
+    for status in qemu {
+        assert!(
+            status.contains("\nSeccomp:\t2\n") && status.contains("\nNoNewPrivs:\t1\n"),
+            "{status}"
+        );
+    }
 }
 
 /// The guest runs this to its good end.

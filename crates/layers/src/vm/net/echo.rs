@@ -8,6 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::space::icmp;
+
 /// Where guests answer, by RFC 862.
 pub(crate) const PORT: u16 = 7;
 /// Close to the longest that a frame holds.
@@ -54,20 +56,74 @@ pub(super) fn answering<T>(socket: &UdpSocket, during: impl FnOnce() -> T) -> io
 pub(crate) fn reach(to: SocketAddrV4) -> io::Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect(to)?;
+    come_back(&socket, &bytes(), |heard, sent| heard == sent).map_err(|e| never(&to, e))
+}
+
+/// The same by messages of ICMP (RFC 792), which the address itself answers and no program.
+pub(crate) fn ping(to: Ipv4Addr) -> io::Result<()> {
+    const REPLY: u8 = 0;
+    const REQUEST: u8 = 8;
+    let socket = icmp()?;
+    socket.connect((to, 0))?;
+    // Type, code, checksum, identifier, number; then the data.
+    let mut message = vec![REQUEST, 0, 0, 0, b'l', b'm', 0, 1];
+    message.extend(bytes());
+    let sum = checksum(&message);
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    let answers = |heard: &[u8], sent: &[u8]| {
+        let header = heard.first().map_or(0, |b| usize::from(b & 0x0f) * 4);
+        heard
+            .get(header..)
+            .is_some_and(|icmp| icmp.first() == Some(&REPLY) && icmp.get(4..) == Some(&sent[4..]))
+    };
+    come_back(&socket, &message, answers).map_err(|e| never(&to, e))
+}
+
+fn bytes() -> Vec<u8> {
+    (0..BYTES).map(|n| (n % 251) as u8).collect()
+}
+
+/// The checksum of the Internet (RFC 1071).
+fn checksum(bytes: &[u8]) -> u16 {
+    let pairs = bytes.chunks(2).map(|pair| {
+        let low = pair.get(1).copied().unwrap_or(0);
+        u32::from(u16::from_be_bytes([pair[0], low]))
+    });
+    let mut sum: u32 = pairs.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+fn never(to: &impl std::fmt::Display, e: io::Error) -> io::Error {
+    match e.kind() {
+        io::ErrorKind::TimedOut => {
+            let text = format!("{to} has not sent back in {PATIENCE:?} what was sent to it");
+            io::Error::new(e.kind(), text)
+        }
+        _ => e,
+    }
+}
+
+/// Sends this until something comes that is the answer to it.
+fn come_back(
+    socket: &UdpSocket,
+    sent: &[u8],
+    answers: impl Fn(&[u8], &[u8]) -> bool,
+) -> io::Result<()> {
     socket.set_read_timeout(Some(Duration::from_millis(200)))?;
-    let sent: Vec<u8> = (0..BYTES).map(|n| (n % 251) as u8).collect();
     let mut heard = vec![0; 2 * BYTES];
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
-        let outcome = socket.send(&sent).and_then(|_| socket.recv(&mut heard));
+        let outcome = socket.send(sent).and_then(|_| socket.recv(&mut heard));
         match outcome {
-            Ok(length) if heard[..length] == sent => return Ok(()),
+            Ok(length) if answers(&heard[..length], sent) => return Ok(()),
             // Refused or unreachable: at once, and perhaps not for long.
             _ => thread::sleep(Duration::from_millis(5)),
         }
     }
-    let text = format!("{to} has not sent back in {PATIENCE:?} what was sent to it");
-    Err(io::Error::new(io::ErrorKind::TimedOut, text))
+    Err(io::ErrorKind::TimedOut.into())
 }
 
 #[cfg(test)]
@@ -79,5 +135,22 @@ mod tests {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, socket.local_addr().unwrap().port());
         answering(&socket, || reach(to)).unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_checksum_is_that_of_the_internet() {
+        // The example of RFC 1071, and one with an odd end.
+        assert_eq!(checksum(&[0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+        assert_eq!(checksum(&[1]), !0x0100);
+    }
+
+    #[test]
+    fn a_ping_comes_back() {
+        match ping(Ipv4Addr::LOCALHOST) {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                eprintln!("skipped: only root may send ICMP messages");
+            }
+            done => done.unwrap(),
+        }
     }
 }

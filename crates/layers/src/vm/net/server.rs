@@ -4,11 +4,16 @@
 use std::{fs, io, path::Path, process::Command};
 
 use super::Network;
-use crate::{Control, child::Process};
+use crate::{
+    Control,
+    child::{self, Change, Process},
+};
 
 /// Where a server sees the layer's directory, whose own path may hold anything and be of any
 /// length.
 const SEEN_AT: &str = "/mnt";
+/// Where servers keep locks and sockets under names that are the same for all of them.
+const OF_SERVERS: &str = "/run";
 
 /// Where a server sees this file of the guest's private directory.
 pub(crate) fn seen(name: &str) -> String {
@@ -26,12 +31,21 @@ pub(crate) fn start(
     dir: &Path,
     command: &mut Command,
 ) -> io::Result<Process> {
-    let net = network.and_then(Network::space);
-    let (Some(net), Some(layer)) = (net, dir.parent()) else {
+    let Some(net) = network.and_then(Network::space) else {
         return Err(io::ErrorKind::NetworkDown.into());
     };
+    net.enter(command);
+    start_alone(dir, command)
+}
+
+/// Starts a server for the guest whose private directory is `dir`, with a `/run` of its own: what
+/// it puts there is seen by no other server and is gone with it.
+pub(crate) fn start_alone(dir: &Path, command: &mut Command) -> io::Result<Process> {
+    let layer = dir.parent().ok_or(io::ErrorKind::NotFound)?;
     command.current_dir(layer);
-    net.enter_with(command, SEEN_AT);
+    let [seen, run] = [SEEN_AT, OF_SERVERS].map(|path| Change::path(path.as_ref()));
+    let empty = Change::Empty(run?, c"mode=755".into());
+    child::with_view(command, vec![Change::Show(None, seen?), empty]);
     Process::start_with(command)
 }
 

@@ -7,7 +7,7 @@ use std::{
     fs::File,
     io,
     net::{Ipv4Addr, UdpSocket},
-    os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd},
     process::Command,
     sync::Arc,
     thread,
@@ -71,12 +71,7 @@ impl Net {
 
     /// Lets a process live in it.
     pub(super) fn enter(&self, command: &mut Command) {
-        child::apart(command, self.ns.clone(), None);
-    }
-
-    /// Lets a process live in it, which sees its working directory at `at` too.
-    pub(super) fn enter_with(&self, command: &mut Command, at: &'static str) {
-        child::apart(command, self.ns.clone(), Some(at));
+        child::in_network(command, self.ns.clone());
     }
 
     fn within<T: Send + 'static>(
@@ -127,6 +122,22 @@ fn failed(what: &str, name: &str) -> impl FnOnce(io::Error) -> io::Error {
 /// Any socket takes requests about network devices.
 fn socket() -> io::Result<UdpSocket> {
     UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
+}
+
+/// A socket that sends and gets ICMP messages; those that it gets begin with the header of IP.
+pub(super) fn icmp() -> io::Result<UdpSocket> {
+    // SAFETY: the call takes numbers, and what it gives is nobody else's.
+    let fd = unsafe {
+        match libc::socket(
+            libc::AF_INET,
+            libc::SOCK_RAW | libc::SOCK_CLOEXEC,
+            libc::IPPROTO_ICMP,
+        ) {
+            -1 => return Err(io::Error::last_os_error()),
+            fd => OwnedFd::from_raw_fd(fd),
+        }
+    };
+    Ok(fd.into())
 }
 
 /// Gives a network device of this namespace an address and switches it on.

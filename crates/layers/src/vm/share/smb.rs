@@ -69,6 +69,8 @@ impl Kind for Smb {
         command
             .arg0(format!("{} {}", PROGRAM.0, at.dir.display()))
             .args(["-F", "--no-process-group", "-s", &server::seen(CONFIG)])
+            // What it says before it has read that goes to a file of its own there.
+            .args(["-l", &server::seen("smb")])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());

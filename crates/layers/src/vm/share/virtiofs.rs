@@ -1,19 +1,14 @@
 //! virtiofs: a daemon that reads and writes the guest's memory.
 
-use std::{
-    ffi::{OsStr, OsString},
-    os::unix::ffi::OsStrExt,
-    path::PathBuf,
-    process::Stdio,
-};
+use std::{os::unix::process::CommandExt, path::PathBuf, process::Stdio};
 
 use layermark_model::Missing;
 
-use super::{Kind, Serve, TAG};
+use super::{DIR, Kind, Serve, TAG};
 use crate::{
     LayerError,
     child::{self, Process},
-    vm::talk::Mounting,
+    vm::{net::server, talk::Mounting},
 };
 
 const SOCKET: &str = "virtiofs.sock";
@@ -79,21 +74,17 @@ impl Kind for Virtiofs {
         let socket = at.dir.join(SOCKET);
         // Left by the daemon of a guest that did not boot.
         let _ = std::fs::remove_file(&socket);
-        // It changes its directory before it looks for this one.
-        let source = at.source();
-        let mut options = OsString::from("source=");
-        options.push(OsStr::from_bytes(&escaped(source.as_os_str().as_bytes())));
-        options.push(format!(",cache={}", at.cache));
         let mut command = child::command(&program);
         command
-            .current_dir(at.dir)
-            .arg(format!("--socket-path={SOCKET}"))
+            .arg(format!("--socket-path={}", server::seen(SOCKET)))
             .args(["--rlimit-nofile=0", "-o"])
-            .arg(options)
+            .arg(format!("source={},cache={}", server::beside(DIR), at.cache))
+            // Names whom it serves in the list of processes.
+            .arg0(format!("virtiofsd {}", at.dir.display()))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let daemon = Process::start_with(&mut command)
+        let daemon = server::start_alone(at.dir, &mut command)
             .map_err(LayerError::io(at.layer, "start", &program))?;
         at.until("virtiofsd", daemon, |_| socket.exists())
     }
@@ -105,16 +96,4 @@ impl Kind for Virtiofs {
             options: String::new(),
         }
     }
-}
-
-/// As FUSE's options are written: what means something there follows a backslash.
-fn escaped(path: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(path.len());
-    for byte in path {
-        if matches!(byte, b',' | b'\\') {
-            out.push(b'\\');
-        }
-        out.push(*byte);
-    }
-    out
 }

@@ -31,7 +31,7 @@ use super::{
     sys,
     tree::Tree,
 };
-use crate::{ProbeError, error::panicked};
+use crate::{ProbeError, error::panicked, motion};
 
 /// Launches that a warm point may make again because they were not warm.
 const AGAIN: u64 = 2;
@@ -128,9 +128,15 @@ impl Guard {
     fn beating(&mut self, every: Duration, beat: &mut dyn FnMut()) -> Result<(), ProbeError> {
         let socket = self.socket.get_ref();
         socket.set_read_timeout(Some(every)).map_err(|_| lost())?;
+        let mut used = 0;
         while let Err(e) = self.socket.fill_buf() {
             match e.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => beat(),
+                // Starting a program from a dead server takes for ever.
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                    if motion::goes_on(self.pid.unsigned_abs(), &mut used) {
+                        beat();
+                    }
+                }
                 io::ErrorKind::Interrupted => {}
                 _ => return Err(lost()),
             }

@@ -45,6 +45,10 @@ pub trait Kind: Sync {
     fn arm(&self, value: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError>;
 }
 
+/// Readings at one look: a program that never stops telling something would keep the clock from being
+/// looked at.
+const MOST: usize = 16;
+
 /// Waking up on an event.
 pub const WAKE_NS: u64 = 100_000;
 

@@ -8,7 +8,7 @@ use std::os::{
 
 use layermark_model::random_name;
 
-use super::{Found, Kind, Ready, Scene};
+use super::{Found, Kind, MOST, Ready, Scene};
 use crate::ProbeError;
 
 /// `notify`
@@ -43,7 +43,10 @@ impl Ready for Says {
     fn look(&mut self) -> Result<Option<Found>, ProbeError> {
         let now = Found::now();
         let mut message = [0; 4096];
-        while let Ok(n) = self.0.recv(&mut message) {
+        for _ in 0..MOST {
+            let Ok(n) = self.0.recv(&mut message) else {
+                break;
+            };
             if message[..n].split(|b| *b == b'\n').any(|l| l == b"READY=1") {
                 return Ok(Some(now));
             }

@@ -12,11 +12,8 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
-use super::{Found, Kind, Ready, Scene, expression};
+use super::{Found, Kind, MOST, Ready, Scene, expression};
 use crate::ProbeError;
-
-/// Readings at one look: a program that never stops printing would keep the clock from being looked at.
-const MOST: usize = 16;
 
 /// So much of what was printed before is looked at again with what follows, bytes.
 const KEPT: usize = 64 << 10;

@@ -19,7 +19,7 @@ use x11rb::{
     rust_connection::RustConnection,
 };
 
-use super::{Found, Kind, Ready, Scene, expression};
+use super::{Found, Kind, MOST, Ready, Scene, expression};
 use crate::{ProbeError, clock::monotonic_ns};
 
 /// `window[=TITLE]`
@@ -137,6 +137,7 @@ fn watch(wanted: Wanted, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeE
             net_name,
             shown: Vec::new(),
             last_drawn: None,
+            more: false,
         })
     };
     let screen =
@@ -151,6 +152,8 @@ struct Screen {
     /// Windows of programs that are on the screen, the first one first.
     shown: Vec<Id>,
     last_drawn: Option<u64>,
+    /// There may be events that have been read from the X server and not been looked at.
+    more: bool,
 }
 
 impl Screen {
@@ -251,6 +254,8 @@ impl Ready for Screen {
     /// Quiet is the lack of events.
     fn every_ns(&self) -> Option<u64> {
         match self.wanted {
+            // At once: no reading tells of them.
+            _ if self.more => Some(0),
             Wanted::Quiet(quiet) if self.last_drawn.is_some() => Some((quiet / 10).max(1_000_000)),
             _ => None,
         }
@@ -259,17 +264,21 @@ impl Ready for Screen {
     fn look(&mut self) -> Result<Option<Found>, ProbeError> {
         let gone =
             |e: Box<dyn std::error::Error>| ProbeError::new(format!("the X server has ended: {e}"));
-        loop {
+        self.more = true;
+        for _ in 0..MOST {
             let at_ns = monotonic_ns();
             let event = self.x.poll_for_event().map_err(|e| gone(e.into()))?;
-            let Some(event) = event else { break };
+            let Some(event) = event else {
+                self.more = false;
+                break;
+            };
             if let Some(found) = self.event(&event, at_ns).map_err(gone)? {
                 return Ok(Some(found));
             }
         }
         match (&self.wanted, self.last_drawn, self.shown.first()) {
             (Wanted::Quiet(quiet), Some(last), Some(window))
-                if monotonic_ns().saturating_sub(last) >= *quiet =>
+                if !self.more && monotonic_ns().saturating_sub(last) >= *quiet =>
             {
                 // The time of the last drawing, not of the end of the quiet after it.
                 let window = self.title(*window).map_err(gone)?;

@@ -1,0 +1,155 @@
+//! Nothing waits for ever: what serves a layer is ended when a call into that layer does not come back.
+
+use std::{
+    os::fd::OwnedFd,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use crate::session::Lost;
+use layermark_probe::motion::{Motion, Who};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// How often it looks, at least.
+const TICK: Duration = Duration::from_millis(500);
+
+/// A thread that looks after the calls of another one.
+pub(crate) struct Watch {
+    call: Arc<Mutex<Option<Call>>>,
+    /// Dropped, it ends the thread.
+    _end: Sender<()>,
+}
+
+/// A call under way.
+struct Call {
+    helpers: Vec<OwnedFd>,
+    motion: Motion,
+    quiet: Duration,
+    ended: bool,
+}
+
+/// Ends the watch over a call when dropped.
+pub(crate) struct Watching(Arc<Mutex<Option<Call>>>);
+
+fn lock(call: &Mutex<Option<Call>>) -> MutexGuard<'_, Option<Call>> {
+    call.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Watch {
+    /// A call may do nothing for so long, nor its layer's helpers for it.
+    pub(crate) fn new(silence: Duration) -> Self {
+        let call = Arc::default();
+        let (end, ended) = channel();
+        let looked_at = Arc::clone(&call);
+        // Where there is no thread to be had, calls are not looked after.
+        let _ = thread::Builder::new()
+            .name("watch".into())
+            .spawn(move || look(&looked_at, silence, &ended));
+        Self { call, _end: end }
+    }
+
+    /// Looks after what this thread does from now on with a layer that these processes serve.
+    pub(crate) fn over(&self, helpers: &[u32]) -> Watching {
+        let open = |pid: &u32| {
+            let pid = Pid::from_raw(i32::try_from(*pid).ok()?)?;
+            pidfd_open(pid, PidfdFlags::empty()).ok()
+        };
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        let call = Call {
+            helpers: helpers.iter().filter_map(open).collect(),
+            motion: Motion::of(Who::These(helpers.to_vec(), thread)),
+            quiet: Duration::ZERO,
+            ended: false,
+        };
+        *lock(&self.call) = (!call.helpers.is_empty()).then_some(call);
+        Watching(Arc::clone(&self.call))
+    }
+}
+
+impl Watching {
+    /// For how long nothing was done, if that was so long that the helpers were ended.
+    fn ended_after(&self) -> Option<Duration> {
+        let call = lock(&self.0);
+        let call = call.as_ref().filter(|call| call.ended)?;
+        Some(call.quiet)
+    }
+
+    /// What became of the call, now that it has come back.
+    pub(crate) fn judge<T>(&self, outcome: Result<T, Lost>) -> Result<T, Lost> {
+        match self.ended_after() {
+            None => outcome,
+            Some(quiet) => Err(Lost::new(format!(
+                "it did not answer for {quiet:?}, and what serves it was ended"
+            ))),
+        }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        *lock(&self.0) = None;
+    }
+}
+
+fn look(call: &Mutex<Option<Call>>, silence: Duration, ended: &Receiver<()>) {
+    let tick = TICK.min(silence / 4);
+    while ended.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
+        let mut call = lock(call);
+        let Some(call) = call.as_mut().filter(|call| !call.ended) else {
+            continue;
+        };
+        // Counted in ticks and not by the clock: where the whole machine stood still, so did they.
+        call.quiet = if call.motion.is_seen() {
+            Duration::ZERO
+        } else {
+            call.quiet + tick
+        };
+        if call.quiet >= silence {
+            call.ended = true;
+            for helper in &call.helpers {
+                // It may have ended by itself.
+                let _ = pidfd_send_signal(helper, Signal::KILL);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{process::Command, time::Instant};
+
+    use super::*;
+
+    #[test]
+    fn who_serves_a_call_that_does_not_come_back_is_ended() {
+        let watch = Watch::new(Duration::from_millis(400));
+        let mut helper = Command::new("sleep").arg("600").spawn().unwrap();
+        let watching = watch.over(&[helper.id()]);
+        // The call waits for the helper, and nobody does anything.
+        let start = Instant::now();
+        helper.wait().unwrap();
+        let lost = watching.judge(Ok(())).unwrap_err();
+        assert!(lost.reason.contains("did not answer for 400ms"), "{lost:?}");
+        assert!(start.elapsed() < Duration::from_mins(1));
+    }
+
+    #[test]
+    fn who_works_or_is_not_called_is_left_alone() {
+        let watch = Watch::new(Duration::from_millis(400));
+        let mut helper = Command::new("sleep").arg("600").spawn().unwrap();
+        let watching = watch.over(&[helper.id()]);
+        for _ in 0..150 {
+            thread::sleep(Duration::from_millis(10));
+        }
+        watching.judge(Ok(())).unwrap();
+        drop(watching);
+        thread::sleep(Duration::from_millis(1500));
+        assert!(helper.try_wait().unwrap().is_none());
+        helper.kill().unwrap();
+        helper.wait().unwrap();
+    }
+}

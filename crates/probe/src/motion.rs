@@ -1,0 +1,266 @@
+//! Whether work goes on, or waits in the kernel for what never comes: by the CPU time that it uses.
+//!
+//! A thread that waits for a dead server uses none. One that waits for a slow disk may sleep through
+//! many megabytes of one fsync too (4 s for 12 MiB were seen), so bytes that move on the disk count
+//! as well, as long as a thread waits for a disk.
+
+use std::{fs, path::Path};
+
+use layermark_model::DeviceBytes;
+use rustix::{
+    fs::statfs,
+    time::{ClockId, clock_gettime},
+};
+
+use crate::counters;
+
+/// File systems whose requests go to a server, by their numbers in statfs(2): what their threads wait
+/// for is no disk of this machine.
+const SERVED: [u32; 6] = [
+    0x6573_5546, // FUSE
+    0x0000_6969, // NFS
+    0xff53_4d42, // CIFS
+    0xfe53_4d42, // SMB 2 and later
+    0x0102_1997, // 9p
+    0x00c3_6400, // Ceph
+];
+
+/// Disks below the place of some work.
+#[derive(Debug, Default)]
+pub struct Disks {
+    numbers: Vec<String>,
+    moved: Option<DeviceBytes>,
+}
+
+impl Disks {
+    /// These, `major:minor`, unless a server stands before them.
+    pub fn below(dir: &Path, numbers: &[String]) -> Self {
+        let served = statfs(dir).is_ok_and(|s| SERVED.contains(&(s.f_type as u32)));
+        let numbers = if served { Vec::new() } else { numbers.to_vec() };
+        Self {
+            numbers,
+            moved: None,
+        }
+    }
+
+    /// Whether bytes have moved there since this was asked, for a thread of this process that waits.
+    pub fn have_moved(&mut self) -> bool {
+        if self.numbers.is_empty() {
+            return false;
+        }
+        let now = counters::sum(&self.numbers);
+        let moved = now.is_some() && self.moved.is_some() && now != self.moved;
+        self.moved = now;
+        moved && some_thread_waits()
+    }
+}
+
+/// Whether a thread of this process is in an uninterruptible wait, as for a disk.
+fn some_thread_waits() -> bool {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
+    threads.flatten().any(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // The name before it, in brackets, may hold anything.
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, rest)| rest.starts_with('D'))
+    })
+}
+
+/// Who works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Who {
+    /// All threads of this process but the one that asks, and its children.
+    Others,
+    /// These processes, and this thread of this process.
+    These(Vec<u32>, i32),
+}
+
+/// What was seen of somebody's work.
+#[derive(Debug)]
+pub struct Motion {
+    who: Who,
+    /// CPU time, at least and at most, nanoseconds.
+    used: (u64, u64),
+}
+
+impl Motion {
+    /// As it is now.
+    pub fn of(who: Who) -> Self {
+        let used = who.used();
+        Self { who, used }
+    }
+
+    /// Whether something has been done since it was last found so.
+    pub fn is_seen(&mut self) -> bool {
+        let now = self.who.used();
+        // It is less when a child has ended.
+        let seen = now.0 > self.used.1 || now.1 < self.used.0;
+        if seen {
+            self.used = now;
+        }
+        seen || self.who.waits_for_a_time()
+    }
+}
+
+impl Who {
+    /// CPU time: at least and at most, nanoseconds.
+    fn used(&self) -> (u64, u64) {
+        match self {
+            Self::Others => {
+                // The clock of the process runs while this thread looks at it.
+                let before = ns(ClockId::ThreadCPUTime);
+                let all = ns(ClockId::ProcessCPUTime);
+                let after = ns(ClockId::ThreadCPUTime);
+                let children: u64 = children().into_iter().filter_map(cpu_ns).sum();
+                let at = |own| children + all.saturating_sub(own);
+                (at(after), at(before))
+            }
+            Self::These(pids, thread) => {
+                let own = run_ns(&format!("/proc/self/task/{thread}/schedstat"));
+                let used = pids.iter().filter_map(|p| cpu_ns(*p)).sum::<u64>() + own.unwrap_or(0);
+                (used, used)
+            }
+        }
+    }
+
+    /// A child of ours that waits for an event does so with a limit of its own.
+    fn waits_for_a_time(&self) -> bool {
+        *self == Self::Others && children().into_iter().any(waits_for_a_time)
+    }
+}
+
+/// Whether a child goes on: it has used CPU time since `used`, which is set to what it has used by
+/// now, or it waits with a limit of its own.
+pub fn goes_on(child: u32, used: &mut u64) -> bool {
+    let before = *used;
+    *used = cpu_ns(child).unwrap_or(before);
+    *used != before || waits_for_a_time(child)
+}
+
+fn ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// CPU time of a process that is there, nanoseconds.
+fn cpu_ns(pid: u32) -> Option<u64> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let each = threads.filter_map(|t| run_ns(t.path().join("schedstat").to_str()?));
+    Some(each.sum())
+}
+
+/// The first field: time on a CPU, nanoseconds (Documentation/scheduler/sched-stats.rst).
+fn run_ns(path: &str) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
+/// Processes that this one has started.
+fn children() -> Vec<u32> {
+    let threads = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
+    threads
+        .filter_map(|t| fs::read_to_string(t.path().join("children")).ok())
+        .flat_map(|text| {
+            let pids = text.split(' ').filter_map(|pid| pid.parse().ok());
+            pids.collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Whether a process is in poll(2). What cannot be known is taken for it.
+fn waits_for_a_time(pid: u32) -> bool {
+    const POLLS: [libc::c_long; 2] = [libc::SYS_poll, libc::SYS_ppoll];
+    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/syscall")) else {
+        return true;
+    };
+    let call = text.split(' ').next().and_then(|n| n.trim().parse().ok());
+    call.is_some_and(|call| POLLS.contains(&call))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        process::{Command, Stdio},
+        sync::mpsc,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_sleeps_does_nothing_until_it_wakes() {
+        // In a process of its own: other tests work in this one.
+        let mut sleeper = Command::new("sh")
+            .args(["-c", "read x; while :; do :; done"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = sleeper.id();
+        let until = |wanted: bool, used: &mut u64| {
+            let start = Instant::now();
+            while goes_on(pid, used) != wanted {
+                assert!(start.elapsed() < Duration::from_mins(1), "{wanted}");
+                thread::sleep(Duration::from_millis(20));
+            }
+        };
+        let mut used = 0;
+        until(false, &mut used);
+        assert!(!goes_on(pid, &mut used), "it waits for its input");
+        drop(sleeper.stdin.take());
+        until(true, &mut used);
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+    }
+
+    #[test]
+    fn disks_behind_a_server_are_none_of_ours() {
+        let here = Path::new("/");
+        let mut none = Disks::below(here, &[]);
+        assert!(!none.have_moved() && !Disks::default().have_moved());
+        let numbers = ["254:0".to_owned()];
+        assert_eq!(Disks::below(here, &numbers).numbers, numbers);
+    }
+
+    #[test]
+    fn who_waits_with_a_limit_goes_on() {
+        let text = "import select; select.poll().poll(60000)";
+        let Ok(mut child) = Command::new("/usr/bin/python3").args(["-c", text]).spawn() else {
+            eprintln!("skipped: /usr/bin/python3 is not installed");
+            return;
+        };
+        let start = Instant::now();
+        while !waits_for_a_time(child.id()) {
+            assert!(start.elapsed() < Duration::from_mins(1));
+            thread::sleep(Duration::from_millis(20));
+        }
+        assert!(goes_on(child.id(), &mut 0) && goes_on(child.id(), &mut u64::MAX.clone()));
+        assert!(children().contains(&child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_thread_is_looked_at_by_its_number() {
+        let (sender, work) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        let worker = thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get())
+                .unwrap();
+            while work.recv().is_ok() {}
+        });
+        let mut motion = Motion::of(Who::These(Vec::new(), told.recv().unwrap()));
+        // What it did just before may be counted late.
+        thread::sleep(Duration::from_millis(50));
+        motion.is_seen();
+        assert!(!motion.is_seen());
+        sender.send(()).unwrap();
+        thread::sleep(Duration::from_millis(50));
+        assert!(motion.is_seen());
+        drop(sender);
+        worker.join().unwrap();
+    }
+}
