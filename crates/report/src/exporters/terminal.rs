@@ -79,7 +79,7 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
     wrapped(out, style, "", "  ", &rows::about(report))
 }
 
-/// Words for people only: control characters out of names and messages would drive the terminal.
+/// Words for people, on one line and without the marks that other formats make code of.
 fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
