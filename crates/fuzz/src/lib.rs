@@ -16,8 +16,11 @@ use layermark_report::{Report, exporters, sample::Sample};
 
 pub use store::store;
 
+/// Takes any input, and panics when a promise is broken.
+pub type Target = fn(&[u8]);
+
 /// Everything that is fuzzed: its name, which is that of its corpus, and its function.
-pub const TARGETS: [(&str, fn(&[u8])); 6] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("plan", plan),
     ("spec", spec),
     ("to_probe", to_probe),

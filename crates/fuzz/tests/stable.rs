@@ -3,6 +3,7 @@
 //! `LAYERMARK_FUZZ_SECONDS` is the time of all targets together, 60 by default.
 
 use std::{
+    fmt::Write as _,
     fs,
     path::Path,
     time::{Duration, Instant},
@@ -16,7 +17,7 @@ use proptest::{
 };
 
 /// Longer than any input may take, on a busy machine, without optimisation.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_mins(1);
 
 /// What is put into an input beside random bytes.
 const WORDS: &[&str] = &[
@@ -90,6 +91,16 @@ fn changed(from: &[u8], changes: &[Change]) -> Vec<u8> {
     input
 }
 
+/// Bytes as `printf` takes them.
+fn octal(input: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in input {
+        // Writing to a string does not fail.
+        let _ = write!(text, "\\{byte:03o}");
+    }
+    text
+}
+
 fn fuzz(name: &str) {
     let (_, target) = TARGETS.iter().find(|(n, _)| *n == name).expect("a target");
     let seconds =
@@ -97,7 +108,9 @@ fn fuzz(name: &str) {
     let share = Duration::from_secs_f64(seconds / TARGETS.len() as f64);
     let inputs = corpus(name);
     let started = Instant::now();
-    inputs.iter().for_each(|input| target(input));
+    for input in &inputs {
+        target(input);
+    }
     let changes = || vec((any::<u8>(), any::<u32>(), vec(any::<u8>(), 0..8)), 0..12);
     let strategy = (any::<prop::sample::Index>(), changes());
     let mut cases = 0u32;
@@ -118,10 +131,7 @@ fn fuzz(name: &str) {
             let input = changed(which.get::<Vec<u8>>(&inputs), &changes);
             panic!(
                 "{name}: {why}\nadd it to fuzz/corpus/{name}:\nprintf '{}' >fuzz/corpus/{name}/NAME",
-                input
-                    .iter()
-                    .map(|b| format!("\\{b:03o}"))
-                    .collect::<String>()
+                octal(&input)
             );
         }
         cases += 8;

@@ -439,16 +439,13 @@ fn a_table_of_millions_is_refused_in_bounded_memory_and_time() {
     let timed = "{\"command\":\"\",\"mean\":1},".repeat(BYTES / 24);
     let cells = format!("'Test Type,\n{}\n", ",".repeat(BYTES));
     let started = std::time::Instant::now();
+    let results = format!("{{\"results\":[{timed}{{\"command\":\"\",\"mean\":1}}]}}");
     for (format, text, why) in [
         ("iozone", rows, "more than 100000 results"),
         ("iozone", line, "line 2 is longer than 64 KiB"),
         ("iozone", titles, "more to remark"),
         ("fio", jobs("{}"), "at most 100000"),
-        (
-            "hyperfine",
-            format!("{{\"results\":[{}", timed) + "{\"command\":\"\",\"mean\":1}]}",
-            "at most 100000",
-        ),
+        ("hyperfine", results, "at most 100000"),
         ("iometer", cells, "line 2 is longer than 64 KiB"),
     ] {
         let temp = tempfile::NamedTempFile::new().unwrap();

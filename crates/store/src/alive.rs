@@ -55,7 +55,7 @@ fn byte(run: &str) -> libc::flock {
     lock.l_type = libc::F_WRLCK as i16;
     lock.l_whence = libc::SEEK_SET as i16;
     // Below the largest offset, as the byte's end has to be too.
-    lock.l_start = (hash >> 2) as libc::off_t;
+    lock.l_start = (hash >> 2).cast_signed();
     lock.l_len = 1;
     lock
 }

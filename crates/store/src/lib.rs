@@ -312,7 +312,7 @@ impl Store {
     /// Reads again what was read from a file that somebody wrote to meanwhile.
     fn read<T>(
         &mut self,
-        work: impl AsyncFn(&mut SqliteConnection) -> Result<T, error::Inner>,
+        mut work: impl AsyncFnMut(&mut SqliteConnection) -> Result<T, error::Inner>,
     ) -> Result<T, StoreError> {
         loop {
             let done = self.with(async |c| work(c).await);

@@ -98,7 +98,7 @@ pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow:
     wrapped(out, style, "", "  ", &rows::about(report))
 }
 
-/// Words for people only: control characters out of names and messages would drive the terminal.
+/// Words for people, on one line and without the marks that other formats make code of.
 fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
