@@ -10,6 +10,7 @@ mod iozone;
 mod launch;
 mod machine;
 mod near;
+mod pair;
 mod plan;
 mod point;
 pub mod protocol;
@@ -24,6 +25,7 @@ pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_table
 pub use launch::{Launch, Stopped, Trace, Warmth, layers_command, split_layer};
 pub use machine::Machine;
 pub use near::nearest;
+pub use pair::{Cost, Ledger, Paired, Site};
 pub use plan::{Plan, PlanError, Profile, Settings, StudyId};
 pub use point::{Param, ParamKind, Point, PointError};
 pub use run::{Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::moderate::{Prior, prior};
 use crate::special::{f_p, log_chi2_mean, log_chi2_variance, t_p, t_quantile};
-use crate::trimmed::{MIN_VALUES, Trimmed, winsorised};
+use crate::trimmed::{MIN_VALUES, Trimmed, trimmed_mean, winsorised};
 use crate::{Interval, normal_cdf};
 
 /// One block of one point, in a layer and natively.
@@ -31,6 +31,16 @@ impl Pair {
             layer,
             native,
             ln_ratio: layer.ln() - native.ln(),
+        }
+    }
+
+    /// A block of rounds: its d is the 20 % trimmed mean of theirs, logarithms of the layer's cost over
+    /// native's in the same round.
+    pub fn of_rounds(at: (u32, u32), layer: f64, native: f64, rounds: &[f64]) -> Self {
+        let whole = Self::new(at, layer, native);
+        Self {
+            ln_ratio: trimmed_mean(rounds).unwrap_or(whole.ln_ratio),
+            ..whole
         }
     }
 }
@@ -244,6 +254,15 @@ mod tests {
     }
 
     const NOISE: [f64; 9] = [0.01, -0.02, 0.015, 0.0, -0.01, 0.02, -0.015, 0.005, -0.005];
+
+    #[test]
+    fn a_block_of_rounds_is_their_trimmed_mean() {
+        let p = Pair::of_rounds((0, 3), 30.0, 10.0, &[0.1, 0.2, 0.3, 0.4, 9.0]);
+        assert!((p.ln_ratio - 0.3).abs() < 1e-12);
+        assert_eq!((p.block, p.layer, p.native), (3, 30.0, 10.0));
+        let none = Pair::of_rounds((0, 3), 30.0, 10.0, &[]);
+        assert!((none.ln_ratio - 3.0_f64.ln()).abs() < 1e-12);
+    }
 
     #[test]
     fn alone_it_is_yuens_t() {
