@@ -115,7 +115,7 @@ fn events_come_in_order_and_tell_how_much_is_left() {
         .unwrap();
     let kinds: Vec<&str> = bench.events.iter().map(kind).collect();
     assert_eq!(kinds[..5], ["run", "dir", "ready", "ready", "session"]);
-    assert_eq!(kinds[5..17], ["trial"; 16]);
+    assert_eq!(kinds[5..21], ["trial"; 16]);
     assert_eq!(kinds[21..], ["settled", "end"]);
     let Event::TrialDone {
         done,
@@ -162,7 +162,7 @@ fn a_layer_against_itself_is_the_same_and_a_true_ratio_is_found() {
             "mock:noise=0.03,ns=1020",
         ],
         2,
-        "",
+        "precision = 0.025",
     );
     let mut request = bench.request(plan);
     request.catalog = CATALOG;
