@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use layermark_stats::{Interval, Pair, compare, hodges_lehmann, signed_rank_interval};
+use layermark_stats::{Interval, Pair, Trimmed, compare};
 use serde_json::{Value, json};
 
 use crate::{overhead::pin, probe::Probe, results::Claim};
@@ -184,8 +184,7 @@ fn fio(file: &PathBuf, case: &Case) -> Result<f64> {
 
 fn interval(rates: impl Iterator<Item = f64>) -> Option<Interval> {
     let logs: Vec<f64> = rates.map(f64::ln).collect();
-    hodges_lehmann(&logs)?;
-    signed_rank_interval(&logs, 0.95)
+    Trimmed::of(&logs)?.interval(0.95)
 }
 
 /// Whether the 95 % intervals of the two centres have a value in common.
@@ -198,12 +197,7 @@ fn overlap(both: &[[f64; 2]]) -> Option<bool> {
 fn claim(place: &str, case: &Case, both: &[[f64; 2]], overlap: bool) -> Result<Claim> {
     let pairs: Vec<Pair> = (0u32..)
         .zip(both)
-        .map(|(block, [ours, fio])| Pair {
-            session: 0,
-            block,
-            layer: *ours,
-            native: *fio,
-        })
+        .map(|(block, [ours, fio])| Pair::new((0, block), *ours, *fio))
         .collect();
     let ratio = compare(&pairs, 0.95, 1).ok_or_else(|| anyhow!("too few rounds"))?;
     let how = if case.direct {

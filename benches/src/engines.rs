@@ -34,12 +34,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
                     let us = cpu_per_op(&probe.trial()?);
                     (run_bare(&bare, &file, record, Some(engine))?, us)
                 };
-                pairs.push(Pair {
-                    session: 0,
-                    block,
-                    layer,
-                    native,
-                });
+                pairs.push(Pair::new((0, block), layer, native));
             }
             let (value, interval) = ratio(&pairs)?;
             claims.push(Claim {

@@ -38,12 +38,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
                 let fio = run_fio(&probe.file, direct)?;
                 (trial(&mut probe)?, fio)
             };
-            let pair = |layer, native| Pair {
-                session: 0,
-                block,
-                layer,
-                native,
-            };
+            let pair = |layer, native| Pair::new((0, block), layer, native);
             walls.push(pair(us.wall, fio.wall));
             cpus.push(pair(us.cpu, fio.cpu));
         }

@@ -42,12 +42,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
                 let us = cpu_per_op(&probe.trial()?);
                 (run_bare(&bare, &file, record, None)?, us)
             };
-            let pair = |layer| Pair {
-                session: 0,
-                block,
-                layer,
-                native: c,
-            };
+            let pair = |layer| Pair::new((0, block), layer, c);
             ours.push(pair(us));
             if block % FIO_EVERY == 0 {
                 fios.push(pair(run_fio(&file, record)?));

@@ -1,6 +1,7 @@
 //! What a user sees while a run goes on: on a terminal only, on standard error.
 
 use std::{
+    cell::Cell,
     io::{IsTerminal, stderr},
     time::Duration,
 };
@@ -15,7 +16,13 @@ use crate::say::say;
 pub struct Progress {
     bar: ProgressBar,
     loud: bool,
+    /// How far the bar has come (0..=1): it never goes back, though more blocks may turn out to be
+    /// needed than was known when it started.
+    share: Cell<f64>,
 }
+
+/// Steps of the bar.
+const STEPS: f64 = 1000.0;
 
 impl Progress {
     /// Draws on standard error when that is a terminal.
@@ -31,7 +38,12 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_message("setting up");
-        Self { bar, loud }
+        bar.set_length(STEPS as u64);
+        Self {
+            bar,
+            loud,
+            share: Cell::new(0.0),
+        }
     }
 
     /// Shows an event.
@@ -72,8 +84,8 @@ impl Progress {
                 point,
                 ..
             } => {
-                self.bar.set_length(*planned);
-                self.bar.set_position(*done);
+                self.bar
+                    .set_position((self.advance(*done, *planned) * STEPS) as u64);
                 let left = left.map_or(String::new(), |left| {
                     format!("{} left, ", HumanDuration(rounded(left)))
                 });
@@ -86,6 +98,13 @@ impl Progress {
             Event::RunEnded { .. } => self.bar.finish_and_clear(),
             _ => {}
         }
+    }
+
+    /// The share that is done, or was thought to be.
+    fn advance(&self, done: u64, planned: u64) -> f64 {
+        let now = done as f64 / planned.max(done).max(1) as f64;
+        self.share.set(self.share.get().max(now));
+        self.share.get()
     }
 
     fn line(&self, text: &str) {
@@ -106,4 +125,30 @@ impl Progress {
 
 fn rounded(left: Duration) -> Duration {
     Duration::from_secs(left.as_secs().max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_never_goes_back() {
+        let progress = Progress::new();
+        let seen: Vec<f64> = [
+            (1, 10),
+            (5, 10),
+            (6, 40),
+            (20, 40),
+            (30, 40),
+            (40, 40),
+            (41, 40),
+        ]
+        .map(|(done, planned)| progress.advance(done, planned))
+        .to_vec();
+        assert!(
+            seen.is_sorted() && (seen[1] - 0.5).abs() < 1e-12,
+            "{seen:?}"
+        );
+        assert!((seen[5] - 1.0).abs() < 1e-12 && seen[6] <= 1.0);
+    }
 }

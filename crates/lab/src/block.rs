@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use layermark_model::{Cell, Environment, LayerStatus, Run, TrialRecord};
+use layermark_stats::FEWEST_BLOCKS;
 use layermark_store::Store;
 
 use crate::{
     Ended, Event, LabError, MAX_BLOCKS,
-    budget::{Clock, Due, FIRST_INTERVAL},
+    budget::{Clock, Due},
     check,
     cpu::KernelThreads,
     drive::{Lab, tell_lost},
@@ -51,7 +52,8 @@ impl Books<'_> {
         (self.on_event)(Event::TrialDone {
             done,
             planned: done + *trials,
-            left: Some(self.clock.left().map_or(*time, |left| left.min(*time))),
+            left: (!time.is_zero())
+                .then(|| self.clock.left().map_or(*time, |left| left.min(*time))),
             layer: self.run.layers[record.cell.layer].name.clone(),
             point: self.run.points[record.cell.point].label.clone(),
             ns_per_op: record
@@ -81,7 +83,7 @@ impl Lab<'_> {
         if self.run.plan.blocks.is_none() && self.block >= MAX_BLOCKS {
             return Ok(Some(Ended::Cap));
         }
-        self.warn_of_a_small_budget(&due);
+        let due = self.within_budget(due);
         let due = self.clock.fit(self.block, due);
         if due.is_empty() {
             return Ok(Some(Ended::Budget));
@@ -397,6 +399,9 @@ impl Lab<'_> {
                 time += self.clock.estimate(*layer, due.point) * blocks as u32;
             }
         }
+        if self.clock.knows_nothing() {
+            return (trials, self.clock.left().unwrap_or_default());
+        }
         let block: u64 = due.iter().map(|d| d.layers.len() as u64).sum();
         match self.clock.left().filter(|left| *left < time) {
             // The budget allows less than the precision asks for.
@@ -408,32 +413,43 @@ impl Lab<'_> {
         }
     }
 
-    /// Says so when the budget is too small for what was asked, as soon as a block has been timed
-    /// that did not have to make its files; or the first one, when there is hardly time for another.
-    fn warn_of_a_small_budget(&mut self, due: &[Due]) {
-        let Some(left) = self.clock.left().filter(|_| !self.warned) else {
-            return;
-        };
-        let block = self.clock.block_cost(due);
-        let more = left.as_secs_f64() / block.as_secs_f64().max(1e-9);
-        let blocks = self.block as usize + more.round() as usize;
-        let fewest = self.stopping.fewest();
-        let knows = self.block == 2 || (self.block == 1 && more < 1.5);
-        if !knows || blocks >= fewest {
-            return;
+    /// Leaves layers out, and says so, when the fewest blocks of all would take half as much again as
+    /// the budget: as soon as a block has been timed that did not have to make its files; or the first
+    /// one, when half of what it took would be too much.
+    fn within_budget(&mut self, due: Vec<Due>) -> Vec<Due> {
+        let fewest = FEWEST_BLOCKS as u32;
+        if self.warned || self.block == 0 || self.block >= fewest || self.run.plan.blocks.is_some()
+        {
+            return due;
+        }
+        let control = |l: &usize| self.run.layers[*l].control;
+        let kept: Vec<usize> = (0..self.run.layers.len()).filter(control).collect();
+        let first = self.block == 1;
+        let block = if first { (fewest + 1) / 2 } else { self.block };
+        let out = self.clock.left_out(block, &due, &kept);
+        if out.is_empty() {
+            return due;
         }
         self.warned = true;
-        let lack = if blocks < FIRST_INTERVAL as usize {
-            format!("{FIRST_INTERVAL} are needed for an interval and {fewest} for every verdict")
-        } else {
-            format!("{fewest} are needed for every verdict")
-        };
+        let names: Vec<&str> = out
+            .iter()
+            .map(|l| self.run.layers[*l].name.as_str())
+            .collect();
+        let cost = self.clock.block_cost(&due);
+        let needed = self.clock.needed(FEWEST_BLOCKS, cost).as_secs_f64().ceil();
         (self.on_event)(Event::Warning {
-            text: format!("the budget allows for about {blocks} blocks: {lack}"),
-            hint: Some(format!(
-                "give it more time, --budget {}s, or name fewer layers with -l",
-                (self.clock.needed(fewest, block).as_secs_f64() * 1.1).ceil()
-            )),
+            text: format!(
+                "left out, because {FEWEST_BLOCKS} blocks of all layers would take {needed} s: {}",
+                names.join(", ")
+            ),
+            hint: Some(format!("for all of them: --budget {needed}s")),
         });
+        for (layer, point) in out
+            .iter()
+            .flat_map(|l| (0..self.run.points.len()).map(|p| (*l, p)))
+        {
+            self.stopping.give_up(layer, point);
+        }
+        self.due()
     }
 }

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use layermark_model::TrialRecord;
+use layermark_stats::FEWEST_BLOCKS;
 
-/// Blocks below which no 95 % interval exists.
-pub(crate) const FIRST_INTERVAL: u32 = 6;
+/// The fewest blocks may take so many times the budget: a result that decides nothing saves no time.
+const SOFT: f64 = 1.5;
 
 /// Wall-clock time spent: trials with the set-up of their files and caches, and the first set-up of
 /// the layers, since a budget is how long somebody is willing to wait.
@@ -120,6 +121,40 @@ impl Clock {
         Some(self.budget?.saturating_sub(self.spent))
     }
 
+    /// Whether no trial has been timed yet.
+    pub(crate) fn knows_nothing(&self) -> bool {
+        self.each.is_empty()
+    }
+
+    /// The layers to leave out so that the fewest blocks fit into the budget and half as much again:
+    /// those that do not fit any more when they are taken in their order. The baseline stays, those in
+    /// `kept` do, and one other at least.
+    pub(crate) fn left_out(&self, block: u32, due: &[Due], kept: &[usize]) -> Vec<usize> {
+        let Some(budget) = self.budget else {
+            return Vec::new();
+        };
+        let blocks = (FEWEST_BLOCKS as u32).saturating_sub(block);
+        let left = budget.mul_f64(SOFT).saturating_sub(self.spent);
+        let mut each: BTreeMap<usize, Duration> = BTreeMap::new();
+        for due in due {
+            for layer in &due.layers {
+                *each.entry(*layer).or_default() += self.estimate(*layer, due.point) * blocks;
+            }
+        }
+        let stays = |layer: &usize| *layer == 0 || kept.contains(layer);
+        let mut sum: Duration = each.iter().filter(|e| stays(e.0)).map(|e| *e.1).sum();
+        let mut out = Vec::new();
+        let mut measured = false;
+        for (layer, cost) in each.into_iter().filter(|e| !stays(&e.0)) {
+            if measured && sum + cost > left {
+                out.push(layer);
+            } else {
+                (sum, measured) = (sum + cost, true);
+            }
+        }
+        out
+    }
+
     /// What a trial of a layer at a point takes, by those that were made; else by all.
     pub(crate) fn estimate(&self, layer: usize, point: usize) -> Duration {
         let known = self.each.get(&(layer, point)).map(|e| (e.sum, e.count));
@@ -143,19 +178,14 @@ impl Clock {
     }
 
     /// The points that a block is to have so that the budget holds, to the nearest: none when it is
-    /// spent. The first block always has all. Until intervals exist a block has all or none; then
-    /// the points with the widest intervals come first.
+    /// spent. The fewest blocks have all; then the points with the widest intervals come first.
     pub(crate) fn fit(&self, block: u32, due: Vec<Due>) -> Vec<Due> {
         let Some(left) = self.left() else { return due };
-        let whole = self.block_cost(&due);
-        if block == 0 || (whole <= left && !left.is_zero()) {
+        if (block as usize) < FEWEST_BLOCKS || (self.block_cost(&due) <= left && !left.is_zero()) {
             return due;
         }
         if left.is_zero() {
             return Vec::new();
-        }
-        if block < FIRST_INTERVAL {
-            return if whole / 2 <= left { due } else { Vec::new() };
         }
         let mut by_width: Vec<&Due> = due.iter().collect();
         by_width.sort_by(|a, b| b.width.total_cmp(&a.width));
@@ -212,30 +242,46 @@ mod tests {
     }
 
     #[test]
-    fn the_first_block_is_whole_and_a_spent_budget_ends_it() {
+    fn the_fewest_blocks_are_made_whatever_the_budget_and_no_more() {
         let clock = clock(1, 3);
         assert_eq!(clock.left(), Some(Duration::ZERO));
-        assert_eq!(clock.fit(0, due(&[f64::INFINITY; 3])).len(), 3);
-        assert!(clock.fit(1, due(&[f64::INFINITY; 3])).is_empty());
-        assert!(clock.fit(7, due(&[0.1; 3])).is_empty());
+        for block in 0..FEWEST_BLOCKS as u32 {
+            assert_eq!(clock.fit(block, due(&[f64::INFINITY; 3])).len(), 3);
+        }
+        assert!(clock.fit(8, due(&[0.1; 3])).is_empty());
     }
 
     #[test]
-    fn before_intervals_exist_a_block_is_whole_or_not_made() {
-        assert_eq!(
-            clock(9, 3).fit(1, due(&[f64::INFINITY; 3])).len(),
-            3,
-            "3 s left of 6 needed"
-        );
-        assert!(clock(8, 3).fit(1, due(&[f64::INFINITY; 3])).is_empty());
+    fn layers_that_do_not_fit_are_left_out_in_their_order() {
+        // One point; native, two quick layers, a slow one between them and the control.
+        let sites = [(0, 1), (1, 1), (2, 9), (3, 1), (4, 1)];
+        let due = [Due {
+            point: 0,
+            layers: vec![3, 0, 4, 2, 1],
+            width: f64::INFINITY,
+        }];
+        let left_out = |budget| {
+            let mut clock = Clock::new(Some(Duration::from_secs(budget)));
+            for (layer, seconds) in sites {
+                clock.note(layer, 0, Duration::from_secs(seconds));
+            }
+            clock.left_out(1, &due, &[4])
+        };
+        // 13 s are spent and 7 blocks of 13 s to come: 104 s, two thirds of which are 70.
+        assert_eq!(left_out(70), [0; 0]);
+        assert_eq!(left_out(69), [2], "28 s and 13 s are 41 s");
+        assert_eq!(left_out(28), [2]);
+        assert_eq!(left_out(27), [2, 3]);
+        assert_eq!(left_out(1), [2, 3], "one layer is left whatever it takes");
+        assert!(Clock::new(None).left_out(1, &due, &[]).is_empty());
     }
 
     #[test]
     fn afterwards_the_widest_come_first() {
-        assert_eq!(points(&clock(9, 3).fit(6, due(&[0.1, 0.3, 0.2]))), [1, 2]);
-        assert_eq!(points(&clock(7, 3).fit(6, due(&[0.1, 0.3, 0.2]))), [1]);
+        assert_eq!(points(&clock(9, 3).fit(8, due(&[0.1, 0.3, 0.2]))), [1, 2]);
+        assert_eq!(points(&clock(7, 3).fit(8, due(&[0.1, 0.3, 0.2]))), [1]);
         assert_eq!(
-            points(&clock(99, 3).fit(6, due(&[0.1, 0.3, 0.2]))),
+            points(&clock(99, 3).fit(8, due(&[0.1, 0.3, 0.2]))),
             [0, 1, 2]
         );
     }

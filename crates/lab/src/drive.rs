@@ -86,14 +86,10 @@ impl<'a> Lab<'a> {
         on_event: &'a mut dyn FnMut(Event),
     ) -> Result<Self, LabError> {
         let (layers, points) = (run.layers.len(), run.points.len());
-        let compared = run.layers.iter().skip(1).filter(|l| !l.control).count();
-        let asked = run.points.iter().filter(|p| run.plan.confirms(&p.label));
-        let comparisons = asked.count() * compared.max(1);
         let mut lab = Self {
             schedule: Schedule::new(run.seed, layers, points),
             tally: Tally::default(),
-            stopping: Stopping::new(run.plan.precision(), comparisons, run.seed)
-                .fixed(run.plan.blocks),
+            stopping: Stopping::new(run.plan.precision()).fixed(run.plan.blocks),
             clock: Clock::new(run.plan.budget()?),
             threads: KernelThreads::default(),
             watch: Watch::new(setup.silence),
@@ -423,38 +419,27 @@ impl<'a> Lab<'a> {
 
     /// Looks at every point after a block, and tells what is settled.
     pub(crate) fn look(&mut self) -> Vec<Event> {
-        let mut news = Vec::new();
-        for layer in self.compared() {
-            for point in 0..self.run.points.len() {
-                let change = self.stopping.look(&self.tally, layer, point);
-                let names = || {
-                    (
-                        self.run.layers[layer].name.clone(),
-                        self.run.points[point].label.clone(),
-                    )
-                };
-                match change {
-                    Change::None => {}
-                    Change::Settled(known) => {
-                        let (layer, point) = names();
-                        let half_width = known.half_width.unwrap_or(0.0).exp_m1();
-                        news.push(Event::PointSettled {
-                            layer,
-                            point,
-                            blocks: known.n,
-                            half_width,
-                        });
-                    }
-                    Change::GivenUp => {
-                        let (layer, point) = names();
-                        let text =
-                            format!("`{point}` is left out in {layer}: it failed every time");
-                        news.push(Event::Warning { text, hint: None });
-                    }
-                }
+        let points = 0..self.run.points.len();
+        let all = |layer| points.clone().map(move |point| (layer, point));
+        let sites: Vec<_> = self.compared().flat_map(all).collect();
+        let changes = self.stopping.look(&self.tally, &sites).into_iter();
+        let news = changes.map(|((layer, point), change)| {
+            let layer = self.run.layers[layer].name.clone();
+            let point = self.run.points[point].label.clone();
+            match change {
+                Change::Settled(known) => Event::PointSettled {
+                    layer,
+                    point,
+                    blocks: known.n,
+                    half_width: known.half_width.unwrap_or(0.0).exp_m1(),
+                },
+                Change::GivenUp => Event::Warning {
+                    text: format!("`{point}` is left out in {layer}: it failed every time"),
+                    hint: None,
+                },
             }
-        }
-        news
+        });
+        news.collect()
     }
 
     /// The layers that are compared with the baseline; the baseline itself when it is alone.

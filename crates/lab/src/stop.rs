@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use layermark_stats::{Interval, Pair, compare};
+use layermark_stats::{Estimate, FEWEST_BLOCKS, Pair, estimate_pairs};
 
 use crate::tally::Tally;
 
@@ -24,29 +24,26 @@ pub(crate) struct Known {
     pub half_width: Option<f64>,
     /// Known well enough.
     pub settled: bool,
-    /// Failed too often.
+    /// Failed too often, or left out for want of time.
     pub given_up: bool,
 }
+
+/// A layer at a point.
+pub(crate) type Site = (usize, usize);
 
 /// Looks at the data, at the numbers of pairs laid down beforehand.
 pub(crate) struct Stopping {
     precision: f64,
-    fewest: usize,
     /// Blocks that the plan asks for, whatever the precision.
     fixed: Option<usize>,
-    seed: u64,
-    known: BTreeMap<(usize, usize), Known>,
+    known: BTreeMap<Site, Known>,
 }
 
 impl Stopping {
-    /// The number of comparisons sets the fewest blocks at which a verdict can be reached at all.
-    pub(crate) fn new(precision: f64, comparisons: usize, seed: u64) -> Self {
-        let fewest = layermark_stats::blocks_for_holm(comparisons).min(MAX_BLOCKS as usize);
+    pub(crate) fn new(precision: f64) -> Self {
         Self {
             precision,
-            fewest,
             fixed: None,
-            seed,
             known: BTreeMap::new(),
         }
     }
@@ -54,13 +51,12 @@ impl Stopping {
     /// Exactly so many blocks, if the plan says so.
     pub(crate) fn fixed(mut self, blocks: Option<u32>) -> Self {
         self.fixed = blocks.map(|n| n as usize);
-        self.fewest = self.fixed.unwrap_or(self.fewest);
         self
     }
 
-    /// Blocks that every point gets if time allows.
+    /// Blocks that every point gets.
     pub(crate) fn fewest(&self) -> usize {
-        self.fewest
+        self.fixed.unwrap_or(FEWEST_BLOCKS)
     }
 
     pub(crate) fn known(&self, layer: usize, point: usize) -> Known {
@@ -73,34 +69,49 @@ impl Stopping {
         known.settled || known.given_up
     }
 
-    /// Looks at one point in one layer after a block; what changed, if anything did.
-    pub(crate) fn look(&mut self, tally: &Tally, layer: usize, point: usize) -> Change {
-        let known = self.known.entry((layer, point)).or_default();
-        if known.settled || known.given_up {
-            return Change::None;
+    /// Makes no more of a point in a layer.
+    pub(crate) fn give_up(&mut self, layer: usize, point: usize) {
+        self.known.entry((layer, point)).or_default().given_up = true;
+    }
+
+    /// Looks at all sites after a block, with the statistic of the report: what has changed. A site is
+    /// looked at only when it has one of the numbers of pairs laid down, but what it is worth depends on
+    /// all of them.
+    pub(crate) fn look(&mut self, tally: &Tally, sites: &[Site]) -> Vec<(Site, Change)> {
+        let pairs: Vec<Vec<Pair>> = sites.iter().map(|s| tally.pairs(s.0, s.1)).collect();
+        let mut estimates = None;
+        let mut changes = Vec::new();
+        for (at, site) in sites.iter().enumerate() {
+            let known = self.known.entry(*site).or_default();
+            if known.settled || known.given_up {
+                continue;
+            }
+            let failures = tally
+                .failures(site.0, site.1)
+                .max(tally.failures(0, site.1));
+            if failures >= MAX_FAILURES {
+                known.given_up = true;
+                changes.push((*site, Change::GivenUp));
+                continue;
+            }
+            let n = pairs[at].len();
+            if n == known.n || !layermark_stats::is_look(n) {
+                continue;
+            }
+            known.n = n;
+            let estimates: &Vec<Option<Estimate>> =
+                estimates.get_or_insert_with(|| estimate_pairs(&pairs, LEVEL));
+            let Some(interval) = estimates[at].and_then(|e| e.interval) else {
+                continue;
+            };
+            known.half_width = Some(interval.half_width());
+            known.settled =
+                self.fixed.is_none() && layermark_stats::reached(interval, self.precision);
+            if known.settled {
+                changes.push((*site, Change::Settled(*known)));
+            }
         }
-        let failures = tally.failures(layer, point).max(tally.failures(0, point));
-        if failures >= MAX_FAILURES {
-            known.given_up = true;
-            return Change::GivenUp;
-        }
-        let pairs = tally.pairs(layer, point);
-        if pairs.len() == known.n || !layermark_stats::is_look(pairs.len()) {
-            return Change::None;
-        }
-        known.n = pairs.len();
-        let Some(interval) = log_interval(&pairs, self.precision, self.seed) else {
-            return Change::None;
-        };
-        known.half_width = Some(interval.half_width());
-        known.settled = self.fixed.is_none()
-            && known.n >= self.fewest
-            && layermark_stats::reached(interval, self.precision);
-        if known.settled {
-            Change::Settled(*known)
-        } else {
-            Change::None
-        }
+        changes
     }
 
     /// Blocks a point in a layer will have had in the end, by what is known now.
@@ -113,27 +124,15 @@ impl Stopping {
         let needed = known.half_width.map_or(0, |now| {
             layermark_stats::blocks_needed(known.n, now, wanted)
         });
-        needed.max(self.fewest).min(MAX_BLOCKS as usize)
+        needed.max(self.fewest()).min(MAX_BLOCKS as usize)
     }
 }
 
 /// What a look brought.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Change {
-    None,
     Settled(Known),
     GivenUp,
-}
-
-/// The interval of the log ratio. The whole comparison, which can only widen it, is made only where
-/// the quick interval is narrow enough, because it resamples.
-fn log_interval(pairs: &[Pair], precision: f64, seed: u64) -> Option<Interval> {
-    let d: Vec<f64> = pairs.iter().map(|p| p.layer.ln() - p.native.ln()).collect();
-    let quick = layermark_stats::signed_rank_interval(&d, LEVEL)?;
-    if !layermark_stats::reached(quick, precision) {
-        return Some(quick);
-    }
-    compare(pairs, LEVEL, seed)?.ratio_interval.map(|i| i.ln())
 }
 
 #[cfg(test)]
@@ -176,48 +175,50 @@ mod tests {
         tally
     }
 
-    #[test]
-    fn settles_only_at_a_look_and_not_before_a_verdict_is_attainable() {
-        let mut stopping = Stopping::new(0.05, 1, 1);
-        assert_eq!(stopping.look(&tally(5, 2.0, 0.0), 1, 0), Change::None);
-        assert!(matches!(stopping.look(&tally(6, 2.0, 0.0), 1, 0), Change::Settled(k) if k.n == 6));
-        assert!(stopping.is_done(1, 0));
-        // Twelve comparisons: 2^(1-8) is above 0.05 / 12, so 11 blocks are the fewest.
-        let mut stopping = Stopping::new(0.05, 12, 1);
-        assert_eq!(stopping.fewest(), 11);
-        for blocks in 6..11 {
-            assert_eq!(
-                stopping.look(&tally(blocks, 2.0, 0.0), 1, 0),
-                Change::None,
-                "{blocks}"
-            );
+    const SITE: [Site; 1] = [(1, 0)];
+
+    fn settled(changes: &[(Site, Change)]) -> Option<usize> {
+        match changes {
+            [((1, 0), Change::Settled(known))] => Some(known.n),
+            _ => None,
         }
-        assert!(matches!(
-            stopping.look(&tally(11, 2.0, 0.0), 1, 0),
-            Change::Settled(_)
-        ));
+    }
+
+    #[test]
+    fn settles_only_at_a_look_and_the_first_is_at_eight() {
+        let mut stopping = Stopping::new(0.05);
+        for blocks in 3..8 {
+            assert!(stopping.look(&tally(blocks, 2.0, 0.0), &SITE).is_empty());
+        }
+        assert_eq!(settled(&stopping.look(&tally(8, 2.0, 0.0), &SITE)), Some(8));
+        assert!(stopping.is_done(1, 0) && stopping.fewest() == 8);
+        let mut late = Stopping::new(0.05);
+        assert!(late.look(&tally(9, 2.0, 0.0), &SITE).is_empty());
+        assert_eq!(settled(&late.look(&tally(11, 2.0, 0.0), &SITE)), Some(11));
     }
 
     #[test]
     fn a_fixed_number_of_blocks_is_not_cut_short_by_precision() {
-        let mut stopping = Stopping::new(0.05, 1, 1).fixed(Some(30));
-        assert_eq!(stopping.look(&tally(8, 2.0, 0.0), 1, 0), Change::None);
+        let mut stopping = Stopping::new(0.05).fixed(Some(30));
+        assert!(stopping.look(&tally(8, 2.0, 0.0), &SITE).is_empty());
         assert!(!stopping.is_done(1, 0));
         assert_eq!((stopping.fewest(), stopping.expected(1, 0)), (30, 30));
     }
 
     #[test]
     fn a_wide_interval_goes_on_and_says_for_how_long() {
-        let mut stopping = Stopping::new(0.05, 1, 1);
-        assert_eq!(stopping.look(&tally(8, 1.0, 0.4), 1, 0), Change::None);
+        let mut stopping = Stopping::new(0.05);
+        assert!(stopping.look(&tally(8, 1.0, 0.4), &SITE).is_empty());
         let known = stopping.known(1, 0);
         assert!(known.n == 8 && known.half_width.is_some_and(|w| w > 0.05) && !known.settled);
         assert!(stopping.expected(1, 0) > 8 && stopping.expected(1, 0) <= 200);
         assert_eq!(
             stopping.expected(1, 9),
-            6,
+            8,
             "an unknown point gets the fewest"
         );
+        stopping.give_up(1, 9);
+        assert!(stopping.is_done(1, 9));
     }
 
     #[test]
@@ -242,9 +243,9 @@ mod tests {
                 flags: Vec::new(),
             });
         }
-        let mut stopping = Stopping::new(0.05, 1, 1);
-        assert_eq!(stopping.look(&broken, 1, 0), Change::GivenUp);
-        assert_eq!(stopping.look(&broken, 1, 0), Change::None);
+        let mut stopping = Stopping::new(0.05);
+        assert_eq!(stopping.look(&broken, &SITE), [((1, 0), Change::GivenUp)]);
+        assert!(stopping.look(&broken, &SITE).is_empty());
         assert!(stopping.is_done(1, 0));
     }
 }

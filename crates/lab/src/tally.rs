@@ -2,52 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::TrialRecord;
-use layermark_stats::{Pair, median};
-
-/// Trials of one point in one block.
-#[derive(Debug, Default, Clone)]
-struct Group {
-    session: u32,
-    /// Values by layer; empty for a layer whose trial failed.
-    values: BTreeMap<usize, Vec<f64>>,
-}
+use layermark_model::{Ledger, TrialRecord};
+use layermark_stats::Pair;
 
 /// Everything that was measured, in the form in which decisions are made from it.
-///
-/// A group (one point in one block) that was cut off is made again in a later session. Then only
-/// the newer session counts, because native of one set-up and a layer of another are no pair.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// By point, then block.
-    groups: BTreeMap<usize, BTreeMap<u32, Group>>,
+    ledger: Ledger,
     /// Failures since the last success, by layer and point.
     failures: BTreeMap<(usize, usize), u32>,
 }
 
 impl Tally {
     pub(crate) fn add(&mut self, record: &TrialRecord) {
-        let cell = record.cell;
-        let group = self
-            .groups
-            .entry(cell.point)
-            .or_default()
-            .entry(cell.block)
-            .or_default();
-        if cell.session > group.session {
-            *group = Group {
-                session: cell.session,
-                values: BTreeMap::new(),
-            };
-        }
-        let value = record
-            .trial
-            .as_ref()
-            .and_then(layermark_model::Trial::ns_per_op);
-        let good = value.filter(|v| v.is_finite() && *v > 0.0);
-        group.values.entry(cell.layer).or_default().extend(good);
-        let failures = self.failures.entry((cell.layer, cell.point)).or_default();
-        *failures = if good.is_some() { 0 } else { *failures + 1 };
+        let good = self.ledger.add(record);
+        let at = (record.cell.layer, record.cell.point);
+        let failures = self.failures.entry(at).or_default();
+        *failures = if good { 0 } else { *failures + 1 };
     }
 
     /// Failures of a point in a layer since it last went well.
@@ -57,30 +28,22 @@ impl Tally {
 
     /// Blocks in which both the layer and the baseline (layer 0) have a value at a point.
     pub(crate) fn pairs(&self, layer: usize, point: usize) -> Vec<Pair> {
-        let value = |g: &Group, l: usize| g.values.get(&l).and_then(|v| median(v));
-        let Some(blocks) = self.groups.get(&point) else {
-            return Vec::new();
-        };
-        blocks
-            .iter()
-            .filter_map(|(block, g)| {
-                Some(Pair {
-                    session: g.session,
-                    block: *block,
-                    layer: value(g, layer)?,
-                    native: value(g, 0)?,
-                })
+        let pairs = self.ledger.pairs((layer, point), (0, point)).into_iter();
+        pairs
+            .map(|p| {
+                Pair::of_rounds(
+                    (p.session, p.block),
+                    p.ns_per_op,
+                    p.other_ns_per_op,
+                    &p.ln_ratios,
+                )
             })
             .collect()
     }
 
     /// Which layers were tried at a point of a block, in its newest session.
     pub(crate) fn tried(&self, block: u32, point: usize) -> Vec<usize> {
-        self.groups
-            .get(&point)
-            .and_then(|g| g.get(&block))
-            .map(|g| g.values.keys().copied().collect())
-            .unwrap_or_default()
+        self.ledger.tried(block, point)
     }
 }
 

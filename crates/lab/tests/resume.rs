@@ -127,11 +127,13 @@ fn a_finished_run_and_an_unknown_one_cannot_be_resumed() {
 fn more_time_goes_on_with_a_run_that_has_ended() {
     let mut bench = Bench::new();
     let short = plan(
-        &["mock", "mock:ns=2000"],
+        &["mock", "mock:noise=2"],
         1,
-        "budget = '1ms'\ncontrol = false",
+        "budget = '1ms'\ncontrol = false\nprecision = 0.001",
     );
-    let first = bench.run(bench.request(short)).unwrap().trials;
+    let mut request = bench.request(short);
+    request.catalog = CATALOG;
+    let first = bench.run(request).unwrap().trials;
     let error = bench.resume_with(CATALOG, Some("soon")).unwrap_err();
     assert!(
         matches!(error, LabError::Plan(_)) && error.exit_code() == 2,

@@ -102,8 +102,8 @@ impl Trial {
         self.passes.iter().map(|p| p.elapsed_ns).sum()
     }
 
-    /// The trial's value: nanoseconds an operation, the median over its passes; where the pace was
-    /// set from outside, the mean response time.
+    /// The trial's value: nanoseconds an operation, the median over its passes, or over its turns
+    /// where it has no passes; where the pace was set from outside, the mean response time.
     pub fn ns_per_op(&self) -> Option<f64> {
         if self.response_ns.is_some() {
             return self.response_ns;
@@ -114,6 +114,9 @@ impl Trial {
             .filter(|p| p.ops > 0)
             .map(|p| p.elapsed_ns as f64 / p.ops as f64)
             .collect();
+        if each.is_empty() {
+            each.extend(self.turns.iter().filter_map(Turn::ns_per_op));
+        }
         each.sort_by(f64::total_cmp);
         let middle = each.len() / 2;
         match each.len() {

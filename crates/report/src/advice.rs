@@ -4,14 +4,15 @@ use crate::{
     facts, number,
     reasons::{COPY_UP, NONE},
     types::{Advice, DurabilityVerdict, ResultRow, ServedBy, Verdict},
-    undecided::settled_by,
-    words::Findings,
+    undecided::within,
+    words::{Findings, LISTED, quoted},
 };
 
 /// All advice that the data calls for.
 pub fn give(f: &Findings) -> Vec<Advice> {
     let mut advice: Vec<Advice> = Vec::new();
     advice.extend(flush(f));
+    advice.extend(suspected(f));
     advice.extend(memory(f));
     advice.extend(copy_up(f));
     for layer in f.compared() {
@@ -64,6 +65,23 @@ fn flush(f: &Findings) -> Option<Advice> {
         |layers| {
             format!(
                 "Keep no data in {layers} that has to survive a power cut: flushes there do not reach the device."
+            )
+        },
+    )
+}
+
+/// Whatever the file system: nothing makes a flush several times faster than the device's.
+fn suspected(f: &Findings) -> Option<Advice> {
+    across(
+        f,
+        |r| {
+            r.durability.verdict == DurabilityVerdict::CannotTell
+                && r.durability.suspicion.is_some()
+                && !f.in_memory(&r.layer)
+        },
+        |layers| {
+            format!(
+                "Do not rely on fsync in {layers} before it is proved: it is several times faster than the disk below can be. Look with: layermark durability -l LAYER"
             )
         },
     )
@@ -164,23 +182,27 @@ fn owed(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
 
 fn undecided(f: &Findings) -> Option<Advice> {
     let open = |r: &&ResultRow| r.verdict == Verdict::Undecided && !f.is_baseline(&r.layer);
-    let rows: Vec<&ResultRow> = f.results.iter().filter(open).collect();
+    let mut rows: Vec<&ResultRow> = f.results.iter().filter(open).collect();
+    // What is least known comes first.
+    let margin = |r: &ResultRow| r.margin.unwrap_or(f64::INFINITY);
+    rows.sort_by(|a, b| margin(b).total_cmp(&margin(a)));
     from(&rows, |rows| {
-        let count = number::count(rows.len(), "result");
-        let verb = if rows.len() == 1 { "is" } else { "are" };
-        let how = match settled_by(rows.iter().copied()) {
-            None => "the machine is too noisy for more of the same to help".into(),
-            Some((most, n)) if n == rows.len() => format!(
-                "about {} would settle all",
-                number::count(most, "more block")
-            ),
-            Some((most, n)) => format!(
-                "about {} would settle {n} of them, the others are too noisy",
-                number::count(most, "more block")
-            ),
+        let cell = |r: &&ResultRow| {
+            let how = match (r.probably, r.steady, r.margin) {
+                (Some(_), ..) => r.word().into(),
+                (_, Some(false), _) => layermark_model::flags::UNSTEADY.into(),
+                (.., Some(margin)) => within(margin),
+                _ => "no interval yet".into(),
+            };
+            format!("{} in `{}` ({how})", quoted(r), r.layer)
         };
+        let mut cells: Vec<String> = rows.iter().take(LISTED).map(cell).collect();
+        if rows.len() > LISTED {
+            cells.push(format!("{} more", rows.len() - LISTED));
+        }
         format!(
-            "{count} {verb} not decided: {how}. Give it a larger --budget, --profile standard, or fewer layers."
+            "Not decided: {}. To know more, give it a larger --budget, --profile standard, or fewer layers.",
+            number::list(&cells)
         )
     })
 }

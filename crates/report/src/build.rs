@@ -22,13 +22,18 @@ impl Report {
     pub fn build(run: &Run, trials: &[TrialRecord]) -> Self {
         let index = Index::new(run, trials);
         let baseline = run.layers.iter().position(|l| !l.control).unwrap_or(0);
-        let results = all_rows(run, &index, baseline);
-        let control = control(run, &index, baseline);
+        let (controls, rows) = results::rows(run, &index, baseline)
+            .into_iter()
+            .partition(|(_, layer, _)| run.layers[*layer].control);
+        let results = all_rows(run, baseline, rows);
+        let control = control(run, controls);
         let trust = trust::strip(&Evidence {
             run,
             trials,
             results: &results,
             control: control.as_ref(),
+            index: &index,
+            baseline,
         });
         let control_failed = trust
             .iter()
@@ -108,11 +113,7 @@ fn timestamp(ms: i64) -> String {
 }
 
 /// Rows of every layer but the control, by point and within it by layer, numbered.
-fn all_rows(run: &Run, index: &Index, baseline: usize) -> Vec<ResultRow> {
-    let layers: Vec<usize> = (0..run.layers.len())
-        .filter(|l| !run.layers[*l].control)
-        .collect();
-    let mut rows = results::rows(run, index, &layers, baseline);
+fn all_rows(run: &Run, baseline: usize, mut rows: Vec<Placed>) -> Vec<ResultRow> {
     rows.sort_by_key(|(point, layer, _)| (*point, *layer));
     let found: Vec<Vec<String>> = rows
         .iter()
@@ -147,15 +148,13 @@ fn explain(
     })
 }
 
-fn control(run: &Run, index: &Index, baseline: usize) -> Option<Control> {
+fn control(run: &Run, rows: Vec<Placed>) -> Option<Control> {
     let layer = run
         .layers
         .iter()
         .position(|l| l.control && l.status == LayerStatus::Ready)?;
-    let rows = results::rows(run, index, &[layer], baseline)
-        .into_iter()
-        .enumerate();
-    let named = rows.map(|(n, (_, _, mut row))| {
+    let own = rows.into_iter().filter(|(_, of, _)| *of == layer);
+    let named = own.enumerate().map(|(n, (_, _, mut row))| {
         row.id = format!("c{}", n + 1);
         row
     });

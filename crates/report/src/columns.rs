@@ -125,6 +125,10 @@ pub const RESULTS: &[Column<ResultCell>] = &[
     ("effective_n", Fine, |_, r| r.effective_n.into()),
     ("p", Small, |_, r| r.p.into()),
     ("p_adjusted", Small, |_, r| r.p_adjusted.into()),
+    ("probably", Plain, |_, r| {
+        r.probably.map_or("", crate::Verdict::word).into()
+    }),
+    ("margin", Plain, |_, r| r.margin.into()),
     ("more_blocks", Plain, |_, r| {
         r.more_blocks.map(|n| n as u64).into()
     }),

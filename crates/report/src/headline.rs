@@ -5,7 +5,6 @@ use layermark_model::LayerStatus;
 use crate::{
     number::{self, count, list},
     types::{DurabilityVerdict, ResultRow, Verdict},
-    undecided::leaning,
     words::{Findings, LISTED},
 };
 
@@ -55,6 +54,12 @@ fn nothing(f: &Findings) -> Option<String> {
     if compared.iter().all(|r| r.verdict == Verdict::Descriptive) {
         return Some("nothing that a verdict was asked on was measured".into());
     }
+    let measured = || compared.iter().filter(|r| r.trials > 0);
+    if measured().count() > 0 && measured().all(|r| r.disturbed()) {
+        return Some(
+            "other programs used the CPUs during every trial, so no figure here is certain".into(),
+        );
+    }
     let asked = |r: &&&ResultRow| r.verdict != Verdict::Descriptive;
     if compared.iter().filter(asked).all(|r| {
         r.ratio.is_none_or(|e| e.interval.is_none())
@@ -62,7 +67,7 @@ fn nothing(f: &Findings) -> Option<String> {
             && r.verdict == Verdict::Undecided
     }) {
         let blocks = compared.iter().map(|r| r.blocks).max().unwrap_or(0);
-        let need = layermark_stats::min_blocks(crate::results::LEVEL).unwrap_or(6);
+        let need = layermark_stats::MIN_BLOCKS;
         return Some(format!(
             "too little was measured for a verdict: {} of at least {need}",
             count(blocks, "block")
@@ -101,7 +106,7 @@ fn standing<'a>(f: &Findings, layer: &str, rows: &[&'a ResultRow]) -> Standing<'
     };
     if let Some((ratio, row)) = worst(&|r| r.verdict == Verdict::Slower) {
         Standing::Dear(ratio, row)
-    } else if let Some((ratio, row)) = worst(&|r| leaning(r) == Some(Verdict::Slower)) {
+    } else if let Some((ratio, row)) = worst(&|r| r.probably == Some(Verdict::Slower)) {
         Standing::SeemsDear(ratio, row)
     } else if has(Verdict::Faster) > 0 {
         Standing::Faster
@@ -143,11 +148,16 @@ fn gist(f: &Findings) -> String {
     let (mut free, mut skips, mut memory, mut faster) = (vec![], vec![], vec![], vec![]);
     let (mut dear, mut seems, mut open) = (vec![], vec![], vec![]);
     for layer in f.compared() {
-        let rows = f.rows(layer);
+        // What rests on disturbed trials alone is told below, never here.
+        let rows = f.rows(layer).into_iter().filter(|r| !r.disturbed());
+        let rows: Vec<&ResultRow> = rows.collect();
         let name = format!("`{layer}`");
         let absorbed = |r: &&ResultRow| r.durability.verdict == DurabilityVerdict::Absorbed;
         if rows.iter().any(absorbed) {
             skips.push(name.clone());
+        }
+        if rows.is_empty() {
+            continue;
         }
         match standing(f, layer, &rows) {
             Standing::Memory => memory.push(name),
@@ -220,7 +230,7 @@ fn dearest(dear: &mut [(f64, &ResultRow)]) -> Option<String> {
     })
 }
 
-/// The same where no cost is certain yet.
+/// The same where no cost is certain.
 fn seemingly(seems: &mut [(f64, &ResultRow)]) -> Option<String> {
     seems.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (ratio, row) = seems.first()?;
@@ -230,7 +240,7 @@ fn seemingly(seems: &mut [(f64, &ResultRow)]) -> Option<String> {
         row.label
     );
     Some(format!(
-        "no cost is certain yet, but `{}` seems the dearest, taking up to {most}",
+        "no cost is certain, but `{}` is probably slowest, taking up to {most}",
         row.layer
     ))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{Run, TrialRecord, flags::LAYER_LOST};
+use layermark_model::{Cost, Ledger, Run, Site, TrialRecord, flags::LAYER_LOST};
 use layermark_stats::Pair;
 
 /// Trials by session and block.
@@ -11,11 +11,11 @@ type Blocks<'a> = BTreeMap<(u32, u32), &'a TrialRecord>;
 /// A run's trials by layer and point, and within these by block.
 ///
 /// A group (a point in a block) that was cut off is made again in a later session. Then only the
-/// newer session counts, as in the lab's own tally: native of one set-up and a layer of another
-/// are no pair, and two pairs of one block would weigh double.
+/// newer session counts, as in the [`Ledger`] that pairs them.
 pub struct Index<'a> {
     cells: BTreeMap<(usize, usize), Blocks<'a>>,
     failures: BTreeMap<(usize, usize), Vec<&'a TrialRecord>>,
+    ledger: Ledger,
 }
 
 impl<'a> Index<'a> {
@@ -24,6 +24,7 @@ impl<'a> Index<'a> {
         let mut index = Self {
             cells: BTreeMap::new(),
             failures: BTreeMap::new(),
+            ledger: Ledger::default(),
         };
         let mut newest: BTreeMap<(usize, u32), u32> = BTreeMap::new();
         for TrialRecord { cell, .. } in trials {
@@ -37,6 +38,7 @@ impl<'a> Index<'a> {
             if cell.layer >= run.layers.len() || cell.point >= run.points.len() {
                 continue;
             }
+            index.ledger.add(record);
             let key = (cell.layer, cell.point);
             if cost(record).is_none() {
                 index.failures.entry(key).or_default().push(record);
@@ -72,32 +74,28 @@ impl<'a> Index<'a> {
         flags.any(|f| f == LAYER_LOST)
     }
 
-    /// Blocks in which both layers have a number.
+    /// Blocks in which both layers have a number at a point.
     pub fn pairs(&self, layer: usize, baseline: usize, point: usize) -> Vec<Pair> {
-        let (Some(here), Some(native)) = (
-            self.cells.get(&(layer, point)),
-            self.cells.get(&(baseline, point)),
-        ) else {
-            return Vec::new();
-        };
-        let pair = |(at, record): (&(u32, u32), &&TrialRecord)| {
-            let (layer, native) = (cost(record)?, cost(native.get(at)?)?);
-            Some(Pair {
-                session: at.0,
-                block: at.1,
-                layer,
-                native,
+        self.pairs_of((layer, point), (baseline, point))
+    }
+
+    /// Blocks in which two sites have a number, the second one as the baseline.
+    pub fn pairs_of(&self, here: Site, there: Site) -> Vec<Pair> {
+        let pairs = self.ledger.pairs(here, there).into_iter();
+        pairs
+            .map(|p| {
+                Pair::of_rounds(
+                    (p.session, p.block),
+                    p.ns_per_op,
+                    p.other_ns_per_op,
+                    &p.ln_ratios,
+                )
             })
-        };
-        here.iter().filter_map(pair).collect()
+            .collect()
     }
 }
 
 /// Nanoseconds an operation, when the trial has a usable number.
 pub fn cost(record: &TrialRecord) -> Option<f64> {
-    record
-        .trial
-        .as_ref()?
-        .ns_per_op()
-        .filter(|ns| ns.is_finite() && *ns > 0.0)
+    Some(Cost::of(record.trial.as_ref()?)?.ns_per_op)
 }

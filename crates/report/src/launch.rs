@@ -216,7 +216,9 @@ impl Site<'_> {
         let part = &ms[from..to];
         let logs: Vec<f64> = part.iter().map(|x| x.ln()).collect();
         let span = |i: stats::Interval| [i.low, i.high];
-        let interval = stats::signed_rank_interval(&logs, LEVEL).map(|i| span(i.exp()));
+        let interval = stats::Trimmed::of(&logs)
+            .and_then(|t| t.interval(LEVEL))
+            .map(|i| span(i.exp()));
         let blocks: Vec<u32> = records[from..to].iter().map(|r| r.cell.block).collect();
         LaunchLevel {
             from: from + 1,

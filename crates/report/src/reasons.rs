@@ -3,10 +3,10 @@
 use layermark_model::{Facts, Point};
 
 use crate::{
+    durability::SUSPECTED,
     facts, number,
     points::{self, Kind},
     types::{DurabilityVerdict, ResultRow, ServedBy, Verdict},
-    undecided,
 };
 
 /// The data lies in memory.
@@ -42,7 +42,7 @@ pub struct Sides<'a> {
 
 /// Reasons for the verdict of a result, the strongest first; empty where none is called for.
 pub fn find(sides: &Sides) -> Vec<String> {
-    match undecided::leaning(sides.here).unwrap_or(sides.here.verdict) {
+    match sides.here.leaning() {
         Verdict::Faster => faster(sides),
         Verdict::Slower => slower(sides),
         _ => Vec::new(),
@@ -81,6 +81,12 @@ fn faster(sides: &Sides) -> Vec<String> {
         ));
     }
     found.extend(other_flushes(here, native, "fewer"));
+    // Another file system is no reason for a flush that is several times faster.
+    if let Some(how) = &here.durability.suspicion
+        && here.durability.verdict == DurabilityVerdict::CannotTell
+    {
+        found.insert(0, format!("{SUSPECTED}: {how}"));
+    }
     let (fs, native_fs) = (
         facts::file_system(sides.facts),
         facts::file_system(sides.native_facts),

@@ -90,12 +90,11 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<BufferRow> {
 fn step(size: u64, trials: &[&TrialRecord], value: fn(&TrialRecord) -> Option<f64>) -> Step {
     let pair = |record: &&TrialRecord| {
         let cost = value(record)?;
-        Some(Pair {
-            session: record.cell.session,
-            block: record.cell.block,
-            layer: cost,
-            native: cost,
-        })
+        Some(Pair::new(
+            (record.cell.session, record.cell.block),
+            cost,
+            cost,
+        ))
     };
     Step {
         size: size as f64,

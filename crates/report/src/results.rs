@@ -19,18 +19,18 @@ const GIB: f64 = (1u64 << 30) as f64;
 /// A row, and the point and layer it belongs to.
 pub type Placed = (usize, usize, ResultRow);
 
-/// The rows of these layers, layer by layer in the order of points; not numbered yet.
+/// The rows of all layers, layer by layer in the order of points; not numbered yet.
 ///
 /// All comparisons that the plan asks a verdict on are one family: a report of a hundred verdicts is
 /// wrong in any of them with no more than the chance that one verdict alone has, and comes out the
-/// same when it is made again. The others are described.
-pub fn rows(run: &Run, index: &Index, layers: &[usize], baseline: usize) -> Vec<Placed> {
+/// same when it is made again. The others are described, and the control is a family of its own. What
+/// one comparison knows of its noise it has from all of them.
+pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
     // Points that a layer was never asked for (writes on a read-only one) are not in the family.
     let asked =
         |l: usize, p: usize| !index.trials(l, p).is_empty() || !index.failures(l, p).is_empty();
-    let sites: Vec<Site> = layers
-        .iter()
-        .flat_map(|layer| (0..run.points.len()).map(|point| (*layer, point)))
+    let sites: Vec<Site> = (0..run.layers.len())
+        .flat_map(|layer| (0..run.points.len()).map(move |point| (layer, point)))
         .filter(|(layer, point)| asked(*layer, *point))
         .map(|(layer, point)| Site {
             run,
@@ -40,22 +40,31 @@ pub fn rows(run: &Run, index: &Index, layers: &[usize], baseline: usize) -> Vec<
             point,
         })
         .collect();
-    let compare =
-        |s: &Site| stats::compare(&index.pairs(s.layer, baseline, s.point), LEVEL, run.seed);
-    let in_family = |s: &&Site| s.layer != baseline && run.plan.confirms(&s.point().label);
-    let family: Vec<Option<Comparison>> = sites.iter().filter(in_family).map(compare).collect();
-    let judged = stats::judge(&family, run.plan.delta, LEVEL);
-    let mut verdicts = family.into_iter().zip(judged);
+    let others: Vec<&Site> = sites.iter().filter(|s| s.layer != baseline).collect();
+    let pairs = others
+        .iter()
+        .map(|s| index.pairs(s.layer, baseline, s.point));
+    let compared = stats::compare_all(&pairs.collect::<Vec<_>>(), LEVEL, run.seed);
+    let mut judged: Vec<Option<Judgement>> = vec![None; others.len()];
+    for control in [false, true] {
+        let asked = |s: &Site| run.plan.confirms(&s.point().label) && s.layer().control == control;
+        let family: Vec<usize> = (0..others.len()).filter(|i| asked(others[*i])).collect();
+        let comparisons: Vec<Option<Comparison>> =
+            family.iter().map(|i| compared[*i].clone()).collect();
+        let words = stats::judge(&comparisons, run.plan.delta);
+        for (at, word) in family.into_iter().zip(words) {
+            judged[at] = Some(word);
+        }
+    }
+    let mut against = compared.into_iter().zip(judged);
     sites
-        .into_iter()
+        .iter()
         .map(|site| {
             let against = if site.layer == baseline {
                 Against::Itself
-            } else if in_family(&&site) {
-                let (comparison, judgement) = verdicts.next().unzip();
-                Against::Native(comparison.flatten(), judgement)
             } else {
-                Against::Native(compare(&site), None)
+                let (comparison, judgement) = against.next().unzip();
+                Against::Native(comparison.flatten(), judgement.flatten())
             };
             (site.point, site.layer, site.row(against))
         })
@@ -81,9 +90,17 @@ fn compare(
         Some(stats::Verdict::Same) => Verdict::Same,
         Some(stats::Verdict::Slower) => Verdict::Slower,
         Some(stats::Verdict::Faster) => Verdict::Faster,
-        Some(stats::Verdict::Undecided) => Verdict::Undecided,
+        Some(_) => Verdict::Undecided,
     };
-    row.more_blocks = judgement.and_then(|j| j.more_blocks);
+    row.probably = match judgement.map(|j| j.verdict) {
+        Some(stats::Verdict::ProbablySlower) => Some(Verdict::Slower),
+        Some(stats::Verdict::ProbablyFaster) => Some(Verdict::Faster),
+        _ => None,
+    };
+    row.margin = judgement.and_then(|j| j.margin);
+    let blocks = comparison.map_or(0, |c| c.n);
+    let missing = stats::MIN_BLOCKS.saturating_sub(blocks);
+    row.more_blocks = judgement.map(|_| missing).filter(|n| *n > 0);
     let Some(c) = comparison else { return };
     row.blocks = c.n;
     row.effective_n = Some(c.effective_n);
@@ -198,6 +215,8 @@ impl<'a> Site<'a> {
             p_adjusted: None,
             more_blocks: None,
             verdict: Verdict::Undecided,
+            probably: None,
+            margin: None,
             untrusted: None,
             steady: None,
             change_points: Vec::new(),
@@ -260,7 +279,7 @@ impl<'a> Site<'a> {
         });
         if let Some(why) = why {
             row.verdict = Verdict::Untrusted;
-            row.more_blocks = None;
+            (row.probably, row.margin, row.more_blocks) = (None, None, None);
             row.untrusted = Some(why);
         }
     }
@@ -333,8 +352,11 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<String> {
 /// Centre of a sample of costs and its interval, on the logarithm as ratios are.
 fn centre(costs: &[f64]) -> (Option<f64>, Option<[f64; 2]>) {
     let logs: Vec<f64> = costs.iter().map(|c| c.ln()).collect();
-    let interval = stats::signed_rank_interval(&logs, LEVEL).map(|i| span(i.exp()));
-    (stats::hodges_lehmann(&logs).map(f64::exp), interval)
+    let Some(centre) = stats::Trimmed::of(&logs) else {
+        return (None, None);
+    };
+    let interval = centre.interval(LEVEL).map(|i| span(i.exp()));
+    (Some(centre.mean.exp()), interval)
 }
 
 fn speed(row: &mut ResultRow, records: &[&TrialRecord], threads: f64) {

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use layermark_model::{DirectIo, LayerStatus, Point, Run, TrialRecord, flags};
-use layermark_stats::MIN_BLOCKS_FOR_CHANGE;
+use layermark_stats::{self as stats, MIN_BLOCKS_FOR_CHANGE};
 
 use crate::{
-    facts, number,
-    types::{Control, ResultRow, TrustItem, TrustState, Verdict},
+    facts,
+    index::{Index, cost},
+    number,
+    types::{Control, ResultRow, TrustItem, TrustState},
 };
 
 /// Disturbed trials up to this share are borne by the medians.
@@ -25,6 +27,10 @@ pub struct Evidence<'a> {
     pub results: &'a [ResultRow],
     /// The control.
     pub control: Option<&'a Control>,
+    /// The trials by where they belong.
+    pub index: &'a Index<'a>,
+    /// Index of the native layer.
+    pub baseline: usize,
 }
 
 /// All checks, in the order they are shown.
@@ -76,7 +82,14 @@ fn ok_if(good: bool) -> TrustState {
     }
 }
 
-/// Points whose interval leaves 1 out, beyond which chance (at 95 %) no longer explains it.
+/// Level of the control's alarm: one report in a hundred raises it for nothing.
+const CONTROL_ALPHA: f64 = 0.01;
+/// A smaller difference of native from itself, as a share, alarms nobody.
+const CONTROL_DELTA: f64 = 0.01;
+/// A baseline whose times spread by this factor over the run is told of in words.
+const MOVES: f64 = 2.0;
+
+/// Points whose interval leaves 1 out, beyond which chance (at 1 %) no longer explains it.
 fn allowed_misses(points: usize) -> usize {
     let n = points as f64;
     (0.05 * n + 2.33 * (0.05 * 0.95 * n).sqrt() + 0.5) as usize
@@ -108,7 +121,11 @@ pub fn summarise(results: Vec<ResultRow>) -> Control {
         .count();
     let alarms = results
         .iter()
-        .filter(|r| matches!(r.verdict, Verdict::Slower | Verdict::Faster))
+        .filter(|r| {
+            let ratio = r.ratio.map_or(1.0, |e| e.estimate);
+            r.p_adjusted.is_some_and(|p| p <= CONTROL_ALPHA)
+                && ratio.max(1.0 / ratio) > 1.0 + CONTROL_DELTA
+        })
         .count();
     let text = if with.is_empty() {
         "too few blocks to say whether native equals itself".into()
@@ -125,8 +142,9 @@ pub fn summarise(results: Vec<ResultRow>) -> Control {
             held
         } else {
             format!(
-                "{held}, and {} called different",
-                number::count(alarms, "point")
+                "{held}, and {} surely off by more than {}",
+                number::count(alarms, "point"),
+                number::percent(CONTROL_DELTA)
             )
         }
     };
@@ -167,7 +185,58 @@ fn drift(e: &Evidence) -> TrustItem {
             ),
         )
     };
-    item("drift", "Drift", state, text)
+    match baseline_moves(e) {
+        None => item("drift", "Drift", state, text),
+        Some(moves) => item(
+            "drift",
+            "Drift",
+            TrustState::Warn,
+            format!("{moves}; {text}"),
+        ),
+    }
+}
+
+/// How the baseline's own times moved along the run: what no ratio shows. A point is told of when nine
+/// tenths of its trials spread by a factor of 2, or when they step.
+fn baseline_moves(e: &Evidence) -> Option<String> {
+    let times = |point: usize| -> Vec<f64> {
+        let trials = e.index.trials(e.baseline, point).into_iter();
+        trials.filter_map(cost).collect()
+    };
+    let points = 0..e.run.points.len();
+    let all: Vec<Vec<f64>> = points.map(times).collect();
+    let long = |t: &Vec<f64>| t.len() >= MIN_BLOCKS_FOR_CHANGE;
+    let series: Vec<Vec<f64>> = all.iter().filter(|t| long(t)).cloned().collect();
+    let mut steps = stats::change_points_of_many(&series, e.run.seed).into_iter();
+    let mut moved: Vec<(f64, String)> = Vec::new();
+    for (point, times) in e.run.points.iter().zip(&all) {
+        let stepped = long(times) && steps.next().is_some_and(|s| !s.is_empty());
+        let ends = stats::quantile(times, 0.05).zip(stats::quantile(times, 0.95));
+        let Some((low, high)) = ends.filter(|_| times.len() >= stats::FEWEST_BLOCKS) else {
+            continue;
+        };
+        if stepped || high > MOVES * low {
+            let us = [low, high].map(|ns| ns * crate::points::threads(point) / 1e3);
+            let words = format!(
+                "{} at \u{201c}{}\u{201d}",
+                number::time_span(us),
+                point.label
+            );
+            moved.push((high / low, words));
+        }
+    }
+    moved.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let count = moved.len();
+    let worst: Vec<String> = moved.into_iter().take(3).map(|m| m.1).collect();
+    (count > 0).then(|| {
+        let rest = count - worst.len();
+        let more = if rest > 0 {
+            format!(" and {rest} more")
+        } else {
+            String::new()
+        };
+        format!("native itself ran from {}{more}", worst.join(", from "))
+    })
 }
 
 fn contamination(e: &Evidence) -> TrustItem {

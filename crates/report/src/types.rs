@@ -189,7 +189,7 @@ pub struct Control {
     pub points: usize,
     /// Intervals that hold 1, as 95 of 100 should.
     pub cover: usize,
-    /// Points with a verdict of slower or faster, which are false alarms.
+    /// Points that differ from 1 by more than 1 % at a level of 1 % over all of them: false alarms.
     pub false_alarms: usize,
     /// What it says, in a sentence.
     pub text: String,

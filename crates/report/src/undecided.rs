@@ -7,8 +7,6 @@ use crate::{
     words::{Findings, LISTED, by_reason, hull, labels, quoted},
 };
 
-/// Above this many blocks more, noise has to fall instead.
-const HOPELESS: usize = 200;
 /// From this ratio on per cent are harder to read than a factor.
 const AS_FACTOR: f64 = 3.0;
 
@@ -48,31 +46,16 @@ pub fn clauses(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<Str
 
 fn in_detail(f: &Findings, all: &[&ResultRow], wide: &[&ResultRow]) -> Vec<String> {
     let having = |side: Option<Verdict>| -> Vec<&ResultRow> {
-        let leans = wide.iter().filter(|r| leaning(r) == side);
+        let leans = wide.iter().filter(|r| r.probably == side);
         leans.copied().collect()
     };
-    let mut clauses = seems_slower(f, all, &having(Some(Verdict::Slower)));
-    clauses.extend(seems_faster(f, all, &having(Some(Verdict::Faster))));
+    let mut clauses = probably_slower(f, all, &having(Some(Verdict::Slower)));
+    clauses.extend(probably_faster(f, all, &having(Some(Verdict::Faster))));
     clauses.extend(not_decided(&having(None)));
     clauses
 }
 
-/// Which way an undecided result leans: its own interval leaves 1 out, and only the correction
-/// for having looked at many points, or the size of the effect, keeps it from a verdict.
-pub fn leaning(row: &ResultRow) -> Option<Verdict> {
-    let [low, high] = row.ratio?.interval?;
-    if row.verdict != Verdict::Undecided || row.steady == Some(false) {
-        None
-    } else if low > 1.0 {
-        Some(Verdict::Slower)
-    } else if high < 1.0 {
-        Some(Verdict::Faster)
-    } else {
-        None
-    }
-}
-
-fn seems_slower(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+fn probably_slower(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     let clause = |(reason, group): (String, Vec<&ResultRow>)| {
         let span = number::ratio_span(hull(&group)?);
         let names = f.name_all(all, &group);
@@ -82,14 +65,13 @@ fn seems_slower(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<St
             format!(": {reason}")
         };
         Some(format!(
-            "seems to take {span} times native's time at {names}{why}{}",
-            more(&group, "confirm")
+            "probably takes {span} times native's time at {names}{why}"
         ))
     };
     by_reason(rows).into_iter().filter_map(clause).collect()
 }
 
-fn seems_faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+fn probably_faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     let clause = |(reason, group): (String, Vec<&ResultRow>)| {
         let [low, high] = hull(&group)?;
         let span = number::ratio_span([1.0 / high, 1.0 / low]);
@@ -100,8 +82,7 @@ fn seems_faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<St
             " because"
         };
         Some(format!(
-            "seems {span} times as fast as native at {names}{joint} {reason}{}",
-            more(&group, "confirm")
+            "is probably {span} times as fast as native at {names}{joint} {reason}"
         ))
     };
     by_reason(rows).into_iter().filter_map(clause).collect()
@@ -119,20 +100,7 @@ fn not_decided(rows: &[&ResultRow]) -> Option<String> {
     if rows.len() > LISTED {
         each.push(format!("{} more", rows.len() - LISTED));
     }
-    Some(format!(
-        "is not decided at {}{}",
-        number::list(&each),
-        more(rows, "settle")
-    ))
-}
-
-/// `; about 4 more blocks would settle it`.
-fn more(rows: &[&ResultRow], verb: &str) -> String {
-    match rows.iter().filter_map(|r| r.more_blocks).max() {
-        None => String::new(),
-        Some(n) if n > HOPELESS => format!(", which more blocks alone would hardly {verb}"),
-        Some(n) => format!(", which about {} would {verb}", count(n, "more block")),
-    }
+    Some(format!("is not decided at {}", number::list(&each)))
 }
 
 /// What the interval says: `between 4 % faster and 9 % slower`.
@@ -156,23 +124,23 @@ fn between(row: &ResultRow) -> String {
 
 /// What a table says beside the word; the interval stands there already.
 pub fn note(row: &ResultRow) -> String {
-    let n = row.more_blocks;
-    match (row.steady, row.ratio.and_then(|r| r.interval), n) {
+    match (row.steady, row.margin, row.more_blocks) {
         (Some(false), ..) => layermark_model::flags::UNSTEADY.into(),
-        (_, None, Some(n)) => format!("no interval yet: {} missing", count(n, "block")),
-        (_, Some(_), Some(n)) if n <= HOPELESS => {
-            format!("about {} would settle it", count(n, "more block"))
+        (.., Some(n)) => format!("no interval yet: {} missing", count(n, "block")),
+        _ if row.probably.is_some() => {
+            "by the weaker rule: one such word in twenty is wrong".into()
         }
-        (_, Some(_), Some(_)) => "too noisy for more blocks to settle it".into(),
-        (.., None) => String::new(),
+        (_, Some(margin), _) => within(margin),
+        _ => String::new(),
     }
 }
 
-/// Blocks that would settle those results that more blocks can settle, and how many these are.
-pub fn settled_by<'a>(rows: impl Iterator<Item = &'a ResultRow>) -> Option<(usize, usize)> {
-    let each: Vec<usize> = rows
-        .filter_map(|r| r.more_blocks)
-        .filter(|n| *n <= HOPELESS)
-        .collect();
-    Some((*each.iter().max()?, each.len()))
+/// `no difference beyond 7 %`, from the margin.
+pub fn within(margin: f64) -> String {
+    let beyond = if margin >= AS_FACTOR - 1.0 {
+        format!("a factor of {}", number::ratio(1.0 + margin))
+    } else {
+        number::percent(margin)
+    };
+    format!("no difference beyond {beyond}")
 }

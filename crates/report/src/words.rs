@@ -310,7 +310,7 @@ fn silent_flush(all: &[&ResultRow]) -> Option<String> {
         .iter()
         .copied()
         .filter(|r| {
-            let told = undecided::leaning(r).unwrap_or(r.verdict) == Verdict::Faster;
+            let told = r.leaning() == Verdict::Faster;
             r.durability.verdict == DurabilityVerdict::Absorbed && !told
         })
         .collect();

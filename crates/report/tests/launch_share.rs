@@ -86,7 +86,7 @@ fn layers_are_compared_with_native_and_emulated_ones_with_each_other() {
 
 #[test]
 fn too_few_launches_decide_nothing() {
-    let report = report(3);
+    let report = report(2);
     let study = report.study.as_ref().expect("a study");
     assert!(study.conclusions.iter().all(|c| c.holds == Holds::Open));
 }

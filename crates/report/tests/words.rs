@@ -43,7 +43,7 @@ fn copy_up_is_told_with_its_cost() {
         "{text}"
     );
     assert!(
-        text.contains("costs 40.5 ms (") && text.contains("copy-up"),
+        text.contains("costs 40.8 ms (") && text.contains("copy-up"),
         "{text}"
     );
     let copy = report
@@ -98,7 +98,7 @@ fn fuse_adds_to_each_operation() {
     let report = made(&["fuse"], |_, _| {});
     let text = text(&report, "fuse");
     assert!(
-        text.contains("adds 12.")
+        text.contains("adds 11.")
             && text.contains("us an operation")
             && text.contains("program in user space"),
         "{text}"
@@ -347,33 +347,112 @@ fn a_late_step_has_no_single_number() {
 }
 
 #[test]
-fn too_few_blocks_for_the_correction_still_say_where_it_leans() {
-    // Seven blocks and nine operations: p is at least 2/128, and Holm makes nine times that of it.
-    let few = Sample {
-        blocks: 7,
-        layers: vec!["overlay:volatile", "fuse", "loop:xfs"],
-        ..layermark_report::sample::full()
+fn what_only_the_weaker_rule_finds_is_probable() {
+    let swing = |trials: &mut Vec<TrialRecord>, by: f64| {
+        for t in trials.iter_mut().filter(|t| t.cell.layer == 1) {
+            let wave = [-0.12, 0.13, -0.02, 0.18, -0.17, 0.08, 0.03, -0.07];
+            let factor = by * (1.0 + wave[(t.cell.block as usize + t.cell.point) % 8]);
+            for pass in &mut t.trial.as_mut().unwrap().passes {
+                pass.elapsed_ns = (pass.elapsed_ns as f64 * factor) as u64;
+            }
+        }
     };
-    let (run, trials) = few.build();
-    let report = Report::build(&run, &trials);
-    let fuse = text(&report, "fuse");
-    assert!(fuse.starts_with("`fuse` seems to take 1."), "{fuse}");
-    assert!(fuse.contains("program in user space") && fuse.contains("more blocks would confirm"));
-    let certain = "No cost is certain yet, but `overlay:volatile` seems the dearest";
-    assert!(report.headline.starts_with(certain), "{}", report.headline);
-    let volatile = text(&report, "overlay:volatile");
+    let report = made(&["overlay"], |run, trials| {
+        trials.retain(|t| t.cell.block < 8);
+        run.layers[1].facts = run.layers[0].facts.clone();
+        swing(trials, 1.155);
+    });
+    let probable: Vec<_> = report
+        .results
+        .iter()
+        .filter(|r| r.probably.is_some())
+        .collect();
+    assert!(!probable.is_empty(), "{:?}", report.results);
+    for row in &probable {
+        assert_eq!(
+            (row.verdict, row.word()),
+            (Verdict::Undecided, "probably slower")
+        );
+        assert!(row.p_adjusted.unwrap() > 0.05 && row.ratio.unwrap().interval.unwrap()[0] > 1.0);
+    }
+    let text = text(&report, "overlay");
+    assert!(text.contains("probably takes 1."), "{text}");
+    let told = |a: &layermark_report::Advice| a.text.contains("(probably slower)");
+    assert!(report.advice.iter().any(told), "{:?}", report.advice);
+}
+
+#[test]
+fn a_headline_never_rests_on_disturbed_trials_alone() {
+    let report = made(&["fuse"], |_, trials| {
+        for t in trials.iter_mut().filter(|t| t.cell.point != 0) {
+            t.flags.push("contaminated".into());
+        }
+    });
     assert!(
-        volatile.contains("as fast as native") && volatile.contains("because it skips the flush"),
-        "{volatile}"
+        report.headline.contains("fuse") && report.headline.contains("(small read, cold)")
+            || report.headline.contains(&report.results[0].label),
+        "{}",
+        report.headline
+    );
+    let all = made(&["fuse"], |_, trials| {
+        for t in trials.iter_mut() {
+            t.flags.push("contaminated".into());
+        }
+    });
+    assert!(
+        all.headline
+            .starts_with("Other programs used the CPUs during every trial"),
+        "{}",
+        all.headline
+    );
+}
+
+#[test]
+fn a_baseline_that_moves_is_told_of_in_words() {
+    let report = made(&["overlay:upper"], |_, trials| {
+        for t in trials.iter_mut().filter(|t| t.cell.point == 1) {
+            let factor = if t.cell.block % 3 == 0 { 9.0 } else { 1.0 };
+            for pass in &mut t.trial.as_mut().unwrap().passes {
+                pass.elapsed_ns = (pass.elapsed_ns as f64 * factor) as u64;
+            }
+        }
+    });
+    let drift = report.trust.iter().find(|t| t.id == "drift").unwrap();
+    assert!(drift.state == TrustState::Warn, "{drift:?}");
+    assert!(
+        drift.text.starts_with("native itself ran from "),
+        "{drift:?}"
     );
     assert!(
-        report
-            .advice
-            .iter()
-            .any(|a| a.text.contains("would settle all")),
-        "{:?}",
-        report.advice
+        drift.text.contains(&report.points()[1].to_owned()),
+        "{drift:?}"
     );
+}
+
+/// A FUSE file system with an empty fsync was once explained by being another file system.
+#[test]
+fn a_flush_that_is_too_fast_is_suspected_whatever_the_file_system() {
+    let report = made(&["fuse"], |run, trials| {
+        for device in run.layers.iter_mut().flat_map(|l| &mut l.facts.devices) {
+            device.write_cache = "write through".into();
+        }
+        for t in trials.iter_mut().filter(|t| t.cell.layer == 1) {
+            for pass in &mut t.trial.as_mut().unwrap().passes {
+                pass.elapsed_ns /= 40;
+            }
+        }
+    });
+    let row = report
+        .results
+        .iter()
+        .find(|r| r.layer == "fuse" && r.durability.syncs > 0)
+        .unwrap();
+    assert_eq!(row.verdict, Verdict::Faster);
+    let suspected = "fsync is suspected of not reaching the disk: ";
+    assert!(row.reasons[0].starts_with(suspected), "{:?}", row.reasons);
+    let advice =
+        |a: &layermark_report::Advice| a.text.starts_with("Do not rely on fsync in `fuse`");
+    assert!(report.advice.iter().any(advice), "{:?}", report.advice);
 }
 
 #[test]
@@ -399,11 +478,10 @@ fn noise_is_not_decided_and_says_between_what() {
         text.contains("is not decided at \u{201c}large read, warm\u{201d} (between "),
         "{text}"
     );
-    assert!(
-        text.contains("more blocks would settle")
-            || text.contains("more blocks alone would hardly settle"),
-        "{text}"
-    );
+    // How many blocks would settle it was right half of the time: what is known is told instead.
+    assert!(!text.contains("more block"), "{text}");
+    let advice = |a: &layermark_report::Advice| a.text.contains("(no difference beyond ");
+    assert!(report.advice.iter().any(advice), "{:?}", report.advice);
 }
 
 #[test]

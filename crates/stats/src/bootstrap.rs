@@ -1,10 +1,9 @@
-//! Bootstrap intervals for means and tails, and for series whose values depend on each other.
+//! Bootstrap intervals for means and tails.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::robust::quantile_of_sorted;
-use crate::signed_rank::interval_exists;
 use crate::{Interval, all_finite, mean, normal_cdf, normal_quantile};
 
 /// How many resamples the method asks for.
@@ -23,8 +22,7 @@ const SESSIONS_FOR_JACKKNIFE: usize = 5;
 /// acceleration comes from the jackknife: over sessions when there are at least five, else over
 /// blocks, because a skewness taken from two to four sessions is noise.
 ///
-/// `None` when the blocks in all are too few for the level (as for the signed-rank interval:
-/// below 6 for 95 %), when `resamples` is 0 or `level` outside (0, 1), when a value or the
+/// `None` when the blocks in all are too few for the level (below 6 for 95 %), when `resamples` is 0 or `level` outside (0, 1), when a value or the
 /// statistic of a resample is not finite. Empty sessions are left out.
 pub fn bca(
     blocks_by_session: &[Vec<f64>],
@@ -118,96 +116,12 @@ fn acceleration(left_out: &[f64]) -> f64 {
     if a.is_finite() { a } else { 0.0 }
 }
 
-/// Percentile interval from the stationary bootstrap (Politis & Romano, "The stationary
-/// bootstrap", 1994) of `statistic`, for values in time order that may depend on their
-/// neighbours: resamples are made of runs of neighbours, of geometric length with mean
-/// `mean_block` values, that wrap round at the end.
-///
-/// With few values (n < 30 or so) it is narrower than it should be; [`crate::compare`] never uses
-/// it alone. `None` as for [`bca`], and for a `mean_block` below 1 or not finite.
-pub fn stationary(
-    values: &[f64],
-    statistic: impl Fn(&[f64]) -> f64,
-    level: f64,
-    mean_block: f64,
-    resamples: usize,
-    seed: u64,
-) -> Option<Interval> {
-    let n = values.len();
-    let block_ok = mean_block.is_finite() && mean_block >= 1.0;
-    if !interval_exists(n, level) || !all_finite(values) || resamples == 0 || !block_ok {
-        return None;
-    }
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut drawn = vec![0.0; n];
-    let mut replicates = Vec::with_capacity(resamples);
-    for _ in 0..resamples {
-        let mut at = rng.random_range(0..n);
-        for slot in &mut drawn {
-            *slot = values[at];
-            let restart = rng.random::<f64>() * mean_block < 1.0;
-            at = if restart {
-                rng.random_range(0..n)
-            } else {
-                (at + 1) % n
-            };
-        }
-        replicates.push(statistic(&drawn));
-    }
-    if !all_finite(&replicates) {
-        return None;
-    }
-    replicates.sort_by(f64::total_cmp);
-    let tail = (1.0 - level) / 2.0;
-    Some(Interval {
-        low: quantile_of_sorted(&replicates, tail),
-        high: quantile_of_sorted(&replicates, 1.0 - tail),
-    })
-}
-
-/// Sample autocorrelation at `lag`, in [-1, 1], no unit, with the mean and the sum of squares of
-/// the whole series (Box & Jenkins; `acf` in R). 0 for a constant series or one not longer than
-/// `lag`; not a number when a value is not finite.
-pub fn autocorrelation(values: &[f64], lag: usize) -> f64 {
-    if lag >= values.len() {
-        return 0.0;
-    }
-    let Some(centre) = mean(values) else {
-        return f64::NAN;
-    };
-    let squares: f64 = values.iter().map(|x| (x - centre).powi(2)).sum();
-    let products: f64 = values
-        .iter()
-        .zip(&values[lag..])
-        .map(|(a, b)| (a - centre) * (b - centre))
-        .sum();
-    let r = products / squares;
-    if r.is_finite() { r } else { 0.0 }
-}
-
-/// How many independent values the series is worth: n / (1 + 2 sum of autocorrelations), the sum
-/// over Geyer's initial positive sequence ("Practical Markov chain Monte Carlo", 1992), which ends
-/// where two neighbouring lags add up to nothing.
-///
-/// n where the lag-1 autocorrelation is not above 2/sqrt(n): summing the noise of an independent
-/// series would halve its worth, and values that alternate are not credited as more than they are.
-/// Never below 1; 0 for no values; not a number when a value is not finite.
-pub fn effective_n(values: &[f64]) -> f64 {
-    let n = values.len() as f64;
-    let first = autocorrelation(values, 1);
-    if first.is_nan() || !all_finite(values) {
-        return f64::NAN;
-    }
-    if first <= 2.0 / n.sqrt() {
-        return n;
-    }
-    let sum: f64 = (0..values.len())
-        .step_by(2)
-        .map(|lag| autocorrelation(values, lag) + autocorrelation(values, lag + 1))
-        .take_while(|pair| *pair > 0.0)
-        .sum();
-    // The sum starts with lag 0, which is 1 and is counted once, not twice.
-    (n / (2.0 * sum - 1.0).max(1.0)).max(1.0)
+/// Whether there are enough values for an interval at this level that resamples them: 2^(1-n) of all
+/// resamples of n values would lie beyond it anyway. Six for 95 %.
+pub(crate) fn interval_exists(n: usize, level: f64) -> bool {
+    let inside = level > 0.0 && level < 1.0;
+    let exponent = i32::try_from(n).unwrap_or(i32::MAX).saturating_sub(1);
+    inside && n > 0 && 0.5_f64.powi(exponent) <= (1.0 - level) * (1.0 + 1e-9)
 }
 
 #[cfg(test)]
@@ -226,8 +140,6 @@ mod tests {
         let run = |seed| bca(&sessions, average, 0.95, 500, seed);
         assert_eq!(run(1), run(1));
         assert_ne!(run(1), run(2));
-        let run = |seed| stationary(&x, average, 0.95, 3.0, 500, seed);
-        assert_eq!(run(1), run(1));
     }
 
     #[test]
@@ -255,18 +167,6 @@ mod tests {
         assert_eq!(bca(&ok, average, 1.0, 100, 1), None);
         assert_eq!(bca(&ok, average, 0.95, 0, 1), None);
         assert_eq!(bca(&ok, |_| f64::NAN, 0.95, 100, 1), None);
-        assert_eq!(
-            stationary(
-                &[1.0, f64::NAN, 2.0, 3.0, 4.0, 5.0],
-                average,
-                0.95,
-                2.0,
-                9,
-                1
-            ),
-            None
-        );
-        assert_eq!(stationary(&[1.0; 9], average, 0.95, 0.5, 9, 1), None);
         let constant = bca(&[vec![2.0; 8]], |x| median(x).unwrap_or(0.0), 0.95, 100, 1);
         assert_eq!(
             constant,
@@ -275,20 +175,5 @@ mod tests {
                 high: 2.0
             })
         );
-    }
-
-    #[test]
-    fn dependence_lowers_the_effective_n() {
-        let slow: Vec<f64> = (0..60).map(|i| f64::from(i / 6 * 37 % 11)).collect();
-        assert!(autocorrelation(&slow, 1) > 0.5);
-        assert!(effective_n(&slow) < 30.0);
-        let white: Vec<f64> = (0..30).map(|i| f64::from(i * i * 31 % 47)).collect();
-        assert!((effective_n(&white) - 30.0).abs() < 1e-12);
-        let alternating: Vec<f64> = (0..60).map(|i| f64::from(i % 2)).collect();
-        assert!((effective_n(&alternating) - 60.0).abs() < 1e-12);
-        assert!((effective_n(&[3.0; 10]) - 10.0).abs() < 1e-12);
-        assert!(autocorrelation(&[3.0; 10], 1).abs() < 1e-15);
-        assert!(effective_n(&[f64::NAN]).is_nan() && autocorrelation(&[f64::NAN, 1.0], 1).is_nan());
-        assert!(effective_n(&[]).abs() < 1e-15);
     }
 }

@@ -1,5 +1,7 @@
 //! Change points of a series, and whether it has come to rest.
 
+use std::ops::Range;
+
 use crate::{all_finite, edivisive, mad, median, pelt};
 
 /// Fewest values a segment may have. Five is the window of [`steady`], and the fewest of which a
@@ -30,32 +32,77 @@ pub struct Segment {
     pub median: f64,
 }
 
+/// Beyond so many raw MADs from the median (three standard deviations) a value is drawn in to there:
+/// a lone outlier is no change.
+const WINSOR_MADS: f64 = 3.0 * MAD_TO_SD;
+
 /// Indexes at which a new segment of the series starts, in order; empty when nothing changes.
-/// `values` is in time order, in any unit, of positive level.
+/// `values` is in time order, in any unit, above 0. They are looked at as logarithms, winsorised.
 ///
 /// * n >= 100: PELT (Killick, Fearnhead & Eckley 2012) on mean and variance with normal cost and
-///   penalty 15 ln n. A change counts when the median, or the spread (1.4826 MAD), moves by at
-///   least 5 % of the median before it: both are robust, so a lone outlier is no change.
+///   penalty 15 ln n. A change counts when the median moves by at least 5 %, or the spread
+///   (1.4826 MAD of the logarithms) by 0.05: both are robust, so a lone outlier is no change.
 /// * n < 100: E-Divisive (Matteson & James 2014), 999 permutations, p < 0.01; the median must move
-///   by at least 5 % of the one before.
+///   by at least 5 %.
 ///
-/// No segment has fewer than [`MIN_SEGMENT`] values. A series with a value that is not finite has
-/// no change points. `seed` decides the permutations only.
+/// No segment has fewer than [`MIN_SEGMENT`] values. A series with a value that is not finite or not
+/// above 0 has no change points. `seed` decides the permutations only.
 pub fn change_points(values: &[f64], seed: u64) -> Vec<usize> {
-    if values.len() < 2 * MIN_SEGMENT || !all_finite(values) {
+    let Some((logs, held)) = logs(values) else {
         return Vec::new();
+    };
+    if logs.len() < PELT_FROM {
+        let found = edivisive::split(&held, MIN_SEGMENT, seed, counts(&logs));
+        return keep_effects(&logs, found, level_moves);
     }
-    if values.len() < PELT_FROM {
-        let found = edivisive::split(values, MIN_SEGMENT, seed, |a, b| {
-            level_moves(a, b) >= MIN_EFFECT
-        });
-        return keep_effects(values, found, level_moves);
-    }
-    let penalty = PENALTY * (values.len() as f64).ln();
-    let found = pelt::split(values, MIN_SEGMENT, penalty);
-    keep_effects(values, found, |a, b| {
+    let penalty = PENALTY * (logs.len() as f64).ln();
+    let found = pelt::split(&held, MIN_SEGMENT, penalty);
+    keep_effects(&logs, found, |a, b| {
         level_moves(a, b).max(spread_moves(a, b))
     })
+}
+
+/// [`change_points`] of many series, of which none or few change: Holm's correction over them keeps
+/// the chance of one false change among all below 1 %. A series long enough for PELT has no p to
+/// correct and stands on its penalty.
+pub fn change_points_of_many(series: &[Vec<f64>], seed: u64) -> Vec<Vec<usize>> {
+    let p = |values: &Vec<f64>| match logs(values) {
+        None => 1.0,
+        Some((logs, _)) if logs.len() >= PELT_FROM => 0.0,
+        Some((logs, held)) => {
+            edivisive::first_p(&held, MIN_SEGMENT, seed, series.len(), counts(&logs))
+        }
+    };
+    let raw: Vec<f64> = series.iter().map(p).collect();
+    let adjusted = crate::holm(&raw).into_iter();
+    let found = adjusted.zip(series).map(|(p, values)| {
+        if p < edivisive::ALPHA {
+            change_points(values, seed)
+        } else {
+            Vec::new()
+        }
+    });
+    found.collect()
+}
+
+/// The logarithms, and the same winsorised, in which a step stays a step and a lone outlier is none;
+/// how large the step is the first have to say. `None` below two segments, and where a value has no
+/// logarithm.
+fn logs(values: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
+    let logs: Vec<f64> = values.iter().map(|x| x.ln()).collect();
+    if logs.len() < 2 * MIN_SEGMENT || !all_finite(&logs) {
+        return None;
+    }
+    let (centre, spread) = (median(&logs)?, mad(&logs)?);
+    // Most values are equal: nothing tells an outlier from a change.
+    let reach = if spread > 0.0 {
+        WINSOR_MADS * spread
+    } else {
+        f64::INFINITY
+    };
+    let held = logs.iter().map(|x| x.clamp(centre - reach, centre + reach));
+    let held = held.collect();
+    Some((logs, held))
 }
 
 /// The segments between the given change points, in order; together they cover the series.
@@ -79,27 +126,24 @@ pub fn segments(values: &[f64], change_points: &[usize]) -> Vec<Segment> {
         .collect()
 }
 
-/// How far the median moves, as a share of the first one.
+/// How far the median of logarithms moves, as a share.
 fn level_moves(before: &[f64], after: &[f64]) -> f64 {
     let (Some(a), Some(b)) = (median(before), median(after)) else {
         return 0.0;
     };
-    share(b - a, a)
+    (b - a).abs().exp_m1()
 }
 
-/// How far the spread moves, as a share of the first median.
+/// Whether the level moves enough from one stretch of the logarithms to the next.
+fn counts(logs: &[f64]) -> impl Fn(Range<usize>, Range<usize>) -> bool {
+    |before, after| level_moves(&logs[before], &logs[after]) >= MIN_EFFECT
+}
+
+/// How far the spread of logarithms moves.
 fn spread_moves(before: &[f64], after: &[f64]) -> f64 {
-    match (median(before), mad(before), mad(after)) {
-        (Some(level), Some(a), Some(b)) => share(MAD_TO_SD * (b - a), level),
+    match (mad(before), mad(after)) {
+        (Some(a), Some(b)) => (MAD_TO_SD * (b - a)).abs(),
         _ => 0.0,
-    }
-}
-
-fn share(step: f64, level: f64) -> f64 {
-    if step == 0.0 {
-        0.0
-    } else {
-        (step / level).abs()
     }
 }
 

@@ -3,7 +3,9 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::{Interval, Line, Pair, fit_line, median, robust::quantile_of_sorted, signed_rank};
+use crate::{
+    Interval, Line, Pair, bootstrap::interval_exists, fit_line, median, robust::quantile_of_sorted,
+};
 
 /// Resamples for what is read off a curve: a fit for each of them, and percentiles only.
 pub const CURVE_RESAMPLES: usize = 999;
@@ -154,9 +156,7 @@ fn centre(pairs: &[Pair]) -> Option<(f64, f64)> {
 }
 
 fn enough(steps: &[Step], level: f64) -> bool {
-    steps
-        .iter()
-        .all(|s| signed_rank::interval_exists(s.pairs.len(), level))
+    steps.iter().all(|s| interval_exists(s.pairs.len(), level))
 }
 
 fn percentiles(mut values: Vec<f64>, level: f64) -> Option<Interval> {
@@ -235,12 +235,9 @@ mod tests {
                 let size = f64::from(1 << i);
                 let pair = |block| {
                     let common = noise(0.1);
-                    Pair {
-                        session: block / 4,
-                        block,
-                        layer: (layer.0 + layer.1 * size) * common * noise(0.04),
-                        native: (native.0 + native.1 * size) * common * noise(0.04),
-                    }
+                    let layer = (layer.0 + layer.1 * size) * common * noise(0.04);
+                    let native = (native.0 + native.1 * size) * common * noise(0.04);
+                    Pair::new((block / 4, block), layer, native)
                 };
                 Step {
                     size,

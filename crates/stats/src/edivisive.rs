@@ -1,16 +1,17 @@
 //! E-Divisive change point detection: Matteson & James, "A nonparametric approach for multiple
 //! change point analysis of multivariate data", JASA 2014, for one dimension and exponent 1.
 
+use std::ops::Range;
+
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// Permutations of a significance test.
-const PERMUTATIONS: usize = 999;
+/// A cut is kept below this p.
+pub(crate) const ALPHA: f64 = 0.01;
 
-/// Permutations at least as extreme as the data that make p reach 0.01, where
-/// p = (1 + extreme) / (1 + 999).
-const TOO_MANY: usize = 9;
+/// Permutations of the test of one series.
+const PERMUTATIONS: usize = 999;
 
 /// The best place to cut a stretch in two.
 #[derive(Clone, Copy, Debug)]
@@ -23,13 +24,14 @@ struct Cut {
     energy: f64,
 }
 
-/// Change points of the series, in order. A cut is kept when `counts(before, after)` and when the
+/// Change points of the series, in order. A cut is kept when `counts` the values at
+/// the indexes before and after it, and when the
 /// permutation test gives p < 0.01; both sides are then searched in turn.
 pub(crate) fn split(
     values: &[f64],
     shortest: usize,
     seed: u64,
-    counts: impl Fn(&[f64], &[f64]) -> bool,
+    counts: impl Fn(Range<usize>, Range<usize>) -> bool,
 ) -> Vec<usize> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut found = Vec::new();
@@ -40,8 +42,8 @@ pub(crate) fn split(
             continue;
         };
         // The cheap test first: most stretches end here.
-        if counts(&part[..cut.at], &part[cut.at..cut.end])
-            && significant(part, shortest, cut, &mut rng)
+        if counts(start..start + cut.at, start + cut.at..start + cut.end)
+            && p_value(part, shortest, cut, PERMUTATIONS, &mut rng) < ALPHA
         {
             found.push(start + cut.at);
             open.extend([(start + cut.at, end), (start, start + cut.at)]);
@@ -105,21 +107,49 @@ fn scaled_energy(n: usize, m: usize, first: f64, second: f64, across: f64) -> f6
     n * m / (n + m) * distance
 }
 
-/// Whether fewer than one shuffle in a hundred cuts as well. Stops as soon as it cannot be.
-fn significant(values: &[f64], shortest: usize, cut: Cut, rng: &mut ChaCha8Rng) -> bool {
+/// The p of "the series changes nowhere", as one of so many series: fine enough for the smallest p
+/// that Holm's correction over all of them asks for. 1 when no cut counts.
+pub(crate) fn first_p(
+    values: &[f64],
+    shortest: usize,
+    seed: u64,
+    series: usize,
+    counts: impl Fn(Range<usize>, Range<usize>) -> bool,
+) -> f64 {
+    let Some(cut) = best_cut(values, shortest) else {
+        return 1.0;
+    };
+    if !counts(0..cut.at, cut.at..cut.end) {
+        return 1.0;
+    }
+    let permutations = (PERMUTATIONS + 1) * series.div_ceil(9).max(1) - 1;
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    p_value(values, shortest, cut, permutations, &mut rng)
+}
+
+/// Share of shuffles that cut as well. Stops as soon as it cannot be below [`ALPHA`] any more, with
+/// what is then known.
+fn p_value(
+    values: &[f64],
+    shortest: usize,
+    cut: Cut,
+    permutations: usize,
+    rng: &mut ChaCha8Rng,
+) -> f64 {
     let mut shuffled = values.to_vec();
     let mut extreme = 0;
-    for _ in 0..PERMUTATIONS {
+    let share = |extreme: usize| (1 + extreme) as f64 / (1 + permutations) as f64;
+    for _ in 0..permutations {
         shuffled.shuffle(rng);
         let energy = best_cut(&shuffled, shortest).map_or(0.0, |c| c.energy);
         if energy >= cut.energy * (1.0 - 1e-9) {
             extreme += 1;
-            if extreme >= TOO_MANY {
-                return false;
+            if share(extreme) >= ALPHA {
+                break;
             }
         }
     }
-    true
+    share(extreme)
 }
 
 #[cfg(test)]

@@ -13,29 +13,38 @@ mod change;
 mod compare;
 mod curve;
 mod edivisive;
-mod holm;
+mod estimate;
 mod interval;
 mod line;
+mod many;
+mod moderate;
 mod pelt;
 mod pooled;
 mod robust;
 mod shift;
-mod signed_rank;
+mod special;
 mod stop;
+mod trimmed;
 mod verdict;
 
-pub use bootstrap::{RESAMPLES, autocorrelation, bca, effective_n, stationary};
-pub use change::{MIN_EFFECT, MIN_SEGMENT, Segment, change_points, segments};
-pub use compare::{Comparison, MIN_BLOCKS_FOR_CHANGE, Pair, compare};
+pub use bootstrap::{RESAMPLES, bca};
+pub use change::{
+    MIN_EFFECT, MIN_SEGMENT, Segment, change_points, change_points_of_many, segments,
+};
+pub use compare::{
+    Comparison, MIN_BLOCKS, MIN_BLOCKS_FOR_CHANGE, compare, compare_all, estimate_pairs,
+};
 pub use curve::{CURVE_RESAMPLES, Choice, CostLine, Read, Step, choose_size, cost_line};
-pub use holm::holm;
+pub use estimate::{Estimate, Pair, estimate};
 pub use interval::Interval;
 pub use line::{Line, MIN_SIZES, fit_line};
+pub use many::{benjamini_hochberg, holm};
+pub use moderate::{Prior, prior};
 pub use pooled::{Pooled, Tally};
 pub use robust::{cv, mad, mean, median, outliers, quantile};
 pub use shift::shift;
-pub use signed_rank::{hodges_lehmann, min_blocks, signed_rank_interval, signed_rank_p};
-pub use stop::{blocks_for_holm, blocks_needed, is_look, looks, next_look, reached};
+pub use stop::{FEWEST_BLOCKS, blocks_needed, is_look, looks, reached};
+pub use trimmed::{MIN_VALUES, TRIM, Trimmed, trimmed_mean};
 pub use verdict::{ALPHA, Judgement, Verdict, judge};
 
 /// Whether every value is a finite number; the gate in front of every estimate.

@@ -1,8 +1,8 @@
 //! PELT: Killick, Fearnhead & Eckley, "Optimal detection of changepoints with a linear
 //! computational cost", JASA 2012; normal cost for a change in mean and variance.
 
-/// Smallest variance a segment is given, as a share of the squared median and of the variance of
-/// the whole: noise of 0.1 % is as good as none, and a clock's coarse steps do not become changes.
+/// Smallest variance a segment of logarithms is given, and its share of the variance of the whole:
+/// noise of 0.1 % is as good as none, and a clock's coarse steps do not become changes.
 const VARIANCE_FLOOR: f64 = 1e-6;
 
 /// Sums from which the cost of any segment is read in O(1).
@@ -29,7 +29,7 @@ impl Costs {
             costs.squares.push(square);
         }
         let whole = square / values.len() as f64;
-        costs.floor = (VARIANCE_FLOOR * (centre * centre).max(whole)).max(f64::MIN_POSITIVE);
+        costs.floor = VARIANCE_FLOOR * whole.max(1.0);
         costs
     }
 

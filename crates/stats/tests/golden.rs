@@ -57,58 +57,90 @@ fn location_and_spread() {
 }
 
 #[derive(Deserialize)]
-struct SignedRank {
+struct TrimmedCase {
     x: Vec<f64>,
-    hodges_lehmann: f64,
+    mean: f64,
+    kept: usize,
     interval_95: Option<(f64, f64)>,
-    interval_99: Option<(f64, f64)>,
-    p: f64,
+    p: Option<f64>,
 }
 
 #[test]
-fn signed_rank() {
-    for c in cases::<SignedRank>("signed_rank") {
-        close(
-            stats::hodges_lehmann(&c.x).expect("finite"),
-            c.hodges_lehmann,
-            1e-12,
+fn trimmed_means() {
+    for c in cases::<TrimmedCase>("trimmed") {
+        let t = stats::Trimmed::of(&c.x).expect("finite");
+        close(t.mean, c.mean, 1e-12);
+        assert_eq!(t.kept, c.kept);
+        let actual = t.interval(0.95);
+        assert_eq!(
+            actual.is_some(),
+            c.interval_95.is_some(),
+            "n = {}",
+            c.x.len()
         );
-        close(stats::signed_rank_p(&c.x), c.p, 1e-9);
-        for (level, expected) in [(0.95, c.interval_95), (0.99, c.interval_99)] {
-            let actual = stats::signed_rank_interval(&c.x, level);
-            assert_eq!(actual.is_some(), expected.is_some(), "n = {}", c.x.len());
-            if let (Some(actual), Some((low, high))) = (actual, expected) {
-                close(actual.low, low, 1e-12);
-                close(actual.high, high, 1e-12);
-            }
+        if let (Some(actual), Some((low, high))) = (actual, c.interval_95) {
+            close(actual.low, low, 1e-8);
+            close(actual.high, high, 1e-8);
         }
+        let cell: Vec<(u32, f64)> = c.x.iter().map(|x| (0, *x)).collect();
+        let e = stats::estimate(&[cell], 0.95)[0].expect("finite");
+        close(e.p, c.p.unwrap_or(1.0), 1e-8);
     }
 }
 
-/// The depression scores of Hollander & Wolfe, examples 3.1, 3.3 and 3.4, and the example of R's
-/// `wilcox.test`: estimate -0.46, interval (-0.786, -0.010), p = 0.03906.
+#[derive(Deserialize)]
+struct Moderated {
+    d: Vec<Vec<f64>>,
+    prior_df: Option<f64>,
+    prior_variance: f64,
+    df: f64,
+    low: Vec<f64>,
+    high: Vec<f64>,
+    p: Vec<f64>,
+}
+
 #[test]
-#[expect(clippy::approx_constant, reason = "a score of 3.14, not pi")]
-fn signed_rank_of_the_textbook() {
-    let before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];
-    let after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29];
-    let d: Vec<f64> = after.iter().zip(before).map(|(a, b)| a - b).collect();
-    close(stats::hodges_lehmann(&d).expect("finite"), -0.46, 1e-9);
-    close(stats::signed_rank_p(&d), 0.039_062_5, 1e-9);
-    let i = stats::signed_rank_interval(&d, 0.95).expect("n = 9");
-    close(i.low, -0.786, 1e-9);
-    close(i.high, -0.010, 1e-9);
+fn moderated_t() {
+    for c in cases::<Moderated>("moderated") {
+        let trimmed = c.d.iter().map(|d| stats::Trimmed::of(d).expect("finite"));
+        let variances: Vec<(f64, f64)> = trimmed.map(|t| (t.variance, t.df())).collect();
+        let prior = stats::prior(&variances);
+        close(prior.variance, c.prior_variance, 1e-9);
+        match c.prior_df {
+            Some(df) => close(prior.df, df, 1e-7),
+            None => assert!(prior.df.is_infinite()),
+        }
+        let cells: Vec<Vec<(u32, f64)>> =
+            c.d.iter()
+                .map(|d| d.iter().map(|x| (0, *x)).collect())
+                .collect();
+        for (i, e) in stats::estimate(&cells, 0.95).into_iter().enumerate() {
+            let e = e.expect("finite");
+            let interval = e.interval.expect("enough");
+            close(e.df, c.df, 1e-7);
+            close(interval.low, c.low[i], 1e-7);
+            close(interval.high, c.high[i], 1e-7);
+            close(e.p, c.p[i], 1e-6);
+        }
+    }
 }
 
 #[derive(Deserialize)]
 struct Holm {
     p: Vec<f64>,
     adjusted: Vec<f64>,
+    benjamini_hochberg: Vec<f64>,
 }
 
 #[test]
-fn holm() {
+fn holm_and_benjamini_hochberg() {
     for c in cases::<Holm>("holm") {
+        for (actual, expected) in stats::benjamini_hochberg(&c.p)
+            .into_iter()
+            .zip(&c.benjamini_hochberg)
+        {
+            close(actual, *expected, 1e-12);
+        }
         for (actual, expected) in stats::holm(&c.p).into_iter().zip(c.adjusted) {
             close(actual, expected, 1e-12);
         }
@@ -147,21 +179,6 @@ fn bca() {
             c.high,
             c.x.len()
         );
-    }
-}
-
-#[derive(Deserialize)]
-struct Autocorrelation {
-    x: Vec<f64>,
-    lags: Vec<f64>,
-}
-
-#[test]
-fn autocorrelation() {
-    for c in cases::<Autocorrelation>("autocorrelation") {
-        for (lag, expected) in c.lags.iter().enumerate() {
-            close(stats::autocorrelation(&c.x, lag), *expected, 1e-9);
-        }
     }
 }
 

@@ -102,6 +102,10 @@ fn environment(flags: &[String]) -> Result<Environment, Failure> {
 /// Blocks of a matrix when nothing says how long it may take.
 const MATRIX_BLOCKS: u32 = 3;
 
+/// Budget of a command for one workload when nothing says how long it may take: with half as much
+/// again, which a budget may be exceeded by, it ends within 20 s.
+const COMMAND_BUDGET: &str = "13s";
+
 /// `layermark file`, `layermark meta`, ...
 pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Failure> {
     go(new_order(settings, common)?, common)
@@ -118,7 +122,7 @@ fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> 
         study: None,
         layers: Vec::new(),
         profile: Profile::default(),
-        budget: None,
+        budget: (free && !matrix && common.blocks.is_none()).then(|| COMMAND_BUDGET.into()),
         precision: None,
         // Verdicts over hundreds of points would take hours.
         blocks: (matrix && free).then_some(MATRIX_BLOCKS),
@@ -275,7 +279,15 @@ fn measure(
         progress.show(&event);
     };
     let request = match order {
-        Order::New(request) | Order::Replay(request) => *request,
+        Order::New(request) => {
+            if common.budget.is_none() && request.plan.budget.as_deref() == Some(COMMAND_BUDGET) {
+                progress.show(&Event::Note(
+                    "ends within 20 s; for more: --budget 2m, --precision 2% or --blocks 30".into(),
+                ));
+            }
+            *request
+        }
+        Order::Replay(request) => *request,
         Order::Resume(run, env) => {
             let again = Resume {
                 env,

@@ -359,26 +359,30 @@ impl Bench {
     }
 }
 
-/// The middle of what is known: layer over native at a point, block by block.
+/// What the report would say: layer over native at a point, block by block.
 pub fn ratio(trials: &[TrialRecord], layer: usize, point: usize) -> layermark_stats::Comparison {
-    let value = |l: usize, block: u32| {
-        trials
-            .iter()
-            .rfind(|t| (t.cell.layer, t.cell.point, t.cell.block) == (l, point, block))
-            .and_then(|t| t.trial.as_ref()?.ns_per_op())
-    };
-    let last = trials.iter().map(|t| t.cell.block).max().unwrap();
-    let pairs: Vec<_> = (0..=last)
-        .filter_map(|block| {
-            Some(layermark_stats::Pair {
-                session: 0,
-                block,
-                layer: value(layer, block)?,
-                native: value(0, block)?,
-            })
-        })
+    let mut ledger = layermark_model::Ledger::default();
+    for record in trials {
+        ledger.add(record);
+    }
+    let cells: std::collections::BTreeSet<(usize, usize)> = trials
+        .iter()
+        .map(|t| (t.cell.layer, t.cell.point))
         .collect();
-    layermark_stats::compare(&pairs, 0.95, 1).unwrap()
+    let pairs = |(layer, point): &(usize, usize)| -> Vec<_> {
+        let pairs = ledger.pairs((*layer, *point), (0, *point)).into_iter();
+        pairs
+            .map(|p| {
+                let at = (p.session, p.block);
+                layermark_stats::Pair::of_rounds(at, p.ns_per_op, p.other_ns_per_op, &p.ln_ratios)
+            })
+            .collect()
+    };
+    let cells: Vec<_> = cells.into_iter().filter(|c| c.0 > 0).collect();
+    let pairs: Vec<_> = cells.iter().map(pairs).collect();
+    let at = cells.iter().position(|c| *c == (layer, point)).unwrap();
+    let mut all = layermark_stats::compare_all(&pairs, 0.95, 1);
+    all.swap_remove(at).unwrap()
 }
 
 pub fn settled(outcome: &Result<Outcome, LabError>) -> bool {

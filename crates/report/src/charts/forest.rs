@@ -163,7 +163,7 @@ fn table(rows: &[&ResultRow]) -> Table {
             number::ratio(ratio.estimate),
             end(0),
             end(1),
-            row.verdict.word().into(),
+            row.word().into(),
             row.id.clone(),
         ])
     };

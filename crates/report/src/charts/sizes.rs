@@ -56,7 +56,7 @@ pub fn group(report: &Report) -> Option<Group> {
     (!charts.is_empty()).then(|| Group {
         title: "Throughput over record size".into(),
         hint: format!(
-            "Lines are the centres of the trials (Hodges-Lehmann), bands their {} intervals; both axes are logarithmic.{}",
+            "Lines are the centres of the trials (trimmed means), bands their {} intervals; both axes are logarithmic.{}",
             number::percent(report.level),
             if many {
                 " Of each test the largest file is drawn; the tables have all."

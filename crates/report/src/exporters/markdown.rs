@@ -129,7 +129,7 @@ fn line(row: &ResultRow, note: &str) -> String {
         rows::op_time(row),
         rows::ratio(row).replace('[', "\\["),
         rows::extra(row),
-        row.verdict.word().into(),
+        row.word().into(),
         rows::label(row),
         cell(note),
     ];

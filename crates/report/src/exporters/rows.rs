@@ -2,7 +2,7 @@
 
 use layermark_model::flags;
 
-use crate::{DurabilityVerdict, Report, ResultRow, Verdict, number, served};
+use crate::{DurabilityVerdict, Report, ResultRow, Verdict, durability::SUSPECTED, number, served};
 
 /// `1.02 [0.99-1.05]`; what is missing is said instead of an interval.
 pub fn ratio(row: &ResultRow) -> String {
@@ -84,12 +84,11 @@ impl<'a> Notes<'a> {
             }
         }
         notes.extend(served::surprise(row));
-        notes.extend(
-            row.durability
-                .suspicion
-                .clone()
-                .filter(|_| row.verdict != Verdict::Faster),
-        );
+        let told = row.reasons.iter().any(|r| r.starts_with(SUSPECTED));
+        let proved = row.durability.verdict == DurabilityVerdict::Absorbed;
+        let suspicion = row.durability.suspicion.as_ref();
+        let suspicion = suspicion.filter(|_| !told && !proved);
+        notes.extend(suspicion.map(|s| format!("{SUSPECTED}: {s}")));
         notes.extend(row.threads.as_ref().map(crate::threads::words));
         notes.retain(|n| !n.is_empty());
         notes.join("; ")

@@ -154,7 +154,7 @@ fn cells(row: &ResultRow) -> [String; 6] {
         rows::op_time(row),
         rows::ratio(row),
         rows::extra(row),
-        row.verdict.word().into(),
+        row.word().into(),
         number::result_value(row),
         rows::label(row),
     ]

@@ -4,8 +4,8 @@
 //! Layers whose instructions are emulated are set against each other: their ratio to native would
 //! be mostly the emulation's.
 
-use layermark_model::StudyId;
-use layermark_stats::{Comparison, Pair, compare, mean};
+use layermark_model::{Site, StudyId};
+use layermark_stats::{Comparison, Verdict, compare_all, judge, mean};
 
 use super::{
     Data, Study,
@@ -132,17 +132,19 @@ impl<'a> Peers<'a> {
     }
 
     fn line(&self, row: &ResultRow, state: &str) -> Vec<Cell> {
-        let all: Vec<f64> = self.times(row).iter().map(|t| t.2).collect();
+        let all = self.times(row);
         let low = all.iter().copied().fold(f64::INFINITY, f64::min);
         let high = all.iter().copied().fold(0.0, f64::max);
         let first = self.row(self.first(), program(row), state);
         let ratio = first.filter(|f| f.id != row.id);
-        let ratio = ratio.and_then(|f| self.compared(row, f)).map(|c| {
-            let interval = c.ratio_interval.map(|i| [i.low, i.high]);
-            let estimate = c.ratio;
-            let words = text::ratio_with(&Estimate { estimate, interval });
-            Cell::number(words, estimate)
-        });
+        let ratio = ratio
+            .and_then(|f| self.compared(&[(row, f)]).remove(0))
+            .map(|c| {
+                let interval = c.ratio_interval.map(|i| [i.low, i.high]);
+                let estimate = c.ratio;
+                let words = text::ratio_with(&Estimate { estimate, interval });
+                Cell::number(words, estimate)
+            });
         let (centre, range) = match mean(&all) {
             Some(m) => (
                 Cell::number(text::time(m * 1e6), m),
@@ -160,56 +162,48 @@ impl<'a> Peers<'a> {
         ]
     }
 
-    /// Session, block and seconds of each launch.
-    fn times(&self, row: &ResultRow) -> Vec<(u32, u32, f64)> {
-        let run = self.data.run;
-        let layer = run.layers.iter().position(|l| l.name == row.layer);
-        let point = run.points.iter().position(|p| p.label == row.label);
-        let Some((layer, point)) = layer.zip(point) else {
+    /// Seconds of each launch.
+    fn times(&self, row: &ResultRow) -> Vec<f64> {
+        let Some((layer, point)) = self.site(row) else {
             return Vec::new();
         };
         let trials = self.data.index.trials(layer, point).into_iter();
-        trials
-            .filter_map(|t| Some((t.cell.session, t.cell.block, cost(t)? / 1e9)))
-            .collect()
+        trials.filter_map(|t| Some(cost(t)? / 1e9)).collect()
     }
 
-    /// Two results, by the blocks in which both have a launch.
-    fn compared(&self, here: &ResultRow, there: &ResultRow) -> Option<Comparison> {
-        let there = self.times(there);
-        let pair = |(session, block, layer): (u32, u32, f64)| {
-            let same = there.iter().find(|t| (t.0, t.1) == (session, block))?;
-            Some(Pair {
-                session,
-                block,
-                layer,
-                native: same.2,
+    fn site(&self, row: &ResultRow) -> Option<Site> {
+        let run = self.data.run;
+        let layer = run.layers.iter().position(|l| l.name == row.layer)?;
+        let point = run.points.iter().position(|p| p.label == row.label)?;
+        Some((layer, point))
+    }
+
+    /// Results beside others, by the blocks in which both have a launch. As in every report, those
+    /// that are looked at together lend each other their noise and share one correction.
+    fn compared(&self, sides: &[(&ResultRow, &ResultRow)]) -> Vec<Option<Comparison>> {
+        let pairs = |(here, there): &(&ResultRow, &ResultRow)| {
+            let sites = self.site(here).zip(self.site(there));
+            sites.map_or_else(Vec::new, |(here, there)| {
+                self.data.index.pairs_of(here, there)
             })
         };
-        let pairs: Vec<Pair> = self.times(here).into_iter().filter_map(pair).collect();
-        compare(&pairs, LEVEL, self.data.run.seed)
+        let pairs: Vec<_> = sides.iter().map(pairs).collect();
+        compare_all(&pairs, LEVEL, self.data.run.seed)
     }
 
     /// Whether launches from a layer take as long as from the first.
     fn as_long(&self, layer: &str, state: &str) -> Option<Conclusion> {
-        let delta = self.data.run.plan.delta;
-        let (mut ratios, mut evidence) = (Vec::new(), Vec::new());
-        let (mut same, mut slower, mut faster) = (0, 0, 0);
-        for program in self.programs(state) {
-            let rows = self
-                .row(layer, program, state)
-                .zip(self.row(self.first(), program, state));
-            let Some((here, there)) = rows else { continue };
-            let Some(c) = self.compared(here, there) else {
-                continue;
-            };
-            evidence.extend([here.id.clone(), there.id.clone()]);
-            ratios.push(c.ratio);
-            let Some(i) = c.ratio_interval else { continue };
-            slower += usize::from(i.low > 1.0 && c.ratio > 1.0 + delta);
-            faster += usize::from(i.high < 1.0 && c.ratio < 1.0 / (1.0 + delta));
-            same += usize::from(i.low >= 1.0 / (1.0 + delta) && i.high <= 1.0 + delta);
-        }
+        let all = self.programs(state).into_iter().filter_map(|program| {
+            self.row(layer, program, state)
+                .zip(self.row(self.first(), program, state))
+        });
+        let sides: Vec<_> = all.collect();
+        let compared = self.compared(&sides);
+        let (ratios, evidence) = told(&sides, &compared);
+        let words = judge(&compared, self.data.run.plan.delta);
+        let of = |verdict| words.iter().filter(|j| j.verdict == verdict).count();
+        let (same, slower) = (of(Verdict::Same), of(Verdict::Slower));
+        let faster = of(Verdict::Faster);
         let n = ratios.len();
         Some(Conclusion {
             text: format!(
@@ -225,21 +219,16 @@ impl<'a> Peers<'a> {
 
     /// Whether a warm launch takes half of a cold one's time, as in the study.
     fn half(&self, layer: &str) -> Option<Conclusion> {
-        let (mut ratios, mut evidence) = (Vec::new(), Vec::new());
-        let (mut less, mut more) = (0, 0);
-        for program in self.programs("warm") {
-            let rows = self
-                .row(layer, program, "warm")
-                .zip(self.row(layer, program, "cold"));
-            let Some((warm, cold)) = rows else { continue };
-            let Some(c) = self.compared(warm, cold) else {
-                continue;
-            };
-            evidence.extend([warm.id.clone(), cold.id.clone()]);
-            ratios.push(c.ratio);
-            less += usize::from(c.ratio_interval.is_some_and(|i| i.high <= 0.5));
-            more += usize::from(c.ratio_interval.is_some_and(|i| i.low > 0.5));
-        }
+        let all = self.programs("warm").into_iter().filter_map(|program| {
+            self.row(layer, program, "warm")
+                .zip(self.row(layer, program, "cold"))
+        });
+        let sides: Vec<_> = all.collect();
+        let compared = self.compared(&sides);
+        let (ratios, evidence) = told(&sides, &compared);
+        let intervals = || compared.iter().flatten().filter_map(|c| c.ratio_interval);
+        let less = intervals().filter(|i| i.high <= 0.5).count();
+        let more = intervals().filter(|i| i.low > 0.5).count();
         let n = ratios.len();
         Some(Conclusion {
             text: format!(
@@ -251,6 +240,20 @@ impl<'a> Peers<'a> {
             evidence,
         })
     }
+}
+
+/// Ratios of those that could be compared, and the results these rest on.
+fn told(
+    sides: &[(&ResultRow, &ResultRow)],
+    compared: &[Option<Comparison>],
+) -> (Vec<f64>, Vec<String>) {
+    let (mut ratios, mut evidence) = (Vec::new(), Vec::new());
+    for ((here, there), comparison) in sides.iter().zip(compared) {
+        let Some(c) = comparison else { continue };
+        ratios.push(c.ratio);
+        evidence.extend([here.id.clone(), there.id.clone()]);
+    }
+    (ratios, evidence)
 }
 
 /// By the programs that show it and those that show the contrary, of so many.

@@ -6,7 +6,7 @@ use super::Data;
 use crate::{
     number,
     served::Seen,
-    types::{ResultRow, ServedBy},
+    types::{ResultRow, ServedBy, Verdict},
 };
 
 /// Seconds for the whole file, repeat by repeat.
@@ -17,15 +17,17 @@ pub struct Repeats<'a> {
     pub all: Vec<(f64, Option<ServedBy>)>,
 }
 
-/// How two sets of repeats lie.
+/// How a result lies to native, by the report's own rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Apart {
-    /// The ranges overlap: no difference.
+    /// The same.
     No,
-    /// All repeats here are longer; the ratio of the means.
+    /// Slower, surely or probably, by this ratio.
     Slower(f64),
-    /// All repeats here are shorter; the ratio of the means.
+    /// Faster, surely or probably, by this ratio.
     Faster(f64),
+    /// Not decided.
+    Open,
 }
 
 impl<'a> Repeats<'a> {
@@ -98,14 +100,13 @@ impl<'a> Repeats<'a> {
 
     /// How these lie to those of native.
     pub fn against(&self, native: &Self) -> Apart {
-        let ([low, high], [least, most]) = (self.range(), native.range());
-        let ratio = self.mean() / native.mean();
-        if low > most {
-            Apart::Slower(ratio)
-        } else if high < least {
-            Apart::Faster(ratio)
-        } else {
-            Apart::No
+        let means = self.mean() / native.mean();
+        let ratio = self.row.ratio.map_or(means, |e| e.estimate);
+        match self.row.leaning() {
+            Verdict::Slower => Apart::Slower(ratio),
+            Verdict::Faster => Apart::Faster(ratio),
+            Verdict::Same => Apart::No,
+            _ => Apart::Open,
         }
     }
 }

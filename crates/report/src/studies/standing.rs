@@ -11,7 +11,7 @@ use super::{
 use crate::{
     number as text,
     section::{Conclusion, Holds},
-    types::{DurabilityVerdict, ResultRow, ServedBy},
+    types::{DurabilityVerdict, ResultRow, ServedBy, Verdict},
 };
 
 /// All of them, for every layer but native.
@@ -21,7 +21,7 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
     let each = |make: &dyn Fn(&str) -> Option<Conclusion>| -> Vec<Conclusion> {
         others.iter().filter_map(|l| make(l)).collect()
     };
-    let mut all = each(&|l| small_reads(data, charts, l));
+    let mut all = each(&|l| small_reads(charts, l));
     all.extend(each(&|l| ceiling(charts, native, l)));
     all.extend(each(&|l| constant(data, l)));
     all.extend(each(&|l| caches(data, charts, l)));
@@ -43,40 +43,12 @@ fn ids<'a>(rows: impl IntoIterator<Item = &'a ResultRow>) -> Vec<String> {
     rows.into_iter().map(|r| r.id.clone()).collect()
 }
 
-/// Where a ratio lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Slower,
-    Faster,
-    Same,
-    Open,
-}
-
-/// By the interval of the ratio alone: a study asks of a few points that it named beforehand, and a
-/// correction for the hundreds beside them would leave six blocks undecided whatever they show.
-fn lies(data: &Data, row: &ResultRow) -> Side {
-    let delta = data.run.plan.delta;
-    let Some((estimate, [low, high])) = row.ratio.and_then(|r| Some((r.estimate, r.interval?)))
-    else {
-        return Side::Open;
-    };
-    if low > 1.0 && estimate > 1.0 + delta {
-        Side::Slower
-    } else if high < 1.0 && estimate < 1.0 / (1.0 + delta) {
-        Side::Faster
-    } else if low >= 1.0 / (1.0 + delta) && high <= 1.0 + delta {
-        Side::Same
-    } else {
-        Side::Open
-    }
-}
-
 /// A layer that reads small files faster than native does.
-fn small_reads(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
+fn small_reads(charts: &[Part], layer: &str) -> Option<Conclusion> {
     let part = charts.iter().find(|p| p.op == "read" && p.small)?;
     let rows = part.of(layer);
-    let of = |side: Side| rows.iter().filter(|r| lies(data, r) == side).count();
-    let (faster, open) = (of(Side::Faster), of(Side::Open));
+    let of = |verdict: Verdict| rows.iter().filter(|r| r.verdict == verdict).count();
+    let (faster, open) = (of(Verdict::Faster), of(Verdict::Undecided));
     if rows.is_empty() {
         return None;
     }
@@ -255,7 +227,7 @@ fn acknowledged(data: &Data, layer: &str) -> Option<Conclusion> {
         None => told(r),
     };
     let (row, holds, what) = if let Some(row) = with(DurabilityVerdict::Absorbed) {
-        let faster = row.ratio.filter(|_| lies(data, row) == Side::Faster);
+        let faster = row.ratio.filter(|_| row.leaning() == Verdict::Faster);
         let win = faster.map_or_else(String::new, |e| {
             format!(
                 "; that is why it takes {}x native's time",
@@ -290,10 +262,10 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
         among_guests(row, guests.filter_map(of))
     } else {
         let there = of(native)?;
-        let slower = match lies(data, row) {
-            Side::Slower => Holds::Yes,
-            Side::Same | Side::Faster => Holds::No,
-            Side::Open => Holds::Open,
+        let slower = match row.verdict {
+            Verdict::Slower => Holds::Yes,
+            Verdict::Same | Verdict::Faster => Holds::No,
+            _ => Holds::Open,
         };
         let than = format!(", natively {}", text::time(there.op_us?));
         (slower, than, there)

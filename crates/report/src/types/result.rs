@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use layermark_model::flags;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -23,15 +24,15 @@ pub struct ResultRow {
     pub metric: String,
     /// `B/s` or `ops/s`.
     pub unit: String,
-    /// Centre of the trials, in `unit`: exp of the Hodges-Lehmann estimate of their logarithms.
+    /// Centre of the trials, in `unit`: exp of the 20 % trimmed mean of their logarithms.
     /// Absent when no trial gave a number.
     pub value: Option<f64>,
-    /// Interval of `value` at the report's level. Absent below six trials.
+    /// Interval of `value` at the report's level. Absent below three trials.
     pub interval: Option<[f64; 2]>,
     /// Microseconds an operation as one thread waits for it, the centre of the trials: with several
     /// threads the time that passed, times the threads, over the operations of all.
     pub op_us: Option<f64>,
-    /// Interval of `op_us`. Absent below six trials.
+    /// Interval of `op_us`. Absent below three trials.
     pub op_us_interval: Option<[f64; 2]>,
     /// Trials with a number.
     pub trials: usize,
@@ -43,21 +44,30 @@ pub struct ResultRow {
     pub error: Option<String>,
     /// Pairs with the baseline: blocks in which both have a number.
     pub blocks: usize,
-    /// The same, less what dependence between them takes away.
+    /// The same, less what differences between sessions take away.
     pub effective_n: Option<f64>,
     /// Time an operation here divided by natively: above 1 is slower.
     pub ratio: Option<Estimate>,
-    /// Microseconds an operation more than natively, as one thread waits for it.
+    /// Microseconds an operation more than natively, as one thread waits for it: native's time times
+    /// (`ratio` - 1).
     pub extra_us: Option<Estimate>,
-    /// Wilcoxon signed-rank, two-sided.
+    /// Two-sided p of "it takes native's time", of the same t as the interval of `ratio`.
     pub p: Option<f64>,
     /// The same after Holm's correction over all points of all layers of the run that the plan asks
     /// a verdict on. Absent elsewhere.
     pub p_adjusted: Option<f64>,
-    /// Blocks that would probably settle it, or that an interval needs at least.
+    /// Blocks that an interval lacks. Absent where there is one.
     pub more_blocks: Option<usize>,
     /// What the numbers say.
     pub verdict: Verdict,
+    /// `slower` or `faster` where the verdict is `undecided` and a weaker rule (Benjamini and
+    /// Hochberg's) calls it so: one such word in twenty may be wrong.
+    #[serde(default)]
+    pub probably: Option<Verdict>,
+    /// The largest difference from native, as a share, that the interval leaves possible: 0.07 is "no
+    /// difference beyond 7 %". Absent without an interval, and where no verdict was asked for.
+    #[serde(default)]
+    pub margin: Option<f64>,
     /// Why the number is not trusted, when it is not.
     pub untrusted: Option<String>,
     /// No change along the run. Absent without pairs.
@@ -100,12 +110,34 @@ pub struct ResultRow {
     pub reasons: Vec<String>,
 }
 
+impl ResultRow {
+    /// The verdict in a word or two, the weaker ones among them.
+    pub fn word(&self) -> &'static str {
+        match self.probably {
+            Some(Verdict::Slower) => "probably slower",
+            Some(Verdict::Faster) => "probably faster",
+            _ => self.verdict.word(),
+        }
+    }
+
+    /// The verdict, or what it probably is.
+    pub fn leaning(&self) -> Verdict {
+        self.probably.unwrap_or(self.verdict)
+    }
+
+    /// Whether every trial was made while others used the CPUs.
+    pub fn disturbed(&self) -> bool {
+        let disturbed = self.flag_counts.get(flags::CONTAMINATED).copied();
+        self.trials > 0 && disturbed.unwrap_or(0) >= self.trials
+    }
+}
+
 /// A number with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// The number.
     pub estimate: f64,
-    /// Where it lies at the report's level. Absent below six pairs.
+    /// Where it lies at the report's level. Absent below three pairs.
     pub interval: Option<[f64; 2]>,
 }
 

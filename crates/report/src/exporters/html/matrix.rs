@@ -160,7 +160,7 @@ fn line(row: &ResultRow) -> Markup {
             td { (row.label) }
             td { code { (row.layer) } }
             td.num { (super::rows::ratio(row)) }
-            td { (row.verdict.word()) @if row.value.is_none() { @if let Some(e) = &row.error { " " (e) } } }
+            td { (row.word()) @if row.value.is_none() { @if let Some(e) = &row.error { " " (e) } } }
             td.num { (micro(&super::rows::op_time(row))) }
             td.num { (number::result_value(row)) }
             td { (row.id) }

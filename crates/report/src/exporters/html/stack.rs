@@ -28,11 +28,11 @@ pub fn method(report: &Report) -> Markup {
                 ") every operation ran once in every layer, in an order drawn from the seed, and only one ran at a time. What slows the whole machine down therefore slows all layers alike and leaves the ratio alone."
             }
             p {
-                "In each block the layer's time an operation is divided by native's. The ratio shown is the Hodges-Lehmann centre of these, its interval comes from the signed-rank test at "
-                (number::percent(report.level)) "; below six blocks there is none. "
+                "In each block the layer's time an operation is divided by native's, turn by turn where they took turns within it. The ratio shown is the 20 % trimmed mean of the blocks' logarithms, its interval and its p are of one t test at "
+                (number::percent(report.level)) ", whose variance is drawn towards that of the other comparisons; below three blocks there is none. "
                 b { "Same" } " means that the whole interval lies within a factor of " (format!("{:.3}", 1.0 + report.delta)) " of 1, " b { "slower" } " and " b { "faster" }
-                " that it leaves 1 out, that the effect is larger than " (delta)
-                " and that it survives Holm's correction for the number of comparisons in this report that the plan asks a verdict on. All else is " b { "undecided" } "."
+                " that the effect is larger than " (delta)
+                " and that it survives Holm's correction for the number of comparisons in this report that the plan asks a verdict on. What survives only the weaker correction of Benjamini and Hochberg, of which one in twenty may be wrong, is " b { "probably" } " slower or faster. All else is " b { "undecided" } "."
             }
             p {
                 "Where a read was served from is told by the bytes that crossed the device, not by what was asked for. A flush counts as "

@@ -73,7 +73,7 @@ fn line(row: &ResultRow, note: &str) -> Markup {
             td.num { (ratio(row)) }
             td.num { (extra(row)) }
             td {
-                (chip(row.verdict))
+                (chip(row))
                 @if !note.is_empty() { p.why { (rich(&micro(note))) } }
             }
             td.num { (spanned(row.op_us.map(|v| Estimate { estimate: v, interval: row.op_us_interval }), number::time, number::time_span)) }
@@ -162,11 +162,12 @@ fn flags(row: &ResultRow) -> String {
     each.join("; ")
 }
 
-fn chip(verdict: Verdict) -> Markup {
+fn chip(row: &ResultRow) -> Markup {
+    let verdict = row.verdict;
     if verdict == Verdict::Descriptive {
         return html! {};
     }
-    let mark = match verdict {
+    let mark = match row.leaning() {
         Verdict::Same => "=",
         Verdict::Slower => "+",
         Verdict::Faster => "\u{2212}",
@@ -174,5 +175,5 @@ fn chip(verdict: Verdict) -> Markup {
         Verdict::Untrusted => "!",
         Verdict::Baseline | Verdict::Descriptive => "\u{b7}",
     };
-    html! { span class={ "chip " (verdict.word()) } { span aria-hidden="true" { (mark) } (verdict.word()) } }
+    html! { span class={ "chip " (verdict.word()) } { span aria-hidden="true" { (mark) } (row.word()) } }
 }

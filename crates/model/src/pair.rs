@@ -1,0 +1,245 @@
+//! The one way to set what a layer cost against what another did: turn by turn within a round, block
+//! by block. The lab decides from it when to stop, the report what to say.
+
+use std::collections::BTreeMap;
+
+use crate::{Trial, TrialRecord};
+
+/// A layer at a point: their indexes in the run.
+pub type Site = (usize, usize);
+
+/// What a trial cost: nanoseconds an operation, of all of it and of each turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cost {
+    /// The trial's value; finite and above 0.
+    pub ns_per_op: f64,
+    /// Round and nanoseconds an operation of each turn with a usable number, in order of rounds.
+    turns: Vec<(u32, f64)>,
+}
+
+impl Cost {
+    /// `None` for a trial without a usable number.
+    pub fn of(trial: &Trial) -> Option<Self> {
+        let usable = |ns: &f64| ns.is_finite() && *ns > 0.0;
+        // Where the pace was set from outside a turn's length says nothing of the layer.
+        let turns = trial.turns.iter().filter(|_| trial.response_ns.is_none());
+        let turns = turns.filter_map(|t| Some((t.round, t.ns_per_op().filter(usable)?)));
+        let mut turns: Vec<(u32, f64)> = turns.collect();
+        turns.sort_by_key(|t| t.0);
+        Some(Self {
+            ns_per_op: trial.ns_per_op().filter(usable)?,
+            turns,
+        })
+    }
+
+    /// Logarithms of this cost over the other's, for each round in which both had a turn. Where there
+    /// is none (a launch, a copy-up, a run of before there were turns) the one ratio of the trials.
+    pub fn ln_ratios(&self, other: &Self) -> Vec<f64> {
+        let mut rest = other.turns.iter().peekable();
+        let mut ratios = Vec::new();
+        for (round, ns) in &self.turns {
+            while rest.next_if(|t| t.0 < *round).is_some() {}
+            if let Some((_, there)) = rest.next_if(|t| t.0 == *round) {
+                ratios.push((ns / there).ln());
+            }
+        }
+        if ratios.is_empty() {
+            ratios.push((self.ns_per_op / other.ns_per_op).ln());
+        }
+        ratios
+    }
+}
+
+/// One block of one site and of another, both of the same session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Paired {
+    /// The session.
+    pub session: u32,
+    /// The block.
+    pub block: u32,
+    /// Nanoseconds an operation.
+    pub ns_per_op: f64,
+    /// Of the other.
+    pub other_ns_per_op: f64,
+    /// See [`Cost::ln_ratios`]; one at least.
+    pub ln_ratios: Vec<f64>,
+}
+
+/// The costs of a run's trials.
+///
+/// A group (one point in one block) that was cut off is made again in a later session. Then only the
+/// newer session counts, because native of one set-up and a layer of another are no pair. Of several
+/// trials of a layer in a group the last with a number counts.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// By point, then block.
+    groups: BTreeMap<usize, BTreeMap<u32, Group>>,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    session: u32,
+    /// By layer; `None` for one whose trials all failed.
+    costs: BTreeMap<usize, Option<Cost>>,
+}
+
+impl Ledger {
+    /// Enters a trial, after those that were made before it. Whether it has a usable number.
+    pub fn add(&mut self, record: &TrialRecord) -> bool {
+        let cell = record.cell;
+        let blocks = self.groups.entry(cell.point).or_default();
+        let group = blocks.entry(cell.block).or_default();
+        let cost = record.trial.as_ref().and_then(Cost::of);
+        let good = cost.is_some();
+        if cell.session > group.session {
+            *group = Group {
+                session: cell.session,
+                costs: BTreeMap::new(),
+            };
+        }
+        if cell.session == group.session {
+            let kept = group.costs.entry(cell.layer).or_default();
+            *kept = cost.or_else(|| kept.take());
+        }
+        good
+    }
+
+    /// Blocks in which both sites have a number, in their order.
+    pub fn pairs(&self, here: Site, there: Site) -> Vec<Paired> {
+        let Some((ours, theirs)) = self.groups.get(&here.1).zip(self.groups.get(&there.1)) else {
+            return Vec::new();
+        };
+        let pair = |(block, group): (&u32, &Group)| {
+            let other = theirs.get(block).filter(|o| o.session == group.session)?;
+            let cost = group.costs.get(&here.0)?.as_ref()?;
+            let against = other.costs.get(&there.0)?.as_ref()?;
+            Some(Paired {
+                session: group.session,
+                block: *block,
+                ns_per_op: cost.ns_per_op,
+                other_ns_per_op: against.ns_per_op,
+                ln_ratios: cost.ln_ratios(against),
+            })
+        };
+        ours.iter().filter_map(pair).collect()
+    }
+
+    /// Which layers were tried at a point of a block, in its newest session.
+    pub fn tried(&self, block: u32, point: usize) -> Vec<usize> {
+        let group = self.groups.get(&point).and_then(|g| g.get(&block));
+        group.map_or_else(Vec::new, |g| g.costs.keys().copied().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cell, Pass, Turn};
+
+    fn trial(ns: u64, turns: &[(u32, u64)]) -> Trial {
+        let turn = |(round, ns): &(u32, u64)| Turn {
+            round: *round,
+            elapsed_ns: *ns,
+            ops: 1,
+            bytes: 0,
+        };
+        Trial {
+            passes: vec![Pass {
+                elapsed_ns: ns,
+                ops: 1,
+                bytes: 0,
+            }],
+            turns: turns.iter().map(turn).collect(),
+            ..Trial::default()
+        }
+    }
+
+    fn record((session, block): (u32, u32), (layer, point): Site, ns: Option<u64>) -> TrialRecord {
+        TrialRecord {
+            seq: 0,
+            cell: Cell {
+                session,
+                block,
+                layer,
+                point,
+            },
+            at_ms: 0,
+            trial: ns.map(|ns| trial(ns, &[])),
+            error: ns.is_none().then(|| "no".into()),
+            upkeep_ns: 0,
+            foreign_cpu: 0.0,
+            steal: 0.0,
+            backing_resident: None,
+            flags: Vec::new(),
+        }
+    }
+
+    fn ratios(here: &Trial, there: &Trial) -> Vec<f64> {
+        let (here, there) = (Cost::of(here).unwrap(), Cost::of(there).unwrap());
+        here.ln_ratios(&there).into_iter().map(f64::exp).collect()
+    }
+
+    #[test]
+    fn turns_of_the_same_round_make_a_pair() {
+        let here = trial(500, &[(3, 80), (0, 20), (1, 60)]);
+        let there = trial(100, &[(0, 10), (2, 7), (3, 20)]);
+        let found = ratios(&here, &there);
+        assert_eq!(found.len(), 2);
+        assert!((found[0] - 2.0).abs() < 1e-12 && (found[1] - 4.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn without_common_rounds_the_trials_are_the_pair() {
+        for (here, there) in [
+            (trial(300, &[]), trial(100, &[])),
+            (trial(300, &[(0, 9)]), trial(100, &[])),
+            (trial(300, &[(0, 9)]), trial(100, &[(1, 9)])),
+            (trial(300, &[(0, 0)]), trial(100, &[(0, 9)])),
+        ] {
+            let found = ratios(&here, &there);
+            assert!(found.len() == 1 && (found[0] - 3.0).abs() < 1e-12);
+        }
+        let mut paced = trial(300, &[(0, 9)]);
+        paced.response_ns = Some(50.0);
+        assert!((ratios(&paced, &trial(100, &[(0, 9)]))[0] - 0.5).abs() < 1e-12);
+        assert!(Cost::of(&Trial::default()).is_none());
+    }
+
+    #[test]
+    fn pairs_need_both_and_a_group_made_again_counts_once() {
+        let mut ledger = Ledger::default();
+        let (native, layer) = ((0, 0), (1, 0));
+        ledger.add(&record((0, 0), native, Some(10)));
+        ledger.add(&record((0, 0), layer, Some(20)));
+        ledger.add(&record((0, 1), native, Some(10)));
+        ledger.add(&record((1, 1), layer, Some(90)));
+        let found = ledger.pairs(layer, native);
+        assert_eq!(found.len(), 1, "a pair of two sessions is none");
+        assert_eq!(ledger.tried(1, 0), [1]);
+        ledger.add(&record((1, 1), native, Some(30)));
+        ledger.add(&record((0, 1), native, Some(99)));
+        let found = ledger.pairs(layer, native);
+        assert_eq!((found.len(), found[1].session), (2, 1));
+        assert!(
+            (found[1].other_ns_per_op - 30.0).abs() < 1e-12,
+            "the older one is late"
+        );
+    }
+
+    #[test]
+    fn the_last_number_of_a_group_counts_and_a_failure_takes_none_away() {
+        let mut ledger = Ledger::default();
+        let (cold, warm) = ((1, 0), (1, 1));
+        assert!(ledger.add(&record((0, 0), cold, Some(10))));
+        assert!(ledger.add(&record((0, 0), cold, Some(40))));
+        assert!(!ledger.add(&record((0, 0), cold, None)));
+        assert!(!ledger.add(&record((0, 0), warm, Some(0))));
+        assert!(ledger.pairs(warm, cold).is_empty());
+        ledger.add(&record((0, 0), warm, Some(20)));
+        let found = ledger.pairs(warm, cold);
+        assert!(
+            (found[0].ln_ratios[0] - 0.5_f64.ln()).abs() < 1e-12,
+            "two points, one block"
+        );
+    }
+}

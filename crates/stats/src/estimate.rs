@@ -1,0 +1,346 @@
+//! The one statistic: what a ratio is, how well it is known, and the p of "it is 1".
+
+use std::collections::BTreeMap;
+
+use crate::moderate::{Prior, prior};
+use crate::special::{f_p, log_chi2_mean, log_chi2_variance, t_p, t_quantile};
+use crate::trimmed::{MIN_VALUES, Trimmed, trimmed_mean, winsorised};
+use crate::{Interval, normal_cdf};
+
+/// One block of one point, in a layer and natively.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// Session, counted in the order they ran.
+    pub session: u32,
+    /// Block, counted within the session or over the run, in the order they ran.
+    pub block: u32,
+    /// Cost in the layer: time an operation, in seconds or nanoseconds; above 0.
+    pub layer: f64,
+    /// Cost natively, in the same unit; above 0.
+    pub native: f64,
+    /// The block's d: logarithm of the layer's cost over native's, by rounds where there were some.
+    pub ln_ratio: f64,
+}
+
+impl Pair {
+    /// A block with one cost on either side.
+    pub fn new((session, block): (u32, u32), layer: f64, native: f64) -> Self {
+        Self {
+            session,
+            block,
+            layer,
+            native,
+            ln_ratio: layer.ln() - native.ln(),
+        }
+    }
+
+    /// A block of rounds: its d is the 20 % trimmed mean of theirs, logarithms of the layer's cost over
+    /// native's in the same round.
+    pub fn of_rounds(at: (u32, u32), layer: f64, native: f64, rounds: &[f64]) -> Self {
+        let whole = Self::new(at, layer, native);
+        Self {
+            ln_ratio: trimmed_mean(rounds).unwrap_or(whole.ln_ratio),
+            ..whole
+        }
+    }
+}
+
+/// The logarithm of a ratio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Blocks.
+    pub n: usize,
+    /// 20 % trimmed mean of the blocks' d.
+    pub mean: f64,
+    /// Its standard error; not a number below [`MIN_VALUES`] blocks.
+    pub error: f64,
+    /// Degrees of freedom of `error`.
+    pub df: f64,
+    /// Whether sessions differ by more than their blocks explain, so that `error` is theirs.
+    pub sessions_differ: bool,
+    /// Blocks that these are worth: fewer where sessions differ.
+    pub effective_n: f64,
+    /// The interval of `mean`. `None` below [`MIN_VALUES`] blocks.
+    pub interval: Option<Interval>,
+    /// Two-sided p of "the mean is 0", of the same t: below 1 - level exactly where `interval` leaves
+    /// 0 out.
+    pub p: f64,
+}
+
+/// Estimates all cells of a report together, each from its d and the session of each of these; `None`
+/// for a cell without a value, or with one that is not finite.
+///
+/// * The mean is the 20 % trimmed one, its variance the winsorised one (Yuen 1974) with h - 1 degrees
+///   of freedom, h the values that are kept, drawn towards that of the other cells (moderated t,
+///   Smyth 2004; the prior counts for no more degrees of freedom than the cell has itself).
+/// * A component between sessions is added when it shows: in this cell (F test of the sessions' means
+///   at 1 %), or in all cells together (mean of ln F at 5 %). The error is then that of the sessions'
+///   means, moderated in the same way where all cells show it.
+/// * Interval and p are of that one t.
+pub fn estimate(cells: &[Vec<(u32, f64)>], level: f64) -> Vec<Option<Estimate>> {
+    let cells: Vec<Option<Cell>> = cells.iter().map(|c| Cell::of(c)).collect();
+    let known = || cells.iter().flatten().filter(|c| c.all.kept >= MIN_VALUES);
+    let variances: Vec<(f64, f64)> = known().map(|c| (c.all.variance, c.all.df())).collect();
+    let prior_of_blocks = prior(&variances);
+    let within: Vec<(f64, f64)> = known()
+        .filter_map(|c| c.sessions.map(|s| (s.within, s.within_df)))
+        .collect();
+    let prior_within = prior(&within);
+    let of_sessions: Vec<Sessions> = known()
+        .filter_map(|c| Some(c.sessions?.moderated(&prior_within)))
+        .collect();
+    let shared = differ_everywhere(&of_sessions).then(|| {
+        let between: Vec<(f64, f64)> = of_sessions.iter().map(|s| (s.between, s.df)).collect();
+        prior(&between)
+    });
+    cells
+        .iter()
+        .map(|cell| {
+            let cell = cell.as_ref()?;
+            let sessions = cell.sessions.map(|s| s.moderated(&prior_within));
+            Some(cell.estimate(&prior_of_blocks, sessions, shared.as_ref(), level))
+        })
+        .collect()
+}
+
+/// A cell's values, summed up.
+struct Cell {
+    n: usize,
+    all: Trimmed,
+    sessions: Option<Sessions>,
+}
+
+/// How a cell's sessions differ, beside how the blocks within them do.
+#[derive(Clone, Copy)]
+struct Sessions {
+    /// Variance between the sessions' means, on the scale of one block.
+    between: f64,
+    /// Its degrees of freedom.
+    df: f64,
+    /// Variance of blocks within sessions.
+    within: f64,
+    /// Its degrees of freedom.
+    within_df: f64,
+}
+
+impl Sessions {
+    /// Of winsorised values, scaled as the winsorised variance is; `None` where there is but one
+    /// session, or nothing is left to tell blocks from sessions.
+    fn of(values: &[(u32, f64)], all: &Trimmed) -> Option<Self> {
+        let d: Vec<f64> = values.iter().map(|v| v.1).collect();
+        let held = winsorised(&d);
+        let mut by_session: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for ((session, _), value) in values.iter().zip(&held) {
+            by_session.entry(*session).or_default().push(*value);
+        }
+        let (n, k) = (held.len(), by_session.len());
+        if k < 2 || all.kept <= k {
+            return None;
+        }
+        let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
+        let centre = mean(&held);
+        let (mut between, mut within) = (0.0, 0.0);
+        for session in by_session.values() {
+            let own = mean(session);
+            between += session.len() as f64 * (own - centre).powi(2);
+            within += session.iter().map(|x| (x - own).powi(2)).sum::<f64>();
+        }
+        let scale = (n - 1) as f64 / (all.kept - 1) as f64;
+        Some(Self {
+            between: between / (k - 1) as f64 * scale,
+            df: (k - 1) as f64,
+            within: within / (n - k) as f64 * scale,
+            within_df: (all.kept - k) as f64,
+        })
+    }
+
+    fn moderated(self, within: &Prior) -> Self {
+        let (variance, df) = within.moderate(self.within, self.within_df, self.within_df);
+        Self {
+            within: variance,
+            within_df: df,
+            ..self
+        }
+    }
+
+    /// In this cell.
+    fn differ(&self) -> bool {
+        f_p(self.between / self.within, self.df, self.within_df) < 0.01
+    }
+}
+
+/// Whether sessions differ by more than chance over all cells: none of them may show it alone.
+fn differ_everywhere(cells: &[Sessions]) -> bool {
+    let usable = |s: &&Sessions| s.between > 0.0 && s.within > 0.0;
+    let (mut excess, mut variance) = (0.0, 0.0);
+    for s in cells.iter().filter(usable) {
+        let expected = log_chi2_mean(s.df) - log_chi2_mean(s.within_df);
+        // One cell whose sessions happen to agree to the last digit does not outweigh the rest.
+        excess += (s.between / s.within).max(1e-3).ln() - expected;
+        variance += log_chi2_variance(s.df) + log_chi2_variance(s.within_df);
+    }
+    variance > 0.0 && normal_cdf(excess / f64::sqrt(variance)) > 0.95
+}
+
+impl Cell {
+    fn of(values: &[(u32, f64)]) -> Option<Self> {
+        let d: Vec<f64> = values.iter().map(|v| v.1).collect();
+        let all = Trimmed::of(&d)?;
+        Some(Self {
+            n: values.len(),
+            sessions: Sessions::of(values, &all),
+            all,
+        })
+    }
+
+    fn estimate(
+        &self,
+        blocks: &Prior,
+        sessions: Option<Sessions>,
+        shared: Option<&Prior>,
+        level: f64,
+    ) -> Estimate {
+        let (kept, own_df) = (self.all.kept as f64, self.all.df());
+        let (of_blocks, df) = blocks.moderate(self.all.variance, own_df, own_df);
+        let by_sessions = sessions
+            .filter(|s| shared.is_some() || s.differ())
+            .map(|s| match shared {
+                Some(prior) => prior.moderate(s.between, s.df, own_df),
+                None => (s.between, s.df),
+            })
+            .filter(|(variance, _)| *variance > of_blocks);
+        let (variance, df) = by_sessions.unwrap_or((of_blocks, df));
+        let worth = if variance > 0.0 {
+            of_blocks / variance
+        } else {
+            1.0
+        };
+        let mut estimate = Estimate {
+            n: self.n,
+            mean: self.all.mean,
+            error: f64::NAN,
+            df,
+            sessions_differ: by_sessions.is_some(),
+            effective_n: self.n as f64 * worth,
+            interval: None,
+            p: 1.0,
+        };
+        if self.all.kept < MIN_VALUES || !(level > 0.0 && level < 1.0) {
+            return estimate;
+        }
+        estimate.error = (variance / kept).sqrt();
+        let reach = t_quantile(level, df) * estimate.error;
+        estimate.p = if estimate.mean == 0.0 {
+            1.0
+        } else {
+            t_p(estimate.mean / estimate.error, df)
+        };
+        estimate.interval = reach.is_finite().then_some(Interval {
+            low: estimate.mean - reach,
+            high: estimate.mean + reach,
+        });
+        estimate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(d: &[f64], sessions: u32) -> Vec<(u32, f64)> {
+        let n = d.len() as u32;
+        let at = |(i, d): (usize, &f64)| (i as u32 * sessions / n, *d);
+        d.iter().enumerate().map(at).collect()
+    }
+
+    const NOISE: [f64; 9] = [0.01, -0.02, 0.015, 0.0, -0.01, 0.02, -0.015, 0.005, -0.005];
+
+    #[test]
+    fn a_block_of_rounds_is_their_trimmed_mean() {
+        let p = Pair::of_rounds((0, 3), 30.0, 10.0, &[0.1, 0.2, 0.3, 0.4, 9.0]);
+        assert!((p.ln_ratio - 0.3).abs() < 1e-12);
+        assert_eq!((p.block, p.layer, p.native), (3, 30.0, 10.0));
+        let none = Pair::of_rounds((0, 3), 30.0, 10.0, &[]);
+        assert!((none.ln_ratio - 3.0_f64.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn alone_it_is_yuens_t() {
+        let e = estimate(&[cell(&NOISE, 1)], 0.95)[0].unwrap();
+        let own = Trimmed::of(&NOISE).unwrap();
+        let i = own.interval(0.95).unwrap();
+        assert_eq!((e.mean, e.df, e.interval), (own.mean, own.df(), Some(i)));
+        assert!(!e.sessions_differ && (e.effective_n - 9.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_cell_that_is_quiet_by_luck_is_not_believed() {
+        let lucky: Vec<f64> = NOISE.iter().map(|x| 0.004 + x / 4.0).collect();
+        let alone = estimate(&[cell(&lucky, 1)], 0.95)[0].unwrap();
+        let mut cells = vec![cell(&lucky, 1)];
+        cells.extend((1..8).map(|i| {
+            let other: Vec<f64> = NOISE
+                .iter()
+                .map(|x| x * (0.9 + 0.02 * f64::from(i)))
+                .collect();
+            cell(&other, 1)
+        }));
+        let among = estimate(&cells, 0.95)[0].unwrap();
+        assert!(alone.p < 0.05 && among.p > 0.05, "{alone:?} {among:?}");
+        assert!(among.df > alone.df && among.df <= 2.0 * alone.df);
+    }
+
+    #[test]
+    fn sessions_that_differ_are_what_is_counted() {
+        let stepped: Vec<f64> = NOISE
+            .iter()
+            .zip(0..)
+            .map(|(x, i)| x + 0.2 * f64::from(i / 3))
+            .collect();
+        let one = estimate(&[cell(&stepped, 1)], 0.95)[0].unwrap();
+        let three = estimate(&[cell(&stepped, 3)], 0.95)[0].unwrap();
+        assert!(
+            three.sessions_differ && three.effective_n < 5.0,
+            "{three:?}"
+        );
+        assert!(three.df < one.df && three.error > one.error);
+        let even = estimate(&[cell(&NOISE, 3)], 0.95)[0].unwrap();
+        assert!(!even.sessions_differ);
+    }
+
+    #[test]
+    fn a_component_too_small_to_show_in_one_cell_shows_in_forty() {
+        let shifts = [0.008, -0.011, 0.006];
+        let shifted = |sign: f64| -> Vec<f64> {
+            let shift = |i: usize| sign * shifts[i / 3];
+            NOISE
+                .iter()
+                .enumerate()
+                .map(|(i, x)| x + shift(i))
+                .collect()
+        };
+        let cells: Vec<_> = (0..40)
+            .map(|i| cell(&shifted(if i % 2 == 0 { 1.0 } else { -1.0 }), 3))
+            .collect();
+        assert!(!estimate(&cells[..1], 0.95)[0].unwrap().sessions_differ);
+        assert!(
+            estimate(&cells, 0.95)
+                .iter()
+                .all(|e| e.unwrap().sessions_differ)
+        );
+    }
+
+    #[test]
+    fn too_little_is_an_estimate_without_interval() {
+        let all = estimate(
+            &[vec![], vec![(0, 0.3), (0, 0.5)], vec![(0, f64::NAN)]],
+            0.95,
+        );
+        assert!(all[0].is_none() && all[2].is_none());
+        let two = all[1].unwrap();
+        assert_eq!((two.interval, two.p, two.n), (None, 1.0, 2));
+        let constant = estimate(&[cell(&[0.25; 8], 2)], 0.95)[0].unwrap();
+        assert_eq!((constant.p, constant.interval.unwrap().width()), (0.0, 0.0));
+        assert!((estimate(&[cell(&[0.0; 8], 1)], 0.95)[0].unwrap().p - 1.0).abs() < 1e-15);
+    }
+}

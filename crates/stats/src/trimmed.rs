@@ -1,0 +1,124 @@
+//! The 20 % trimmed mean and what is known of its error.
+
+use crate::special::t_quantile;
+use crate::{Interval, all_finite};
+
+/// Share of the values that is left out at each end.
+pub const TRIM: f64 = 0.2;
+
+/// A trimmed mean and its parts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trimmed {
+    /// Mean of what is left when a fifth of the values is left out at each end, in their unit.
+    pub mean: f64,
+    /// The winsorised variance, scaled so that the squared standard error of `mean` is this over
+    /// `kept` (Yuen, "The two-sample trimmed t for unequal population variances", 1974).
+    pub variance: f64,
+    /// Values that are left, n - 2 floor(0.2 n). The standard error has one degree of freedom less.
+    pub kept: usize,
+}
+
+impl Trimmed {
+    /// `None` for no values or when one is not finite. The variance of one value is 0.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        if values.is_empty() || !all_finite(values) {
+            return None;
+        }
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (n, cut) = (sorted.len(), cut(sorted.len()));
+        let kept = n - 2 * cut;
+        let mean = sorted[cut..n - cut].iter().sum::<f64>() / kept as f64;
+        let held = held(&sorted, sorted[cut], sorted[n - cut - 1]);
+        let centre = held.iter().sum::<f64>() / n as f64;
+        let squares: f64 = held.iter().map(|x| (x - centre).powi(2)).sum();
+        let variance = if kept > 1 {
+            squares / (kept - 1) as f64
+        } else {
+            0.0
+        };
+        mean.is_finite().then_some(Self {
+            mean,
+            variance,
+            kept,
+        })
+    }
+
+    /// Degrees of freedom of `variance`.
+    pub fn df(&self) -> f64 {
+        (self.kept - 1) as f64
+    }
+
+    /// The interval of the mean from these values alone. `None` below [`MIN_VALUES`], and for a
+    /// `level` outside (0, 1).
+    pub fn interval(&self, level: f64) -> Option<Interval> {
+        if self.kept < MIN_VALUES || !(level > 0.0 && level < 1.0) {
+            return None;
+        }
+        let reach = t_quantile(level, self.df()) * (self.variance / self.kept as f64).sqrt();
+        let interval = Interval {
+            low: self.mean - reach,
+            high: self.mean + reach,
+        };
+        reach.is_finite().then_some(interval)
+    }
+}
+
+/// Fewest values of which an interval is made: below three one value decides its width.
+pub const MIN_VALUES: usize = 3;
+
+/// The trimmed mean alone.
+pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
+    Trimmed::of(values).map(|t| t.mean)
+}
+
+/// The values in their order, those beyond the ones kept by [`Trimmed`] drawn in to the outermost of
+/// these.
+pub(crate) fn winsorised(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (n, cut) = (sorted.len(), cut(sorted.len()));
+    if n == 0 {
+        return sorted;
+    }
+    held(values, sorted[cut], sorted[n - cut - 1])
+}
+
+fn held(values: &[f64], low: f64, high: f64) -> Vec<f64> {
+    values.iter().map(|x| x.clamp(low, high)).collect()
+}
+
+/// Values left out at each end: floor(0.2 n), in whole numbers.
+fn cut(n: usize) -> usize {
+    n / 5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_wild_value_in_five_moves_nothing() {
+        let calm = Trimmed::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        let wild = Trimmed::of(&[1.0, 2.0, 3.0, 4.0, 1e9]).unwrap();
+        assert_eq!(calm, wild);
+        assert_eq!((calm.mean, calm.kept), (3.0, 3));
+        // Held to 2, 2, 3, 4, 4: squares 4, over kept - 1.
+        assert!((calm.variance - 2.0).abs() < 1e-12);
+        assert_eq!(
+            winsorised(&[1e9, 1.0, 2.0, 3.0, 4.0]),
+            [4.0, 2.0, 2.0, 3.0, 4.0]
+        );
+    }
+
+    #[test]
+    fn too_few_values_have_no_interval() {
+        assert!(Trimmed::of(&[]).is_none() && Trimmed::of(&[f64::NAN]).is_none());
+        let two = Trimmed::of(&[1.0, 2.0]).unwrap();
+        assert!(two.interval(0.95).is_none());
+        let three = Trimmed::of(&[1.0, 2.0, 3.0]).unwrap();
+        assert!(three.interval(0.95).is_some() && three.interval(1.0).is_none());
+        let i = Trimmed::of(&[2.0; 6]).unwrap().interval(0.95).unwrap();
+        assert_eq!((i.low, i.high), (2.0, 2.0));
+    }
+}

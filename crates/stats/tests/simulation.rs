@@ -1,0 +1,273 @@
+//! The whole rule in simulated reports: how often intervals hold the truth, words are wrong,
+//! differences are found, and a second run says the same. Seeded: the figures are always these.
+
+use std::fmt::Write;
+
+use layermark_stats as stats;
+use layermark_stats::{Pair, Verdict};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Comparisons of a report: the default card in eleven layers has about so many.
+const CELLS: usize = 124;
+
+/// True differences, in turn over the cells.
+const EFFECTS: [f64; 9] = [0.0, 0.0, 0.0, 0.03, 0.05, 0.08, 0.12, 0.25, 0.90];
+
+/// Standard deviation of one block's d, in turn over the cells: memory to synced writes.
+const NOISE: [f64; 4] = [0.01, 0.02, 0.04, 0.08];
+
+const DELTA: f64 = 0.05;
+
+/// What goes wrong beside the noise.
+#[derive(Clone, Copy)]
+struct Trouble {
+    name: &'static str,
+    sessions: u32,
+    /// Standard deviation of d between sessions.
+    between: f64,
+    /// Share of blocks in which the layer took longer by 30 % and up to several times as long.
+    outliers: f64,
+}
+
+const TROUBLES: [Trouble; 3] = [
+    Trouble {
+        name: "noise alone",
+        sessions: 1,
+        between: 0.0,
+        outliers: 0.0,
+    },
+    Trouble {
+        name: "sessions 5 %",
+        sessions: 3,
+        between: 0.05,
+        outliers: 0.0,
+    },
+    Trouble {
+        name: "outliers 4 %",
+        sessions: 1,
+        between: 0.0,
+        outliers: 0.04,
+    },
+];
+
+fn normal(rng: &mut ChaCha8Rng) -> f64 {
+    let (u, v): (f64, f64) = (rng.random(), rng.random());
+    (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+/// True ratio and noise of a cell. Five is prime to four and nine, so all meet.
+fn cell(at: usize) -> (f64, f64) {
+    (1.0 + EFFECTS[at % 9], NOISE[at * 5 / 3 % 4])
+}
+
+fn pairs(rng: &mut ChaCha8Rng, at: usize, blocks: u32, t: Trouble) -> Vec<Pair> {
+    let (ratio, sd) = cell(at);
+    let shifts: Vec<f64> = (0..t.sessions).map(|_| t.between * normal(rng)).collect();
+    (0..blocks)
+        .map(|block| {
+            let session = block * t.sessions / blocks;
+            let mut d = ratio.ln() + sd * normal(rng) + shifts[session as usize];
+            if rng.random::<f64>() < t.outliers {
+                d += 0.3 + 0.8 * normal(rng).abs();
+            }
+            Pair::new((session, block), 1e-6 * d.exp(), 1e-6)
+        })
+        .collect()
+}
+
+/// Words and intervals of one run, cell by cell.
+fn run(rng: &mut ChaCha8Rng, blocks: u32, t: Trouble) -> Vec<(Verdict, bool)> {
+    let cells: Vec<Vec<Pair>> = (0..CELLS).map(|at| pairs(rng, at, blocks, t)).collect();
+    let family = stats::compare_all(&cells, 0.95, 1);
+    let judged = stats::judge(&family, DELTA);
+    judged
+        .iter()
+        .zip(&family)
+        .enumerate()
+        .map(|(at, (judgement, comparison))| {
+            let c = comparison.as_ref().expect("eight blocks");
+            let i = c.ratio_interval.expect("eight blocks");
+            (judgement.verdict, i.contains(cell(at).0))
+        })
+        .collect()
+}
+
+/// Counts over many runs.
+#[derive(Default)]
+struct Counts {
+    cells: u32,
+    covered: u32,
+    decided: u32,
+    wrong: u32,
+    probable: u32,
+    probable_wrong: u32,
+    agree: u32,
+    contradict: u32,
+    twice: u32,
+    /// Of each effect: cells, and those called slower.
+    slower: Vec<(f64, u32, u32)>,
+}
+
+fn wrong(word: Verdict, ratio: f64) -> bool {
+    match word {
+        Verdict::Slower | Verdict::ProbablySlower => ratio <= 1.0,
+        Verdict::Faster | Verdict::ProbablyFaster => ratio >= 1.0,
+        Verdict::Same => ratio > 1.0 + DELTA + 1e-9,
+        Verdict::Undecided => false,
+    }
+}
+
+/// What a reader would call a contradiction: slower and faster, or one of these and the same.
+fn side(word: Verdict) -> Option<i32> {
+    match word {
+        Verdict::Slower => Some(1),
+        Verdict::Faster => Some(-1),
+        Verdict::Same => Some(0),
+        _ => None,
+    }
+}
+
+impl Counts {
+    fn add(&mut self, run: &[(Verdict, bool)]) {
+        for (at, (word, covers)) in run.iter().enumerate() {
+            let ratio = cell(at).0;
+            self.cells += 1;
+            self.covered += u32::from(*covers);
+            let probable = matches!(word, Verdict::ProbablySlower | Verdict::ProbablyFaster);
+            self.probable += u32::from(probable);
+            self.probable_wrong += u32::from(probable && wrong(*word, ratio));
+            self.decided += u32::from(side(*word).is_some());
+            self.wrong += u32::from(side(*word).is_some() && wrong(*word, ratio));
+            let called = u32::from(*word == Verdict::Slower);
+            match self
+                .slower
+                .iter_mut()
+                .find(|(r, ..)| (r - ratio).abs() < 1e-9)
+            {
+                Some((_, n, hits)) => (*n, *hits) = (*n + 1, *hits + called),
+                None => self.slower.push((ratio, 1, called)),
+            }
+        }
+    }
+
+    fn both(&mut self, one: &[(Verdict, bool)], two: &[(Verdict, bool)]) {
+        for (a, b) in one.iter().zip(two) {
+            self.twice += 1;
+            self.agree += u32::from(a.0 == b.0);
+            let sides = side(a.0).zip(side(b.0));
+            self.contradict += u32::from(sides.is_some_and(|(a, b)| a != b));
+        }
+    }
+
+    fn line(&self) -> String {
+        let percent = |n: u32, of: u32| 100.0 * f64::from(n) / f64::from(of.max(1));
+        let mut line = format!(
+            "covers {:.1} decided {:.0} wrong {} of {} probably {} wrong {} agree {:.0} contradict {} slower at",
+            percent(self.covered, self.cells),
+            percent(self.decided, self.cells),
+            self.wrong,
+            self.decided,
+            self.probable,
+            self.probable_wrong,
+            percent(self.agree, self.twice),
+            self.contradict,
+        );
+        for (ratio, n, hits) in &self.slower {
+            let effect = 100.0 * (ratio - 1.0);
+            write!(line, " {effect:.0}:{:.0}", percent(*hits, *n)).expect("a string");
+        }
+        line
+    }
+}
+
+fn simulate(blocks: u32, t: Trouble, seed: u64) -> Counts {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut counts = Counts::default();
+    for _ in 0..RUNS / 2 {
+        let (one, two) = (run(&mut rng, blocks, t), run(&mut rng, blocks, t));
+        counts.add(&one);
+        counts.add(&two);
+        counts.both(&one, &two);
+    }
+    counts
+}
+
+const RUNS: u32 = 24;
+
+/// Blocks, trouble, and per cent but where counts are given; `slower at` is the share of cells with
+/// that true difference that are called slower.
+const GOLDEN: &str = "
+ 8 noise alone: covers 95.1 decided 70 wrong 1 of 2088 probably 225 wrong 8 agree 80 contradict 1 slower at 0:0 3:1 5:30 8:64 12:79 25:98 90:100
+12 noise alone: covers 95.2 decided 77 wrong 0 of 2300 probably 129 wrong 5 agree 83 contradict 4 slower at 0:0 3:1 5:35 8:76 12:91 25:100 90:100
+16 noise alone: covers 94.7 decided 81 wrong 0 of 2401 probably 98 wrong 5 agree 83 contradict 7 slower at 0:0 3:1 5:40 8:82 12:95 25:100 90:100
+ 8 sessions 5 %: covers 96.8 decided 16 wrong 0 of 475 probably 406 wrong 8 agree 84 contradict 0 slower at 0:0 3:0 5:0 8:0 12:1 25:51 90:100
+12 sessions 5 %: covers 98.2 decided 17 wrong 0 of 512 probably 395 wrong 3 agree 84 contradict 0 slower at 0:0 3:0 5:0 8:0 12:2 25:62 90:100
+16 sessions 5 %: covers 97.7 decided 17 wrong 0 of 494 probably 405 wrong 7 agree 82 contradict 0 slower at 0:0 3:0 5:0 8:0 12:2 25:56 90:100
+ 8 outliers 4 %: covers 95.4 decided 66 wrong 1 of 1953 probably 251 wrong 7 agree 75 contradict 3 slower at 0:0 3:0 5:28 8:60 12:74 25:92 90:98
+12 outliers 4 %: covers 94.2 decided 75 wrong 1 of 2239 probably 143 wrong 8 agree 81 contradict 5 slower at 0:0 3:1 5:37 8:76 12:89 25:98 90:100
+16 outliers 4 %: covers 95.0 decided 79 wrong 0 of 2356 probably 138 wrong 6 agree 83 contradict 2 slower at 0:0 3:1 5:44 8:80 12:92 25:100 90:100
+";
+
+#[test]
+fn the_rule_does_what_the_manual_says() {
+    let mut table = String::new();
+    for trouble in TROUBLES {
+        for blocks in [8, 12, 16] {
+            let counts = simulate(blocks, trouble, u64::from(blocks));
+            let name = trouble.name;
+            writeln!(table, "{blocks:2} {name}: {}", counts.line()).expect("a string");
+            let covers = f64::from(counts.covered) / f64::from(counts.cells);
+            assert!((0.93..0.99).contains(&covers), "{blocks} {name}: {covers}");
+            assert!(1000 * counts.wrong <= 5 * counts.decided, "{blocks} {name}");
+        }
+    }
+    assert_eq!(table.trim(), GOLDEN.trim(), "the new table:\n{table}");
+}
+
+/// The case that sank the rule of before: eight blocks, 124 comparisons, a clear effect in each.
+#[test]
+fn eight_blocks_decide_a_hundred_and_twenty_four_clear_comparisons() {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let mut clear = |at: usize| -> Vec<Pair> {
+        let ratio = if at.is_multiple_of(2) { 1.5 } else { 0.02 };
+        let d = |rng: &mut ChaCha8Rng| f64::ln(ratio) + 0.05 * normal(rng);
+        (0..8)
+            .map(|b| Pair::new((0, b), d(&mut rng).exp(), 1.0))
+            .collect()
+    };
+    let cells: Vec<Vec<Pair>> = (0..CELLS).map(&mut clear).collect();
+    let judged = stats::judge(&stats::compare_all(&cells, 0.95, 1), DELTA);
+    for (at, j) in judged.iter().enumerate() {
+        let expected = if at % 2 == 0 {
+            Verdict::Slower
+        } else {
+            Verdict::Faster
+        };
+        assert_eq!(j.verdict, expected, "{at}");
+    }
+}
+
+/// Native against itself: no word of difference in twenty reports of twelve points.
+#[test]
+fn nothing_is_made_up_where_nothing_is() {
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    for _ in 0..20 {
+        let null = |rng: &mut ChaCha8Rng, at: usize| -> Vec<Pair> {
+            let d: Vec<f64> = (0..8).map(|_| NOISE[at % 4] * normal(rng)).collect();
+            let pairs = d.iter().zip(0..);
+            pairs
+                .map(|(d, b)| Pair::new((0, b), d.exp(), 1.0))
+                .collect()
+        };
+        let cells: Vec<Vec<Pair>> = (0..12).map(|at| null(&mut rng, at)).collect();
+        let judged = stats::judge(&stats::compare_all(&cells, 0.95, 1), DELTA);
+        let words: Vec<Verdict> = judged.iter().map(|j| j.verdict).collect();
+        assert!(
+            words
+                .iter()
+                .all(|w| matches!(w, Verdict::Same | Verdict::Undecided)),
+            "{words:?}"
+        );
+    }
+}
