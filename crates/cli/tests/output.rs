@@ -141,11 +141,7 @@ fn an_old_report_is_kept_when_the_new_one_cannot_be_written() {
         .run()
         .fails(1, &["s/r.html", "No space left", "layermark report"]);
     // What could be shown was, and then the old one.
-    assert!(
-        said.stdout.contains("Trust: "),
-        "{}",
-        said.stdout
-    );
+    assert!(said.stdout.contains("Trust: "), "{}", said.stdout);
     assert!(
         said.stdout.ends_with("\nold\nfull\nr.html\n"),
         "{}",

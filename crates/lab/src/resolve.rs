@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use layermark_layers::Missing;
 use layermark_model::{
-    Environment, Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec, TrialRecord, random,
+    Environment, Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec, TrialRecord,
+    random,
 };
 
 use crate::{Catalog, LabError, MAX_BLOCKS, Request, environment};

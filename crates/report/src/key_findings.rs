@@ -145,7 +145,8 @@ fn unexplained(f: &Findings) -> Option<Statement> {
 fn open(f: &Findings) -> Option<Statement> {
     let asked: Vec<&ResultRow> = f.compared().iter().flat_map(|l| f.rows(l)).collect();
     let having = |v: Verdict| -> Vec<&ResultRow> {
-        let of = asked.iter().copied().filter(|r| r.verdict == v);
+        let certain = |r: &&ResultRow| r.verdict == v && r.probably.is_none();
+        let of = asked.iter().copied().filter(certain);
         of.collect()
     };
     let (noisy, untrusted) = (having(Verdict::Undecided), having(Verdict::Untrusted));

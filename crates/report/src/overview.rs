@@ -3,7 +3,7 @@
 use crate::{Report, ResultRow, Verdict, number};
 
 /// What the cells mean, for below the table.
-pub const LEGEND: &str = "1.80x time per operation in the layer / natively; = same; ? too noisy; ! not trusted; - not measured";
+pub const LEGEND: &str = "1.80x time per operation in the layer / natively; ~ probably; = same; ? too noisy; ! not trusted; - none";
 
 /// Results by point and layer; the baseline has no column.
 pub struct Overview<'a> {
@@ -73,6 +73,7 @@ pub fn sign(row: Option<&ResultRow>) -> String {
     match row.verdict {
         Verdict::Same => "=".into(),
         Verdict::Slower | Verdict::Faster => ratio(),
+        Verdict::Undecided if row.probably.is_some() => format!("~{}", ratio()),
         Verdict::Undecided => "?".into(),
         Verdict::Untrusted => "!".into(),
         Verdict::Descriptive | Verdict::Baseline => format!("({})", ratio()),

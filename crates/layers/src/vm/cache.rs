@@ -7,8 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::random_name;
 use crate::sandbox;
+use layermark_model::random_name;
 
 /// Where root keeps things, and what every user may read.
 const OF_ALL: &str = "/var/cache/layermark";

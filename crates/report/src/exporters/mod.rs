@@ -28,8 +28,8 @@ mod svg;
 mod terminal;
 mod xlsx;
 
-pub use terminal::{Style, print, print_full};
 pub use own::is_own;
+pub use terminal::{Style, print, print_full};
 
 /// One format.
 pub trait Exporter: Sync {

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::{CpuUse, Environment, Param, Pass, Point, PointError, Settings, Spec, Trial, random_name};
+use layermark_model::{
+    CpuUse, Environment, Param, Pass, Point, PointError, Settings, Spec, Trial, random_name,
+};
 
 use crate::{
     Beat, Context, PackagedFile, Placed, ProbeError, Work, Workload, counters, limits::BEAT_NS,
