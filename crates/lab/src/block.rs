@@ -425,7 +425,11 @@ impl Lab<'_> {
         let control = |l: &usize| self.run.layers[*l].control;
         let kept: Vec<usize> = (0..self.run.layers.len()).filter(control).collect();
         let first = self.block == 1;
-        let block = if first { (fewest + 1) / 2 } else { self.block };
+        let block = if first {
+            fewest.div_ceil(2)
+        } else {
+            self.block
+        };
         let out = self.clock.left_out(block, &due, &kept);
         if out.is_empty() {
             return due;

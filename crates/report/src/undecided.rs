@@ -18,6 +18,9 @@ pub fn clauses(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<Str
         .into_iter()
         .partition(|r| r.ratio.is_some_and(|e| e.interval.is_some()));
     let mut clauses = Vec::new();
+    let (probable, wide): (Vec<&ResultRow>, Vec<&ResultRow>) =
+        wide.into_iter().partition(|r| r.probably.is_some());
+    clauses.extend(probably(f, all, &probable));
     let differs = |r: &&ResultRow| matches!(r.verdict, Verdict::Slower | Verdict::Faster);
     if all.iter().any(differs) && wide.len() > 1 {
         // Beside findings the open points only drown them; the table has what is known of each.
@@ -27,7 +30,7 @@ pub fn clauses(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<Str
             all.len()
         ));
     } else {
-        clauses.extend(in_detail(f, all, &wide));
+        clauses.extend(not_decided(&wide));
     }
     if !short.is_empty() {
         let more = short.iter().filter_map(|r| r.more_blocks).max();
@@ -44,14 +47,13 @@ pub fn clauses(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<Str
     clauses
 }
 
-fn in_detail(f: &Findings, all: &[&ResultRow], wide: &[&ResultRow]) -> Vec<String> {
+fn probably(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     let having = |side: Option<Verdict>| -> Vec<&ResultRow> {
-        let leans = wide.iter().filter(|r| r.probably == side);
+        let leans = rows.iter().filter(|r| r.probably == side);
         leans.copied().collect()
     };
     let mut clauses = probably_slower(f, all, &having(Some(Verdict::Slower)));
     clauses.extend(probably_faster(f, all, &having(Some(Verdict::Faster))));
-    clauses.extend(not_decided(&having(None)));
     clauses
 }
 

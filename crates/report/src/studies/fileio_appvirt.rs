@@ -104,14 +104,13 @@ impl<'a> Work<'a> {
             .filter(|l| self.rows().any(|r| r.layer == **l))
             .collect();
         let line = |record: &u64| {
-            let native = self.at(self.native(), *record);
             let first = Cell::number(format_size(*record), *record as f64);
             let rest = own.iter().map(|layer| {
                 self.at(layer, *record).map_or_else(Cell::default, |r| {
                     let mut words = r.words();
-                    if let Some(native) = native.as_ref().filter(|_| **layer != self.native()) {
+                    if **layer != self.native() {
                         words.push_str(", ");
-                        words.push_str(&verdict(r.against(native)));
+                        words.push_str(&verdict(r.against_native()));
                     }
                     Cell::number(words, r.mean())
                 })
@@ -228,7 +227,7 @@ impl<'a> Work<'a> {
                 continue;
             };
             evidence.extend([here.row.id.clone(), native.row.id.clone()]);
-            match here.against(&native) {
+            match here.against_native() {
                 Apart::No => same += 1,
                 Apart::Open => open += 1,
                 apart => {
@@ -405,7 +404,7 @@ fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
     let (here, there) = (*here.first()?, *there.first()?);
     let (mine, natively) = (Repeats::of(data, here)?, Repeats::of(data, there)?);
     let copies = here.reasons.iter().any(|r| r.contains("copy-up"));
-    let (holds, what) = match mine.against(&natively) {
+    let (holds, what) = match mine.against_native() {
         Apart::Slower(_) if copies => (Holds::Yes, String::new()),
         apart => (Holds::No, format!(", {}", verdict(apart))),
     };

@@ -182,8 +182,8 @@ impl<'a> Peers<'a> {
     /// that are looked at together lend each other their noise and share one correction.
     fn compared(&self, sides: &[(&ResultRow, &ResultRow)]) -> Vec<Option<Comparison>> {
         let pairs = |(here, there): &(&ResultRow, &ResultRow)| {
-            let sites = self.site(here).zip(self.site(there));
-            sites.map_or_else(Vec::new, |(here, there)| {
+            let both = self.site(here).zip(self.site(there));
+            both.map_or_else(Vec::new, |(here, there)| {
                 self.data.index.pairs_of(here, there)
             })
         };

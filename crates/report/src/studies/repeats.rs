@@ -98,14 +98,12 @@ impl<'a> Repeats<'a> {
         )
     }
 
-    /// How these lie to those of native.
-    pub fn against(&self, native: &Self) -> Apart {
-        let means = self.mean() / native.mean();
-        let ratio = self.row.ratio.map_or(means, |e| e.estimate);
-        match self.row.leaning() {
-            Verdict::Slower => Apart::Slower(ratio),
-            Verdict::Faster => Apart::Faster(ratio),
-            Verdict::Same => Apart::No,
+    /// How these lie to native's.
+    pub fn against_native(&self) -> Apart {
+        match (self.row.leaning(), self.row.ratio) {
+            (Verdict::Slower, Some(ratio)) => Apart::Slower(ratio.estimate),
+            (Verdict::Faster, Some(ratio)) => Apart::Faster(ratio.estimate),
+            (Verdict::Same, _) => Apart::No,
             _ => Apart::Open,
         }
     }

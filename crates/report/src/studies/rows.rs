@@ -1,6 +1,7 @@
 //! What studies ask of results.
 
 use layermark_model::flags;
+use layermark_stats::{self as stats, Comparison, Interval};
 use serde_json::Value;
 
 use super::Data;
@@ -22,6 +23,31 @@ pub fn word<'a>(row: &'a ResultRow, key: &str) -> &'a str {
 /// A result whose number shows what it claims to show.
 pub fn usable(row: &ResultRow) -> bool {
     row.op_us.is_some() && row.verdict != Verdict::Untrusted
+}
+
+/// What the report's rule says of results that a study asks about together: these are its family, since
+/// it named them beforehand, whatever else the plan describes or asks a verdict on.
+pub fn judged(data: &Data, rows: &[&ResultRow]) -> Vec<stats::Verdict> {
+    let comparison = |row: &&ResultRow| {
+        let ratio = row.ratio?;
+        let [low, high] = ratio.interval?;
+        Some(Comparison {
+            n: row.blocks,
+            effective_n: row.effective_n?,
+            ratio: ratio.estimate,
+            ratio_interval: Some(Interval { low, high }),
+            diff: 0.0,
+            diff_interval: None,
+            p: row.p?,
+            change_points: Vec::new(),
+            steady: true,
+            levels: vec![ratio.estimate],
+            outliers: row.outliers,
+        })
+    };
+    let family: Vec<_> = rows.iter().map(comparison).collect();
+    let words = stats::judge(&family, data.run.plan.delta);
+    words.iter().map(|j| j.verdict).collect()
 }
 
 /// Layers that have results, in the plan's order.

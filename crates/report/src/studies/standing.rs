@@ -3,15 +3,17 @@
 
 use std::collections::BTreeSet;
 
+use layermark_stats::Verdict;
+
 use super::{
     Data,
     iozone_vm::{Part, pairs},
-    rows::{is_emulated, layers, marked, number, usable, word},
+    rows::{is_emulated, judged, layers, marked, number, usable, word},
 };
 use crate::{
     number as text,
     section::{Conclusion, Holds},
-    types::{DurabilityVerdict, ResultRow, ServedBy, Verdict},
+    types::{DurabilityVerdict, ResultRow, ServedBy},
 };
 
 /// All of them, for every layer but native.
@@ -21,7 +23,7 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
     let each = |make: &dyn Fn(&str) -> Option<Conclusion>| -> Vec<Conclusion> {
         others.iter().filter_map(|l| make(l)).collect()
     };
-    let mut all = each(&|l| small_reads(charts, l));
+    let mut all = each(&|l| small_reads(data, charts, l));
     all.extend(each(&|l| ceiling(charts, native, l)));
     all.extend(each(&|l| constant(data, l)));
     all.extend(each(&|l| caches(data, charts, l)));
@@ -44,11 +46,13 @@ fn ids<'a>(rows: impl IntoIterator<Item = &'a ResultRow>) -> Vec<String> {
 }
 
 /// A layer that reads small files faster than native does.
-fn small_reads(charts: &[Part], layer: &str) -> Option<Conclusion> {
+fn small_reads(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
     let part = charts.iter().find(|p| p.op == "read" && p.small)?;
     let rows = part.of(layer);
-    let of = |verdict: Verdict| rows.iter().filter(|r| r.verdict == verdict).count();
-    let (faster, open) = (of(Verdict::Faster), of(Verdict::Undecided));
+    let words = judged(data, &rows);
+    let faster = words.iter().filter(|w| **w == Verdict::Faster).count();
+    let known = [Verdict::Faster, Verdict::Slower, Verdict::Same];
+    let open = words.iter().filter(|w| !known.contains(w)).count();
     if rows.is_empty() {
         return None;
     }
@@ -227,7 +231,9 @@ fn acknowledged(data: &Data, layer: &str) -> Option<Conclusion> {
         None => told(r),
     };
     let (row, holds, what) = if let Some(row) = with(DurabilityVerdict::Absorbed) {
-        let faster = row.ratio.filter(|_| row.leaning() == Verdict::Faster);
+        let faster = row
+            .ratio
+            .filter(|_| judged(data, &[row]) == [Verdict::Faster]);
         let win = faster.map_or_else(String::new, |e| {
             format!(
                 "; that is why it takes {}x native's time",
@@ -262,7 +268,7 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
         among_guests(row, guests.filter_map(of))
     } else {
         let there = of(native)?;
-        let slower = match row.verdict {
+        let slower = match judged(data, &[row])[0] {
             Verdict::Slower => Holds::Yes,
             Verdict::Same | Verdict::Faster => Holds::No,
             _ => Holds::Open,
