@@ -269,7 +269,12 @@ mod tests {
         };
         // 13 s are spent and 7 blocks of 13 s to come: 104 s, two thirds of which are 70.
         assert_eq!(left_out(70), [0; 0]);
-        assert_eq!(left_out(69), [2], "28 s and 13 s are 41 s");
+        assert_eq!(left_out(69), [3], "7 s more than there are");
+        assert_eq!(
+            left_out(64),
+            [2],
+            "without the slow one there is room for the next"
+        );
         assert_eq!(left_out(28), [2]);
         assert_eq!(left_out(27), [2, 3]);
         assert_eq!(left_out(1), [2, 3], "one layer is left whatever it takes");
