@@ -14,8 +14,8 @@ fn pretend_kernel(root: &Path) {
     fs::create_dir_all(&boot).expect("boot");
     fs::create_dir_all(&modules).expect("modules");
     let names = ["virtio_pci", "virtio_blk", "virtio_console", "ext4"];
-    let list: String = names.iter().map(|m| format!("kernel/{m}.ko:\n")).collect();
-    fs::write(modules.join("modules.dep"), list).expect("modules.dep");
+    let list = names.map(|m| format!("kernel/{m}.ko:\n"));
+    fs::write(modules.join("modules.dep"), list.concat()).expect("modules.dep");
     // Documentation/x86/boot.rst: the magic number, and where the version is written.
     let mut image = vec![0; 0x4000];
     image[0x202..][..4].copy_from_slice(b"HdrS");

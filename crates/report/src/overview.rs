@@ -37,21 +37,13 @@ impl<'a> Overview<'a> {
 
     /// At most `most` points. Those with the largest decided differences stay, in the plan's order.
     pub fn largest(mut self, most: usize) -> Self {
-        let mut sizes: Vec<f64> = self.points.iter().map(|(_, cells)| size(cells)).collect();
-        sizes.sort_by(|a, b| b.total_cmp(a));
-        let Some(least) = most
-            .checked_sub(1)
-            .and_then(|last| sizes.get(last))
-            .copied()
-        else {
-            return self;
-        };
-        let mut ties = most - sizes.iter().filter(|s| **s > least).count();
-        self.points.retain(|(_, cells)| {
-            let tied = size(cells) == least && ties > 0;
-            ties -= usize::from(tied);
-            size(cells) > least || tied
-        });
+        let sizes: Vec<f64> = self.points.iter().map(|(_, cells)| size(cells)).collect();
+        let mut order: Vec<usize> = (0..sizes.len()).collect();
+        order.sort_by(|a, b| sizes[*b].total_cmp(&sizes[*a]));
+        order.truncate(most);
+        let mut at = 0..;
+        self.points
+            .retain(|_| at.next().is_some_and(|n| order.contains(&n)));
         self
     }
 }
