@@ -191,7 +191,7 @@ fn what_is_stored_can_be_read_where_nothing_can_be_written() {
         let Some(said) = on_medium("", options, "") else {
             return;
         };
-        let said = said.code(0).prints("Can it be trusted?").prints(" done ");
+        let said = said.code(0).prints("Trust: ").prints(" done ");
         assert!(said.stdout.ends_with("\nfiller\nl.db\n"), "{}", said.stdout);
     }
     // Of an older format, which is not made newer there.
@@ -202,7 +202,7 @@ fn what_is_stored_can_be_read_where_nothing_can_be_written() {
         return;
     }
     if let Some(said) = on_medium(older, "mount -o remount,ro m;", "") {
-        said.code(0).prints("Can it be trusted?").prints(" done ");
+        said.code(0).prints("Trust: ").prints(" done ");
     }
     // Trials in a log that needs an index beside it.
     let killed = "printf 'x%.0s' $(seq 40) >l.db-wal;";

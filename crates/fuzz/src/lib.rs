@@ -29,6 +29,16 @@ pub const TARGETS: [(&str, Target); 6] = [
     ("store", store),
 ];
 
+/// As small as a run can be that has intervals and words: most of an input's time goes into its report.
+pub(crate) fn sample() -> Sample {
+    Sample {
+        blocks: 3,
+        layers: vec!["fuse"],
+        points: vec!["small read, cold", "random write, fsync each"],
+        ..Sample::default()
+    }
+}
+
 /// A plan file: read or refused, and what is read expands to points or is refused.
 pub fn plan(data: &[u8]) {
     let Ok(plan) = Plan::from_toml(&String::from_utf8_lossy(data)) else {
@@ -81,7 +91,7 @@ pub fn from_probe(data: &[u8]) {
         let Ok(said) = serde_json::from_slice::<FromProbe>(line) else {
             continue;
         };
-        let (run, mut trials) = Sample::default().build();
+        let (run, mut trials) = sample().build();
         let record = |seq: u64| TrialRecord {
             seq,
             cell: Cell {
@@ -136,7 +146,7 @@ pub fn import(data: &[u8]) {
             points: found.points,
             ..layermark_model::Import::default()
         };
-        let (run, trials) = Sample::default().build();
+        let (run, trials) = sample().build();
         let mut report = Report::build(&run, &trials);
         report.set_beside(&import);
         texts(&report);

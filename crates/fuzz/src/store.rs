@@ -2,11 +2,11 @@
 
 use std::{fs, path::Path, sync::OnceLock};
 
-use layermark_report::{Report, sample::Sample};
+use layermark_report::Report;
 use layermark_store::Store;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 
-use crate::{texts, written};
+use crate::{sample, texts, written};
 
 /// Columns that are read back.
 const COLUMNS: [(&str, &str); 36] = [
@@ -80,11 +80,7 @@ fn good() -> &'static [u8] {
     GOOD.get_or_init(|| {
         let temp = tempfile::tempdir().expect("a directory");
         let path = temp.path().join("s.db");
-        let (run, trials) = Sample {
-            blocks: 6,
-            ..Sample::default()
-        }
-        .build();
+        let (run, trials) = sample().build();
         let mut store = Store::open(&path).expect("a store");
         store.begin(&run).expect("a run");
         for trial in &trials {

@@ -1,6 +1,8 @@
 //! Every target on stable Rust: its corpus, then changes to it until the time is up.
 //!
-//! `LAYERMARK_FUZZ_SECONDS` is the time of all targets together, 60 by default.
+//! `LAYERMARK_FUZZ_SECONDS` is the time of all targets together, 60 by default. Changes are drawn from
+//! `LAYERMARK_SEED`, which is fixed by default so that what passes once passes again; another number
+//! draws others.
 
 use std::{
     fmt::Write as _,
@@ -13,7 +15,7 @@ use layermark_fuzz::TARGETS;
 use proptest::{
     collection::vec,
     prelude::*,
-    test_runner::{Config, TestError, TestRunner},
+    test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner},
 };
 
 /// Longer than any input may take, on a busy machine, without optimisation.
@@ -114,13 +116,19 @@ fn fuzz(name: &str) {
     let changes = || vec((any::<u8>(), any::<u32>(), vec(any::<u8>(), 0..8)), 0..12);
     let strategy = (any::<prop::sample::Index>(), changes());
     let mut cases = 0u32;
+    let seed = std::env::var("LAYERMARK_SEED").map_or(1, |s| s.parse::<u64>().expect("a seed"));
     while started.elapsed() < share {
-        let mut runner = TestRunner::new(Config {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        bytes[8..12].copy_from_slice(&cases.to_le_bytes());
+        let config = Config {
             cases: 8,
             failure_persistence: None,
             max_shrink_time: 30_000,
             ..Config::default()
-        });
+        };
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+        let mut runner = TestRunner::new_with_rng(config, rng);
         let found = runner.run(&strategy, |(which, changes)| {
             let begun = Instant::now();
             target(&changed(which.get::<Vec<u8>>(&inputs), &changes));

@@ -255,6 +255,17 @@ impl Plan {
                 "write a factor above 0 and up to 1000",
             );
         }
+        if self
+            .work
+            .iter()
+            .any(|w| w.label.as_deref().is_some_and(|l| l.trim().is_empty()))
+        {
+            return range(
+                "label",
+                "\"\"".into(),
+                "write a name, or leave it out for one made from the settings",
+            );
+        }
         self.budget()?;
         Ok(())
     }
@@ -326,6 +337,15 @@ mod tests {
             e.to_string(),
             "unknown key `budgte`: did you mean `budget`?"
         );
+    }
+
+    #[test]
+    fn refuses_a_point_without_a_name() {
+        for label in ["''", "'  '"] {
+            let e = Plan::from_toml(&format!("{SMALL}label = {label}\n")).unwrap_err();
+            assert!(e.to_string().starts_with("`label` = \"\""), "{e}");
+        }
+        assert!(Plan::from_toml(&format!("{SMALL}label = 'x'\n")).is_ok());
     }
 
     #[test]
