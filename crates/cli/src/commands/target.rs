@@ -11,7 +11,7 @@ use layermark_report::{
     Report,
     exporters::{self, Exporter, Files},
 };
-use tempfile::{NamedTempFile, TempPath};
+use tempfile::NamedTempFile;
 
 use crate::{args::OutArgs, failure::Failure};
 
@@ -236,7 +236,7 @@ fn behind(path: &Path) -> Result<Place, String> {
 struct Parts<'a> {
     path: &'a Path,
     open: Option<(PathBuf, BufWriter<NamedTempFile>)>,
-    done: Vec<(PathBuf, TempPath)>,
+    done: Vec<(PathBuf, NamedTempFile)>,
 }
 
 impl<'a> Parts<'a> {
@@ -251,7 +251,7 @@ impl<'a> Parts<'a> {
     fn close(&mut self) -> io::Result<()> {
         if let Some((path, out)) = self.open.take() {
             let part = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-            self.done.push((path, part.into_temp_path()));
+            self.done.push((path, part));
         }
         Ok(())
     }
@@ -277,26 +277,26 @@ impl Files for Parts<'_> {
 
 /// Puts a file in its place, or beside it under the next free name where something stands that is
 /// not ours: names of charts are not known before, and somebody may have made a file meanwhile.
-fn put(mut part: TempPath, wanted: &Path, force: bool) -> anyhow::Result<PathBuf> {
+fn put(mut part: NamedTempFile, wanted: &Path, force: bool) -> anyhow::Result<PathBuf> {
     let mut number = 1;
     let mut path = wanted.to_path_buf();
     loop {
         match standing(&path) {
             Standing::Own(old) => {
-                keep_mode(&part, &old);
+                keep_mode(part.as_file(), &old);
                 part.persist(&path)?;
                 return Ok(path);
             }
             Standing::Other(_) if force && number == 1 => {
                 if let Ok(old) = fs::metadata(&path) {
-                    keep_mode(&part, &old);
+                    keep_mode(part.as_file(), &old);
                 }
                 part.persist(&path)?;
                 return Ok(path);
             }
             Standing::Free => match part.persist_noclobber(&path) {
-                Ok(()) => return Ok(path),
-                Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => part = e.path,
+                Ok(_) => return Ok(path),
+                Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => part = e.file,
                 Err(e) => return Err(e.error.into()),
             },
             Standing::Other(_) | Standing::Directory => {
@@ -307,11 +307,12 @@ fn put(mut part: TempPath, wanted: &Path, force: bool) -> anyhow::Result<PathBuf
     }
 }
 
-/// Mode and, where we may, owner of the file that is replaced.
-fn keep_mode(part: &Path, old: &Metadata) {
+/// Mode and, where we may, owner of the file that is replaced. By descriptor: whoever owns the directory
+/// may have put a link in the place of ours.
+fn keep_mode(part: &File, old: &Metadata) {
     // The mode comes last, because a new owner takes some of its bits away.
-    let _ = std::os::unix::fs::lchown(part, Some(old.uid()), Some(old.gid()));
-    let _ = fs::set_permissions(part, fs::Permissions::from_mode(old.mode() & 0o777));
+    let _ = std::os::unix::fs::fchown(part, Some(old.uid()), Some(old.gid()));
+    let _ = part.set_permissions(fs::Permissions::from_mode(old.mode() & 0o777));
 }
 
 fn parent_of(path: &Path) -> &Path {
