@@ -186,6 +186,8 @@ impl Told {
         let until = Instant::now() + PATIENCE;
         loop {
             match self.try_remove() {
+                // Some servers know nothing of a directory that is gone.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
                 Err(e) if e.kind() != io::ErrorKind::PermissionDenied && Instant::now() < until => {
                     thread::sleep(Duration::from_millis(20));
                 }

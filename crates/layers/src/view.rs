@@ -100,6 +100,7 @@ impl View {
             let point = Fresh::make(fd::open_dir(&dir, ".")?, PREFIX)?;
             let locked = flock(&point.dir, FlockOperation::NonBlockingLockExclusive);
             if locked.is_ok() && point.is_there() {
+                point.entrust();
                 let path = parent.join(point.name());
                 return Ok(Self { point, path });
             }

@@ -88,6 +88,7 @@ impl WorkDir {
             let _ = dir.remove_empty();
             unusable(e)
         })?;
+        dir.entrust();
         let mut work = Self {
             named,
             dir,
@@ -211,7 +212,7 @@ pub(crate) struct Fresh {
 
 impl Fresh {
     /// Makes one of a name that nobody can foresee. The janitor hears of it before it is there,
-    /// since we may be killed at any moment, and gets its descriptor.
+    /// since we may be killed at any moment.
     pub(crate) fn make(parent: OwnedFd, prefix: &str) -> io::Result<Self> {
         let name = OsString::from(random_name(prefix));
         janitor::watch(&parent, &name, None);
@@ -220,8 +221,12 @@ impl Fresh {
         if !removal::names(dir.as_fd(), "")?.is_empty() {
             return Err(replaced());
         }
-        janitor::watch(&parent, &name, Some(dir.as_fd()));
         Ok(Self { parent, name, dir })
+    }
+
+    /// Gives the janitor its descriptor, once it is known to be the one that we have made.
+    pub(crate) fn entrust(&self) {
+        janitor::watch(&self.parent, &self.name, Some(self.dir.as_fd()));
     }
 
     /// Whether it is still where it was made.
