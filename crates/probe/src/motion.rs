@@ -111,7 +111,7 @@ impl Who {
                 let before = ns(ClockId::ThreadCPUTime);
                 let all = ns(ClockId::ProcessCPUTime);
                 let after = ns(ClockId::ThreadCPUTime);
-                let children: u64 = children().into_iter().filter_map(cpu_ns).sum();
+                let children: u64 = workers().into_iter().filter_map(cpu_ns).sum();
                 let at = |own| children + all.saturating_sub(own);
                 (at(after), at(before))
             }
@@ -125,13 +125,14 @@ impl Who {
 
     /// A child of ours that waits for an event does so with a limit of its own.
     fn waits_for_a_time(&self) -> bool {
-        *self == Self::Others && children().into_iter().any(waits_for_a_time)
+        *self == Self::Others && workers().into_iter().any(waits_for_a_time)
     }
 }
 
 /// Whether a child goes on: it has used CPU time since `used`, which is set to what it has used by
 /// now, or it waits with a limit of its own.
 pub fn goes_on(child: u32, used: &mut u64) -> bool {
+    let child = worker(child);
     let before = *used;
     *used = cpu_ns(child).unwrap_or(before);
     *used != before || waits_for_a_time(child)
@@ -155,9 +156,23 @@ fn run_ns(path: &str) -> Option<u64> {
     text.split(' ').next()?.parse().ok()
 }
 
-/// Processes that this one has started.
-fn children() -> Vec<u32> {
-    let threads = fs::read_dir("/proc/self/task")
+/// Processes that this one has started, and that work.
+fn workers() -> Vec<u32> {
+    let children = children("self");
+    children.into_iter().map(worker).collect()
+}
+
+/// The first process of a PID namespace only waits until the one that it has started ends: then that
+/// one, else the process itself.
+fn worker(pid: u32) -> u32 {
+    let waits = poll_of(pid).is_some_and(|limited| !limited);
+    let child = waits.then(|| children(&pid.to_string()).first().copied());
+    child.flatten().unwrap_or(pid)
+}
+
+/// Processes that a process has started.
+fn children(of: &str) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{of}/task"))
         .into_iter()
         .flatten()
         .flatten();
@@ -170,14 +185,26 @@ fn children() -> Vec<u32> {
         .collect()
 }
 
-/// Whether a process is in poll(2). What cannot be known is taken for it.
+/// Whether a process is in poll(2) with a limit. What cannot be known is taken for it.
 fn waits_for_a_time(pid: u32) -> bool {
-    const POLLS: [libc::c_long; 2] = [libc::SYS_poll, libc::SYS_ppoll];
-    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/syscall")) else {
-        return true;
-    };
-    let call = text.split(' ').next().and_then(|n| n.trim().parse().ok());
-    call.is_some_and(|call| POLLS.contains(&call))
+    fs::metadata(format!("/proc/{pid}/syscall")).is_err() || poll_of(pid).unwrap_or(false)
+}
+
+/// For a process in poll(2) or ppoll(2): whether it has a limit. The number of the call and its
+/// arguments are in `/proc/PID/syscall`, see proc(5).
+fn poll_of(pid: u32) -> Option<bool> {
+    let text = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
+    let mut words = text.split_whitespace();
+    let call: libc::c_long = words.next()?.parse().ok()?;
+    let limit = words.nth(2)?.trim_start_matches("0x");
+    let limit = u64::from_str_radix(limit, 16).ok()?;
+    match call {
+        // Milliseconds, a negative 32-bit number for none.
+        libc::SYS_poll => Some(limit & 0x8000_0000 == 0),
+        // A pointer to the limit.
+        libc::SYS_ppoll => Some(limit != 0),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -238,9 +265,30 @@ mod tests {
             thread::sleep(Duration::from_millis(20));
         }
         assert!(goes_on(child.id(), &mut 0) && goes_on(child.id(), &mut u64::MAX.clone()));
-        assert!(children().contains(&child.id()));
+        assert!(children("self").contains(&child.id()));
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn who_only_waits_for_its_child_is_that_child() {
+        let text = "import os, select\npid = os.fork()\nselect.poll().poll(None if pid else 60000)";
+        let Ok(mut first) = Command::new("/usr/bin/python3").args(["-c", text]).spawn() else {
+            eprintln!("skipped: /usr/bin/python3 is not installed");
+            return;
+        };
+        let start = Instant::now();
+        while worker(first.id()) == first.id() {
+            assert!(start.elapsed() < Duration::from_mins(1));
+            thread::sleep(Duration::from_millis(20));
+        }
+        let second = worker(first.id());
+        assert_eq!(children(&first.id().to_string()), [second]);
+        assert!(!waits_for_a_time(first.id()));
+        let second = rustix::process::Pid::from_raw(second.cast_signed()).unwrap();
+        first.kill().unwrap();
+        first.wait().unwrap();
+        rustix::process::kill_process(second, rustix::process::Signal::KILL).unwrap();
     }
 
     #[test]

@@ -66,13 +66,10 @@ impl Site {
         secrets.fold(text, |text, value| text.replace(value.as_str(), "***"))
     }
 
-    /// Masks what comes from the program.
+    /// Masks what comes from the program. Names of files, which a package is made of, are stored nowhere.
     pub fn mask(&self, launch: &mut Launch) {
         let window = launch.window.take();
         launch.window = window.map(|title| self.masked(title));
-        for name in launch.trace.iter_mut().flat_map(|t| &mut t.files) {
-            *name = self.masked(std::mem::take(name));
-        }
     }
 
     /// A command in the place of the launched program.
