@@ -110,6 +110,9 @@ fn standing<'a>(f: &Findings, layer: &str, rows: &[&'a ResultRow]) -> Standing<'
         Standing::SeemsDear(ratio, row)
     } else if has(Verdict::Faster) > 0 {
         Standing::Faster
+    } else if has(Verdict::Slower) > 0 {
+        // By how much changed during the run: no number for a headline.
+        Standing::Open
     } else if rows
         .iter()
         .all(|r| r.verdict == Verdict::Same && holds_one(r))

@@ -73,7 +73,8 @@ fn slowest(f: &Findings) -> Vec<Statement> {
     let mut found: Vec<(f64, Statement)> = Vec::new();
     for layer in f.compared() {
         let all = f.rows(layer);
-        let slower = |r: &&ResultRow| r.verdict == Verdict::Slower;
+        // What rests on disturbed trials alone is no finding.
+        let slower = |r: &&ResultRow| r.verdict == Verdict::Slower && !r.disturbed();
         let rows: Vec<&ResultRow> = all.iter().copied().filter(slower).collect();
         let ratio = |r: &ResultRow| r.ratio.map_or(1.0, |e| e.estimate);
         let Some(worst) = rows.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else {
@@ -83,12 +84,16 @@ fn slowest(f: &Findings) -> Vec<Statement> {
             .extra_us
             .map(|e| format!(", {}", number::extra(e.estimate)))
             .unwrap_or_default();
+        let most = if worst.ratio.is_some() {
+            let times = number::sig2(ratio(worst));
+            format!("most at {}: {times}x{extra}", worst.label)
+        } else {
+            "by how much changed during the run".into()
+        };
         let text = format!(
-            "`{layer}` is slower at {} of {}, most at {}: {}x{extra}.",
+            "`{layer}` is slower at {} of {}, {most}.",
             rows.len(),
-            all.len(),
-            worst.label,
-            number::sig2(ratio(worst)),
+            all.len()
         );
         found.push((ratio(worst), statement(&[layer], &rows, text)));
     }
@@ -101,7 +106,7 @@ fn near(f: &Findings) -> Option<Statement> {
     let is_near = |layer: &&str| {
         let rows = f.rows(layer);
         let same = rows.iter().filter(|r| r.verdict == Verdict::Same).count();
-        let other = |r: &&&ResultRow| !matches!(r.verdict, Verdict::Same | Verdict::Undecided);
+        let other = |r: &&&ResultRow| !matches!(r.leaning(), Verdict::Same | Verdict::Undecided);
         same * 2 > rows.len() && rows.iter().filter(other).count() == 0
     };
     let layers: Vec<&str> = f.compared().into_iter().filter(is_near).collect();
@@ -124,7 +129,9 @@ fn near(f: &Findings) -> Option<Statement> {
 /// "Faster than native" without a reason is an alarm.
 fn unexplained(f: &Findings) -> Option<Statement> {
     let alarming = |r: &&ResultRow| {
-        r.verdict == Verdict::Faster && r.reasons.first().is_some_and(|x| x == crate::reasons::NONE)
+        r.verdict == Verdict::Faster
+            && !r.disturbed()
+            && r.reasons.first().is_some_and(|x| x == crate::reasons::NONE)
     };
     let rows: Vec<&ResultRow> = f.results.iter().filter(alarming).collect();
     let mut layers: Vec<&str> = rows.iter().map(|r| r.layer.as_str()).collect();
@@ -149,12 +156,16 @@ fn open(f: &Findings) -> Option<Statement> {
         let of = asked.iter().copied().filter(certain);
         of.collect()
     };
-    let (noisy, untrusted) = (having(Verdict::Undecided), having(Verdict::Untrusted));
+    let (few, noisy): (Vec<&ResultRow>, Vec<&ResultRow>) = having(Verdict::Undecided)
+        .into_iter()
+        .partition(|r| r.more_blocks.is_some());
+    let untrusted = having(Verdict::Untrusted);
     let part = |rows: &[&ResultRow], what: &str| {
         (!rows.is_empty())
             .then(|| format!("{} of {} {what}", rows.len(), count(asked.len(), "cell")))
     };
     let parts: Vec<String> = [
+        part(&few, "have too few blocks"),
         part(&noisy, "are too noisy to tell"),
         part(&untrusted, "are not trusted"),
     ]
@@ -162,7 +173,7 @@ fn open(f: &Findings) -> Option<Statement> {
     .flatten()
     .collect();
     (!parts.is_empty()).then(|| {
-        let rows: Vec<&ResultRow> = noisy.into_iter().chain(untrusted).collect();
+        let rows: Vec<&ResultRow> = few.into_iter().chain(noisy).chain(untrusted).collect();
         statement(&[], &rows, format!("{}.", parts.join("; ")))
     })
 }

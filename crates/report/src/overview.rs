@@ -2,8 +2,15 @@
 
 use crate::{Report, ResultRow, Verdict, number};
 
-/// What the cells mean, for below the table.
-pub const LEGEND: &str = "1.80x time per operation in the layer / natively; ~ probably; = same; ? too noisy; ! not trusted; - none";
+/// What stands in a cell in the place of a ratio, or before one.
+const SIGNS: [(&str, &str); 6] = [
+    ("~", "probably"),
+    ("=", "same"),
+    ("?", "too noisy"),
+    ("<", "too few blocks"),
+    ("!", "not trusted"),
+    ("-", "none"),
+];
 
 /// Results by point and layer; the baseline has no column.
 pub struct Overview<'a> {
@@ -35,6 +42,19 @@ impl<'a> Overview<'a> {
         }
     }
 
+    /// What the cells mean, for below the table: of the signs, those that are in it.
+    pub fn legend(&self) -> String {
+        let cells = || self.points.iter().flat_map(|(_, cells)| cells);
+        let used = SIGNS
+            .iter()
+            .filter(|(s, _)| cells().any(|c| sign(*c).starts_with(s)));
+        let signs = used.map(|(sign, words)| format!("; {sign} {words}"));
+        format!(
+            "1.80x: time in the layer / natively{}",
+            signs.collect::<String>()
+        )
+    }
+
     /// At most `most` points. Those with the largest decided differences stay, in the plan's order.
     pub fn largest(mut self, most: usize) -> Self {
         let sizes: Vec<f64> = self.points.iter().map(|(_, cells)| size(cells)).collect();
@@ -61,11 +81,16 @@ pub fn sign(row: Option<&ResultRow>) -> String {
     let Some(row) = row.filter(|r| r.trials > 0) else {
         return "-".into();
     };
-    let ratio = || row.ratio.map_or_else(|| "-".into(), |r| times(r.estimate));
+    // Without a steady state a direction may be known, and no number.
+    let ratio = || {
+        let word = row.leaning().word().to_owned();
+        row.ratio.map_or(word, |r| times(r.estimate))
+    };
     match row.verdict {
         Verdict::Same => "=".into(),
         Verdict::Slower | Verdict::Faster => ratio(),
         Verdict::Undecided if row.probably.is_some() => format!("~{}", ratio()),
+        Verdict::Undecided if row.more_blocks.is_some() => "<".into(),
         Verdict::Undecided => "?".into(),
         Verdict::Untrusted => "!".into(),
         Verdict::Descriptive | Verdict::Baseline => format!("({})", ratio()),

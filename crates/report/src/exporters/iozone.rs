@@ -9,7 +9,7 @@ use std::io::Write;
 
 use layermark_model::{IozoneTable, iozone_tables};
 
-use super::{Exporter, Files, PartNames, own::NAME};
+use super::{Exporter, Files, PartNames, own::own_line};
 use crate::{Report, grid::Family};
 
 /// See the module.
@@ -25,7 +25,7 @@ impl Exporter for Iozone {
     }
 
     fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        head.starts_with(NAME) && head.contains(", run ")
+        own_line(head).is_some_and(|line| line.contains(", run "))
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

@@ -31,9 +31,16 @@ fn wrote(exporter: &dyn Exporter, head: &[u8], file: &mut File) -> bool {
 /// What stands before the version in every mark.
 pub(super) const NAME: &str = "layermark ";
 
+/// What follows our name in the first line of a text, where that is a version.
+pub(super) fn own_line(head: &str) -> Option<&str> {
+    let rest = head.lines().next()?.strip_prefix(NAME)?;
+    rest.starts_with(|c: char| c.is_ascii_digit())
+        .then_some(rest)
+}
+
 /// Whether a text of CSV begins with these columns. Later versions add some at the end.
 pub(super) fn has_columns<'a>(head: &str, columns: impl Iterator<Item = &'a str>) -> bool {
-    let first: Vec<&str> = columns.take(4).collect();
+    let first: Vec<&str> = columns.take(8).collect();
     let mut own = head.lines().next().unwrap_or_default().split(',');
     first.iter().all(|column| own.next() == Some(column))
 }

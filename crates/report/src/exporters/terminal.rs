@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, io::Write};
 
-use super::{Exporter, Files, own::NAME, rows, series};
+use super::{Exporter, Files, own::own_line, rows, series};
 use crate::{Report, ResultRow, TrustState, Verdict, number};
 
 mod sections;
@@ -49,7 +49,7 @@ impl Exporter for Text {
     }
 
     fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        head.starts_with(NAME) && head.contains(":\n\n")
+        own_line(head).is_some_and(|version| version.ends_with(':')) && head.contains(":\n\n")
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

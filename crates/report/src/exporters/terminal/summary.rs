@@ -7,7 +7,7 @@ use crate::{
     Report, ResultRow, TrustState,
     exporters::rows,
     number::{count, list},
-    overview::{LEGEND, Overview, sign},
+    overview::{Overview, sign},
 };
 
 /// Lines in all, with the one that names the page's path, which goes to standard error.
@@ -43,12 +43,11 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
     // Blank lines stand after the matrix and after the findings.
     let fixed = lines(&head) + lines(&foot) + 3;
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
-    let matrix = if report.results.len() <= TABLE {
-        let mut table = Vec::new();
-        super::table(report, style, &mut table)?;
-        String::from_utf8(table)?.trim_end().to_owned() + "\n"
-    } else {
-        matrix(report, style, LINES.saturating_sub(fixed + least))?
+    let room = LINES.saturating_sub(fixed + least);
+    let table = table(report, style)?.filter(|table| lines(table) <= room);
+    let matrix = match table {
+        Some(table) => table,
+        None => matrix(report, style, room)?,
     };
     let mut room = LINES.saturating_sub(fixed + lines(&matrix));
     let mut body = head;
@@ -63,6 +62,16 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
         body += &advice;
     }
     Ok(write!(out, "{matrix}\n{body}\n{foot}")?)
+}
+
+/// The table of all results, where these are few.
+fn table(report: &Report, style: Style) -> anyhow::Result<Option<String>> {
+    if report.results.len() > TABLE {
+        return Ok(None);
+    }
+    let mut table = Vec::new();
+    super::table(report, style, &mut table)?;
+    Ok(Some(String::from_utf8(table)?.trim_end().to_owned() + "\n"))
 }
 
 fn lines(text: &str) -> usize {
@@ -86,8 +95,12 @@ fn foot(report: &Report, style: Style) -> anyhow::Result<String> {
         format!("Trust: {passed} passed; warnings: {}.", list(&warnings))
     };
     let more = format!("More: layermark report {} --full", report.run);
-    let parts = [trust, rows::about(report), more];
-    let parts = parts.iter().map(|part| text(style, "", "  ", part));
+    let mut out: Vec<&str> = report.left_out.iter().map(|l| l.layer.as_str()).collect();
+    out.dedup();
+    let out = (!out.is_empty()).then(|| format!("Left out: {}.", out.join(", ")));
+    let parts = [Some(trust), out, Some(rows::about(report)), Some(more)];
+    let parts = parts.iter().flatten();
+    let parts = parts.map(|part| text(style, "", "  ", part));
     Ok(parts.collect::<anyhow::Result<Vec<String>>>()?.concat())
 }
 
@@ -100,8 +113,10 @@ fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> 
     let points = all.points.len();
     let groups = groups(&all, style.width);
     let heads: usize = groups.iter().map(|g| g.head.len()).sum();
-    // A line between groups and the legend.
-    let lines = room.saturating_sub(heads + groups.len()) / groups.len();
+    let legend = text(style, "", "  ", &all.legend())?;
+    // Lines between groups, and the legend's.
+    let between = groups.len() - 1 + lines(&legend);
+    let lines = room.saturating_sub(heads + between) / groups.len();
     let shown = if points <= lines.max(POINTS) {
         all
     } else {
@@ -122,7 +137,7 @@ fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> 
         );
         out += &text(style, "", "  ", &more)?;
     }
-    out += &text(style, "", "  ", LEGEND)?;
+    out += &legend;
     Ok(out)
 }
 
