@@ -103,7 +103,7 @@ fn environment(flags: &[String]) -> Result<Environment, Failure> {
 const MATRIX_BLOCKS: u32 = 3;
 
 /// Budget of a command for one workload when nothing says how long it may take: with half as much
-/// again, which a budget may be exceeded by, it ends within 20 s.
+/// again, which a budget may be exceeded by, it ends within 20 s, unless eight blocks take longer.
 const COMMAND_BUDGET: &str = "13s";
 
 /// `layermark file`, `layermark meta`, ...
@@ -282,7 +282,8 @@ fn measure(
         Order::New(request) => {
             if common.budget.is_none() && request.plan.budget.as_deref() == Some(COMMAND_BUDGET) {
                 progress.show(&Event::Note(
-                    "ends within 20 s; for more: --budget 2m, --precision 2% or --blocks 30".into(),
+                    "aims to end within 20 s; for more: --budget 2m, --precision 2% or --blocks 30"
+                        .into(),
                 ));
             }
             *request
