@@ -7,12 +7,8 @@ use super::text::{micro, rich};
 use crate::{LayerReport, Report, number};
 
 pub fn method(report: &Report) -> Markup {
-    let sessions = report
-        .trials
-        .iter()
-        .map(|t| t.session)
-        .max()
-        .map_or(0, |s| s + 1);
+    let sessions = report.trials.iter().map(|t| t.session);
+    let sessions = sessions.collect::<std::collections::BTreeSet<_>>().len();
     let blocks = report
         .trials
         .iter()
@@ -24,7 +20,7 @@ pub fn method(report: &Report) -> Markup {
         section.prose aria-labelledby="method" {
             h2 #method { "Method" }
             p {
-                "All layers stood side by side and took turns: in each of " (number::count(blocks, "block")) " (" (number::count(sessions as usize, "session"))
+                "All layers stood side by side and took turns: in each of " (number::count(blocks, "block")) " (" (number::count(sessions, "session"))
                 ") every operation ran once in every layer, in an order drawn from the seed, and only one ran at a time. What slows the whole machine down therefore slows all layers alike and leaves the ratio alone."
             }
             p {
