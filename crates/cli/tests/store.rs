@@ -187,7 +187,7 @@ fn on_medium(prepare: &str, options: &str, words: &str) -> Option<Said> {
 
 #[test]
 fn what_is_stored_can_be_read_where_nothing_can_be_written() {
-    for options in ["", "mount -o remount,ro m;"] {
+    for options in ["", "mount -o remount,bind,ro m;"] {
         let Some(said) = on_medium("", options, "") else {
             return;
         };
@@ -201,12 +201,12 @@ fn what_is_stored_can_be_read_where_nothing_can_be_written() {
         skipped("sqlite3 is missing; hint: apt-get install sqlite3");
         return;
     }
-    if let Some(said) = on_medium(older, "mount -o remount,ro m;", "") {
+    if let Some(said) = on_medium(older, "mount -o remount,bind,ro m;", "") {
         said.code(0).prints("Trust: ").prints(" done ");
     }
     // Trials in a log that needs an index beside it.
     let killed = "printf 'x%.0s' $(seq 40) >l.db-wal;";
-    if let Some(said) = on_medium(killed, "mount -o remount,ro m;", "") {
+    if let Some(said) = on_medium(killed, "mount -o remount,bind,ro m;", "") {
         said.fails(1, &["was not closed", "l.db-wal", "cp "]);
     }
 }

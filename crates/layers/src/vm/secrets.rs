@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::child::Change;
+use crate::{child::Change, sandbox};
 
 /// Directory of QEMU in which the guest's view of this host is put together.
 pub(crate) const VIEW: &str = "root";
@@ -66,8 +66,13 @@ pub(crate) fn view(dir: &Path) -> io::Result<Vec<Change>> {
         };
         let at = path(&Path::new(VIEW).join(name.strip_prefix(host).unwrap_or(&name)))?;
         if meta.is_dir() {
-            let (mode, uid, gid) = (meta.permissions().mode() & 0o7777, meta.uid(), meta.gid());
-            let options = format!("mode={mode:o},uid={uid},gid={gid}");
+            let mode = meta.permissions().mode() & 0o7777;
+            // In a user namespace root of the machine has no number that could be given.
+            let options = if sandbox::is_root() {
+                format!("mode={mode:o},uid={},gid={}", meta.uid(), meta.gid())
+            } else {
+                format!("mode={mode:o}")
+            };
             changes.push(Change::Empty(at, path(options.as_ref())?));
         } else if !meta.is_symlink() {
             changes.push(Change::Cover(path(NOTHING.as_ref())?, at));
