@@ -41,7 +41,7 @@ install_here() {
         clusters=/etc/postgresql-common/createcluster.conf
         case " $* " in
         *" postgresql "*)
-            if packages postgresql-common; then
+            if packages postgresql-common && [ -e "$clusters" ]; then
                 none=$(mktemp)
                 echo 'create_main_cluster = false' >"$none"
                 mount --bind "$none" "$clusters"
