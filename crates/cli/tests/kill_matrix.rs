@@ -363,8 +363,9 @@ fn names(dir: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
         .map(|e| e.file_name().to_string_lossy().into_owned())
-        // Every X server makes this directory and leaves it.
-        .filter(|name| name != ".X11-unix")
+        // Every X server makes this directory and leaves it; xterm makes one for its cursors, which stays
+        // when it is killed before it removes that again. Neither is layermark's.
+        .filter(|name| name != ".X11-unix" && !name.starts_with("xtermXX"))
         .collect()
 }
 
