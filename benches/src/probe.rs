@@ -69,12 +69,14 @@ impl Probe {
     /// One trial.
     pub fn trial(&mut self) -> Result<Trial> {
         self.job.id += 1;
-        let id = self.job.id;
         let process = &mut self.process;
         process.say(&ToProbe::Job(Box::new(self.job.clone())))?;
         loop {
-            match process.read()? {
-                FromProbe::Ready { .. } => process.say(&ToProbe::Go { id })?,
+            let said = process.read()?;
+            if let Some(next) = ToProbe::in_one_stretch(&said) {
+                process.say(&next)?;
+            }
+            match said {
                 FromProbe::Trial { trial, .. } => return Ok(*trial),
                 FromProbe::Error { message, .. } => bail!("probe: {message}"),
                 _ => {}

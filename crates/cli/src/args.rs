@@ -139,12 +139,13 @@ impl OutArgs {
 }
 
 /// Flags for what an earlier run has settled.
-const KEPT: [&str; 9] = [
+const KEPT: [&str; 10] = [
     "layers",
     "dir",
     "profile",
     "precision",
     "blocks",
+    "turn",
     "delta",
     "seed",
     "scale",
@@ -190,6 +191,9 @@ pub struct CommonArgs {
     /// Make exactly so many blocks, whatever the precision
     #[arg(long, visible_alias = "runs", value_name = "N", short_alias = 'r')]
     pub blocks: Option<u32>,
+    /// Length of a turn: 5ms [default: 2ms; 10ms for large files in memory and with a guest]
+    #[arg(long, value_name = "TIME")]
+    pub turn: Option<String>,
     /// Differences below this do not matter: 5%
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub delta: Option<f64>,

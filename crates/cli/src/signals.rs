@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first lets the trial in hand end, the second ends at once.
+//! Ctrl-C and SIGTERM: the first lets the round in hand end, the second ends at once.
 
 use std::{io, thread};
 
@@ -15,7 +15,7 @@ pub fn connect(stop: &Stop) -> io::Result<()> {
     thread::spawn(move || {
         for _ in signals.forever() {
             if !stop.asked() {
-                eprintln!("\nstopping after the trial in hand; once more to stop at once");
+                eprintln!("\nstopping after the round in hand; once more to stop at once");
             }
             stop.ask();
         }

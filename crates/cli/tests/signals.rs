@@ -124,7 +124,7 @@ fn stops(signal: Signal) {
     send(&child, signal);
     let said = finish(child, dir)
         .code(130)
-        .says("stopping after the trial in hand");
+        .says("stopping after the round in hand");
     let said = said.says("layermark run --resume ").left_nothing();
     let report = said.json();
     assert_eq!(report["status"], "stopped");

@@ -1,8 +1,11 @@
-//! One block: which points and layers have a turn, and what becomes of each turn.
+//! One block: which points and layers have a trial, their rounds, and what becomes of each trial.
 
-use std::time::{Duration, Instant};
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
 
-use layermark_model::{Cell, Environment, LayerStatus, Run, TrialRecord};
+use layermark_model::{Cell, LayerStatus, Restarted, Run, TrialRecord};
 use layermark_stats::FEWEST_BLOCKS;
 use layermark_store::Store;
 
@@ -10,18 +13,26 @@ use crate::{
     Ended, Event, LabError, MAX_BLOCKS,
     budget::{Clock, Due},
     check,
-    cpu::KernelThreads,
     drive::{Lab, tell_lost},
     session::{Lost, Up},
-    turn::{self, Ask, Failure, Turn},
+    trial::{self, Ask, Attempt, Failure, MIN_MS},
+    turn::Length,
+    watch::Watch,
 };
 
 /// A probe that broke is started again so often in a run.
 const RESTARTS: u32 = 1;
 
-/// A trial that took less is stored while the probe makes the next one ready. After a longer one
+/// Trials that took less are stored while the probe makes the next one ready. After longer ones
 /// there is time to do it at once.
 const SHORT: Duration = Duration::from_millis(50);
+
+/// Rounds of a block go on until its turns have lasted this long, times the layers ...
+const SHARE_NS: u64 = MIN_MS * 1_000_000;
+/// ... and there were so many of them ...
+const LEAST_ROUNDS: u32 = 3;
+/// ... unless that, with all that comes between turns, takes longer than so many shares.
+const MOST_SHARES: u64 = 3;
 
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
@@ -36,13 +47,13 @@ struct Books<'a> {
 }
 
 impl Books<'_> {
-    /// Stores a trial, with something to do beside it, and tells of it.
-    fn enter<T>(
-        &mut self,
-        record: &TrialRecord,
-        beside: impl FnOnce() -> T,
-    ) -> Result<T, LabError> {
-        let besides = self.store.trial_beside(&self.run.id, record, beside)?;
+    /// Stores trials and tells of them.
+    fn enter(&mut self, records: &[TrialRecord]) -> Result<(), LabError> {
+        records.iter().try_for_each(|record| self.enter_one(record))
+    }
+
+    fn enter_one(&mut self, record: &TrialRecord) -> Result<(), LabError> {
+        self.store.trial(&self.run.id, record)?;
         tell_lost(self.store, &self.run.id, self.on_event);
         let (trials, time) = &mut *self.forecast;
         let took = self.clock.estimate(record.cell.layer, record.cell.point);
@@ -63,11 +74,39 @@ impl Books<'_> {
             error: record.error.clone(),
             flags: record.flags.clone(),
         });
-        Ok(besides)
+        Ok(())
     }
 }
 
-impl Lab<'_> {
+/// A trial that is being made.
+struct Try<'a> {
+    layer: usize,
+    ask: Ask<'a>,
+    attempt: Attempt,
+}
+
+impl Try<'_> {
+    fn step(
+        &mut self,
+        watch: &Watch,
+        ups: &mut [Option<Up>],
+        step: impl FnOnce(&mut Attempt, &mut Up, &Ask<'_>) -> Result<(), Failure>,
+    ) {
+        if self.ask.stop.at_once() {
+            self.attempt.failure = Some(Failure::CutOff);
+        }
+        if let Some(up) = &mut ups[self.layer] {
+            let ask = &self.ask;
+            let watching = watch.over(&up.place.helpers());
+            self.attempt.step(up, |attempt, up| step(attempt, up, ask));
+            if let Err(lost) = watching.judge(Ok(())) {
+                self.attempt.lose(lost);
+            }
+        }
+    }
+}
+
+impl<'a> Lab<'a> {
     /// Makes the block in hand; why the run is over, if it is.
     pub(crate) fn next_block(&mut self) -> Result<Option<Ended>, LabError> {
         if self.stop.asked() {
@@ -98,7 +137,7 @@ impl Lab<'_> {
             (self.on_event)(event);
         }
         self.block += 1;
-        self.threads.refresh();
+        self.meter.refresh();
         Ok(None)
     }
 
@@ -161,26 +200,42 @@ impl Lab<'_> {
         Ok(false)
     }
 
-    /// All turns at one point. Whether the user has asked to stop.
+    /// All trials at one point. Whether the user has asked to stop.
     fn group(&mut self, due: &Due) -> Result<bool, LabError> {
         let tried = self.tally.tried(self.block, due.point);
         if due.layers.iter().all(|l| tried.contains(l)) {
             // Made before the run was resumed.
             return Ok(false);
         }
-        for layer in &due.layers {
+        let at = &self.run.points[due.point];
+        let workload = self.setup.catalog.workload(&at.workload)?;
+        let Some(divided) = workload.divided(at) else {
+            for layer in &due.layers {
+                if self.stop.asked() {
+                    return Ok(true);
+                }
+                self.alone(*layer, due.point)?;
+            }
+            return Ok(false);
+        };
+        let guest = |layer: &usize| {
+            let up = self.ups[*layer].as_ref();
+            up.is_some_and(|up| !up.place.on_this_host())
+        };
+        let asked = self.run.plan.turn()?;
+        let length = Length::of(divided, due.layers.iter().any(guest), asked);
+        let mut round = 0;
+        for part in self.parts_that_fit(due, divided)? {
             if self.stop.asked() {
                 return Ok(true);
             }
-            if self.ups[*layer].is_some() {
-                self.trial(*layer, due.point)?;
-            }
+            round = self.together(&part, due.point, length, round, None)?;
         }
-        Ok(false)
+        Ok(self.stop.asked())
     }
 
-    fn trial(&mut self, layer: usize, point: usize) -> Result<(), LabError> {
-        let started = Instant::now();
+    /// A trial in one stretch.
+    fn alone(&mut self, layer: usize, point: usize) -> Result<(), LabError> {
         let at = &self.run.points[point];
         let workload = self.setup.catalog.workload(&at.workload)?;
         let (refresh, restart) = (workload.needs_refresh(at), workload.needs_restart(at));
@@ -193,93 +248,178 @@ impl Lab<'_> {
         } else {
             None
         };
-        if self.ups[layer].is_none() {
-            return Ok(());
-        }
-        let at = &self.run.points[point];
-        let here = workload.in_layer(at, &self.run.layers[layer].spec)?;
-        // Before anything is known of the point in this session: traced, it tells what was done.
-        let first = self.extras.insert((self.session, layer, point));
-        let (id, stop) = (self.seq, self.stop);
-        let seed = self.schedule.work_seed(self.block);
-        let helpers = self.ups[layer].as_ref().map(|up| up.place.helpers());
-        let watching = self.watch.over(&helpers.unwrap_or_default());
-        // The trial before is entered while the probe makes this one ready.
-        let (mut owed, mut entered) = (self.owed.take(), Ok(()));
-        let (mut books, ups, threads, env) = self.parts();
-        let Some(up) = ups[layer].as_mut() else {
-            return Ok(());
-        };
-        let ask = Ask {
-            id,
-            point: &here,
-            extra: workload.extra(&here).filter(|_| first),
-            workload,
-            seed,
-            base: &books.run.dir,
-            threads,
-            env,
-            stop,
-        };
-        let mut enter = || {
-            let Some(record) = owed.take() else {
-                return threads.look();
-            };
-            books.enter(&record, || threads.look()).unwrap_or_else(|e| {
-                entered = Err(e);
-                threads.look()
-            })
-        };
-        let mut turn = turn::take(up, &ask, &mut enter);
-        if let Some(record) = owed {
-            entered = books.enter(&record, || ());
-        }
-        entered?;
-        if let Err(lost) = watching.judge(Ok(())) {
-            turn.trial = None;
-            turn.failure = Some(Failure::Lost(lost));
-        }
-        drop(watching);
-        if let Some(trial) = &mut turn.trial {
-            trial.restarted = restarted;
-        }
-        self.count(layer, point, turn, started.elapsed())
+        self.together(&[layer], point, Length::WHOLE, 0, restarted)?;
+        Ok(())
     }
 
-    /// Counts what came of a turn, and does something about what went wrong.
-    fn count(
+    /// A trial in each of these layers: all are made ready, then they take turns, then all settle,
+    /// then each is proved. Only one probe works at any time. Returns the number of the next round.
+    fn together(
         &mut self,
-        layer: usize,
+        layers: &[usize],
         point: usize,
-        turn: Turn,
-        took: Duration,
-    ) -> Result<(), LabError> {
-        if turn.failure == Some(Failure::CutOff) {
+        length: Length,
+        first_round: u32,
+        restarted: Option<Restarted>,
+    ) -> Result<u32, LabError> {
+        let begun = Instant::now();
+        let mut tries = self.tries(layers, point)?;
+        for this in &mut tries {
+            let mut owed = mem::take(&mut self.owed);
+            let mut entered = Ok(());
+            let (mut books, ups, watch) = self.books();
+            // The trials before are entered while the probe makes this one ready.
+            this.step(watch, ups, |attempt, up, ask| {
+                attempt.prepare(up, ask, &mut || {
+                    entered = books.enter(&mem::take(&mut owed));
+                })
+            });
+            entered.and_then(|()| books.enter(&owed))?;
+        }
+        if self.run.points[point].text("cache") == "cold" {
+            for this in &mut tries {
+                this.step(&self.watch, &mut self.ups, Attempt::cool);
+            }
+        }
+        for this in &mut tries {
+            this.step(&self.watch, &mut self.ups, |attempt, up, _| {
+                attempt.begin(up)
+            });
+        }
+        let next_round = self.rounds(&mut tries, point, length, first_round);
+        for this in &mut tries {
+            this.step(&self.watch, &mut self.ups, |_, up, ask| {
+                trial::settle(up, ask)
+            });
+        }
+        for this in &mut tries {
+            this.step(&self.watch, &mut self.ups, Attempt::end);
+        }
+        for this in &mut tries {
+            if let Some(made) = &mut this.attempt.trial {
+                made.restarted = restarted;
+            }
+        }
+        self.count(point, tries, begun)?;
+        Ok(next_round)
+    }
+
+    /// What is to be done at a point, for each of these layers that is up.
+    fn tries(&mut self, layers: &[usize], point: usize) -> Result<Vec<Try<'a>>, LabError> {
+        let at = &self.run.points[point];
+        let workload = self.setup.catalog.workload(&at.workload)?;
+        let mut tries = Vec::with_capacity(layers.len());
+        for (id, &layer) in (self.seq..).zip(layers.iter().filter(|l| self.ups[**l].is_some())) {
+            let here = workload.in_layer(at, &self.run.layers[layer].spec)?;
+            // Before anything is known of the point in this session: traced, it tells what was done.
+            let first = self.extras.insert((self.session, layer, point));
+            let ask = Ask {
+                id,
+                extra: workload.extra(&here).filter(|_| first),
+                point: here,
+                workload,
+                seed: self.schedule.work_seed(self.block),
+                base: self.run.dir.clone(),
+                env: self.setup.env.clone(),
+                stop: self.stop,
+            };
+            let attempt = Attempt::new();
+            tries.push(Try {
+                layer,
+                ask,
+                attempt,
+            });
+        }
+        Ok(tries)
+    }
+
+    /// Rounds of turns until the block's share of time is spent. Returns the number of the next one.
+    fn rounds(
+        &mut self,
+        tries: &mut [Try<'_>],
+        point: usize,
+        length: Length,
+        first_round: u32,
+    ) -> u32 {
+        let layers: Vec<usize> = tries.iter().map(|t| t.layer).collect();
+        let share = SHARE_NS * layers.len() as u64;
+        let (mut moment, mut begun) = (self.meter.moment(), Instant::now());
+        let mut round = first_round;
+        loop {
+            let order = self
+                .schedule
+                .round(self.block, point, &layers, round - first_round);
+            for layer in order {
+                let Some(this) = tries.iter_mut().find(|t| t.layer == layer) else {
+                    continue;
+                };
+                let (meter, asked) = (&self.meter, Instant::now());
+                this.step(&self.watch, &mut self.ups, |attempt, up, ask| {
+                    attempt.turn(up, ask, (round, length), (meter, &mut moment))
+                });
+                if this.attempt.failure.is_some() {
+                    // It may have been waited for, which takes nothing from the others' share.
+                    moment = self.meter.moment();
+                    begun += asked.elapsed();
+                }
+            }
+            round += 1;
+            let mut left = tries.iter().filter(|t| t.attempt.failure.is_none());
+            let spent: u64 = tries.iter().map(|t| t.attempt.elapsed_ns).sum();
+            let enough = spent >= share && round - first_round >= LEAST_ROUNDS;
+            let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            // Without the baseline, or a layer that is through, a round is none.
+            let none = layers.is_empty()
+                || left.clone().next().is_none()
+                || left.any(|t| !t.attempt.more)
+                || tries
+                    .iter()
+                    .any(|t| t.layer == 0 && t.attempt.failure.is_some());
+            if enough || spent.max(took) >= MOST_SHARES * share || none || self.stop.asked() {
+                return round;
+            }
+        }
+    }
+
+    /// Records what came of trials, then handles what went wrong.
+    fn count(&mut self, point: usize, tries: Vec<Try<'_>>, begun: Instant) -> Result<(), LabError> {
+        if tries
+            .iter()
+            .any(|t| t.attempt.failure == Some(Failure::CutOff))
+        {
             // What was cut off says nothing.
             return Err(self.cut_off());
         }
-        let record = self.record(layer, point, &turn);
-        self.tally.add(&record);
-        self.clock.note(layer, point, took);
-        self.seq += 1;
-        self.owed = Some(record);
-        if turn.failure.is_some() || took >= SHORT {
-            let begun = Instant::now();
+        let mut failures = Vec::new();
+        let mut took = Duration::ZERO;
+        for Try { layer, attempt, .. } in tries {
+            let record = self.record(layer, point, &attempt);
+            self.tally.add(&record);
+            self.clock.note(layer, point, attempt.took);
+            took += attempt.took;
+            self.seq += 1;
+            self.owed.push(record);
+            failures.extend(attempt.failure.map(|failure| (layer, failure)));
+        }
+        if !failures.is_empty() || took >= SHORT {
             self.settle()?;
-            self.clock.spend(begun.elapsed());
         }
-        match turn.failure {
-            Some(Failure::Work {
-                message,
-                errno: Some(ENOSPC | EDQUOT),
-            }) => self.full(layer, point, message),
-            Some(Failure::Broken(reason)) => self.revive(layer, reason),
-            Some(Failure::Lost(lost)) => self.drop_layer(layer, lost),
-            _ => Ok(()),
+        self.clock.spend(begun.elapsed().saturating_sub(took));
+        for (layer, failure) in failures {
+            match failure {
+                Failure::Work {
+                    message,
+                    errno: Some(ENOSPC | EDQUOT),
+                } => self.full(layer, point, message)?,
+                Failure::Broken(reason) => self.revive(layer, reason)?,
+                Failure::Lost(lost) => self.drop_layer(layer, lost)?,
+                Failure::Work { .. } | Failure::CutOff => {}
+            }
         }
+        Ok(())
     }
 
-    fn record(&self, layer: usize, point: usize, turn: &Turn) -> TrialRecord {
+    fn record(&self, layer: usize, point: usize, attempt: &Attempt) -> TrialRecord {
         TrialRecord {
             seq: self.seq,
             cell: Cell {
@@ -288,27 +428,25 @@ impl Lab<'_> {
                 layer,
                 point,
             },
-            at_ms: u64::try_from(turn.started_ms - self.run.started_ms).unwrap_or(0),
-            trial: turn.trial.clone(),
-            error: turn.failure.as_ref().map(|f| f.text().to_owned()),
-            upkeep_ns: turn.usage.upkeep_ns,
-            foreign_cpu: turn.usage.foreign,
-            steal: turn.usage.steal,
-            backing_resident: turn.backing,
-            flags: turn.flags.clone(),
+            at_ms: u64::try_from(attempt.started_ms - self.run.started_ms).unwrap_or(0),
+            trial: attempt.trial.clone(),
+            error: attempt.failure.as_ref().map(|f| f.text().to_owned()),
+            upkeep_ns: attempt.usage.upkeep_ns,
+            foreign_cpu: attempt.usage.foreign,
+            steal: attempt.usage.steal,
+            backing_resident: attempt.backing,
+            flags: attempt.flags.clone(),
         }
     }
 
-    /// Stores and tells of the trial that is still owed.
+    /// Stores the trials that are still owed, and tells of them.
     pub(crate) fn settle(&mut self) -> Result<(), LabError> {
-        let Some(record) = self.owed.take() else {
-            return Ok(());
-        };
-        self.parts().0.enter(&record, || ())
+        let owed = mem::take(&mut self.owed);
+        self.books().0.enter(&owed)
     }
 
     /// Parts that are used at the same time.
-    fn parts(&mut self) -> (Books<'_>, &mut [Option<Up>], &KernelThreads, &Environment) {
+    fn books(&mut self) -> (Books<'_>, &mut [Option<Up>], &Watch) {
         let books = Books {
             run: &self.run,
             clock: &self.clock,
@@ -316,7 +454,7 @@ impl Lab<'_> {
             store: self.store,
             on_event: self.on_event,
         };
-        (books, &mut self.ups, &self.threads, &self.setup.env)
+        (books, &mut self.ups, &self.watch)
     }
 
     /// Starts a broken probe again, once. Then the layer is lost.

@@ -233,6 +233,28 @@ pub(crate) fn has_room(dir: &Path, needed: u64) -> bool {
         .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) > needed.saturating_mul(2))
 }
 
+/// How many layers' files of a point, each of so many bytes in memory or on the disk of `dir`, fit
+/// there at once. A tenth of the disk and a fifth of the memory stay free, and a file may lie in
+/// memory twice: in a layer and in what is below it.
+pub(crate) fn fit(dir: &Path, in_memory: u64, on_disk: u64) -> usize {
+    let memory = available().and_then(|free| (free / 5 * 4).checked_div(2 * in_memory));
+    let disk = rustix::fs::statvfs(dir).ok().and_then(|disk| {
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let spare = disk.f_blocks.saturating_mul(disk.f_frsize) / 10;
+        free.saturating_sub(spare).checked_div(on_disk)
+    });
+    let fewest = memory.into_iter().chain(disk).min();
+    fewest.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX))
+}
+
+/// Memory that programs may have without anything being swapped, bytes.
+fn available() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib << 10)
+}
+
 /// Half of a run on another CPU would be compared with the first half.
 pub(crate) fn same_machine(run: &Run, now: &Machine) -> Result<(), LabError> {
     let then = &run.machine;
@@ -301,6 +323,18 @@ mod tests {
         assert!(e.hint().unwrap().contains("--scale") && e.exit_code() == 2);
         assert!(enough(temp.path(), 0).is_ok());
         assert!(has_room(temp.path(), 0) && !has_room(temp.path(), 1 << 60));
+    }
+
+    #[test]
+    fn as_many_layers_fit_as_memory_and_disk_have_room_for() {
+        let temp = tempfile::tempdir().unwrap();
+        assert_eq!(fit(temp.path(), 0, 0), usize::MAX);
+        assert_eq!(
+            (fit(temp.path(), 1 << 60, 0), fit(temp.path(), 0, 1 << 60)),
+            (0, 0)
+        );
+        let third = available().unwrap() / 5 * 4 / 2 / 3;
+        assert!((2..=4).contains(&fit(temp.path(), third, 0)));
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! ticks of every difference are taken for rounding before anybody is blamed.
 
 use std::{
-    collections::BTreeMap,
     fs::{self, File},
     os::unix::fs::FileExt,
     path::Path,
@@ -26,9 +25,9 @@ const GRAIN: f64 = 2.0;
 
 /// The kernel's own threads. What they do during a trial is mostly our write-back.
 #[derive(Debug, Default)]
-pub(crate) struct KernelThreads {
-    /// Held open: they are read before each trial and after some, and reading again from the start
-    /// takes one call instead of five.
+struct KernelThreads {
+    /// Held open: they are read between every two turns, and reading again from the start takes one
+    /// call instead of five.
     files: Vec<(u32, Times)>,
     listed: Option<Instant>,
 }
@@ -79,7 +78,7 @@ const FRESH: Duration = Duration::from_secs(5);
 
 impl KernelThreads {
     /// Lists them again when the list is old. That takes milliseconds, so not during a trial.
-    pub(crate) fn refresh(&mut self) {
+    fn refresh(&mut self) {
         if self.listed.is_some_and(|at| at.elapsed() < FRESH) {
             return;
         }
@@ -98,40 +97,62 @@ impl KernelThreads {
             .collect();
     }
 
-    /// What each has used by now.
-    pub(crate) fn look(&self) -> Look {
-        let all = self.files.iter();
-        Look {
-            at: Instant::now(),
-            ns: all
-                .filter_map(|(pid, time)| Some((*pid, time.ns()?)))
-                .collect(),
-        }
+    /// What each has used by now, nanoseconds; `None` for one that has ended.
+    fn look(&self) -> Vec<Option<u64>> {
+        self.files.iter().map(|(_, time)| time.ns()).collect()
     }
 }
 
-/// CPU time of the kernel's threads at one moment, nanoseconds.
-#[derive(Debug, Clone)]
-pub(crate) struct Look {
-    at: Instant,
-    ns: BTreeMap<u32, u64>,
+/// Counters of the machine, kept open: they are read between every two turns.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    stat: Option<File>,
+    /// Bytes of the lines that are wanted: each has up to ten numbers of 20 digits.
+    room: usize,
+    threads: KernelThreads,
 }
 
-/// A look may be so old when a trial begins: what the threads did since is far below the rounding
-/// of everything else. So there is time for it while the probe makes the trial ready.
-const EARLY: Duration = Duration::from_millis(2);
+impl Meter {
+    pub(crate) fn new() -> Self {
+        let cpus = |text: &str| text.lines().filter(|l| l.starts_with("cpu")).count();
+        Self {
+            stat: File::open("/proc/stat").ok(),
+            room: 256 * fs::read_to_string("/proc/stat").map_or(1, |text| cpus(&text)),
+            threads: KernelThreads::default(),
+        }
+    }
+
+    /// See [`KernelThreads::refresh`].
+    pub(crate) fn refresh(&mut self) {
+        self.threads.refresh();
+    }
+
+    /// What the counters stand at.
+    pub(crate) fn moment(&self) -> Moment {
+        let own = clock_gettime(ClockId::ProcessCPUTime);
+        Moment {
+            at: Instant::now(),
+            machine: self.machine().unwrap_or_default(),
+            lab_ns: own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64,
+            kernel: self.threads.look(),
+        }
+    }
+
+    fn machine(&self) -> Option<Machine> {
+        let mut text = vec![0; self.room];
+        let length = self.stat.as_ref()?.read_at(&mut text, 0).ok()?;
+        Some(machine(&String::from_utf8_lossy(&text[..length])))
+    }
+}
 
 /// Counters at one moment.
-#[derive(Debug)]
-pub(crate) struct Snapshot {
+#[derive(Debug, Clone)]
+pub(crate) struct Moment {
     at: Instant,
     machine: Machine,
-    /// Ticks of the probe, where it is a process here.
-    probe: Option<u64>,
     lab_ns: u64,
-    /// Nanoseconds of each of the kernel's threads; none where nothing is left to be theirs.
-    kernel: BTreeMap<u32, u64>,
-    upkeep_ns: u64,
+    /// Nanoseconds of each of the kernel's threads.
+    kernel: Vec<Option<u64>>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -143,14 +164,14 @@ struct Machine {
     steal: u64,
 }
 
-/// What happened between two snapshots.
+/// What happened in the turns of a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Usage {
     /// Share of all CPUs that neither we nor the kernel's threads used.
     pub foreign: f64,
     /// Share of all CPUs that the hypervisor took.
     pub steal: f64,
-    /// Share of all CPUs that did anything, interrupts included. Coarse in a short trial; over many
+    /// Share of all CPUs that did anything, interrupts included. Coarse in a short turn; over many
     /// it averages out.
     pub busy: f64,
     /// Seconds that all CPUs had together.
@@ -161,106 +182,67 @@ pub(crate) struct Usage {
     pub contaminated: bool,
 }
 
-impl Snapshot {
-    /// Before a trial. `upkeep` is the layer's own count; `probe` its process here; `early` what the
-    /// kernel's threads had used a while ago.
-    pub(crate) fn take(
-        threads: &KernelThreads,
-        early: Look,
-        probe: Option<u32>,
-        upkeep: CpuTime,
-    ) -> Self {
-        let fresh = early.at.elapsed() <= EARLY;
-        let look = if fresh { early } else { threads.look() };
-        Self {
-            kernel: look.ns,
-            probe: ticks_of(probe),
-            ..Self::machine_alone(upkeep)
-        }
-    }
+/// What was used in turns, added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Used {
+    /// Ticks that all CPUs had, were busy, in interrupts, and lost to the hypervisor.
+    all: f64,
+    busy: u64,
+    interrupts: u64,
+    steal: u64,
+    /// Nanoseconds of the probe, the lab, the kernel's threads and the layer's helpers.
+    probe_ns: u64,
+    lab_ns: u64,
+    kernel_ns: u64,
+    upkeep_ns: u64,
+}
 
-    /// After the trial that `self` was before. The probe, and then the kernel's threads, some sixty,
-    /// are asked only where a CPU was busy with more than is known of: in a trial of a millisecond
-    /// hardly ever.
-    pub(crate) fn after(
-        &self,
-        threads: &KernelThreads,
-        probe: Option<u32>,
-        upkeep: CpuTime,
-    ) -> Self {
-        let mut after = Self::machine_alone(upkeep);
-        if self.others(&after, 0) > 0.0 {
-            after.probe = ticks_of(probe);
-        }
-        if self.others(&after, 0) > 0.0 {
-            after.kernel = threads.look().ns;
-        }
-        after
-    }
-
-    fn machine_alone(upkeep: CpuTime) -> Self {
-        let own = clock_gettime(ClockId::ProcessCPUTime);
-        let own_ns = own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64;
-        Self {
-            at: Instant::now(),
-            machine: machine(
-                beginning(Path::new("/proc/stat"), &mut vec![0; 1 << 16]).unwrap_or_default(),
-            ),
-            probe: None,
-            // What its threads do for the layer is counted there.
-            lab_ns: own_ns.saturating_sub(upkeep.within_ns),
-            kernel: BTreeMap::new(),
-            upkeep_ns: upkeep.ns,
-        }
-    }
-
-    /// Ticks of CPU time until `after` that were neither ours nor the kernel's, as far as those are
-    /// known.
-    fn others(&self, after: &Self, trial_ns: u64) -> f64 {
-        let ticks = |ns: u64| ns as f64 * clock_ticks_per_second() as f64 / 1e9;
-        let probe = match (self.probe, after.probe) {
-            (Some(a), Some(b)) => (b.saturating_sub(a) as f64).max(ticks(trial_ns)),
-            _ => ticks(trial_ns),
-        };
-        let kernel: u64 = after
-            .kernel
-            .iter()
-            .filter_map(|(pid, b)| Some(b.saturating_sub(*self.kernel.get(pid)?)))
-            .sum();
-        let lab = after.lab_ns.saturating_sub(self.lab_ns);
-        let upkeep = after.upkeep_ns.saturating_sub(self.upkeep_ns);
-        let busy = after.machine.busy.saturating_sub(self.machine.busy) as f64;
-        busy - probe - ticks(lab) - ticks(upkeep + kernel)
-    }
-
-    /// What happened since `self`. `trial_ns` is the probe's own count of its CPU time, for a probe
-    /// that is no process here.
-    pub(crate) fn until(&self, after: &Self, trial_ns: u64) -> Usage {
+impl Used {
+    /// Adds a turn in which the probe used so much, where it is no helper of the layer's.
+    pub(crate) fn add(&mut self, moments: [&Moment; 2], upkeep: [CpuTime; 2], probe_ns: u64) {
+        let [before, after] = moments;
         let second = clock_ticks_per_second() as f64;
-        let all =
-            after.at.duration_since(self.at).as_secs_f64() * second * after.machine.cpus as f64;
-        let busy = after.machine.busy.saturating_sub(self.machine.busy) as f64;
-        let steal = after.machine.steal.saturating_sub(self.machine.steal) as f64;
-        let interrupts = after
-            .machine
-            .interrupts
-            .saturating_sub(self.machine.interrupts) as f64;
-        let foreign = self.others(after, trial_ns).max(0.0);
-        let spoils = |x: f64| x - GRAIN > LIMIT * all;
-        let share = |x: f64| if all > 0.0 { (x / all).min(1.0) } else { 0.0 };
+        let passed = after.at.duration_since(before.at).as_secs_f64();
+        self.all += passed * second * after.machine.cpus as f64;
+        let (a, b) = (before.machine, after.machine);
+        self.busy += b.busy.saturating_sub(a.busy);
+        self.interrupts += b.interrupts.saturating_sub(a.interrupts);
+        self.steal += b.steal.saturating_sub(a.steal);
+        self.probe_ns += probe_ns;
+        self.upkeep_ns += upkeep[1].ns.saturating_sub(upkeep[0].ns);
+        // What the lab's own threads do for the layer is counted as upkeep.
+        let within = upkeep[1].within_ns.saturating_sub(upkeep[0].within_ns);
+        let lab = after.lab_ns.saturating_sub(before.lab_ns);
+        self.lab_ns += lab.saturating_sub(within);
+        let threads = before.kernel.iter().zip(&after.kernel);
+        self.kernel_ns += threads
+            .filter_map(|(a, b)| Some((*b)?.saturating_sub((*a)?)))
+            .sum::<u64>();
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        let second = clock_ticks_per_second() as f64;
+        let ticks = |ns: u64| ns as f64 * second / 1e9;
+        let known = self.probe_ns + self.lab_ns + self.kernel_ns + self.upkeep_ns;
+        let foreign = (self.busy as f64 - ticks(known)).max(0.0);
+        let steal = self.steal as f64;
+        let spoils = |x: f64| x - GRAIN > LIMIT * self.all;
+        let share = |x: f64| {
+            if self.all > 0.0 {
+                (x / self.all).min(1.0)
+            } else {
+                0.0
+            }
+        };
         Usage {
             foreign: share(foreign),
             steal: share(steal),
-            busy: share(busy + interrupts),
-            cpu_s: all / second,
-            upkeep_ns: after.upkeep_ns.saturating_sub(self.upkeep_ns),
-            contaminated: all > 0.0 && (spoils(foreign) || spoils(steal)),
+            busy: share((self.busy + self.interrupts) as f64),
+            cpu_s: self.all / second,
+            upkeep_ns: self.upkeep_ns,
+            contaminated: self.all > 0.0 && (spoils(foreign) || spoils(steal)),
         }
     }
-}
-
-fn ticks_of(process: Option<u32>) -> Option<u64> {
-    process.and_then(stat).map(|s| s.ticks)
 }
 
 /// The first line of `/proc/stat`, in ticks. Interrupts are left out of busy: those of our own I/O
@@ -327,15 +309,8 @@ fn parse_stat(text: &str) -> Option<Stat> {
 mod tests {
     use super::*;
 
-    fn snapshot(
-        at: Instant,
-        busy: u64,
-        steal: u64,
-        probe: u64,
-        upkeep_ns: u64,
-        kernel: u64,
-    ) -> Snapshot {
-        Snapshot {
+    fn moment(at: Instant, busy: u64, steal: u64, kernel: u64) -> Moment {
+        Moment {
             at,
             machine: Machine {
                 cpus: 2,
@@ -343,11 +318,19 @@ mod tests {
                 interrupts: busy / 10,
                 steal,
             },
-            probe: Some(probe),
             lab_ns: 0,
-            kernel: BTreeMap::from([(2, kernel)]),
-            upkeep_ns,
+            kernel: vec![Some(kernel), None],
         }
+    }
+
+    fn upkeep(ns: u64) -> CpuTime {
+        CpuTime { ns, within_ns: 0 }
+    }
+
+    fn usage(moments: [&Moment; 2], upkeep_ns: u64, probe_ns: u64) -> Usage {
+        let mut used = Used::default();
+        used.add(moments, [upkeep(0), upkeep(upkeep_ns)], probe_ns);
+        used.usage()
     }
 
     #[test]
@@ -380,80 +363,55 @@ mod tests {
         let hz = clock_ticks_per_second();
         let start = Instant::now();
         let end = start + Duration::from_secs(1);
-        let before = snapshot(start, 0, 0, 0, 0, 0);
-        let upkeep = 500_000_000;
-        let ours = snapshot(end, hz * 2, 0, hz, upkeep, 500_000_000);
-        let usage = before.until(&ours, 0);
-        assert!(usage.foreign < 1e-9 && !usage.contaminated && usage.upkeep_ns == upkeep);
-        assert!((usage.busy - 1.0).abs() < 1e-9, "all of both CPUs");
-        let foreign = snapshot(end, hz, 0, 0, 0, 0);
-        let usage = before.until(&foreign, 0);
+        let before = moment(start, 0, 0, 0);
+        let ours = moment(end, hz * 2, 0, 500_000_000);
+        let of = usage([&before, &ours], 500_000_000, 1_000_000_000);
+        assert!(of.foreign < 1e-9 && !of.contaminated && of.upkeep_ns == 500_000_000);
+        assert!((of.busy - 1.0).abs() < 1e-9, "all of both CPUs");
+        let of = usage([&before, &moment(end, hz, 0, 0)], 0, 0);
         assert!(
-            (usage.foreign - 0.5).abs() < 1e-9
-                && usage.contaminated
-                && (usage.busy - 0.55).abs() < 1e-9,
-            "{usage:?}"
+            (of.foreign - 0.5).abs() < 1e-9 && of.contaminated && (of.busy - 0.55).abs() < 1e-9,
+            "{of:?}"
         );
-        let stolen = before.until(&snapshot(end, 0, hz, 0, 0, 0), 0);
+        let stolen = usage([&before, &moment(end, 0, hz, 0)], 0, 0);
         assert!((stolen.steal - 0.5).abs() < 1e-9 && stolen.contaminated);
-    }
-
-    #[test]
-    fn kernel_threads_are_asked_where_somebody_was_busy() {
-        let mut threads = KernelThreads::default();
-        threads.refresh();
-        let old = Look {
-            at: Instant::now().checked_sub(EARLY * 2).unwrap(),
-            ns: BTreeMap::from([(2, u64::MAX)]),
-        };
-        let now = Snapshot::take(&threads, old.clone(), None, CpuTime::default());
-        assert_ne!(now.kernel, old.ns, "too old");
-        let idle = Snapshot {
-            machine: Machine {
-                busy: u64::MAX,
-                ..now.machine
-            },
-            ..now
-        };
-        assert!(
-            idle.after(&threads, None, CpuTime::default())
-                .kernel
-                .is_empty()
-        );
-        let busy = Snapshot {
-            machine: Machine::default(),
-            ..idle
-        };
-        let after = busy.after(&threads, None, CpuTime::default());
-        assert_eq!(after.kernel.is_empty(), threads.files.is_empty());
     }
 
     #[test]
     fn two_ticks_of_a_short_trial_are_rounding() {
         let start = Instant::now();
         let end = start + Duration::from_millis(50);
-        let before = snapshot(start, 0, 0, 0, 0, 0);
-        assert!(!before.until(&snapshot(end, 2, 0, 0, 0, 0), 0).contaminated);
-        assert!(before.until(&snapshot(end, 4, 0, 0, 0, 0), 0).contaminated);
-        let unknown = Snapshot {
-            probe: None,
-            ..snapshot(end, 4, 0, 0, 0, 0)
-        };
-        assert!(
-            !before.until(&unknown, 40_000_000).contaminated,
-            "the probe's own count serves"
-        );
+        let before = moment(start, 0, 0, 0);
+        let contaminated =
+            |busy, probe| usage([&before, &moment(end, busy, 0, 0)], 0, probe).contaminated;
+        assert!(!contaminated(2, 0));
+        assert!(contaminated(4, 0));
+        assert!(!contaminated(4, 40_000_000));
+    }
+
+    #[test]
+    fn what_happens_between_turns_is_in_none_of_them() {
+        let start = Instant::now();
+        let hz = clock_ticks_per_second();
+        let at = |ms, busy| moment(start + Duration::from_millis(ms), busy, 0, 0);
+        let mut used = Used::default();
+        // Two turns of 100 ms, a second of both CPUs busy between them.
+        let moments = [at(0, 0), at(100, 0), at(1100, 2 * hz), at(1200, 2 * hz)];
+        for pair in [[&moments[0], &moments[1]], [&moments[2], &moments[3]]] {
+            used.add(pair, [upkeep(0); 2], 0);
+        }
+        assert!((used.usage().cpu_s - 0.4).abs() < 1e-9, "{used:?}");
+        assert_eq!((used.busy, used.usage().contaminated), (0, false));
     }
 
     #[test]
     fn this_machine_can_be_read() {
-        let mut threads = KernelThreads::default();
-        threads.refresh();
-        let own = Some(std::process::id());
-        let before = Snapshot::take(&threads, threads.look(), own, CpuTime::default());
+        let mut meter = Meter::new();
+        meter.refresh();
+        let before = meter.moment();
         // A container does not see them.
         let seen = fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
-        assert_eq!(threads.files.is_empty(), !seen);
+        assert_eq!(before.kernel.is_empty(), !seen);
         let own = std::process::id();
         let as_stat = Times::Stat(File::open(format!("/proc/{own}/stat")).unwrap());
         let counted = Times::is_counted();
@@ -465,15 +423,14 @@ mod tests {
         let gone = Times::open(child.id(), counted).unwrap();
         child.wait().unwrap();
         assert_eq!(gone.ns(), None, "its process has ended");
-        assert!(before.machine.cpus > 0 && before.machine.busy > 0 && before.probe.is_some());
-        let upkeep = CpuTime {
+        assert!(before.machine.cpus > 0 && before.machine.busy > 0 && before.lab_ns > 0);
+        let helped = CpuTime {
             ns: 5,
             within_ns: u64::MAX,
         };
-        let after = before.after(&threads, None, upkeep);
-        let usage = before.until(&after, 0);
-        assert!(usage.upkeep_ns == 5 && usage.foreign <= 1.0);
-        assert_eq!(after.lab_ns, 0, "what is upkeep is not the lab's too");
-        assert!(before.lab_ns > 0);
+        let mut used = Used::default();
+        used.add([&before, &meter.moment()], [upkeep(0), helped], 0);
+        assert_eq!(used.lab_ns, 0, "what is upkeep is not the lab's too");
+        assert!(used.usage().upkeep_ns == 5 && used.usage().foreign <= 1.0);
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     Catalog, Ended, Event, LabError, Outcome, Schedule, Stop,
     budget::Clock,
     check,
-    cpu::KernelThreads,
+    cpu::Meter,
     machine::now_ms,
     session::{Lost, Up},
     stop::{Change, Stopping},
@@ -52,7 +52,7 @@ pub(crate) struct Lab<'a> {
     pub(crate) tally: Tally,
     pub(crate) stopping: Stopping,
     pub(crate) clock: Clock,
-    pub(crate) threads: KernelThreads,
+    pub(crate) meter: Meter,
     pub(crate) watch: Watch,
     /// The layers that are up, by their place in the run.
     pub(crate) ups: Vec<Option<Up>>,
@@ -60,14 +60,16 @@ pub(crate) struct Lab<'a> {
     pub(crate) work: Option<WorkDir>,
     /// Sessions, layers and points in which an extra trial was made.
     pub(crate) extras: BTreeSet<(u32, usize, usize)>,
+    /// Points whose blocks had to be divided.
+    pub(crate) divided: BTreeSet<usize>,
     /// How often the probe of each layer was started again.
     pub(crate) restarts: Vec<u32>,
     /// The block in hand.
     pub(crate) block: u32,
     pub(crate) session: u32,
     pub(crate) seq: u64,
-    /// The trial that was made last, until it is stored and told of.
-    pub(crate) owed: Option<TrialRecord>,
+    /// The trials that were made last, until they are stored and told of.
+    pub(crate) owed: Vec<TrialRecord>,
     /// Trials and time to come, by what was known when the block began.
     pub(crate) forecast: (u64, Duration),
     resumed: bool,
@@ -91,16 +93,17 @@ impl<'a> Lab<'a> {
             tally: Tally::default(),
             stopping: Stopping::new(run.plan.precision()).fixed(run.plan.blocks),
             clock: Clock::new(run.plan.budget()?),
-            threads: KernelThreads::default(),
+            meter: Meter::new(),
             watch: Watch::new(setup.silence),
             ups: std::iter::repeat_with(|| None).take(layers).collect(),
             work: Some(work),
             extras: BTreeSet::new(),
+            divided: BTreeSet::new(),
             restarts: vec![0; layers],
             block: 0,
             session: 0,
             seq: 0,
-            owed: None,
+            owed: Vec::new(),
             forecast: (0, Duration::ZERO),
             resumed: !trials.is_empty(),
             warned: false,
@@ -273,7 +276,7 @@ impl<'a> Lab<'a> {
             self.set_up_layer(index, &base)?;
         }
         self.idle_flushes();
-        self.threads.refresh();
+        self.meter.refresh();
         self.store.update(&self.run)?;
         self.still_comparable()
     }

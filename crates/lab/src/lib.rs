@@ -1,6 +1,6 @@
 //! Runs an experiment: sets layers up, gives them turns in an order drawn from a seed, decides
-//! when enough is known, and has every trial stored when it ends, or, after a short one, while the
-//! next is made ready.
+//! when enough is known, and has the trials of a point stored when its rounds have ended, or, after
+//! short ones, while the next is made ready.
 //!
 //! The rules are those of `docs/src/method.md`.
 
@@ -16,6 +16,7 @@ mod event;
 mod flags;
 mod line;
 mod machine;
+mod parts;
 mod request;
 mod resolve;
 mod restart;
@@ -23,6 +24,7 @@ mod schedule;
 mod session;
 mod stop;
 mod tally;
+mod trial;
 mod turn;
 mod watch;
 

@@ -133,11 +133,6 @@ impl Talk {
         }
     }
 
-    /// Process on this host whose CPU time is the probe's.
-    pub(crate) fn pid(&self) -> Option<u32> {
-        self.control.pid()
-    }
-
     pub(crate) fn send(&mut self, message: &ToProbe) -> Result<(), Broken> {
         let mut line = serde_json::to_vec(message).map_err(|e| Broken::OutOfTurn(e.to_string()))?;
         line.push(b'\n');

@@ -136,7 +136,7 @@ impl Resume {
 
 /// Asks a run to end early; shared with signal handlers.
 ///
-/// Asked once, the run ends after the trial in hand. Asked twice, it ends at once. Either way all
+/// Asked once, the run ends after the round in hand. Asked twice, it ends at once. Either way all
 /// layers are unwound.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicU32>);
@@ -152,7 +152,7 @@ impl Stop {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Whether to end after the trial in hand.
+    /// Whether to end after the round in hand.
     pub fn asked(&self) -> bool {
         self.0.load(Ordering::SeqCst) > 0
     }

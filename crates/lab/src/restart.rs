@@ -57,7 +57,7 @@ impl Lab<'_> {
         self.run.layers[index].facts = in_facts(up.facts.clone());
         self.ups[index] = Some(up);
         // A file system has kernel threads of its own.
-        self.threads.refresh();
+        self.meter.refresh();
         Ok(Some(Restarted {
             ns: started.elapsed().as_nanos() as u64,
             mount_before: before,

@@ -2,17 +2,19 @@
 //!
 //! Randomised complete blocks: each block has every point once, in an order of its own; at a point
 //! the layers take turns at once, one after the other, so that a slow spell of the machine meets
-//! all of them. The turns of one point follow a Williams square over successive blocks: each layer
-//! stands at each place equally often, and comes right after each other layer equally often. With
-//! two layers that is ABBA or BAAB.
+//! all of them. The turns of one point follow a Williams square over successive rounds, and the
+//! first rounds of successive blocks another one: each layer stands at each place equally often,
+//! and comes right after each other layer equally often. With two layers that is ABBA or BAAB.
 
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
 /// Streams of the generator: one for the points of a block, one for the turns of a point (from 0),
 const POINTS: u64 = 1 << 63;
-/// ... and one for the data and offsets of a point in a block.
+/// ... one for the data and offsets of a point in a block,
 const WORK: u64 = 1 << 62;
+/// ... and one for the rounds of a point in a block.
+const ROUNDS: u64 = 1 << 61;
 
 /// The order of a run of so many layers and points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +41,9 @@ impl Schedule {
         order
     }
 
-    /// Layers at a point of a block, in their order.
+    /// Layers at a point of a block, in the order of its first round.
     pub fn turns(&self, block: u32, point: usize) -> Vec<usize> {
-        let rows = self.cycle();
+        let rows = cycle(self.layers);
         let (cycle, row) = (u64::from(block) / rows, u64::from(block) % rows);
         // Names and rows are drawn afresh for each cycle, so that no layer keeps a favoured row.
         let mut random = self.draw((point as u64) << 32 | cycle);
@@ -55,26 +57,52 @@ impl Schedule {
             .collect()
     }
 
+    /// The same layers in the order of a round of that block. They are those of its first round, as
+    /// many as have it at all.
+    pub fn round(&self, block: u32, point: usize, first: &[usize], round: u32) -> Vec<usize> {
+        let rows = cycle(first.len());
+        let (cycle, row) = (u64::from(round) / rows, u64::from(round) % rows);
+        let mut random = self.draw(ROUNDS | (point as u64) << 32 | u64::from(block));
+        let mut names = Vec::new();
+        let mut order: Vec<u64> = (0..rows).collect();
+        for again in 0..=cycle {
+            if again == 0 {
+                // So that the first row is the order of the first round.
+                names = first.to_vec();
+                for (place, layer) in williams(first.len(), 0).into_iter().zip(first) {
+                    names[place] = *layer;
+                }
+                order[1..].shuffle(&mut random);
+            } else {
+                names.shuffle(&mut random);
+                order.shuffle(&mut random);
+            }
+        }
+        let row = order.get(row as usize).copied().unwrap_or(0);
+        let row = williams(first.len(), row);
+        row.into_iter().map(|i| names[i]).collect()
+    }
+
     /// Seed of data and offsets: the same for all that is done in a block, so that random reads and
     /// random writes share one order, as in iozone, and another in the next.
     pub fn work_seed(&self, block: u32) -> u64 {
         self.draw(WORK | u64::from(block)).next_u64()
     }
 
-    /// Blocks after which the turns are balanced.
-    pub fn cycle(&self) -> u64 {
-        let n = self.layers.max(1) as u64;
-        if n.is_multiple_of(2) || n == 1 {
-            n
-        } else {
-            2 * n
-        }
-    }
-
     fn draw(&self, stream: u64) -> ChaCha8Rng {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(stream);
         random
+    }
+}
+
+/// Rounds after which the turns of so many layers are balanced.
+fn cycle(layers: usize) -> u64 {
+    let n = layers.max(1) as u64;
+    if n.is_multiple_of(2) || n == 1 {
+        n
+    } else {
+        2 * n
     }
 }
 
@@ -100,13 +128,15 @@ fn williams(n: usize, row: u64) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use super::*;
 
     #[test]
     fn each_layer_has_each_place_and_each_forerunner_equally_often() {
         for n in 2..=9 {
             let schedule = Schedule::new(7, n, 3);
-            let cycle = schedule.cycle() as u32;
+            let cycle = cycle(n) as u32;
             for (point, start) in [(0, 0), (2, cycle), (1, 5 * cycle)] {
                 let mut place = vec![vec![0; n]; n];
                 let mut before = vec![vec![0; n]; n];
@@ -178,8 +208,61 @@ mod tests {
         "[[2, 0, 3, 1], [3, 1, 0, 2], [0, 1, 3, 2]] [[0, 2, 1], [1, 0, 2], [0, 1, 2]]";
 
     #[test]
+    fn in_the_rounds_of_a_block_each_layer_follows_each_other_equally_often() {
+        for n in 2..=9 {
+            let schedule = Schedule::new(7, n, 3);
+            // A layer that has it not at all takes nothing from the balance.
+            for first in [schedule.turns(4, 1), schedule.turns(4, 1)[..n - 1].to_vec()] {
+                let rounds = cycle(first.len()) as u32;
+                for start in [0, rounds, 3 * rounds] {
+                    let mut follows = BTreeMap::<(usize, usize), u32>::new();
+                    for round in start..start + rounds {
+                        let order = schedule.round(4, 1, &first, round);
+                        assert!(round > 0 || order == first, "the first round is as drawn");
+                        let mut sorted = order.clone();
+                        sorted.sort_unstable();
+                        assert!(
+                            sorted.windows(2).all(|w| w[0] < w[1]),
+                            "each once: {order:?}"
+                        );
+                        for pair in order.windows(2) {
+                            *follows.entry((pair[0], pair[1])).or_default() += 1;
+                        }
+                    }
+                    let pairs = first.len() * (first.len() - 1);
+                    assert_eq!(follows.len(), pairs, "{n} layers");
+                    let times: BTreeSet<u32> = follows.into_values().collect();
+                    assert!(times.len() <= 1, "{n} layers: {times:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_rounds_belongs_to_seed_block_and_point() {
+        let rounds = |seed, block, point| {
+            let schedule = Schedule::new(seed, 4, 4);
+            let first = [2, 0, 3, 1];
+            (0..9)
+                .map(|round| schedule.round(block, point, &first, round))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(rounds(42, 1, 2), rounds(42, 1, 2));
+        for other in [rounds(43, 1, 2), rounds(42, 2, 2), rounds(42, 1, 3)] {
+            assert_ne!(other, rounds(42, 1, 2));
+            assert_eq!(other[0], [2, 0, 3, 1]);
+        }
+        assert_eq!(format!("{:?}", rounds(42, 1, 2)), GOLDEN_ROUNDS);
+    }
+
+    const GOLDEN_ROUNDS: &str = "[[2, 0, 3, 1], [3, 2, 1, 0], [0, 1, 2, 3], [1, 3, 0, 2], [0, 2, 1, 3], [2, 3, 0, 1], \
+         [1, 0, 3, 2], [3, 1, 2, 0], [3, 1, 2, 0]]";
+
+    #[test]
     fn one_layer_and_no_layer_are_no_trouble() {
         assert_eq!(Schedule::new(1, 1, 1).turns(9, 0), [0]);
         assert!(Schedule::new(1, 0, 0).turns(9, 0).is_empty());
+        assert_eq!(Schedule::new(1, 3, 1).round(9, 0, &[2], 5), [2]);
+        assert!(Schedule::new(1, 0, 0).round(9, 0, &[], 5).is_empty());
     }
 }

@@ -6,24 +6,64 @@ use std::collections::BTreeSet;
 
 use common::{Bench, CATALOG, plan, ratio, settled};
 use layermark_lab::{Ended, Event, LabError, Schedule};
-use layermark_model::{LayerStatus, RunStatus};
+use layermark_model::{LayerStatus, RunStatus, TrialRecord};
 use layermark_stats::{Verdict, judge};
 
 #[test]
-fn upkeep_after_the_clock_has_stopped_is_not_the_trials() {
-    for (probe, expected) in [
-        ("mock:take=1", common::DURING),
-        // An older probe does not say when it stopped.
-        ("mock:ns=2000", common::DURING + common::AFTERWARDS),
-    ] {
-        let mut bench = Bench::new();
-        let mut request = bench.request(plan(&["mock", probe], 1, "control = false"));
-        request.catalog = common::CATALOG;
-        assert!(settled(&bench.run(request)));
-        let (_, trials) = bench.last();
-        let of_it = trials.iter().filter(|t| t.cell.layer == 1);
-        let upkeep: Vec<u64> = of_it.map(|t| t.upkeep_ns).collect();
-        assert_eq!(upkeep, [expected; 8], "{probe}");
+fn upkeep_after_the_last_turn_is_not_the_trials() {
+    let mut bench = Bench::new();
+    let mut request = bench.request(plan(&["mock", "mock:ns=2000"], 1, "control = false"));
+    request.catalog = common::CATALOG;
+    assert!(settled(&bench.run(request)));
+    let (_, trials) = bench.last();
+    let of_it = trials.iter().filter(|t| t.cell.layer == 1);
+    let upkeep: Vec<u64> = of_it.map(|t| t.upkeep_ns).collect();
+    assert_eq!(upkeep, [common::DURING; 6]);
+}
+
+/// Turns of a trial by their rounds.
+fn rounds(record: &TrialRecord) -> Vec<u32> {
+    let turns = &record.trial.as_ref().unwrap().turns;
+    turns.iter().map(|t| t.round).collect()
+}
+
+#[test]
+fn layers_take_turns_until_the_share_of_time_is_spent() {
+    let mut bench = Bench::new();
+    // A turn of the mock takes what it is asked to, or one operation of 100 us, 30 or 400 ms.
+    let layers = ["mock:ns=100000", "mock:ns=30000000"];
+    let request = bench.request(plan(&layers, 1, "control = false\nblocks = 1"));
+    bench.run(request).unwrap();
+    let (_, trials) = bench.last();
+    // 32 ms a round, twice 50 ms to spend.
+    assert_eq!(rounds(&trials[0]), [0, 1, 2, 3]);
+    assert_eq!(rounds(&trials[0]), rounds(&trials[1]), "rounds make pairs");
+    let trial = trials[0].trial.as_ref().unwrap();
+    let sum: u64 = trial.turns.iter().map(|t| t.elapsed_ns).sum();
+    assert_eq!((trial.passes.len(), trial.elapsed_ns()), (1, sum));
+    // A few rounds in any case, but not for ever.
+    let layers = ["mock:ns=100000", "mock:ns=400000000"];
+    let request = bench.request(plan(&layers, 1, "control = false\nblocks = 1"));
+    bench.run(request).unwrap();
+    assert_eq!(rounds(&bench.last().1[0]), [0]);
+    let request = bench.request(plan(
+        &["mock"],
+        1,
+        "control = false\nblocks = 1\nturn = '20ms'",
+    ));
+    bench.run(request).unwrap();
+    assert_eq!(rounds(&bench.last().1[0]), [0, 1, 2]);
+}
+
+#[test]
+fn what_cannot_be_divided_is_one_stretch() {
+    let mut bench = Bench::new();
+    let mut plan = plan(&["mock", "mock:ns=2000"], 1, "control = false\nblocks = 1");
+    plan.work[0].params.insert("passes".into(), 3.into());
+    bench.run(bench.request(plan)).unwrap();
+    for record in bench.last().1 {
+        assert_eq!(rounds(&record), [0; 0]);
+        assert!(record.trial.unwrap().elapsed_ns() >= 50_000_000);
     }
 }
 

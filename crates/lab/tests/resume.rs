@@ -25,7 +25,8 @@ fn noisy() -> Plan {
 fn cells(trials: &[TrialRecord]) -> BTreeMap<(u32, usize, usize), u64> {
     let mut cells = BTreeMap::new();
     for t in trials {
-        let ns = t.trial.as_ref().unwrap().passes[0].elapsed_ns;
+        // How many rounds there were depends on when it was stopped.
+        let ns = t.trial.as_ref().unwrap().ns_per_op().unwrap().to_bits();
         cells.insert((t.cell.block, t.cell.point, t.cell.layer), ns);
     }
     cells
@@ -69,9 +70,9 @@ fn stopped_at_any_trial_and_resumed_is_the_same_run() {
         let mut request = bench.request(noisy());
         request.catalog = CATALOG;
         let first = bench.run_until(request, stop).unwrap();
-        // It was told of while the next one was made ready, which is in hand then.
+        // Those of a block are told of while the next one is made ready, which is in hand then.
         assert!(
-            (stop..=stop + 1).contains(&first.trials),
+            (stop..stop + 8).contains(&first.trials),
             "{stop}: {first:?}"
         );
         assert_eq!(first.ended, Ended::Stopped);
@@ -102,6 +103,39 @@ fn stopped_at_any_trial_and_resumed_is_the_same_run() {
         assert!(
             sessions.values().all(|layers| layers.contains(&0)),
             "native in each new group"
+        );
+    }
+}
+
+/// What is in the store when it is killed: the blocks that were stored, and maybe a part of one, since
+/// each trial is committed by itself.
+#[test]
+fn a_block_that_was_stored_in_part_is_made_again() {
+    let mut whole = Bench::new();
+    let mut request = whole.request(noisy());
+    request.catalog = CATALOG;
+    assert!(settled(&whole.run(request)));
+    let (run, uninterrupted) = whole.last();
+    let report = told(&Report::build(&run, &uninterrupted));
+    for stored in [1, 3, 5, 10] {
+        let mut bench = Bench::new();
+        let mut killed = run.clone();
+        killed.status = RunStatus::Running;
+        killed.dir = bench.dir().canonicalize().unwrap().to_str().unwrap().into();
+        bench.store.begin(&killed).unwrap();
+        for record in &uninterrupted[..stored] {
+            bench.store.trial(&killed.id, record).unwrap();
+        }
+        assert!(settled(&bench.resume(CATALOG)), "{stored} stored");
+        let (again, trials) = bench.last();
+        assert_eq!(cells(&trials), cells(&uninterrupted), "{stored} stored");
+        assert_eq!(told(&Report::build(&again, &trials)), report);
+        // Two points of four layers each.
+        let part = stored % 4;
+        let twice = trials.len() - uninterrupted.len();
+        assert_eq!(
+            twice, part,
+            "{stored} stored: only the block in hand is made again"
         );
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use layermark_model::{
-    CpuUse, Pass, SelfTest, Trial,
+    CpuUse, Pass, SelfTest, Trial, Turn,
     protocol::{FromProbe, Job, MAX_LINE, ToProbe, VERSION},
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -62,33 +62,57 @@ fn speak(
     mut out: impl Write,
 ) -> io::Result<&'static str> {
     say(&mut out, &hello(script))?;
-    let mut job: Option<Box<Job>> = None;
+    let mut job: Option<(Box<Job>, Trial)> = None;
     let mut done = 0;
     while let Some(line) = read_line(&mut input)? {
-        match serde_json::from_str(&line).map_err(io::Error::other)? {
+        let said = serde_json::from_str(&line).map_err(io::Error::other)?;
+        match said {
             ToProbe::Job(new) => {
                 say(&mut out, &FromProbe::Ready { id: new.id })?;
-                job = Some(new);
-            }
-            ToProbe::Go { id } => {
-                let Some(job) = job.take().filter(|j| j.id == id) else {
-                    return Err(io::Error::other(format!(
-                        "go for job {id}, which is not ready"
-                    )));
-                };
-                if script.die_after == Some(done) {
-                    return Ok("exit code 101");
-                }
-                answer(script, &job, done, &mut input, &mut out)?;
-                done += 1;
+                job = Some((new, Trial::default()));
             }
             ToProbe::Quit => {
                 say(&mut out, &FromProbe::Done)?;
                 return Ok("exit code 0");
             }
+            ToProbe::Turn { id, round, ns, .. } => {
+                let Some((job, trial)) = job.as_mut().filter(|(j, _)| j.id == id) else {
+                    return Err(not_ready("turn", id));
+                };
+                if trial.passes.is_empty() && script.die_after == Some(done) {
+                    return Ok("exit code 101");
+                }
+                let turn = Asked {
+                    round,
+                    ns,
+                    number: done,
+                };
+                if script.error_after == Some(done) && trial.passes.is_empty() {
+                    fail(script, id, &mut out)?;
+                    done += 1;
+                } else {
+                    take(script, job, trial, turn, &mut input, &mut out)?;
+                }
+            }
+            ToProbe::Settle { id } if job.as_ref().is_some_and(|(j, _)| j.id == id) => {
+                say(&mut out, &FromProbe::Settled { id })?;
+            }
+            ToProbe::End { id } => {
+                let Some((_, trial)) = job.take().filter(|(j, _)| j.id == id) else {
+                    return Err(not_ready("end", id));
+                };
+                let trial = Box::new(trial);
+                say(&mut out, &FromProbe::Trial { id, trial })?;
+                done += 1;
+            }
+            ToProbe::Settle { id } => return Err(not_ready("settle", id)),
         }
     }
     Ok("exit code 0")
+}
+
+fn not_ready(what: &str, id: u64) -> io::Error {
+    io::Error::other(format!("{what} for job {id}, which is not ready"))
 }
 
 fn hello(script: &Script) -> FromProbe {
@@ -104,37 +128,78 @@ fn hello(script: &Script) -> FromProbe {
     }
 }
 
-fn answer(
+/// A turn of the trial with this number.
+#[derive(Clone, Copy)]
+struct Asked {
+    round: u32,
+    ns: u64,
+    number: u64,
+}
+
+fn fail(script: &Script, id: u64, out: &mut impl Write) -> io::Result<()> {
+    wait(script, id, out)?;
+    let error = FromProbe::Error {
+        id: Some(id),
+        message: "an error, as the mock was asked to".into(),
+        hint: Some("use another layer".into()),
+        errno: Some(libc::EIO),
+    };
+    say(out, &error)
+}
+
+/// What the script has in store for the trial comes in its first turn.
+fn take(
     script: &Script,
     job: &Job,
-    number: u64,
+    trial: &mut Trial,
+    Asked { round, ns, number }: Asked,
     input: &mut impl BufRead,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    if script.silent_after == Some(number) {
+    let first = trial.passes.is_empty();
+    if first && script.silent_after == Some(number) {
         // Until the lab has had enough and closes its end.
         io::copy(input, &mut io::sink())?;
         return Ok(());
     }
-    if script.rubbish_after == Some(number) {
+    if first && script.rubbish_after == Some(number) {
         out.write_all(b"rubbish, as the mock was asked to\n")?;
         return out.flush();
     }
-    wait(script, job.id, out)?;
-    let answer = if script.error_after == Some(number) {
-        FromProbe::Error {
-            id: Some(job.id),
-            message: "an error, as the mock was asked to".into(),
-            hint: Some("use another layer".into()),
-            errno: Some(libc::EIO),
-        }
-    } else {
-        FromProbe::Trial {
-            id: job.id,
-            trial: Box::new(trial(script, job, number)),
-        }
+    if first {
+        wait(script, job.id, out)?;
+    }
+    let turn = Turn {
+        round,
+        ..work(script, job, number, ns)
     };
-    say(out, &answer)
+    let cpu = CpuUse {
+        user_ns: turn.elapsed_ns / 4,
+        sys_ns: turn.elapsed_ns / 2,
+    };
+    if first {
+        let cold = job.point.text("cache") == "cold";
+        trial.resident = Some(if cold { 0.0 } else { 1.0 });
+        trial.passes.push(Pass::default());
+    }
+    let sum = &mut trial.passes[0];
+    sum.elapsed_ns += turn.elapsed_ns;
+    sum.ops += turn.ops;
+    sum.bytes += turn.bytes;
+    trial.cpu.user_ns += cpu.user_ns;
+    trial.cpu.sys_ns += cpu.sys_ns;
+    if ns > 0 {
+        trial.turns.push(turn);
+    }
+    let turned = FromProbe::Turned {
+        id: job.id,
+        turn,
+        cpu,
+        probe_ns: cpu.user_ns + cpu.sys_ns,
+        device: None,
+        more: ns > 0,
+    };
+    say(out, &turned)
 }
 
 fn wait(script: &Script, id: u64, out: &mut impl Write) -> io::Result<()> {
@@ -158,28 +223,23 @@ fn wait(script: &Script, id: u64, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn trial(script: &Script, job: &Job, number: u64) -> Trial {
+/// Operations of so many nanoseconds; 0: of a whole trial.
+fn work(script: &Script, job: &Job, number: u64, length_ns: u64) -> Turn {
     let ns = script.value(number, job.seed).max(1e-3);
-    let long_enough = (job.min_ms as f64 * 1e6 / ns).ceil() as u64;
-    let ops = job.min_ops.max(long_enough).max(1);
-    let elapsed_ns = (ops as f64 * ns).round().max(1.0) as u64;
-    let param = |name: &str| job.point.params.get(name);
-    let record = param("record")
-        .and_then(serde_json::Value::as_u64)
-        .unwrap_or(4096);
-    let cold = param("cache").and_then(serde_json::Value::as_str) == Some("cold");
-    Trial {
-        passes: vec![Pass {
-            elapsed_ns,
-            ops,
-            bytes: ops.saturating_mul(record),
-        }],
-        cpu: CpuUse {
-            user_ns: elapsed_ns / 4,
-            sys_ns: elapsed_ns / 2,
-        },
-        resident: Some(if cold { 0.0 } else { 1.0 }),
-        ..Trial::default()
+    let (least_ns, least_ops) = match length_ns {
+        0 => (job.min_ms * 1_000_000, job.min_ops),
+        length => (length, 1),
+    };
+    let ops = least_ops.max((least_ns as f64 / ns).ceil() as u64).max(1);
+    let record = match job.point.number("record") {
+        0 => 4096,
+        record => record,
+    };
+    Turn {
+        round: 0,
+        elapsed_ns: (ops as f64 * ns).round().max(1.0) as u64,
+        ops,
+        bytes: ops.saturating_mul(record),
     }
 }
 
@@ -219,7 +279,19 @@ mod tests {
                 below: Vec::new(),
                 env: layermark_model::Environment::new(),
             };
-            for message in [ToProbe::Job(Box::new(job)), ToProbe::Go { id }] {
+            let turn = |round| ToProbe::Turn {
+                id,
+                round,
+                ns: 2_000_000,
+                lead_in_ns: 0,
+            };
+            for message in [
+                ToProbe::Job(Box::new(job)),
+                turn(0),
+                turn(1),
+                ToProbe::Settle { id },
+                ToProbe::End { id },
+            ] {
                 input += &(serde_json::to_string(&message).unwrap() + "\n");
             }
         }

@@ -33,6 +33,10 @@ pub struct Plan {
     /// Make exactly so many blocks, whatever the precision. Absent: until the precision is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
+    /// Length of a turn, such as `5ms`. Absent: 2 ms, or 10 ms for large files in memory and where a
+    /// guest is among the layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<String>,
     /// Names of the points that verdicts are asked on, as `label` gives them. The others are
     /// described: with their intervals, and without a verdict. Empty: verdicts on all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -178,7 +182,7 @@ pub enum PlanError {
     },
 }
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "about",
     "study",
@@ -187,6 +191,7 @@ const KEYS: [&str; 14] = [
     "budget",
     "precision",
     "blocks",
+    "turn",
     "confirm",
     "delta",
     "control",
@@ -197,6 +202,8 @@ const KEYS: [&str; 14] = [
 
 /// Most blocks that a plan may ask for.
 const MOST_BLOCKS: u32 = 10_000;
+/// Longest turn that a plan may ask for.
+const LONGEST_TURN: Duration = Duration::from_secs(10);
 
 impl Plan {
     /// Reads a plan file's text.
@@ -267,26 +274,26 @@ impl Plan {
             );
         }
         self.budget()?;
+        self.turn()?;
         Ok(())
     }
 
     /// Time to spend on trials, when it is limited.
     pub fn budget(&self) -> Result<Option<Duration>, PlanError> {
-        let Some(text) = &self.budget else {
-            return Ok(None);
-        };
-        let budget = parse_duration(text).map_err(|source| PlanError::Duration {
-            key: "budget",
-            source,
-        })?;
-        if budget.is_zero() {
+        above_zero("budget", self.budget.as_deref())
+    }
+
+    /// Length of a turn, when the user has set it.
+    pub fn turn(&self) -> Result<Option<Duration>, PlanError> {
+        let turn = above_zero("turn", self.turn.as_deref())?;
+        if turn.is_some_and(|turn| turn > LONGEST_TURN) {
             return Err(PlanError::Range {
-                key: "budget",
-                value: text.clone(),
-                must: "it must be above 0",
+                key: "turn",
+                value: self.turn.clone().unwrap_or_default(),
+                must: "a turn lasts up to 10s",
             });
         }
-        Ok(Some(budget))
+        Ok(turn)
     }
 
     /// Whether a verdict is asked on the point of this name: each comparison more that is asked for
@@ -305,6 +312,22 @@ impl Plan {
     pub fn precision(&self) -> f64 {
         self.precision.unwrap_or_else(|| self.profile.precision())
     }
+}
+
+/// A duration of the user's.
+fn above_zero(key: &'static str, text: Option<&str>) -> Result<Option<Duration>, PlanError> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let duration = parse_duration(text).map_err(|source| PlanError::Duration { key, source })?;
+    if duration.is_zero() {
+        return Err(PlanError::Range {
+            key,
+            value: text.to_owned(),
+            must: "it must be above 0",
+        });
+    }
+    Ok(Some(duration))
 }
 
 /// `small files` is the name of `small files` and of `small files (4K)`.
@@ -387,6 +410,8 @@ mod tests {
             "delta = -1.0",
             "scale = 0.0",
             "budget = '0s'",
+            "turn = '0ms'",
+            "turn = '1h'",
             "budget = 'x'",
         ] {
             assert!(

@@ -1,15 +1,16 @@
 //! The lines between lab and probe: one JSON object a line, versioned, bounded in size.
 //!
-//! The probe speaks first: `hello`. Then for each trial `job` -> `ready` -> `go` ->
-//! (`progress`)* -> `stopped` -> (`progress`)* -> `trial`, or `error` at any time. `quit`, or the
-//! end of its input, ends the probe.
+//! The probe speaks first: `hello`. Then for each trial `job` -> `ready`, `turn` -> `turned` as often
+//! as the lab says, `settle` -> `settled`, `end` -> `trial`; or `error` at any time, after which the
+//! job is given up. `progress` may come before each answer. Between two lines of the lab the probe
+//! sleeps. `quit`, or the end of its input, ends it.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Environment, Point, SelfTest, Trial};
+use crate::{CpuUse, DeviceBytes, Environment, Point, SelfTest, Trial, Turn};
 
 /// Version of the protocol. A probe of another version is refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Longest line either side accepts, bytes.
 pub const MAX_LINE: usize = 8 << 20;
@@ -20,13 +21,47 @@ pub const MAX_LINE: usize = 8 << 20;
 pub enum ToProbe {
     /// Prepare this work.
     Job(Box<Job>),
-    /// Start the clock.
-    Go {
+    /// Work for a while. Only for the job that is ready; rounds go up.
+    Turn {
+        /// The job's id.
+        id: u64,
+        /// Number of the round; each has one turn at most.
+        round: u32,
+        /// Length, nanoseconds: the operation under way then is the last one. 0: the whole work in
+        /// one stretch, for which [`Job::min_ms`] and [`Job::min_ops`] hold.
+        ns: u64,
+        /// Work before it that is not counted, nanoseconds.
+        lead_in_ns: u64,
+    },
+    /// No more turns: flush what was written, so that it slows nobody's next turn.
+    Settle {
+        /// The job's id.
+        id: u64,
+    },
+    /// Prove, verify and remove the files.
+    End {
         /// The job's id.
         id: u64,
     },
     /// End.
     Quit,
+}
+
+impl ToProbe {
+    /// What to answer where a trial is one stretch of work; `None` when there is nothing to answer.
+    pub fn in_one_stretch(said: &FromProbe) -> Option<Self> {
+        Some(match *said {
+            FromProbe::Ready { id } => Self::Turn {
+                id,
+                round: 0,
+                ns: 0,
+                lead_in_ns: 0,
+            },
+            FromProbe::Turned { id, .. } => Self::Settle { id },
+            FromProbe::Settled { id } => Self::End { id },
+            _ => return None,
+        })
+    }
 }
 
 /// One trial to make.
@@ -40,7 +75,8 @@ pub struct Job {
     pub point: Point,
     /// Seed of data and random offsets.
     pub seed: u64,
-    /// A trial lasts at least this long, unless the point fixes its passes; milliseconds.
+    /// A trial in one stretch lasts at least this long, unless the point fixes its passes;
+    /// milliseconds.
     pub min_ms: u64,
     /// ... and at least this many operations.
     pub min_ops: u64,
@@ -71,7 +107,7 @@ pub enum FromProbe {
         /// Cost of clock, loop and null operation.
         self_test: SelfTest,
     },
-    /// Files are there, buffers are touched; caches may be emptied now.
+    /// Files are there, buffers are touched; caches may be emptied before the first turn.
     Ready {
         /// The job's id.
         id: u64,
@@ -85,8 +121,25 @@ pub enum FromProbe {
         /// Bytes so far.
         bytes: u64,
     },
-    /// The clock has stopped; what follows is proof and clean-up.
-    Stopped {
+    /// A turn has ended; nothing is under way any more.
+    Turned {
+        /// The job's id.
+        id: u64,
+        /// What was done.
+        #[serde(flatten)]
+        turn: Turn,
+        /// CPU time of the probe in the turn.
+        cpu: CpuUse,
+        /// All CPU time of the probe since it was told to take the turn, nanoseconds: with the
+        /// lead-in and with what comes between two passes.
+        probe_ns: u64,
+        /// Bytes that crossed the devices below in the turn; absent when none is known.
+        device: Option<DeviceBytes>,
+        /// Whether there is work for another turn.
+        more: bool,
+    },
+    /// What was written is flushed.
+    Settled {
         /// The job's id.
         id: u64,
     },
@@ -110,4 +163,32 @@ pub enum FromProbe {
     },
     /// Last line before the probe ends.
     Done,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_is_one_flat_line() {
+        let turned = FromProbe::Turned {
+            id: 7,
+            turn: Turn {
+                round: 3,
+                elapsed_ns: 2_000_000,
+                ops: 11,
+                bytes: 45_056,
+            },
+            cpu: CpuUse::default(),
+            probe_ns: 0,
+            device: None,
+            more: true,
+        };
+        let line = serde_json::to_value(&turned).unwrap();
+        let shown = ["type", "id", "round", "elapsed_ns"].map(|key| line[key].to_string());
+        assert_eq!(shown, ["\"turned\"", "7", "3", "2000000"], "{line}");
+        assert_eq!(serde_json::from_value::<FromProbe>(line).unwrap(), turned);
+        let next = ToProbe::in_one_stretch(&turned);
+        assert_eq!(next, Some(ToProbe::Settle { id: 7 }));
+    }
 }

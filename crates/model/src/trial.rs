@@ -5,7 +5,8 @@ use crate::Launch;
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trial {
-    /// Every pass in order. A trial's value is the median over passes of `elapsed_ns / ops`.
+    /// Every pass in order; one with the sums of all turns where there were turns. A trial's value is
+    /// the median over passes of `elapsed_ns / ops`.
     pub passes: Vec<Pass>,
     /// Every turn in order, where the layers of a block took turns; empty where the trial was made in
     /// one stretch.

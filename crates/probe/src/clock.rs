@@ -32,6 +32,8 @@ pub trait Clock: Copy + Send + Sync {
     fn now(&self) -> u64;
     /// Ticks as nanoseconds.
     fn ns(&self, ticks: u64) -> u64;
+    /// Nanoseconds as ticks, as far as they go.
+    fn ticks(&self, ns: u64) -> u64;
 }
 
 /// `CLOCK_MONOTONIC`, nanoseconds.
@@ -46,6 +48,9 @@ impl Clock for Monotonic {
     #[inline]
     fn ns(&self, ticks: u64) -> u64 {
         ticks
+    }
+    fn ticks(&self, ns: u64) -> u64 {
+        ns
     }
 }
 
@@ -64,6 +69,10 @@ impl Clock for Tsc {
     #[inline]
     fn ns(&self, ticks: u64) -> u64 {
         ((u128::from(ticks) * u128::from(self.mult)) >> 32) as u64
+    }
+    fn ticks(&self, ns: u64) -> u64 {
+        let ticks = (u128::from(ns) << 32) / u128::from(self.mult.max(1));
+        u64::try_from(ticks).unwrap_or(u64::MAX)
     }
 }
 

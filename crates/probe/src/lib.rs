@@ -9,25 +9,25 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use layermark_model::{Environment, Param, Point, PointError, Settings, Spec, Trial};
+use layermark_model::{
+    CpuUse, DeviceBytes, Environment, Param, Point, PointError, Settings, Spec, Trial, Turn,
+};
 
 mod beats;
 mod buffer;
 mod clock;
 pub mod counters;
 mod data;
-mod drive;
 pub mod engines;
 mod error;
-mod gate;
 mod limits;
 pub mod motion;
 pub mod packaged;
 mod params;
 mod permutation;
 mod queue;
-mod recorder;
 pub mod resident;
+mod run;
 mod selftest;
 mod serve;
 mod usage;
@@ -63,6 +63,10 @@ pub trait Workload: Sync {
     /// A trial to make once in each layer of a session beside those that count, for what it tells
     /// about them ([`Trial::launch`]).
     fn extra(&self, _at: &Point) -> Option<Point> {
+        None
+    }
+    /// How the point divides into turns of milliseconds; `None`: a trial is one stretch of work.
+    fn divided(&self, _at: &Point) -> Option<Divided> {
         None
     }
     /// Whether the point writes: read-only layers leave it out.
@@ -137,7 +141,7 @@ pub enum PlacedKind {
 pub struct Context {
     /// Seed of data and random offsets.
     pub seed: u64,
-    /// A trial's passes are repeated until they have lasted this long together ...
+    /// In one stretch, passes are repeated until they have lasted this long together ...
     pub min: Duration,
     /// ... and have done this many operations, unless the point fixes its passes.
     pub min_ops: u64,
@@ -172,16 +176,61 @@ impl Context {
     }
 }
 
+/// How a point divides into turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Divided {
+    /// Its data comes from memory and goes there.
+    pub in_memory: bool,
+    /// What a turn has used up no later turn finds again, as with a cold cache: nothing to spare
+    /// for a lead-in.
+    pub uses_up: bool,
+    /// Bytes of files that it goes over again and again.
+    pub working_set: u64,
+}
+
 /// Called while a trial goes on, at least each second, with the operations and bytes so far.
-/// Whoever calls it takes the time that it takes out of the clock.
+/// The caller must subtract the time that it takes.
 pub type Beat<'a> = dyn FnMut(u64, u64) + 'a;
+
+/// How far a turn goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// Number of its round.
+    pub round: u32,
+    /// The operation under way after so many nanoseconds is the last one. 0: the whole work in one
+    /// stretch.
+    pub ns: u64,
+    /// Work before it that is not counted, nanoseconds.
+    pub lead_in_ns: u64,
+}
+
+/// What a turn came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Turned {
+    /// Its round, time and operations.
+    pub turn: Turn,
+    /// CPU time of the probe.
+    pub cpu: CpuUse,
+    /// Bytes that crossed the devices below; `None` when none is known.
+    pub device: Option<DeviceBytes>,
+    /// Whether there is work for another turn.
+    pub more: bool,
+}
 
 /// Work that is ready: files are there, buffers are touched. Dropping it removes what it made.
 pub trait Work: Send {
-    /// Makes the timed passes. The clock runs in here and nowhere else, and the lab counts the CPU
-    /// time of the layer's own processes while this runs.
-    fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError>;
-    /// What comes after the clock: write-back debt, the encoded latencies, proof of `O_DIRECT`,
-    /// verification.
+    /// Works for a turn and counts it in the trial. The clock runs in here and nowhere else, and the
+    /// lab counts the CPU time of the layer's own processes while this runs. When it returns nothing
+    /// is under way any more.
+    fn turn(
+        &mut self,
+        ask: &Ask,
+        trial: &mut Trial,
+        beat: &mut Beat<'_>,
+    ) -> Result<Turned, ProbeError>;
+    /// After the last turn of this layer, before those of others go on: flushes what its own files
+    /// still owe, and nobody else's.
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError>;
+    /// After the last turn of all layers: encoded latencies, proof of `O_DIRECT`, verification.
+    fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError>;
 }

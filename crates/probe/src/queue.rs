@@ -113,6 +113,11 @@ impl<'a> Queue<'a> {
         })
     }
 
+    /// Operations that may be under way.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
     /// Whether another operation may begin.
     #[inline]
     pub fn has_room(&self) -> bool {

@@ -6,9 +6,9 @@ use layermark_model::SelfTest;
 
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
-    drive::{Step, drive},
     engines::{self, After, Order, Task, Transfer},
-    recorder::Recorder,
+    run::drive::{Part, Step, drive},
+    run::recorder::Recorder,
 };
 
 /// Turns in a batch, batches, and the longest that a part may last where a clock is very slow.
@@ -35,7 +35,7 @@ pub fn self_test() -> SelfTest {
     let loop_ns = median(|| {
         let _ = black_box(drive(
             Some(source),
-            TURNS,
+            Part::whole(TURNS),
             &mut recorder,
             &mut |_| {},
             &mut Nothing,
@@ -60,7 +60,7 @@ fn null_pass(source: Source, recorder: &mut Recorder) {
     let task = Task {
         record: buffer.len(),
         piece: buffer.len(),
-        ops: TURNS,
+        part: Part::whole(TURNS),
         size: 0,
         order: Order::Sequential,
         depth: 1,
@@ -74,7 +74,7 @@ fn null_pass(source: Source, recorder: &mut Recorder) {
         beat: &mut |_| {},
     };
     if let Some(null) = engines::find("null") {
-        let _ = black_box(null.pass(&mut None, task));
+        let _ = black_box(null.runner().pass(&mut None, task));
     }
 }
 

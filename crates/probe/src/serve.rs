@@ -1,5 +1,5 @@
-//! The probe's main loop: `hello`, then for each job `ready`, and after `go` `stopped` and its
-//! `trial`.
+//! The probe's main loop: `hello`, then for each job `ready`, for each `turn` `turned`, after
+//! `settle` `settled`, and after `end` its `trial`.
 
 use std::{
     io::{self, BufRead, Write},
@@ -17,7 +17,8 @@ use layermark_model::{
 };
 
 use crate::{
-    Context, ProbeError, Work, beats::Beats, error::panicked, motion::Disks, selftest, workloads,
+    Ask, Context, ProbeError, Turned, Work, beats::Beats, error::panicked, motion::Disks, selftest,
+    usage, workloads,
 };
 
 /// Characters of an unreadable line that are shown.
@@ -58,7 +59,21 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
             Line::Complete => match serde_json::from_slice(&lines.line) {
                 Ok(ToProbe::Quit) => break,
                 Ok(ToProbe::Job(job)) => server.prepare(&job)?,
-                Ok(ToProbe::Go { id }) => server.go(id)?,
+                Ok(ToProbe::Turn {
+                    id,
+                    round,
+                    ns,
+                    lead_in_ns,
+                }) => {
+                    let ask = Ask {
+                        round,
+                        ns,
+                        lead_in_ns,
+                    };
+                    server.turn(id, &ask)?;
+                }
+                Ok(ToProbe::Settle { id }) => server.settle(id)?,
+                Ok(ToProbe::End { id }) => server.end(id)?,
                 Err(_) if lines.line.iter().all(u8::is_ascii_whitespace) => {}
                 Err(e) => server.complain(&lines.line, &e.to_string())?,
             },
@@ -121,7 +136,29 @@ impl<R: BufRead> Lines<R> {
 struct Server<'env, W> {
     output: &'env Mutex<W>,
     beats: Beats,
-    ready: Option<(u64, Box<dyn Work>)>,
+    ready: Option<Ready>,
+}
+
+/// A job that is ready, and what came of it so far.
+struct Ready {
+    id: u64,
+    work: Box<dyn Work>,
+    trial: Trial,
+    /// The last round it had a turn in.
+    round: Option<u32>,
+    settled: bool,
+}
+
+impl Ready {
+    fn new(id: u64, work: Box<dyn Work>) -> Self {
+        Self {
+            id,
+            work,
+            trial: Trial::default(),
+            round: None,
+            settled: false,
+        }
+    }
 }
 
 /// A whole line at once: the beats write too.
@@ -190,9 +227,9 @@ impl<'env, W: Write> Server<'env, W> {
         done.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
     }
 
-    /// Gives up what is ready but was never run.
+    /// Gives up what is ready and did not come to its end.
     fn drop_ready(&mut self) -> io::Result<()> {
-        let Some((id, work)) = self.ready.take() else {
+        let Some(Ready { id, work, .. }) = self.ready.take() else {
             return Ok(());
         };
         match self.attended(id, move || {
@@ -204,54 +241,141 @@ impl<'env, W: Write> Server<'env, W> {
         }
     }
 
+    /// Reports a job's error and gives the job up. Its files are gone when the lab hears of it.
+    fn give_up(&mut self, id: u64, error: ProbeError) -> io::Result<()> {
+        self.drop_ready()?;
+        self.fail(Some(id), error)
+    }
+
     fn prepare(&mut self, job: &Job) -> io::Result<()> {
         self.drop_ready()?;
         let disks = Disks::below(Path::new(&job.dir), &job.devices);
         self.beats.above(disks);
         match self.attended(job.id, || prepare(job)) {
             Ok(work) => {
-                self.ready = Some((job.id, work));
+                self.ready = Some(Ready::new(job.id, work));
                 self.say(&FromProbe::Ready { id: job.id })
             }
             Err(e) => self.fail(Some(job.id), e),
         }
     }
 
-    fn go(&mut self, id: u64) -> io::Result<()> {
-        match self.ready.take_if(|(ready, _)| *ready == id) {
-            None => self.fail(
-                Some(id),
-                ProbeError::new(format!("go for job {id}, which is not ready")),
-            ),
-            Some((_, work)) => match self.run(id, work) {
-                Ok(trial) => self.say(&FromProbe::Trial {
-                    id,
-                    trial: Box::new(trial),
-                }),
-                Err(e) => self.fail(Some(id), e),
-            },
+    /// The job that is ready, if it is the one that is meant and `may` finds nothing against it.
+    fn meant(
+        &mut self,
+        what: &str,
+        id: u64,
+        may: impl FnOnce(&Ready) -> Result<(), &'static str>,
+    ) -> Result<&mut Ready, ProbeError> {
+        let ready = self.ready.as_mut().filter(|ready| ready.id == id);
+        let Some(ready) = ready else {
+            return Err(ProbeError::new(format!(
+                "{what} for job {id}, which is not ready"
+            )));
+        };
+        match may(ready) {
+            Ok(()) => Ok(ready),
+            Err(why) => Err(ProbeError::new(format!("{what} for job {id}, {why}"))),
         }
     }
 
-    /// The measured part in this thread alone, then the rest, then the clean-up: when the lab
-    /// hears of the trial, nothing of it is under way any more.
-    fn run(&mut self, id: u64, mut work: Box<dyn Work>) -> Result<Trial, ProbeError> {
-        let ran = catch_unwind(AssertUnwindSafe(|| {
-            work.run(&mut |ops, bytes| {
-                let _ = self.say(&FromProbe::Progress { id, ops, bytes });
+    /// The measured part, in this thread alone.
+    fn turn(&mut self, id: u64, ask: &Ask) -> io::Result<()> {
+        let output = self.output;
+        let ready = self.meant(&format!("turn {}", ask.round), id, |ready| {
+            if ready.settled {
+                Err("which is settled")
+            } else if ready.round.is_some_and(|last| ask.round <= last) {
+                Err("which had a turn of that round or a later one")
+            } else {
+                Ok(())
+            }
+        });
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(e) => return self.fail(Some(id), e),
+        };
+        ready.round = Some(ask.round);
+        let cpu_ns = || {
+            let cpu = usage::now();
+            cpu.user_ns + cpu.sys_ns
+        };
+        let before_ns = cpu_ns();
+        let Ready { work, trial, .. } = ready;
+        let turned = catch_unwind(AssertUnwindSafe(|| {
+            work.turn(ask, trial, &mut |ops, bytes| {
+                let _ = say(output, &FromProbe::Progress { id, ops, bytes });
             })
         }))
         .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
-        if ran.is_ok() {
-            // A lab that has gone is noticed with the trial.
-            let _ = self.say(&FromProbe::Stopped { id });
+        match turned {
+            Ok(Turned {
+                turn,
+                cpu,
+                device,
+                more,
+            }) => self.say(&FromProbe::Turned {
+                id,
+                turn,
+                cpu,
+                probe_ns: cpu_ns().saturating_sub(before_ns),
+                device,
+                more,
+            }),
+            Err(e) => self.give_up(id, e),
         }
-        self.attended(id, move || {
-            let mut trial = ran?;
-            work.settle(&mut trial)?;
+    }
+
+    fn settle(&mut self, id: u64) -> io::Result<()> {
+        let settles = |ready: &Ready| match ready {
+            Ready { round: None, .. } => Err("which had no turn"),
+            Ready { settled: true, .. } => Err("which is settled"),
+            _ => Ok(()),
+        };
+        if let Err(e) = self.meant("settle", id, settles) {
+            return self.fail(Some(id), e);
+        }
+        let Some(mut ready) = self.ready.take() else {
+            return Ok(());
+        };
+        let settled = self.attended(id, || ready.work.settle(&mut ready.trial));
+        ready.settled = true;
+        self.ready = Some(ready);
+        match settled {
+            Ok(()) => self.say(&FromProbe::Settled { id }),
+            Err(e) => self.give_up(id, e),
+        }
+    }
+
+    /// Proof and clean-up: when the lab hears of the trial, nothing of it is under way any more.
+    fn end(&mut self, id: u64) -> io::Result<()> {
+        let settled = |ready: &Ready| {
+            let settled = ready.settled;
+            settled.then_some(()).ok_or("which is not settled")
+        };
+        if let Err(e) = self.meant("end", id, settled) {
+            return self.fail(Some(id), e);
+        }
+        let Some(Ready {
+            mut work,
+            mut trial,
+            ..
+        }) = self.ready.take()
+        else {
+            return Ok(());
+        };
+        let ended = self.attended(id, move || {
+            work.end(&mut trial)?;
             drop(work);
             Ok(trial)
-        })
+        });
+        match ended {
+            Ok(trial) => self.say(&FromProbe::Trial {
+                id,
+                trial: Box::new(trial),
+            }),
+            Err(e) => self.fail(Some(id), e),
+        }
     }
 }
 
@@ -286,18 +410,41 @@ fn prepare(job: &Job) -> Result<Box<dyn Work>, ProbeError> {
 
 #[cfg(test)]
 mod tests {
+    use layermark_model::{CpuUse, Turn};
+
     use super::*;
 
     /// Work with a bug in one of its parts.
     struct Buggy(&'static str);
 
     impl Work for Buggy {
-        fn run(&mut self, _: &mut crate::Beat<'_>) -> Result<Trial, ProbeError> {
-            assert!(self.0 != "run", "in run");
-            Ok(Trial::default())
+        fn turn(
+            &mut self,
+            ask: &Ask,
+            trial: &mut Trial,
+            _: &mut crate::Beat<'_>,
+        ) -> Result<Turned, ProbeError> {
+            assert!(self.0 != "turn", "in turn");
+            let turn = Turn {
+                round: ask.round,
+                elapsed_ns: 5,
+                ops: 1,
+                bytes: 0,
+            };
+            trial.turns.push(turn);
+            Ok(Turned {
+                turn,
+                cpu: CpuUse::default(),
+                device: None,
+                more: true,
+            })
         }
         fn settle(&mut self, _: &mut Trial) -> Result<(), ProbeError> {
             assert!(self.0 != "settle", "in settle");
+            Ok(())
+        }
+        fn end(&mut self, _: &mut Trial) -> Result<(), ProbeError> {
+            assert!(self.0 != "end", "in end");
             Ok(())
         }
     }
@@ -320,36 +467,89 @@ mod tests {
         lines.map(|l| serde_json::from_slice(l).unwrap()).collect()
     }
 
+    const ASK: Ask = Ask {
+        round: 3,
+        ns: 1,
+        lead_in_ns: 0,
+    };
+
+    fn whole(server: &mut Server<'_, Vec<u8>>, id: u64) {
+        server.turn(id, &ASK).unwrap();
+        server.settle(id).unwrap();
+        server.end(id).unwrap();
+    }
+
+    fn complaint(event: &FromProbe) -> &str {
+        match event {
+            FromProbe::Error { message, .. } => message,
+            other => panic!("not an error: {other:?}"),
+        }
+    }
+
     #[test]
     fn a_panic_becomes_an_error_and_the_probe_lives_on() {
-        for part in ["run", "settle", "drop"] {
+        for (part, before) in [("turn", 0), ("settle", 1), ("end", 2), ("drop", 2)] {
             let said = with_server(|server| {
-                server.ready = Some((1, Box::new(Buggy(part))));
-                server.go(1).unwrap();
+                server.ready = Some(Ready::new(1, Box::new(Buggy(part))));
+                whole(server, 1);
+                server.ready = Some(Ready::new(2, Box::new(Buggy("nowhere"))));
+                whole(server, 2);
             });
-            let ran = usize::from(part != "run");
-            assert_eq!(said[..ran], vec![FromProbe::Stopped { id: 1 }; ran]);
-            match &said[ran..] {
-                [
-                    FromProbe::Error {
-                        id: Some(1),
-                        message,
-                        ..
-                    },
-                ] => {
-                    assert!(message.contains(&format!("in {part}")), "{message}");
-                }
-                other => panic!("{part}: {other:?}"),
+            assert!(
+                complaint(&said[before]).contains(&format!("in {part}")),
+                "{said:?}"
+            );
+            // What the lab asks of a job that is given up is refused.
+            for refused in &said[before + 1..3] {
+                assert!(complaint(refused).contains("not ready"), "{said:?}");
             }
-            let said = with_server(|server| {
-                server.ready = Some((1, Box::new(Buggy(part))));
-                server.go(1).unwrap();
-                server.ready = Some((2, Box::new(Buggy("nowhere"))));
-                server.go(2).unwrap();
-            });
-            let last = said.last();
-            assert!(matches!(last, Some(FromProbe::Trial { id: 2, .. })));
+            let [
+                _,
+                FromProbe::Settled { id: 2 },
+                FromProbe::Trial { id: 2, trial },
+            ] = &said[3..]
+            else {
+                panic!("{said:?}")
+            };
+            assert_eq!(trial.turns.len(), 1);
         }
+    }
+
+    #[test]
+    fn a_turn_is_taken_once_and_in_its_order_and_by_the_job_that_is_ready() {
+        let said = with_server(|server| {
+            server.ready = Some(Ready::new(1, Box::new(Buggy("nowhere"))));
+            server.settle(1).unwrap();
+            server.end(1).unwrap();
+            server.turn(2, &ASK).unwrap();
+            server.turn(1, &ASK).unwrap();
+            server.turn(1, &ASK).unwrap();
+            server.turn(1, &Ask { round: 2, ..ASK }).unwrap();
+            server.turn(1, &Ask { round: 9, ..ASK }).unwrap();
+            server.settle(1).unwrap();
+            server.turn(1, &Ask { round: 10, ..ASK }).unwrap();
+            server.settle(1).unwrap();
+            server.end(1).unwrap();
+            server.end(1).unwrap();
+        });
+        let expected = [
+            (0, "settle for job 1, which had no turn"),
+            (1, "end for job 1, which is not settled"),
+            (2, "turn 3 for job 2, which is not ready"),
+            (4, "turn 3 for job 1, which had a turn of that round"),
+            (5, "turn 2 for job 1, which had a turn of that round"),
+            (8, "turn 10 for job 1, which is settled"),
+            (9, "settle for job 1, which is settled"),
+            (11, "end for job 1, which is not ready"),
+        ];
+        for (at, message) in expected {
+            assert!(complaint(&said[at]).contains(message), "{said:?}");
+        }
+        let FromProbe::Trial { trial, .. } = &said[10] else {
+            panic!("{said:?}")
+        };
+        let rounds: Vec<u32> = trial.turns.iter().map(|t| t.round).collect();
+        assert_eq!(rounds, [3, 9], "what was refused has left no trace");
     }
 
     #[test]

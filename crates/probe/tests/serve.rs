@@ -26,11 +26,11 @@ fn errors_keep_the_probe_alive() {
     assert_eq!(id, None);
     assert!(message.contains("rubbish"), "{message}");
 
-    lab.say(&ToProbe::Go { id: 5 });
+    lab.say(&ToProbe::End { id: 5 });
     assert!(
         error(lab.answer())
             .1
-            .contains("go for job 5, which is not ready")
+            .contains("end for job 5, which is not ready")
     );
 
     let mut unknown = point("file", json!({"op": "read", "file_size": "64K"}));
@@ -68,11 +68,11 @@ fn a_new_job_replaces_one_that_never_ran() {
     let write = point("file", json!({"op": "rewrite", "file_size": "64K"}));
     assert!(matches!(lab.prepare(&write), FromProbe::Ready { id: 1 }));
     assert!(matches!(lab.prepare(&write), FromProbe::Ready { id: 2 }));
-    lab.say(&ToProbe::Go { id: 1 });
+    lab.say(&ToProbe::Settle { id: 1 });
     assert_eq!(error(lab.answer()).0, Some(1));
-    assert_eq!(lab.stopped, 0);
+    assert_eq!(lab.settled, 0);
     assert!(matches!(lab.go(), FromProbe::Trial { id: 2, .. }));
-    assert_eq!(lab.stopped, 1, "the end of the clock is told");
+    assert_eq!(lab.settled, 1, "the end of the work is told");
     assert!(matches!(lab.prepare(&write), FromProbe::Ready { id: 3 }));
     lab.end(); // also checks that what was ready is cleaned up
 }
@@ -171,7 +171,7 @@ proptest! {
         prop_assume!(!(["file_size", "files", "passes"].contains(&key) && value.as_i64().is_some_and(|n| n > 100)));
         p.params.insert(key.into(), value);
         let job = json!({"type": "job", "id": 1, "dir": dir.path(), "point": p, "seed": 1, "min_ms": 0, "min_ops": 1, "devices": ["x"]});
-        let said = serve_all(format!("{job}\n{{\"type\":\"go\",\"id\":1}}\n").as_bytes());
+        let said = serve_all(format!("{job}\n{{\"type\":\"turn\",\"id\":1,\"round\":1,\"ns\":1000,\"lead_in_ns\":1000}}\n{{\"type\":\"settle\",\"id\":1}}\n{{\"type\":\"end\",\"id\":1}}\n").as_bytes());
         prop_assert!(said.len() >= 3, "{:?}", said);
         prop_assert_eq!(said.last(), Some(&FromProbe::Done));
         prop_assert!(!dir.path().join("work").exists());

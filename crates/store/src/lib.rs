@@ -15,11 +15,8 @@ mod write;
 
 use std::{
     fs::File,
-    future::{Future, poll_fn},
     io,
     path::{Path, PathBuf},
-    pin::pin,
-    task::Poll,
     time::{Duration, Instant},
 };
 
@@ -177,28 +174,8 @@ impl Store {
     /// Stores a trial. When this returns it survives the end of this process, and with all before
     /// it a power cut too, unless one was synced less than a second ago.
     pub fn trial(&mut self, run_id: &str, record: &TrialRecord) -> Result<(), StoreError> {
-        self.trial_beside(run_id, record, || ())
-    }
-
-    /// The same, with something that this thread does while another one writes.
-    pub fn trial_beside<T>(
-        &mut self,
-        run_id: &str,
-        record: &TrialRecord,
-        beside: impl FnOnce() -> T,
-    ) -> Result<T, StoreError> {
         let due = self.synced.is_none_or(|at| at.elapsed() >= SYNC);
-        self.synced(due, async |c| {
-            let mut stored = pin!(write::trial(c, run_id, record));
-            // Asked once, it hands the work over.
-            let at_once = poll_fn(|cx| Poll::Ready(stored.as_mut().poll(cx))).await;
-            let done = beside();
-            match at_once {
-                Poll::Ready(stored) => stored?,
-                Poll::Pending => stored.await?,
-            }
-            Ok(done)
-        })
+        self.synced(due, async |c| write::trial(c, run_id, record).await)
     }
 
     /// Reads a run by its id, the beginning of its id if no other run begins so, or `last`; with

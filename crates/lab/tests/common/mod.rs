@@ -18,12 +18,13 @@ use std::{
 use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{Base, Control, Layer, LayerError, LayerOption, Place, Undo, Wire};
 use layermark_model::{
-    Cooled, CpuTime, Facts, Missing, Pass, Plan, Run, SelfTest, Spec, Trial, TrialRecord,
+    Cooled, CpuTime, CpuUse, Facts, Missing, Pass, Plan, Run, SelfTest, Spec, Trial, TrialRecord,
+    Turn,
     protocol::{FromProbe, Job, ToProbe, VERSION},
 };
 use layermark_store::Store;
 
-/// What the helpers of a scripted layer use while the clock runs, and after it has stopped.
+/// What the helpers of a scripted layer use in the first turn, and after the last one.
 pub const DURING: u64 = 5;
 pub const AFTERWARDS: u64 = 1_000_000;
 
@@ -83,37 +84,38 @@ impl ScriptedPlace {
         self.spec.options.get(option).map(|v| v.parse().unwrap())
     }
 
-    fn trial(&self, job: &Job) -> FromProbe {
-        // As if it were unmounted under the first trial from that place on.
-        if self
-            .number("die-after")
-            .is_some_and(|at| job.id as f64 >= at)
-        {
-            std::fs::remove_dir(&self.dir).unwrap();
-        }
-        if self.number("error-after").is_some() {
-            let message = format!("write {}: No space left on device", job.dir);
-            return FromProbe::Error {
-                id: Some(job.id),
-                message,
-                hint: None,
-                errno: Some(28),
-            };
-        }
+    /// Whether the script says so for this round of each trial. The options are those of the
+    /// product's mock; here `silent-after` means that nothing is said in that round,
+    /// `rubbish-after` that the turn is told twice, `protocol` that it is told for another job,
+    /// `fail-start` in round 4 for an earlier one, and `fail-mount` that the layer is gone in round 4.
+    fn at(&self, option: &str, round: u32) -> bool {
+        self.number(option) == Some(f64::from(round))
+    }
+
+    /// A turn of a millisecond or so; counts it in the trial.
+    fn turn(&self, job: &Job, round: u32, trial: &mut Trial) -> Turn {
         let noise = self.number("noise").unwrap_or(0.0) * normal(job.seed ^ (self.layer << 56));
         let ns = self.number("ns").unwrap_or(1000.0) * noise.exp();
-        let pass = Pass {
+        let turn = Turn {
+            round,
             elapsed_ns: (ns * 1000.0) as u64,
             ops: 1000,
             bytes: 4_096_000,
         };
-        FromProbe::Trial {
-            id: job.id,
-            trial: Box::new(Trial {
-                passes: vec![pass],
-                ..Trial::default()
-            }),
+        trial.turns.push(turn);
+        if trial.passes.is_empty() {
+            trial.passes.push(Pass::default());
         }
+        let sum = &mut trial.passes[0];
+        sum.elapsed_ns += turn.elapsed_ns;
+        sum.ops += turn.ops;
+        sum.bytes += turn.bytes;
+        turn
+    }
+
+    /// As if it were unmounted.
+    fn vanish(&self) {
+        std::fs::remove_dir(&self.dir).unwrap();
     }
 }
 
@@ -180,22 +182,67 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
         pid: 1,
         self_test: SelfTest::default(),
     })?;
-    let mut job = None;
+    let mut job: Option<(Box<Job>, Trial)> = None;
     for line in BufReader::new(input).lines().map_while(Result::ok) {
         match serde_json::from_str(&line).unwrap() {
             ToProbe::Job(new) => {
                 say(&FromProbe::Ready { id: new.id })?;
-                job = Some(new);
+                job = Some((new, Trial::default()));
             }
-            ToProbe::Go { id } => {
-                place.upkeep.fetch_add(DURING, SeqCst);
-                if place.number("take").is_some() {
-                    say(&FromProbe::Stopped { id })?;
-                    // The lab has looked by then.
-                    thread::sleep(Duration::from_millis(250));
+            ToProbe::Turn { id, round, .. } => {
+                let (job, trial) = job.as_mut().unwrap();
+                let first = trial.turns.is_empty();
+                if first {
+                    place.upkeep.fetch_add(DURING, SeqCst);
                 }
+                if first && place.number("error-after").is_some() {
+                    let message = format!("write {}: No space left on device", job.dir);
+                    say(&FromProbe::Error {
+                        id: Some(id),
+                        message,
+                        hint: None,
+                        errno: Some(28),
+                    })?;
+                    continue;
+                }
+                if first && place.number("die-after").is_some_and(|at| id as f64 >= at) {
+                    place.vanish();
+                }
+                if round == 4 && place.spec.options.contains_key("fail-mount") {
+                    place.vanish();
+                }
+                if place.at("silent-after", round) {
+                    continue;
+                }
+                let turned = |id, turn| FromProbe::Turned {
+                    id,
+                    turn,
+                    cpu: CpuUse::default(),
+                    probe_ns: 0,
+                    device: None,
+                    more: true,
+                };
+                let turn = place.turn(job, round, trial);
+                let said = if place.at("protocol", round) {
+                    turned(id + 100, turn)
+                } else if round == 4 && place.spec.options.contains_key("fail-start") {
+                    turned(id, Turn { round: 0, ..turn })
+                } else {
+                    turned(id, turn)
+                };
+                say(&said)?;
+                if place.at("rubbish-after", round) {
+                    say(&said)?;
+                }
+            }
+            ToProbe::Settle { id } => {
                 place.upkeep.fetch_add(AFTERWARDS, SeqCst);
-                say(&place.trial(&job.take().unwrap()))?;
+                say(&FromProbe::Settled { id })?;
+            }
+            ToProbe::End { id } => {
+                place.upkeep.fetch_add(AFTERWARDS, SeqCst);
+                let trial = Box::new(job.take().unwrap().1);
+                say(&FromProbe::Trial { id, trial })?;
             }
             ToProbe::Quit => return say(&FromProbe::Done),
         }

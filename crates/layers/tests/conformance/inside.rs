@@ -230,8 +230,12 @@ pub fn trial_of(up: &mut Up, point: &Point) -> String {
     });
     writeln!(wire.stdin, "{job}").unwrap();
     hear("ready");
-    writeln!(wire.stdin, "{}", serde_json::json!({"type": "go", "id": 1})).unwrap();
-    hear("stopped");
+    let turn = r#"{"type": "turn", "id": 1, "round": 0, "ns": 0, "lead_in_ns": 0}"#;
+    writeln!(wire.stdin, "{turn}").unwrap();
+    hear("turned");
+    writeln!(wire.stdin, r#"{{"type": "settle", "id": 1}}"#).unwrap();
+    hear("settled");
+    writeln!(wire.stdin, r#"{{"type": "end", "id": 1}}"#).unwrap();
     let trial = hear("trial");
     drop(wire.stdin);
     let end = wire.control.wait(Duration::from_secs(5));

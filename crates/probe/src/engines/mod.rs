@@ -14,8 +14,8 @@ use layermark_model::Verified;
 
 use crate::{
     clock::{Source, monotonic_ns},
-    drive::{self, Done, Span, Stopped},
-    recorder::Recorder,
+    run::drive::{self, Done, Part, Span, Stopped},
+    run::recorder::Recorder,
 };
 
 mod mapping;
@@ -64,14 +64,14 @@ pub fn find(id: &str) -> Option<&'static dyn Engine> {
 }
 
 /// What an engine does to a file.
-pub trait Io: Default + Send {
+pub trait Io: Default + Send + 'static {
     /// Its name in plans, such as `pread`.
     const ID: &'static str;
     /// One line for help.
     const ABOUT: &'static str;
     /// Whether it touches a file. `false`: it measures the tool.
     const NEEDS_FILE: bool = true;
-    /// Before the clock of a pass: buffers, mappings. It may take the file, and then gets
+    /// Before the clock of a pass, which may be done in several parts: buffers, mappings. It may take the file, and then gets
     /// [`rustix::fs::CWD`] in its place.
     fn begin(&mut self, _file: &mut Option<File>, _shape: &Shape) -> io::Result<()> {
         Ok(())
@@ -158,9 +158,30 @@ pub trait Engine: std::marker::Sync {
     fn queues(&self) -> bool {
         false
     }
-    /// One pass over the open file; `None` for engines that touch none. A pass that ends with a
-    /// close takes it.
-    fn pass(&self, file: &mut Option<File>, task: Task<'_>) -> Result<Span, Stopped>;
+    /// Takes it up on one file.
+    fn runner(&self) -> Box<dyn Runner>;
+}
+
+/// An engine at work on the file of one thread, for as long as a trial lasts.
+pub trait Runner: Send {
+    /// A part of a pass over the open file; `None` for engines that touch none. A pass that ends
+    /// with a close takes it.
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<Way, Stopped>;
+    /// Leaves a pass in the middle, outside the clock: hands over what it holds back.
+    fn leave(&mut self, _file: &mut Option<File>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How far a part of a pass went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Way {
+    /// When.
+    pub span: Span,
+    /// Operations that are done of the pass.
+    pub next: u64,
+    /// Operations that count in that time.
+    pub ops: u64,
 }
 
 /// What is done to each record.
@@ -171,14 +192,14 @@ pub enum Transfer<'a> {
     Write(&'a mut [u8]),
 }
 
-/// One pass over a file.
+/// A part of a pass over a file.
 pub struct Task<'a> {
     /// Bytes of one operation.
     pub record: usize,
     /// Bytes of one record, several of which may make an operation.
     pub piece: usize,
-    /// Records.
-    pub ops: u64,
+    /// Records; `part.to` is that of the whole pass.
+    pub part: Part,
     /// Bytes of the file, as far as records reach.
     pub size: u64,
     /// Their order.
@@ -189,7 +210,7 @@ pub struct Task<'a> {
     pub transfer: Transfer<'a>,
     /// fsync(2) after each record, as part of the operation.
     pub sync_each: bool,
-    /// What is done behind the last record, as part of the pass.
+    /// What is done behind the last record of the pass, as part of it.
     pub after: After,
     /// Mark each written record with this seed and generation.
     pub mark: Option<(u64, u64)>,
@@ -220,9 +241,17 @@ impl<T: Io> Engine for Compiled<T> {
     fn needs_file(&self) -> bool {
         T::NEEDS_FILE
     }
-    fn pass(&self, file: &mut Option<File>, task: Task<'_>) -> Result<Span, Stopped> {
-        let mut io = T::default();
-        let (ops, after) = (task.ops, task.after);
+    fn runner(&self) -> Box<dyn Runner> {
+        Box::new(Held::<T>(None))
+    }
+}
+
+/// What an engine keeps during a pass.
+struct Held<T>(Option<T>);
+
+impl<T: Io> Runner for Held<T> {
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<Way, Stopped> {
+        let (part, after) = (task.part, task.after);
         let shape = Shape {
             record: task.record,
             piece: task.piece,
@@ -231,15 +260,36 @@ impl<T: Io> Engine for Compiled<T> {
             after,
         };
         let stopped = |at| move |error| Stopped { at, error };
-        io.begin(file, &shape).map_err(stopped(0))?;
+        // Taken, so that nothing is left of it after an error.
+        let mut io = if let Some(io) = self.0.take() {
+            io
+        } else {
+            let mut io = T::default();
+            io.begin(file, &shape).map_err(stopped(part.from))?;
+            io
+        };
         let open = file.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd);
         let done = records(&mut io, open, task)?;
-        io.end(file, after).map_err(stopped(ops))?;
-        Ok(Span {
+        let over = done.next == part.to;
+        if over {
+            io.end(file, after).map_err(stopped(part.to))?;
+        }
+        let span = Span {
             start: done.start_ns,
             end: monotonic_ns(),
             paused: done.paused_ns,
+        };
+        self.0 = (!over).then_some(io);
+        Ok(Way {
+            span,
+            next: done.next,
+            ops: done.next - part.from,
         })
+    }
+
+    fn leave(&mut self, file: &mut Option<File>) -> io::Result<()> {
+        let io = self.0.take();
+        io.map_or(Ok(()), |mut io| io.end(file, After::Nothing))
     }
 }
 
@@ -247,7 +297,7 @@ impl<T: Io> Engine for Compiled<T> {
 fn records<T: Io>(io: &mut T, file: BorrowedFd<'_>, task: Task<'_>) -> Result<Done, Stopped> {
     let Task {
         record,
-        ops,
+        part,
         order,
         transfer,
         sync_each,
@@ -269,33 +319,35 @@ fn records<T: Io>(io: &mut T, file: BorrowedFd<'_>, task: Task<'_>) -> Result<Do
             let buffer = &mut buffer[..record];
             let mut read = Read { place, buffer };
             let Some(sum) = check else {
-                return drive::drive(clock, ops, recorder, beat, &mut read);
+                return drive::drive(clock, part, recorder, beat, &mut read);
             };
             let mut step = Checked {
                 read,
                 unseen: None,
                 sum,
             };
-            let done = drive::drive(clock, ops, recorder, beat, &mut step);
+            let done = drive::drive(clock, part, recorder, beat, &mut step);
             step.look();
             done
         }
         Transfer::Write(pool) => {
+            // The pool holds a whole number of records.
+            let at = (part.from * record as u64 % pool.len() as u64) as usize;
             let mut write = Write {
                 place,
                 pool,
-                at: 0,
+                at,
                 sync_each,
             };
             let Some((seed, generation)) = mark else {
-                return drive::drive(clock, ops, recorder, beat, &mut write);
+                return drive::drive(clock, part, recorder, beat, &mut write);
             };
             let mut step = Marked {
                 write,
                 seed,
                 generation,
             };
-            drive::drive(clock, ops, recorder, beat, &mut step)
+            drive::drive(clock, part, recorder, beat, &mut step)
         }
     }
 }

@@ -7,8 +7,8 @@ use layermark_model::Verified;
 use super::{Io, Order};
 use crate::{
     data::{self, Stamp},
-    drive::Step,
     packaged::BLOCK,
+    run::drive::Step,
 };
 
 /// Where operations go.

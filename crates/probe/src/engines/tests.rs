@@ -61,7 +61,7 @@ fn task<'a>(
     Task {
         record: 40,
         piece: 5,
-        ops: 10,
+        part: Part::whole(10),
         size: 400,
         order: Order::Random(Permutation::new(10, 1)),
         depth: 1,
@@ -79,7 +79,7 @@ fn task<'a>(
 #[test]
 fn short_transfers_and_interruptions_are_gone_on_with() {
     let mut quiet = |_| {};
-    let engine = Compiled::<Hesitant>::NEW;
+    let mut engine = Compiled::<Hesitant>::NEW.runner();
     let (mut pool, mut buffer, mut recorder) = (vec![9u8; 80], vec![0u8; 40], Recorder::new());
     engine
         .pass(
@@ -104,7 +104,10 @@ fn a_short_file_is_an_error() {
     let (mut buffer, mut recorder) = (vec![0u8; 40], Recorder::new());
     let mut t = task(Transfer::Read(&mut buffer), &mut recorder, &mut quiet);
     t.order = Order::Sequential;
-    let stopped = Compiled::<Hesitant>::NEW.pass(&mut None, t).unwrap_err();
+    let stopped = Compiled::<Hesitant>::NEW
+        .runner()
+        .pass(&mut None, t)
+        .unwrap_err();
     assert_eq!(
         (stopped.at, stopped.error.kind()),
         (3, io::ErrorKind::UnexpectedEof)
@@ -125,7 +128,7 @@ fn every_engine_that_needs_a_file_reads_back_what_it_wrote() {
         let (mut buffer, mut recorder) = (vec![0u8; 40], Recorder::new());
         let mut t = task(Transfer::Write(&mut pool), &mut recorder, &mut quiet);
         t.sync_each = true;
-        engine.pass(&mut file, t).unwrap();
+        engine.runner().pass(&mut file, t).unwrap();
         assert_eq!(
             file.as_ref().unwrap().metadata().unwrap().len(),
             400,
@@ -133,7 +136,7 @@ fn every_engine_that_needs_a_file_reads_back_what_it_wrote() {
             engine.id()
         );
         let t = task(Transfer::Read(&mut buffer), &mut recorder, &mut quiet);
-        engine.pass(&mut file, t).unwrap();
+        engine.runner().pass(&mut file, t).unwrap();
         assert_eq!(buffer, (0..40).collect::<Vec<u8>>(), "{}", engine.id());
     }
 }

@@ -9,14 +9,14 @@ use std::{
 
 use layermark_model::Verified;
 
-use super::{After, Engine, Order, Task, Transfer, steps::look};
+use super::{After, Engine, Order, Runner, Task, Transfer, Way, steps::look};
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     data::{self, Stamp},
-    drive::{Span, Stopped},
     limits::BEAT_NS,
     queue::{Failed, Op, Queue},
-    recorder::Recorder,
+    run::drive::{Part, Span, Stopped},
+    run::recorder::Recorder,
 };
 
 /// See the module.
@@ -39,7 +39,13 @@ impl Engine for Uring {
     fn queues(&self) -> bool {
         true
     }
-    fn pass(&self, file: &mut Option<File>, task: Task<'_>) -> Result<Span, Stopped> {
+    fn runner(&self) -> Box<dyn Runner> {
+        Box::new(Self)
+    }
+}
+
+impl Runner for Uring {
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<Way, Stopped> {
         match task.clock {
             Some(Source::Tsc { mult }) => pass(Tsc { mult }, file, task),
             // Without latencies the clock is still read once a batch, for the progress lines.
@@ -48,22 +54,23 @@ impl Engine for Uring {
     }
 }
 
-fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<Span, Stopped> {
+fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<Way, Stopped> {
     let (write, buffer) = match task.transfer {
         Transfer::Read(buffer) => (false, buffer),
         Transfer::Write(pool) => (true, pool),
     };
     let stopped = |at| move |error| Stopped { at, error };
-    let depth = task.depth.clamp(1, task.ops.max(1) as usize);
+    let part = task.part;
+    let depth = task.depth.clamp(1, part.to.max(1) as usize);
     if depth > 1 && (task.sync_each || task.mark.is_some() || task.check.is_some()) {
         return Err(stopped(0)(io::ErrorKind::Unsupported.into()));
     }
     let open = file.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd);
-    let queue = Queue::new(depth, open, buffer, task.record).map_err(stopped(0))?;
+    let queue = Queue::new(depth, open, buffer, task.record).map_err(stopped(part.from))?;
     let mut pass = Pass {
         clock,
         queue,
-        ops: task.ops,
+        until: part.to,
         order: task.order,
         record: task.record,
         write,
@@ -72,32 +79,41 @@ fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<S
         check: task.check,
         unseen: None,
         recorder: task.clock.map(|_| task.recorder),
-        begun: 0,
-        ended: 0,
+        begun: part.from,
+        ended: part.from,
         paused: 0,
     };
-    let start = monotonic_ns();
-    pass.run(task.beat)?;
-    let mut end = monotonic_ns();
+    let mut counted = pass.run(part, task.beat)?;
     pass.look();
-    let mut paused = pass.paused;
+    let (mut paused, next) = (pass.paused, pass.ended);
     // Gives registered memory back, which is none of the work, and the registered file, without
     // which nothing would be closed.
     drop(pass);
-    if task.after != After::Nothing {
+    if next == part.to && task.after != After::Nothing {
         if !task.after.closes() {
-            paused += monotonic_ns() - end;
+            paused += monotonic_ns() - counted.end;
         }
-        task.after.apply(file).map_err(stopped(task.ops))?;
-        end = monotonic_ns();
+        task.after.apply(file).map_err(stopped(part.to))?;
+        counted.end = monotonic_ns();
     }
-    Ok(Span { start, end, paused })
+    let Counted { start, end, ops } = counted;
+    let span = Span { start, end, paused };
+    Ok(Way { span, next, ops })
+}
+
+/// Operations that count, and their time.
+#[derive(Clone, Copy)]
+struct Counted {
+    start: u64,
+    end: u64,
+    ops: u64,
 }
 
 struct Pass<'a, C> {
     clock: C,
     queue: Queue<'a>,
-    ops: u64,
+    /// Nothing is begun from this operation on.
+    until: u64,
     order: Order,
     record: usize,
     write: bool,
@@ -115,9 +131,24 @@ struct Pass<'a, C> {
 }
 
 impl<C: Clock> Pass<'_, C> {
-    fn run(&mut self, beat: &mut dyn FnMut(u64)) -> Result<(), Stopped> {
+    /// When the time is over nothing more is begun, and what is under way is waited for.
+    ///
+    /// In a turn with several operations under way the queue fills at its start and drains at its
+    /// end. What counts is between the first time that any have ended and the last time that others
+    /// were begun behind them.
+    fn run(&mut self, part: Part, beat: &mut dyn FnMut(u64)) -> Result<Counted, Stopped> {
+        let in_part = part.limit_ns != u64::MAX && self.queue.depth() > 1;
+        let start = monotonic_ns();
         let mut beat_at = self.clock.now();
-        while self.ended < self.ops {
+        // The time begins when any have ended.
+        let mut stop_at = if in_part {
+            u64::MAX
+        } else {
+            beat_at.saturating_add(self.clock.ticks(part.limit_ns))
+        };
+        let (mut first, mut last) = (None, None);
+        while self.ended < self.until {
+            let paused = self.paused;
             let now = self.fill()?;
             let stopped = |at| move |error| Stopped { at, error };
             self.queue
@@ -127,23 +158,48 @@ impl<C: Clock> Pass<'_, C> {
                 rustix::fs::fsync(file).map_err(|e| stopped(self.ended)(e.into()))?;
             }
             let end = self.clock.now();
-            self.reap(end)?;
+            self.reap(end, !in_part || (first.is_some() && last.is_none()))?;
             if self.clock.ns(end.saturating_sub(beat_at)) >= BEAT_NS {
-                beat(self.ended);
+                beat(self.ended - part.from);
                 beat_at = self.clock.now();
                 // What is under way goes on meanwhile; only where nothing is does the clock pause.
                 if self.queue.in_flight() == 0 {
                     self.paused += self.clock.ns(beat_at.saturating_sub(end));
                 }
             }
+            stop_at = stop_at.saturating_add(self.clock.ticks(self.paused - paused));
+            let here = || Some((monotonic_ns(), self.ended));
+            if in_part && first.is_none() && self.ended > part.from {
+                first = here();
+                stop_at = end.saturating_add(self.clock.ticks(part.limit_ns));
+            }
+            if end >= stop_at {
+                self.until = self.begun;
+            }
+            if in_part && self.begun == self.until {
+                last = last.or_else(here);
+            }
         }
-        Ok(())
+        let end = monotonic_ns();
+        let all = Counted {
+            start,
+            end,
+            ops: self.ended - part.from,
+        };
+        Ok(match (first, last) {
+            (Some((start, from)), Some((end, to))) if to > from => Counted {
+                start,
+                end,
+                ops: to - from,
+            },
+            _ => all,
+        })
     }
 
     /// Begins as many operations as there is room for. Returns the clock's reading after it.
     #[inline]
     fn fill(&mut self) -> Result<u64, Stopped> {
-        while self.begun < self.ops && self.queue.has_room() {
+        while self.begun < self.until && self.queue.has_room() {
             let at = self.order.at(self.begun) * self.record as u64;
             if self.mark.is_some() || self.check.is_some() {
                 self.prepare(at);
@@ -164,11 +220,11 @@ impl<C: Clock> Pass<'_, C> {
     }
 
     #[inline]
-    fn reap(&mut self, end: u64) -> Result<(), Stopped> {
+    fn reap(&mut self, end: u64, counts: bool) -> Result<(), Stopped> {
         let (clock, recorder, ended) = (self.clock, &mut self.recorder, &mut self.ended);
         let result = self.queue.reap(|slot| {
             *ended += 1;
-            if let Some(recorder) = recorder {
+            if let Some(recorder) = recorder.as_mut().filter(|_| counts) {
                 recorder.record(clock.ns(end.saturating_sub(slot.begun)));
             }
         });

@@ -24,8 +24,10 @@ pub struct Lab {
     pub min_ms: u64,
     pub min_ops: u64,
     pub progress: u64,
-    /// Jobs whose clock has stopped.
-    pub stopped: u64,
+    /// Jobs that are settled.
+    pub settled: u64,
+    /// Before each turn.
+    pub lead_in_ns: u64,
     /// Named instead of the device that the directory lies on.
     pub device: Option<String>,
 }
@@ -50,11 +52,12 @@ impl Lab {
             min_ms: 1,
             min_ops: 1,
             progress: 0,
-            stopped: 0,
+            settled: 0,
+            lead_in_ns: 0,
             device: None,
         };
         let FromProbe::Hello {
-            protocol: 1,
+            protocol: 2,
             self_test,
             ..
         } = lab.hear()
@@ -76,10 +79,6 @@ impl Lab {
         loop {
             match self.hear() {
                 FromProbe::Progress { .. } => self.progress += 1,
-                FromProbe::Stopped { id } => {
-                    assert_eq!(id, self.next);
-                    self.stopped += 1;
-                }
                 event => return event,
             }
         }
@@ -118,9 +117,46 @@ impl Lab {
         self.answer()
     }
 
+    /// From `ready` on in one stretch: the trial, or what goes wrong.
     pub fn go(&mut self) -> FromProbe {
-        self.say(&ToProbe::Go { id: self.next });
+        self.finish(FromProbe::Ready { id: self.next })
+    }
+
+    /// What is left of a trial after this answer.
+    pub fn finish(&mut self, mut said: FromProbe) -> FromProbe {
+        while let Some(next) = ToProbe::in_one_stretch(&said) {
+            self.settled += u64::from(matches!(said, FromProbe::Settled { .. }));
+            self.say(&next);
+            said = self.answer();
+        }
+        said
+    }
+
+    /// One turn of the job that is ready.
+    pub fn turn(&mut self, round: u32, ns: u64) -> FromProbe {
+        self.say(&ToProbe::Turn {
+            id: self.next,
+            round,
+            ns,
+            lead_in_ns: self.lead_in_ns,
+        });
         self.answer()
+    }
+
+    /// A trial of so many turns of this length, less where nothing is left to do.
+    pub fn turns(&mut self, point: &Point, count: u32, ns: u64) -> Trial {
+        let mut said = self.prepare(point);
+        for round in 0..count {
+            assert!(!matches!(said, FromProbe::Error { .. }), "{said:?}");
+            if matches!(said, FromProbe::Turned { more: false, .. }) {
+                break;
+            }
+            said = self.turn(round, ns);
+        }
+        match self.finish(said) {
+            FromProbe::Trial { trial, .. } => *trial,
+            other => panic!("{}: {other:?}", point.label),
+        }
     }
 
     /// The whole way, when nothing goes wrong.

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     data::{self, Stamp},
-    drive::Step,
     permutation::Permutation,
+    run::drive::Step,
 };
 
 /// Opens a packaged file for writing and writes one record: where a copy-up is paid.

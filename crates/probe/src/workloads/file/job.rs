@@ -1,105 +1,138 @@
-//! One thread's part of a pass: once or several times over its file.
+//! One thread's way over its file: passes, whole or in parts.
 
 use super::{
     first_write::FirstWrite,
-    params::{FileParams, Op, Sync},
+    params::{Cache, FileParams, Op, Sync},
     prepare::Slot,
     touches,
 };
 use crate::{
     clock::{Source, monotonic_ns},
-    drive::{self, Span, Stopped},
-    engines::{After, Engine, Order, Seek, Stride, Task, Transfer},
+    engines::{After, Order, Seek, Stride, Task, Transfer, Way},
     permutation::Permutation,
+    run::drive::{self, Part, Span, Stopped},
 };
 
-/// Which pass comes next.
-pub struct Plan {
-    job: Job,
-    /// Times over the files in one pass.
-    pub rounds: u64,
-    /// Times over the files so far.
-    done: u64,
-}
-
-impl Plan {
-    pub fn new(p: &FileParams, engine: &'static dyn Engine, clock: Option<Source>) -> Self {
-        let job = Job {
-            p: p.clone(),
-            engine,
-            clock,
-            ops: p.ops(),
-            first: 0,
-            rounds: 1,
-        };
-        Self {
-            job,
-            rounds: 1,
-            done: 0,
-        }
-    }
-
-    /// Once over a file, as generation 0, which every pass overwrites.
-    pub fn rehearsal(&self) -> Job {
-        self.job.clone()
-    }
-
-    pub fn next(&mut self) -> Job {
-        let first = self.done + 1;
-        self.done += self.rounds;
-        Job {
-            first,
-            rounds: self.rounds,
-            ..self.job.clone()
-        }
-    }
-}
-
-/// One pass: what a thread needs to know of it.
+/// What all passes of a trial have in common.
 #[derive(Clone)]
 pub struct Job {
     pub p: FileParams,
-    engine: &'static dyn Engine,
-    clock: Option<Source>,
-    /// Operations of once over a file.
+    pub clock: Option<Source>,
+    /// Operations of a pass.
     pub ops: u64,
-    /// Number of the first time over the file, from 1: the generation of what it writes.
-    pub first: u64,
-    /// Times over the file.
-    pub rounds: u64,
+}
+
+/// How much to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    /// So many passes.
+    Passes(u64),
+    /// For so many nanoseconds; a pass that is over ends it where another one needs to be made
+    /// ready.
+    Time { ns: u64, counted: bool },
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Worked {
+    pub span: Span,
+    pub ops: u64,
+    /// Passes that came to their end.
+    pub passes: u64,
 }
 
 impl Job {
-    /// One thread's part of a pass; its clock starts and stops in here.
-    pub fn work(&self, slot: &mut Slot, beat: &mut dyn FnMut(u64)) -> Result<Span, Stopped> {
-        let mut span = self.round(slot, self.first, beat)?;
-        for round in 1..self.rounds {
-            let done = round * self.ops;
-            let next = self.round(slot, self.first + round, &mut |n| beat(done + n))?;
-            // What an engine makes ready between two rounds is not the work's either.
-            span.paused += next.paused + (next.start - span.end);
-            span.end = next.end;
+    pub fn new(p: FileParams, clock: Option<Source>) -> Self {
+        Self {
+            ops: p.ops(),
+            p,
+            clock,
         }
-        Ok(span)
     }
 
-    /// Once over the file.
-    fn round(
+    /// One thread's work; its clock starts and stops in here. Goes on where the last call ended.
+    pub fn work(
+        &self,
+        slot: &mut Slot,
+        amount: Amount,
+        beat: &mut dyn FnMut(u64),
+    ) -> Result<Worked, Stopped> {
+        let (limit_ns, counted) = match amount {
+            Amount::Passes(_) => (u64::MAX, true),
+            Amount::Time { ns, counted } => (ns, counted),
+        };
+        let mut worked: Option<Worked> = None;
+        loop {
+            if slot.at == self.ops || slot.generation == 0 {
+                (slot.generation, slot.at) = (slot.generation + 1, 0);
+            }
+            let so_far = worked.map_or(0, |w| w.ops);
+            let net_ns = worked.map_or(0, |w| w.span.net_ns());
+            let part = Part {
+                from: slot.at,
+                to: self.ops,
+                limit_ns: if ends_together(&self.p) {
+                    u64::MAX
+                } else {
+                    limit_ns - net_ns
+                },
+            };
+            let generation = slot.generation;
+            let way = self.part(slot, generation, part, counted, &mut |n| beat(so_far + n))?;
+            slot.at = way.next;
+            let over = way.next == self.ops;
+            let mut sum = worked.unwrap_or(Worked {
+                span: way.span,
+                ops: 0,
+                passes: 0,
+            });
+            if worked.is_some() {
+                // What an engine makes ready between two passes is not the work's either.
+                sum.span.join(way.span);
+            }
+            sum.ops += way.ops;
+            sum.passes += u64::from(over);
+            let enough = match amount {
+                Amount::Passes(n) => sum.passes >= n,
+                Amount::Time { ns, .. } => {
+                    sum.span.net_ns() >= ns || (over && needs_renewal(&self.p))
+                }
+            };
+            if enough {
+                return Ok(sum);
+            }
+            worked = Some(sum);
+        }
+    }
+
+    /// Once over the file, untimed, as generation 0, which every pass overwrites.
+    pub fn rehearse(&self, slot: &mut Slot) -> Result<Span, Stopped> {
+        let way = self.part(slot, 0, Part::whole(self.ops), true, &mut |_| {})?;
+        Ok(way.span)
+    }
+
+    /// A part of a pass.
+    fn part(
         &self,
         slot: &mut Slot,
         generation: u64,
+        part: Part,
+        counted: bool,
         beat: &mut dyn FnMut(u64),
-    ) -> Result<Span, Stopped> {
+    ) -> Result<Way, Stopped> {
         let Slot {
             op,
             path,
             seed,
             buffer,
             recorder,
+            spare,
+            runner,
             file,
             checked,
+            ..
         } = slot;
-        let op = *op;
+        let (op, recorder) = (*op, if counted { recorder } else { spare });
         if op == Op::FirstWrite {
             let mut first = FirstWrite {
                 p: &self.p,
@@ -109,22 +142,27 @@ impl Job {
                 file,
             };
             first.mark();
-            let done = drive::drive(self.clock, 1, recorder, beat, &mut first)?;
+            let done = drive::drive(self.clock, Part::whole(1), recorder, beat, &mut first)?;
             if self.p.sync.closes() {
                 drop(file.take());
             }
-            return Ok(Span {
+            let span = Span {
                 start: done.start_ns,
                 end: monotonic_ns(),
                 paused: done.paused_ns,
+            };
+            return Ok(Way {
+                span,
+                next: 1,
+                ops: 1,
             });
         }
         let task = Task {
             record: self.p.unit() as usize,
             piece: self.p.record as usize,
-            ops: self.ops,
+            part,
             size: self.p.file_size / self.p.unit() * self.p.unit(),
-            order: self.order(op, *seed, generation),
+            order: order(&self.p, op, *seed, generation),
             depth: self.p.iodepth as usize,
             transfer: if op.writes() {
                 Transfer::Write(buffer.bytes_mut())
@@ -143,23 +181,38 @@ impl Job {
             recorder,
             beat,
         };
-        self.engine.pass(file, task)
+        runner.pass(file, task)
     }
+}
 
-    /// Each time in an order of its own. Random reads and random writes of one seed share theirs.
-    fn order(&self, op: Op, seed: u64, generation: u64) -> Order {
-        let (p, n) = (&self.p, self.ops);
-        match op {
-            Op::RandRead | Op::RandWrite => {
-                Order::Random(Permutation::new(n, seed.wrapping_add(generation)))
-            }
-            Op::BackwardRead => Order::Backward(n),
-            Op::StrideRead => Order::Stride(Stride::new(n, p.stride)),
-            Op::SeekRead => Order::Seek(Seek::new(p.distance / p.unit())),
-            Op::RecordRewrite => Order::First,
-            _ => Order::Sequential,
+/// Each pass in an order of its own. Random reads and random writes of one seed share theirs.
+pub fn order(p: &FileParams, op: Op, seed: u64, generation: u64) -> Order {
+    let n = p.ops();
+    match op {
+        Op::RandRead | Op::RandWrite => {
+            Order::Random(Permutation::new(n, seed.wrapping_add(generation)))
         }
+        Op::BackwardRead => Order::Backward(n),
+        Op::StrideRead => Order::Stride(Stride::new(n, p.stride)),
+        Op::SeekRead => Order::Seek(Seek::new(p.distance / p.unit())),
+        Op::RecordRewrite => Order::First,
+        _ => Order::Sequential,
     }
+}
+
+/// What a second pass would find changed.
+pub fn once(p: &FileParams) -> bool {
+    p.op == Op::FirstWrite || (p.cache == Cache::Cold && p.op.cacheable())
+}
+
+/// Something comes at the end of a pass that belongs to all of it.
+pub fn ends_together(p: &FileParams) -> bool {
+    p.op == Op::FirstWrite || (p.op.writes() && after(p.sync) != After::Nothing)
+}
+
+/// A pass cannot go on with what the one before has left.
+fn needs_renewal(p: &FileParams) -> bool {
+    once(p) || p.op.makes() || p.sync.closes()
 }
 
 /// What the end of a pass does for the durability that the point asks for.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use layermark_model::{Param, Point, PointError, Settings};
 
-use crate::{Context, PackagedFile, ProbeError, Work, Workload, engines};
+use crate::{Context, Divided, PackagedFile, ProbeError, Work, Workload, engines, run::Repeated};
 
 mod check;
 mod first_write;
@@ -26,7 +26,7 @@ mod words;
 
 #[cfg(test)]
 pub(crate) use matrix::KEYS as MATRIX_KEYS;
-use params::{FileParams, Op};
+use params::{Cache, FileParams, Op};
 // What other workloads need too.
 pub(crate) use prepare::{direct_refused, evict, sync_file_system, uring_available};
 pub(crate) use settle::{DIRECT_CACHED, DIRECT_SHARE};
@@ -95,6 +95,22 @@ impl Workload for File {
         Ok(writers.map(file).collect())
     }
 
+    /// A copy-up, a number of passes or a time that the user has fixed, and threads that have the same
+    /// work are one stretch each. So is a cold file that is read in some order: what was read ahead
+    /// while others had their turns would come for nothing.
+    fn divided(&self, at: &Point) -> Option<Divided> {
+        let p = read(at).ok()?;
+        let fixed = p.passes > 0 || p.min_ms > 0 || p.threads > 1 || p.op == Op::FirstWrite;
+        let fixed = fixed || (job::once(&p) && !matches!(p.op, Op::RandRead | Op::RandWrite));
+        (!fixed).then(|| Divided {
+            in_memory: p.cache == Cache::Warm
+                && !p.direct
+                && (!p.op.writes() || p.sync.leaves_debt()),
+            uses_up: job::once(&p),
+            working_set: p.file_size,
+        })
+    }
+
     /// First writes count whole files: an overlay copies them.
     fn space(&self, at: &Point) -> u64 {
         match read(at) {
@@ -109,7 +125,15 @@ impl Workload for File {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn Work>, ProbeError> {
-        Ok(Box::new(prepare::prepare(dir, read(at)?, context)?))
+        Ok(at_work(prepare::prepare(dir, read(at)?, context)?))
+    }
+}
+
+fn at_work(work: prepare::FileWork) -> Box<dyn Work> {
+    if work.slots.len() == 1 {
+        Box::new(Repeated::new(work))
+    } else {
+        Box::new(team::Together::new(work))
     }
 }
 

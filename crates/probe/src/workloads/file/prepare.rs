@@ -11,7 +11,7 @@ use layermark_model::Verified;
 use rustix::fs::Advice;
 
 use super::{
-    job::Plan,
+    job::Job,
     kept_name, packaged_name,
     params::{Cache, FileParams, Op, Sync},
     touches,
@@ -19,10 +19,11 @@ use super::{
 use crate::{
     Context, ProbeError,
     buffer::{Buffer, TO_READ, TO_WRITE},
-    clock::Source,
-    data, engines, queue,
-    recorder::Recorder,
-    resident, selftest,
+    data,
+    engines::{self, Runner},
+    queue, resident,
+    run::recorder::Recorder,
+    selftest,
     workloads::work_dir::WorkDir,
 };
 
@@ -39,8 +40,16 @@ pub struct Slot {
     pub seed: u64,
     /// One record to read into, or the pool to write from.
     pub buffer: Buffer,
-    /// Latencies of all passes.
+    /// Latencies of all that counts.
     pub recorder: Recorder,
+    /// For those of a lead-in: they are not kept.
+    pub spare: Recorder,
+    /// The engine at work on its file.
+    pub runner: Box<dyn Runner>,
+    /// The pass that was begun last, from 1: the generation of what it writes.
+    pub generation: u64,
+    /// Operations of it that are done.
+    pub at: u64,
     /// The open file, between passes.
     pub file: Option<File>,
     /// Blocks that were right or wrong as the timed loop read them, with `verify`.
@@ -50,12 +59,6 @@ pub struct Slot {
 /// What the trial has seen so far, for the proofs after it.
 #[derive(Default)]
 pub struct Seen {
-    /// Number of the last time over the files.
-    pub generation: u64,
-    /// When the last clock stopped, `CLOCK_MONOTONIC`.
-    pub stopped_ns: u64,
-    /// Device counters at that moment.
-    pub devices: Option<layermark_model::DeviceBytes>,
     /// How evenly the threads got on, pass by pass.
     pub threads: Vec<layermark_model::ThreadRates>,
     /// Dirty bytes of the machine before the first pass.
@@ -64,10 +67,10 @@ pub struct Seen {
 
 /// A point made ready.
 pub struct FileWork {
-    pub p: FileParams,
     pub context: Context,
-    pub clock: Option<Source>,
-    pub plan: Plan,
+    pub job: Job,
+    /// Times over the files in a pass.
+    pub rounds: u64,
     pub slots: Vec<Slot>,
     pub seen: Seen,
     /// The layer's directory.
@@ -112,6 +115,10 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
             } else {
                 Recorder::unused()
             },
+            spare: Recorder::unused(),
+            runner: engine.runner(),
+            generation: 0,
+            at: 0,
             file: None,
             checked: Verified::default(),
         });
@@ -122,18 +129,18 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
         }
     }
     let clock = p.latency.then(selftest::source);
+    let leaves_debt = p.op.writes() && touches && !p.no_debt;
     let mut made = FileWork {
-        plan: Plan::new(&p, engine, clock),
-        p,
+        job: Job::new(p, clock),
+        rounds: 1,
         context: context.clone(),
-        clock,
         slots,
         seen: Seen::default(),
         dir: dir.to_owned(),
         _work: work,
     };
     made.warm_up()?;
-    if made.p.op.writes() && touches && !made.p.no_debt {
+    if leaves_debt {
         // What others left unwritten must not be counted as this point's debt. Asking the machine
         // takes microseconds, a flush of nothing milliseconds.
         if crate::counters::dirty().is_none_or(|dirty| dirty > FORGIVEN) {
@@ -233,7 +240,7 @@ fn check_size(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
 }
 
 /// For a cold point, leaves nothing in the cache that the program itself can take out of it; the
-/// lab empties the rest between `ready` and `go`.
+/// lab empties the rest between `ready` and the first turn.
 fn settle_cache(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
     if p.cache == Cache::Cold || p.direct {
         let file = File::open(path).map_err(|e| ProbeError::io("open", path, &e))?;
@@ -278,10 +285,10 @@ pub fn open(p: &FileParams, op: Op, path: &Path) -> io::Result<File> {
 impl FileWork {
     /// Before `ready`: all that no clock times. Files of a cold point are not even opened.
     fn warm_up(&mut self) -> Result<(), ProbeError> {
-        if self.p.cache == Cache::Cold {
+        if self.job.p.cache == Cache::Cold {
             return Ok(());
         }
-        if touches(&self.p) && !self.p.op.makes() {
+        if touches(&self.job.p) && !self.job.p.op.makes() {
             for slot in &mut self.slots {
                 let fail = |what: &str, e: &io::Error| ProbeError::io(what, &slot.path, e);
                 let first = slot.op == Op::FirstWrite;
@@ -289,10 +296,10 @@ impl FileWork {
                     // Opening is what this point measures: this handle goes before the clock.
                     File::open(&slot.path).map_err(|e| fail("open", &e))?
                 } else {
-                    open(&self.p, slot.op, &slot.path)
-                        .map_err(|e| refused(&self.p, &slot.path, "open", &e))?
+                    open(&self.job.p, slot.op, &slot.path)
+                        .map_err(|e| refused(&self.job.p, &slot.path, "open", &e))?
                 };
-                if first || !self.p.direct {
+                if first || !self.job.p.direct {
                     warm(&mut file).map_err(|e| fail("read", &e))?;
                 }
                 slot.file = Some(file);
@@ -301,13 +308,13 @@ impl FileWork {
         self.rehearse()
     }
 
-    /// After `go`, before the clock: opens the files of a cold point. Returns the share of the
+    /// Before the first turn: opens the files of a cold point. Returns the share of the
     /// files in the cache just before it starts.
-    pub fn look(&mut self) -> Result<Option<f64>, ProbeError> {
-        if self.p.owes() {
+    pub fn look_at_caches(&mut self) -> Result<Option<f64>, ProbeError> {
+        if self.job.p.owes() {
             self.seen.dirty = crate::counters::dirty();
         }
-        if !touches(&self.p) || self.p.op.makes() {
+        if !touches(&self.job.p) || self.job.p.op.makes() {
             return Ok(None);
         }
         let mut shares = Vec::new();
@@ -319,12 +326,12 @@ impl FileWork {
             }
             let file = match slot.file.take() {
                 Some(file) => file,
-                None => open(&self.p, slot.op, &slot.path)
-                    .map_err(|e| refused(&self.p, &slot.path, "open", &e))?,
+                None => open(&self.job.p, slot.op, &slot.path)
+                    .map_err(|e| refused(&self.job.p, &slot.path, "open", &e))?,
             };
             // With O_DIRECT what matters is not what is in the cache before, but that nothing is
             // after.
-            if !self.p.direct {
+            if !self.job.p.direct {
                 shares.push(resident::share_of(&file));
             }
             slot.file = Some(file);

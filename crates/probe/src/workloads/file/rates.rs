@@ -2,7 +2,7 @@
 
 use layermark_model::ThreadRates;
 
-use crate::drive::Span;
+use crate::run::drive::Span;
 
 /// Of one pass in which each thread moved so many bytes; `None` for a thread alone.
 pub fn of_pass(spans: &[Span], bytes: u64) -> Option<ThreadRates> {

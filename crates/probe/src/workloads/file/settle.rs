@@ -6,17 +6,18 @@ use layermark_model::{Debt, DeviceBytes, DirectIo, Trial, Verified};
 
 use super::{
     first_write::first_record,
+    job::order,
     params::{FileParams, Op},
     prepare::{FileWork, Slot, evict},
     touches,
 };
 use crate::{
     ProbeError,
-    clock::monotonic_ns,
-    counters,
+    counters::{self, Devices},
     data::{self, Stamp},
     packaged::BLOCK,
     resident,
+    run::Mark,
 };
 
 /// Share of the application's bytes that must have crossed the device for `O_DIRECT` to be real.
@@ -24,55 +25,86 @@ pub const DIRECT_SHARE: f64 = 0.95;
 /// Share of the file that may lie in the cache after `O_DIRECT`: readahead of others, tails.
 pub const DIRECT_CACHED: f64 = 0.05;
 
+/// Share of what was written above which a flush that came after its own was not for nothing.
+const LEFT: f64 = 0.1;
+
 impl FileWork {
-    pub fn settle_after(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+    /// Flushes its own files. A flush of the file system would pay for other layers too that share
+    /// it, so that comes when all have paid.
+    pub fn pay(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError> {
         for slot in &mut self.slots {
+            let left = slot.runner.leave(&mut slot.file);
+            left.map_err(|e| ProbeError::io("write", &slot.path, &e))?;
             slot.file = None;
         }
-        if touches(&self.p) {
-            self.prove(trial)?;
-        } else {
-            self.sum_up(trial);
+        if !touches(&self.job.p) {
+            return Ok(());
+        }
+        // Before anything reads the files again or flushes them.
+        if self.job.p.direct {
+            trial.direct = Some(self.direct(trial));
+        }
+        if self.job.p.owes() {
+            self.flush(|_| true)?;
+            // Nobody else has written.
+            if trial.turns.is_empty() {
+                self.context.sync(&self.dir)?;
+            }
+            trial.debt = Some(since.debt(&self.devices()));
+        } else if self.job.p.no_debt && self.job.p.keep {
+            // The next trial finds it as this one did. What the rest of the file system owes can
+            // wait; what lies below a layer cannot, since a layer may take no notice of a flush.
+            self.flush(Op::overwrites)?;
+            self.context.sync_below(&self.dir)?;
         }
         Ok(())
     }
 
-    fn prove(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
-        // Before anything reads the files again or flushes them.
-        if self.p.direct {
-            trial.direct = Some(self.direct(trial));
+    fn devices(&self) -> Devices {
+        Devices::open(&self.context.devices)
+    }
+
+    fn flush(&self, whose: impl Fn(Op) -> bool) -> Result<(), ProbeError> {
+        for slot in self.slots.iter().filter(|s| s.op.writes() && whose(s.op)) {
+            let flushed = File::open(&slot.path).and_then(|file| file.sync_all());
+            flushed.map_err(|e| ProbeError::io("flush", &slot.path, &e))?;
         }
-        if self.p.owes() {
-            trial.debt = Some(self.debt(trial)?);
-        } else if self.p.no_debt && self.p.keep {
-            self.clean()?;
+        Ok(())
+    }
+
+    pub fn prove(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        if let Some(debt) = trial.debt.filter(|_| !trial.turns.is_empty()) {
+            trial.debt = Some(self.rest(debt, trial)?);
         }
+        self.tell_what_is_dirty(trial);
         self.sum_up(trial);
-        if self.p.verify {
+        if touches(&self.job.p) && self.job.p.verify {
             trial.verified = Some(self.verify(trial)?);
         }
         Ok(())
     }
 
-    /// Has what was overwritten written back, so that the next trial finds it as this one did. What
-    /// the rest of the file system owes can wait; what lies below a layer cannot, since a layer may
-    /// take no notice of a flush.
-    fn clean(&self) -> Result<(), ProbeError> {
-        for slot in self.slots.iter().filter(|s| s.op.overwrites()) {
-            let written = File::open(&slot.path).and_then(|file| file.sync_data());
-            written.map_err(|e| ProbeError::io("flush", &slot.path, &e))?;
-        }
-        self.context.sync_below(&self.dir)
+    /// What a layer that takes no notice of a flush still owes.
+    fn rest(&self, debt: Debt, trial: &Trial) -> Result<Debt, ProbeError> {
+        let (since, devices) = (Mark::read(&self.devices()), self.devices());
+        self.context.sync(&self.dir)?;
+        let rest = since.debt(&devices);
+        let written = self.job.p.file_size.min(trial.bytes()) * self.job.p.writers();
+        Ok(match (debt.bytes, rest.bytes) {
+            (Some(own), Some(more)) if more as f64 > LEFT * written as f64 => Debt {
+                bytes: Some(own + more),
+                seconds: debt.seconds + rest.seconds,
+            },
+            _ => debt,
+        })
     }
 
-    /// Seconds count from when the clock stopped. With several passes that is the last pass's
-    /// debt and what earlier ones still had under way.
-    fn debt(&self, trial: &mut Trial) -> Result<Debt, ProbeError> {
-        self.context.sync(&self.dir)?;
-        let seconds = (monotonic_ns() - self.seen.stopped_ns) as f64 / 1e9;
-        let now = counters::sum(&self.context.devices);
-        let bytes = counters::written(self.seen.devices, now);
-        let written = self.p.file_size * self.p.writers();
+    /// In turns it may be that of other layers.
+    fn tell_what_is_dirty(&self, trial: &mut Trial) {
+        if trial.debt.is_none() || !trial.turns.is_empty() {
+            return;
+        }
+        let written = self.job.p.file_size * self.job.p.writers();
         if let (Some(before), Some(after)) = (self.seen.dirty, counters::dirty()) {
             let more = after.saturating_sub(before);
             if more > written / 10 && more > 1 << 20 {
@@ -82,7 +114,6 @@ impl FileWork {
                 ));
             }
         }
-        Ok(Debt { bytes, seconds })
     }
 
     /// `O_DIRECT` is real when nothing of the file came into the cache and the bytes crossed the
@@ -93,7 +124,7 @@ impl FileWork {
             .iter()
             .any(|s| resident::share(&s.path).is_some_and(|share| share > DIRECT_CACHED));
         let crossed = trial.device.is_none_or(|d: DeviceBytes| {
-            let moved = match self.p.op {
+            let moved = match self.job.p.op {
                 Op::Mix => d.written + d.read,
                 op if op.writes() => d.written,
                 _ => d.read,
@@ -125,10 +156,12 @@ impl FileWork {
                 first_bad: None,
             };
             match slot.op {
-                Op::RecordRewrite => check.record(0, &self.p, slot, self.seen.generation),
-                Op::FirstWrite => check.record(first_record(&self.p, slot.seed), &self.p, slot, 1),
-                op if op.writes() => check.records(&self.p, slot, self.seen.generation),
-                _ => check.packaged(self.p.file_size),
+                Op::RecordRewrite => check.record(0, &self.job.p, slot, slot.generation),
+                Op::FirstWrite => {
+                    check.record(first_record(&self.job.p, slot.seed), &self.job.p, slot, 1)
+                }
+                op if op.writes() => check.records(&self.job.p, slot),
+                _ => check.packaged(self.job.p.file_size),
             }
             .map_err(|e| fail(&e))?;
             first_bad = first_bad.or(check
@@ -183,27 +216,45 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Every record; each pass wrote each once, so the last one's are there.
-    fn records(&mut self, p: &FileParams, slot: &Slot, generation: u64) -> io::Result<()> {
+    /// Every record that was written. Each pass writes each once; the last one may not have come to
+    /// its end.
+    fn records(&mut self, p: &FileParams, slot: &Slot) -> io::Result<()> {
         let record = p.unit() as usize;
         let mut chunk = vec![0; record * (1usize << 20).div_ceil(record)];
         let end = p.file_size / p.unit() * p.unit();
-        self.blocks(end, record, &mut chunk, |stamp, at| {
-            stamp
-                == Some(Stamp {
-                    seed: slot.seed,
-                    offset: at,
-                    generation,
-                })
+        let order = order(p, slot.op, slot.seed, slot.generation);
+        let mut again = vec![false; (end / p.unit()) as usize];
+        for i in 0..slot.at {
+            again[order.at(i) as usize] = true;
+        }
+        // Before the first pass nothing was marked, and a new file is empty.
+        let before = slot.generation - 1;
+        let earlier = (before > 0 && !slot.op.makes()).then_some(before);
+        let generation = |at: u64| {
+            let this = again[(at / p.unit()) as usize];
+            if this { Some(slot.generation) } else { earlier }
+        };
+        let (seed, wanted) = (slot.seed, |at| generation(at).is_some());
+        self.blocks(end, record, &mut chunk, wanted, |stamp, offset| {
+            let expected = generation(offset).map(|generation| Stamp {
+                seed,
+                offset,
+                generation,
+            });
+            stamp == expected
         })
     }
 
     /// Blocks of a packaged file carry their own checksums, whatever record was read.
     fn packaged(&mut self, size: u64) -> io::Result<()> {
         let mut chunk = vec![0; 256 * BLOCK];
-        self.blocks(size, BLOCK, &mut chunk, |stamp, at| {
-            stamp.is_some_and(|s| s.offset == at && s.generation == 0)
-        })
+        self.blocks(
+            size,
+            BLOCK,
+            &mut chunk,
+            |_| true,
+            |stamp, at| stamp.is_some_and(|s| s.offset == at && s.generation == 0),
+        )
     }
 
     fn blocks(
@@ -211,6 +262,7 @@ impl Check<'_> {
         end: u64,
         block: usize,
         chunk: &mut [u8],
+        wanted: impl Fn(u64) -> bool,
         good: impl Fn(Option<Stamp>, u64) -> bool,
     ) -> io::Result<()> {
         let mut at = 0;
@@ -220,6 +272,9 @@ impl Check<'_> {
             for (i, bytes) in chunk[..want].chunks(block).enumerate() {
                 let start = i * block;
                 let offset = at + start as u64;
+                if !wanted(offset) {
+                    continue;
+                }
                 // What lies beyond a short file's end is missing; a tail shorter than a header
                 // carries none and only has to be there.
                 let there = start + bytes.len() <= n;

@@ -12,21 +12,131 @@ use std::{
     time::Duration,
 };
 
+use layermark_model::{Pass, Trial, Turn};
+
 use super::{
-    job::Job,
-    pass::{Counters, Lap, failed, renew},
-    prepare::Slot,
+    job::{Amount, Job, Worked},
+    pass::{failed, passes, renew, syncs},
+    prepare::{FileWork, Slot},
+    rates,
 };
 use crate::{
-    ProbeError, counters::Devices, drive::Span, error::panicked, gate::Gate, limits::BEAT_NS,
+    Ask, Beat, ProbeError, Turned, Work,
+    clock::monotonic_ns,
+    counters::Devices,
+    error::panicked,
+    limits::BEAT_NS,
+    run::{self, Edge, Mark, Used, drive::Span, gate::Gate},
 };
+
+/// Files with a thread each. A trial of theirs is one stretch: how evenly they get on is known
+/// where each has the same work, not the same time.
+pub struct Together {
+    work: FileWork,
+    devices: Devices,
+    /// The end of the last pass.
+    stopped: Option<Mark>,
+}
+
+impl Together {
+    pub fn new(work: FileWork) -> Self {
+        Self {
+            devices: Devices::open(&work.context.devices),
+            work,
+            stopped: None,
+        }
+    }
+}
+
+impl Work for Together {
+    fn turn(
+        &mut self,
+        ask: &Ask,
+        trial: &mut Trial,
+        beat: &mut Beat<'_>,
+    ) -> Result<Turned, ProbeError> {
+        trial.resident = self.work.look_at_caches()?;
+        let FileWork {
+            context,
+            job,
+            rounds,
+            slots,
+            seen,
+            ..
+        } = &mut self.work;
+        let (p, rounds) = (&job.p, *rounds);
+        let shared = Shared::new(slots.len(), &self.devices);
+        let mut used = Used::default();
+        let mut sum = Turn {
+            round: ask.round,
+            ..Turn::default()
+        };
+        thread::scope(|scope| {
+            let team = Team::start(scope, &shared, slots)?;
+            let mut last_beat = monotonic_ns();
+            while run::more(passes(p), context, trial.passes.len() as u64, &sum) {
+                let Turn { ops, bytes, .. } = sum;
+                let order = (job.clone(), rounds);
+                let lap = team.pass(&order, &mut |n| beat(ops + n, bytes + n * p.unit()))?;
+                used.add(&lap.before, &lap.after);
+                self.stopped = Some(lap.after.mark);
+                let each = job.ops * rounds;
+                let pass = Pass {
+                    elapsed_ns: lap.span.net_ns(),
+                    ops: each * p.threads,
+                    bytes: each * p.threads * p.unit(),
+                };
+                trial.passes.push(pass);
+                trial.syncs += syncs(p, pass.ops, rounds);
+                seen.threads
+                    .extend(rates::of_pass(&lap.threads, each * p.unit()));
+                sum.elapsed_ns += pass.elapsed_ns;
+                sum.ops += pass.ops;
+                sum.bytes += pass.bytes;
+                if monotonic_ns() - last_beat >= BEAT_NS {
+                    beat(sum.ops, sum.bytes);
+                    last_beat = monotonic_ns();
+                }
+            }
+            Ok::<_, ProbeError>(())
+        })?;
+        used.count(trial);
+        Ok(Turned {
+            turn: sum,
+            cpu: used.cpu,
+            device: used.device,
+            more: false,
+        })
+    }
+
+    fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        let since = self.stopped.unwrap_or_else(|| Mark::read(&self.devices));
+        self.work.pay(trial, since)
+    }
+
+    fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        self.work.prove(trial)
+    }
+}
+
+/// A pass of all threads.
+struct Lap {
+    span: Span,
+    /// Of each thread.
+    threads: Vec<Span>,
+    before: Edge,
+    after: Edge,
+}
+
+/// What is done next: over each file so many times.
+type Order = (Job, u64);
 
 /// What a thread says after a pass. No span: it did not start, because another one could not.
 type Said = Result<Option<Span>, ProbeError>;
 
 /// What the threads of a trial share.
-pub struct Shared {
-    devices: Devices,
+struct Shared<'a> {
+    devices: &'a Devices,
     gate: Gate,
     count: usize,
     /// Threads that still work.
@@ -35,12 +145,12 @@ pub struct Shared {
     done: AtomicU64,
     /// One could not make its file ready, so none starts.
     off: AtomicBool,
-    before: Mutex<Option<Counters>>,
-    after: Mutex<Option<Counters>>,
+    before: Mutex<Option<Edge>>,
+    after: Mutex<Option<Edge>>,
 }
 
-impl Shared {
-    pub fn new(count: usize, devices: Devices) -> Self {
+impl<'a> Shared<'a> {
+    fn new(count: usize, devices: &'a Devices) -> Self {
         Self {
             devices,
             gate: Gate::new(count),
@@ -57,10 +167,10 @@ impl Shared {
     fn start(&self) {
         self.working.store(self.count, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
-        put(&self.before, Counters::read(&self.devices));
+        put(&self.before, Edge::read(self.devices));
     }
 
-    fn work(&self, job: &Job, slot: &mut Slot) -> Said {
+    fn work(&self, (job, rounds): &Order, slot: &mut Slot) -> Said {
         let ready = guarded(|| renew(&job.p, slot));
         if ready.is_err() {
             self.off.store(true, Ordering::Relaxed);
@@ -75,23 +185,23 @@ impl Shared {
                 before = now;
             };
             guarded(|| {
-                job.work(slot, beat)
-                    .map(Some)
+                job.work(slot, Amount::Passes(*rounds), beat)
+                    .map(|Worked { span, .. }| Some(span))
                     .map_err(|s| failed(&job.p, slot, &s))
             })
         };
         if self.working.fetch_sub(1, Ordering::AcqRel) == 1 {
-            put(&self.after, Counters::read(&self.devices));
+            put(&self.after, Edge::read(self.devices));
         }
         result
     }
 }
 
-fn put(place: &Mutex<Option<Counters>>, counters: Counters) {
-    *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(counters);
+fn put(place: &Mutex<Option<Edge>>, edge: Edge) {
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(edge);
 }
 
-fn take(place: &Mutex<Option<Counters>>) -> Option<Counters> {
+fn take(place: &Mutex<Option<Edge>>) -> Option<Edge> {
     place.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
@@ -101,18 +211,18 @@ fn guarded<T>(what: impl FnOnce() -> Result<T, ProbeError>) -> Result<T, ProbeEr
 }
 
 /// The threads, waiting for passes. They end when this is dropped.
-pub struct Team<'a> {
-    shared: &'a Shared,
-    orders: Vec<Sender<Job>>,
+struct Team<'a> {
+    shared: &'a Shared<'a>,
+    orders: Vec<Sender<Order>>,
     /// With each thread's number.
     said: Receiver<(usize, Said)>,
 }
 
 impl<'a> Team<'a> {
     /// Starts a thread for each slot.
-    pub fn start<'scope>(
+    fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
-        shared: &'a Shared,
+        shared: &'a Shared<'a>,
         slots: &'scope mut [Slot],
     ) -> Result<Self, ProbeError>
     where
@@ -121,7 +231,7 @@ impl<'a> Team<'a> {
         let (say, said) = mpsc::channel();
         let mut orders = Vec::with_capacity(slots.len());
         for (number, slot) in slots.iter_mut().enumerate() {
-            let (order, jobs) = mpsc::channel::<Job>();
+            let (order, jobs) = mpsc::channel::<Order>();
             let say = say.clone();
             let worker = move || {
                 for job in jobs {
@@ -145,7 +255,7 @@ impl<'a> Team<'a> {
 
     /// One pass. `beat` gets the operations so far. The clock runs from the first thread's start
     /// to the last one's end.
-    pub fn pass(&self, job: &Job, beat: &mut dyn FnMut(u64)) -> Result<Lap, ProbeError> {
+    fn pass(&self, job: &Order, beat: &mut dyn FnMut(u64)) -> Result<Lap, ProbeError> {
         let gone = || ProbeError::new("a thread of the trial has gone");
         for order in &self.orders {
             order.send(job.clone()).map_err(|_| gone())?;

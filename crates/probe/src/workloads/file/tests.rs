@@ -1,3 +1,4 @@
+use layermark_model::Trial;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -225,11 +226,12 @@ fn a_pass_does_something_however_slow_the_machine_is() {
         let p = json!({"op": "rewrite", "file_size": "64K", "threads": threads});
         let p = read(&points(&p).unwrap()[0]).unwrap();
         let mut work = prepare::prepare(dir.path(), p, &context()).unwrap();
-        assert!(work.plan.rounds > 0);
+        assert!(work.rounds > 0);
         // The time is over before the first look at the clock.
         work.rehearse_for(0).unwrap();
-        assert_eq!(work.plan.rounds, 1);
-        let trial = work.run(&mut |_, _| {}).unwrap();
+        assert_eq!(work.rounds, 1);
+        let mut trial = Trial::default();
+        stretch(at_work(work).as_mut(), &mut trial);
         assert_eq!((trial.passes.len(), trial.ops()), (1, 16 * threads));
     }
 }
@@ -238,10 +240,12 @@ fn a_pass_does_something_however_slow_the_machine_is() {
 fn the_histogram_is_encoded_after_the_debt_is_taken() {
     let dir = tempfile::tempdir().unwrap();
     let mut work = ready(dir.path(), &json!({"op": "write", "file_size": "64K"}));
-    let mut trial = work.run(&mut |_, _| {}).unwrap();
-    assert!(trial.latency.is_none());
+    let mut trial = Trial::default();
+    stretch(work.as_mut(), &mut trial);
     work.settle(&mut trial).unwrap();
-    assert!(trial.latency.is_some() && trial.debt.is_some());
+    assert!(trial.latency.is_none() && trial.debt.is_some());
+    work.end(&mut trial).unwrap();
+    assert!(trial.latency.is_some());
 }
 
 #[test]
@@ -259,9 +263,11 @@ fn verification_sees_what_the_timed_loop_read() {
         let mut bad = good.clone();
         bad[45_100] ^= 1;
         std::fs::write(&path, bad).unwrap();
-        let mut trial = work.run(&mut |_, _| {}).unwrap();
+        let mut trial = Trial::default();
+        stretch(work.as_mut(), &mut trial);
         std::fs::write(&path, good).unwrap();
         work.settle(&mut trial).unwrap();
+        work.end(&mut trial).unwrap();
         let verified = trial.verified.unwrap();
         assert!(verified.bad >= 1, "{op}: {verified:?}");
         assert!(
@@ -270,4 +276,54 @@ fn verification_sees_what_the_timed_loop_read() {
             trial.notes
         );
     }
+}
+
+/// Two layers over one file system: a flush of all of it would pay for both.
+#[test]
+fn a_layer_pays_for_its_own_files_alone() {
+    let dirs = [(); 2].map(|()| tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap());
+    let params = json!({"op": "write", "file_size": "8M", "record": "64K"});
+    let mut trials = [Trial::default(), Trial::default()];
+    let ask = crate::Ask {
+        round: 0,
+        ns: 5_000_000,
+        lead_in_ns: 0,
+    };
+    let mut works = [0, 1].map(|i| {
+        let mut work = ready(dirs[i].path(), &params);
+        work.turn(&ask, &mut trials[i], &mut |_, _| {}).unwrap();
+        work
+    });
+    let dirty = |dir: &tempfile::TempDir| {
+        let file = std::fs::File::open(dir.path().join("work/file-0")).unwrap();
+        crate::resident::unwritten(&file)
+    };
+    if dirty(&dirs[1]).is_none_or(|pages| pages == 0) {
+        return eprintln!(
+            "skipped: needs cachestat(2) of Linux 6.5 and a file system that writes back"
+        );
+    }
+    works[0].settle(&mut trials[0]).unwrap();
+    assert_eq!(dirty(&dirs[0]), Some(0));
+    assert!(
+        dirty(&dirs[1]) > Some(0),
+        "the other's debt is still its own"
+    );
+    works[1].settle(&mut trials[1]).unwrap();
+    assert_eq!(dirty(&dirs[1]), Some(0));
+    for (work, trial) in works.iter_mut().zip(&mut trials) {
+        work.end(trial).unwrap();
+        assert!(trial.debt.unwrap().seconds > 0.0);
+    }
+}
+
+/// Does all of it in one stretch.
+fn stretch(work: &mut dyn Work, trial: &mut Trial) {
+    let ask = crate::Ask {
+        round: 0,
+        ns: 0,
+        lead_in_ns: 0,
+    };
+    let turned = work.turn(&ask, trial, &mut |_, _| {}).unwrap();
+    assert_eq!(turned.turn.ops, trial.ops());
 }

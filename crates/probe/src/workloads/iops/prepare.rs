@@ -19,7 +19,8 @@ use crate::{
     Context, ProbeError,
     buffer::{ALIGN, Buffer},
     data::{self, Pattern},
-    engines, recorder, resident,
+    engines, resident,
+    run::{Mark, recorder},
     workloads::{
         file::{direct_refused, evict, uring_available},
         work_dir::WorkDir,
@@ -42,7 +43,8 @@ pub struct IopsWork {
     /// Bytes of a place in a buffer.
     pub piece: usize,
     pub workers: Vec<(Worker, Buffer)>,
-    pub seen: super::work::Seen,
+    /// When all had ended.
+    pub stopped: Option<Mark>,
     /// Removed when this is dropped, with the file in it.
     _work: Option<WorkDir>,
 }
@@ -80,7 +82,7 @@ pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork,
         file,
         piece: piece as usize,
         workers,
-        seen: super::work::Seen::default(),
+        stopped: None,
         _work: work,
         p,
     })

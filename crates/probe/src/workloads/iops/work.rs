@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::{CpuUse, Debt, DeviceBytes, DirectIo, Pass, Trial};
+use layermark_model::{DeviceBytes, DirectIo, Pass, Trial, Turn};
 
 use super::{
     params::IopsParams,
@@ -21,40 +21,18 @@ use super::{
     worker::{Watch, Window, Worker},
 };
 use crate::{
-    Beat, ProbeError, Work,
+    Ask, Beat, ProbeError, Turned, Work,
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
-    counters,
+    counters::Devices,
     engines::{Engine, find},
     error::panicked,
-    gate::Gate,
     limits::BEAT_NS,
     queue::{Failed, Queue},
-    recorder::Recorder,
-    resident, selftest, usage,
+    resident,
+    run::{Edge, Used, gate::Gate, recorder::Recorder},
+    selftest,
     workloads::file::{DIRECT_CACHED, DIRECT_SHARE, direct_refused},
 };
-
-/// What the trial has seen, for the proofs after it.
-#[derive(Default)]
-pub struct Seen {
-    /// When the clock stopped, `CLOCK_MONOTONIC`, and the devices' counters then.
-    stopped: (u64, Option<DeviceBytes>),
-}
-
-/// What is read when all have started and when all have ended.
-struct Counters {
-    cpu: CpuUse,
-    devices: Option<DeviceBytes>,
-}
-
-impl Counters {
-    fn read(devices: &[String]) -> Self {
-        Self {
-            cpu: usage::now(),
-            devices: counters::sum(devices),
-        }
-    }
-}
 
 /// What the workers share.
 struct Shared {
@@ -68,11 +46,28 @@ struct Shared {
 }
 
 impl Work for IopsWork {
-    fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError> {
+    /// The point says itself how long it is observed, in one stretch.
+    fn turn(
+        &mut self,
+        ask: &Ask,
+        trial: &mut Trial,
+        beat: &mut Beat<'_>,
+    ) -> Result<Turned, ProbeError> {
         match selftest::source() {
-            Source::Tsc { mult } => self.go(Tsc { mult }, beat),
-            Source::Monotonic => self.go(Monotonic, beat),
+            Source::Tsc { mult } => self.go(Tsc { mult }, trial, beat)?,
+            Source::Monotonic => self.go(Monotonic, trial, beat)?,
         }
+        Ok(Turned {
+            turn: Turn {
+                round: ask.round,
+                elapsed_ns: trial.elapsed_ns(),
+                ops: trial.ops(),
+                bytes: trial.bytes(),
+            },
+            cpu: trial.cpu,
+            device: trial.device,
+            more: false,
+        })
     }
 
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
@@ -80,11 +75,13 @@ impl Work for IopsWork {
             trial.direct = Some(self.direct(trial));
         } else if self.spec.writes() {
             self.context.sync(&self.dir)?;
-            let (stopped_ns, before) = self.seen.stopped;
-            let seconds = (monotonic_ns() - stopped_ns) as f64 / 1e9;
-            let bytes = counters::written(before, counters::sum(&self.context.devices));
-            trial.debt = Some(Debt { bytes, seconds });
+            let devices = Devices::open(&self.context.devices);
+            trial.debt = self.stopped.map(|stopped| stopped.debt(&devices));
         }
+        Ok(())
+    }
+
+    fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
         let (mut response, mut service) = (Recorder::new(), Recorder::new());
         for (worker, _) in &self.workers {
             response.add(&worker.response);
@@ -104,8 +101,12 @@ impl Work for IopsWork {
 }
 
 impl IopsWork {
-    fn go<C: Clock>(&mut self, clock: C, beat: &mut Beat<'_>) -> Result<Trial, ProbeError> {
-        let mut trial = Trial::default();
+    fn go<C: Clock>(
+        &mut self,
+        clock: C,
+        trial: &mut Trial,
+        beat: &mut Beat<'_>,
+    ) -> Result<(), ProbeError> {
         if self.spec.reads() && !self.p.direct {
             trial.resident = resident::share_of(&self.file);
         }
@@ -121,8 +122,9 @@ impl IopsWork {
             told: AtomicU64::new(0),
         };
         let (file, p) = ((self.file.as_fd(), self.piece), &self.p);
-        let devices = &self.context.devices;
-        let (before, after, ended) = thread::scope(|scope| {
+        let devices = Devices::open(&self.context.devices);
+        let mut used = Used::default();
+        let (ended, stopped) = thread::scope(|scope| {
             let mut handles = Vec::with_capacity(self.workers.len());
             let mut orders = Vec::with_capacity(self.workers.len());
             for (worker, buffer) in &mut self.workers {
@@ -141,28 +143,23 @@ impl IopsWork {
                 let _ = order.send(());
             }
             shared.gate.meet(|| shared.begin(clock));
-            let before = Counters::read(devices);
+            let before = Edge::read(&devices);
             let (_, start) = *lock(&shared.start);
             if !shared.off.load(Ordering::Relaxed) {
                 let beat = &mut || beat(shared.told.load(Ordering::Relaxed), 0);
                 pause(start + window.until, beat);
             }
             let ended = joined(handles);
-            Ok::<_, ProbeError>((before, Counters::read(devices), ended))
+            let after = Edge::read(&devices);
+            used.add(&before, &after);
+            Ok::<_, ProbeError>((ended, after.mark))
         })?;
-        self.seen.stopped = (monotonic_ns(), after.devices);
+        self.stopped = Some(stopped);
         ended?.map_or(Ok(()), |failed| Err(self.failed(&failed)))?;
-        self.sum_up(&mut trial, window, &before, &after)?;
-        Ok(trial)
+        self.sum_up(trial, window, &used)
     }
 
-    fn sum_up(
-        &self,
-        trial: &mut Trial,
-        window: Window,
-        before: &Counters,
-        after: &Counters,
-    ) -> Result<(), ProbeError> {
+    fn sum_up(&self, trial: &mut Trial, window: Window, used: &Used) -> Result<(), ProbeError> {
         let sum =
             |of: &dyn Fn(&Worker) -> u64| self.workers.iter().map(|(w, _)| of(w)).sum::<u64>();
         let pass = Pass {
@@ -185,17 +182,13 @@ impl IopsWork {
         let moved = |n| share(n, pass.bytes, sum(&|w| w.all_bytes));
         // Waiting for a moment by spinning is the tool's doing.
         trial.spun_ns = sum(&|w| w.spun);
-        let user = after.cpu.user_ns.saturating_sub(before.cpu.user_ns);
-        trial.cpu.user_ns = ours(user.saturating_sub(trial.spun_ns));
-        trial.cpu.sys_ns = ours(after.cpu.sys_ns.saturating_sub(before.cpu.sys_ns));
-        if let (Some(before), Some(after)) = (before.devices, after.devices) {
-            let crossed = counters::between(before, after);
-            trial.device = Some(DeviceBytes {
-                read: moved(crossed.read),
-                written: moved(crossed.written),
-                flushes: ours(crossed.flushes),
-            });
-        }
+        trial.cpu.user_ns = ours(used.cpu.user_ns.saturating_sub(trial.spun_ns));
+        trial.cpu.sys_ns = ours(used.cpu.sys_ns);
+        trial.device = used.device.map(|crossed| DeviceBytes {
+            read: moved(crossed.read),
+            written: moved(crossed.written),
+            flushes: ours(crossed.flushes),
+        });
         Ok(())
     }
 

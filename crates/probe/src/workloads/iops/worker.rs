@@ -12,7 +12,7 @@ use super::{
     pace::{Next, Pace},
     ways::Way,
 };
-use crate::{clock::Clock, limits::BEAT_NS, queue::Failed, recorder::Recorder};
+use crate::{clock::Clock, limits::BEAT_NS, queue::Failed, run::recorder::Recorder};
 
 /// A thread that sleeps wakes up late by some tens of microseconds. Waiting for a moment ends in a
 /// spin that long, and what is spun away is taken out of the CPU time again.

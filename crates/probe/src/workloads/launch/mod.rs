@@ -8,12 +8,12 @@ use std::{
 };
 
 use layermark_model::{
-    CpuUse, Environment, Param, Pass, Point, PointError, Settings, Spec, Trial, random_name,
+    Environment, Param, Pass, Point, PointError, Settings, Spec, Trial, Turn, random_name,
 };
 
 use crate::{
-    Beat, Context, PackagedFile, Placed, ProbeError, Work, Workload, counters, limits::BEAT_NS,
-    workloads::work_dir::WorkDir,
+    Ask, Beat, Context, PackagedFile, Placed, ProbeError, Turned, Work, Workload, counters,
+    limits::BEAT_NS, workloads::work_dir::WorkDir,
 };
 
 mod apart;
@@ -185,22 +185,36 @@ struct LaunchWork {
 }
 
 impl Work for LaunchWork {
-    fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError> {
+    /// A launch cannot be divided.
+    fn turn(
+        &mut self,
+        ask: &Ask,
+        trial: &mut Trial,
+        beat: &mut Beat<'_>,
+    ) -> Result<Turned, ProbeError> {
         let before = counters::sum(&self.devices);
         let every = Duration::from_nanos(BEAT_NS);
         let (elapsed_ns, cpu, launch) = self.guard.launch(every, &mut || beat(0, 0))?;
         let after = counters::sum(&self.devices);
-        let CpuUse { user_ns, sys_ns } = cpu;
-        Ok(Trial {
-            passes: vec![Pass {
+        let pass = Pass {
+            elapsed_ns,
+            ops: 1,
+            bytes: 0,
+        };
+        trial.passes.push(pass);
+        trial.cpu = cpu;
+        trial.device = before.zip(after).map(|(b, a)| counters::between(b, a));
+        trial.launch = Some(launch);
+        Ok(Turned {
+            turn: Turn {
+                round: ask.round,
                 elapsed_ns,
                 ops: 1,
                 bytes: 0,
-            }],
-            cpu: CpuUse { user_ns, sys_ns },
-            device: before.zip(after).map(|(b, a)| counters::between(b, a)),
-            launch: Some(launch),
-            ..Trial::default()
+            },
+            cpu,
+            device: trial.device,
+            more: false,
         })
     }
 
@@ -209,6 +223,10 @@ impl Work for LaunchWork {
         if let Some(launch) = trial.launch.as_mut().filter(|l| l.trace.is_none()) {
             launch.stopped = stopped;
         }
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut Trial) -> Result<(), ProbeError> {
         Ok(())
     }
 }

@@ -158,8 +158,11 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, String
     let result = (|| {
         tell(&ToProbe::Job(Box::new(job)))?;
         for line in BufReader::new(stdout.ok_or("no pipe")?).lines() {
-            match serde_json::from_str(&line.map_err(text)?).map_err(|e| e.to_string())? {
-                FromProbe::Ready { .. } => tell(&ToProbe::Go { id: 1 })?,
+            let said = serde_json::from_str(&line.map_err(text)?).map_err(|e| e.to_string())?;
+            if let Some(next) = ToProbe::in_one_stretch(&said) {
+                tell(&next)?;
+            }
+            match said {
                 FromProbe::Error { message, .. } => return Err(message),
                 FromProbe::Trial { trial, .. } => {
                     let trace = trial.launch.and_then(|l| l.trace).unwrap_or_default();

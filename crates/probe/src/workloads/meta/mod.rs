@@ -5,7 +5,7 @@ use std::path::Path;
 
 use layermark_model::{Param, Point, PointError, Settings};
 
-use crate::{Context, PackagedFile, ProbeError, Work, Workload};
+use crate::{Context, Divided, PackagedFile, ProbeError, Work, Workload, run::Repeated};
 
 mod ops;
 mod params;
@@ -13,7 +13,7 @@ mod params;
 mod tests;
 mod work;
 
-use params::MetaParams;
+use params::{Cache, MetaParams, Sync};
 
 /// Files in one directory.
 const PER_DIRECTORY: u64 = 100;
@@ -56,6 +56,15 @@ impl Workload for Meta {
         read(at).is_ok_and(|p| p.op.writes())
     }
 
+    fn divided(&self, at: &Point) -> Option<Divided> {
+        let p = read(at).ok()?;
+        (p.passes == 0).then(|| Divided {
+            in_memory: p.cache == Cache::Warm && p.sync == Sync::None,
+            uses_up: p.cache == Cache::Cold,
+            working_set: p.files * p.file_size,
+        })
+    }
+
     fn needs_refresh(&self, _: &Point) -> bool {
         false
     }
@@ -76,7 +85,11 @@ impl Workload for Meta {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn Work>, ProbeError> {
-        Ok(Box::new(work::prepare(dir, read(at)?, context)?))
+        Ok(Box::new(Repeated::new(work::prepare(
+            dir,
+            read(at)?,
+            context,
+        )?)))
     }
 }
 

@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use super::params::Sync;
-use crate::drive::Step;
+use crate::run::drive::Step;
 
 /// Paths made before the clock, as the kernel takes them.
 pub fn path(path: &Path) -> io::Result<CString> {

@@ -8,23 +8,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::{Debt, DeviceBytes, Pass, Trial};
+use layermark_model::Trial;
 
 use super::{
     PER_DIRECTORY, name, ops, packaged_root,
     params::{Cache, MetaParams, Op, Sync},
 };
 use crate::{
-    Beat, Context, ProbeError, Work,
+    Context, ProbeError,
     buffer::Buffer,
     clock::{Source, monotonic_ns},
-    counters,
+    counters::Devices,
     data::{self, Pattern},
-    drive::{self, Done, Stopped},
-    limits::{BEAT_NS, PASSES},
     permutation::Permutation,
-    recorder::Recorder,
-    selftest, usage,
+    run::{
+        Extent, Mark, Passes, Repeat, Stretch,
+        drive::{self, Done, Part, Span, Stopped},
+        recorder::Recorder,
+    },
+    selftest,
     workloads::work_dir::WorkDir,
 };
 
@@ -39,8 +41,12 @@ pub struct MetaWork {
     paths: Vec<CString>,
     buffer: Buffer,
     recorder: Recorder,
-    /// When the last clock stopped, and the devices' counters then.
-    stopped: (u64, Option<DeviceBytes>),
+    /// For operations of a lead-in: they are not kept.
+    spare: Recorder,
+    /// Operations of the pass that are done.
+    at: u64,
+    /// The first pass has begun.
+    begun: bool,
     dir: PathBuf,
     work: Option<WorkDir>,
 }
@@ -86,7 +92,9 @@ pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork,
         paths,
         buffer,
         recorder: Recorder::new(),
-        stopped: (0, None),
+        spare: Recorder::unused(),
+        at: 0,
+        begun: false,
         dir,
         work,
     };
@@ -98,7 +106,7 @@ impl MetaWork {
     /// What is there before the first pass.
     fn first_state(&mut self) -> Result<(), ProbeError> {
         if self.p.op.writes() {
-            self.renew()?;
+            self.make()?;
             // What others left unwritten must not be counted as this point's debt.
             return if self.p.op == Op::Unlink {
                 Ok(()) // synced just now
@@ -124,8 +132,9 @@ impl MetaWork {
             }
         }
         if self.p.cache == Cache::Warm {
-            self.drive(&mut |_| {}).map_err(|s| self.failed(&s))?;
-            self.recorder.clear();
+            let all = Part::whole(self.p.files);
+            self.drive(all, false, &mut |_| {})
+                .map_err(|s| self.failed(&s))?;
         } else {
             for path in &self.paths {
                 if let Ok(file) = File::open(Path::new(OsStr::from_bytes(path.as_bytes()))) {
@@ -143,7 +152,7 @@ impl MetaWork {
     /// The state that a pass starts from, outside the clock: no files for create and
     /// small-write, all of them for unlink, and on the disk: a file that was never written back
     /// has no blocks to give up and is far cheaper to remove.
-    fn renew(&mut self) -> Result<(), ProbeError> {
+    fn make(&self) -> Result<(), ProbeError> {
         let Some(work) = &self.work else {
             return Ok(());
         };
@@ -171,33 +180,25 @@ impl MetaWork {
         Ok(())
     }
 
-    fn more(&self, trial: &Trial) -> bool {
-        let done = trial.passes.len() as u64;
-        if self.p.cache == Cache::Cold {
-            return done == 0;
-        }
-        if self.p.passes > 0 {
-            return done < self.p.passes;
-        }
-        let short = u128::from(trial.elapsed_ns()) < self.context.min.as_nanos();
-        done == 0 || (done < PASSES && (short || trial.ops() < self.context.min_ops))
-    }
-
-    fn drive(&mut self, beat: &mut dyn FnMut(u64)) -> Result<Done, Stopped> {
-        let (paths, recorder, clock, n) =
-            (&self.paths, &mut self.recorder, self.clock, self.p.files);
+    fn drive(
+        &mut self,
+        part: Part,
+        counted: bool,
+        beat: &mut dyn FnMut(u64),
+    ) -> Result<Done, Stopped> {
+        let (paths, clock) = (&self.paths, self.clock);
+        let recorder = if counted {
+            &mut self.recorder
+        } else {
+            &mut self.spare
+        };
         let size = self.p.file_size as usize;
         match self.p.op {
-            Op::OpenStat => drive::drive(clock, n, recorder, beat, &mut ops::OpenStat(paths)),
+            Op::OpenStat => drive::drive(clock, part, recorder, beat, &mut ops::OpenStat(paths)),
             Op::SmallRead => {
                 let buffer = &mut self.buffer.bytes_mut()[..size];
-                drive::drive(
-                    clock,
-                    n,
-                    recorder,
-                    beat,
-                    &mut ops::SmallRead { paths, buffer },
-                )
+                let mut step = ops::SmallRead { paths, buffer };
+                drive::drive(clock, part, recorder, beat, &mut step)
             }
             Op::SmallWrite | Op::Create => {
                 let size = if self.p.op == Op::Create { 0 } else { size };
@@ -207,46 +208,23 @@ impl MetaWork {
                     size,
                     sync: self.p.sync,
                 };
-                drive::drive(clock, n, recorder, beat, &mut step)
+                drive::drive(clock, part, recorder, beat, &mut step)
             }
-            Op::Unlink => drive::drive(clock, n, recorder, beat, &mut ops::Unlink(paths)),
+            Op::Unlink => drive::drive(clock, part, recorder, beat, &mut ops::Unlink(paths)),
         }
     }
 
-    fn pass(&mut self, trial: &mut Trial, beat: &mut Beat<'_>) -> Result<(), ProbeError> {
-        let moved = if matches!(self.p.op, Op::SmallRead | Op::SmallWrite) {
-            self.p.file_size
-        } else {
-            0
-        };
-        let (ops, bytes) = (trial.ops(), trial.bytes());
-        let devices = counters::sum(&self.context.devices);
-        let cpu = usage::now();
-        let done = self
-            .drive(&mut |n| beat(ops + n, bytes + n * moved))
-            .map_err(|s| self.failed(&s))?;
-        let end_ns = monotonic_ns();
-        usage::add_since(&mut trial.cpu, cpu);
-        self.stopped = (end_ns, counters::sum(&self.context.devices));
-        if let (Some(before), Some(after)) = (devices, self.stopped.1) {
-            let crossed = counters::between(before, after);
-            let sum = trial.device.get_or_insert_default();
-            sum.read += crossed.read;
-            sum.written += crossed.written;
-            sum.flushes += crossed.flushes;
+    /// Bytes that an operation moves.
+    fn moves(&self) -> u64 {
+        match self.p.op {
+            Op::SmallRead | Op::SmallWrite => self.p.file_size,
+            _ => 0,
         }
-        let elapsed_ns = (end_ns - done.start_ns)
-            .saturating_sub(done.paused_ns)
-            .max(1);
-        trial.passes.push(Pass {
-            elapsed_ns,
-            ops: self.p.files,
-            bytes: self.p.files * moved,
-        });
-        if self.p.sync == Sync::Fsync {
-            trial.syncs += self.p.files;
-        }
-        Ok(())
+    }
+
+    /// Whether a pass can go on with what the one before has left.
+    fn rolls(&self) -> bool {
+        !self.p.op.writes() && self.p.cache == Cache::Warm
     }
 
     fn failed(&self, stopped: &Stopped) -> ProbeError {
@@ -259,31 +237,79 @@ impl MetaWork {
     }
 }
 
-impl Work for MetaWork {
-    fn run(&mut self, beat: &mut Beat<'_>) -> Result<Trial, ProbeError> {
-        let mut trial = Trial::default();
-        let mut last_beat = monotonic_ns();
-        while self.more(&trial) {
-            if !trial.passes.is_empty() {
-                self.renew()?;
-            }
-            self.pass(&mut trial, beat)?;
-            if monotonic_ns() - last_beat >= BEAT_NS {
-                beat(trial.ops(), trial.bytes());
-                last_beat = monotonic_ns();
-            }
-        }
-        Ok(trial)
+impl Repeat for MetaWork {
+    fn context(&self) -> &Context {
+        &self.context
     }
 
-    fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+    fn passes(&self) -> Passes {
+        Passes {
+            fixed: self.p.passes,
+            once: self.p.cache == Cache::Cold,
+            ..Passes::default()
+        }
+    }
+
+    /// The first pass finds what `prepare` has made.
+    fn renew(&mut self) -> Result<(), ProbeError> {
+        if self.begun {
+            self.make()?;
+        }
+        self.begun = true;
+        Ok(())
+    }
+
+    fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
+        let (limit_ns, counted) = match extent {
+            Extent::Pass => (u64::MAX, true),
+            Extent::Time { ns, counted } => (ns, counted),
+        };
+        let mut sum = Stretch::default();
+        let mut span: Option<Span> = None;
+        loop {
+            let (from, so_far) = (self.at % self.p.files, sum.ops);
+            let part = Part {
+                from,
+                to: self.p.files,
+                limit_ns: limit_ns - sum.elapsed_ns,
+            };
+            let done = self
+                .drive(part, counted, &mut |n| beat(so_far + n))
+                .map_err(|s| self.failed(&s))?;
+            let this = Span {
+                start: done.start_ns,
+                end: monotonic_ns(),
+                paused: done.paused_ns,
+            };
+            let all = span.get_or_insert(this);
+            if so_far > 0 {
+                all.join(this);
+            }
+            sum.elapsed_ns = all.net_ns();
+            self.at = done.next;
+            sum.ops += done.next - from;
+            sum.over = done.next == self.p.files;
+            let goes_on = extent != Extent::Pass && self.rolls();
+            if sum.elapsed_ns >= limit_ns || (sum.over && !goes_on) {
+                break;
+            }
+        }
+        sum.bytes = sum.ops * self.moves();
+        if self.p.sync == Sync::Fsync {
+            sum.syncs = sum.ops;
+        }
+        Ok(sum)
+    }
+
+    fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError> {
         if self.p.op.writes() && self.p.sync == Sync::None {
             self.sync_all()?;
-            let (stopped_ns, before) = self.stopped;
-            let seconds = (monotonic_ns() - stopped_ns) as f64 / 1e9;
-            let bytes = counters::written(before, counters::sum(&self.context.devices));
-            trial.debt = Some(Debt { bytes, seconds });
+            trial.debt = Some(since.debt(&Devices::open(&self.context.devices)));
         }
+        Ok(())
+    }
+
+    fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
         // Encoding it takes a while, which is no debt.
         trial.latency = self.recorder.latency();
         Ok(())
@@ -321,8 +347,9 @@ mod tests {
                 None => return eprintln!("skipped: cachestat(2) needs Linux 6.5"),
             }
             drop(file);
-            work.pass(&mut Trial::default(), &mut |_, _| {}).unwrap();
             work.renew().unwrap();
+            work.go(Extent::Pass, &mut |_| {}).unwrap();
+            work.make().unwrap();
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     limits::BEAT_NS,
-    recorder::Recorder,
+    run::recorder::Recorder,
 };
 
 /// One operation after the other.
@@ -26,6 +26,30 @@ pub struct Done {
     pub start_ns: u64,
     /// Nanoseconds since then that were not the work's: progress lines and preparation.
     pub paused_ns: u64,
+    /// The operation that would have come next.
+    pub next: u64,
+}
+
+/// Which operations, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The first operation.
+    pub from: u64,
+    /// The one behind the last.
+    pub to: u64,
+    /// The operation under way after so many nanoseconds is the last one; `u64::MAX`: all of them.
+    pub limit_ns: u64,
+}
+
+impl Part {
+    /// Operations 0 to `ops`, however long they take.
+    pub fn whole(ops: u64) -> Self {
+        Self {
+            from: 0,
+            to: ops,
+            limit_ns: u64::MAX,
+        }
+    }
 }
 
 /// A thread's way through one pass: `CLOCK_MONOTONIC`, nanoseconds.
@@ -55,18 +79,19 @@ pub struct Stopped {
     pub error: io::Error,
 }
 
-/// Does `ops` operations with the clock that `source` names, or without one.
+/// Does the operations of `part` with the clock that `source` names, or without one. `beat` gets
+/// the number of those that are done.
 pub fn drive<S: Step>(
     source: Option<Source>,
-    ops: u64,
+    part: Part,
     recorder: &mut Recorder,
     beat: &mut dyn FnMut(u64),
     step: &mut S,
 ) -> Result<Done, Stopped> {
     match source {
-        Some(Source::Tsc { mult }) => timed(Tsc { mult }, ops, recorder, beat, step),
-        Some(Source::Monotonic) => timed(Monotonic, ops, recorder, beat, step),
-        None => untimed(ops, beat, step),
+        Some(Source::Tsc { mult }) => timed(Tsc { mult }, part, recorder, beat, step),
+        Some(Source::Monotonic) => timed(Monotonic, part, recorder, beat, step),
+        None => untimed(part, beat, step),
     }
 }
 
@@ -80,48 +105,58 @@ const KEPT: usize = 256;
 #[inline(never)]
 fn timed<C: Clock, S: Step>(
     clock: C,
-    ops: u64,
+    part: Part,
     recorder: &mut Recorder,
     beat: &mut dyn FnMut(u64),
     step: &mut S,
 ) -> Result<Done, Stopped> {
     let start_ns = monotonic_ns();
-    let mut paused_ns = 0;
+    let mut paused = 0;
     let mut kept = [0; KEPT];
     let mut count = 0;
     let mut last = clock.now();
-    let mut beat_at = last;
-    for i in 0..ops {
+    let beat_ticks = clock.ticks(BEAT_NS);
+    let mut beat_at = last.saturating_add(beat_ticks);
+    let mut stop_at = last.saturating_add(clock.ticks(part.limit_ns));
+    let mut next = part.from;
+    while next < part.to {
         if S::PREPARES {
             record(clock, recorder, &mut last, &kept[..count]);
             count = 0;
-            step.prepare(i);
+            step.prepare(next);
             let now = clock.now();
-            paused_ns += clock.ns(now.saturating_sub(last));
+            paused += now.saturating_sub(last);
+            stop_at = stop_at.saturating_add(now.saturating_sub(last));
             last = now;
         }
-        if let Err(error) = step.run(i) {
-            return Err(Stopped { at: i, error });
+        if let Err(error) = step.run(next) {
+            return Err(Stopped { at: next, error });
         }
+        next += 1;
         let now = clock.now();
         kept[count] = now;
         count += 1;
-        let due = clock.ns(now.saturating_sub(beat_at)) >= BEAT_NS;
+        let due = now >= stop_at.min(beat_at);
         if due || count == KEPT {
             record(clock, recorder, &mut last, &kept[..count]);
             count = 0;
         }
         if due {
-            beat(i + 1);
+            if now >= stop_at {
+                break;
+            }
+            beat(next - part.from);
             last = clock.now();
-            beat_at = last;
-            paused_ns += clock.ns(last.saturating_sub(now));
+            beat_at = last.saturating_add(beat_ticks);
+            paused += last.saturating_sub(now);
+            stop_at = stop_at.saturating_add(last.saturating_sub(now));
         }
     }
     record(clock, recorder, &mut last, &kept[..count]);
     Ok(Done {
         start_ns,
-        paused_ns,
+        paused_ns: clock.ns(paused),
+        next,
     })
 }
 
@@ -134,42 +169,49 @@ fn record<C: Clock>(clock: C, recorder: &mut Recorder, last: &mut u64, ends: &[u
     }
 }
 
-/// Without the clock in the loop. Whether a progress line is due is looked at after a number of
-/// operations that adapts itself to their speed.
+/// Without the clock in the loop. Whether the time is over or a progress line is due is looked at
+/// after a number of operations that adapts itself to their speed.
 #[inline(never)]
-fn untimed<S: Step>(ops: u64, beat: &mut dyn FnMut(u64), step: &mut S) -> Result<Done, Stopped> {
+fn untimed<S: Step>(part: Part, beat: &mut dyn FnMut(u64), step: &mut S) -> Result<Done, Stopped> {
     let start_ns = monotonic_ns();
     let (mut paused_ns, mut last_beat, mut last_look) = (0, start_ns, start_ns);
-    let (mut stride, mut next_look) = (1, 1);
-    for i in 0..ops {
+    let often = (BEAT_NS / 10).min(part.limit_ns / 16);
+    let (mut stride, mut next_look) = (1, part.from + 1);
+    let mut next = part.from;
+    while next < part.to {
         if S::PREPARES {
             let before = monotonic_ns();
-            step.prepare(i);
+            step.prepare(next);
             paused_ns += monotonic_ns() - before;
         }
-        if let Err(error) = step.run(i) {
-            return Err(Stopped { at: i, error });
+        if let Err(error) = step.run(next) {
+            return Err(Stopped { at: next, error });
         }
-        if i + 1 == next_look {
+        next += 1;
+        if next == next_look {
             let now = monotonic_ns();
-            stride = if now - last_look < BEAT_NS / 10 {
+            if now - start_ns - paused_ns >= part.limit_ns {
+                break;
+            }
+            stride = if now - last_look < often {
                 (stride * 2).min(1 << 20)
             } else {
                 (stride / 2).max(1)
             };
             last_look = now;
             if now - last_beat >= BEAT_NS {
-                beat(i + 1);
+                beat(next - part.from);
                 last_beat = monotonic_ns();
                 last_look = last_beat;
                 paused_ns += last_beat - now;
             }
-            next_look = i + 1 + stride;
+            next_look = next + stride;
         }
     }
     Ok(Done {
         start_ns,
         paused_ns,
+        next,
     })
 }
 
@@ -227,7 +269,7 @@ mod tests {
             let mut recorder = Recorder::new();
             let done = drive(
                 Some(source),
-                10,
+                Part::whole(10),
                 &mut recorder,
                 &mut |_| {},
                 &mut Sleeper(2),
@@ -243,7 +285,14 @@ mod tests {
     fn preparation_is_taken_out_of_the_clock() {
         for source in sources() {
             let mut recorder = Recorder::new();
-            let done = drive(source, 5, &mut recorder, &mut |_| {}, &mut Slow).unwrap();
+            let done = drive(
+                source,
+                Part::whole(5),
+                &mut recorder,
+                &mut |_| {},
+                &mut Slow,
+            )
+            .unwrap();
             adds_up(&recorder, done);
             assert!(done.paused_ns >= 99_000_000, "{source:?} {done:?}");
         }
@@ -258,7 +307,14 @@ mod tests {
                 sleep(Duration::from_millis(50));
                 beats.push(ops);
             };
-            let done = drive(source, 30, &mut recorder, &mut beat, &mut Sleeper(40)).unwrap();
+            let done = drive(
+                source,
+                Part::whole(30),
+                &mut recorder,
+                &mut beat,
+                &mut Sleeper(40),
+            )
+            .unwrap();
             adds_up(&recorder, done);
             let beats_ns = 49_500_000 * beats.len() as u64;
             assert!(
@@ -271,9 +327,60 @@ mod tests {
     #[test]
     fn an_error_ends_the_loop_and_says_where() {
         for source in sources() {
-            let stopped =
-                drive(source, 10, &mut Recorder::new(), &mut |_| {}, &mut Fails).unwrap_err();
+            let stopped = drive(
+                source,
+                Part::whole(10),
+                &mut Recorder::new(),
+                &mut |_| {},
+                &mut Fails,
+            )
+            .unwrap_err();
             assert_eq!((stopped.at, stopped.error.raw_os_error()), (3, Some(5)));
+        }
+    }
+
+    /// Operations of a few microseconds: so many that a stride of the untimed loop is in it.
+    struct Spins;
+    impl Step for Spins {
+        fn run(&mut self, _: u64) -> io::Result<()> {
+            let until = monotonic_ns() + 5_000;
+            while monotonic_ns() < until {}
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_operation_under_way_when_the_time_is_over_is_the_last() {
+        for source in sources() {
+            let part = Part {
+                from: 7,
+                to: u64::MAX,
+                limit_ns: 2_000_000,
+            };
+            // The best of several: on a busy machine the loop may be away for long.
+            let took = || {
+                let done = drive(source, part, &mut Recorder::new(), &mut |_| {}, &mut Spins);
+                let done = done.unwrap();
+                assert!(done.next > 7);
+                monotonic_ns() - done.start_ns - done.paused_ns
+            };
+            let best = (0..10).map(|_| took()).min().unwrap();
+            assert!((2_000_000..2_300_000).contains(&best), "{source:?} {best}");
+        }
+    }
+
+    #[test]
+    fn time_for_preparation_does_not_count_towards_the_end() {
+        for source in sources() {
+            let part = Part {
+                from: 0,
+                to: 100,
+                limit_ns: 3_000_000,
+            };
+            let done = drive(source, part, &mut Recorder::new(), &mut |_| {}, &mut Slow).unwrap();
+            // Each takes 1 ms and is prepared for 20.
+            assert!((1..=3).contains(&done.next), "{source:?} {done:?}");
+            assert!(done.paused_ns >= done.next * 19_000_000, "{done:?}");
         }
     }
 }

@@ -1,0 +1,471 @@
+//! One trial: a layer makes a point ready, takes its turns, settles and proves it.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use layermark_layers::{Behind, LayerError, in_words};
+use layermark_model::{
+    Cooled, CpuTime, DeviceBytes, Environment, Point, Trial, Turn,
+    flags::{CONTAMINATED, LAYER_LOST},
+    protocol::{FromProbe, Job, ToProbe},
+};
+use layermark_probe::{
+    Workload,
+    counters::{self, Devices},
+    resident,
+};
+
+use crate::{
+    Stop,
+    cpu::{Meter, Moment, Usage, Used},
+    flags::{self, Around},
+    line::Broken,
+    machine::now_ms,
+    session::{Lost, Up},
+    turn::Length,
+};
+
+/// A trial in one stretch lasts at least this long, milliseconds ...
+pub(crate) const MIN_MS: u64 = 50;
+/// ... and has at least so many operations.
+const MIN_OPS: u64 = 200;
+
+/// What to do.
+pub(crate) struct Ask<'a> {
+    pub id: u64,
+    pub point: Point,
+    /// What is done beside it, and not counted.
+    pub extra: Option<Point>,
+    pub workload: &'static dyn Workload,
+    pub seed: u64,
+    /// Directory of the file system that every layer is built over.
+    pub base: String,
+    /// Values of the variables that points name.
+    pub env: Environment,
+    pub stop: &'a Stop,
+}
+
+/// A layer's trial as far as it is made.
+pub(crate) struct Attempt {
+    /// When the first turn began, milliseconds since 1970.
+    pub started_ms: i64,
+    /// Time that it took so far, that of other layers not counted.
+    pub took: Duration,
+    pub trial: Option<Trial>,
+    pub usage: Usage,
+    pub backing: Option<f64>,
+    pub flags: Vec<String>,
+    pub failure: Option<Failure>,
+    /// Whether there is work for another turn.
+    pub more: bool,
+    /// Nanoseconds on the probe's clock so far.
+    pub elapsed_ns: u64,
+    behind: Vec<Behind>,
+    cooled: Cooled,
+    used: Used,
+    /// CPU time of the probe while its clock ran, nanoseconds.
+    cpu_ns: u64,
+    /// Of a layer whose probe is not on this host: devices below it, and what crossed them.
+    below: Option<(Devices, Option<DeviceBytes>)>,
+}
+
+/// Why there is no trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The probe could not do the work and waits for the next job.
+    Work { message: String, errno: Option<i32> },
+    /// The probe or the layer is in an unknown state.
+    Broken(String),
+    /// The layer is not there any more, so nothing says what was measured.
+    Lost(Lost),
+    /// The user asked to stop at once.
+    CutOff,
+}
+
+impl Failure {
+    /// As stored with the trial.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Work { message, .. } | Self::Broken(message) => message,
+            Self::Lost(lost) => &lost.reason,
+            Self::CutOff => "cut off by the user",
+        }
+    }
+}
+
+impl Attempt {
+    pub(crate) fn new() -> Self {
+        Self {
+            started_ms: now_ms(),
+            took: Duration::ZERO,
+            trial: None,
+            usage: Usage::default(),
+            backing: None,
+            flags: Vec::new(),
+            failure: None,
+            more: true,
+            elapsed_ns: 0,
+            behind: Vec::new(),
+            cooled: Cooled::default(),
+            used: Used::default(),
+            cpu_ns: 0,
+            below: None,
+        }
+    }
+
+    /// Does a step of the trial, unless one before has failed, and counts its time.
+    pub(crate) fn step(
+        &mut self,
+        up: &mut Up,
+        step: impl FnOnce(&mut Self, &mut Up) -> Result<(), Failure>,
+    ) {
+        if self.failure.is_some() {
+            return;
+        }
+        let begun = Instant::now();
+        let done = step(self, up);
+        self.failure = match done {
+            // A layer that is not there any more is lost, whatever its probe said.
+            Ok(()) | Err(Failure::Work { .. }) => match up.kept() {
+                Err(lost) => Some(Failure::Lost(lost)),
+                Ok(()) => done.err(),
+            },
+            // A layer whose probe broke may not answer; it is proved again when that is started again.
+            broken => broken.err(),
+        };
+        match &self.failure {
+            Some(Failure::Lost(_)) => {
+                self.trial = None;
+                self.flags = vec![LAYER_LOST.to_owned()];
+            }
+            // Whatever it still does would be in the way of the other layers' turns.
+            Some(Failure::Broken(_)) => drop(up.talk.end()),
+            _ => {}
+        }
+        self.took += begun.elapsed();
+    }
+
+    /// What serves the layer was ended.
+    pub(crate) fn lose(&mut self, lost: Lost) {
+        self.trial = None;
+        self.flags = vec![LAYER_LOST.to_owned()];
+        self.failure = Some(Failure::Lost(lost));
+    }
+
+    /// Has the probe make it ready. Meanwhile something else can be done.
+    pub(crate) fn prepare(
+        &mut self,
+        up: &mut Up,
+        ask: &Ask<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<(), Failure> {
+        if ask.workload.needs_refresh(&ask.point) {
+            up.refresh().map_err(|lost| Failure::Broken(lost.reason))?;
+        }
+        send_job(up, ask, &ask.point)?;
+        meanwhile();
+        ready(up, ask)?;
+        self.behind = behind(up, ask);
+        // Where the probe counts for itself, nobody counts twice.
+        if !up.place.on_this_host() {
+            self.below = Some((Devices::open(&up.physical()), None));
+        }
+        Ok(())
+    }
+
+    /// Empties the caches of a point that asks for it.
+    pub(crate) fn cool(&mut self, up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
+        self.cooled = cooled(up, &ask.point)?;
+        Ok(())
+    }
+
+    /// Looks at what is cached. From here to the end of the last turn the clock is watched.
+    pub(crate) fn begin(&mut self, up: &mut Up) -> Result<(), Failure> {
+        self.backing = backing_share(&self.behind);
+        keeps_time(up)
+    }
+
+    /// One turn. `moment` is the last look at the machine, and is the next one when it returns.
+    pub(crate) fn turn(
+        &mut self,
+        up: &mut Up,
+        ask: &Ask<'_>,
+        (round, length): (u32, Length),
+        (meter, moment): (&Meter, &mut Moment),
+    ) -> Result<(), Failure> {
+        if self.elapsed_ns == 0 {
+            self.started_ms = now_ms();
+        }
+        let upkeep_before = upkeep(up)?;
+        let crossed = self.below.as_ref().and_then(|(devices, _)| devices.sum());
+        let message = ToProbe::Turn {
+            id: ask.id,
+            round,
+            ns: length.ns,
+            lead_in_ns: length.lead_in_ns,
+        };
+        say(up, &message)?;
+        let (turn, cpu, probe_ns, more) = match hear(up, ask)? {
+            FromProbe::Turned {
+                id,
+                turn: turn @ Turn { round: told, .. },
+                cpu,
+                probe_ns,
+                more,
+                ..
+            } if (id, told) == (ask.id, round) => (turn, cpu, probe_ns, more),
+            other => return Err(unexpected(&other, "turned")),
+        };
+        let before = std::mem::replace(moment, meter.moment());
+        let upkeep = [upkeep_before, upkeep(up)?];
+        if let Some((devices, sum)) = &mut self.below
+            && let (Some(a), Some(b)) = (crossed, devices.sum())
+        {
+            let more = counters::between(a, b);
+            let sum = sum.get_or_insert_default();
+            sum.read += more.read;
+            sum.written += more.written;
+            sum.flushes += more.flushes;
+        }
+        // The CPU that a guest's probe had is part of the layer's.
+        let own_ns = if self.below.is_none() { probe_ns } else { 0 };
+        self.used.add([&before, moment], upkeep, own_ns);
+        self.cpu_ns += cpu.user_ns + cpu.sys_ns;
+        self.elapsed_ns += turn.elapsed_ns;
+        self.more = more;
+        Ok(())
+    }
+
+    /// Proof of what was done. What the layer does meanwhile is none of the trial's cost.
+    pub(crate) fn end(&mut self, up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
+        say(up, &ToProbe::End { id: ask.id })?;
+        let mut trial = match hear(up, ask)? {
+            FromProbe::Trial { id, trial } if id == ask.id => *trial,
+            other => return Err(unexpected(&other, "trial")),
+        };
+        self.usage = self.used.usage();
+        if let Some((_, crossed)) = &self.below {
+            // A device of the guest may be the memory of this host: what counts is counted here.
+            trial.guest_device = trial.device.take();
+            trial.device = *crossed;
+            self.usage.upkeep_ns = self.usage.upkeep_ns.saturating_sub(self.cpu_ns);
+        }
+        if trial.syncs > 0 {
+            trial.idle_flushes = up.idle_flushes;
+        }
+        let spun = trial.spun_ns as f64 / 1e9 / self.usage.cpu_s.max(1e-9);
+        trial.busy = Some((self.usage.busy - spun).max(0.0));
+        if trial.ns_per_op().is_none_or(|ns| ns <= 0.0) {
+            return Err(Failure::Work {
+                message: "the trial has no operation on its clock".into(),
+                errno: None,
+            });
+        }
+        let around = Around {
+            reads: !ask.workload.writes(&ask.point),
+            facts: &up.facts,
+            backing: self.backing,
+            cooled: &self.cooled,
+        };
+        self.flags = flags::of(&ask.point, &around, &trial);
+        if self.usage.contaminated {
+            self.flags.push(CONTAMINATED.to_owned());
+        }
+        if let Some(extra) = &ask.extra {
+            beside(up, ask, extra, &mut trial)?;
+        }
+        self.trial = Some(trial);
+        Ok(())
+    }
+}
+
+/// After the last turn: has the probe flush what its own files owe.
+pub(crate) fn settle(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
+    keeps_time(up)?;
+    say(up, &ToProbe::Settle { id: ask.id })?;
+    match hear(up, ask)? {
+        FromProbe::Settled { id } if id == ask.id => Ok(()),
+        other => Err(unexpected(&other, "settled")),
+    }
+}
+
+/// A trial by a clock that runs fast or slow is refused.
+fn keeps_time(up: &mut Up) -> Result<(), Failure> {
+    up.place.keeps_time().map_err(|e| match e {
+        LayerError::Clock { .. } => Failure::Work {
+            message: e.to_string(),
+            errno: None,
+        },
+        e => Failure::Broken(e.to_string()),
+    })
+}
+
+/// Has the probe prepare a point.
+fn send_job(up: &mut Up, ask: &Ask<'_>, point: &Point) -> Result<(), Failure> {
+    let job = job(up, ask, point);
+    say(up, &ToProbe::Job(Box::new(job)))
+}
+
+/// Waits until it has.
+fn ready(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
+    match hear(up, ask)? {
+        FromProbe::Ready { id } if id == ask.id => Ok(()),
+        other => Err(unexpected(&other, "ready")),
+    }
+}
+
+/// Empties the caches for a point that asks for it.
+fn cooled(up: &mut Up, point: &Point) -> Result<Cooled, Failure> {
+    if point.text("cache") != "cold" {
+        return Ok(Cooled::default());
+    }
+    let cooled = up.place.cool();
+    cooled.map_err(|e| Failure::Broken(e.to_string()))
+}
+
+/// A trial that is not counted, for what it tells about the one that was. That it could not be
+/// made is a remark.
+fn beside(up: &mut Up, ask: &Ask<'_>, point: &Point, of: &mut Trial) -> Result<(), Failure> {
+    let made = (|| {
+        send_job(up, ask, point)?;
+        ready(up, ask)?;
+        cooled(up, point)?;
+        let mut said = FromProbe::Ready { id: ask.id };
+        while let Some(next) = ToProbe::in_one_stretch(&said) {
+            say(up, &next)?;
+            said = hear(up, ask)?;
+        }
+        match said {
+            FromProbe::Trial { id, trial } if id == ask.id => Ok(*trial),
+            other => Err(unexpected(&other, "trial")),
+        }
+    })();
+    match made {
+        Ok(extra) => {
+            if let (Some(launch), Some(extra)) = (&mut of.launch, extra.launch) {
+                launch.trace = extra.trace;
+            }
+            Ok(())
+        }
+        Err(Failure::Work { message, .. }) => {
+            of.notes.push(format!("not traced: {message}"));
+            Ok(())
+        }
+        Err(other) => Err(other),
+    }
+}
+
+fn upkeep(up: &Up) -> Result<CpuTime, Failure> {
+    let upkeep = up.place.upkeep();
+    upkeep.map_err(|e| Failure::Broken(e.to_string()))
+}
+
+fn job(up: &Up, ask: &Ask<'_>, point: &Point) -> Job {
+    let physical = up.physical();
+    // What has no device below it has nothing to write back to one, and a guest cannot see them.
+    let below = if physical.is_empty() || !up.place.on_this_host() {
+        Vec::new()
+    } else {
+        vec![ask.base.clone()]
+    };
+    Job {
+        id: ask.id,
+        dir: up.place.dir().to_string_lossy().into_owned(),
+        point: point.clone(),
+        seed: ask.seed,
+        min_ms: MIN_MS,
+        min_ops: MIN_OPS,
+        devices: up.facts.guest.as_ref().map_or(physical, |guest| {
+            let disks = guest.devices.iter().filter(|d| d.physical);
+            disks.map(|d| d.number.clone()).collect()
+        }),
+        below,
+        env: ask.env.clone(),
+    }
+}
+
+fn say(up: &mut Up, message: &ToProbe) -> Result<(), Failure> {
+    up.talk.send(message).map_err(|e| broken(up, &e))
+}
+
+/// The next line; an error that the probe reports is a failure of the work.
+fn hear(up: &mut Up, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
+    match up.talk.receive(ask.stop) {
+        Ok(FromProbe::Error {
+            id,
+            message,
+            hint,
+            errno,
+        }) if id.is_none_or(|id| id == ask.id) => {
+            let hint = hint.map(|h| format!("; hint: {h}")).unwrap_or_default();
+            Err(Failure::Work {
+                message: in_words(&(message + &hint)),
+                errno,
+            })
+        }
+        Ok(line) => Ok(line),
+        Err(e) => Err(broken(up, &e)),
+    }
+}
+
+fn broken(up: &Up, e: &Broken) -> Failure {
+    if *e == Broken::CutOff {
+        Failure::CutOff
+    } else {
+        Failure::Broken(format!("{e}{}", up.talk.last_words()))
+    }
+}
+
+fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
+    let what = match line {
+        FromProbe::Hello { .. } => "hello",
+        FromProbe::Ready { .. } => "ready for another job",
+        FromProbe::Progress { .. } => "progress",
+        FromProbe::Turned { .. } => "a turn that was not asked for",
+        FromProbe::Settled { .. } => "settled out of turn",
+        FromProbe::Trial { .. } => "the trial of another job",
+        FromProbe::Error { .. } => "the error of another job",
+        FromProbe::Done => "done",
+    };
+    Failure::Broken(Broken::OutOfTurn(format!("{what} instead of {wanted}")).to_string())
+}
+
+/// What holds the data of the files that the point reads; else the whole of the layer's images.
+fn behind(up: &Up, ask: &Ask<'_>) -> Vec<Behind> {
+    let found = up.place.behind(&ask.workload.open_before(&ask.point));
+    if !found.is_empty() {
+        return found;
+    }
+    let whole = |path: &PathBuf| Behind {
+        path: path.clone(),
+        ranges: None,
+    };
+    up.facts.backing.iter().map(whole).collect()
+}
+
+/// Share of all bytes of these files that is in the page cache; `None` when it cannot be known.
+fn backing_share(files: &[Behind]) -> Option<f64> {
+    let looks = files
+        .iter()
+        .filter_map(|f| resident::cached(&f.path, f.ranges.as_deref()));
+    let (cached, all) = looks.fold((0, 0), |(c, a), (cached, all)| (c + cached, a + all));
+    (all > 0).then(|| cached as f64 / all as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cached_share_is_of_all_files_together() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("a");
+        std::fs::write(&file, vec![1; 8192]).unwrap();
+        let whole = |path: PathBuf| Behind { path, ranges: None };
+        let files = [file, temp.path().join("gone")].map(whole);
+        assert_eq!(backing_share(&files), Some(1.0));
+        assert_eq!(backing_share(&[]), None);
+    }
+}

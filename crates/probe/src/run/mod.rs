@@ -1,0 +1,527 @@
+//! The one loop of work that repeats operations: lead-in, turn's end, passes, counters, heartbeat.
+//!
+//! A workload is [`Repeat`]: it gives operations and what has to be done between two passes over
+//! them. It has no loop over turns and reads no counter.
+
+use layermark_model::{CpuUse, Debt, DeviceBytes, Pass, Trial, Turn};
+
+use crate::{
+    Ask, Beat, Context, ProbeError, Turned, Work,
+    clock::monotonic_ns,
+    counters::{self, Devices},
+    limits::{BEAT_NS, PASSES},
+    usage,
+};
+
+pub mod drive;
+pub mod gate;
+pub mod recorder;
+
+use drive::Span;
+
+/// A moment, and what had crossed the devices by then.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    at_ns: u64,
+    device: Option<DeviceBytes>,
+}
+
+impl Mark {
+    pub fn read(devices: &Devices) -> Self {
+        Self {
+            at_ns: monotonic_ns(),
+            device: devices.sum(),
+        }
+    }
+
+    /// What was written since, and how long that is ago.
+    pub fn debt(&self, devices: &Devices) -> Debt {
+        Debt {
+            seconds: (monotonic_ns() - self.at_ns) as f64 / 1e9,
+            bytes: counters::written(self.device, devices.sum()),
+        }
+    }
+}
+
+/// What is read at the edges of a stretch. The files stay open, so it takes some microseconds.
+pub struct Edge {
+    pub mark: Mark,
+    cpu: CpuUse,
+}
+
+impl Edge {
+    pub fn read(devices: &Devices) -> Self {
+        Self {
+            mark: Mark::read(devices),
+            cpu: usage::now(),
+        }
+    }
+}
+
+/// What was used between two edges.
+#[derive(Default)]
+pub struct Used {
+    pub cpu: CpuUse,
+    pub device: Option<DeviceBytes>,
+}
+
+impl Used {
+    pub fn add(&mut self, before: &Edge, after: &Edge) {
+        self.cpu.user_ns += after.cpu.user_ns.saturating_sub(before.cpu.user_ns);
+        self.cpu.sys_ns += after.cpu.sys_ns.saturating_sub(before.cpu.sys_ns);
+        if let (Some(before), Some(after)) = (before.mark.device, after.mark.device) {
+            add_bytes(&mut self.device, counters::between(before, after));
+        }
+    }
+
+    /// Adds it to the trial.
+    pub fn count(&self, trial: &mut Trial) {
+        trial.cpu.user_ns += self.cpu.user_ns;
+        trial.cpu.sys_ns += self.cpu.sys_ns;
+        if let Some(crossed) = self.device {
+            add_bytes(&mut trial.device, crossed);
+        }
+    }
+}
+
+fn add_bytes(sum: &mut Option<DeviceBytes>, more: DeviceBytes) {
+    let sum = sum.get_or_insert_default();
+    sum.read += more.read;
+    sum.written += more.written;
+    sum.flushes += more.flushes;
+}
+
+/// How far [`Repeat::go`] goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// To the end of a pass; over short files several times.
+    Pass,
+    /// Until so many nanoseconds of work have passed, or a pass is over after which
+    /// [`Repeat::renew`] is needed. What cannot be divided is done as a whole.
+    Time {
+        ns: u64,
+        /// Not a lead-in: operations go into the histogram.
+        counted: bool,
+    },
+}
+
+/// What [`Repeat::go`] did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stretch {
+    /// On the clock.
+    pub elapsed_ns: u64,
+    pub ops: u64,
+    pub bytes: u64,
+    /// Calls that flush.
+    pub syncs: u64,
+    /// The pass is over: before another one comes [`Repeat::renew`].
+    pub over: bool,
+}
+
+/// How often a workload's passes are made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Passes {
+    /// Exactly so many; 0: as long as the lab says.
+    pub fixed: u64,
+    /// One alone: a second one would find something else.
+    pub once: bool,
+    /// Least time that the point itself asks for, milliseconds; 0: as long as the lab says.
+    pub min_ms: u64,
+    /// A pass is done as a whole: something comes at its end that belongs to all of it.
+    pub whole: bool,
+}
+
+/// Work that repeats operations.
+pub trait Repeat: Send {
+    fn context(&self) -> &Context;
+    fn passes(&self) -> Passes;
+    /// Before the first turn, when the caches are as the point wants them: opens the files of a
+    /// cold point. Returns the share of the files in the cache.
+    fn look(&mut self) -> Result<Option<f64>, ProbeError> {
+        Ok(None)
+    }
+    /// Outside the clock, before each pass that needs it.
+    fn renew(&mut self) -> Result<(), ProbeError> {
+        Ok(())
+    }
+    /// Does operations. `beat` gets how many of this call are done.
+    fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError>;
+    /// See [`Work::settle`]. What is owed counts from `since`.
+    fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError>;
+    /// See [`Work::end`].
+    fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError>;
+}
+
+/// The loop around a workload's operations.
+pub struct Repeated<W> {
+    pub work: W,
+    devices: Devices,
+    begun: bool,
+    /// A pass begins next.
+    fresh: bool,
+    /// Passes that are over.
+    done: u64,
+    /// Mean time of an operation in the last turn.
+    op_ns: u64,
+    /// The end of the last stretch.
+    stopped: Option<Mark>,
+}
+
+impl<W: Repeat> Repeated<W> {
+    pub fn new(work: W) -> Self {
+        Self {
+            devices: Devices::open(&work.context().devices),
+            work,
+            begun: false,
+            fresh: true,
+            done: 0,
+            op_ns: 0,
+            stopped: None,
+        }
+    }
+
+    fn stretch(
+        &mut self,
+        extent: Extent,
+        used: &mut Used,
+        beat: &mut dyn FnMut(u64),
+    ) -> Result<Stretch, ProbeError> {
+        if self.fresh {
+            self.work.renew()?;
+        }
+        let before = Edge::read(&self.devices);
+        let stretch = self.work.go(extent, beat)?;
+        let after = Edge::read(&self.devices);
+        used.add(&before, &after);
+        self.stopped = Some(after.mark);
+        self.fresh = stretch.over;
+        self.done += u64::from(stretch.over);
+        Ok(stretch)
+    }
+
+    /// Nothing is left to do.
+    fn through(&self) -> bool {
+        self.done > 0 && self.work.passes().once
+    }
+
+    /// Work that is not counted: caches, a daemon and a CPU that slept come to what they are at
+    /// work. An operation that lasts longer has time to wake up itself.
+    fn lead_in(&mut self, ns: u64) -> Result<(), ProbeError> {
+        if ns == 0 || self.op_ns >= ns || self.work.passes().whole || self.through() {
+            return Ok(());
+        }
+        let counted = false;
+        let extent = Extent::Time { ns, counted };
+        self.stretch(extent, &mut Used::default(), &mut |_| {})?;
+        Ok(())
+    }
+
+    fn timed(
+        &mut self,
+        ask: &Ask,
+        trial: &mut Trial,
+        beat: &mut Beat<'_>,
+    ) -> Result<Turned, ProbeError> {
+        self.lead_in(ask.lead_in_ns)?;
+        let mut used = Used::default();
+        let mut turn = Turn {
+            round: ask.round,
+            ..Turn::default()
+        };
+        // For the last tenth no new pass is begun.
+        while turn.elapsed_ns < ask.ns - ask.ns / 10 && !self.through() {
+            let extent = Extent::Time {
+                ns: ask.ns - turn.elapsed_ns,
+                counted: true,
+            };
+            let sofar = turn.ops;
+            let done = self.stretch(extent, &mut used, &mut |n| beat(sofar + n, 0))?;
+            turn.elapsed_ns += done.elapsed_ns;
+            turn.ops += done.ops;
+            turn.bytes += done.bytes;
+            trial.syncs += done.syncs;
+        }
+        used.count(trial);
+        if let Some(op_ns) = turn.elapsed_ns.checked_div(turn.ops) {
+            self.op_ns = op_ns;
+            trial.turns.push(turn);
+            if trial.passes.is_empty() {
+                trial.passes.push(Pass::default());
+            }
+            let sum = &mut trial.passes[0];
+            sum.elapsed_ns += turn.elapsed_ns;
+            sum.ops += turn.ops;
+            sum.bytes += turn.bytes;
+        }
+        Ok(Turned {
+            turn,
+            cpu: used.cpu,
+            device: used.device,
+            more: !self.through(),
+        })
+    }
+
+    fn whole(
+        &mut self,
+        ask: &Ask,
+        trial: &mut Trial,
+        beat: &mut Beat<'_>,
+    ) -> Result<Turned, ProbeError> {
+        let (mut used, mut last_beat) = (Used::default(), monotonic_ns());
+        let mut sum = Turn {
+            round: ask.round,
+            ..Turn::default()
+        };
+        let rules = self.work.passes();
+        while more(rules, self.work.context(), trial.passes.len() as u64, &sum) {
+            let Turn { ops, bytes, .. } = sum;
+            let done = self.stretch(Extent::Pass, &mut used, &mut |n| beat(ops + n, bytes))?;
+            trial.syncs += done.syncs;
+            trial.passes.push(Pass {
+                elapsed_ns: done.elapsed_ns,
+                ops: done.ops,
+                bytes: done.bytes,
+            });
+            sum.elapsed_ns += done.elapsed_ns;
+            sum.ops += done.ops;
+            sum.bytes += done.bytes;
+            if monotonic_ns() - last_beat >= BEAT_NS {
+                beat(sum.ops, sum.bytes);
+                last_beat = monotonic_ns();
+            }
+        }
+        used.count(trial);
+        Ok(Turned {
+            turn: sum,
+            cpu: used.cpu,
+            device: used.device,
+            more: false,
+        })
+    }
+}
+
+/// Whether a stretch has another pass.
+pub fn more(rules: Passes, context: &Context, done: u64, sum: &Turn) -> bool {
+    let short = |least: u128| u128::from(sum.elapsed_ns) < least;
+    match rules {
+        Passes { once: true, .. } => done == 0,
+        Passes { fixed: 1.., .. } => done < rules.fixed,
+        _ if done == 0 => true,
+        _ if done >= PASSES => false,
+        Passes { min_ms: 1.., .. } => short(u128::from(rules.min_ms) * 1_000_000),
+        _ => short(context.min.as_nanos()) || sum.ops < context.min_ops,
+    }
+}
+
+impl<W: Repeat> Work for Repeated<W> {
+    fn turn(
+        &mut self,
+        ask: &Ask,
+        trial: &mut Trial,
+        beat: &mut Beat<'_>,
+    ) -> Result<Turned, ProbeError> {
+        if !std::mem::replace(&mut self.begun, true) {
+            trial.resident = self.work.look()?;
+        }
+        if ask.ns == 0 {
+            self.whole(ask, trial, beat)
+        } else {
+            self.timed(ask, trial, beat)
+        }
+    }
+
+    /// In one stretch nothing of others comes between its end and this; after the last turn the
+    /// others had theirs.
+    fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        let stopped = self.stopped.filter(|_| trial.turns.is_empty());
+        let since = stopped.unwrap_or_else(|| Mark::read(&self.devices));
+        self.work.settle(trial, since)
+    }
+
+    fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        self.work.end(trial)
+    }
+}
+
+impl Span {
+    /// Goes on with what came right after it; what lies between the two is no work.
+    pub fn join(&mut self, next: Self) {
+        self.paused += next.paused + next.start.saturating_sub(self.end);
+        self.end = next.end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Passes of so many operations of so many microseconds.
+    struct Script {
+        context: Context,
+        rules: Passes,
+        ops: u64,
+        op_ns: u64,
+        at: u64,
+        /// What was asked of it.
+        asked: Vec<&'static str>,
+    }
+
+    impl Script {
+        fn new(ops: u64, op_us: u64) -> Self {
+            let context = Context {
+                seed: 1,
+                min: Duration::ZERO,
+                min_ops: 1,
+                devices: Vec::new(),
+                below: Vec::new(),
+                env: layermark_model::Environment::new(),
+            };
+            Self {
+                context,
+                rules: Passes::default(),
+                ops,
+                op_ns: op_us * 1000,
+                at: 0,
+                asked: Vec::new(),
+            }
+        }
+    }
+
+    impl Repeat for Script {
+        fn context(&self) -> &Context {
+            &self.context
+        }
+        fn passes(&self) -> Passes {
+            self.rules
+        }
+        fn look(&mut self) -> Result<Option<f64>, ProbeError> {
+            self.asked.push("look");
+            Ok(Some(0.5))
+        }
+        fn renew(&mut self) -> Result<(), ProbeError> {
+            self.asked.push("renew");
+            self.at = 0;
+            Ok(())
+        }
+        fn go(&mut self, extent: Extent, _: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
+            let (limit_ns, word) = match extent {
+                Extent::Pass => (u64::MAX, "pass"),
+                Extent::Time { ns, counted: true } => (ns, "turn"),
+                Extent::Time { ns, counted: false } => (ns, "lead-in"),
+            };
+            self.asked.push(word);
+            let ops = limit_ns.div_ceil(self.op_ns).min(self.ops - self.at);
+            self.at += ops;
+            Ok(Stretch {
+                elapsed_ns: ops * self.op_ns,
+                ops,
+                bytes: ops * 10,
+                syncs: ops,
+                over: self.at == self.ops,
+            })
+        }
+        fn settle(&mut self, _: &mut Trial, _: Mark) -> Result<(), ProbeError> {
+            Ok(())
+        }
+        fn end(&mut self, _: &mut Trial) -> Result<(), ProbeError> {
+            Ok(())
+        }
+    }
+
+    fn turn(work: &mut Repeated<Script>, trial: &mut Trial, round: u32) -> Turned {
+        let ask = Ask {
+            round,
+            ns: 1_000_000,
+            lead_in_ns: 100_000,
+        };
+        work.turn(&ask, trial, &mut |_, _| {}).unwrap()
+    }
+
+    #[test]
+    fn a_turn_goes_on_over_passes_and_begins_none_for_its_last_tenth() {
+        // A pass is 600 us: one and two thirds make a turn.
+        let mut work = Repeated::new(Script::new(12, 50));
+        let mut trial = Trial::default();
+        let first = turn(&mut work, &mut trial, 0);
+        let asked = ["look", "renew", "lead-in", "turn", "renew", "turn"];
+        assert_eq!(work.work.asked, asked);
+        assert_eq!((first.turn.ops, first.turn.elapsed_ns), (20, 1_000_000));
+        assert!(first.more && trial.resident == Some(0.5));
+        // 100 us of the second pass are left, and are the lead-in.
+        work.work.asked.clear();
+        let second = turn(&mut work, &mut trial, 4);
+        assert_eq!(
+            work.work.asked,
+            ["lead-in", "renew", "turn", "renew", "turn"]
+        );
+        assert_eq!((second.turn.round, trial.turns.len()), (4, 2));
+        assert_eq!((trial.ops(), trial.syncs, trial.bytes()), (40, 40, 400));
+        // A pass of 950 us leaves less than a tenth.
+        let mut work = Repeated::new(Script::new(19, 50));
+        work.begun = true;
+        let ask = Ask {
+            round: 0,
+            ns: 1_000_000,
+            lead_in_ns: 0,
+        };
+        let whole = work.turn(&ask, &mut Trial::default(), &mut |_, _| {});
+        assert_eq!(whole.unwrap().turn.ops, 19);
+    }
+
+    #[test]
+    fn long_operations_and_whole_passes_have_no_lead_in() {
+        let mut work = Repeated::new(Script::new(1000, 5000));
+        let mut trial = Trial::default();
+        for round in 0..3 {
+            assert_eq!(turn(&mut work, &mut trial, round).turn.ops, 1);
+        }
+        assert_eq!(
+            work.work.asked,
+            ["look", "renew", "lead-in", "turn", "turn", "turn"]
+        );
+        let mut script = Script::new(1000, 1);
+        script.rules.whole = true;
+        let mut work = Repeated::new(script);
+        turn(&mut work, &mut trial, 9);
+        assert!(
+            !work.work.asked.contains(&"lead-in"),
+            "{:?}",
+            work.work.asked
+        );
+    }
+
+    #[test]
+    fn what_is_done_once_is_through_and_leaves_no_empty_turn() {
+        let mut script = Script::new(30, 50);
+        script.rules.once = true;
+        let mut work = Repeated::new(script);
+        let mut trial = Trial::default();
+        assert!(turn(&mut work, &mut trial, 0).more);
+        let last = turn(&mut work, &mut trial, 1);
+        assert!(!last.more && last.turn.ops > 0, "{last:?}");
+        assert_eq!(turn(&mut work, &mut trial, 2).turn.ops, 0);
+        assert_eq!(trial.turns.len(), 2);
+    }
+
+    #[test]
+    fn the_edges_of_a_turn_are_read_in_microseconds() {
+        let devices = std::fs::read_dir("/sys/dev/block").map_or_else(
+            |_| Vec::new(),
+            |all| {
+                let names = all.flatten().map(|e| e.file_name().into_string().unwrap());
+                names.take(1).collect()
+            },
+        );
+        let devices = Devices::open(&devices);
+        // The best of many: on a busy machine it may be away for long.
+        let took = (0..200).map(|_| {
+            let start = monotonic_ns();
+            std::hint::black_box(Edge::read(&devices));
+            monotonic_ns() - start
+        });
+        let best = took.min().unwrap();
+        assert!(best <= 20_000, "{best} ns");
+    }
+}
