@@ -139,12 +139,13 @@ impl OutArgs {
 }
 
 /// Flags for what an earlier run has settled.
-const KEPT: [&str; 10] = [
+const KEPT: [&str; 11] = [
     "layers",
     "dir",
     "profile",
     "precision",
     "blocks",
+    "sessions",
     "turn",
     "delta",
     "seed",
@@ -191,6 +192,9 @@ pub struct CommonArgs {
     /// Make exactly so many blocks, whatever the precision
     #[arg(long, visible_alias = "runs", value_name = "N", short_alias = 'r')]
     pub blocks: Option<u32>,
+    /// Set the layers up afresh so often [default: the profile's; at least 3 where it takes under a second]
+    #[arg(long, value_name = "N")]
+    pub sessions: Option<u32>,
     /// Length of a turn: 5ms [default: 2ms; 10ms for large files in memory and with a guest]
     #[arg(long, value_name = "TIME")]
     pub turn: Option<String>,

@@ -39,7 +39,11 @@ fn left_out(bad: &str, words: &[&str]) {
 
 #[test]
 fn a_probe_that_dies_once_is_started_again() {
-    let said = beside("mock:die-after=5")
+    let said = Lm::new()
+        .measure(&["mock", "mock:die-after=5", "mock:ns=1500"])
+        .args(["--silence", "1s", "--sessions", "1", "--json"])
+        .run()
+        .left_nothing()
         .says("the probe ended")
         .says("started again");
     assert_eq!(said.json()["layers"][1]["status"], "ready");

@@ -29,6 +29,11 @@ const CONTROL_WINDOW: Duration = Duration::from_millis(200);
 /// In so many parts, of which the median counts.
 const WINDOWS: u32 = 4;
 
+/// Where setting all layers up takes less than this ...
+const QUICK_SET_UP: Duration = Duration::from_secs(1);
+/// ... it is done at least so often.
+const FEWEST_SESSIONS: u32 = 3;
+
 /// What a run needs beside what is stored of it.
 pub(crate) struct Setup {
     pub exe: PathBuf,
@@ -225,15 +230,15 @@ impl<'a> Lab<'a> {
             dir: in_words(&master.to_string_lossy()).into(),
             source,
         })?;
-        let planned = self.run.plan.profile.sessions();
         loop {
             self.set_up()?;
             if self.session == 0 {
                 self.clock.note_set_up(started.elapsed());
             }
+            let sessions = self.planned_sessions().max(self.session + 1);
             (self.on_event)(Event::SessionStarted {
                 session: self.session + 1,
-                sessions: planned.max(self.session + 1),
+                sessions,
             });
             let over = self.set_ups_due() + 1;
             let ended = loop {
@@ -253,10 +258,26 @@ impl<'a> Lab<'a> {
         }
     }
 
+    /// How many times the layers are set up. Where that takes no time worth naming there is no reason
+    /// to do it less than three times, whatever the profile: what one set-up happens to get (blocks on
+    /// the disk, pages in memory) is not the layer.
+    fn planned_sessions(&self) -> u32 {
+        if let Some(sessions) = self.run.plan.sessions {
+            return sessions;
+        }
+        let planned = self.run.plan.profile.sessions();
+        let set_up: f64 = self.run.layers.iter().map(|l| l.setup_s).sum();
+        if set_up < QUICK_SET_UP.as_secs_f64() {
+            planned.max(FEWEST_SESSIONS)
+        } else {
+            planned
+        }
+    }
+
     /// How many times the layers should have been set up afresh by now, after the first time: the
     /// blocks that every point gets, and the budget, are divided over the sessions.
     fn set_ups_due(&self) -> u32 {
-        let sessions = self.run.plan.profile.sessions();
+        let sessions = self.planned_sessions();
         let each = (self.stopping.fewest() as u32).div_ceil(sessions).max(1);
         let by_time = self.clock.budget().map_or(0, |budget| {
             (self.clock.spent().as_secs_f64() / budget.as_secs_f64() * f64::from(sessions)) as u32

@@ -1,8 +1,8 @@
 //! One layer that is up: built, proved to be there, and with its probe at the ready.
 
-use std::{fs, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
-use layermark_layers::{Base, Layer, LayerError, Place, Undo, in_words, mounts};
+use layermark_layers::{Base, Layer, LayerError, Place, Undo, in_words, mounts, spread};
 use layermark_model::{
     Facts, SelfTest, Spec,
     protocol::{FromProbe, VERSION},
@@ -75,7 +75,7 @@ impl Up {
         stop: &Stop,
         watch: &Watch,
     ) -> Result<Self, Lost> {
-        fs::create_dir(&base.dir).map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))?;
+        spread::create(&base.dir).map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))?;
         let mut undo = Undo::new();
         let mut place = layer.open(base, spec, &mut undo)?;
         let watching = watch.over(&place.helpers());
@@ -231,7 +231,7 @@ fn proof(place: &dyn Place) -> Result<Facts, Lost> {
     }
     let below = |at: &Path| {
         if place.on_this_host() {
-            fs::canonicalize(place.dir()).is_ok_and(|dir| dir.starts_with(at))
+            std::fs::canonicalize(place.dir()).is_ok_and(|dir| dir.starts_with(at))
         } else {
             place.dir().starts_with(at)
         }

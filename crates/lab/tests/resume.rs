@@ -126,6 +126,7 @@ fn a_block_that_was_stored_in_part_is_made_again() {
         for record in &uninterrupted[..stored] {
             bench.store.trial(&killed.id, record).unwrap();
         }
+        bench.reopen();
         assert!(settled(&bench.resume(CATALOG)), "{stored} stored");
         let (again, trials) = bench.last();
         assert_eq!(cells(&trials), cells(&uninterrupted), "{stored} stored");

@@ -33,6 +33,10 @@ pub struct Plan {
     /// Make exactly so many blocks, whatever the precision. Absent: until the precision is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
+    /// Times the layers are set up afresh. Absent: what the profile says, and three at least where
+    /// setting all of them up takes less than a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<u32>,
     /// Length of a turn, such as `5ms`. Absent: 2 ms, or 10 ms for large files in memory and where a
     /// guest is among the layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,7 +186,7 @@ pub enum PlanError {
     },
 }
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "name",
     "about",
     "study",
@@ -191,6 +195,7 @@ const KEYS: [&str; 15] = [
     "budget",
     "precision",
     "blocks",
+    "sessions",
     "turn",
     "confirm",
     "delta",
@@ -247,6 +252,15 @@ impl Plan {
             && !(1..=MOST_BLOCKS).contains(&blocks)
         {
             return range("blocks", blocks.to_string(), "between 1 and 10000 blocks");
+        }
+        if let Some(sessions) = self.sessions
+            && !(1..=MOST_BLOCKS).contains(&sessions)
+        {
+            return range(
+                "sessions",
+                sessions.to_string(),
+                "between 1 and 10000 sessions",
+            );
         }
         if !(self.delta > 0.0 && self.delta < 1.0) {
             return range(
@@ -410,6 +424,7 @@ mod tests {
             "delta = -1.0",
             "scale = 0.0",
             "budget = '0s'",
+            "sessions = 0",
             "turn = '0ms'",
             "turn = '1h'",
             "budget = 'x'",

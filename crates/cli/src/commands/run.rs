@@ -126,6 +126,7 @@ fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> 
         precision: None,
         // Verdicts over hundreds of points would take hours.
         blocks: (matrix && free).then_some(MATRIX_BLOCKS),
+        sessions: None,
         turn: None,
         confirm: Vec::new(),
         delta: 0.05,
@@ -179,6 +180,7 @@ fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     plan.budget = common.budget.clone().or(plan.budget);
     plan.precision = common.precision.or(plan.precision);
     plan.blocks = common.blocks.or(plan.blocks);
+    plan.sessions = common.sessions.or(plan.sessions);
     plan.turn = common.turn.clone().or(plan.turn);
     plan.delta = common.delta.unwrap_or(plan.delta);
     plan.seed = common.seed.or(plan.seed);
