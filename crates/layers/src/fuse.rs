@@ -1,6 +1,6 @@
 use std::{
     ffi::{OsStr, OsString},
-    fs::{self, File},
+    fs::File,
     io::{self, BufRead, BufReader, Read, Write},
     num::NonZeroU64,
     os::fd::{AsRawFd, OwnedFd},
@@ -19,7 +19,7 @@ use crate::{
     host::{self, HostPlace, PACKAGED},
     mounts, needs,
     options::{bad, on, value},
-    sandbox, tree,
+    sandbox, spread, tree,
 };
 
 /// A file system in user space.
@@ -129,7 +129,7 @@ impl Layer for Fuse {
         base.emptied(undo);
         let (below, at) = (base.dir.join("backing"), base.dir.join("mnt"));
         for dir in [&below, &at] {
-            fs::create_dir(dir).map_err(LayerError::io(&name, "make", dir))?;
+            spread::create(dir).map_err(LayerError::io(&name, "make", dir))?;
         }
         let packaged = below.join(PACKAGED);
         tree::copy(&base.packaged, &packaged)

@@ -33,6 +33,7 @@ mod options;
 mod overlay;
 mod removal;
 pub mod sandbox;
+pub mod spread;
 mod tmpfs;
 mod tree;
 mod undo;

@@ -1,5 +1,5 @@
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -12,7 +12,7 @@ use crate::{
     options::{on, value},
     removal,
     sandbox::{self, Privilege},
-    tree,
+    spread, tree,
 };
 
 /// The kernel's union file system, as containers use it.
@@ -120,7 +120,7 @@ fn open_merged(
     stack.mount()?;
     let (through, inside) = (stack.path("through"), stack.at().join("through"));
     for dir in [&through, &inside] {
-        fs::create_dir(dir).map_err(stack.io("make", dir))?;
+        spread::create(dir).map_err(stack.io("make", dir))?;
     }
     let fs = mounts::holding(&through)
         .map_err(stack.io("find the mount of", &through))?
@@ -164,7 +164,7 @@ impl Stack {
         };
         for name in ["lower", "upper", "work", "merged"] {
             let dir = stack.path(name);
-            fs::create_dir(&dir).map_err(stack.io("make", &dir))?;
+            spread::create(&dir).map_err(stack.io("make", &dir))?;
         }
         Ok(stack)
     }
@@ -235,7 +235,7 @@ impl Stack {
         for name in ["upper", "work"] {
             let dir = self.path(name);
             removal::remove(&dir)
-                .and_then(|()| fs::create_dir(&dir))
+                .and_then(|()| spread::create(&dir))
                 .map_err(self.io("empty", &dir))?;
         }
         self.mount()

@@ -1,25 +1,44 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 use crate::ProbeError;
 
-/// The directory `work/` below the layer's, for what a trial makes. What is in it goes when this
-/// is dropped. Only the probe that a job runs in writes there.
+/// Their names begin so.
+const PREFIX: &str = "work-";
+
+/// A directory below the layer's, for what a trial makes. What is in it goes when this is dropped.
+/// Only the probe that a job runs in writes there, and has one of them at a time.
+///
+/// Each has another name: ext4 places a directory by its name where the one above it spreads what
+/// is in it (`chattr +T`), and without a journal looks at every inode of its group that was deleted
+/// in the last minutes before it takes one. Where files were made and deleted again and again, making
+/// one then takes twenty times as long.
 pub struct WorkDir {
     path: PathBuf,
 }
 
 impl WorkDir {
-    /// Makes it, empty: a trial that was killed may have left something.
+    /// Makes it. What a trial that was killed has left goes first.
     pub fn new(dir: &Path) -> Result<Self, ProbeError> {
-        let path = dir.join("work");
-        let fail = |e: &io::Error| ProbeError::io("make", &path, e);
-        remove(&path).map_err(|e| fail(&e))?;
-        fs::create_dir(&path).map_err(|e| fail(&e))?;
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = dir.join(format!("{PREFIX}{:x}-{number:x}", process::id()));
+        let make = || {
+            for entry in fs::read_dir(dir)? {
+                let entry = entry?;
+                if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+                    remove(&entry.path())?;
+                }
+            }
+            fs::create_dir(&path)
+        };
+        make().map_err(|e| ProbeError::io("make", &path, &e))?;
         Ok(Self { path })
     }
 
@@ -68,15 +87,19 @@ mod tests {
     #[test]
     fn starts_empty_and_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("work")).unwrap();
-        fs::write(dir.path().join("work/old"), "x").unwrap();
+        fs::create_dir(dir.path().join("work-old")).unwrap();
+        fs::write(dir.path().join("work-old/old"), "x").unwrap();
+        fs::write(dir.path().join("kept"), "x").unwrap();
         let work = WorkDir::new(dir.path()).unwrap();
         assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
         fs::write(work.path().join("new"), "x").unwrap();
+        let name = work.path().to_owned();
         drop(work);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         // As FUSE does it: what was open comes back under another name until it is closed.
         let work = WorkDir::new(dir.path()).unwrap();
+        assert_ne!(work.path(), name);
         let hidden = work.path().join(".fuse_hidden01");
         fs::write(&hidden, "x").unwrap();
         let open = thread::spawn(move || {
@@ -87,6 +110,6 @@ mod tests {
         });
         drop(work);
         open.join().unwrap();
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

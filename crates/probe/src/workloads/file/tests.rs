@@ -295,7 +295,12 @@ fn a_layer_pays_for_its_own_files_alone() {
         work
     });
     let dirty = |dir: &tempfile::TempDir| {
-        let file = std::fs::File::open(dir.path().join("work/file-0")).unwrap();
+        let mut made = std::fs::read_dir(dir.path()).unwrap();
+        let made = made.find_map(|entry| {
+            let path = entry.unwrap().path().join("file-0");
+            path.exists().then_some(path)
+        });
+        let file = std::fs::File::open(made.unwrap()).unwrap();
         crate::resident::unwritten(&file)
     };
     if dirty(&dirs[1]).is_none_or(|pages| pages == 0) {

@@ -18,6 +18,9 @@ use params::{Cache, MetaParams, Sync};
 /// Files in one directory.
 const PER_DIRECTORY: u64 = 100;
 
+/// What the kernel keeps of a file beside its data, about: inode, directory entry. Bytes.
+const INODE: u64 = 1024;
+
 /// The workload `meta`.
 pub struct Meta;
 
@@ -61,7 +64,7 @@ impl Workload for Meta {
         (p.passes == 0).then(|| Divided {
             in_memory: p.cache == Cache::Warm && p.sync == Sync::None,
             uses_up: p.cache == Cache::Cold,
-            working_set: p.files * p.file_size,
+            working_set: p.files * (INODE + p.op.moves(p.file_size)),
         })
     }
 

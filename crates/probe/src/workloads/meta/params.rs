@@ -26,6 +26,13 @@ impl Op {
     pub fn writes(self) -> bool {
         matches!(self, Self::SmallWrite | Self::Create | Self::Unlink)
     }
+    /// Bytes that one operation moves, with files of `size` bytes.
+    pub fn moves(self, size: u64) -> u64 {
+        match self {
+            Self::SmallRead | Self::SmallWrite => size,
+            Self::OpenStat | Self::Create | Self::Unlink => 0,
+        }
+    }
     pub fn id(self) -> &'static str {
         match self {
             Self::OpenStat => "open-stat",

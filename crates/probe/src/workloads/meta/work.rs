@@ -6,6 +6,7 @@ use std::{
     io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    thread,
 };
 
 use layermark_model::Trial;
@@ -20,6 +21,7 @@ use crate::{
     clock::{Source, monotonic_ns},
     counters::Devices,
     data::{self, Pattern},
+    error::panicked,
     permutation::Permutation,
     run::{
         Extent, Mark, Passes, Repeat, Stretch,
@@ -32,6 +34,9 @@ use crate::{
 
 /// Data that small writes go through before it repeats, bytes.
 const POOL: u64 = 1 << 20;
+
+/// Files that are flushed at the same time.
+const FLUSHERS: usize = 16;
 
 /// A point made ready.
 pub struct MetaWork {
@@ -47,28 +52,13 @@ pub struct MetaWork {
     at: u64,
     /// The first pass has begun.
     begun: bool,
+    /// The layer's directory.
     dir: PathBuf,
+    /// Of a point that writes: another one for each pass.
     work: Option<WorkDir>,
 }
 
 pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork, ProbeError> {
-    let work = if p.op.writes() {
-        Some(WorkDir::new(dir)?)
-    } else {
-        None
-    };
-    let root = work.as_ref().map_or_else(
-        || dir.join("packaged").join(packaged_root(&p)),
-        |w| w.path().to_owned(),
-    );
-    // Neighbours in a directory are also neighbours on disk, and reading them in order would
-    // measure the read-ahead: each file once, in random order.
-    let order = Permutation::new(p.files, data::derive(context.seed, "meta order"));
-    let mut paths = Vec::with_capacity(p.files as usize);
-    for i in 0..p.files {
-        let path = root.join(name(order.at(i)));
-        paths.push(ops::path(&path).map_err(|e| ProbeError::io("use", &path, &e))?);
-    }
     let size = p.file_size.max(1);
     let pool = if p.op == Op::SmallWrite {
         size * POOL.div_ceil(size)
@@ -89,14 +79,14 @@ pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork,
         p,
         context,
         clock,
-        paths,
+        paths: Vec::new(),
         buffer,
         recorder: Recorder::new(),
         spare: Recorder::unused(),
         at: 0,
         begun: false,
         dir,
-        work,
+        work: None,
     };
     made.first_state()?;
     Ok(made)
@@ -114,6 +104,8 @@ impl MetaWork {
                 self.sync_all()
             };
         }
+        let root = self.dir.join("packaged").join(packaged_root(&self.p));
+        self.name_files(&root)?;
         // A missing file is found here and not inside the clock. A cold point's cache is emptied
         // after this.
         for path in &self.paths {
@@ -152,18 +144,13 @@ impl MetaWork {
     /// The state that a pass starts from, outside the clock: no files for create and
     /// small-write, all of them for unlink, and on the disk: a file that was never written back
     /// has no blocks to give up and is far cheaper to remove.
-    fn make(&self) -> Result<(), ProbeError> {
-        let Some(work) = &self.work else {
-            return Ok(());
-        };
-        let root = work.path();
-        let renew = || -> io::Result<()> {
+    fn make(&mut self) -> Result<(), ProbeError> {
+        drop(self.work.take());
+        let work = self.work.insert(WorkDir::new(&self.dir)?);
+        let root = work.path().to_owned();
+        let fill = || -> io::Result<()> {
             for d in 0..self.p.files.div_ceil(PER_DIRECTORY) {
-                let dir = root.join(format!("d{d}"));
-                if dir.exists() {
-                    fs::remove_dir_all(&dir)?;
-                }
-                fs::create_dir(&dir)?;
+                fs::create_dir(root.join(format!("d{d}")))?;
             }
             if self.p.op == Op::Unlink {
                 let data = vec![0x5a; self.p.file_size as usize];
@@ -173,9 +160,24 @@ impl MetaWork {
             }
             Ok(())
         };
-        renew().map_err(|e| ProbeError::io("make the files in", root, &e))?;
+        fill().map_err(|e| ProbeError::io("make the files in", &root, &e))?;
         if self.p.op == Op::Unlink {
             self.sync_all()?;
+        }
+        self.name_files(&root)
+    }
+
+    /// Paths of the files in the order in which they are gone through. Neighbours in a directory are
+    /// also neighbours on disk, and reading them in order would measure the read-ahead: each file
+    /// once, in random order.
+    fn name_files(&mut self, root: &Path) -> Result<(), ProbeError> {
+        let seed = data::derive(self.context.seed, "meta order");
+        let order = Permutation::new(self.p.files, seed);
+        self.paths.clear();
+        for i in 0..self.p.files {
+            let path = root.join(name(order.at(i)));
+            let named = ops::path(&path).map_err(|e| ProbeError::io("use", &path, &e))?;
+            self.paths.push(named);
         }
         Ok(())
     }
@@ -214,12 +216,31 @@ impl MetaWork {
         }
     }
 
-    /// Bytes that an operation moves.
-    fn moves(&self) -> u64 {
-        match self.p.op {
-            Op::SmallRead | Op::SmallWrite => self.p.file_size,
-            _ => 0,
-        }
+    /// Flushes the files of the last pass and the directories that name them, many at a time, so that
+    /// a journal commits them together. A flush of the file system would pay for other layers too that
+    /// share it.
+    fn flush(&self) -> Result<(), ProbeError> {
+        let Some(work) = &self.work else {
+            return Ok(());
+        };
+        let made = if self.p.op == Op::Unlink { 0 } else { self.at };
+        let files = self.paths[..made as usize].iter();
+        let files = files.map(|p| Path::new(OsStr::from_bytes(p.as_bytes())).to_owned());
+        let dirs = (0..self.p.files.div_ceil(PER_DIRECTORY)).map(|d| format!("d{d}"));
+        let mut all: Vec<PathBuf> = files.collect();
+        all.extend(dirs.map(|d| work.path().join(d)));
+        let flush = |path: &PathBuf| {
+            let flushed = File::open(path).and_then(|file| file.sync_all());
+            flushed.map_err(|e| ProbeError::io("flush", path, &e))
+        };
+        thread::scope(|scope| {
+            let share = |part: &'_ [PathBuf]| part.iter().try_for_each(flush);
+            let parts = all.chunks(all.len().div_ceil(FLUSHERS).max(1));
+            let threads: Vec<_> = parts.map(|part| scope.spawn(move || share(part))).collect();
+            let ends = threads.into_iter().map(|t| t.join());
+            ends.map(|end| end.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))))
+                .collect()
+        })
     }
 
     /// Whether a pass can go on with what the one before has left.
@@ -294,7 +315,7 @@ impl Repeat for MetaWork {
                 break;
             }
         }
-        sum.bytes = sum.ops * self.moves();
+        sum.bytes = sum.ops * self.p.op.moves(self.p.file_size);
         if self.p.sync == Sync::Fsync {
             sum.syncs = sum.ops;
         }
@@ -303,7 +324,11 @@ impl Repeat for MetaWork {
 
     fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError> {
         if self.p.op.writes() && self.p.sync == Sync::None {
-            self.sync_all()?;
+            self.flush()?;
+            // Nobody else has written.
+            if trial.turns.is_empty() {
+                self.sync_all()?;
+            }
             trial.debt = Some(since.debt(&Devices::open(&self.context.devices)));
         }
         Ok(())
@@ -341,7 +366,8 @@ mod tests {
         };
         let mut work = prepare(dir.path(), point.typed().unwrap(), &context).unwrap();
         for pass in 1..=3 {
-            let file = File::open(dir.path().join("work/d0/f4")).unwrap();
+            let root = work.work.as_ref().unwrap().path();
+            let file = File::open(root.join("d0/f4")).unwrap();
             match resident::unwritten(&file) {
                 Some(pages) => assert_eq!(pages, 0, "before pass {pass}"),
                 None => return eprintln!("skipped: cachestat(2) needs Linux 6.5"),
