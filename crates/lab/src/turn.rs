@@ -7,7 +7,7 @@ use layermark_probe::Divided;
 /// A turn, where nothing asks for longer ones.
 const SHORT: Duration = Duration::from_millis(2);
 /// In shorter turns a large file in memory never gets warm in the CPU's shared cache between those
-/// of other layers, and a guest spends more than a tenth of its time on being asked.
+/// of other layers, and a guest, or a team of threads, spends more than a tenth of its time on being asked.
 const LONG: Duration = Duration::from_millis(10);
 /// Part of a turn that its lead-in lasts.
 const LEAD_IN: u32 = 10;
@@ -33,7 +33,8 @@ impl Length {
     /// wants.
     pub(crate) fn of(point: Divided, guest: bool, asked: Option<Duration>) -> Self {
         let large = point.in_memory && point.working_set > own_cache();
-        let usual = if guest || large { LONG } else { SHORT };
+        let long = guest || large || point.starts_threads;
+        let usual = if long { LONG } else { SHORT };
         let length = asked.unwrap_or(usual);
         let lead_in = if point.uses_up {
             Duration::ZERO
@@ -71,12 +72,18 @@ mod tests {
             in_memory,
             uses_up: false,
             working_set,
+            starts_threads: false,
         };
         let ms = |point, guest| Length::of(point, guest, None).ns / 1_000_000;
         assert_eq!(ms(point(true, 64 << 10), false), 2);
         assert_eq!(ms(point(true, 1 << 40), false), 10);
         assert_eq!(ms(point(false, 1 << 40), false), 2);
         assert_eq!(ms(point(false, 64 << 10), true), 10);
+        let threads = Divided {
+            starts_threads: true,
+            ..point(false, 64 << 10)
+        };
+        assert_eq!(ms(threads, false), 10);
         let asked = Some(Duration::from_millis(7));
         let length = Length::of(point(true, 1 << 40), true, asked);
         assert_eq!((length.ns, length.lead_in_ns), (7_000_000, 700_000));
@@ -88,6 +95,7 @@ mod tests {
             in_memory: false,
             uses_up: true,
             working_set: 1 << 20,
+            starts_threads: false,
         };
         assert_eq!(Length::of(cold, false, None).lead_in_ns, 0);
         assert!((16 << 10..1 << 30).contains(&own_cache()));

@@ -186,6 +186,8 @@ pub struct Divided {
     pub uses_up: bool,
     /// Bytes of files that it goes over again and again.
     pub working_set: u64,
+    /// Each turn starts threads, which takes some tenths of a millisecond.
+    pub starts_threads: bool,
 }
 
 /// Called while a trial goes on, at least each second, with the operations and bytes so far.

@@ -108,6 +108,7 @@ impl Workload for File {
                 && (!p.op.writes() || p.sync.leaves_debt()),
             uses_up: job::once(&p),
             working_set: p.file_size,
+            starts_threads: false,
         })
     }
 

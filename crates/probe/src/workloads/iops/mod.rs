@@ -4,7 +4,7 @@ use std::path::Path;
 
 use layermark_model::{Param, Point, PointError, Settings};
 
-use crate::{Context, PackagedFile, ProbeError, Work, Workload};
+use crate::{Context, Divided, PackagedFile, ProbeError, Work, Workload};
 
 mod draw;
 mod pace;
@@ -51,6 +51,17 @@ impl Workload for Iops {
 
     fn writes(&self, at: &Point) -> bool {
         read(at).is_ok_and(|p| params::read_spec(&p.spec).is_ok_and(|s| s.writes()))
+    }
+
+    fn divided(&self, at: &Point) -> Option<Divided> {
+        let p = read(at).ok()?;
+        let spec = params::read_spec(&p.spec).ok()?;
+        p.divides(&spec).then_some(Divided {
+            in_memory: !p.direct,
+            uses_up: false,
+            working_set: p.file_size,
+            starts_threads: true,
+        })
     }
 
     fn needs_refresh(&self, _: &Point) -> bool {

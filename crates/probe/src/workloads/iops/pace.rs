@@ -38,6 +38,11 @@ impl Pace {
         }
     }
 
+    /// All workers start again: moments count from there.
+    pub fn restart(&mut self) {
+        (self.begun, self.owed, self.resume_at) = (0, 0, 0);
+    }
+
     /// What to do at `now`.
     #[inline]
     pub fn next(&mut self, now: u64, in_flight: usize) -> Next {

@@ -29,7 +29,7 @@ pub struct IopsParams {
     pub workers: u64,
     pub direct: bool,
     pub file_size: u64,
-    /// Milliseconds.
+    /// Milliseconds in one stretch; 0: turns, as long as the lab says.
     pub time: u64,
     /// Milliseconds.
     pub ramp: u64,
@@ -138,16 +138,16 @@ pub const PARAMS: &[Param] = &[
     Param::new(
         "time",
         ParamKind::Duration,
-        "300ms",
+        "0ms",
         false,
-        "length of a trial; all workers are at work before it begins",
+        "length of a trial in one stretch; 0 is in turns with the other layers, or 300ms at a rate and with delays",
     ),
     Param::new(
         "ramp",
         ParamKind::Duration,
         "50ms",
         false,
-        "work before that, which is not counted",
+        "work before one stretch that is not counted; all workers are at work when it ends",
     ),
     Param::new(
         "rate",
@@ -272,6 +272,22 @@ const LONGEST: u64 = 3_600_000;
 /// Highest rate: beyond it the moments are less than 100 ns apart.
 const FASTEST: u64 = 10_000_000;
 
+/// One stretch where no time was given, milliseconds.
+const STRETCH: u64 = 300;
+
+impl IopsParams {
+    /// Whether it can be interrupted: the moments of a rate, and bursts with delays between them,
+    /// go on whatever others do.
+    pub fn divides(&self, spec: &Spec) -> bool {
+        self.time == 0 && self.rate == 0 && !spec.pauses()
+    }
+
+    /// Milliseconds of one stretch.
+    pub fn stretch(&self) -> u64 {
+        if self.time == 0 { STRETCH } else { self.time }
+    }
+}
+
 /// What a point may be. Asked when a plan is read, and again in the probe.
 pub fn check(p: &IopsParams) -> Result<(), PointError> {
     let spec = read_spec(&p.spec)?;
@@ -286,7 +302,7 @@ pub fn check(p: &IopsParams) -> Result<(), PointError> {
     range("iodepth", p.iodepth, 1, limits::DEPTH)?;
     range("batch", p.batch, 1, limits::DEPTH)?;
     range("workers", p.workers, 1, limits::THREADS)?;
-    range("time", p.time, 1, LONGEST)?;
+    range("time", p.time, 0, LONGEST)?;
     range("ramp", p.ramp, 0, LONGEST)?;
     range("rate", p.rate, 0, FASTEST)?;
     if p.file_size > limits::FILE_SIZE {

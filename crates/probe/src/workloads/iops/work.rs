@@ -1,6 +1,7 @@
 //! The trial: workers started together, a window of time, and what is owed after it.
 
 use std::{
+    fs::File,
     io,
     os::fd::{AsFd, BorrowedFd},
     sync::{
@@ -12,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::{DeviceBytes, DirectIo, Pass, Trial, Turn};
+use layermark_model::{CpuUse, DeviceBytes, DirectIo, Pass, Trial, Turn};
 
 use super::{
     params::IopsParams,
@@ -29,10 +30,35 @@ use crate::{
     limits::BEAT_NS,
     queue::{Failed, Queue},
     resident,
-    run::{Edge, Used, gate::Gate, recorder::Recorder},
+    run::{Edge, Mark, Used, gate::Gate, recorder::Recorder},
     selftest,
     workloads::file::{DIRECT_CACHED, DIRECT_SHARE, direct_refused},
 };
+
+/// A window in which no I/O ended is made longer, but not when it has lasted so long.
+const PATIENCE_NS: u64 = 10_000_000_000;
+
+/// What a window came to.
+struct Counted {
+    pass: Pass,
+    used: Used,
+    /// CPU time that went into waiting for moments.
+    spun_ns: u64,
+}
+
+impl Counted {
+    fn add_to(&self, trial: &mut Trial) {
+        self.used.count(trial);
+        trial.spun_ns += self.spun_ns;
+        if trial.passes.is_empty() {
+            trial.passes.push(Pass::default());
+        }
+        let sum = &mut trial.passes[0];
+        sum.elapsed_ns += self.pass.elapsed_ns;
+        sum.ops += self.pass.ops;
+        sum.bytes += self.pass.bytes;
+    }
+}
 
 /// What the workers share.
 struct Shared {
@@ -46,27 +72,47 @@ struct Shared {
 }
 
 impl Work for IopsWork {
-    /// The point says itself how long it is observed, in one stretch.
     fn turn(
         &mut self,
         ask: &Ask,
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
-        match selftest::source() {
-            Source::Tsc { mult } => self.go(Tsc { mult }, trial, beat)?,
-            Source::Monotonic => self.go(Monotonic, trial, beat)?,
+        if trial.passes.is_empty() && self.spec.reads() && !self.p.direct {
+            trial.resident = resident::share_of(&self.file);
+        }
+        let mut window = self.window(ask);
+        let counted = loop {
+            let counted = match selftest::source() {
+                Source::Tsc { mult } => self.go(Tsc { mult }, window, beat)?,
+                Source::Monotonic => self.go(Monotonic, window, beat)?,
+            };
+            let length = window.until - window.from;
+            if counted.pass.ops > 0 || self.p.rate > 0 {
+                break counted;
+            }
+            if length > PATIENCE_NS {
+                let text = format!("no I/O ended within {} s", length / 1_000_000_000);
+                return Err(ProbeError::new(text));
+            }
+            // One I/O at least, if that takes longer.
+            window.until += 3 * length;
+        };
+        counted.add_to(trial);
+        let turn = Turn {
+            round: ask.round,
+            elapsed_ns: counted.pass.elapsed_ns,
+            ops: counted.pass.ops,
+            bytes: counted.pass.bytes,
+        };
+        if ask.ns > 0 {
+            trial.turns.push(turn);
         }
         Ok(Turned {
-            turn: Turn {
-                round: ask.round,
-                elapsed_ns: trial.elapsed_ns(),
-                ops: trial.ops(),
-                bytes: trial.bytes(),
-            },
-            cpu: trial.cpu,
-            device: trial.device,
-            more: false,
+            turn,
+            cpu: counted.used.cpu,
+            device: counted.used.device,
+            more: ask.ns > 0,
         })
     }
 
@@ -74,9 +120,17 @@ impl Work for IopsWork {
         if self.p.direct {
             trial.direct = Some(self.direct(trial));
         } else if self.spec.writes() {
-            self.context.sync(&self.dir)?;
             let devices = Devices::open(&self.context.devices);
-            trial.debt = self.stopped.map(|stopped| stopped.debt(&devices));
+            let mut since = self.stopped;
+            if trial.turns.is_empty() {
+                self.context.sync(&self.dir)?;
+            } else {
+                // Its own file's: a flush of the file system would pay for other layers too.
+                since = Some(Mark::read(&devices));
+                let flushed = File::open(&self.path).and_then(|file| file.sync_all());
+                flushed.map_err(|e| ProbeError::io("flush", &self.path, &e))?;
+            }
+            trial.debt = since.map(|since| since.debt(&devices));
         }
         Ok(())
     }
@@ -101,20 +155,26 @@ impl Work for IopsWork {
 }
 
 impl IopsWork {
+    /// What of a turn counts, or of the one stretch.
+    fn window(&self, ask: &Ask) -> Window {
+        let ms = |n: u64| n * 1_000_000;
+        let (from, length) = if ask.ns > 0 {
+            (ask.lead_in_ns, ask.ns)
+        } else {
+            (ms(self.p.ramp), ms(self.p.stretch()))
+        };
+        Window {
+            from,
+            until: from + length,
+        }
+    }
+
     fn go<C: Clock>(
         &mut self,
         clock: C,
-        trial: &mut Trial,
+        window: Window,
         beat: &mut Beat<'_>,
-    ) -> Result<(), ProbeError> {
-        if self.spec.reads() && !self.p.direct {
-            trial.resident = resident::share_of(&self.file);
-        }
-        let ms = |n: u64| n * 1_000_000;
-        let window = Window {
-            from: ms(self.p.ramp),
-            until: ms(self.p.ramp + self.p.time),
-        };
+    ) -> Result<Counted, ProbeError> {
         let shared = Shared {
             gate: Gate::new(self.workers.len() + 1),
             off: AtomicBool::new(false),
@@ -156,10 +216,10 @@ impl IopsWork {
         })?;
         self.stopped = Some(stopped);
         ended?.map_or(Ok(()), |failed| Err(self.failed(&failed)))?;
-        self.sum_up(trial, window, &used)
+        Ok(self.sum_up(window, &used))
     }
 
-    fn sum_up(&self, trial: &mut Trial, window: Window, used: &Used) -> Result<(), ProbeError> {
+    fn sum_up(&self, window: Window, used: &Used) -> Counted {
         let sum =
             |of: &dyn Fn(&Worker) -> u64| self.workers.iter().map(|(w, _)| of(w)).sum::<u64>();
         let pass = Pass {
@@ -167,13 +227,6 @@ impl IopsWork {
             ops: sum(&|w| w.ops),
             bytes: sum(&|w| w.bytes),
         };
-        if pass.ops == 0 {
-            return Err(
-                ProbeError::new(format!("no I/O ended within {} ms", self.p.time))
-                    .hint("make `time` longer"),
-            );
-        }
-        trial.passes = vec![pass];
         // Counters cannot be read at the very ends of the window; what they counted belongs to all
         // I/Os alike, those of the ramp too.
         let share =
@@ -181,15 +234,21 @@ impl IopsWork {
         let ours = |n| share(n, pass.ops, sum(&|w| w.all_ops));
         let moved = |n| share(n, pass.bytes, sum(&|w| w.all_bytes));
         // Waiting for a moment by spinning is the tool's doing.
-        trial.spun_ns = sum(&|w| w.spun);
-        trial.cpu.user_ns = ours(used.cpu.user_ns.saturating_sub(trial.spun_ns));
-        trial.cpu.sys_ns = ours(used.cpu.sys_ns);
-        trial.device = used.device.map(|crossed| DeviceBytes {
+        let spun_ns = sum(&|w| w.spun);
+        let cpu = CpuUse {
+            user_ns: ours(used.cpu.user_ns.saturating_sub(spun_ns)),
+            sys_ns: ours(used.cpu.sys_ns),
+        };
+        let device = used.device.map(|crossed| DeviceBytes {
             read: moved(crossed.read),
             written: moved(crossed.written),
             flushes: ours(crossed.flushes),
         });
-        Ok(())
+        Counted {
+            pass,
+            used: Used { cpu, device },
+            spun_ns,
+        }
     }
 
     fn failed(&self, failed: &Failed) -> ProbeError {

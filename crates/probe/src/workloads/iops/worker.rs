@@ -50,7 +50,7 @@ pub struct Worker {
     pub response: Recorder,
     /// From when it was handed over to its end, where that is something else.
     pub service: Option<Recorder>,
-    /// I/Os that ended in the window, and their bytes.
+    /// Of the last run: I/Os that ended in the window, and their bytes.
     pub ops: u64,
     pub bytes: u64,
     /// All that ended, whenever.
@@ -61,6 +61,7 @@ pub struct Worker {
 }
 
 impl Worker {
+    /// Works until the window's end, then waits for what is under way.
     pub fn run<C: Clock, W: Way>(
         &mut self,
         watch: Watch<C>,
@@ -68,6 +69,9 @@ impl Worker {
         way: &mut W,
         told: &AtomicU64,
     ) -> Result<(), Failed> {
+        (self.ops, self.bytes, self.all_ops, self.all_bytes) = (0, 0, 0, 0);
+        self.spun = 0;
+        self.pace.restart();
         let mut now = watch.now();
         let (mut tell_at, mut before) = (now + BEAT_NS, 0);
         while now < window.until {
@@ -93,6 +97,13 @@ impl Worker {
                 told.fetch_add(self.ops - before, Ordering::Relaxed);
                 (tell_at, before) = (now + BEAT_NS, self.ops);
             }
+        }
+        // Their bytes are counted at the device, whenever they end.
+        while way.in_flight() > 0 {
+            now = watch.now();
+            way.enter(now, 1, None).map_err(failed)?;
+            now = watch.now();
+            self.count(now.max(window.until), window, way)?;
         }
         Ok(())
     }

@@ -65,6 +65,7 @@ impl Workload for Meta {
             in_memory: p.cache == Cache::Warm && p.sync == Sync::None,
             uses_up: p.cache == Cache::Cold,
             working_set: p.files * (INODE + p.op.moves(p.file_size)),
+            starts_threads: false,
         })
     }
 
