@@ -286,7 +286,13 @@ impl<'a> Lab<'a> {
                 attempt.begin(up)
             });
         }
+        let kernel = self.meter.kernel();
         let next_round = self.rounds(&mut tries, point, length, first_round);
+        let all = tries.iter().map(|this| &this.attempt.used);
+        let all = self.meter.total(all, &kernel);
+        for this in &mut tries {
+            this.attempt.beside = all;
+        }
         for this in &mut tries {
             this.step(&self.watch, &mut self.ups, |_, up, ask| {
                 trial::settle(up, ask)

@@ -1,7 +1,8 @@
 //! Whose CPU time it was while a trial went on.
 //!
-//! `/proc/stat` counts in ticks of 10 ms, sampled; there is no `/proc/schedstat` everywhere. So two
-//! ticks of every difference are taken for rounding before anybody is blamed.
+//! `/proc/stat` counts in ticks of 10 ms, sampled; there is no `/proc/schedstat` everywhere. A turn is
+//! shorter than a tick, so foreign work is looked for in all turns of a block together, and as many
+//! ticks as sampling errs by are left out before anybody is blamed.
 
 use std::{
     fs::{self, File},
@@ -23,11 +24,15 @@ pub(crate) const LIMIT: f64 = 0.10;
 /// Ticks that may be rounding.
 const GRAIN: f64 = 2.0;
 
+/// Ticks by which `n` samples of a CPU may be wrong: two standard deviations of a share of one half.
+fn sampling(n: f64) -> f64 {
+    n.sqrt().max(GRAIN)
+}
+
 /// The kernel's own threads. What they do during a trial is mostly our write-back.
 #[derive(Debug, Default)]
 struct KernelThreads {
-    /// Held open: they are read between every two turns, and reading again from the start takes one
-    /// call instead of five.
+    /// Held open: reading again from the start takes one call instead of five.
     files: Vec<(u32, Times)>,
     listed: Option<Instant>,
 }
@@ -97,9 +102,23 @@ impl KernelThreads {
             .collect();
     }
 
-    /// What each has used by now, nanoseconds; `None` for one that has ended.
-    fn look(&self) -> Vec<Option<u64>> {
-        self.files.iter().map(|(_, time)| time.ns()).collect()
+    /// What each has used by now.
+    fn look(&self) -> Kernel {
+        Kernel(self.files.iter().map(|(_, time)| time.ns()).collect())
+    }
+}
+
+/// What each of the kernel's threads had used at a moment, nanoseconds; `None` for one that has ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Kernel(Vec<Option<u64>>);
+
+impl Kernel {
+    /// What all have used from `before` to this.
+    fn since(&self, before: &Self) -> u64 {
+        let threads = before.0.iter().zip(&self.0);
+        threads
+            .filter_map(|(a, b)| Some((*b)?.saturating_sub((*a)?)))
+            .sum()
     }
 }
 
@@ -134,8 +153,30 @@ impl Meter {
             at: Instant::now(),
             machine: self.machine().unwrap_or_default(),
             lab_ns: own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64,
-            kernel: self.threads.look(),
         }
+    }
+
+    /// The same of the kernel's threads, which takes longer: once before and once after the turns.
+    pub(crate) fn kernel(&self) -> Kernel {
+        self.threads.look()
+    }
+
+    /// All that was used in the turns of a block, the kernel's threads since `kernel` among it.
+    pub(crate) fn total<'a>(&self, turns: impl Iterator<Item = &'a Used>, kernel: &Kernel) -> Used {
+        let mut sum = Used {
+            kernel_ns: self.kernel().since(kernel),
+            ..Used::default()
+        };
+        for of in turns {
+            sum.all += of.all;
+            sum.busy += of.busy;
+            sum.interrupts += of.interrupts;
+            sum.steal += of.steal;
+            sum.probe_ns += of.probe_ns;
+            sum.lab_ns += of.lab_ns;
+            sum.upkeep_ns += of.upkeep_ns;
+        }
+        sum
     }
 
     fn machine(&self) -> Option<Machine> {
@@ -151,8 +192,6 @@ pub(crate) struct Moment {
     at: Instant,
     machine: Machine,
     lab_ns: u64,
-    /// Nanoseconds of each of the kernel's threads.
-    kernel: Vec<Option<u64>>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -164,7 +203,7 @@ struct Machine {
     steal: u64,
 }
 
-/// What happened in the turns of a trial.
+/// What happened in the turns of a trial. Foreign work and steal are those of the whole block.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Usage {
     /// Share of all CPUs that neither we nor the kernel's threads used.
@@ -214,33 +253,24 @@ impl Used {
         let within = upkeep[1].within_ns.saturating_sub(upkeep[0].within_ns);
         let lab = after.lab_ns.saturating_sub(before.lab_ns);
         self.lab_ns += lab.saturating_sub(within);
-        let threads = before.kernel.iter().zip(&after.kernel);
-        self.kernel_ns += threads
-            .filter_map(|(a, b)| Some((*b)?.saturating_sub((*a)?)))
-            .sum::<u64>();
     }
 
-    pub(crate) fn usage(&self) -> Usage {
+    /// In a block whose turns used `all` together.
+    pub(crate) fn usage(&self, all: &Self) -> Usage {
         let second = clock_ticks_per_second() as f64;
         let ticks = |ns: u64| ns as f64 * second / 1e9;
-        let known = self.probe_ns + self.lab_ns + self.kernel_ns + self.upkeep_ns;
-        let foreign = (self.busy as f64 - ticks(known)).max(0.0);
-        let steal = self.steal as f64;
-        let spoils = |x: f64| x - GRAIN > LIMIT * self.all;
-        let share = |x: f64| {
-            if self.all > 0.0 {
-                (x / self.all).min(1.0)
-            } else {
-                0.0
-            }
-        };
+        let known = all.probe_ns + all.lab_ns + all.kernel_ns + all.upkeep_ns;
+        let foreign = (all.busy as f64 - ticks(known)).max(0.0);
+        let steal = all.steal as f64;
+        let spoils = |x: f64| x - sampling(all.all) > LIMIT * all.all;
+        let share = |x: f64, of: f64| if of > 0.0 { (x / of).min(1.0) } else { 0.0 };
         Usage {
-            foreign: share(foreign),
-            steal: share(steal),
-            busy: share((self.busy + self.interrupts) as f64),
+            foreign: share(foreign, all.all),
+            steal: share(steal, all.all),
+            busy: share((self.busy + self.interrupts) as f64, self.all),
             cpu_s: self.all / second,
             upkeep_ns: self.upkeep_ns,
-            contaminated: self.all > 0.0 && (spoils(foreign) || spoils(steal)),
+            contaminated: all.all > 0.0 && (spoils(foreign) || spoils(steal)),
         }
     }
 }
@@ -309,7 +339,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
 mod tests {
     use super::*;
 
-    fn moment(at: Instant, busy: u64, steal: u64, kernel: u64) -> Moment {
+    fn moment(at: Instant, busy: u64, steal: u64) -> Moment {
         Moment {
             at,
             machine: Machine {
@@ -319,7 +349,6 @@ mod tests {
                 steal,
             },
             lab_ns: 0,
-            kernel: vec![Some(kernel), None],
         }
     }
 
@@ -330,7 +359,7 @@ mod tests {
     fn usage(moments: [&Moment; 2], upkeep_ns: u64, probe_ns: u64) -> Usage {
         let mut used = Used::default();
         used.add(moments, [upkeep(0), upkeep(upkeep_ns)], probe_ns);
-        used.usage()
+        used.usage(&used)
     }
 
     #[test]
@@ -363,45 +392,73 @@ mod tests {
         let hz = clock_ticks_per_second();
         let start = Instant::now();
         let end = start + Duration::from_secs(1);
-        let before = moment(start, 0, 0, 0);
-        let ours = moment(end, hz * 2, 0, 500_000_000);
-        let of = usage([&before, &ours], 500_000_000, 1_000_000_000);
+        let before = moment(start, 0, 0);
+        let ours = moment(end, hz * 2, 0);
+        let of = usage([&before, &ours], 500_000_000, 1_500_000_000);
         assert!(of.foreign < 1e-9 && !of.contaminated && of.upkeep_ns == 500_000_000);
         assert!((of.busy - 1.0).abs() < 1e-9, "all of both CPUs");
-        let of = usage([&before, &moment(end, hz, 0, 0)], 0, 0);
+        let of = usage([&before, &moment(end, hz, 0)], 0, 0);
         assert!(
             (of.foreign - 0.5).abs() < 1e-9 && of.contaminated && (of.busy - 0.55).abs() < 1e-9,
             "{of:?}"
         );
-        let stolen = usage([&before, &moment(end, 0, hz, 0)], 0, 0);
+        let stolen = usage([&before, &moment(end, 0, hz)], 0, 0);
         assert!((stolen.steal - 0.5).abs() < 1e-9 && stolen.contaminated);
     }
 
     #[test]
-    fn two_ticks_of_a_short_trial_are_rounding() {
+    fn some_ticks_of_a_short_trial_are_rounding() {
         let start = Instant::now();
         let end = start + Duration::from_millis(50);
-        let before = moment(start, 0, 0, 0);
+        let before = moment(start, 0, 0);
         let contaminated =
-            |busy, probe| usage([&before, &moment(end, busy, 0, 0)], 0, probe).contaminated;
-        assert!(!contaminated(2, 0));
-        assert!(contaminated(4, 0));
-        assert!(!contaminated(4, 40_000_000));
+            |busy, probe| usage([&before, &moment(end, busy, 0)], 0, probe).contaminated;
+        assert!(!contaminated(3, 0));
+        assert!(contaminated(5, 0));
+        assert!(!contaminated(5, 40_000_000));
     }
 
     #[test]
     fn what_happens_between_turns_is_in_none_of_them() {
         let start = Instant::now();
         let hz = clock_ticks_per_second();
-        let at = |ms, busy| moment(start + Duration::from_millis(ms), busy, 0, 0);
+        let at = |ms, busy| moment(start + Duration::from_millis(ms), busy, 0);
         let mut used = Used::default();
         // Two turns of 100 ms, a second of both CPUs busy between them.
         let moments = [at(0, 0), at(100, 0), at(1100, 2 * hz), at(1200, 2 * hz)];
         for pair in [[&moments[0], &moments[1]], [&moments[2], &moments[3]]] {
             used.add(pair, [upkeep(0); 2], 0);
         }
-        assert!((used.usage().cpu_s - 0.4).abs() < 1e-9, "{used:?}");
-        assert_eq!((used.busy, used.usage().contaminated), (0, false));
+        assert!((used.usage(&used).cpu_s - 0.4).abs() < 1e-9, "{used:?}");
+        assert_eq!((used.busy, used.usage(&used).contaminated), (0, false));
+    }
+
+    /// In turns of 2 ms a tick that somebody else has is as good as never in the right one.
+    #[test]
+    fn foreign_work_is_looked_for_in_all_turns_of_a_block() {
+        let start = Instant::now();
+        let hz = clock_ticks_per_second();
+        let at = |ms, busy| moment(start + Duration::from_millis(ms), busy, 0);
+        let moments = [at(0, 0), at(1000, 2 * hz), at(2000, 2 * hz)];
+        let mut used = [Used::default(); 2];
+        for (of, pair) in used.iter_mut().zip(moments.windows(2)) {
+            of.add([&pair[0], &pair[1]], [upkeep(0); 2], 500_000_000);
+        }
+        let meter = Meter {
+            stat: None,
+            room: 0,
+            threads: KernelThreads::default(),
+        };
+        let all = meter.total(used.iter(), &meter.kernel());
+        let [first, second] = used.map(|of| of.usage(&all));
+        assert!((first.foreign - 0.25).abs() < 1e-9 && first.contaminated);
+        assert!((second.foreign - 0.25).abs() < 1e-9 && second.contaminated);
+        assert!((first.busy - 1.0).abs() < 1e-9 && second.busy.abs() < 1e-9);
+        let (a, b) = (
+            Kernel(vec![Some(5), None, Some(1)]),
+            Kernel(vec![Some(9), Some(7), None]),
+        );
+        assert_eq!(b.since(&a), 4, "what came or went is not known");
     }
 
     #[test]
@@ -411,7 +468,7 @@ mod tests {
         let before = meter.moment();
         // A container does not see them.
         let seen = fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
-        assert_eq!(before.kernel.is_empty(), !seen);
+        assert_eq!(meter.kernel().0.is_empty(), !seen);
         let own = std::process::id();
         let as_stat = Times::Stat(File::open(format!("/proc/{own}/stat")).unwrap());
         let counted = Times::is_counted();
@@ -431,6 +488,7 @@ mod tests {
         let mut used = Used::default();
         used.add([&before, &meter.moment()], [upkeep(0), helped], 0);
         assert_eq!(used.lab_ns, 0, "what is upkeep is not the lab's too");
-        assert!(used.usage().upkeep_ns == 5 && used.usage().foreign <= 1.0);
+        let usage = used.usage(&used);
+        assert!(usage.upkeep_ns == 5 && usage.foreign <= 1.0);
     }
 }

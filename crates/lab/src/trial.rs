@@ -64,7 +64,9 @@ pub(crate) struct Attempt {
     pub elapsed_ns: u64,
     behind: Vec<Behind>,
     cooled: Cooled,
-    used: Used,
+    pub used: Used,
+    /// All that was used in the turns of the block.
+    pub beside: Used,
     /// CPU time of the probe while its clock ran, nanoseconds.
     cpu_ns: u64,
     /// Of a layer whose probe is not on this host: devices below it, and what crossed them.
@@ -110,6 +112,7 @@ impl Attempt {
             behind: Vec::new(),
             cooled: Cooled::default(),
             used: Used::default(),
+            beside: Used::default(),
             cpu_ns: 0,
             below: None,
         }
@@ -245,7 +248,7 @@ impl Attempt {
             FromProbe::Trial { id, trial } if id == ask.id => *trial,
             other => return Err(unexpected(&other, "trial")),
         };
-        self.usage = self.used.usage();
+        self.usage = self.used.usage(&self.beside);
         if let Some((_, crossed)) = &self.below {
             // A device of the guest may be the memory of this host: what counts is counted here.
             trial.guest_device = trial.device.take();
