@@ -1,0 +1,129 @@
+//! What the default plan decides in the time it takes, and whether a second run says the same.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::results::Claim;
+
+/// Seconds that the plan may take with all layers set up and the report written.
+const SECONDS: f64 = 150.0;
+
+/// A comparison, by point and layer.
+type Cells = BTreeMap<(String, String), Cell>;
+
+struct Cell {
+    word: String,
+    /// The weaker word, where there is no other.
+    probably: Option<String>,
+    half_width: Option<f64>,
+}
+
+impl Cell {
+    fn decided(&self) -> bool {
+        matches!(self.word.as_str(), "slower" | "faster" | "same")
+    }
+
+    /// -1 faster, 1 slower, by either word.
+    fn direction(&self) -> Option<i32> {
+        match self.probably.as_deref().unwrap_or(&self.word) {
+            "slower" => Some(1),
+            "faster" => Some(-1),
+            _ => None,
+        }
+    }
+}
+
+/// Two runs with different seeds.
+pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
+    let dir = tempfile::Builder::new()
+        .prefix("layermark-bench-")
+        .tempdir_in(".")?;
+    let (first, seconds) = run(binary, dir.path(), "1")?;
+    let (second, _) = run(binary, dir.path(), "2")?;
+    let mut widths: Vec<f64> = first.values().filter_map(|c| c.half_width).collect();
+    widths.sort_by(f64::total_cmp);
+    let share = |n: usize| n as f64 / first.len() as f64;
+    let both = || first.iter().filter_map(|(at, a)| Some((a, second.get(at)?)));
+    let same = both().filter(|(a, b)| a.word == b.word).count();
+    let opposed = |(a, b): &(&Cell, &Cell)| {
+        a.direction().is_some_and(|d| b.direction() == Some(-d))
+    };
+    let at_least = |what: &str, value: f64, least: f64| Claim {
+        what: what.into(),
+        value: 1.0 - value,
+        interval: None,
+        at_most: Some(1.0 - least),
+    };
+    Ok(vec![
+        Claim {
+            what: "the default plan: seconds".into(),
+            value: seconds,
+            interval: None,
+            at_most: Some(SECONDS),
+        },
+        at_least(
+            "the same: share of its cells that are not decided",
+            share(first.values().filter(|c| c.decided()).count()),
+            0.9,
+        ),
+        Claim {
+            what: "the same: median half-width of its ratios".into(),
+            value: *widths.get(widths.len() / 2).context("no ratio")?,
+            interval: None,
+            at_most: Some(0.03),
+        },
+        at_least(
+            "run again: share of its cells with another word",
+            same as f64 / both().count().max(1) as f64,
+            0.95,
+        ),
+        Claim {
+            what: "run again: cells with the opposite word".into(),
+            value: both().filter(opposed).count() as f64,
+            interval: None,
+            at_most: Some(0.0),
+        },
+    ])
+}
+
+fn run(binary: &Path, dir: &Path, seed: &str) -> Result<(Cells, f64)> {
+    let start = Instant::now();
+    let output = Command::new(binary)
+        .args(["run", "--json", "--seed", seed, "--dir"])
+        .arg(dir)
+        .arg("--store")
+        .arg(dir.join("store.db"))
+        .stderr(Stdio::null())
+        .output()
+        .context("layermark run")?;
+    let seconds = start.elapsed().as_secs_f64();
+    let report: Value = serde_json::from_slice(&output.stdout).context("the report's JSON")?;
+    let rows = report["results"].as_array().context("no results")?;
+    let cell = |row: &Value| {
+        let word = row["verdict"].as_str()?;
+        if word == "baseline" || row["layer"] == "native (control)" {
+            return None;
+        }
+        let bound = |n: usize| row["ratio"]["interval"][n].as_f64();
+        let half_width = bound(0).zip(bound(1)).map(|(low, high)| (high / low).sqrt() - 1.0);
+        let text = |key: &str| row[key].as_str().map(str::to_owned);
+        let cell = Cell {
+            word: word.into(),
+            probably: text("probably"),
+            half_width,
+        };
+        Some(((text("label")?, text("layer")?), cell))
+    };
+    let cells: Cells = rows.iter().filter_map(cell).collect();
+    if cells.is_empty() {
+        bail!("layermark run compared nothing");
+    }
+    Ok((cells, seconds))
+}
