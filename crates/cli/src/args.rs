@@ -161,8 +161,8 @@ pub struct RunArgs {
     /// Go on with a run that was stopped or cut off; with --budget, which is for all of it, also with one that has ended
     #[arg(long, value_name = "RUN", conflicts_with_all = ["replay", "allow_tmpfs"], conflicts_with_all = KEPT)]
     pub resume: Option<String>,
-    /// Make a new run with the plan, seed and order of an earlier one
-    #[arg(long, value_name = "RUN", conflicts_with = "budget", conflicts_with_all = KEPT)]
+    /// Make a new run with the plan, seed and order of an earlier one, without the layers that its budget left out; with --budget those that fit this one
+    #[arg(long, value_name = "RUN", conflicts_with_all = KEPT)]
     pub replay: Option<String>,
     /// A variable of launched programs that the plan or the earlier run names: NAME=VALUE, or NAME to take the value from layermark's own environment; repeatable
     #[arg(long, value_name = "NAME[=VALUE]")]

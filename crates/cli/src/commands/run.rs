@@ -66,11 +66,16 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
         (Some(run), _) => Order::Resume(run, env),
         (_, Some(run)) => {
             let (run, _) = output::read_store(common.out.store.store.as_deref())?.load(&run)?;
+            let mut request = Request::replay(&run, exe()?);
+            if common.budget.is_some() {
+                request.plan.budget.clone_from(&common.budget);
+                request.left_out = None;
+            }
             Order::Replay(Box::new(Request {
                 env,
                 silence: common.silence,
                 allow_tmpfs: common.allow_tmpfs,
-                ..Request::replay(&run, exe()?)
+                ..request
             }))
         }
         _ => {
@@ -102,8 +107,12 @@ fn environment(flags: &[String]) -> Result<Environment, Failure> {
 /// Blocks of a matrix when nothing says how long it may take.
 const MATRIX_BLOCKS: u32 = 3;
 
+/// Launches of a point, when nothing else is asked for: as many as hyperfine makes at least.
+const LAUNCHES: u32 = 10;
+
 /// Budget of a command for one workload when nothing says how long it may take: with half as much
-/// again, which a budget may be exceeded by, it ends within 20 s, unless eight blocks take longer.
+/// again, which a budget may be exceeded by, it ends within 20 s, unless eight blocks of native and
+/// one layer take longer.
 const COMMAND_BUDGET: &str = "13s";
 
 /// `layermark file`, `layermark meta`, ...
@@ -124,8 +133,12 @@ fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> 
         profile: Profile::default(),
         budget: (free && !matrix && common.blocks.is_none()).then(|| COMMAND_BUDGET.into()),
         precision: None,
-        // Verdicts over hundreds of points would take hours.
-        blocks: (matrix && free).then_some(MATRIX_BLOCKS),
+        blocks: match settings.workload.as_str() {
+            "launch" if common.budget.is_none() && common.precision.is_none() => Some(LAUNCHES),
+            // Verdicts over hundreds of points would take hours.
+            _ if matrix && free => Some(MATRIX_BLOCKS),
+            _ => None,
+        },
         sessions: None,
         turn: None,
         confirm: Vec::new(),
