@@ -198,7 +198,12 @@ impl<'a> Lab<'a> {
     /// All points in their order. Whether the user has asked to stop.
     fn groups(&mut self, due: &[Due]) -> Result<bool, LabError> {
         for due in due {
-            if self.group(due)? {
+            if self.block == 0 {
+                self.within_budget(Duration::ZERO)?;
+            }
+            let mut due = due.clone();
+            due.layers.retain(|l| !self.is_left_out(*l));
+            if self.group(&due)? {
                 return Ok(true);
             }
             self.still_comparable()?;

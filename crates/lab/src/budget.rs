@@ -194,18 +194,24 @@ impl Clock {
         out
     }
 
-    /// What a trial of a layer at a point takes, by those that were made; else by all; else by the
-    /// plan.
+    /// Whether no trial has been timed yet.
+    pub(crate) fn knows_nothing(&self) -> bool {
+        self.each.is_empty()
+    }
+
+    /// What a trial of a layer at a point takes, by those that were made; else by the plan, which the
+    /// others show to be too low or too high.
     pub(crate) fn estimate(&self, layer: usize, point: usize) -> Duration {
-        if self.each.is_empty() {
-            return self.guesses.get(point).copied().unwrap_or_default();
+        if let Some(each) = self.each.get(&(layer, point)) {
+            return each.sum / each.count;
         }
-        let known = self.each.get(&(layer, point)).map(|e| (e.sum, e.count));
-        let (sum, count) = known.unwrap_or_else(|| {
-            let all = self.each.values();
-            all.fold((Duration::ZERO, 0), |a, e| (a.0 + e.sum, a.1 + e.count))
-        });
-        sum / count.max(1)
+        let guess = |point: usize| self.guesses.get(point).copied().unwrap_or(TRIAL);
+        let took: Duration = self.each.values().map(|e| e.sum / e.count).sum();
+        let guessed: Duration = self.each.keys().map(|(_, point)| guess(*point)).sum();
+        if guessed.is_zero() {
+            return guess(point);
+        }
+        guess(point).mul_f64(took.as_secs_f64() / guessed.as_secs_f64())
     }
 
     fn cost(&self, due: &Due) -> Duration {
@@ -415,13 +421,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_trial_takes_what_others_take() {
-        let mut clock = Clock::new(None, Vec::new());
-        assert_eq!(clock.estimate(0, 0), Duration::ZERO);
+    fn an_unknown_trial_takes_longer_than_was_planned_as_others_do() {
+        let mut clock = Clock::new(None, vec![guess(0), guess(0), 4 * guess(0)]);
         clock.note(0, 0, Duration::from_secs(1));
         clock.note(0, 1, Duration::from_secs(3));
         assert_eq!(clock.estimate(0, 0), Duration::from_secs(1));
-        assert_eq!(clock.estimate(5, 5), Duration::from_secs(2));
+        assert_eq!(clock.estimate(5, 1), Duration::from_secs(2));
+        assert_eq!(clock.estimate(5, 2), Duration::from_secs(8));
         assert_eq!(clock.spent(), Duration::from_secs(4));
     }
 

@@ -18,7 +18,8 @@ impl Lab<'_> {
     /// Leaves layers out, says so and stores it, when the fewest blocks of all would take more than
     /// the budget and half as much again. `spent` is time that is not on the clock yet.
     ///
-    /// From the plan before anything is set up; again after each set-up, and when a block was timed.
+    /// From the plan before anything is set up; again after each set-up, after each point of the first
+    /// block, and after the first two blocks.
     pub(crate) fn within_budget(&mut self, spent: Duration) -> Result<(), LabError> {
         let Some(budget) = self.clock.budget() else {
             return Ok(());
@@ -27,10 +28,12 @@ impl Lab<'_> {
             return Ok(());
         }
         let fewest = self.fewest_blocks();
-        let to_come = match self.block {
-            // Half of what the first block took would be too much for the others.
-            1 => fewest / 2,
-            made => fewest.saturating_sub(made),
+        let first = self.block <= 1 && !self.clock.knows_nothing();
+        let to_come = if first {
+            // Half of what the first block took, or takes, would be too much for the others.
+            fewest / 2
+        } else {
+            fewest.saturating_sub(self.block)
         };
         let control = self.run.layers.iter().position(|l| l.control);
         let due = self.due();
@@ -42,6 +45,7 @@ impl Lab<'_> {
             self.ups[*layer] = None;
             self.run.layers[*layer].status = LayerStatus::LeftOut;
         }
+        self.forecast.leave_out(&out);
         let needed = self.budget_for_all(spent);
         let why = format!("{fewest} blocks of all layers would take about {needed} s");
         let hint = format!("layermark run --replay {} --budget {needed}s", self.run.id);
@@ -61,6 +65,11 @@ impl Lab<'_> {
             hint: Some(format!("for all of them: {hint}")),
         });
         Ok(())
+    }
+
+    /// Whether a layer is one of those.
+    pub(crate) fn is_left_out(&self, layer: usize) -> bool {
+        self.run.layers[layer].status == LayerStatus::LeftOut
     }
 
     /// Blocks that are made whatever the budget.

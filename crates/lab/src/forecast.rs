@@ -36,6 +36,11 @@ impl Forecast {
         self.open = open;
     }
 
+    /// These layers have no more trials.
+    pub(crate) fn leave_out(&mut self, layers: &[usize]) {
+        self.to_come.retain(|(layer, _), _| !layers.contains(layer));
+    }
+
     /// After a trial, the last of so many: how many there will be, and how long they take. Without a
     /// budget nothing is said of the time as long as the number of blocks is open.
     pub(crate) fn after(

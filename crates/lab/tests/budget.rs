@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{Bench, CATALOG, plan, settled};
 use layermark_lab::{Event, Request};
-use layermark_model::{LayerStatus, Run, RunStatus, TrialRecord};
+use layermark_model::{LayerStatus, Plan, Run, RunStatus, TrialRecord};
 use layermark_report::Report;
 
 /// Names of the layers that were left out, in their order.
@@ -117,6 +117,30 @@ fn a_replay_leaves_out_the_same_layers_unless_there_is_another_budget() {
     let (run, made) = bench.last();
     assert_eq!(left_out(&run), [""; 0]);
     assert!(trials(&made, 2) > 0 && trials(&made, 3) > 0);
+}
+
+/// A trial takes 200 ms, of which the plan knows 50: the first point tells.
+#[test]
+fn layers_are_left_out_as_soon_as_a_point_of_the_first_block_was_timed() {
+    let mut bench = Bench::new();
+    let layers = [
+        "mock:take=200ms",
+        "mock:take=200ms,ns=2",
+        "mock:take=200ms,ns=3",
+    ];
+    let plan = plan(&layers, 3, "control = false\nbudget = '4s'\nblocks = 2");
+    // Two blocks: 3.6 s. In eight it would be 14.4 s.
+    bench.run(bench.request(plan.clone())).unwrap();
+    assert_eq!(left_out(&bench.last().0), [""; 0]);
+    let plan = Plan {
+        blocks: None,
+        ..plan
+    };
+    bench.run(bench.request(plan)).unwrap();
+    let (run, made) = bench.last();
+    assert_eq!(left_out(&run), ["mock:ns=3,take=200ms"]);
+    assert_eq!(trials(&made, 2), 1, "at one point");
+    assert_eq!((trials(&made, 0), trials(&made, 1)), (24, 24));
 }
 
 /// Three trials of 100 ms a block, of which the plan knows 50: eight blocks are 2.4 s, and 1.3 s may
