@@ -1,6 +1,6 @@
 //! The command line. A workload's own flags come from its parameters.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{
     Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand,
@@ -183,7 +183,7 @@ pub struct CommonArgs {
     /// How thorough: sessions and precision
     #[arg(long, value_enum)]
     pub profile: Option<ProfileArg>,
-    /// Time to spend on trials: 90s, 2m
+    /// Time to spend on trials: 90s, 2m; at least 8 blocks are made in up to half as much again, or fewer layers are measured [default: the plan's; 13s for one workload, unless --blocks, --precision or --profile is given]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
     /// Stop a point when its ratio is known this well: 5%, 0.02
@@ -278,8 +278,10 @@ pub fn command() -> Command {
 }
 
 /// Reads the arguments; clap prints help and versions itself and ends the process.
-pub fn parse() -> Result<Parsed, Failure> {
-    let matches = command().try_get_matches().map_err(|e| refused(&e))?;
+pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
+    let matches = command()
+        .try_get_matches_from(line)
+        .map_err(|e| refused(&e))?;
     if let Some((name, sub)) = matches.subcommand()
         && let Some(workload) = workloads::find(name)
     {
