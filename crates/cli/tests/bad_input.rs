@@ -191,10 +191,6 @@ fn flags_that_cannot_be_are_refused_with_a_hint() {
         }
     }
     let said = Lm::new()
-        .args(["run", "--replay", "last", "--budget", "soon"])
-        .run();
-    said.fails(2, &["budget", "soon"]);
-    let said = Lm::new()
         .args(["nonsense", "--json"])
         .run()
         .fails(2, &["nonsense"]);
