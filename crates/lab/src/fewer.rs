@@ -7,8 +7,8 @@ use layermark_stats::FEWEST_BLOCKS;
 
 use crate::{Event, LabError, drive::Lab};
 
-/// Blocks before which the choice is made again: nothing is known of the time before the first, which
-/// has to make files that later ones find.
+/// The choice is made before so many blocks: the first makes files that later ones find, so the second
+/// is the first that tells what a block takes.
 const CHOICES: u32 = 3;
 
 /// The budget named for all layers is rounded up to whole steps of this, seconds.
