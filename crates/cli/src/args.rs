@@ -1,6 +1,6 @@
 //! The command line. A workload's own flags come from its parameters.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{
     Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand,
@@ -161,8 +161,8 @@ pub struct RunArgs {
     /// Go on with a run that was stopped or cut off; with --budget, which is for all of it, also with one that has ended
     #[arg(long, value_name = "RUN", conflicts_with_all = ["replay", "allow_tmpfs"], conflicts_with_all = KEPT)]
     pub resume: Option<String>,
-    /// Make a new run with the plan, seed and order of an earlier one
-    #[arg(long, value_name = "RUN", conflicts_with = "budget", conflicts_with_all = KEPT)]
+    /// Make a new run with the plan, seed and order of an earlier one, without the layers that its budget left out; with --budget those that fit this one
+    #[arg(long, value_name = "RUN", conflicts_with_all = KEPT)]
     pub replay: Option<String>,
     /// A variable of launched programs that the plan or the earlier run names: NAME=VALUE, or NAME to take the value from layermark's own environment; repeatable
     #[arg(long, value_name = "NAME[=VALUE]")]
@@ -183,7 +183,7 @@ pub struct CommonArgs {
     /// How thorough: sessions and precision
     #[arg(long, value_enum)]
     pub profile: Option<ProfileArg>,
-    /// Time to spend on trials: 90s, 2m
+    /// Time to spend on trials: 90s, 2m; at least 8 blocks are made in up to half as much again, or fewer layers are measured [default: the plan's; 13s for one workload, unless --blocks, --precision or --profile is given]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
     /// Stop a point when its ratio is known this well: 5%, 0.02
@@ -278,8 +278,10 @@ pub fn command() -> Command {
 }
 
 /// Reads the arguments; clap prints help and versions itself and ends the process.
-pub fn parse() -> Result<Parsed, Failure> {
-    let matches = command().try_get_matches().map_err(|e| refused(&e))?;
+pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
+    let matches = command()
+        .try_get_matches_from(line)
+        .map_err(|e| refused(&e))?;
     if let Some((name, sub)) = matches.subcommand()
         && let Some(workload) = workloads::find(name)
     {

@@ -7,9 +7,6 @@ use serde_json::Value;
 
 use crate::{args::CommonArgs, failure::Failure};
 
-/// Launches of a point, when nothing else is asked for: as many as hyperfine makes at least.
-const RUNS: u32 = 10;
-
 /// Most values that a scan may make.
 const MOST_VALUES: usize = 10_000;
 
@@ -143,7 +140,7 @@ fn scanned(min: &str, max: &str, step: &str) -> Result<String, Failure> {
     Ok(values.join(","))
 }
 
-/// Without layers it is the program alone that is looked at, as often as usual.
+/// Without layers it is the program alone that is looked at.
 pub fn defaults(common: &mut CommonArgs) {
     if common.layers.is_empty() {
         common.layers = vec![Spec {
@@ -152,9 +149,6 @@ pub fn defaults(common: &mut CommonArgs) {
             options: std::collections::BTreeMap::new(),
         }];
         common.no_control = true;
-    }
-    if common.blocks.is_none() && common.budget.is_none() && common.precision.is_none() {
-        common.blocks = Some(RUNS);
     }
 }
 

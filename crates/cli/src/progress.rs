@@ -9,6 +9,7 @@ use std::{
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use layermark_lab::Event;
 use layermark_model::plain;
+use layermark_report::{Estimate, ratio_with};
 
 use crate::say::say;
 
@@ -34,7 +35,7 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(1), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {msg}") {
             bar.set_style(style);
         }
         bar.set_message("setting up");
@@ -80,18 +81,11 @@ impl Progress {
                 done,
                 planned,
                 left,
-                layer,
-                point,
                 ..
             } => {
-                self.bar
-                    .set_position((self.advance(*done, *planned) * STEPS) as u64);
-                let left = left.map_or(String::new(), |left| {
-                    format!("{} left, ", HumanDuration(rounded(left)))
-                });
-                let at = format!("{layer}: {point}").replace('\n', " ");
-                self.bar
-                    .set_message(format!("{done}/{planned} trials, {left}{}", plain(&at)));
+                let share = share(self.bar.elapsed(), *left, *done, *planned);
+                self.bar.set_position((self.advance(share) * STEPS) as u64);
+                self.bar.set_message(message(event));
             }
             Event::Note(text) => self.line(text),
             Event::Warning { text, hint } => self.warn(text, hint.as_deref()),
@@ -101,8 +95,7 @@ impl Progress {
     }
 
     /// The share that is done, or was thought to be.
-    fn advance(&self, done: u64, planned: u64) -> f64 {
-        let now = done as f64 / planned.max(done).max(1) as f64;
+    fn advance(&self, now: f64) -> f64 {
         self.share.set(self.share.get().max(now));
         self.share.get()
     }
@@ -123,32 +116,124 @@ impl Progress {
     }
 }
 
+/// The share that is done (0..=1): of the time, where that is known, else of the trials.
+fn share(passed: Duration, left: Option<Duration>, done: u64, planned: u64) -> f64 {
+    match left {
+        Some(left) => passed.as_secs_f64() / (passed + left).as_secs_f64().max(1e-9),
+        None => done as f64 / planned.max(done).max(1) as f64,
+    }
+}
+
+/// What is known after a trial: `fuse · read 4K  1.84x (1.71-1.98)  block 5/8  2 minutes left`.
+fn message(event: &Event) -> String {
+    let Event::TrialDone {
+        left,
+        layer,
+        point,
+        block,
+        blocks,
+        ratio,
+        ..
+    } = event
+    else {
+        return String::new();
+    };
+    let at = format!("{layer} · {point}").replace('\n', " ");
+    let ratio = ratio.map(|r| {
+        ratio_with(&Estimate {
+            estimate: r.estimate,
+            interval: Some(r.interval),
+        })
+    });
+    // A point may get more blocks than every point does.
+    let of = if block <= blocks {
+        format!("/{blocks}")
+    } else {
+        String::new()
+    };
+    let left = left.map(|left| format!("{} left", HumanDuration(rounded(left))));
+    let parts = [
+        Some(plain(&at).into_owned()),
+        ratio,
+        Some(format!("block {block}{of}")),
+        left,
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+}
+
 fn rounded(left: Duration) -> Duration {
     Duration::from_secs(left.as_secs().max(1))
 }
 
 #[cfg(test)]
 mod tests {
+    use layermark_lab::Ratio;
+
     use super::*;
+
+    fn done(block: u32, left: Option<u64>, ratio: Option<[f64; 3]>) -> Event {
+        Event::TrialDone {
+            done: 1,
+            planned: 9,
+            left: left.map(Duration::from_secs),
+            block,
+            blocks: 8,
+            ratio: ratio.map(|[estimate, low, high]| Ratio {
+                estimate,
+                interval: [low, high],
+            }),
+            layer: "fuse".into(),
+            point: "read\n4K\u{1b}[2J".into(),
+            ns_per_op: Some(1.0),
+            error: None,
+            flags: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_ratio_is_told_as_it_narrows() {
+        let run = [
+            (1, None, None),
+            (5, Some(120), Some([1.84, 1.714, 1.975])),
+            (9, Some(0), Some([18.4, 18.1, 18.6])),
+        ];
+        let said = run.map(|(block, left, ratio)| message(&done(block, left, ratio)));
+        let at = format!("fuse · {}", plain("read 4K\u{1b}[2J"));
+        assert_eq!(
+            said,
+            [
+                format!("{at}  block 1/8"),
+                format!("{at}  1.84x (1.71-1.98)  block 5/8  2 minutes left"),
+                format!("{at}  18.4x (18.1-18.6)  block 9  1 second left"),
+            ]
+        );
+        assert!(!said[1].contains(['\n', '\u{1b}']));
+    }
 
     #[test]
     fn the_bar_never_goes_back() {
         let progress = Progress::new();
+        let second = Duration::from_secs(1);
+        // More blocks turn out to be needed; then the time left is known, stands still, and ends.
         let seen: Vec<f64> = [
-            (1, 10),
-            (5, 10),
-            (6, 40),
-            (20, 40),
-            (30, 40),
-            (40, 40),
-            (41, 40),
+            (1, None, 1, 10),
+            (2, None, 5, 10),
+            (3, None, 6, 40),
+            (10, Some(10), 20, 40),
+            (20, Some(10), 30, 40),
+            (30, Some(10), 40, 40),
+            (31, Some(0), 41, 41),
         ]
-        .map(|(done, planned)| progress.advance(done, planned))
+        .map(|(passed, left, done, planned)| {
+            let left = left.map(|s| second * s);
+            progress.advance(share(second * passed, left, done, planned))
+        })
         .to_vec();
         assert!(
             seen.is_sorted() && (seen[1] - 0.5).abs() < 1e-12,
             "{seen:?}"
         );
-        assert!((seen[5] - 1.0).abs() < 1e-12 && seen[6] <= 1.0);
+        assert!((seen[5] - 0.75).abs() < 1e-12 && (seen[6] - 1.0).abs() < 1e-12);
+        assert!(share(second, None, 9, 8) <= 1.0 && share(Duration::ZERO, None, 0, 0) <= 1.0);
     }
 }

@@ -191,10 +191,6 @@ fn flags_that_cannot_be_are_refused_with_a_hint() {
         }
     }
     let said = Lm::new()
-        .args(["run", "--replay", "last", "--budget", "1m"])
-        .run();
-    said.fails(2, &["--budget", "cannot be used with"]);
-    let said = Lm::new()
         .args(["nonsense", "--json"])
         .run()
         .fails(2, &["nonsense"]);

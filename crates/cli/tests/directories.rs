@@ -257,8 +257,8 @@ fn a_directory_with_a_strange_name_works() {
         "read",
         "--file-size",
         "64K",
-        "--budget",
-        "1s",
+        "--blocks",
+        "8",
         "--no-control",
     ];
     let layers = [

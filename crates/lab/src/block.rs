@@ -1,12 +1,12 @@
 //! One block: which points and layers have a trial, their rounds, and what becomes of each trial.
 
 use std::{
+    collections::BTreeMap,
     mem,
     time::{Duration, Instant},
 };
 
 use layermark_model::{Cell, LayerStatus, Restarted, Run, TrialRecord};
-use layermark_stats::FEWEST_BLOCKS;
 use layermark_store::Store;
 
 use crate::{
@@ -14,7 +14,9 @@ use crate::{
     budget::{Clock, Due},
     check,
     drive::{Lab, tell_lost},
+    forecast::{Forecast, ToCome},
     session::{Lost, Up},
+    stop::{Site, Stopping},
     trial::{self, Ask, Attempt, Failure, MIN_MS},
     turn::Length,
     watch::Watch,
@@ -41,7 +43,8 @@ const EDQUOT: i32 = 122;
 struct Books<'a> {
     run: &'a Run,
     clock: &'a Clock,
-    forecast: &'a mut (u64, Duration),
+    stopping: &'a Stopping,
+    forecast: &'a mut Forecast,
     store: &'a mut Store,
     on_event: &'a mut dyn FnMut(Event),
 }
@@ -55,18 +58,18 @@ impl Books<'_> {
     fn enter_one(&mut self, record: &TrialRecord) -> Result<(), LabError> {
         self.store.trial(&self.run.id, record)?;
         tell_lost(self.store, &self.run.id, self.on_event);
-        let (trials, time) = &mut *self.forecast;
-        let took = self.clock.estimate(record.cell.layer, record.cell.point);
-        *trials = trials.saturating_sub(1);
-        *time = time.saturating_sub(took);
+        let Cell { layer, point, .. } = record.cell;
         let done = record.seq + 1;
+        let (planned, left) = self.forecast.after((layer, point), done, self.clock);
         (self.on_event)(Event::TrialDone {
             done,
-            planned: done + *trials,
-            left: (!time.is_zero())
-                .then(|| self.clock.left().map_or(*time, |left| left.min(*time))),
-            layer: self.run.layers[record.cell.layer].name.clone(),
-            point: self.run.points[record.cell.point].label.clone(),
+            planned,
+            left,
+            block: record.cell.block + 1,
+            blocks: self.stopping.fewest() as u32,
+            ratio: self.stopping.ratio(layer, point),
+            layer: self.run.layers[layer].name.clone(),
+            point: self.run.points[point].label.clone(),
             ns_per_op: record
                 .trial
                 .as_ref()
@@ -112,6 +115,9 @@ impl<'a> Lab<'a> {
         if self.stop.asked() {
             return Ok(Some(Ended::Stopped));
         }
+        if self.block > 0 {
+            self.within_budget(Duration::ZERO)?;
+        }
         let due = self.due();
         if due.is_empty() {
             return Ok(Some(Ended::Settled));
@@ -122,12 +128,12 @@ impl<'a> Lab<'a> {
         if self.run.plan.blocks.is_none() && self.block >= MAX_BLOCKS {
             return Ok(Some(Ended::Cap));
         }
-        let due = self.within_budget(due);
         let due = self.clock.fit(self.block, due);
         if due.is_empty() {
             return Ok(Some(Ended::Budget));
         }
-        self.forecast = self.forecast(&due);
+        let (to_come, open) = self.to_come(&due);
+        self.forecast.renew(to_come, open);
         let stopped = self.groups(&due);
         self.settle()?;
         if stopped? {
@@ -143,7 +149,7 @@ impl<'a> Lab<'a> {
 
     /// The points of this block in their order, each with the layers that need it in theirs. The
     /// baseline is in as long as any other layer is.
-    fn due(&self) -> Vec<Due> {
+    pub(crate) fn due(&self) -> Vec<Due> {
         let compared = self.compared();
         let mut all = Vec::new();
         for point in self.schedule.points(self.block) {
@@ -192,7 +198,12 @@ impl<'a> Lab<'a> {
     /// All points in their order. Whether the user has asked to stop.
     fn groups(&mut self, due: &[Due]) -> Result<bool, LabError> {
         for due in due {
-            if self.group(due)? {
+            if self.block == 0 {
+                self.within_budget(Duration::ZERO)?;
+            }
+            let mut due = due.clone();
+            due.layers.retain(|l| !self.is_left_out(*l));
+            if self.group(&due)? {
                 return Ok(true);
             }
             self.still_comparable()?;
@@ -456,6 +467,7 @@ impl<'a> Lab<'a> {
         let books = Books {
             run: &self.run,
             clock: &self.clock,
+            stopping: &self.stopping,
             forecast: &mut self.forecast,
             store: self.store,
             on_event: self.on_event,
@@ -518,86 +530,27 @@ impl<'a> Lab<'a> {
         )
     }
 
-    /// Trials and time to come, this block included, by what is known now.
-    fn forecast(&self, due: &[Due]) -> (u64, Duration) {
-        let mut trials = 0;
-        let mut time = Duration::ZERO;
-        for due in due {
-            let done = self.block as usize;
-            let more = |layer: &usize| {
-                self.stopping
-                    .expected(*layer, due.point)
-                    .saturating_sub(done)
-                    .max(1)
+    /// Trials to come, this block included, and whether their number is open.
+    fn to_come(&self, due: &[Due]) -> (BTreeMap<Site, ToCome>, bool) {
+        let done = self.block as usize;
+        let least = (self.fewest_blocks() as usize).saturating_sub(done).max(1);
+        let mut all = BTreeMap::new();
+        let mut open = false;
+        for Due { point, layers, .. } in due {
+            let others = || layers.iter().filter(|l| **l != 0 || layers.len() == 1);
+            let expected = others().map(|l| self.stopping.expected(*l, *point));
+            let expected: Vec<Option<usize>> = expected.collect();
+            open |= expected.contains(&None);
+            let more = |e: &Option<usize>| e.map_or(least, |e| e.saturating_sub(done).max(1));
+            let most = expected.iter().map(more).max().unwrap_or(least);
+            let to_come = |expected| ToCome {
+                expected,
+                least: least.min(expected),
             };
-            let most = due
-                .layers
-                .iter()
-                .filter(|l| **l != 0)
-                .map(more)
-                .max()
-                .unwrap_or(1);
-            for layer in &due.layers {
-                let blocks = if *layer == 0 { most } else { more(layer) };
-                trials += blocks as u64;
-                time += self.clock.estimate(*layer, due.point) * blocks as u32;
-            }
+            all.insert((0, *point), to_come(most));
+            let each = others().zip(&expected);
+            all.extend(each.map(|(l, e)| ((*l, *point), to_come(more(e)))));
         }
-        if self.clock.knows_nothing() {
-            return (trials, self.clock.left().unwrap_or_default());
-        }
-        let block: u64 = due.iter().map(|d| d.layers.len() as u64).sum();
-        match self.clock.left().filter(|left| *left < time) {
-            // The budget allows less than the precision asks for.
-            Some(left) => {
-                let share = left.as_secs_f64() / time.as_secs_f64().max(1e-9);
-                (((trials as f64 * share) as u64).max(block), left)
-            }
-            None => (trials, time),
-        }
-    }
-
-    /// Leaves layers out, and says so, when the fewest blocks of all would take half as much again as
-    /// the budget: as soon as a block has been timed that did not have to make its files; or the first
-    /// one, when half of what it took would be too much.
-    fn within_budget(&mut self, due: Vec<Due>) -> Vec<Due> {
-        let fewest = FEWEST_BLOCKS as u32;
-        if self.warned || self.block == 0 || self.block >= fewest || self.run.plan.blocks.is_some()
-        {
-            return due;
-        }
-        let control = |l: &usize| self.run.layers[*l].control;
-        let kept: Vec<usize> = (0..self.run.layers.len()).filter(control).collect();
-        let first = self.block == 1;
-        let block = if first {
-            fewest.div_ceil(2)
-        } else {
-            self.block
-        };
-        let out = self.clock.left_out(block, &due, &kept);
-        if out.is_empty() {
-            return due;
-        }
-        self.warned = true;
-        let names: Vec<&str> = out
-            .iter()
-            .map(|l| self.run.layers[*l].name.as_str())
-            .collect();
-        let cost = self.clock.block_cost(&due);
-        let needed = self.clock.needed(FEWEST_BLOCKS, cost).as_secs_f64().ceil();
-        (self.on_event)(Event::Warning {
-            text: format!(
-                "left out, because {FEWEST_BLOCKS} blocks of all layers would take {needed} s: {}",
-                names.join(", ")
-            ),
-            hint: Some(format!("for all of them: --budget {needed}s")),
-        });
-        for (layer, point) in out
-            .iter()
-            .flat_map(|l| (0..self.run.points.len()).map(|p| (*l, p)))
-        {
-            self.stopping.give_up(layer, point);
-        }
-        self.due()
+        (all, open)
     }
 }

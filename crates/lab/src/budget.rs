@@ -5,8 +5,20 @@ use std::{collections::BTreeMap, time::Duration};
 use layermark_model::TrialRecord;
 use layermark_stats::FEWEST_BLOCKS;
 
+use crate::trial::MIN_MS;
+
 /// The fewest blocks may take so many times the budget: a result that decides nothing saves no time.
 const SOFT: f64 = 1.5;
+
+/// A trial lasts so long where nothing is known, beside making its files ...
+const TRIAL: Duration = Duration::from_millis(MIN_MS);
+/// ... of which so many bytes are made and written back a second.
+const FILES: f64 = 500e6;
+
+/// What a trial of a point takes that makes files of so many bytes, before any was timed.
+pub(crate) fn guess(space: u64) -> Duration {
+    TRIAL + Duration::from_secs_f64(space as f64 / FILES)
+}
 
 /// Wall-clock time spent: trials with the set-up of their files and caches, and the first set-up of
 /// the layers, since a budget is how long somebody is willing to wait.
@@ -17,6 +29,8 @@ pub(crate) struct Clock {
     set_up: Duration,
     /// Trials of a layer at a point.
     each: BTreeMap<(usize, usize), Each>,
+    /// What a trial of each point may take, as long as none has been timed.
+    guesses: Vec<Duration>,
 }
 
 /// The trials of a layer at a point. The first one makes files that later ones find, so it counts
@@ -51,9 +65,10 @@ pub(crate) struct Due {
 }
 
 impl Clock {
-    pub(crate) fn new(budget: Option<Duration>) -> Self {
+    pub(crate) fn new(budget: Option<Duration>, guesses: Vec<Duration>) -> Self {
         Self {
             budget,
+            guesses,
             ..Self::default()
         }
     }
@@ -82,29 +97,42 @@ impl Clock {
     }
 
     /// Budget for so many blocks of a cost.
-    pub(crate) fn needed(&self, blocks: usize, cost: Duration) -> Duration {
-        self.set_up + cost * u32::try_from(blocks).unwrap_or(u32::MAX)
+    pub(crate) fn needed(&self, blocks: u32, cost: Duration) -> Duration {
+        self.set_up + cost * blocks
     }
 
-    /// Notes the trials of an earlier part of the run. A trial took from its own start to the next
-    /// one's in its session; the last of a session has only its own clock to go by.
+    /// Notes the trials of an earlier part of the run, in the order in which they were made. Those of
+    /// a block at a point took turns: they lasted together from the first one's start to that of the
+    /// next block or point, and each a part of it as its own clock says. The last ones of a session
+    /// have only their own clocks to go by.
     pub(crate) fn note_stored(&mut self, trials: &[TrialRecord]) {
-        for (index, record) in trials.iter().enumerate() {
-            let next = trials
-                .get(index + 1)
-                .filter(|n| n.cell.session == record.cell.session);
-            let took = next.map_or_else(
-                || {
-                    Duration::from_nanos(
-                        record
-                            .trial
-                            .as_ref()
-                            .map_or(0, layermark_model::Trial::elapsed_ns),
-                    )
-                },
-                |n| Duration::from_millis(n.at_ms.saturating_sub(record.at_ms)),
-            );
-            self.note(record.cell.layer, record.cell.point, took);
+        let place = |t: &TrialRecord| (t.cell.session, t.cell.block, t.cell.point);
+        let groups: Vec<&[TrialRecord]> = trials.chunk_by(|a, b| place(a) == place(b)).collect();
+        let began = |group: &[TrialRecord]| group.iter().map(|t| t.at_ms).min();
+        for (index, group) in groups.iter().enumerate() {
+            let next = groups.get(index + 1);
+            let next = next.filter(|n| n[0].cell.session == group[0].cell.session);
+            let ended = next.and_then(|n| began(n));
+            let own = |t: &TrialRecord| {
+                let elapsed = t
+                    .trial
+                    .as_ref()
+                    .map_or(0, layermark_model::Trial::elapsed_ns);
+                Duration::from_nanos(elapsed)
+            };
+            let sum: Duration = group.iter().map(own).sum();
+            let all = match began(group).zip(ended) {
+                Some((began, ended)) => Duration::from_millis(ended.saturating_sub(began)),
+                None => sum,
+            };
+            for record in *group {
+                let took = if sum.is_zero() {
+                    all / group.len() as u32
+                } else {
+                    all.mul_f64(own(record).as_secs_f64() / sum.as_secs_f64())
+                };
+                self.note(record.cell.layer, record.cell.point, took);
+            }
         }
     }
 
@@ -121,48 +149,69 @@ impl Clock {
         Some(self.budget?.saturating_sub(self.spent))
     }
 
-    /// Whether no trial has been timed yet.
-    pub(crate) fn knows_nothing(&self) -> bool {
-        self.each.is_empty()
-    }
-
-    /// The layers to leave out so that the fewest blocks fit into the budget and half as much again:
-    /// those that do not fit any more when they are taken in their order. The baseline stays, those in
-    /// `kept` do, and one other at least.
-    pub(crate) fn left_out(&self, block: u32, due: &[Due], kept: &[usize]) -> Vec<usize> {
+    /// The layers to leave out so that so many blocks fit into the budget and half as much again, of
+    /// which some time is `spent` that was not noted: those that do not fit any more when they are
+    /// taken in their order. The baseline stays, and one other at least; the control stays unless these
+    /// two alone fill the time.
+    pub(crate) fn left_out(
+        &self,
+        blocks: u32,
+        spent: Duration,
+        due: &[Due],
+        control: Option<usize>,
+    ) -> Vec<usize> {
         let Some(budget) = self.budget else {
             return Vec::new();
         };
-        let blocks = (FEWEST_BLOCKS as u32).saturating_sub(block);
-        let left = budget.mul_f64(SOFT).saturating_sub(self.spent);
+        let left = budget.mul_f64(SOFT).saturating_sub(self.spent + spent);
         let mut each: BTreeMap<usize, Duration> = BTreeMap::new();
         for due in due {
             for layer in &due.layers {
                 *each.entry(*layer).or_default() += self.estimate(*layer, due.point) * blocks;
             }
         }
-        let stays = |layer: &usize| *layer == 0 || kept.contains(layer);
-        let mut sum: Duration = each.iter().filter(|e| stays(e.0)).map(|e| *e.1).sum();
+        let others = || {
+            each.keys()
+                .copied()
+                .filter(|l| *l != 0 && Some(*l) != control)
+        };
+        let order = [0]
+            .into_iter()
+            .chain(others().take(1))
+            .chain(control.filter(|c| each.contains_key(c)))
+            .chain(others().skip(1));
+        let mut sum = Duration::ZERO;
         let mut out = Vec::new();
-        let mut measured = false;
-        for (layer, cost) in each.into_iter().filter(|e| !stays(&e.0)) {
-            if measured && sum + cost > left {
+        for (place, layer) in order.enumerate() {
+            let cost = each.get(&layer).copied().unwrap_or_default();
+            if place > 1 && sum + cost > left {
                 out.push(layer);
             } else {
-                (sum, measured) = (sum + cost, true);
+                sum += cost;
             }
         }
+        out.sort_unstable();
         out
     }
 
-    /// What a trial of a layer at a point takes, by those that were made; else by all.
+    /// Whether no trial has been timed yet.
+    pub(crate) fn knows_nothing(&self) -> bool {
+        self.each.is_empty()
+    }
+
+    /// What a trial of a layer at a point takes, by those that were made; else by the plan, which the
+    /// others show to be too low or too high.
     pub(crate) fn estimate(&self, layer: usize, point: usize) -> Duration {
-        let known = self.each.get(&(layer, point)).map(|e| (e.sum, e.count));
-        let (sum, count) = known.unwrap_or_else(|| {
-            let all = self.each.values();
-            all.fold((Duration::ZERO, 0), |a, e| (a.0 + e.sum, a.1 + e.count))
-        });
-        sum / count.max(1)
+        if let Some(each) = self.each.get(&(layer, point)) {
+            return each.sum / each.count;
+        }
+        let guess = |point: usize| self.guesses.get(point).copied().unwrap_or(TRIAL);
+        let took: Duration = self.each.values().map(|e| e.sum / e.count).sum();
+        let guessed: Duration = self.each.keys().map(|(_, point)| guess(*point)).sum();
+        if guessed.is_zero() {
+            return guess(point);
+        }
+        guess(point).mul_f64(took.as_secs_f64() / guessed.as_secs_f64())
     }
 
     fn cost(&self, due: &Due) -> Duration {
@@ -207,6 +256,8 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
+    use layermark_model::{Cell, Pass, Trial};
+
     use super::*;
 
     fn due(widths: &[f64]) -> Vec<Due> {
@@ -221,7 +272,7 @@ mod tests {
 
     /// Each trial takes a second, so each point two.
     fn clock(budget: u64, points: usize) -> Clock {
-        let mut clock = Clock::new(Some(Duration::from_secs(budget)));
+        let mut clock = Clock::new(Some(Duration::from_secs(budget)), Vec::new());
         for point in 0..points {
             for layer in 0..2 {
                 clock.note(layer, point, Duration::from_secs(1));
@@ -236,7 +287,7 @@ mod tests {
 
     #[test]
     fn without_a_budget_everything_is_due() {
-        let clock = Clock::new(None);
+        let clock = Clock::new(None, Vec::new());
         assert_eq!(clock.fit(99, due(&[1.0, 2.0])).len(), 2);
         assert_eq!(clock.left(), None);
     }
@@ -261,11 +312,11 @@ mod tests {
             width: f64::INFINITY,
         }];
         let left_out = |budget| {
-            let mut clock = Clock::new(Some(Duration::from_secs(budget)));
+            let mut clock = Clock::new(Some(Duration::from_secs(budget)), Vec::new());
             for (layer, seconds) in sites {
                 clock.note(layer, 0, Duration::from_secs(seconds));
             }
-            clock.left_out(1, &due, &[4])
+            clock.left_out(7, Duration::ZERO, &due, Some(4))
         };
         // 13 s are spent and 7 blocks of 13 s to come: 104 s, two thirds of which are 70.
         assert_eq!(left_out(70), [0; 0]);
@@ -277,8 +328,86 @@ mod tests {
         );
         assert_eq!(left_out(28), [2]);
         assert_eq!(left_out(27), [2, 3]);
-        assert_eq!(left_out(1), [2, 3], "one layer is left whatever it takes");
-        assert!(Clock::new(None).left_out(1, &due, &[]).is_empty());
+        assert_eq!(left_out(23), [2, 3], "the control stays as long as it can");
+        assert_eq!(left_out(22), [2, 3, 4]);
+        assert_eq!(
+            left_out(1),
+            [2, 3, 4],
+            "one layer is left whatever it takes"
+        );
+        let unlimited = Clock::new(None, Vec::new());
+        assert!(unlimited.left_out(7, Duration::ZERO, &due, None).is_empty());
+    }
+
+    #[test]
+    fn before_anything_is_timed_the_plan_says_what_a_trial_takes() {
+        let guesses = vec![guess(0), guess(500_000_000)];
+        let clock = Clock::new(Some(Duration::from_secs(10)), guesses);
+        let ms = |point| clock.estimate(3, point).as_millis();
+        assert_eq!((ms(0), ms(1)), (50, 1050), "50 ms and making its file");
+        let due: Vec<Due> = [0, 1]
+            .map(|point| Due {
+                point,
+                layers: vec![0, 1, 2],
+                width: f64::INFINITY,
+            })
+            .into();
+        // Eight blocks of 1.1 s are 8.8 s a layer.
+        assert_eq!(clock.left_out(8, Duration::ZERO, &due, Some(2)), [2]);
+        let small = |spent| clock.left_out(8, Duration::from_secs(spent), &due[..1], Some(2));
+        assert!(small(0).is_empty());
+        assert_eq!(small(14), [2], "setting up took most of 15 s");
+    }
+
+    /// Three layers that took turns at two points, in two sessions: each began within a moment.
+    #[test]
+    fn stored_trials_that_took_turns_divide_their_time_by_their_own_clocks() {
+        let record =
+            |[session, block]: [u32; 2], [point, layer]: [usize; 2], at_ms, own_ms: u64| {
+                let pass = Pass {
+                    elapsed_ns: own_ms * 1_000_000,
+                    ops: 1,
+                    bytes: 0,
+                };
+                TrialRecord {
+                    seq: 0,
+                    cell: Cell {
+                        session,
+                        block,
+                        layer,
+                        point,
+                    },
+                    at_ms,
+                    trial: (own_ms > 0).then(|| Trial {
+                        passes: vec![pass],
+                        ..Trial::default()
+                    }),
+                    error: None,
+                    upkeep_ns: 0,
+                    foreign_cpu: 0.0,
+                    steal: 0.0,
+                    backing_resident: None,
+                    flags: Vec::new(),
+                }
+            };
+        let stored = [
+            record([0, 0], [1, 2], 1003, 100),
+            record([0, 0], [1, 0], 1000, 50),
+            record([0, 0], [1, 1], 1006, 50),
+            // Both failed before their clocks ran.
+            record([0, 0], [0, 0], 1400, 0),
+            record([0, 0], [0, 1], 1401, 0),
+            record([0, 1], [0, 0], 1600, 60),
+            record([1, 1], [0, 0], 9000, 30),
+        ];
+        let mut clock = Clock::new(None, Vec::new());
+        clock.note_stored(&stored);
+        let ms = |layer, point| clock.estimate(layer, point).as_millis();
+        let turns = [0, 1, 2].map(|layer| ms(layer, 1));
+        assert_eq!(turns, [100, 100, 200], "400 ms, half of them one layer's");
+        assert_eq!(ms(1, 0), 100, "half of 200 ms");
+        assert_eq!(ms(0, 0), 45, "the last of each session by its own clock");
+        assert_eq!(clock.spent(), Duration::from_millis(690));
     }
 
     #[test]
@@ -292,19 +421,19 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_trial_takes_what_others_take() {
-        let mut clock = Clock::new(None);
-        assert_eq!(clock.estimate(0, 0), Duration::ZERO);
+    fn an_unknown_trial_takes_longer_than_was_planned_as_others_do() {
+        let mut clock = Clock::new(None, vec![guess(0), guess(0), 4 * guess(0)]);
         clock.note(0, 0, Duration::from_secs(1));
         clock.note(0, 1, Duration::from_secs(3));
         assert_eq!(clock.estimate(0, 0), Duration::from_secs(1));
-        assert_eq!(clock.estimate(5, 5), Duration::from_secs(2));
+        assert_eq!(clock.estimate(5, 1), Duration::from_secs(2));
+        assert_eq!(clock.estimate(5, 2), Duration::from_secs(8));
         assert_eq!(clock.spent(), Duration::from_secs(4));
     }
 
     #[test]
     fn a_first_trial_says_little_about_later_ones() {
-        let mut clock = Clock::new(None);
+        let mut clock = Clock::new(None, Vec::new());
         for seconds in [9, 1, 3] {
             clock.note(0, 0, Duration::from_secs(seconds));
         }

@@ -13,9 +13,10 @@ use layermark_store::Store;
 
 use crate::{
     Catalog, Ended, Event, LabError, Outcome, Schedule, Stop,
-    budget::Clock,
+    budget::{self, Clock},
     check,
     cpu::Meter,
+    forecast::Forecast,
     machine::now_ms,
     session::{Lost, Up},
     stop::{Change, Stopping},
@@ -44,6 +45,8 @@ pub(crate) struct Setup {
     pub env: Environment,
     /// Names of layers that this machine lacks and that nobody has named.
     pub lacking: Vec<String>,
+    /// Whether layers that do not fit the budget are left out. A replay leaves out the same ones.
+    pub may_leave_out: bool,
 }
 
 /// A run going on.
@@ -75,11 +78,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) seq: u64,
     /// The trials that were made last, until they are stored and told of.
     pub(crate) owed: Vec<TrialRecord>,
-    /// Trials and time to come, by what was known when the block began.
-    pub(crate) forecast: (u64, Duration),
+    pub(crate) forecast: Forecast,
     resumed: bool,
-    /// Whether a budget that is too small has been told of.
-    pub(crate) warned: bool,
 }
 
 impl<'a> Lab<'a> {
@@ -93,11 +93,14 @@ impl<'a> Lab<'a> {
         on_event: &'a mut dyn FnMut(Event),
     ) -> Result<Self, LabError> {
         let (layers, points) = (run.layers.len(), run.points.len());
+        let guess = |p: &Point| Ok(budget::guess(setup.catalog.workload(&p.workload)?.space(p)));
+        let guesses: Result<_, LabError> = run.points.iter().map(guess).collect();
+        let guesses = guesses?;
         let mut lab = Self {
             schedule: Schedule::new(run.seed, layers, points),
             tally: Tally::default(),
             stopping: Stopping::new(run.plan.precision()).fixed(run.plan.blocks),
-            clock: Clock::new(run.plan.budget()?),
+            clock: Clock::new(run.plan.budget()?, guesses),
             meter: Meter::new(),
             watch: Watch::new(setup.silence),
             ups: std::iter::repeat_with(|| None).take(layers).collect(),
@@ -109,9 +112,8 @@ impl<'a> Lab<'a> {
             session: 0,
             seq: 0,
             owed: Vec::new(),
-            forecast: (0, Duration::ZERO),
+            forecast: Forecast::default(),
             resumed: !trials.is_empty(),
-            warned: false,
             run,
             setup,
             store,
@@ -231,7 +233,7 @@ impl<'a> Lab<'a> {
             source,
         })?;
         loop {
-            self.set_up()?;
+            self.set_up(started)?;
             if self.session == 0 {
                 self.clock.note_set_up(started.elapsed());
             }
@@ -285,9 +287,13 @@ impl<'a> Lab<'a> {
         (self.block / each).max(by_time).min(sessions - 1)
     }
 
-    fn set_up(&mut self) -> Result<(), LabError> {
+    /// Sets all layers up that are measured. The first time, since `started`, some may be left out.
+    fn set_up(&mut self, started: Instant) -> Result<(), LabError> {
         for index in 0..self.run.layers.len() {
-            if self.run.layers[index].status == LayerStatus::Failed {
+            if self.session == 0 {
+                self.within_budget(started.elapsed())?;
+            }
+            if self.run.layers[index].status != LayerStatus::Ready {
                 continue;
             }
             if self.stop.at_once() {
@@ -295,6 +301,9 @@ impl<'a> Lab<'a> {
             }
             let base = self.base(index);
             self.set_up_layer(index, &base)?;
+        }
+        if self.session == 0 {
+            self.within_budget(started.elapsed())?;
         }
         self.idle_flushes();
         self.meter.refresh();

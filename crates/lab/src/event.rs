@@ -50,10 +50,17 @@ pub enum Event {
     TrialDone {
         /// Trials so far.
         done: u64,
-        /// Trials there will be, by what is known now.
+        /// Trials there will be, by what is known now; never fewer than was said before.
         planned: u64,
-        /// Time they will take, by what is known now.
+        /// Time they will take, by what is known now; never more than was said before.
         left: Option<Duration>,
+        /// The block, from 1.
+        block: u32,
+        /// Blocks that every point gets; it may get more.
+        blocks: u32,
+        /// The layer's ratio to the baseline at the point after the last block; absent for the baseline
+        /// and as long as there is no interval.
+        ratio: Option<Ratio>,
         /// The layer.
         layer: String,
         /// The point.
@@ -94,6 +101,15 @@ pub enum Event {
         /// Trials in the store.
         trials: u64,
     },
+}
+
+/// How a layer compares with the baseline at a point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    /// Time in the layer over the baseline's.
+    pub estimate: f64,
+    /// Its 95 % interval: lower and upper end.
+    pub interval: [f64; 2],
 }
 
 /// Why a run ended without an error.

@@ -13,7 +13,9 @@ mod drive;
 mod environment;
 mod error;
 mod event;
+mod fewer;
 mod flags;
+mod forecast;
 mod line;
 mod machine;
 mod parts;
@@ -33,7 +35,7 @@ use layermark_model::{Run, RunStatus};
 use layermark_store::Store;
 
 pub use error::LabError;
-pub use event::{Ended, Event, Outcome};
+pub use event::{Ended, Event, Outcome, Ratio};
 pub use machine::read as machine;
 pub use request::{Catalog, Request, Resume, SILENCE, Stop};
 pub use schedule::Schedule;
@@ -57,6 +59,7 @@ pub fn run(
     )?);
     // Another run at work there is found out before this one is in the store.
     let work = WorkDir::create(&dir)?;
+    resolve::leave_out(&mut resolved.layers, request.left_out.as_deref());
     let run = Run {
         id: ulid::Ulid::generate().to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -78,6 +81,7 @@ pub fn run(
         notes,
         env: resolved.env,
         lacking: resolved.lacking,
+        may_leave_out: request.left_out.is_none(),
     };
     drive::Lab::new(run, Vec::new(), setup, work, store, stop, on_event)?.go()
 }
@@ -119,6 +123,7 @@ pub fn resume(
         notes: Vec::new(),
         env,
         lacking,
+        may_leave_out: true,
     };
     drive::Lab::new(run, trials, setup, work, store, stop, on_event)?.go()
 }

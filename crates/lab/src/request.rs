@@ -8,7 +8,7 @@ use std::{
 };
 
 use layermark_layers::Layer;
-use layermark_model::{Environment, Plan, Run, nearest};
+use layermark_model::{Environment, LayerRun, LayerStatus, Plan, Run, nearest};
 use layermark_probe::Workload;
 
 use crate::LabError;
@@ -76,6 +76,8 @@ pub struct Request {
     pub env: Environment,
     /// Layers and workloads that the plan may name.
     pub catalog: Catalog,
+    /// Layers to leave out, as an earlier run did. `None`: those that do not fit the budget.
+    pub left_out: Option<Vec<LayerRun>>,
 }
 
 impl Request {
@@ -89,16 +91,25 @@ impl Request {
             silence: SILENCE,
             env: Environment::new(),
             catalog: Catalog::default(),
+            left_out: None,
         }
     }
 
-    /// A new run with the plan, the seed, the order and the directory of an old one.
+    /// A new run with the plan, the seed, the order and the directory of an old one, and without the
+    /// layers that did not fit its budget.
     pub fn replay(run: &Run, exe: impl Into<PathBuf>) -> Self {
         let plan = Plan {
             seed: Some(run.seed),
             ..run.plan.clone()
         };
-        Self::new(plan, &run.dir, exe)
+        let left_out = run
+            .layers
+            .iter()
+            .filter(|l| l.status == LayerStatus::LeftOut);
+        Self {
+            left_out: Some(left_out.cloned().collect()),
+            ..Self::new(plan, &run.dir, exe)
+        }
     }
 }
 

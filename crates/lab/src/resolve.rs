@@ -74,6 +74,17 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     })
 }
 
+/// Leaves out what an earlier run of this plan has left out.
+pub(crate) fn leave_out(layers: &mut [LayerRun], left_out: Option<&[LayerRun]>) {
+    for old in left_out.unwrap_or_default() {
+        if let Some(layer) = layers.iter_mut().find(|l| l.name == old.name) {
+            layer.status = old.status;
+            layer.reason.clone_from(&old.reason);
+            layer.hint.clone_from(&old.hint);
+        }
+    }
+}
+
 /// A stored run names layers and workloads that must still be there.
 pub(crate) fn known(run: &Run, catalog: Catalog) -> Result<(), LabError> {
     let cannot = |why: String| LabError::CannotResume {

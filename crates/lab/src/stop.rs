@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use layermark_stats::{Estimate, FEWEST_BLOCKS, Pair, estimate_pairs};
 
-use crate::tally::Tally;
+use crate::{Ratio, tally::Tally};
 
 /// No run has more blocks than this, however wide an interval stays.
 pub const MAX_BLOCKS: u32 = 200;
@@ -22,9 +22,11 @@ pub(crate) struct Known {
     pub n: usize,
     /// Half-width of the interval of the log ratio at the last look that had one.
     pub half_width: Option<f64>,
+    /// After the last block, look or not: for what is told on the way, never for a decision.
+    pub now: Option<Estimate>,
     /// Known well enough.
     pub settled: bool,
-    /// Failed too often, or left out for want of time.
+    /// Failed too often.
     pub given_up: bool,
 }
 
@@ -63,15 +65,20 @@ impl Stopping {
         self.known.get(&(layer, point)).copied().unwrap_or_default()
     }
 
+    /// The ratio after the last block, where there is another layer to compare with.
+    pub(crate) fn ratio(&self, layer: usize, point: usize) -> Option<Ratio> {
+        let now = self.known(layer, point).now.filter(|_| layer > 0)?;
+        let interval = now.interval?;
+        Some(Ratio {
+            estimate: now.mean.exp(),
+            interval: [interval.low.exp(), interval.high.exp()],
+        })
+    }
+
     /// Nothing more is to be learnt, or can be.
     pub(crate) fn is_done(&self, layer: usize, point: usize) -> bool {
         let known = self.known(layer, point);
         known.settled || known.given_up
-    }
-
-    /// Makes no more of a point in a layer.
-    pub(crate) fn give_up(&mut self, layer: usize, point: usize) {
-        self.known.entry((layer, point)).or_default().given_up = true;
     }
 
     /// Looks at all sites after a block, with the statistic of the report: what has changed. A site is
@@ -79,10 +86,11 @@ impl Stopping {
     /// all of them.
     pub(crate) fn look(&mut self, tally: &Tally, sites: &[Site]) -> Vec<(Site, Change)> {
         let pairs: Vec<Vec<Pair>> = sites.iter().map(|s| tally.pairs(s.0, s.1)).collect();
-        let mut estimates = None;
+        let estimates = estimate_pairs(&pairs, LEVEL);
         let mut changes = Vec::new();
         for (at, site) in sites.iter().enumerate() {
             let known = self.known.entry(*site).or_default();
+            known.now = estimates[at];
             if known.settled || known.given_up {
                 continue;
             }
@@ -99,8 +107,6 @@ impl Stopping {
                 continue;
             }
             known.n = n;
-            let estimates: &Vec<Option<Estimate>> =
-                estimates.get_or_insert_with(|| estimate_pairs(&pairs, LEVEL));
             let Some(interval) = estimates[at].and_then(|e| e.interval) else {
                 continue;
             };
@@ -114,17 +120,16 @@ impl Stopping {
         changes
     }
 
-    /// Blocks a point in a layer will have had in the end, by what is known now.
-    pub(crate) fn expected(&self, layer: usize, point: usize) -> usize {
-        if let Some(blocks) = self.fixed {
-            return blocks;
+    /// Blocks a point in a layer will have had in the end, by what is known now; `None` before there
+    /// is an interval.
+    pub(crate) fn expected(&self, layer: usize, point: usize) -> Option<usize> {
+        if self.fixed.is_some() {
+            return self.fixed;
         }
-        let known = self.known(layer, point);
-        let wanted = self.precision.ln_1p();
-        let needed = known.half_width.map_or(0, |now| {
-            layermark_stats::blocks_needed(known.n, now, wanted)
-        });
-        needed.max(self.fewest()).min(MAX_BLOCKS as usize)
+        let now = self.known(layer, point).now?;
+        let (half_width, wanted) = (now.interval?.half_width(), self.precision.ln_1p());
+        let needed = layermark_stats::blocks_needed(now.n, half_width, wanted);
+        Some(needed.max(self.fewest()).min(MAX_BLOCKS as usize))
     }
 }
 
@@ -198,11 +203,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_told_on_the_way_narrows_with_each_block_and_decides_nothing() {
+        let mut stopping = Stopping::new(0.05);
+        let mut widths = Vec::new();
+        for blocks in 2..8 {
+            assert!(stopping.look(&tally(blocks, 2.0, 0.01), &SITE).is_empty());
+            let known = stopping.known(1, 0);
+            assert!(known.half_width.is_none() && !known.settled);
+            assert!((known.now.unwrap().mean.exp() - 2.0).abs() < 0.05);
+            widths.extend(known.now.unwrap().interval.map(|i| i.half_width()));
+        }
+        assert_eq!(widths.len(), 5, "from three blocks on");
+        assert!(widths[4] < widths[0] / 2.0, "{widths:?}");
+        assert_eq!(stopping.expected(1, 0), Some(8));
+    }
+
+    #[test]
     fn a_fixed_number_of_blocks_is_not_cut_short_by_precision() {
         let mut stopping = Stopping::new(0.05).fixed(Some(30));
         assert!(stopping.look(&tally(8, 2.0, 0.0), &SITE).is_empty());
         assert!(!stopping.is_done(1, 0));
-        assert_eq!((stopping.fewest(), stopping.expected(1, 0)), (30, 30));
+        assert_eq!((stopping.fewest(), stopping.expected(1, 0)), (30, Some(30)));
     }
 
     #[test]
@@ -211,14 +232,8 @@ mod tests {
         assert!(stopping.look(&tally(8, 1.0, 0.4), &SITE).is_empty());
         let known = stopping.known(1, 0);
         assert!(known.n == 8 && known.half_width.is_some_and(|w| w > 0.05) && !known.settled);
-        assert!(stopping.expected(1, 0) > 8 && stopping.expected(1, 0) <= 200);
-        assert_eq!(
-            stopping.expected(1, 9),
-            8,
-            "an unknown point gets the fewest"
-        );
-        stopping.give_up(1, 9);
-        assert!(stopping.is_done(1, 9));
+        assert!(matches!(stopping.expected(1, 0), Some(9..=200)));
+        assert_eq!(stopping.expected(1, 9), None, "an unknown point");
     }
 
     #[test]

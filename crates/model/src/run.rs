@@ -52,7 +52,7 @@ pub struct LayerRun {
     pub spec: Spec,
     /// Its name in the report: the spec's text, or `native (control)`.
     pub name: String,
-    /// Whether it could be set up.
+    /// Whether it is measured.
     pub status: LayerStatus,
     /// Why not.
     pub reason: Option<String>,
@@ -70,14 +70,16 @@ pub struct LayerRun {
     pub control: bool,
 }
 
-/// Whether a layer could be set up.
+/// Whether a layer is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum LayerStatus {
     /// Up and measured.
     Ready,
     /// Not set up, or lost on the way.
     Failed,
+    /// Not measured, so that the fewest blocks of the others fit into the budget.
+    LeftOut,
 }
 
 /// One place in the schedule: a point in a layer, in a block of a session. Indexes into the run.

@@ -177,13 +177,13 @@ fn layer(l: &layermark_model::LayerRun, baseline: bool) -> LayerReport {
     }
 }
 
-/// Layers that could not be set up, and points that gave no number.
+/// Layers that could not be set up or did not fit the budget, and points that gave no number.
 fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
     let mut left = Vec::new();
     let begun = (0..run.layers.len())
         .any(|l| (0..run.points.len()).any(|p| !index.trials(l, p).is_empty()));
     for (number, layer) in run.layers.iter().enumerate() {
-        if layer.status == LayerStatus::Failed {
+        if layer.status != LayerStatus::Ready {
             let reason = layer
                 .reason
                 .clone()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{Cost, Ledger, Run, Site, TrialRecord, flags::LAYER_LOST};
+use layermark_model::{Cost, LayerStatus, Ledger, Run, Site, TrialRecord, flags::LAYER_LOST};
 use layermark_stats::Pair;
 
 /// Trials by session and block.
@@ -19,7 +19,8 @@ pub struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    /// Sorts the trials of a run; those that point outside of it are ignored.
+    /// Sorts the trials of a run; those that point outside of it, and those of
+    /// layers that the budget left out, are ignored.
     pub fn new(run: &Run, trials: &'a [TrialRecord]) -> Self {
         let mut index = Self {
             cells: BTreeMap::new(),
@@ -35,7 +36,10 @@ impl<'a> Index<'a> {
         ordered.sort_by_key(|t| t.seq);
         for record in ordered {
             let cell = record.cell;
-            if cell.layer >= run.layers.len() || cell.point >= run.points.len() {
+            let layer = run.layers.get(cell.layer);
+            // A layer may turn out not to fit the budget when it has had its first block.
+            let counts = layer.is_some_and(|l| l.status != LayerStatus::LeftOut);
+            if !counts || cell.point >= run.points.len() {
                 continue;
             }
             index.ledger.add(record);

@@ -44,6 +44,7 @@ mod words;
 pub use beside::{Beside, BesideRow};
 pub use cost::CostRow;
 pub use launch_types::*;
+pub use number::ratio_with;
 pub use recommend::{BufferRow, Pick};
 pub use section::{
     Axis, Cell, Conclusion, DataTable, Holds, LineChart, Mark, Section, Series, TextFile,

@@ -98,12 +98,13 @@ fn allowed_misses(points: usize) -> usize {
 fn control(e: &Evidence) -> TrustItem {
     let title = "A/A control";
     match e.control {
-        None => item(
-            "control",
-            title,
-            TrustState::None,
-            "native was not measured a second time".into(),
-        ),
+        None => {
+            let left = e.run.layers.iter().find(|l| l.control);
+            let why = left.and_then(|l| l.reason.as_ref());
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            let text = format!("native was not measured a second time{why}");
+            item("control", title, TrustState::None, text)
+        }
         Some(c) if c.points == 0 => item("control", title, TrustState::None, c.text.clone()),
         Some(c) => {
             let good = c.false_alarms == 0 && c.points - c.cover <= allowed_misses(c.points);

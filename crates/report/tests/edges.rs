@@ -104,6 +104,47 @@ fn all_layers_failed() {
     }
 }
 
+/// What does not fit the budget is told wherever a missing layer is, and its first block is no result.
+#[test]
+fn a_layer_that_the_budget_left_out() {
+    let (why, command) = (
+        "8 blocks take 90 s",
+        "layermark run --replay 01X --budget 90s",
+    );
+    let (report, formats) = build(&Sample::default(), |run, trials| {
+        run.layers[1].status = LayerStatus::LeftOut;
+        run.layers[1].reason = Some(why.into());
+        run.layers[1].hint = Some(command.into());
+        trials.retain(|t| t.cell.layer != 1 || t.cell.block == 0);
+    });
+    let name = "overlay:upper";
+    assert!(report.results.iter().all(|r| r.layer != name));
+    let [left] = report.left_out.as_slice() else {
+        panic!("{:?}", report.left_out)
+    };
+    assert_eq!((left.layer.as_str(), left.reason.as_str()), (name, why));
+    assert_eq!(
+        (left.point.as_ref(), left.hint.as_deref()),
+        (None, Some(command))
+    );
+    for (id, text) in formats.iter().filter(|(id, _)| tells_all(id)) {
+        assert!(text.contains(why) && text.contains(command), "{id}");
+    }
+    let proof = report.trust.iter().find(|t| t.id == "proof").unwrap();
+    assert!(!proof.text.contains("lost"), "{}", proof.text);
+    let (report, _) = build(&Sample::default(), |run, _| {
+        let control = run.layers.iter_mut().find(|l| l.control).unwrap();
+        control.status = LayerStatus::LeftOut;
+        control.reason = Some(why.into());
+    });
+    let control = report.trust.iter().find(|t| t.id == "control").unwrap();
+    assert!(
+        report.control.is_none() && control.text.ends_with(why),
+        "{}",
+        control.text
+    );
+}
+
 #[test]
 fn every_trial_failed() {
     let (report, formats) = build(&Sample::default(), |_, trials| {

@@ -84,6 +84,58 @@ fn layers_are_compared_with_native_and_emulated_ones_with_each_other() {
     }
 }
 
+/// The cells of a study's table in these columns.
+fn column<'a>(report: &'a Report, table: &str, layer: &str, at: usize) -> Vec<&'a str> {
+    let tables = &report.study.as_ref().expect("a study").tables;
+    let table = tables.iter().find(|t| t.title == table).expect("a table");
+    let of = table.rows.iter().filter(|r| r[1].text.starts_with(layer));
+    of.map(|r| r[at].text.as_str()).collect()
+}
+
+#[test]
+fn a_table_says_what_the_report_and_the_conclusions_say() {
+    let report = report(10);
+    for (table, state) in [("Cold launches", "cold"), ("Warm launches", "warm")] {
+        let rows = report.results.iter();
+        let rows = rows.filter(|r| r.layer == "fuse" && r.point["cache"] == state);
+        let told: Vec<String> = rows
+            .map(|r| layermark_report::ratio_with(&r.ratio.expect("a ratio")))
+            .collect();
+        assert_eq!(column(&report, table, "fuse", 5), told, "{state}");
+    }
+}
+
+/// One program whose launches happen to be alike has its noise from the others, as in every report.
+#[test]
+fn guests_that_are_compared_with_each_other_lend_each_other_their_noise() {
+    let layers = ["native", "vm,root=host", "vm:share=nfs,root=host"];
+    let mut made = Made::new(&layers, 10).study("launch-share");
+    for guest in &layers[1..] {
+        made = made.emulated(guest);
+    }
+    let report = made
+        .launches(&PROGRAMS)
+        .cost(|layer, _, _| if layer.contains("share") { 30e3 } else { 20e3 })
+        .change(|layer, point, block, trial| {
+            if point.text("command") == "shell" {
+                let share = 29_940_000 + 60_000 * u64::from(block % 3);
+                let alone = 20_000_000;
+                trial.passes[0].elapsed_ns = if layer.contains("share") {
+                    share
+                } else {
+                    alone
+                };
+            }
+        })
+        .build();
+    let ratios = column(&report, "Cold launches in guests", "vm:share", 5);
+    assert_eq!(ratios.len(), PROGRAMS.len());
+    assert!(
+        ratios[0].starts_with("1.50x (1.49"),
+        "an interval of some width: {ratios:?}"
+    );
+}
+
 #[test]
 fn too_few_launches_decide_nothing() {
     let report = report(2);

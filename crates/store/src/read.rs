@@ -83,6 +83,7 @@ fn layer(row: &SqliteRow) -> Result<LayerRun, Inner> {
         status: match row.try_get("status")? {
             "ready" => LayerStatus::Ready,
             "failed" => LayerStatus::Failed,
+            "left-out" => LayerStatus::LeftOut,
             other => {
                 return Err(Inner::Value(
                     "layers.status".into(),

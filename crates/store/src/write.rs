@@ -96,6 +96,7 @@ async fn put_layer(
     .bind(match layer.status {
         LayerStatus::Ready => "ready",
         LayerStatus::Failed => "failed",
+        LayerStatus::LeftOut => "left-out",
     })
     .bind(&layer.reason)
     .bind(&layer.hint)

@@ -31,6 +31,7 @@ fn what_goes_in_comes_out() {
     }
     run.status = RunStatus::Done;
     run.ended_ms = Some(2000);
+    run.layers[0].status = LayerStatus::LeftOut;
     run.layers[1].status = LayerStatus::Failed;
     run.layers[1].reason = Some("gone".into());
     run.layers[1].hint = Some("look".into());

@@ -16,7 +16,7 @@ use crate::args::{self, Cmd, Parsed};
 
 /// Parses the arguments and runs the command.
 pub fn main() -> ExitCode {
-    let parsed = match args::parse() {
+    let parsed = match args::parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(failure) => return failure.print(env::args_os().any(|a| a == "--json")),
     };

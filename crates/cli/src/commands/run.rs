@@ -66,11 +66,16 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
         (Some(run), _) => Order::Resume(run, env),
         (_, Some(run)) => {
             let (run, _) = output::read_store(common.out.store.store.as_deref())?.load(&run)?;
+            let mut request = Request::replay(&run, exe()?);
+            if common.budget.is_some() {
+                request.plan.budget.clone_from(&common.budget);
+                request.left_out = None;
+            }
             Order::Replay(Box::new(Request {
                 env,
                 silence: common.silence,
                 allow_tmpfs: common.allow_tmpfs,
-                ..Request::replay(&run, exe()?)
+                ..request
             }))
         }
         _ => {
@@ -102,8 +107,12 @@ fn environment(flags: &[String]) -> Result<Environment, Failure> {
 /// Blocks of a matrix when nothing says how long it may take.
 const MATRIX_BLOCKS: u32 = 3;
 
+/// Launches of a point, when nothing else is asked for: as many as hyperfine makes at least.
+const LAUNCHES: u32 = 10;
+
 /// Budget of a command for one workload when nothing says how long it may take: with half as much
-/// again, which a budget may be exceeded by, it ends within 20 s, unless eight blocks take longer.
+/// again, which a budget may be exceeded by, it ends within 20 s, unless eight blocks of native and
+/// one layer take longer.
 const COMMAND_BUDGET: &str = "13s";
 
 /// `layermark file`, `layermark meta`, ...
@@ -124,8 +133,12 @@ fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> 
         profile: Profile::default(),
         budget: (free && !matrix && common.blocks.is_none()).then(|| COMMAND_BUDGET.into()),
         precision: None,
-        // Verdicts over hundreds of points would take hours.
-        blocks: (matrix && free).then_some(MATRIX_BLOCKS),
+        blocks: match settings.workload.as_str() {
+            "launch" if common.budget.is_none() && common.precision.is_none() => Some(LAUNCHES),
+            // Verdicts over hundreds of points would take hours.
+            _ if matrix && free => Some(MATRIX_BLOCKS),
+            _ => None,
+        },
         sessions: None,
         turn: None,
         confirm: Vec::new(),
@@ -379,6 +392,55 @@ impl From<LayerError> for Failure {
             message: error.to_string(),
             hint: error.hint(),
             code,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::{Parsed, parse};
+
+    use super::*;
+
+    /// The plan of a command.
+    fn planned(line: &str) -> Plan {
+        let words = format!("layermark {line}");
+        let words = words.split(' ').map(Into::into);
+        let order = match parse(words).unwrap_or_else(|e| panic!("{line}: {}", e.message)) {
+            Parsed::Workload(settings, common) | Parsed::Launch(settings, common, _) => {
+                new_order(settings, &common)
+            }
+            Parsed::Cli(_) => panic!("{line}: not a workload"),
+        };
+        match order {
+            Ok(Order::New(request)) => request.plan,
+            _ => panic!("{line}: no new run"),
+        }
+    }
+
+    #[test]
+    fn commands_end_by_themselves_unless_told_otherwise() {
+        for (line, budget, blocks) in [
+            ("file -l fuse", Some(COMMAND_BUDGET), None),
+            ("iops -l fuse", Some(COMMAND_BUDGET), None),
+            ("meta -l fuse", Some(COMMAND_BUDGET), None),
+            ("launch -l fuse -- true", Some(COMMAND_BUDGET), Some(10)),
+            ("launch -- true", Some(COMMAND_BUDGET), Some(10)),
+            ("file --budget 2m", Some("2m"), None),
+            ("launch --budget 2m -- true", Some("2m"), None),
+            ("meta --precision 2%", None, None),
+            ("launch --precision 2% -- true", None, None),
+            ("iops --profile standard", None, None),
+            ("file --blocks 30", None, Some(30)),
+            ("launch --runs 30 -- true", None, Some(30)),
+            ("file --matrix iozone", None, Some(MATRIX_BLOCKS)),
+        ] {
+            let plan = planned(line);
+            assert_eq!(
+                (plan.budget.as_deref(), plan.blocks),
+                (budget, blocks),
+                "{line}"
+            );
         }
     }
 }

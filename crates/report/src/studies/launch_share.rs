@@ -4,12 +4,14 @@
 //! Layers whose instructions are emulated are set against each other: their ratio to native would
 //! be mostly the emulation's.
 
+use std::collections::BTreeMap;
+
 use layermark_model::{Site, StudyId};
 use layermark_stats::{Comparison, Verdict, compare_all, judge, mean};
 
 use super::{
     Data, Study,
-    rows::{capital, heading, is_emulated, layers, marked, word},
+    rows::{capital, comparison, heading, is_emulated, layers, marked, word},
 };
 use crate::{
     index::cost,
@@ -64,6 +66,8 @@ const STATES: [&str; 2] = ["cold", "warm"];
 struct Peers<'a> {
     data: &'a Data<'a>,
     layers: Vec<&'a str>,
+    /// How each result compares with the first layer's, by its id: in tables as in conclusions.
+    against: BTreeMap<&'a str, Comparison>,
 }
 
 impl<'a> Peers<'a> {
@@ -71,7 +75,34 @@ impl<'a> Peers<'a> {
         let mut layers = layers(data);
         layers.retain(|l| is_emulated(data, l) == emulated);
         layers.retain(|l| rows(data).any(|r| r.layer == *l && r.trials > 0));
-        (!layers.is_empty()).then_some(Self { data, layers })
+        if layers.is_empty() {
+            return None;
+        }
+        let against = BTreeMap::new();
+        let mut peers = Self {
+            data,
+            layers,
+            against,
+        };
+        peers.against = peers.against_first();
+        Some(peers)
+    }
+
+    /// Against native it is what the report says of each result anyway; else all are compared together.
+    fn against_first(&self) -> BTreeMap<&'a str, Comparison> {
+        let own = || rows(self.data).filter(|r| self.others().any(|l| l == r.layer));
+        if self.first() == self.data.run.layers[self.data.baseline].name {
+            return own()
+                .filter_map(|r| Some((r.id.as_str(), comparison(r)?)))
+                .collect();
+        }
+        let first =
+            |r: &'a ResultRow| Some((r, self.row(self.first(), program(r), word(r, "cache"))?));
+        let sides: Vec<_> = own().filter_map(first).collect();
+        let compared = self.compared(&sides).into_iter();
+        let each = sides.iter().zip(compared);
+        each.filter_map(|((row, _), c)| Some((row.id.as_str(), c?)))
+            .collect()
     }
 
     fn first(&self) -> &'a str {
@@ -127,24 +158,20 @@ impl<'a> Peers<'a> {
                 .into_iter()
                 .chain([format!("time over {}", heading(self.data, self.first()))])
                 .collect(),
-            rows: rows.iter().map(|r| self.line(r, state)).collect(),
+            rows: rows.iter().map(|r| self.line(r)).collect(),
         })
     }
 
-    fn line(&self, row: &ResultRow, state: &str) -> Vec<Cell> {
+    fn line(&self, row: &ResultRow) -> Vec<Cell> {
         let all = self.times(row);
         let low = all.iter().copied().fold(f64::INFINITY, f64::min);
         let high = all.iter().copied().fold(0.0, f64::max);
-        let first = self.row(self.first(), program(row), state);
-        let ratio = first.filter(|f| f.id != row.id);
-        let ratio = ratio
-            .and_then(|f| self.compared(&[(row, f)]).remove(0))
-            .map(|c| {
-                let interval = c.ratio_interval.map(|i| [i.low, i.high]);
-                let estimate = c.ratio;
-                let words = text::ratio_with(&Estimate { estimate, interval });
-                Cell::number(words, estimate)
-            });
+        let ratio = self.against.get(row.id.as_str()).map(|c| {
+            let interval = c.ratio_interval.map(|i| [i.low, i.high]);
+            let estimate = c.ratio;
+            let words = text::ratio_with(&Estimate { estimate, interval });
+            Cell::number(words, estimate)
+        });
         let (centre, range) = match mean(&all) {
             Some(m) => (
                 Cell::number(text::time(m * 1e6), m),
@@ -198,7 +225,8 @@ impl<'a> Peers<'a> {
                 .zip(self.row(self.first(), program, state))
         });
         let sides: Vec<_> = all.collect();
-        let compared = self.compared(&sides);
+        let of = |(row, _): &(&ResultRow, _)| self.against.get(row.id.as_str()).cloned();
+        let compared: Vec<_> = sides.iter().map(of).collect();
         let (ratios, evidence) = told(&sides, &compared);
         let words = judge(&compared, self.data.run.plan.delta);
         let of = |verdict| words.iter().filter(|j| j.verdict == verdict).count();

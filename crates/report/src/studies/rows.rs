@@ -28,26 +28,28 @@ pub fn usable(row: &ResultRow) -> bool {
 /// What the report's rule says of results that a study asks about together: these are its family, since
 /// it named them beforehand, whatever else the plan describes or asks a verdict on.
 pub fn judged(data: &Data, rows: &[&ResultRow]) -> Vec<stats::Verdict> {
-    let comparison = |row: &&ResultRow| {
-        let ratio = row.ratio?;
-        let [low, high] = ratio.interval?;
-        Some(Comparison {
-            n: row.blocks,
-            effective_n: row.effective_n?,
-            ratio: ratio.estimate,
-            ratio_interval: Some(Interval { low, high }),
-            diff: 0.0,
-            diff_interval: None,
-            p: row.p?,
-            change_points: Vec::new(),
-            steady: true,
-            levels: vec![ratio.estimate],
-            outliers: row.outliers,
-        })
-    };
-    let family: Vec<_> = rows.iter().map(comparison).collect();
+    let family: Vec<_> = rows.iter().map(|r| comparison(r)).collect();
     let words = stats::judge(&family, data.run.plan.delta);
     words.iter().map(|j| j.verdict).collect()
+}
+
+/// How a result compares with native, as the report has it.
+pub fn comparison(row: &ResultRow) -> Option<Comparison> {
+    let ratio = row.ratio?;
+    let [low, high] = ratio.interval?;
+    Some(Comparison {
+        n: row.blocks,
+        effective_n: row.effective_n?,
+        ratio: ratio.estimate,
+        ratio_interval: Some(Interval { low, high }),
+        diff: 0.0,
+        diff_interval: None,
+        p: row.p?,
+        change_points: Vec::new(),
+        steady: true,
+        levels: vec![ratio.estimate],
+        outliers: row.outliers,
+    })
 }
 
 /// Layers that have results, in the plan's order.

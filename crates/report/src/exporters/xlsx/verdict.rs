@@ -98,6 +98,7 @@ fn layers(page: &mut Page, report: &Report) -> Result<()> {
         let hint = layer.hint.as_deref().unwrap_or_default();
         let state = match layer.status {
             LayerStatus::Failed => format!("could not be set up: {why}"),
+            LayerStatus::LeftOut => format!("not measured: {why}"),
             LayerStatus::Ready if layer.control => "the baseline a second time".into(),
             LayerStatus::Ready if layer.baseline => "what the others are set against".into(),
             LayerStatus::Ready => format!("set up in {:.3} s", layer.setup_s),

@@ -1,0 +1,93 @@
+//! Fewer layers, where the fewest blocks of all would take longer than the budget allows.
+
+use std::time::Duration;
+
+use layermark_model::LayerStatus;
+use layermark_stats::FEWEST_BLOCKS;
+
+use crate::{Event, LabError, drive::Lab};
+
+/// The choice is made before so many blocks: the first makes files that later ones find, so the second
+/// is the first that tells what a block takes.
+const CHOICES: u32 = 3;
+
+/// The budget named for all layers is rounded up to whole steps of this, seconds.
+const STEP_S: f64 = 10.0;
+
+impl Lab<'_> {
+    /// Leaves layers out, says so and stores it, when the fewest blocks of all would take more than
+    /// the budget and half as much again. `spent` is time that is not on the clock yet.
+    ///
+    /// From the plan before anything is set up; again after each set-up, after each point of the first
+    /// block, and after the first two blocks.
+    pub(crate) fn within_budget(&mut self, spent: Duration) -> Result<(), LabError> {
+        let Some(budget) = self.clock.budget() else {
+            return Ok(());
+        };
+        if !self.setup.may_leave_out || self.block >= CHOICES {
+            return Ok(());
+        }
+        let fewest = self.fewest_blocks();
+        let first = self.block <= 1 && !self.clock.knows_nothing();
+        let to_come = if first {
+            // Half of what the first block took, or takes, would be too much for the others.
+            fewest / 2
+        } else {
+            fewest.saturating_sub(self.block)
+        };
+        let control = self.run.layers.iter().position(|l| l.control);
+        let due = self.due();
+        let out = self.clock.left_out(to_come, spent, &due, control);
+        if out.is_empty() {
+            return Ok(());
+        }
+        for layer in &out {
+            self.ups[*layer] = None;
+            self.run.layers[*layer].status = LayerStatus::LeftOut;
+        }
+        self.forecast.leave_out(&out);
+        let needed = self.budget_for_all(spent);
+        let why = format!("{fewest} blocks of all layers would take about {needed} s");
+        let hint = format!("layermark run --replay {} --budget {needed}s", self.run.id);
+        let all = self.run.layers.iter_mut();
+        for layer in all.filter(|l| l.status == LayerStatus::LeftOut) {
+            layer.reason = Some(format!(
+                "{why}, and the budget is {} s",
+                budget.as_secs_f64()
+            ));
+            layer.hint = Some(hint.clone());
+        }
+        self.store.update(&self.run)?;
+        let names = out.iter().map(|l| self.run.layers[*l].name.as_str());
+        let names = names.collect::<Vec<_>>().join(", ");
+        (self.on_event)(Event::Warning {
+            text: format!("left out, because {why}: {names}"),
+            hint: Some(format!("for all of them: {hint}")),
+        });
+        Ok(())
+    }
+
+    /// Whether a layer is one of those.
+    pub(crate) fn is_left_out(&self, layer: usize) -> bool {
+        self.run.layers[layer].status == LayerStatus::LeftOut
+    }
+
+    /// Blocks that are made whatever the budget.
+    pub(crate) fn fewest_blocks(&self) -> u32 {
+        let planned = self.run.plan.blocks.unwrap_or(u32::MAX);
+        planned.min(FEWEST_BLOCKS as u32)
+    }
+
+    /// Seconds in which the fewest blocks of all layers can be made, by what is known now.
+    fn budget_for_all(&self, spent: Duration) -> u64 {
+        let layers = self.run.layers.iter().enumerate();
+        let layers = layers.filter(|(_, l)| l.status != LayerStatus::Failed);
+        let points = 0..self.run.points.len();
+        let cells = layers.flat_map(|(layer, _)| points.clone().map(move |point| (layer, point)));
+        let block = cells
+            .map(|(layer, point)| self.clock.estimate(layer, point))
+            .sum();
+        let needed = spent + self.clock.needed(self.fewest_blocks(), block);
+        ((needed.as_secs_f64() / STEP_S).ceil() * STEP_S) as u64
+    }
+}

@@ -1,0 +1,180 @@
+//! What is still to be made, and what was said of it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::{budget::Clock, stop::Site};
+
+/// Trials to come, and the time that they take. What was said once is never made worse: the time left
+/// stands still where more turns out to be needed, and the number of trials never falls.
+#[derive(Debug, Default)]
+pub(crate) struct Forecast {
+    to_come: BTreeMap<Site, ToCome>,
+    /// How many blocks it takes is not known yet.
+    open: bool,
+    said: Said,
+}
+
+/// Trials of a layer at a point.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct ToCome {
+    /// By what is known now.
+    pub expected: usize,
+    /// Whatever the budget.
+    pub least: usize,
+}
+
+#[derive(Debug, Default)]
+struct Said {
+    planned: u64,
+    left: Option<Duration>,
+}
+
+impl Forecast {
+    /// Looks ahead when a block begins; `open` when nothing says how many there will be.
+    pub(crate) fn renew(&mut self, to_come: BTreeMap<Site, ToCome>, open: bool) {
+        self.to_come = to_come;
+        self.open = open;
+    }
+
+    /// These layers have no more trials.
+    pub(crate) fn leave_out(&mut self, layers: &[usize]) {
+        self.to_come.retain(|(layer, _), _| !layers.contains(layer));
+    }
+
+    /// After a trial, the last of so many: how many there will be, and how long they take. Without a
+    /// budget nothing is said of the time as long as the number of blocks is open.
+    pub(crate) fn after(
+        &mut self,
+        site: Site,
+        done: u64,
+        clock: &Clock,
+    ) -> (u64, Option<Duration>) {
+        if let Some(to_come) = self.to_come.get_mut(&site) {
+            to_come.expected = to_come.expected.saturating_sub(1);
+            to_come.least = to_come.least.saturating_sub(1);
+        }
+        let (more, left) = self.to_come(clock);
+        let said = &mut self.said;
+        said.planned = said.planned.max(done + more);
+        said.left = match (said.left, left) {
+            (Some(before), Some(now)) => Some(before.min(now)),
+            (before, now) => before.or(now),
+        };
+        (said.planned, said.left)
+    }
+
+    fn to_come(&self, clock: &Clock) -> (u64, Option<Duration>) {
+        let trials = |of: fn(&ToCome) -> usize| self.to_come.values().map(of).sum::<usize>() as u64;
+        let time = |of: fn(&ToCome) -> usize| -> Duration {
+            let each = self.to_come.iter();
+            each.map(|((layer, point), t)| clock.estimate(*layer, *point) * of(t) as u32)
+                .sum()
+        };
+        let (more, takes) = (trials(|t| t.expected), time(|t| t.expected));
+        let Some(left) = clock.left() else {
+            return (more, (!self.open).then_some(takes));
+        };
+        // The fewest blocks are made whatever the budget, and before it is known how many are needed
+        // the budget is what is spent.
+        let left = left.max(time(|t| t.least));
+        if takes.is_zero() || !self.open && takes <= left {
+            return (more, Some(takes));
+        }
+        let share = left.as_secs_f64() / takes.as_secs_f64();
+        let fit = (more as f64 * share) as u64;
+        (fit.max(trials(|t| t.least)), Some(left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One layer and the baseline at one point; a trial takes a second.
+    fn clock(budget: Option<u64>) -> Clock {
+        Clock::new(
+            budget.map(Duration::from_secs),
+            vec![Duration::from_secs(1)],
+        )
+    }
+
+    fn both(expected: usize, least: usize) -> BTreeMap<Site, ToCome> {
+        let to_come = ToCome { expected, least };
+        BTreeMap::from([((0, 0), to_come), ((1, 0), to_come)])
+    }
+
+    /// Makes a block, each trial in so many seconds; what is said after each: trials and seconds left.
+    fn block(
+        forecast: &mut Forecast,
+        clock: &mut Clock,
+        done: &mut u64,
+        seconds: u64,
+    ) -> Vec<(u64, Option<u64>)> {
+        let mut said = Vec::new();
+        for layer in 0..2 {
+            clock.note(layer, 0, Duration::from_secs(seconds));
+            *done += 1;
+            let (planned, left) = forecast.after((layer, 0), *done, clock);
+            said.push((planned, left.map(|l| l.as_secs())));
+        }
+        said
+    }
+
+    fn never_worse(said: &[(u64, Option<u64>)]) {
+        for pair in said.windows(2) {
+            assert!(pair[0].0 <= pair[1].0, "trials: {said:?}");
+            if let Some(before) = pair[0].1 {
+                assert!(pair[1].1.is_some_and(|now| now <= before), "time: {said:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_forecast_is_the_budget_until_more_is_known() {
+        let (mut forecast, mut clock, mut done) = (Forecast::default(), clock(Some(60)), 0);
+        forecast.renew(both(8, 8), true);
+        let mut said = block(&mut forecast, &mut clock, &mut done, 1);
+        assert_eq!(
+            said[1],
+            (60, Some(58)),
+            "not the 16 trials of the fewest blocks"
+        );
+        // Then it turns out that nine blocks will do.
+        forecast.renew(both(8, 7), false);
+        said.extend(block(&mut forecast, &mut clock, &mut done, 1));
+        assert_eq!(said.last(), Some(&(60, Some(14))));
+        never_worse(&said);
+    }
+
+    #[test]
+    fn the_fewest_blocks_take_longer_than_a_small_budget() {
+        let (mut forecast, mut clock, mut done) = (Forecast::default(), clock(Some(5)), 0);
+        forecast.renew(both(8, 8), true);
+        let said = block(&mut forecast, &mut clock, &mut done, 1);
+        assert_eq!(said[1], (16, Some(14)));
+    }
+
+    #[test]
+    fn what_takes_longer_than_was_said_stands_still() {
+        let (mut forecast, mut clock, mut done) = (Forecast::default(), clock(None), 0);
+        let mut said = Vec::new();
+        for (expected, open, seconds) in [
+            (8, true, 1),
+            (8, false, 1),
+            (7, false, 1),
+            // Noise: twice as many blocks, each of which takes longer.
+            (14, false, 3),
+            (13, false, 3),
+            (2, false, 3),
+            (1, false, 3),
+        ] {
+            forecast.renew(both(expected, expected.min(8)), open);
+            said.extend(block(&mut forecast, &mut clock, &mut done, seconds));
+        }
+        assert_eq!(said[1], (16, None), "nobody knows how many blocks it takes");
+        assert_eq!(said[5], (18, Some(12)));
+        assert_eq!(said[9], (34, Some(12)), "it stands still");
+        assert_eq!(said.last(), Some(&(34, Some(0))));
+        never_worse(&said);
+    }
+}
