@@ -237,9 +237,8 @@ impl MetaWork {
             let share = |part: &'_ [PathBuf]| part.iter().try_for_each(flush);
             let parts = all.chunks(all.len().div_ceil(FLUSHERS).max(1));
             let threads: Vec<_> = parts.map(|part| scope.spawn(move || share(part))).collect();
-            let ends = threads.into_iter().map(|t| t.join());
-            ends.map(|end| end.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))))
-                .collect()
+            let mut ends = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            ends.try_for_each(|end| end.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))))
         })
     }
 
