@@ -30,9 +30,6 @@ use crate::{
     workloads::work_dir::WorkDir,
 };
 
-/// Data that small writes go through before it repeats, bytes.
-const POOL: u64 = 1 << 20;
-
 /// A point made ready.
 pub struct MetaWork {
     p: MetaParams,
@@ -71,7 +68,7 @@ pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork,
     }
     let size = p.file_size.max(1);
     let pool = if p.op == Op::SmallWrite {
-        size * POOL.div_ceil(size)
+        data::pool(size)
     } else {
         size
     };
