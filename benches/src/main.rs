@@ -1,14 +1,16 @@
 //! What layermark claims about itself. Everything is compared in turn in one run; the results are
 //! ratios with intervals, written to `benches/results/` with the machine's description.
 //!
-//! usage: `layermark-bench overhead|agreement|answer|engines|footprint|iops|launch|matrix|vm|all LAYERMARK`
+//! usage: `layermark-bench overhead|agreement|answer|engines|footprint|iops|launch|like|matrix|vm|all LAYERMARK`
 
 mod agreement;
 mod answer;
 mod engines;
 mod footprint;
 mod iops;
+mod iozone;
 mod launch;
+mod like;
 mod matrix;
 mod overhead;
 mod probe;
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
     }
     let [what, binary] = arguments.as_slice() else {
         eprintln!(
-            "usage: layermark-bench overhead|agreement|answer|engines|footprint|iops|launch|matrix|vm|all LAYERMARK"
+            "usage: layermark-bench overhead|agreement|answer|engines|footprint|iops|launch|like|matrix|vm|all LAYERMARK"
         );
         return ExitCode::from(2);
     };
@@ -51,7 +53,7 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 9] = [
+const BENCHES: [(&str, Bench); 10] = [
     ("overhead", overhead::measure),
     ("agreement", agreement::measure),
     ("answer", answer::measure),
@@ -59,6 +61,7 @@ const BENCHES: [(&str, Bench); 9] = [
     ("footprint", footprint::measure),
     ("iops", iops::measure),
     ("launch", launch::measure),
+    ("like", like::measure),
     ("matrix", matrix::measure),
     ("vm", vm::measure),
 ];
@@ -71,7 +74,7 @@ fn measure(what: &str, binary: &Path) -> Result<bool> {
         .collect();
     if chosen.is_empty() {
         bail!(
-            "there is no benchmark `{what}`: overhead, agreement, answer, engines, footprint, iops, launch, matrix, vm, all"
+            "there is no benchmark `{what}`: overhead, agreement, answer, engines, footprint, iops, launch, like, matrix, vm, all"
         );
     }
     let mut held = true;
