@@ -134,6 +134,32 @@ mod tests {
     }
 
     #[test]
+    fn a_row_says_it_but_not_of_a_file_that_is_read_in_order() {
+        let (run, trials) = crate::sample::Sample::default().build();
+        let report = crate::Report::build(&run, &trials);
+        let mut row = report.results[0].clone();
+        row.two_kinds = humps(&counts(&[(2500, 700), (7500, 110_000)]));
+        let mut said = |op: &str, served, share| {
+            row.point.insert("op".into(), op.into());
+            (row.served_by, row.device_share) = (served, Some(share));
+            words(&row)
+        };
+        let random = said("rand-read", Some(ServedBy::Device), 1.0).expect("words");
+        assert!(
+            random.starts_with("operations of two kinds: 2500 of 10000 (25 %) came from memory"),
+            "{random}"
+        );
+        assert_eq!(said("read", Some(ServedBy::Device), 1.0), None);
+        assert!(said("read", Some(ServedBy::Mixed), 0.7).is_some());
+        assert_eq!(said("rand-read", Some(ServedBy::HostMemory), 0.0), None);
+        assert_eq!(said("rand-write", None, 1.0), None);
+        row.two_kinds = None;
+        (row.served_by, row.device_share) = (Some(ServedBy::Mixed), Some(0.76));
+        let words = words(&row).expect("words");
+        assert_eq!(words, "about 24 % of the data came from memory");
+    }
+
+    #[test]
     fn one_hump_is_one_kind() {
         for parts in [
             vec![(10_000, 110_000)],
