@@ -300,14 +300,13 @@ impl FileWork {
                 shares.extend(slot.file.take().map(|file| resident::share_of(&file)));
                 continue;
             }
-            let file = match slot.file.take() {
-                Some(file) => file,
-                None => {
-                    let file = open(&self.job.p, slot.op, &slot.path)
-                        .map_err(|e| refused(&self.job.p, &slot.path, "open", &e))?;
-                    advise(&self.job.p, slot.op, &file);
-                    file
-                }
+            let file = if let Some(file) = slot.file.take() {
+                file
+            } else {
+                let file = open(&self.job.p, slot.op, &slot.path)
+                    .map_err(|e| refused(&self.job.p, &slot.path, "open", &e))?;
+                advise(&self.job.p, slot.op, &file);
+                file
             };
             // With O_DIRECT what matters is not what is in the cache before, but that nothing is
             // after.
