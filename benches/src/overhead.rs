@@ -125,7 +125,7 @@ fn in_turns(round: u32, probe: &mut Probe, mut c: Bare) -> Result<Pair> {
     let (mut ratios, mut native, mut layer) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..TURNS {
         // The order turns, so that a drift of the machine's clock favours nobody.
-        let (us, them) = if (round + turn) % 2 == 0 {
+        let (us, them) = if (round + turn).is_multiple_of(2) {
             let us = probe.turn(turn, TURN.1, TURN.0)?;
             (us, c.turn()?)
         } else {
