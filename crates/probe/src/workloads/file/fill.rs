@@ -12,6 +12,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use rustix::fs::Advice;
+
 use super::{
     params::FileParams,
     prepare::{Slot, evict},
@@ -83,8 +85,12 @@ fn make_kept(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
 /// right size. On the disk it is before the clock starts where what is written later is counted
 /// or flushed; else the next flush takes it along.
 fn renew_pages(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).open(&slot.path)?;
-    evict(&file);
+    let mut file = OpenOptions::new().read(true).write(true).open(&slot.path)?;
+    // The last trial has flushed it: to do so again for nothing takes milliseconds.
+    let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+    if resident::share_of(&file) != Some(0.0) {
+        evict(&file);
+    }
     write_all(p, slot, record, &mut file)?;
     if p.no_debt { Ok(()) } else { file.sync_all() }
 }
