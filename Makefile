@@ -48,7 +48,7 @@ bench: ## All benchmarks; results go to benches/results/
 	@$(MAKE) --no-print-directory build
 	cargo run --release --locked --quiet -p layermark-bench -- all $(BIN)
 
-bench-overhead: ## Our own cost per operation against a C loop and fio; under a minute
+bench-overhead: ## Our own cost per operation against a C loop and fio; about a minute
 	@scripts/setup.sh bench
 	@$(MAKE) --no-print-directory build
 	cargo run --release --locked --quiet -p layermark-bench -- overhead $(BIN)

@@ -50,11 +50,14 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let mut widths: Vec<f64> = first.values().filter_map(|c| c.half_width).collect();
     widths.sort_by(f64::total_cmp);
     let share = |n: usize| n as f64 / first.len() as f64;
-    let both = || first.iter().filter_map(|(at, a)| Some((a, second.get(at)?)));
-    let same = both().filter(|(a, b)| a.word == b.word).count();
-    let opposed = |(a, b): &(&Cell, &Cell)| {
-        a.direction().is_some_and(|d| b.direction() == Some(-d))
+    let both = || {
+        first
+            .iter()
+            .filter_map(|(at, a)| Some((a, second.get(at)?)))
     };
+    let same = both().filter(|(a, b)| a.word == b.word).count();
+    let opposed =
+        |(a, b): &(&Cell, &Cell)| a.direction().is_some_and(|d| b.direction() == Some(-d));
     let at_least = |what: &str, value: f64, least: f64| Claim {
         what: what.into(),
         value: 1.0 - value,
@@ -112,7 +115,9 @@ fn run(binary: &Path, dir: &Path, seed: &str) -> Result<(Cells, f64)> {
             return None;
         }
         let bound = |n: usize| row["ratio"]["interval"][n].as_f64();
-        let half_width = bound(0).zip(bound(1)).map(|(low, high)| (high / low).sqrt() - 1.0);
+        let half_width = bound(0)
+            .zip(bound(1))
+            .map(|(low, high)| (high / low).sqrt() - 1.0);
         let text = |key: &str| row[key].as_str().map(str::to_owned);
         let cell = Cell {
             word: word.into(),

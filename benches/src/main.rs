@@ -1,18 +1,22 @@
 //! What layermark claims about itself. Everything is compared in turn in one run; the results are
 //! ratios with intervals, written to `benches/results/` with the machine's description.
 //!
-//! usage: `layermark-bench overhead|agreement|answer|engines|footprint|iops|launch|matrix|vm|all LAYERMARK`
+//! usage: `layermark-bench overhead|agreement|answer|card|engines|footprint|iops|launch|like|matrix|turns|vm|all LAYERMARK`
 
 mod agreement;
 mod answer;
+mod card;
 mod engines;
 mod footprint;
 mod iops;
+mod iozone;
 mod launch;
+mod like;
 mod matrix;
 mod overhead;
 mod probe;
 mod results;
+mod turns;
 mod vm;
 
 use std::{path::Path, process::ExitCode};
@@ -35,7 +39,7 @@ fn main() -> ExitCode {
     }
     let [what, binary] = arguments.as_slice() else {
         eprintln!(
-            "usage: layermark-bench overhead|agreement|answer|engines|footprint|iops|launch|matrix|vm|all LAYERMARK"
+            "usage: layermark-bench overhead|agreement|answer|card|engines|footprint|iops|launch|like|matrix|turns|vm|all LAYERMARK"
         );
         return ExitCode::from(2);
     };
@@ -51,15 +55,18 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 9] = [
+const BENCHES: [(&str, Bench); 12] = [
     ("overhead", overhead::measure),
     ("agreement", agreement::measure),
     ("answer", answer::measure),
+    ("card", card::measure),
     ("engines", engines::measure),
     ("footprint", footprint::measure),
     ("iops", iops::measure),
     ("launch", launch::measure),
+    ("like", like::measure),
     ("matrix", matrix::measure),
+    ("turns", turns::measure),
     ("vm", vm::measure),
 ];
 
@@ -71,7 +78,7 @@ fn measure(what: &str, binary: &Path) -> Result<bool> {
         .collect();
     if chosen.is_empty() {
         bail!(
-            "there is no benchmark `{what}`: overhead, agreement, answer, engines, footprint, iops, launch, matrix, vm, all"
+            "there is no benchmark `{what}`: overhead, agreement, answer, card, engines, footprint, iops, launch, like, matrix, turns, vm, all"
         );
     }
     let mut held = true;

@@ -1,26 +1,43 @@
 //! CPU time of an operation that is timed and recorded, against a bare C loop and against fio.
 
 use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
 use anyhow::{Context, Result, anyhow, bail};
 use layermark_model::Trial;
-use layermark_stats::{Pair, compare};
+use layermark_stats::{Pair, compare, trimmed_mean};
 use serde_json::{Value, json};
 
 use crate::{probe::Probe, results::Claim};
 
 /// Small enough for the second-level cache to take part equally, large enough for a pass to be long.
 const FILE_SIZE: u64 = 4 << 20;
-/// Short turns, many of them: the machine's speed drifts by more than what is looked for.
+/// A stretch of fio, and of the C loops of engines.
 const MILLISECONDS: u64 = 120;
-const ROUNDS: u32 = 45;
-/// fio takes longer to start than to measure, and is far enough off to need fewer turns.
-const FIO_EVERY: u32 = 5;
+/// Fresh processes on both sides: which pages of memory a process gets is worth several per cent.
+const ROUNDS: u32 = 32;
+/// Turns of either in a round, in an order that changes.
+const TURNS: u32 = 20;
+/// Length of a turn, and what comes before it and does not count, nanoseconds.
+const TURN: (u64, u64) = (4_000_000, 1_000_000);
+/// fio takes longer to start than to measure, and is far enough off to need fewer rounds.
+const FIO_EVERY: u32 = 4;
 
-/// CPU nanoseconds an operation of the three programs, in turn, round after round.
+/// What is compared: our operation, the record, and the most that we may cost of the C loop's cost.
+const READS: [(u64, f64); 2] = [(4096, 1.05), (32, 1.10)];
+const WRITES: [(&str, &str, u64); 4] = [
+    ("rewrite", "in order", 4096),
+    ("rand-write", "at random", 4096),
+    ("rewrite", "in order", 65536),
+    ("rand-write", "at random", 65536),
+];
+const WRITES_AT_MOST: f64 = 1.05;
+
+/// CPU nanoseconds an operation of the programs, in turns, round after round.
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     pin()?;
     // /dev/shm is a tmpfs: the file is in memory for certain, and no device takes part.
@@ -29,51 +46,145 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
         .tempdir_in("/dev/shm")?;
     let bare = build_bare(dir.path())?;
     let mut claims = Vec::new();
-    for (record, limit) in [(4096, 1.05), (32, 1.10)] {
-        let mut probe = start(binary, dir.path(), record, "pread")?;
-        let file = probe.file.clone();
-        let (mut ours, mut fios) = (Vec::new(), Vec::new());
-        for block in 0..ROUNDS {
-            // The order turns, so that a drift of the machine's clock favours nobody.
-            let (c, us) = if block % 2 == 0 {
-                let c = run_bare(&bare, &file, record, None)?;
-                (c, cpu_per_op(&probe.trial()?))
-            } else {
-                let us = cpu_per_op(&probe.trial()?);
-                (run_bare(&bare, &file, record, None)?, us)
-            };
-            let pair = |layer| Pair::new((0, block), layer, c);
-            ours.push(pair(us));
-            if block % FIO_EVERY == 0 {
-                fios.push(pair(run_fio(&file, record)?));
-            }
+    for (record, limit) in READS {
+        claims.extend(reads(binary, &bare, dir.path(), record, limit)?);
+    }
+    for (op, order, record) in WRITES {
+        let settings = json!({
+            "workload": "file", "op": [op], "record": record, "file_size": FILE_SIZE,
+        });
+        let mut probe = Probe::start(binary, dir.path(), &settings, MILLISECONDS)?;
+        let file = dir.path().join("bare-file");
+        // Made as ours is: the pages of a file are as large as the writes that made it.
+        let (mut made, data) = (fs::File::create(&file)?, vec![1; record as usize]);
+        for _ in 0..FILE_SIZE / record {
+            made.write_all(&data)?;
         }
-        let (ours, fios) = (ratio(&ours)?, ratio(&fios)?);
+        let way = if op == "rewrite" { "write" } else { op };
+        let mut pairs = Vec::new();
+        for round in 0..ROUNDS {
+            let c = Bare::start(&bare, &file, record, way)?;
+            pairs.push(in_turns(round, &mut probe, c)?);
+        }
+        let (value, interval) = ratio(&pairs)?;
         claims.push(Claim {
+            what: format!(
+                "CPU of a recorded pwrite of {record} B {order} / a bare loop in C of one buffer"
+            ),
+            value,
+            interval,
+            at_most: Some(WRITES_AT_MOST),
+        });
+    }
+    Ok(claims)
+}
+
+/// Reads in order of a cached file.
+fn reads(binary: &Path, bare: &Path, dir: &Path, record: u64, limit: f64) -> Result<[Claim; 3]> {
+    let mut probe = start(binary, dir, record, "pread")?;
+    let file = probe.file.clone();
+    let (mut ours, mut fios) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        let c = Bare::start(bare, &file, record, "read")?;
+        let pair = in_turns(round, &mut probe, c)?;
+        if round % FIO_EVERY == 0 {
+            let fio = run_fio(&file, record)?;
+            fios.push(Pair::new((0, round), fio, pair.native));
+        }
+        ours.push(pair);
+    }
+    let (ours, fios) = (ratio(&ours)?, ratio(&fios)?);
+    Ok([
+        Claim {
             what: format!(
                 "CPU of a recorded pread of {record} B / a bare loop of system calls in C"
             ),
             value: ours.0,
             interval: ours.1,
             at_most: Some(limit),
-        });
-        claims.push(Claim {
+        },
+        Claim {
             what: format!("the same for fio's psync engine at {record} B"),
             value: fios.0,
             interval: fios.1,
             at_most: None,
-        });
-        claims.push(Claim {
+        },
+        Claim {
             what: format!("layermark's cost over fio's at {record} B"),
             value: ours.0 / fios.0,
             interval: None,
             at_most: Some(1.0),
-        });
-    }
-    Ok(claims)
+        },
+    ])
 }
 
-/// All three on the same CPU, and nothing migrates.
+/// A round: a new process of ours and one in C take turns.
+fn in_turns(round: u32, probe: &mut Probe, mut c: Bare) -> Result<Pair> {
+    probe.restart()?;
+    probe.begin()?;
+    let (mut ratios, mut native, mut layer) = (Vec::new(), Vec::new(), Vec::new());
+    for turn in 0..TURNS {
+        // The order turns, so that a drift of the machine's clock favours nobody.
+        let (us, them) = if (round + turn).is_multiple_of(2) {
+            let us = probe.turn(turn, TURN.1, TURN.0)?;
+            (us, c.turn()?)
+        } else {
+            let them = c.turn()?;
+            (probe.turn(turn, TURN.1, TURN.0)?, them)
+        };
+        ratios.push((us / them).ln());
+        layer.push(us.ln());
+        native.push(them.ln());
+    }
+    let middle = |all: &[f64]| trimmed_mean(all).map(f64::exp).context("no turn");
+    let (layer, native) = (middle(&layer)?, middle(&native)?);
+    Ok(Pair::of_rounds((0, round), layer, native, &ratios))
+}
+
+/// The C loop, taking turns.
+struct Bare {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Bare {
+    fn start(bare: &Path, file: &Path, record: u64, way: &str) -> Result<Self> {
+        let mut child = Command::new(bare)
+            .arg(file)
+            .args([&record.to_string(), "turns", way])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("bare")?;
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().context("no standard output")?);
+        Ok(Self {
+            child,
+            input,
+            output,
+        })
+    }
+
+    /// CPU nanoseconds an operation.
+    fn turn(&mut self) -> Result<f64> {
+        let input = self.input.as_mut().context("no standard input")?;
+        writeln!(input, "{} {}", TURN.1, TURN.0)?;
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        cpu_in(&line)
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        // The end of its input ends it.
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// All programs on the same CPU, and nothing migrates.
 pub fn pin() -> Result<()> {
     let mut cpus = rustix::thread::sched_getaffinity(None)?;
     let last = (0..rustix::thread::CpuSet::MAX_CPU)
@@ -85,7 +196,7 @@ pub fn pin() -> Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &cpus)?)
 }
 
-type Estimate = (f64, Option<(f64, f64)>);
+pub type Estimate = (f64, Option<(f64, f64)>);
 
 pub fn ratio(pairs: &[Pair]) -> Result<Estimate> {
     let comparison = compare(pairs, 0.95, 1).ok_or_else(|| anyhow!("too few rounds"))?;
@@ -121,12 +232,15 @@ pub fn run_bare(bare: &Path, file: &Path, record: u64, way: Option<&str>) -> Res
         .args(way)
         .output()
         .context("bare")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let cpu = text
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix("cpu_ns="));
+    cpu_in(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// What a line of the C loop says.
+fn cpu_in(line: &str) -> Result<f64> {
+    let mut words = line.split_whitespace();
+    let cpu = words.find_map(|word| word.strip_prefix("cpu_ns="));
     cpu.and_then(|ns| ns.parse().ok())
-        .ok_or_else(|| anyhow!("the C loop said `{}`", text.trim()))
+        .ok_or_else(|| anyhow!("the C loop said `{}`", line.trim()))
 }
 
 fn run_fio(file: &Path, record: u64) -> Result<f64> {

@@ -66,7 +66,45 @@ impl Probe {
         Ok(())
     }
 
-    /// One trial.
+    /// Makes its job ready for turns.
+    pub fn begin(&mut self) -> Result<()> {
+        self.job.id += 1;
+        self.process
+            .say(&ToProbe::Job(Box::new(self.job.clone())))?;
+        match self.answer()? {
+            FromProbe::Ready { .. } => Ok(()),
+            other => bail!("the probe answered a job with {other:?}"),
+        }
+    }
+
+    /// A turn: CPU nanoseconds an operation.
+    pub fn turn(&mut self, round: u32, lead_in_ns: u64, ns: u64) -> Result<f64> {
+        self.process.say(&ToProbe::Turn {
+            id: self.job.id,
+            round,
+            ns,
+            lead_in_ns,
+        })?;
+        match self.answer()? {
+            FromProbe::Turned { turn, cpu, .. } => {
+                Ok((cpu.user_ns + cpu.sys_ns) as f64 / turn.ops as f64)
+            }
+            other => bail!("the probe answered a turn with {other:?}"),
+        }
+    }
+
+    /// What the probe says next, but for signs of life.
+    fn answer(&mut self) -> Result<FromProbe> {
+        loop {
+            match self.process.read()? {
+                FromProbe::Progress { .. } => {}
+                FromProbe::Error { message, .. } => bail!("probe: {message}"),
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// One trial in one stretch.
     pub fn trial(&mut self) -> Result<Trial> {
         self.job.id += 1;
         let process = &mut self.process;

@@ -1,8 +1,8 @@
 //! How long a turn is, and in which order a round has them.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
-use layermark_probe::Divided;
+use layermark_probe::{Divided, own_cache};
 
 /// A turn, where nothing asks for longer ones.
 const SHORT: Duration = Duration::from_millis(2);
@@ -11,8 +11,6 @@ const SHORT: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_millis(10);
 /// Part of a turn that its lead-in lasts.
 const LEAD_IN: u32 = 10;
-/// A core's own cache where the kernel does not tell, bytes.
-const CACHE: u64 = 1 << 20;
 
 /// Length of a turn, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,20 +44,6 @@ impl Length {
             lead_in_ns: lead_in.as_nanos() as u64,
         }
     }
-}
-
-/// Bytes of the largest cache that a core has for itself: the second level's.
-fn own_cache() -> u64 {
-    let size = |index: u32| -> Option<u64> {
-        let dir = format!("/sys/devices/system/cpu/cpu0/cache/index{index}");
-        let read = |name: &str| fs::read_to_string(format!("{dir}/{name}")).ok();
-        if read("level")?.trim() != "2" {
-            return None;
-        }
-        let kib: u64 = read("size")?.trim().strip_suffix('K')?.parse().ok()?;
-        Some(kib << 10)
-    };
-    (0..8).find_map(size).unwrap_or(CACHE)
 }
 
 #[cfg(test)]
@@ -98,6 +82,5 @@ mod tests {
             starts_threads: false,
         };
         assert_eq!(Length::of(cold, false, None).lead_in_ns, 0);
-        assert!((16 << 10..1 << 30).contains(&own_cache()));
     }
 }

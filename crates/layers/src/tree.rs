@@ -17,6 +17,7 @@ use std::{
     time::SystemTime,
 };
 
+use layermark_model::PACKAGED_AT_ONCE;
 use rustix::{
     fs::{AtFlags, CWD, Dir, Mode, OFlags, linkat, mkdirat, openat, readlinkat, symlinkat},
     io::Errno,
@@ -24,6 +25,7 @@ use rustix::{
 
 use crate::{fd, removal};
 
+/// Bytes that are compared at once.
 const BLOCK: usize = 1 << 20;
 
 /// Copies `from` and all below it to `to`, which need not exist. Data is read and written: a
@@ -102,7 +104,7 @@ fn copy_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     let mut source = File::open(from)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mut target = File::from(openat(to, name, flags, Mode::from_raw_mode(0o666))?);
-    let mut block = vec![0; BLOCK];
+    let mut block = vec![0; PACKAGED_AT_ONCE];
     loop {
         let got = source.read(&mut block)?;
         if got == 0 {

@@ -45,6 +45,10 @@ pub struct Trial {
     /// Share of the file in the page cache (0..=1) just before the clock started.
     #[serde(default)]
     pub resident: Option<f64>,
+    /// Bytes of each write that made the file which was overwritten: its pages are as large. Absent
+    /// where no file was made before the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filled_with: Option<u64>,
     /// What became of `O_DIRECT`; absent when it was not asked for.
     #[serde(default)]
     pub direct: Option<DirectIo>,

@@ -22,6 +22,7 @@ pub mod engines;
 mod error;
 mod limits;
 pub mod motion;
+mod own_cache;
 pub mod packaged;
 mod params;
 mod permutation;
@@ -35,6 +36,7 @@ pub mod workloads;
 
 pub use clock::Source;
 pub use error::ProbeError;
+pub use own_cache::own_cache;
 pub use selftest::self_test;
 pub use serve::serve;
 

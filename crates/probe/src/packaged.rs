@@ -2,6 +2,8 @@
 
 use std::{fs, io, io::Write, path::Path, time::SystemTime};
 
+use layermark_model::PACKAGED_AT_ONCE;
+
 use crate::{
     PackagedFile, Placed, PlacedKind,
     data::{self, Noise, Stamp},
@@ -94,7 +96,9 @@ fn write_one(path: &Path, size: u64, seed: u64, buffer: &mut [u8]) -> io::Result
                 },
             );
         }
-        out.write_all(part)?;
+        for piece in part.chunks(PACKAGED_AT_ONCE) {
+            out.write_all(piece)?;
+        }
         offset += part.len() as u64;
     }
     Ok(())

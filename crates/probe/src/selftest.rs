@@ -63,6 +63,7 @@ fn null_pass(source: Source, recorder: &mut Recorder) {
         part: Part::whole(TURNS),
         size: 0,
         order: Order::Sequential,
+        advice: None,
         depth: 1,
         transfer: Transfer::Read(&mut buffer),
         sync_each: false,

@@ -265,6 +265,16 @@ pub const RESULTS: &[Column<ResultCell>] = &[
     ("latency_p9999_us_high", Fine, |_, r| {
         latency(r, 1, |l| l.p9999_interval)
     }),
+    ("quick_operations", Whole, |_, r| {
+        r.two_kinds.map(|k| k.quick as f64).into()
+    }),
+    ("quick_us", Fine, |_, r| {
+        r.two_kinds.map(|k| k.quick_us).into()
+    }),
+    ("slow_us", Fine, |_, r| {
+        r.two_kinds.map(|k| k.slow_us).into()
+    }),
+    ("filled_with", Plain, |_, r| r.filled_with.into()),
 ];
 
 /// An end of an interval of the latency.

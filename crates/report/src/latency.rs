@@ -16,6 +16,19 @@ const FOR_P999: u64 = 10_000;
 /// Fewest operations for a 99.99th percentile.
 const FOR_P9999: u64 = 100_000;
 
+/// Reads the histograms of trials.
+#[derive(Default)]
+pub struct Histograms(Deserializer);
+
+impl Histograms {
+    /// One that is readable and has operations in it.
+    pub fn read(&mut self, latency: &Latency) -> Option<Histogram<u64>> {
+        let bytes = STANDARD.decode(&latency.histogram).ok()?;
+        let one: Histogram<u64> = self.0.deserialize(&mut Cursor::new(bytes)).ok()?;
+        (!one.is_empty()).then_some(one)
+    }
+}
+
 /// Adds the histograms of trials up, each with its session. `None` when no trial has a readable one.
 /// `seed` draws the bootstrap.
 pub fn merged<'a>(trials: impl Iterator<Item = (u32, &'a Trial)>, seed: u64) -> Option<LatencyUs> {
@@ -27,14 +40,11 @@ pub fn merged<'a>(trials: impl Iterator<Item = (u32, &'a Trial)>, seed: u64) -> 
 
 /// The same of latencies that were picked already.
 pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Option<LatencyUs> {
-    let mut reader = Deserializer::new();
+    let mut histograms = Histograms::default();
     let (mut min, mut max) = (u64::MAX, 0);
     let mut sessions: BTreeMap<u32, Vec<Tally>> = BTreeMap::new();
     for (session, latency) in all {
-        let bytes = STANDARD.decode(&latency.histogram).ok();
-        let one: Option<Histogram<u64>> =
-            bytes.and_then(|b| reader.deserialize(&mut Cursor::new(b)).ok());
-        let Some(one) = one.filter(|one| !one.is_empty()) else {
+        let Some(one) = histograms.read(latency) else {
             continue;
         };
         sessions.entry(session).or_default().push(tally(&one));

@@ -19,6 +19,7 @@ mod headline;
 mod index;
 mod iops;
 mod key_findings;
+mod kinds;
 mod latency;
 mod launch;
 mod launch_types;

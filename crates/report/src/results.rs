@@ -8,7 +8,7 @@ use layermark_stats::{self as stats, Comparison, Interval, Judgement};
 use crate::{
     durability::{self, Case},
     index::{Index, cost},
-    latency, points, served, threads,
+    kinds, latency, points, served, threads,
     types::{CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, ResultRow, Verdict},
 };
 
@@ -229,6 +229,8 @@ impl<'a> Site<'a> {
             resident: seen.resident,
             backing_resident: seen.behind,
             served_because: served.map(|_| seen.words()),
+            two_kinds: served.and_then(|_| kinds::of(&trials)),
+            filled_with: trials.iter().find_map(|t| t.filled_with),
             durability: NOT_ASKED,
             write_back_debt: debt(&trials),
             threads: threads::of(&trials),

@@ -12,7 +12,7 @@ mod result;
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use result::{
     CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LatencyUs, ResultRow, ServedBy,
-    ThreadsRow, Verdict,
+    ThreadsRow, TwoKinds, Verdict,
 };
 
 /// Name and version of the JSON contract.

@@ -16,7 +16,7 @@ use std::{
     },
 };
 
-use rustix::param::page_size;
+use rustix::{fs::Advice, param::page_size};
 
 /// Mappings at a time: one a thread, and some for tests that run at the same time.
 const MOST: usize = 512;
@@ -92,6 +92,18 @@ impl Mapping {
     /// Bytes mapped.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// madvise(2): read-ahead of a mapping goes by what it was told, not by what its file was.
+    pub fn advise(&self, advice: Advice) {
+        let advice = match advice {
+            Advice::Random => libc::MADV_RANDOM,
+            Advice::Sequential => libc::MADV_SEQUENTIAL,
+            _ => libc::MADV_NORMAL,
+        };
+        // SAFETY: exactly the mapping that `new` made. None of these changes what is in it, and a
+        // refusal changes nothing at all.
+        unsafe { libc::madvise(self.start.cast(), self.len, advice) };
     }
 
     /// Copies what lies at `at`, as much as there is. An error is the offset of a page that could

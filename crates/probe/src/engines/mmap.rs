@@ -23,6 +23,9 @@ impl Io for Mmap {
         }
         let len = usize::try_from(size.min(shape.size)).map_err(io::Error::other)?;
         self.map = Mapping::new(file, len, shape.writes)?;
+        if let (Some(map), Some(advice)) = (&self.map, shape.advice) {
+            map.advise(advice);
+        }
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use std::{
 };
 
 use layermark_model::Verified;
+use rustix::fs::Advice;
 
 use crate::{
     clock::{Source, monotonic_ns},
@@ -104,6 +105,8 @@ pub struct Shape {
     pub writes: bool,
     /// What comes behind its last operation.
     pub after: After,
+    /// What the kernel is told of the order.
+    pub advice: Option<Advice>,
 }
 
 /// What is done at the end of a pass, inside the clock.
@@ -204,6 +207,8 @@ pub struct Task<'a> {
     pub size: u64,
     /// Their order.
     pub order: Order,
+    /// What the kernel is told of it, where the file alone cannot say it: for a mapping.
+    pub advice: Option<Advice>,
     /// Operations under way at once, for an engine that can: [`Engine::queues`].
     pub depth: usize,
     /// What is done.
@@ -258,6 +263,7 @@ impl<T: Io> Runner for Held<T> {
             size: task.size,
             writes: matches!(task.transfer, Transfer::Write(_)),
             after,
+            advice: task.advice,
         };
         let stopped = |at| move |error| Stopped { at, error };
         // Taken, so that nothing is left of it after an error.

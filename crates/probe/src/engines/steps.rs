@@ -1,4 +1,8 @@
 //! What is done to one record: the body of the measuring loop, compiled for each engine.
+//!
+//! Operations are inlined into the loop, always: a function that makes a system call returns with
+//! an empty return predictor on kernels that flush it, which costs a 4 KiB write 200 ns of 500.
+#![allow(clippy::inline_always)]
 
 use std::{io, os::fd::BorrowedFd};
 
@@ -38,7 +42,7 @@ pub struct Read<'a, T> {
 }
 
 impl<T: Io> Step for Read<'_, T> {
-    #[inline]
+    #[inline(always)]
     fn run(&mut self, i: u64) -> io::Result<()> {
         let at = self.place.offset(i);
         match self.place.io.read(self.place.file, at, self.buffer) {
@@ -84,7 +88,7 @@ impl<T: Io> Step for Checked<'_, T> {
         self.look();
         self.unseen = Some(self.read.place.offset(i));
     }
-    #[inline]
+    #[inline(always)]
     fn run(&mut self, i: u64) -> io::Result<()> {
         self.read.run(i)
     }
@@ -130,7 +134,7 @@ pub struct Write<'a, T> {
 }
 
 impl<T: Io> Step for Write<'_, T> {
-    #[inline]
+    #[inline(always)]
     fn run(&mut self, i: u64) -> io::Result<()> {
         let offset = self.place.offset(i);
         let data = &self.pool[self.at..self.at + self.place.record];
@@ -194,7 +198,7 @@ impl<T: Io> Step for Marked<'_, T> {
         };
         data::stamp(&mut pool[*at..*at + place.record], stamp);
     }
-    #[inline]
+    #[inline(always)]
     fn run(&mut self, i: u64) -> io::Result<()> {
         self.write.run(i)
     }

@@ -64,6 +64,7 @@ fn task<'a>(
         part: Part::whole(10),
         size: 400,
         order: Order::Random(Permutation::new(10, 1)),
+        advice: None,
         depth: 1,
         transfer,
         sync_each: false,

@@ -2,7 +2,9 @@
 
 use layermark_model::flags;
 
-use crate::{DurabilityVerdict, Report, ResultRow, Verdict, durability::SUSPECTED, number, served};
+use crate::{
+    DurabilityVerdict, Report, ResultRow, Verdict, durability::SUSPECTED, kinds, number, served,
+};
 
 /// `1.02 [0.99-1.05]`; what is missing is said instead of an interval.
 pub fn ratio(row: &ResultRow) -> String {
@@ -84,6 +86,7 @@ impl<'a> Notes<'a> {
             }
         }
         notes.extend(served::surprise(row));
+        notes.extend(kinds::words(row));
         let told = row.reasons.iter().any(|r| r.starts_with(SUSPECTED));
         let proved = row.durability.verdict == DurabilityVerdict::Absorbed;
         let suspicion = row.durability.suspicion.as_ref();

@@ -95,6 +95,14 @@ pub struct ResultRow {
     /// What `served_by` rests on.
     #[serde(default)]
     pub served_because: Option<String>,
+    /// The two kinds of operations there were, by their latency: a read whose data came from a device
+    /// may find it read ahead. Absent where there is one kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub two_kinds: Option<TwoKinds>,
+    /// Bytes of each write that made the file which was overwritten: its pages in the cache are as
+    /// large, and large ones are quicker to write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filled_with: Option<u64>,
     /// What became of the flushes.
     pub durability: Durability,
     /// Left to write when a write without flush had ended, medians.
@@ -212,6 +220,19 @@ pub struct LatencyUs {
     pub p9999_interval: Option<[f64; 2]>,
     /// Largest.
     pub max: f64,
+}
+
+/// Operations of two kinds, quick ones and slow ones with next to none between them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TwoKinds {
+    /// All of both kinds.
+    pub operations: u64,
+    /// The quick ones.
+    pub quick: u64,
+    /// Median of the quick ones.
+    pub quick_us: f64,
+    /// Median of the slow ones.
+    pub slow_us: f64,
 }
 
 /// CPU time of the probe, and of all else the layer needs on the host.

@@ -96,6 +96,10 @@ fn check_depth(p: &FileParams) -> Result<(), PointError> {
 /// What one operation or engine alone has.
 fn check_own(p: &FileParams) -> Result<(), PointError> {
     let number = |name, value: u64, must: &str| error(p, name, &value.to_string(), must);
+    if p.fill_record > p.file_size.min(limits::RECORD) {
+        let must = "a file is made with records of up to its own size and 256M";
+        return Err(error(p, "fill_record", &format_size(p.fill_record), must));
+    }
     let longest = (p.file_size / p.record).min(MOST_VECTORS as u64);
     let right = if p.engine == "preadv" {
         1..=longest

@@ -3,7 +3,7 @@
 use super::{
     first_write::FirstWrite,
     params::{Cache, FileParams, Op, Sync},
-    prepare::Slot,
+    prepare::{Slot, advice},
     touches,
 };
 use crate::{
@@ -163,6 +163,7 @@ impl Job {
             part,
             size: self.p.file_size / self.p.unit() * self.p.unit(),
             order: order(&self.p, op, *seed, generation),
+            advice: advice(&self.p, op),
             depth: self.p.iodepth as usize,
             transfer: if op.writes() {
                 Transfer::Write(buffer.bytes_mut())

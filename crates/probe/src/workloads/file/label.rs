@@ -63,6 +63,11 @@ pub fn parts(p: &FileParams) -> Vec<String> {
             p.passes > 0 && p.op != Op::FirstWrite,
             &format!("{} passes", p.passes),
         ),
+        when(
+            p.fill_record > 0,
+            &format!("made with {}", format_size(p.fill_record)),
+        ),
+        when(p.no_advice, "no advice"),
         when(p.verify, "verified"),
         when(!p.latency, "no latency"),
         when(

@@ -201,6 +201,9 @@ fn cell(values: &Values, (file, record): (u64, u64), op: &str, engine: Option<&s
     if !values.given("keep") {
         cell = cell.with("keep", vec![true.into()]);
     }
+    if !values.given("no_advice") {
+        cell = cell.with("no_advice", vec![true.into()]);
+    }
     if !values.given("latency") {
         cell = cell.with("latency", vec![false.into()]);
     }

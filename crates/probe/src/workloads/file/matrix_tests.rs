@@ -135,6 +135,9 @@ fn writers_owe_with_the_largest_record_and_files_gone_over_are_kept() {
         let writes = over || op == "write";
         assert_eq!(is(p, "no_debt"), writes && !largest, "{}", p.label);
         assert_eq!(is(p, "keep"), over, "{}", p.label);
+        // As iozone, which gives none.
+        let no_advice = !["backward-read", "stride-read", "record-rewrite"].contains(&op);
+        assert_eq!(is(p, "no_advice"), no_advice, "{}", p.label);
     }
     let asked =
         json!({"matrix": "iozone", "max_file_size": "64K", "no_debt": false, "keep": false});

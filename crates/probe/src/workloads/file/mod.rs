@@ -7,6 +7,7 @@ use layermark_model::{Param, Point, PointError, Settings};
 use crate::{Context, Divided, PackagedFile, ProbeError, Work, Workload, engines, run::Repeated};
 
 mod check;
+mod fill;
 mod first_write;
 mod job;
 mod label;

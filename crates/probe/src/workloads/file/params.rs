@@ -56,6 +56,13 @@ pub struct FileParams {
     /// What is left to be written is not counted. A new file goes as it is.
     #[serde(default)]
     pub no_debt: bool,
+    /// Bytes of one write that makes the file, of operations that overwrite one; 0: those of one
+    /// operation.
+    #[serde(default)]
+    pub fill_record: u64,
+    /// The kernel is not told of the order. Points that were stored before it could be, were not.
+    #[serde(default = "yes")]
+    pub no_advice: bool,
 }
 
 impl FileParams {
@@ -78,6 +85,19 @@ impl FileParams {
     /// Whether what it leaves to be written is waited for and counted.
     pub fn owes(&self) -> bool {
         self.op.writes() && self.sync.leaves_debt() && !self.no_debt
+    }
+
+    /// Bytes of one write that makes the file, where the point overwrites one. The pages of a file
+    /// are as large as the writes that made it, but never smaller than a page.
+    pub fn filled_with(&self) -> Option<u64> {
+        let asked = if self.fill_record > 0 {
+            self.fill_record
+        } else {
+            self.unit()
+        };
+        let page = rustix::param::page_size() as u64;
+        let some = self.op.overwrites();
+        some.then(|| asked.max(page).min(self.file_size))
     }
 
     /// Operations of once over a file.
@@ -113,6 +133,10 @@ impl FileParams {
 
 fn one() -> u64 {
     1
+}
+
+fn yes() -> bool {
+    true
 }
 
 const OPS: &[&str] = &[
@@ -283,6 +307,20 @@ pub const PARAMS: &[Param] = &[
         "writes without a flush: what was left to write is not counted; a new file goes before it reaches the disk, another is flushed [in a matrix: true, but with the largest record of each file]",
     ),
     Param::new(
+        "fill_record",
+        ParamKind::Size,
+        "0",
+        false,
+        "rewrite, rand-write, record-rewrite, mix: bytes of one write that makes the file, a page at least; 0: as many as an operation has. Large ones make large pages, which are quicker to write",
+    ),
+    Param::new(
+        "no_advice",
+        ParamKind::Switch,
+        "false",
+        false,
+        "do not tell the kernel whether the file is gone over in order or at random, as fio does (fadvise) [in a matrix: true, as iozone]",
+    ),
+    Param::new(
         "matrix",
         ParamKind::Word(&["none", "iozone"]),
         "none",
@@ -391,6 +429,10 @@ fn only_its_own(p: &mut FileParams) {
         p.read_share = 0;
     }
     p.keep &= p.op.overwrites();
+    if !p.op.overwrites() {
+        p.fill_record = 0;
+    }
+    p.no_advice &= p.op.advice().is_some();
     p.no_debt &= (p.op.makes() || p.op.overwrites()) && p.sync.leaves_debt();
     if p.engine == "preadv" && p.record > 0 {
         // A file of fewer records makes shorter calls.
@@ -414,6 +456,7 @@ fn scale_file(p: &mut FileParams, scale: f64, records: &[Value]) -> Result<(), P
             (all.filter(fits).max().unwrap_or(p.record), 1)
         };
         p.file_size = (size / unit).max(least) * unit;
+        p.fill_record = p.fill_record.min(p.file_size);
         if p.op == Op::SeekRead {
             let distance = params::scaled(p.distance, scale).min(p.file_size / 2) / unit;
             p.distance = distance.max(1) * unit;
@@ -458,9 +501,10 @@ fn all_have_effect(values: &params::Values, points: &[FileParams]) -> Result<(),
         ))
         .hint("a new file is in no cache yet and a second read is always warm: use read, rand-read or rewrite"));
     }
-    let numbers = OF_ONE
-        .iter()
-        .map(|(name, of, number)| (name, of, points.iter().all(|p| number(p) == 0)));
+    let numbers = OF_ONE.iter().map(|(name, of, number)| {
+        let some = values.all(name).iter().any(|n| *n != 0);
+        (name, of, some && points.iter().all(|p| number(p) == 0))
+    });
     let switches = OF_SOME.iter().map(|(name, of, switch)| {
         let on = values.flag(name);
         (name, of, on && !points.iter().any(switch))
@@ -479,9 +523,16 @@ fn all_have_effect(values: &params::Values, points: &[FileParams]) -> Result<(),
 
 type Switch = fn(&FileParams) -> bool;
 
+const OVERWRITES: &str = "an operation that overwrites a file";
+
 /// Switches of some operations, off in the points of others.
-const OF_SOME: [(&str, &str, Switch); 2] = [
-    ("keep", "an operation that overwrites a file", |p| p.keep),
+const OF_SOME: [(&str, &str, Switch); 3] = [
+    ("keep", OVERWRITES, |p| p.keep),
+    (
+        "no_advice",
+        "an operation that goes in order or at random",
+        |p| p.no_advice,
+    ),
     (
         "no_debt",
         "a write, an append or what overwrites, without a flush",
@@ -492,7 +543,8 @@ const OF_SOME: [(&str, &str, Switch); 2] = [
 type Number = fn(&FileParams) -> u64;
 
 /// Parameters of one operation or engine, 0 in the points of others.
-const OF_ONE: [(&str, &str, Number); 4] = [
+const OF_ONE: [(&str, &str, Number); 5] = [
+    ("fill_record", OVERWRITES, |p| p.fill_record),
     ("stride", "`op` = stride-read", |p| p.stride),
     ("distance", "`op` = seek-read", |p| p.distance),
     ("read_share", "`op` = mix", |p| p.read_share),

@@ -7,7 +7,7 @@ use layermark_model::{Trial, Verified};
 use super::{
     job::{Amount, Worked, ends_together, once},
     params::{FileParams, Op, Sync},
-    prepare::{FileWork, Slot, open, refused},
+    prepare::{FileWork, Slot, advise, open, refused},
     rates, touches,
 };
 use crate::{
@@ -197,6 +197,7 @@ pub fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
     // A point that closes inside the clock comes here without an open file.
     if slot.file.is_none() {
         let file = open(p, op, &slot.path).map_err(|e| refused(p, &slot.path, "open", &e))?;
+        advise(p, op, &file);
         slot.file = Some(file);
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, Read},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
@@ -11,6 +11,7 @@ use layermark_model::Verified;
 use rustix::fs::Advice;
 
 use super::{
+    fill,
     job::Job,
     kept_name, packaged_name,
     params::{Cache, FileParams, Op, Sync},
@@ -29,6 +30,9 @@ use crate::{
 
 /// Bytes that may be dirty on the whole machine without being written back before a trial.
 const FORGIVEN: u64 = 128 << 10;
+
+/// Bytes of one read that brings a file into the cache.
+const READ_AT_ONCE: usize = 1 << 20;
 
 /// What one thread needs.
 pub struct Slot {
@@ -166,7 +170,7 @@ fn buffer_len(p: &FileParams, op: Op) -> u64 {
     let unit = p.unit();
     let most = p.file_size / unit;
     if op.writes() {
-        unit * (data::POOL as u64).div_ceil(unit).max(p.iodepth).min(most)
+        unit * (data::pool(unit) / unit).max(p.iodepth).min(most)
     } else {
         unit * p.iodepth.min(most)
     }
@@ -174,53 +178,11 @@ fn buffer_len(p: &FileParams, op: Op) -> u64 {
 
 fn prepare_file(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
     match slot.op {
-        op if op.makes() => Ok(()),
-        op if !op.packaged() => {
-            if !is_kept(p, &slot.path) {
-                fill(p, slot).map_err(|e| ProbeError::io("write", &slot.path, &e))?;
-            }
-            settle_cache(p, &slot.path)
-        }
-        _ => {
-            check_size(p, &slot.path)?;
-            settle_cache(p, &slot.path)
-        }
+        op if op.makes() => return Ok(()),
+        op if op.packaged() => check_size(p, &slot.path)?,
+        _ => fill::make_ready(p, slot).map_err(|e| ProbeError::io("write", &slot.path, &e))?,
     }
-}
-
-/// Whether an earlier trial has left the file. A trial that was cut off may have left a part of it.
-fn is_kept(p: &FileParams, path: &Path) -> bool {
-    p.keep && std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == p.file_size)
-}
-
-/// Makes the file, for which there may be no room: then nothing of it stays.
-fn fill(p: &FileParams, slot: &mut Slot) -> io::Result<()> {
-    if p.keep {
-        slot.path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        match std::fs::remove_file(&slot.path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
-    }
-    let filled = write_all(p, slot);
-    if filled.is_err() && p.keep {
-        let _ = std::fs::remove_file(&slot.path);
-    }
-    filled
-}
-
-fn write_all(p: &FileParams, slot: &Slot) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&slot.path)?;
-    let mut left = p.file_size;
-    while left > 0 {
-        let part = &slot.buffer.bytes()[..left.min(slot.buffer.bytes().len() as u64) as usize];
-        file.write_all(part)?;
-        left -= part.len() as u64;
-    }
-    file.sync_all()
+    settle_cache(p, &slot.path)
 }
 
 fn check_size(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
@@ -282,6 +244,19 @@ pub fn open(p: &FileParams, op: Op, path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// What the kernel is told of the order, if anything.
+pub fn advice(p: &FileParams, op: Op) -> Option<Advice> {
+    op.advice().filter(|_| !p.no_advice)
+}
+
+/// Before the clock, and behind the reading that warms the file up: without read-ahead that would
+/// fill the cache with single pages. A refusal changes nothing that could be told.
+pub fn advise(p: &FileParams, op: Op, file: &File) {
+    if let Some(advice) = advice(p, op) {
+        let _ = rustix::fs::fadvise(file, 0, None, advice);
+    }
+}
+
 impl FileWork {
     /// Before `ready`: all that no clock times. Files of a cold point are not even opened.
     fn warm_up(&mut self) -> Result<(), ProbeError> {
@@ -302,6 +277,7 @@ impl FileWork {
                 if first || !self.job.p.direct {
                     warm(&mut file).map_err(|e| fail("read", &e))?;
                 }
+                advise(&self.job.p, slot.op, &file);
                 slot.file = Some(file);
             }
         }
@@ -324,10 +300,13 @@ impl FileWork {
                 shares.extend(slot.file.take().map(|file| resident::share_of(&file)));
                 continue;
             }
-            let file = match slot.file.take() {
-                Some(file) => file,
-                None => open(&self.job.p, slot.op, &slot.path)
-                    .map_err(|e| refused(&self.job.p, &slot.path, "open", &e))?,
+            let file = if let Some(file) = slot.file.take() {
+                file
+            } else {
+                let file = open(&self.job.p, slot.op, &slot.path)
+                    .map_err(|e| refused(&self.job.p, &slot.path, "open", &e))?;
+                advise(&self.job.p, slot.op, &file);
+                file
             };
             // With O_DIRECT what matters is not what is in the cache before, but that nothing is
             // after.
@@ -349,7 +328,7 @@ fn warm(file: &mut File) -> io::Result<()> {
     if resident::share_of(file) == Some(1.0) {
         return Ok(());
     }
-    let mut buffer = vec![0; data::POOL];
+    let mut buffer = vec![0; READ_AT_ONCE];
     while file.read(&mut buffer)? > 0 {}
     rustix::fs::seek(&*file, rustix::fs::SeekFrom::Start(0))?;
     Ok(())

@@ -78,6 +78,7 @@ impl FileWork {
         }
         self.tell_what_is_dirty(trial);
         self.sum_up(trial);
+        trial.filled_with = self.job.p.filled_with().filter(|_| touches(&self.job.p));
         if touches(&self.job.p) && self.job.p.verify {
             trial.verified = Some(self.verify(trial)?);
         }

@@ -1,5 +1,6 @@
 use layermark_model::Trial;
 use proptest::prelude::*;
+use rustix::fs::Advice;
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -78,6 +79,15 @@ fn impossible_points_are_refused_with_what_would_be_right() {
         ),
         (json!({"op": "read", "sync": "fsync"}), "no effect"),
         (json!({"op": "write", "cache": "cold"}), "no effect"),
+        (json!({"op": "read", "fill_record": "4K"}), "no effect"),
+        (
+            json!({"op": "backward-read", "no_advice": true}),
+            "no effect",
+        ),
+        (
+            json!({"op": "rewrite", "fill_record": "65M"}),
+            "up to its own size",
+        ),
         (json!({"record": "512M", "file_size": "1G"}), "up to 256M"),
         (
             json!({"record": "256M", "file_size": "1G", "threads": 8}),
@@ -148,6 +158,44 @@ fn a_scale_makes_files_smaller_and_keeps_whole_records() {
     );
 }
 
+#[test]
+fn how_a_file_is_made_and_what_the_kernel_is_told() {
+    let page = rustix::param::page_size() as u64;
+    let made = |params: Value| {
+        let p = read(&points(&params).unwrap()[0]).unwrap();
+        (p.filled_with(), prepare::advice(&p, p.op))
+    };
+    let (random, order) = (Some(Advice::Random), Some(Advice::Sequential));
+    for (params, expected) in [
+        (
+            json!({"op": "rand-write", "record": "64K"}),
+            (Some(65536), random),
+        ),
+        (json!({"op": "rewrite", "record": 32}), (Some(page), order)),
+        (
+            json!({"op": "rewrite", "fill_record": "1M", "no_advice": true}),
+            (Some(1 << 20), None),
+        ),
+        (
+            json!({"op": "rewrite", "engine": "preadv", "record": "4K"}),
+            (Some(65536), order),
+        ),
+        (json!({"op": "record-rewrite"}), (Some(page), None)),
+        (json!({"op": "rand-read"}), (None, random)),
+        (json!({"op": "read"}), (None, order)),
+        (json!({"op": "write"}), (None, order)),
+        (json!({"op": "stride-read"}), (None, None)),
+    ] {
+        assert_eq!(made(params.clone()), expected, "{params}");
+    }
+    let labels = labels(&json!({"op": "rewrite", "fill_record": "1M", "no_advice": true}));
+    assert_eq!(labels, ["rewrite 4K of 64M, warm, made with 1M, no advice"]);
+    // What was stored before there was advice was measured without it.
+    let mut old = points(&json!({"op": "read"})).unwrap().remove(0);
+    old.params.remove("no_advice");
+    assert!(read(&old).unwrap().no_advice);
+}
+
 proptest! {
     #[test]
     fn no_settings_panic_and_labels_are_unique(
@@ -185,7 +233,7 @@ proptest! {
     }
 }
 
-fn context() -> Context {
+pub fn context() -> Context {
     Context {
         seed: 1,
         min: std::time::Duration::ZERO,

@@ -1,5 +1,6 @@
 //! The words that parameters of `file` take.
 
+use rustix::fs::Advice;
 use serde::{Deserialize, Serialize};
 
 /// What is done to the file.
@@ -73,6 +74,21 @@ impl Op {
     /// read is warm by its nature.
     pub fn cacheable(self) -> bool {
         !self.makes() && self != Self::Reread
+    }
+    /// What fio tells the kernel of the same order. Where it is the kernel's own guess that an order
+    /// puts to the test, nothing is said.
+    pub fn advice(self) -> Option<Advice> {
+        match self {
+            Self::Write | Self::Rewrite | Self::Append | Self::Read | Self::Reread => {
+                Some(Advice::Sequential)
+            }
+            Self::RandRead | Self::RandWrite | Self::Mix => Some(Advice::Random),
+            Self::FirstWrite
+            | Self::BackwardRead
+            | Self::StrideRead
+            | Self::SeekRead
+            | Self::RecordRewrite => None,
+        }
     }
     pub fn id(self) -> &'static str {
         match self {

@@ -35,6 +35,9 @@ pub struct IopsParams {
     pub ramp: u64,
     /// I/Os a second of all workers together; 0 is as many as there can be.
     pub rate: u64,
+    /// The kernel is not told of the order. Points that were stored before it could be, were not.
+    #[serde(default = "yes")]
+    pub no_advice: bool,
     /// `read`, `write` or `read-write`, for the words of reports.
     pub op: String,
 }
@@ -42,6 +45,10 @@ pub struct IopsParams {
 /// Of points stored before there was a choice.
 fn batch() -> u64 {
     4
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The word for a specification that the other parameters say.
@@ -155,6 +162,13 @@ pub const PARAMS: &[Param] = &[
         "0",
         true,
         "I/Os a second that are begun, whatever the layer can do; their response time counts from the moment each was due; 0 is as many as there can be",
+    ),
+    Param::new(
+        "no_advice",
+        ParamKind::Switch,
+        "false",
+        false,
+        "do not tell the kernel whether I/Os go in order or to random places, as fio does (fadvise)",
     ),
 ];
 
@@ -396,6 +410,7 @@ fn parts(p: &IopsParams) -> Vec<String> {
         when(p.rate > 0, format!("{} a second", p.rate)),
         when(p.direct, "O_DIRECT".into()),
         when(p.engine != "uring", format!("engine {}", p.engine)),
+        when(p.no_advice, "no advice".into()),
         when(
             p.file_size != 64 << 20,
             format!("file {}", format_size(p.file_size)),

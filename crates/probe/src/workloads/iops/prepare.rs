@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::Advice;
+
 use super::{
     draw::Draw,
     pace::Pace,
@@ -27,9 +29,8 @@ use crate::{
     },
 };
 
-/// Least bytes of data that writes go through before they repeat: more than what file systems
-/// compress as one piece (128 KiB), so that incompressible data stays so.
-const POOL: u64 = 1 << 20;
+/// Bytes of one write that lays the file out.
+const LAID_OUT: u64 = 1 << 20;
 
 /// A point made ready.
 pub struct IopsWork {
@@ -90,12 +91,12 @@ pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork,
 
 /// A new file full of data: what was never written would be read as zeros without a transfer.
 fn lay_out(path: &Path, size: u64, seed: u64) -> io::Result<()> {
-    let mut pool = Buffer::new(POOL as usize);
-    Pattern::Random.fill(pool.bytes_mut(), POOL as usize, seed);
+    let mut pool = Buffer::new(LAID_OUT as usize);
+    Pattern::Random.fill(pool.bytes_mut(), LAID_OUT as usize, seed);
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     let mut left = size;
     while left > 0 {
-        let part = left.min(POOL);
+        let part = left.min(LAID_OUT);
         file.write_all(&pool.bytes()[..part as usize])?;
         left -= part;
     }
@@ -123,10 +124,24 @@ fn open(p: &IopsParams, spec: &Spec, path: &Path) -> Result<File, ProbeError> {
     let mut options = OpenOptions::new();
     options.read(true).write(spec.writes());
     options.custom_flags(if p.direct { libc::O_DIRECT } else { 0 });
-    options.open(path).map_err(|e| {
+    let file = options.open(path).map_err(|e| {
         let refused = direct_refused(path, "open", &e).filter(|_| p.direct);
         refused.unwrap_or_else(|| ProbeError::io("open", path, &e))
-    })
+    })?;
+    if !p.no_advice {
+        // A refusal changes nothing that could be told.
+        let _ = rustix::fs::fadvise(&file, 0, None, advice(spec));
+    }
+    Ok(file)
+}
+
+/// What fio tells the kernel of such a mix.
+fn advice(spec: &Spec) -> Advice {
+    if spec.0.iter().any(|line| line.random > 0) {
+        Advice::Random
+    } else {
+        Advice::Sequential
+    }
 }
 
 /// Reads the file once, unless all of it is in the cache already.
@@ -146,7 +161,7 @@ fn worker(
 ) -> (Worker, Buffer) {
     let seed = data::derive(context.seed, &format!("iops worker {index}"));
     let pool = if spec.writes() {
-        POOL.div_ceil(piece)
+        data::pool(piece) / piece
     } else {
         1
     };
@@ -167,4 +182,18 @@ fn worker(
         spun: 0,
     };
     (worker, buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_random_line_makes_a_mix_random() {
+        let told = |spec| advice(&read_spec(spec).unwrap());
+        assert_eq!(told("4k-read"), Advice::Sequential);
+        assert_eq!(told("4k-rand-read"), Advice::Random);
+        let mix = "4K 100% read 0% random; 64K 100% read 1% random @20%";
+        assert_eq!(told(mix), Advice::Random);
+    }
 }

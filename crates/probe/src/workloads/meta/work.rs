@@ -32,9 +32,6 @@ use crate::{
     workloads::work_dir::WorkDir,
 };
 
-/// Data that small writes go through before it repeats, bytes.
-const POOL: u64 = 1 << 20;
-
 /// Files that are flushed at the same time.
 const FLUSHERS: usize = 16;
 
@@ -61,7 +58,7 @@ pub struct MetaWork {
 pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork, ProbeError> {
     let size = p.file_size.max(1);
     let pool = if p.op == Op::SmallWrite {
-        size * POOL.div_ceil(size)
+        data::pool(size)
     } else {
         size
     };

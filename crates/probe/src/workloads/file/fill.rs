@@ -1,0 +1,177 @@
+//! Files that a point overwrites, made before the clock.
+//!
+//! Where a file system has large folios (ext4, xfs, btrfs), the pages of a file in the cache are as
+//! large as the writes that brought them there, and large ones are quicker to write: what a point
+//! measures hangs on how its file was made.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use rustix::fs::Advice;
+
+use super::{
+    params::FileParams,
+    prepare::{Slot, evict},
+};
+use crate::{buffer::Buffer, resident};
+
+/// Files that earlier trials of this process have left, with the bytes of each write that their
+/// pages come from.
+static KEPT: Mutex<BTreeMap<PathBuf, u64>> = Mutex::new(BTreeMap::new());
+
+/// Makes the file, or makes one that is kept fit for this point.
+pub fn make_ready(p: &FileParams, slot: &Slot) -> io::Result<()> {
+    let Some(record) = p.filled_with() else {
+        return Ok(());
+    };
+    if !p.keep {
+        return make(p, slot, record);
+    }
+    if !is_whole(p, &slot.path) {
+        make_kept(p, slot, record)?;
+    } else if !p.direct && !has_pages_of(&slot.path, record) {
+        renew_pages(p, slot, record)?;
+    }
+    remember(&slot.path, record);
+    Ok(())
+}
+
+/// Whether an earlier trial has left the file. A trial that was cut off may have left a part of it.
+fn is_whole(p: &FileParams, path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == p.file_size)
+}
+
+fn has_pages_of(path: &Path, record: u64) -> bool {
+    let known = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    // What has left the cache comes back in pages of the read-ahead's choice.
+    known.get(path) == Some(&record) && resident::share(path) == Some(1.0)
+}
+
+fn remember(path: &Path, record: u64) {
+    let mut known = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    known.insert(path.to_owned(), record);
+}
+
+/// A new file, on the disk.
+fn make(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&slot.path)?;
+    write_all(p, slot, record, &mut file)?;
+    file.sync_all()
+}
+
+/// In the place of what is there. When there is no room for it, nothing of it stays.
+fn make_kept(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
+    slot.path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    match fs::remove_file(&slot.path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let made = make(p, slot, record);
+    if made.is_err() {
+        let _ = fs::remove_file(&slot.path);
+    }
+    made
+}
+
+/// Takes a file that is there out of the cache and writes over it, so that its pages are of the
+/// right size. On the disk it is before the clock starts where what is written later is counted
+/// or flushed; else the next flush takes it along.
+fn renew_pages(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).write(true).open(&slot.path)?;
+    // The last trial has flushed it: to do so again for nothing takes milliseconds.
+    let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+    if resident::share_of(&file) != Some(0.0) {
+        evict(&file);
+    }
+    write_all(p, slot, record, &mut file)?;
+    if p.no_debt { Ok(()) } else { file.sync_all() }
+}
+
+fn write_all(p: &FileParams, slot: &Slot, record: u64, file: &mut File) -> io::Result<()> {
+    let (pool, record) = (slot.buffer.bytes(), record as usize);
+    let own = (pool.len() < record).then(|| {
+        let mut own = Buffer::new(record);
+        own.fill(p.pattern, p.record as usize, slot.seed);
+        own
+    });
+    let data = own.as_ref().map_or(pool, Buffer::bytes);
+    pieces(data, record, p.file_size).try_for_each(|piece| file.write_all(piece))
+}
+
+/// `size` bytes in records of `record` bytes, of which `data` holds one at least; the last one may
+/// be shorter.
+fn pieces(data: &[u8], record: usize, size: u64) -> impl Iterator<Item = &[u8]> {
+    let records = data.chunks_exact(record).cycle();
+    let starts = (0..size).step_by(record);
+    records
+        .zip(starts)
+        .map(move |(data, at)| &data[..(size - at).min(record as u64) as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::workloads::file::{
+        prepare::{FileWork, prepare},
+        read,
+        tests::{context, points},
+    };
+
+    #[test]
+    fn pieces_are_whole_records_but_for_the_last() {
+        let data: Vec<u8> = (0..100).collect();
+        let lengths =
+            |record, size| -> Vec<usize> { pieces(&data, record, size).map(<[u8]>::len).collect() };
+        assert_eq!(lengths(40, 100), [40, 40, 20]);
+        assert_eq!(lengths(40, 80), [40, 40]);
+        assert_eq!(lengths(100, 250), [100, 100, 50]);
+        let starts: Vec<u8> = pieces(&data, 40, 160).map(|piece| piece[0]).collect();
+        assert_eq!(starts, [0, 40, 0, 40]);
+    }
+
+    fn made(dir: &Path, params: &Value) -> FileWork {
+        let p = read(&points(params).unwrap()[0]).unwrap();
+        prepare(dir, p, &context()).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_as_long_as_asked_for_whatever_it_is_made_with() {
+        let dir = tempfile::tempdir().unwrap();
+        for (record, fill) in [("32", "0"), ("5000", "0"), ("4K", "300000"), ("64K", "4K")] {
+            let params = json!({"op": "rewrite", "record": record, "fill_record": fill, "file_size": "300000"});
+            let work = made(dir.path(), &params);
+            let size = work.slots[0].path.metadata().unwrap().len();
+            assert_eq!(size, 300_000, "{params}");
+        }
+    }
+
+    #[test]
+    fn a_kept_file_gets_the_pages_of_the_record_that_goes_over_it() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file = dir.path().join("kept/data-1048576-0");
+        let params =
+            |record| json!({"op": "rewrite", "keep": true, "record": record, "file_size": "1M"});
+        for (record, bytes) in [("4K", 4096), ("64K", 65536), ("64K", 65536), ("32", 4096)] {
+            drop(made(dir.path(), &params(record)));
+            assert!(has_pages_of(&file, bytes), "{record}");
+            assert!(!has_pages_of(&file, 2 * bytes), "{record}");
+        }
+        // Out of the cache it has no pages, and the read-ahead would choose others.
+        evict(&File::open(&file).unwrap());
+        assert!(!has_pages_of(&file, 4096));
+        let before = file.metadata().unwrap().modified().unwrap();
+        drop(made(dir.path(), &params("4K")));
+        assert!(has_pages_of(&file, 4096));
+        assert!(file.metadata().unwrap().modified().unwrap() > before);
+    }
+}

@@ -1,0 +1,179 @@
+//! Operations of one point that are of two kinds: served by memory and by the device.
+
+use layermark_model::{Latency, Trial};
+
+use crate::{
+    ServedBy,
+    latency::Histograms,
+    number,
+    types::{ResultRow, TwoKinds},
+};
+
+/// Steps of an octave in which operations are counted.
+const STEPS: f64 = 4.0;
+/// Least share of either kind.
+const SHARE: f64 = 0.05;
+/// Fewest operations of either kind.
+const FEWEST: u64 = 20;
+/// How often the quick kind fits into the slow one, by their medians.
+const APART: f64 = 4.0;
+/// Operations between the two kinds for one at the top of the lower hump.
+const VALLEY: f64 = 0.1;
+
+/// The two humps of the latencies of these trials, if there are two.
+pub fn of(trials: &[&Trial]) -> Option<TwoKinds> {
+    let all = trials.iter().filter_map(|t| t.latency.as_ref());
+    humps(&steps(all))
+}
+
+/// Operations by the logarithm of their latency: place `n` is that of `2^(n / STEPS)` ns.
+fn steps<'a>(all: impl Iterator<Item = &'a Latency>) -> Vec<u64> {
+    let mut counts = Vec::new();
+    let mut histograms = Histograms::default();
+    for histogram in all.filter_map(|latency| histograms.read(latency)) {
+        for value in histogram.iter_recorded() {
+            let ns = value.value_iterated_to().max(1) as f64;
+            let at = (ns.log2() * STEPS) as usize;
+            if counts.len() <= at {
+                counts.resize(at + 1, 0);
+            }
+            counts[at] += value.count_at_value();
+        }
+    }
+    counts
+}
+
+fn humps(counts: &[u64]) -> Option<TwoKinds> {
+    let total: u64 = counts.iter().sum();
+    let least = FEWEST.max((total as f64 * SHARE).ceil() as u64);
+    let sum = |part: &[u64]| part.iter().sum::<u64>();
+    let peak = |part: &[u64]| part.iter().copied().max().unwrap_or(0);
+    // A single empty step is no valley: those beside it are looked at too.
+    let valley = |at: usize| peak(&counts[at - 1..(at + 2).min(counts.len())]);
+    let parts = |at: &usize| {
+        let (quick, slow) = counts.split_at(*at);
+        let enough = sum(quick).min(sum(slow)) >= least;
+        enough && valley(*at) as f64 <= VALLEY * peak(quick).min(peak(slow)) as f64
+    };
+    let places: Vec<usize> = (1..counts.len()).filter(parts).collect();
+    // Where the fewest lie, and of such places the one in the middle.
+    let deepest = places.iter().map(|at| valley(*at)).min()?;
+    let deepest: Vec<usize> = places
+        .into_iter()
+        .filter(|at| valley(*at) == deepest)
+        .collect();
+    let (quick, slow) = counts.split_at(deepest[deepest.len() / 2]);
+    let kinds = TwoKinds {
+        operations: total,
+        quick: sum(quick),
+        quick_us: middle(quick, 0),
+        slow_us: middle(slow, quick.len()),
+    };
+    (kinds.slow_us >= APART * kinds.quick_us).then_some(kinds)
+}
+
+/// Median of the latencies counted from place `first` on, microseconds.
+fn middle(counts: &[u64], first: usize) -> f64 {
+    let half = counts.iter().sum::<u64>().div_ceil(2);
+    let mut seen = 0;
+    let at = counts.iter().position(|count| {
+        seen += count;
+        seen >= half
+    });
+    // The middle of the step.
+    let step = (first + at.unwrap_or(0)) as f64 + 0.5;
+    (step / STEPS).exp2() / 1e3
+}
+
+/// What to say of a read that was served by memory and by the device. Nothing of one that goes in
+/// order, for which most of the file is read ahead.
+pub fn words(row: &ResultRow) -> Option<String> {
+    let in_order = row.point.get("op").and_then(|op| op.as_str()) == Some("read");
+    match (row.served_by?, row.two_kinds) {
+        (ServedBy::Device, Some(_)) if in_order => None,
+        (ServedBy::Device | ServedBy::Mixed, Some(kinds)) => Some(format!(
+            "operations of two kinds: {} of {} ({}) came from memory, in about {}, the others from the device, in about {}",
+            kinds.quick,
+            kinds.operations,
+            number::percent(kinds.quick as f64 / kinds.operations as f64),
+            number::time(kinds.quick_us),
+            number::time(kinds.slow_us)
+        )),
+        (ServedBy::Mixed, None) => {
+            let from_memory = 1.0 - row.device_share?.clamp(0.0, 1.0);
+            let operations = number::percent(from_memory);
+            Some(format!("about {operations} of the data came from memory"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many operations of about so many nanoseconds each.
+    fn counts(parts: &[(u64, u64)]) -> Vec<u64> {
+        let mut counts = vec![0; 100];
+        for (many, ns) in parts {
+            let at = ((*ns as f64).log2() * STEPS) as usize;
+            // A hump has slopes.
+            counts[at] += many * 6 / 10;
+            counts[at - 1] += many * 2 / 10;
+            counts[at + 1] += many * 2 / 10;
+        }
+        counts
+    }
+
+    #[test]
+    fn two_humps_are_told_apart_with_how_many_are_in_each() {
+        let found = humps(&counts(&[(2500, 700), (7500, 110_000)])).expect("two humps");
+        assert_eq!((found.operations, found.quick), (10_000, 2500));
+        assert!((0.5..1.0).contains(&found.quick_us), "{found:?}");
+        assert!((90.0..140.0).contains(&found.slow_us), "{found:?}");
+    }
+
+    #[test]
+    fn a_row_says_it_but_not_of_a_file_that_is_read_in_order() {
+        let (run, trials) = crate::sample::Sample::default().build();
+        let report = crate::Report::build(&run, &trials);
+        let mut row = report.results[0].clone();
+        row.two_kinds = humps(&counts(&[(2500, 700), (7500, 110_000)]));
+        let mut said = |op: &str, served, share| {
+            row.point.insert("op".into(), op.into());
+            (row.served_by, row.device_share) = (served, Some(share));
+            words(&row)
+        };
+        let random = said("rand-read", Some(ServedBy::Device), 1.0).expect("words");
+        assert!(
+            random.starts_with("operations of two kinds: 2500 of 10000 (25 %) came from memory"),
+            "{random}"
+        );
+        assert_eq!(said("read", Some(ServedBy::Device), 1.0), None);
+        assert!(said("read", Some(ServedBy::Mixed), 0.7).is_some());
+        assert_eq!(said("rand-read", Some(ServedBy::HostMemory), 0.0), None);
+        assert_eq!(said("rand-write", None, 1.0), None);
+        row.two_kinds = None;
+        (row.served_by, row.device_share) = (Some(ServedBy::Mixed), Some(0.76));
+        let words = words(&row).expect("words");
+        assert_eq!(words, "about 24 % of the data came from memory");
+    }
+
+    #[test]
+    fn one_hump_is_one_kind() {
+        for parts in [
+            vec![(10_000, 110_000)],
+            // A tail: 1 % take long.
+            vec![(9_900, 700), (100, 110_000)],
+            // Twice as long is no other kind.
+            vec![(5_000, 50_000), (5_000, 110_000)],
+            // No valley between them.
+            (0..30).map(|i| (1_000, 700 << (i / 3))).collect(),
+            // Too few to tell.
+            vec![(15, 700), (15, 110_000)],
+            Vec::new(),
+        ] {
+            assert_eq!(humps(&counts(&parts)), None, "{parts:?}");
+        }
+    }
+}
