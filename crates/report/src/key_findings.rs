@@ -82,7 +82,7 @@ fn slowest(f: &Findings) -> Vec<Statement> {
         };
         let extra = worst
             .extra_us
-            .map(|e| format!(", {}", number::extra(e.estimate)))
+            .map(|e| format!(", {}", number::extra_of(&e)))
             .unwrap_or_default();
         let most = if worst.ratio.is_some() {
             let times = number::sig2(ratio(worst));

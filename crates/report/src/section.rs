@@ -153,7 +153,7 @@ impl Holds {
         match self {
             Self::Yes => "holds",
             Self::No => "does not hold",
-            Self::Open => "cannot be decided here",
+            Self::Open => "cannot be decided",
         }
     }
 }

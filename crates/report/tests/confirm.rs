@@ -69,7 +69,7 @@ fn what_is_described_has_its_interval_and_no_word() {
         let text = written(&report, name);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("the other 5 have an interval"), "{name}");
-        assert!(!text.contains("undecided at"), "{name}: {text}");
+        assert!(!text.contains("too noisy to tell at"), "{name}: {text}");
     }
     assert!(written(&report, "r.json").contains("\"verdict\": \"descriptive\""));
     assert!(report.headline.contains("fuse"), "{}", report.headline);

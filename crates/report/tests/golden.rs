@@ -2,9 +2,9 @@
 //! After a wanted change: `INSTA_UPDATE=always cargo test -p layermark-report --test golden`.
 
 use layermark_report::{
-    LayerReport, Report, ResultRow,
+    Report,
     exporters::{self, Style},
-    sample::{Sample, full},
+    sample::{self, Sample},
 };
 use std::{fmt::Write, path::Path};
 
@@ -68,50 +68,11 @@ fn terminal_summary() {
     insta::assert_snapshot!(printed(&report(), 100));
 }
 
-/// A report with as many layers and operations as the default plan has.
-fn card_sized() -> Report {
-    let (run, trials) = full().build();
-    let mut report = Report::build(&run, &trials);
-    let fuse = report
-        .layers
-        .iter()
-        .find(|l| l.name == "fuse")
-        .unwrap()
-        .clone();
-    for name in [
-        "image:squashfs",
-        "image:erofs",
-        "image:squashfuse",
-        "loop:btrfs",
-        "loop:ext4",
-    ] {
-        let rows = report.results.clone();
-        let of_fuse = rows.into_iter().filter(|r| r.layer == "fuse");
-        report.results.extend(of_fuse.map(|row| ResultRow {
-            layer: name.into(),
-            ..row
-        }));
-        report.layers.push(LayerReport {
-            name: name.into(),
-            ..fuse.clone()
-        });
-    }
-    for label in ["unlink", "large write, fsync", "random read, warm"] {
-        let rows = report.results.clone();
-        let stat = rows.into_iter().filter(|r| r.label == "open and stat");
-        report.results.extend(stat.map(|row| ResultRow {
-            label: label.into(),
-            ..row
-        }));
-    }
-    let compared = report.layers.iter().filter(|l| !l.baseline && !l.control);
-    assert!(compared.count() >= 11 && report.points().len() >= 12);
-    report
-}
-
 #[test]
 fn a_summary_has_at_most_40_lines_and_keeps_to_the_window() {
-    let all = card_sized();
+    let all = sample::card();
+    let compared = all.layers.iter().filter(|l| !l.baseline && !l.control);
+    assert!(compared.count() >= 11 && all.points().len() >= 12);
     for (width, most) in [(100, 39), (140, 39), (60, 60)] {
         let text = printed(&all, width);
         assert!(text.lines().count() <= most, "{width}: {text}");

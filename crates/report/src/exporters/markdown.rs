@@ -109,7 +109,8 @@ fn table(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
     )?;
     writeln!(
         out,
-        "| operation | layer | time an operation | ratio | difference | verdict | served by, flush | |"
+        "| operation | layer | time an operation | ratio | difference | verdict | {} | |",
+        rows::SOURCE
     )?;
     writeln!(out, "| --- | --- | ---: | ---: | ---: | --- | --- | --- |")?;
     let mut notes = rows::Notes::default();

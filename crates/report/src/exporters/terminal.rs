@@ -146,7 +146,7 @@ const HEADS: [&str; 6] = [
     "difference",
     "verdict",
     "throughput",
-    "served by, flush",
+    rows::SOURCE,
 ];
 
 fn cells(row: &ResultRow) -> [String; 6] {

@@ -165,7 +165,7 @@ impl<'a> Work<'a> {
         };
         let mut head = vec!["record".to_owned()];
         head.extend((1..=most).map(|n| format!("repeat {n}")));
-        head.extend(["mean", "range", "served by"].map(str::to_owned));
+        head.extend(["mean", "range", "data came from"].map(str::to_owned));
         Some(DataTable {
             title: format!("{layer}: {}, each repeat", self.title),
             note,
@@ -244,7 +244,7 @@ impl<'a> Work<'a> {
             0 => String::new(),
             n => format!("{word} at {n} of {}", text::count(all, "record size")),
         };
-        let parts: Vec<String> = [of(same, "the same"), of(open, "not decided")]
+        let parts: Vec<String> = [of(same, "the same"), of(open, "too noisy")]
             .into_iter()
             .chain(others.iter().cloned())
             .filter(|p| !p.is_empty())
@@ -276,7 +276,7 @@ fn standing(all: usize, same: usize, slower: usize, faster: usize) -> Holds {
 fn verdict(apart: Apart) -> String {
     match apart {
         Apart::No => "the same".into(),
-        Apart::Open => "not decided".into(),
+        Apart::Open => "too noisy".into(),
         Apart::Slower(ratio) => format!("slower {}x", text::ratio(ratio)),
         Apart::Faster(ratio) => format!("faster {}x", text::ratio(1.0 / ratio)),
     }

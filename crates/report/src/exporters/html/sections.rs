@@ -1,25 +1,54 @@
-//! Cost, buffer sizes, seeks and the study: tables, conclusions, files. Their charts are with the
-//! others.
+//! Cost, buffer sizes, seeks and the study: conclusions, charts, tables, files.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use maud::{Markup, html};
 
 use super::{
-    evidence,
+    evidence, figures, fold,
     text::{micro, rich},
 };
-use crate::{Cell, DataTable, Holds, Report, Section, TextFile};
+use crate::{Cell, DataTable, Holds, Report, Section, TextFile, charts};
 
-/// All sections of the report.
-pub fn all(report: &Report) -> Markup {
-    html! { @for section in report.sections() { (one(&section)) } }
+/// The study that the plan repeats.
+pub fn study(report: &Report) -> Markup {
+    html! { @if let Some(study) = &report.study { (open(study, report)) } }
 }
 
-fn one(section: &Section) -> Markup {
+/// Sections that are what such a run is made for: Iometer's figures, and what is set beside.
+pub fn own(report: &Report) -> Markup {
+    html! { @for s in others(report).iter().filter(|s| is_own(s)) { (open(s, report)) } }
+}
+
+/// What is drawn from the results: cost, sizes of buffers, seeks.
+pub fn models(report: &Report) -> Markup {
+    html! {
+        @for s in others(report).iter().filter(|s| !is_own(s)) {
+            (fold(&format!("section-{}", s.name), &s.title, "", &body(s, report)))
+        }
+    }
+}
+
+fn others(report: &Report) -> Vec<Section> {
+    let study = usize::from(report.study.is_some());
+    report.sections().split_off(study)
+}
+
+fn is_own(section: &Section) -> bool {
+    section.name == "iops" || section.name.starts_with("beside-")
+}
+
+fn open(section: &Section, report: &Report) -> Markup {
     let id = format!("section-{}", section.name);
     html! {
         section aria-labelledby=(id) {
             h2 id=(id) { (section.title) }
+            (body(section, report))
+        }
+    }
+}
+
+fn body(section: &Section, report: &Report) -> Markup {
+    html! {
             p.hint { (rich(&section.about)) }
             @if !section.conclusions.is_empty() {
                 ul.sentences {
@@ -28,11 +57,14 @@ fn one(section: &Section) -> Markup {
                     }
                 }
             }
+            @if let Some(group) = charts::lines(section, report.level) {
+                p.hint { (group.hint) }
+                (figures::grid(&group.charts))
+            }
             @for t in &section.tables { (table(t)) }
             @if !section.files.is_empty() {
                 p.hint { "As the study's own program printed it: " @for file in &section.files { (link(file)) " " } }
             }
-        }
     }
 }
 

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use super::{Style, paint, plain, wrapped};
 use crate::{
-    Report, ResultRow, TrustState,
+    Report, ResultRow,
     exporters::rows,
-    number::{count, list},
+    number::count,
     overview::{Overview, sign},
 };
 
@@ -86,14 +86,7 @@ fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<Str
 
 /// Trust in a line, the run, and what to type for more.
 fn foot(report: &Report, style: Style) -> anyhow::Result<String> {
-    let having = |state: TrustState| report.trust.iter().filter(move |t| t.state == state);
-    let passed = count(having(TrustState::Ok).count(), "check");
-    let warnings: Vec<&str> = having(TrustState::Warn).map(|t| t.title.as_str()).collect();
-    let trust = if warnings.is_empty() {
-        format!("Trust: {passed} passed, no warning.")
-    } else {
-        format!("Trust: {passed} passed; warnings: {}.", list(&warnings))
-    };
+    let trust = format!("Trust: {}.", rows::trust(report));
     let more = format!("More: layermark report {} --full", report.run);
     let mut out: Vec<&str> = report.left_out.iter().map(|l| l.layer.as_str()).collect();
     out.dedup();
