@@ -21,7 +21,7 @@ function report() {
 }
 
 // A report of made-up figures; `card` has the size of the default plan's, `matrix` is one over file
-// sizes and records.
+// sizes and records, `study` the same of a plan that repeats a study.
 function sample(...kind) {
   const made = join(scratch, `sample${kind}.html`);
   const args = ['run', '--quiet', '--locked', '--example', 'sample', '--', ...kind, made];
@@ -47,8 +47,9 @@ after(async () => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-let cardUrl;
-const card = () => (cardUrl ??= pathToFileURL(sample('card')).href);
+const made = {};
+const card = () => (made.card ??= pathToFileURL(sample('card')).href);
+const study = () => (made.study ??= pathToFileURL(sample('study')).href);
 
 // Opens all that is folded.
 const unfold = (page) => page.evaluate(() => document.querySelectorAll('details').forEach((d) => { d.open = true; }));
@@ -118,6 +119,21 @@ test('the matrix stands before everything else and every cell has words and a ro
   await close();
 });
 
+test('a study answers with its claims and its charts, then with the matrix of ratios', async () => {
+  const { page, close } = await open({}, study());
+  const order = await page.evaluate(() => ['.claims table', 'svg.chart', '.heat', '.results']
+    .map((s) => document.querySelector(s)).map((e, n, all) => n === 0
+      || Boolean(all[n - 1].compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING)));
+  assert.deepEqual(order, [true, true, true, true]);
+  const cells = await page.locator('.claims td').evaluateAll((all) => all.map((c) => c.textContent));
+  assert.ok(cells.length > 5);
+  for (const words of cells) assert.match(words, /^(holds|does not hold|cannot be decided|not asked)$/);
+  for (const link of await page.locator('.claims td a').evaluateAll((all) => all.map((a) => a.getAttribute('href')))) {
+    assert.equal(await page.locator(`[id="${link.slice(1)}"]`).count(), 1, link);
+  }
+  await close();
+});
+
 test('a link of the matrix opens the folded results at its row', async () => {
   const { page, close } = await open({}, card());
   const link = page.locator('.overview td a').first();
@@ -130,7 +146,7 @@ test('a link of the matrix opens the folded results at its row', async () => {
 
 for (const [width, height] of [[1280, 800], [375, 812]]) {
   test(`is at most eight screens long at ${width}x${height}, with a short headline`, async () => {
-    for (const at of [card(), url]) {
+    for (const at of [card(), study(), url]) {
       const { page, close } = await open({ viewport: { width, height } }, at);
       const { all, chart, words } = await page.evaluate(() => ({
         all: document.documentElement.scrollHeight,

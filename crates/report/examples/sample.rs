@@ -1,6 +1,6 @@
 //! Writes a report of made-up figures: `cargo run -p layermark-report --example sample -- page.html`;
 //! `card` before the name makes it as large as the default plan, `matrix` a matrix of file sizes and
-//! records, `iozone` the whole of iozone's.
+//! records, `study` the same for a plan that repeats a study, `iozone` the whole of iozone's.
 
 use std::{
     fs::File,
@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use layermark_model::StudyId;
 use layermark_report::{
     Report,
     exporters::{self, Files},
@@ -41,6 +42,15 @@ fn main() -> anyhow::Result<()> {
             }
             .build(),
         ),
+        Some("study") => {
+            let (mut run, trials) = Matrix {
+                blocks: 14,
+                ..Matrix::default()
+            }
+            .build();
+            run.plan.study = Some(StudyId::IozoneVm);
+            report((run, trials))
+        }
         Some("iozone") => report(
             Matrix {
                 works: IOZONE.to_vec(),

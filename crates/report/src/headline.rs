@@ -4,6 +4,7 @@ use layermark_model::LayerStatus;
 
 use crate::{
     number::{self, count, list},
+    overview::times,
     types::{DurabilityVerdict, ResultRow, Verdict},
     words::{Findings, LISTED},
 };
@@ -245,8 +246,8 @@ fn probable(mut slower: Vec<(f64, &ResultRow)>) -> Option<String> {
 }
 
 fn up_to(row: &ResultRow) -> String {
-    let times = row.ratio.as_ref().map(number::ratio_of).unwrap_or_default();
-    format!("up to {times} times native's time ({})", row.label)
+    let times = row.ratio.as_ref().map(times).unwrap_or_default();
+    format!("up to {times} native's time ({})", row.label)
 }
 
 #[cfg(test)]
@@ -256,7 +257,7 @@ mod tests {
     #[test]
     fn a_headline_keeps_what_has_room_and_drops_a_long_label() {
         let parts = |all: &[&str]| all.iter().map(|p| (*p).to_owned()).collect();
-        let long = "`a` is slowest, taking up to 12 times native's time (a label that has far more words than anybody wants to read in one line)";
+        let long = "`a` is slowest, taking up to 12x native's time (a label that has far more words than anybody wants to read in one line)";
         let told = fitted(parts(&[
             long,
             "`b` skips fsync",
@@ -264,7 +265,7 @@ mod tests {
         ]));
         assert_eq!(
             told,
-            "`a` is slowest, taking up to 12 times native's time; `b` skips fsync; `c` costs nothing measurable"
+            "`a` is slowest, taking up to 12x native's time; `b` skips fsync; `c` costs nothing measurable"
         );
         assert!(words(&told) <= WORDS);
         let last = fitted(parts(&["one two three", &"x ".repeat(18), "four"]));

@@ -46,7 +46,7 @@ pub use cost::CostRow;
 pub use launch_types::*;
 pub use recommend::{BufferRow, Pick};
 pub use section::{
-    Axis, Cell, Conclusion, DataTable, Holds, LineChart, Mark, Section, Series, TextFile,
+    Axis, Cell, Claims, Conclusion, DataTable, Holds, LineChart, Mark, Section, Series, TextFile,
 };
 pub use types::*;
 

@@ -4,15 +4,7 @@ use crate::types::{Estimate, ResultRow};
 
 /// Three significant digits, no exponent: `1.02`, `13.1`, `420`, `12300`, `0.00123`.
 pub fn sig3(value: f64) -> String {
-    significant(value, 3)
-}
-
-/// Two significant digits, for crowded tables: `1.0`, `0.034`.
-pub fn sig2(value: f64) -> String {
-    significant(value, 2)
-}
-
-fn significant(value: f64, digits: i32) -> String {
+    const DIGITS: i32 = 3;
     if !value.is_finite() {
         return "-".into();
     }
@@ -20,11 +12,11 @@ fn significant(value: f64, digits: i32) -> String {
         return "0".into();
     }
     let magnitude = value.abs().log10().floor() as i32;
-    let step = 10f64.powi(magnitude + 1 - digits);
+    let step = 10f64.powi(magnitude + 1 - DIGITS);
     let rounded = (value / step).round() * step;
     // Rounding 9.999 up makes it 10.0: one decimal less.
     let magnitude = rounded.abs().log10().floor() as i32;
-    let decimals = (digits - 1 - magnitude).clamp(0, 12) as usize;
+    let decimals = (DIGITS - 1 - magnitude).clamp(0, 12) as usize;
     format!("{rounded:.decimals$}")
 }
 

@@ -117,7 +117,7 @@ pub fn words(row: Option<&ResultRow>) -> String {
 
 /// `1.06x`, `2.4x`, `640x`, `0.034x`: as many digits as a table of them can be read with, and no more
 /// than the interval supports.
-fn times(e: &Estimate) -> String {
+pub fn times(e: &Estimate) -> String {
     let step = match e.estimate {
         r if r >= 9.95 => 1.0,
         r if r >= 1.995 => 0.1,

@@ -250,6 +250,8 @@ impl<'a> Work<'a> {
             .filter(|p| !p.is_empty())
             .collect();
         Some(Conclusion {
+            claim: format!("{} takes as long as natively", self.title),
+            layer: layer.into(),
             text: format!(
                 "{} in `{layer}` takes as long as natively: {}",
                 self.title,
@@ -343,6 +345,8 @@ fn memory(data: &Data, layer: &str) -> Option<Conclusion> {
         text.push_str(" for all record sizes, so the two are told apart and never averaged");
     }
     Some(Conclusion {
+        claim: "later reads come from memory, the first from the device".into(),
+        layer: layer.into(),
         text,
         holds,
         evidence: ids(&reads),
@@ -383,6 +387,8 @@ fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
         ),
     };
     Some(Conclusion {
+        claim: "goes on writing after the application has ended".into(),
+        layer: layer.into(),
         text: format!(
             "`{layer}` goes on writing after the application has ended: {what} (all record sizes together)"
         ),
@@ -409,6 +415,8 @@ fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
         apart => (Holds::No, format!(", {}", verdict(apart))),
     };
     Some(Conclusion {
+        claim: "copies a file before its first byte changes".into(),
+        layer: layer.into(),
         text: format!(
             "`{layer}` copies a file of {} before its first byte changes: {} for the first write, natively {}{what}",
             format_size(number(here, "file_size")),

@@ -21,6 +21,7 @@ pub fn section(report: &Report) -> Markup {
                     p { b { (s.label) } " in " code { (s.layer) } ": " (micro(&s.says.join(". "))) "." }
                 }
                 @if let Some(group) = charts::launches(report) {
+                    h3 { (group.title) }
                     p.hint { (group.hint) }
                     (figures::grid(&group.charts))
                 }
