@@ -148,6 +148,12 @@ pub struct Claims<'a> {
 }
 
 impl Section {
+    /// Whether it is what such a run is made for, and no model of its results: Iometer's figures, and
+    /// what is set beside them.
+    pub fn is_own(&self) -> bool {
+        self.name == "iops" || self.name.starts_with("beside-")
+    }
+
     /// Its conclusions as a matrix; `None` where it has none.
     pub fn claims(&self) -> Option<Claims<'_>> {
         let (mut layers, mut claims): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());

@@ -64,7 +64,7 @@ fn what_is_described_has_its_interval_and_no_word() {
         family.text.contains("a verdict on 1 point") && family.text.contains("the other 5"),
         "{family:?}"
     );
-    for name in ["r.txt", "r.html", "r.json", "r.md"] {
+    for name in ["r.txt", "r.html", "r.json", "r.full.md"] {
         // The terminal breaks lines.
         let text = written(&report, name);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -4,7 +4,10 @@
 use layermark_report::{
     Report,
     exporters::{self, Style},
-    sample::{self, Sample},
+    sample::{
+        self, Sample,
+        matrix::{Matrix, doubling},
+    },
 };
 use std::{fmt::Write, path::Path};
 
@@ -133,6 +136,48 @@ fn terminal_narrow_and_coloured() {
 #[test]
 fn markdown() {
     insta::assert_snapshot!(written(&report(), "x.md"));
+}
+
+#[test]
+fn markdown_full() {
+    insta::assert_snapshot!(written(&report(), "x.full.md"));
+}
+
+#[test]
+fn markdown_fits_a_pull_request() {
+    let mut card = sample::card();
+    card.left_out.truncate(1);
+    let text = written(&card, "x.md");
+    assert!(text.lines().count() <= 60, "{text}");
+    assert!(text.contains("left out: image:erofs"), "{text}");
+    let rows = text.lines().filter(|l| l.starts_with("| "));
+    assert_eq!(rows.count(), 2 + 12, "head, rule and operations: {text}");
+    for finding in &card.findings {
+        let start: String = finding.text.chars().skip(6).take(20).collect();
+        assert!(
+            text.contains(&start.replace('`', "")) || text.contains(&start),
+            "{start}"
+        );
+    }
+    assert!(text.contains("-o report.full.md"));
+    assert!(written(&card, "x.full.md").lines().count() > 100);
+    let (run, trials) = Matrix {
+        files: doubling(64 << 10, 16 << 20),
+        blocks: 3,
+        ..Matrix::default()
+    }
+    .build();
+    let many = Report::build(&run, &trials);
+    assert!(many.points().len() > 60);
+    let text = written(&many, "x.md");
+    assert!(text.lines().count() <= 60, "{text}");
+    assert!(text.contains("with smaller differences"), "{text}");
+    let (run, trials) = sample::launches(&[400.0, 410.0, 405.0]);
+    let text = written(&Report::build(&run, &trials), "x.md");
+    assert!(
+        text.contains("| app, window=Login | native | 1-3 |"),
+        "{text}"
+    );
 }
 
 #[test]

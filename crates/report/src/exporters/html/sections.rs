@@ -21,13 +21,13 @@ pub fn study(report: &Report) -> Markup {
 
 /// Sections that are what such a run is made for: Iometer's figures, and what is set beside.
 pub fn own(report: &Report) -> Markup {
-    html! { @for s in others(report).iter().filter(|s| is_own(s)) { (open(s, report)) } }
+    html! { @for s in others(report).iter().filter(|s| s.is_own()) { (open(s, report)) } }
 }
 
 /// What is drawn from the results: cost, sizes of buffers, seeks.
 pub fn models(report: &Report) -> Markup {
     html! {
-        @for s in others(report).iter().filter(|s| !is_own(s)) {
+        @for s in others(report).iter().filter(|s| !s.is_own()) {
             (fold(&format!("section-{}", s.name), &s.title, "", &body(s, report)))
         }
     }
@@ -36,10 +36,6 @@ pub fn models(report: &Report) -> Markup {
 fn others(report: &Report) -> Vec<Section> {
     let study = usize::from(report.study.is_some());
     report.sections().split_off(study)
-}
-
-fn is_own(section: &Section) -> bool {
-    section.name == "iops" || section.name.starts_with("beside-")
 }
 
 fn open(section: &Section, report: &Report) -> Markup {

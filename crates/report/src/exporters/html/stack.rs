@@ -4,7 +4,7 @@ use layermark_model::{LayerStatus, format_size};
 use maud::{Markup, html};
 
 use super::{
-    fold,
+    fold, rows,
     text::{micro, rich},
 };
 use crate::{LayerReport, Report, number};
@@ -133,9 +133,7 @@ pub fn left_out(report: &Report) -> Markup {
             }
         }
     };
-    let mut layers: Vec<&str> = report.left_out.iter().map(|l| l.layer.as_str()).collect();
-    layers.dedup();
-    html! { @if !layers.is_empty() { (fold("left", "Left out", &layers.join(", "), &body)) } }
+    html! { @if let Some(layers) = rows::left_out(report) { (fold("left", "Left out", &layers, &body)) } }
 }
 
 /// Trials that the page shows; more would make it too large to open.

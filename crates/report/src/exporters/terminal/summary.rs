@@ -88,9 +88,7 @@ fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<Str
 fn foot(report: &Report, style: Style) -> anyhow::Result<String> {
     let trust = format!("Trust: {}.", rows::trust(report));
     let more = format!("More: layermark report {} --full", report.run);
-    let mut out: Vec<&str> = report.left_out.iter().map(|l| l.layer.as_str()).collect();
-    out.dedup();
-    let out = (!out.is_empty()).then(|| format!("Left out: {}.", out.join(", ")));
+    let out = rows::left_out(report).map(|out| format!("Left out: {out}."));
     let parts = [Some(trust), out, Some(rows::about(report)), Some(more)];
     let parts = parts.iter().flatten();
     let parts = parts.map(|part| text(style, "", "  ", part));
