@@ -1,6 +1,7 @@
 //! Writes a report of made-up figures: `cargo run -p layermark-report --example sample -- page.html`;
 //! `card` before the name makes it as large as the default plan, `matrix` a matrix of file sizes and
-//! records, `study` the same for a plan that repeats a study, `iozone` the whole of iozone's.
+//! records, `study` the same for a plan that repeats a study, `iozone` the whole of iozone's, and
+//! `launches` a series of launches.
 
 use std::{
     fs::File,
@@ -42,6 +43,10 @@ fn main() -> anyhow::Result<()> {
             }
             .build(),
         ),
+        Some("launches") => {
+            let ms: Vec<f64> = (0..40).map(|n| 400.0 + f64::from(n * 7 % 20)).collect();
+            report(sample::launches(&ms))
+        }
         Some("study") => {
             let (mut run, trials) = Matrix {
                 blocks: 14,

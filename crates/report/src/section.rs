@@ -177,11 +177,11 @@ impl Section {
 impl Claims<'_> {
     /// The same as words.
     pub fn table(&self) -> DataTable {
-        let stands = |c: &Option<&Conclusion>| Cell::text(c.map_or("", |c| c.holds.words()));
+        let stands = |c: Option<&Conclusion>| Cell::text(c.map_or("", |c| c.holds.words()));
         let row = |(claim, all): &(&str, Vec<Option<&Conclusion>>)| {
             let first = Cell::text(*claim);
             std::iter::once(first)
-                .chain(all.iter().map(stands))
+                .chain(all.iter().map(|c| stands(*c)))
                 .collect()
         };
         let layers = self.layers.iter().map(|l| (*l).to_owned());

@@ -128,7 +128,7 @@ fn section(section: &Section, out: &mut dyn Write) -> anyhow::Result<()> {
         prose(&section.about)
     )?;
     if let Some(claims) = section.claims() {
-        write!(out, "{}\n", cells(&claims.table()))?;
+        writeln!(out, "{}", cells(&claims.table()))?;
     }
     for c in &section.conclusions {
         let evidence = if c.evidence.is_empty() {

@@ -5,7 +5,7 @@ use maud::{Markup, PreEscaped, html};
 use super::{fold, text::micro};
 use crate::{Report, charts, number};
 
-/// Charts of layers in sight: a row of them on a wide screen.
+/// Charts of a group in sight: a row of them on a wide screen, and no long way on a phone.
 const SHOWN: usize = 3;
 
 /// Ratios with their intervals, a chart for each layer.
@@ -13,17 +13,24 @@ pub fn forest(report: &Report) -> Markup {
     let Some(group) = charts::forest(report) else {
         return html! {};
     };
-    let (first, rest) = group.charts.split_at(group.charts.len().min(SHOWN));
     html! {
         section.charts aria-labelledby="cost" {
             h2 #cost { (group.title) }
             p.hint { (group.hint) }
-            (grid(first))
-            @if !rest.is_empty() {
-                details {
-                    summary { (number::count(rest.len(), "more layer")) }
-                    (grid(rest))
-                }
+            (some(&group.charts))
+        }
+    }
+}
+
+/// The first of them, the others folded.
+pub fn some(charts: &[charts::Chart]) -> Markup {
+    let (first, rest) = charts.split_at(charts.len().min(SHOWN));
+    html! {
+        (grid(first))
+        @if !rest.is_empty() {
+            details {
+                summary { (number::count(rest.len(), "more chart")) }
+                (grid(rest))
             }
         }
     }
@@ -48,7 +55,7 @@ pub fn grid(charts: &[charts::Chart]) -> Markup {
     html! { div.grid { @for chart in charts { (figure(chart)) } } }
 }
 
-pub fn figure(chart: &charts::Chart) -> Markup {
+fn figure(chart: &charts::Chart) -> Markup {
     html! {
         figure {
             figcaption { (chart.title) }

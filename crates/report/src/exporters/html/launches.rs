@@ -23,7 +23,7 @@ pub fn section(report: &Report) -> Markup {
                 @if let Some(group) = charts::launches(report) {
                     h3 { (group.title) }
                     p.hint { (group.hint) }
-                    (figures::grid(&group.charts))
+                    (figures::some(&group.charts))
                 }
                 details {
                     summary { "Every launch: run, start, finish, delta" }

@@ -61,7 +61,7 @@ fn body(section: &Section, report: &Report) -> Markup {
         }
         @if let Some(group) = charts::lines(section, report.level) {
             p.hint { (group.hint) }
-            (figures::grid(&group.charts))
+            (figures::some(&group.charts))
         }
         @for t in first { (table(t)) }
         @if !rest.is_empty() {

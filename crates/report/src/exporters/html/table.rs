@@ -6,7 +6,7 @@ use super::{
     fold, rows,
     text::{micro, rich},
 };
-use crate::{Estimate, LatencyUs, Report, ResultRow, Verdict, number};
+use crate::{Estimate, Report, ResultRow, Verdict, number};
 
 const HEADS: [&str; 12] = [
     "Layer",
@@ -73,6 +73,7 @@ fn line(row: &ResultRow, note: &str) -> Markup {
     } else {
         row.trials
     };
+    let latency = row.latency_us;
     let cells = [
         chip(row),
         ratio(row),
@@ -80,8 +81,11 @@ fn line(row: &ResultRow, note: &str) -> Markup {
         spanned(row.op_time()),
         html! { @if let Some(v) = row.value { (data(v, &number::value(v, &row.unit))) } },
         html! { (rows::label(row)) },
-        percentile(row, |l| Some((l.p50, l.p50_interval))),
-        percentile(row, |l| Some((l.p99?, l.p99_interval))),
+        percentile(latency.map(|l| l.p50), latency.and_then(|l| l.p50_interval)),
+        percentile(
+            latency.and_then(|l| l.p99),
+            latency.and_then(|l| l.p99_interval),
+        ),
         cpu(row),
         html! { (data(made as f64, &made.to_string())) },
         html! { a href={ "#" (row.id) } { (row.id) } },
@@ -138,10 +142,9 @@ fn extra(row: &ResultRow) -> Markup {
     }
 }
 
-fn percentile(row: &ResultRow, pick: fn(&LatencyUs) -> Option<(f64, Option<[f64; 2]>)>) -> Markup {
-    let of = row.latency_us.as_ref().and_then(pick);
-    let estimate = of.map(|(estimate, interval)| Estimate { estimate, interval });
-    spanned(estimate)
+/// A percentile; nothing where too few operations were timed for it.
+fn percentile(us: Option<f64>, interval: Option<[f64; 2]>) -> Markup {
+    spanned(us.map(|estimate| Estimate { estimate, interval }))
 }
 
 fn cpu(row: &ResultRow) -> Markup {

@@ -103,8 +103,12 @@ fn groups(columns: &[Column], width: usize) -> Vec<Vec<&Column>> {
     let total = |all: &[&Column]| all.iter().map(|c| c.width).sum::<usize>();
     // A number may name a row, such as a size; all columns before the first number name it too.
     let words = columns.iter().take_while(|c| !c.numeric).count();
-    let named = if words < columns.len() { words } else { 0 };
-    let names: Vec<&Column> = columns.iter().take(named.max(1)).collect();
+    let naming = if words < columns.len() {
+        words.max(1)
+    } else {
+        1
+    };
+    let names: Vec<&Column> = columns.iter().take(naming).collect();
     let mut groups = vec![names.clone()];
     for column in &columns[names.len()..] {
         let last = groups.last().expect("there is one");
@@ -125,12 +129,12 @@ fn print_line(
     let mut line = String::new();
     for (column, text) in columns.iter().zip(cells) {
         let width = column.width - GAP;
-        line += &" ".repeat(GAP);
-        line += &if column.numeric {
-            format!("{text:>width$}")
+        let text = if column.numeric {
+            format!("{:GAP$}{text:>width$}", "")
         } else {
-            format!("{text:<width$}")
+            format!("{:GAP$}{text:<width$}", "")
         };
+        line.push_str(&text);
     }
     let line = line.trim_end();
     if line.chars().count() > style.width {
