@@ -20,10 +20,11 @@ function report() {
   return sample();
 }
 
-// A report of made-up figures; `matrix` makes it one over file sizes and records.
+// A report of made-up figures; `card` has the size of the default plan's, `matrix` is one over file
+// sizes and records, `study` the same of a plan that repeats a study.
 function sample(...kind) {
   const made = join(scratch, `sample${kind}.html`);
-  const args = ['run', '--quiet', '--locked', '-p', 'layermark-report', '--example', 'sample', '--', ...kind, made];
+  const args = ['run', '--quiet', '--locked', '--example', 'sample', '--', ...kind, made];
   const cwd = new URL('../..', import.meta.url).pathname;
   execFileSync('cargo', args, { cwd, stdio: ['ignore', 'inherit', 'inherit'] });
   return made;
@@ -45,6 +46,13 @@ after(async () => {
   await browser?.close();
   rmSync(scratch, { recursive: true, force: true });
 });
+
+const made = {};
+const card = () => (made.card ??= pathToFileURL(sample('card')).href);
+const study = () => (made.study ??= pathToFileURL(sample('study')).href);
+
+// Opens all that is folded.
+const unfold = (page) => page.evaluate(() => document.querySelectorAll('details').forEach((d) => { d.open = true; }));
 
 // A page in a context of its own; whatever it asks for or complains about is kept.
 async function open(options = {}, at = url) {
@@ -87,6 +95,90 @@ test('the verdict is the only first-level heading and comes first', async () => 
   await close();
 });
 
+test('the matrix stands before everything else and every cell has words and a row', async () => {
+  const { page, close } = await open({}, card());
+  const { first, cells, rows } = await page.evaluate(() => {
+    const table = document.querySelector('main table');
+    const title = document.querySelector('h1');
+    const others = [...document.querySelectorAll('main h2, main p, main ul, main svg')];
+    const after = (e) => table.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING;
+    return {
+      first: title.compareDocumentPosition(table) & Node.DOCUMENT_POSITION_FOLLOWING && others.every(after),
+      rows: [...table.rows].map((r) => [...r.cells].map((c) => c.tagName + (c.scope ? `.${c.scope}` : '')).join(' ')),
+      cells: [...table.querySelectorAll('td')].map((c) => [c.querySelector('.unseen')?.textContent ?? '', c.querySelector('a')?.getAttribute('href')]),
+    };
+  });
+  assert.ok(first, 'nothing but the headline stands before the matrix');
+  assert.match(rows[0], /^(TH\.col ?)+$/);
+  for (const row of rows.slice(1)) assert.match(row, /^TH\.row( TD)+$/);
+  assert.equal(cells.length, 12 * 10);
+  for (const [words, link] of cells) {
+    assert.match(words, /^(same|slower|faster|probably slower|probably faster|too noisy|too few blocks|not trusted|not measured)/);
+    assert.ok(link === undefined || await page.locator(`[id="${link.slice(1)}"]`).count() === 1, `${link} leads somewhere`);
+  }
+  await close();
+});
+
+test('a study answers with its claims and its charts, then with the matrix of ratios', async () => {
+  const { page, close } = await open({}, study());
+  const order = await page.evaluate(() => ['.claims table', 'svg.chart', '.heat', '.results']
+    .map((s) => document.querySelector(s)).map((e, n, all) => n === 0
+      || Boolean(all[n - 1].compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING)));
+  assert.deepEqual(order, [true, true, true, true]);
+  const cells = await page.locator('.claims td').evaluateAll((all) => all.map((c) => c.textContent));
+  assert.ok(cells.length > 5);
+  for (const words of cells) assert.match(words, /^(holds|does not hold|cannot be decided|not asked)$/);
+  for (const link of await page.locator('.claims td a').evaluateAll((all) => all.map((a) => a.getAttribute('href')))) {
+    assert.equal(await page.locator(`[id="${link.slice(1)}"]`).count(), 1, link);
+  }
+  await close();
+});
+
+test('a link of the matrix opens the folded results at its row', async () => {
+  const { page, close } = await open({}, card());
+  const link = page.locator('.overview td a').first();
+  const row = page.locator(await link.getAttribute('href'));
+  assert.ok(!await row.isVisible(), 'results are folded');
+  await link.click();
+  await row.waitFor({ state: 'visible' });
+  await close();
+});
+
+for (const [width, height] of [[1280, 800], [375, 812]]) {
+  test(`is at most eight screens long at ${width}x${height}, with a short headline`, async () => {
+    for (const at of [card(), study(), url]) {
+      const { page, close } = await open({ viewport: { width, height } }, at);
+      const { all, chart, words } = await page.evaluate(() => ({
+        all: document.documentElement.scrollHeight,
+        chart: document.querySelector('svg.chart').getBoundingClientRect().top,
+        words: document.querySelector('h1').innerText.trim().split(/\s+/).length,
+      }));
+      assert.ok(all <= 8 * height, `${all} px are ${(all / height).toFixed(1)} screens`);
+      assert.ok(width < 1000 || chart <= 1.5 * height, `the first chart is at ${chart} px`);
+      assert.ok(words <= 20, `${words} words in the headline`);
+      await close();
+    }
+  });
+}
+
+test('rows of results are low, and cards on a phone', async () => {
+  const wide = await open({ viewport: { width: 1280, height: 800 } }, card());
+  const opened = (page) => page.evaluate(() => { document.querySelector('#results').open = true; });
+  await opened(wide.page);
+  const heights = await wide.page.locator('table.results tr[id]').evaluateAll((rows) => rows.map((r) => r.getBoundingClientRect().height));
+  assert.ok(heights.length > 100 && Math.max(...heights) < 60, `a row of ${Math.max(...heights)} px`);
+  await wide.close();
+  const { page, close } = await open({ viewport: { width: 375, height: 812 } }, card());
+  await opened(page);
+  const row = page.locator('table.results tr[id]').nth(2);
+  const cells = await row.locator('td').evaluateAll((all) => all.filter((c) => c.textContent).map((c) => [c.dataset.head, c.getBoundingClientRect().left]));
+  assert.equal(new Set(cells.map(([, left]) => left)).size, 1, 'cells stand one under another');
+  assert.ok(cells.every(([head]) => head), 'each has its name');
+  const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+  assert.ok(inner <= outer, `${inner} > ${outer}`);
+  await close();
+});
+
 test('headings leave out no level', async () => {
   const { page, close } = await open();
   const levels = await page.evaluate(() => [...document.querySelectorAll('h1,h2,h3,h4')].map((h) => Number(h.tagName[1])));
@@ -99,6 +191,7 @@ test('headings leave out no level', async () => {
 
 test('every chart is reached by its name and has its data', async () => {
   const { page, close } = await open();
+  await page.evaluate(() => document.querySelectorAll('details:not(figure details)').forEach((d) => { d.open = true; }));
   const names = await page.locator('figure > figcaption').allInnerTexts();
   assert.ok(names.length >= 1, 'there are charts');
   assert.equal(new Set(names).size, names.length, 'names differ');
@@ -117,6 +210,7 @@ test('every chart is reached by its name and has its data', async () => {
 
 test('labels of charts stay inside and do not run into each other', async () => {
   const { page, close } = await open();
+  await unfold(page);
   const wrong = await page.evaluate(() => {
     const found = [];
     for (const svg of document.querySelectorAll('svg.chart')) {
@@ -139,8 +233,11 @@ test('labels of charts stay inside and do not run into each other', async () => 
 test('says everything with JavaScript switched off', async () => {
   const { page, close } = await open({ javaScriptEnabled: false });
   assert.ok(await page.getByRole('heading', { level: 1 }).isVisible());
+  assert.ok(await page.locator('.overview table').isVisible());
   for (const name of ['Results', 'Can it be trusted?', 'Method', 'Machine and layers', 'Make this run again']) {
-    assert.ok(await page.getByRole('heading', { name }).isVisible(), name);
+    const summary = page.locator('summary', { has: page.getByRole('heading', { name, exact: true }) });
+    assert.ok(await summary.isVisible(), name);
+    await summary.click();
   }
   assert.ok(await page.locator('table.results tbody tr').first().isVisible());
   assert.ok(await page.locator('svg.chart').first().isVisible());
@@ -149,6 +246,7 @@ test('says everything with JavaScript switched off', async () => {
 
 test('fits a phone without scrolling sideways', async () => {
   const { page, close } = await open({ viewport: { width: 375, height: 700 } });
+  await unfold(page);
   const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
   assert.ok(inner <= outer, `${inner} > ${outer}`);
   const smallest = await page.evaluate(() => Math.min(...[...document.querySelectorAll('svg.chart')].map((s) => {
@@ -161,6 +259,7 @@ test('fits a phone without scrolling sideways', async () => {
 
 test('the table scrolls by keyboard and keeps its heads in sight', async () => {
   const { page, close } = await open({ viewport: { width: 800, height: 700 } });
+  await unfold(page);
   const region = page.getByRole('region', { name: 'Results, scrolls sideways' });
   await region.focus();
   assert.ok(await region.evaluate((e) => e === document.activeElement));
@@ -178,7 +277,8 @@ test('the table scrolls by keyboard and keeps its heads in sight', async () => {
 
 // Contrast by WCAG 2: of the text's colour over the nearest opaque background.
 const contrasts = () => {
-  const parse = (c) => (c.match(/[\d.]+/g) ?? []).map(Number);
+  // A mixed colour is told as shares of 1, the others as 0 to 255.
+  const parse = (c) => (c.match(/[\d.]+/g) ?? []).map(Number).map((v, n) => (c.startsWith('color(') && n < 3 ? 255 * v : v));
   const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
     .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
   const behind = (e) => {
@@ -203,6 +303,7 @@ const contrasts = () => {
 for (const colorScheme of ['light', 'dark']) {
   test(`every word can be read in the ${colorScheme} scheme`, async () => {
     const { page, close } = await open({ colorScheme });
+    await unfold(page);
     const { poor, background } = await page.evaluate(contrasts);
     assert.deepEqual(poor, []);
     assert.ok(colorScheme === 'dark' ? background < 0.1 : background > 0.8, `background ${background}`);
@@ -210,9 +311,22 @@ for (const colorScheme of ['light', 'dark']) {
   });
 }
 
-test('prints the whole table, dark or not', async () => {
-  const { page, close } = await open({ colorScheme: 'dark', viewport: { width: 700, height: 900 } });
+test('prints the whole table and all that is folded, dark or not', async () => {
+  // 186 mm, which A4 leaves between its margins.
+  const { page, close } = await open({ colorScheme: 'dark', viewport: { width: 703, height: 900 } }, card());
   await page.emulateMedia({ media: 'print' });
+  const closed = await page.evaluate(() => [...document.querySelectorAll('details:not(.raw details, figure details)')]
+    .filter((d) => [...d.children].some((c) => c.tagName !== 'SUMMARY' && !c.checkVisibility({ contentVisibilityAuto: true }))).length);
+  assert.equal(closed, 0, 'folded on paper');
+  const broken = await page.evaluate(() => [...document.querySelectorAll('.results .name code')]
+    .filter((c) => c.getClientRects().length > 1).map((c) => c.textContent));
+  assert.deepEqual(broken, [], 'names of layers are not broken');
+  const edge = await page.locator('.overview table').evaluate((t) => t.getBoundingClientRect().right - document.documentElement.clientWidth);
+  assert.ok(edge <= 1, `the matrix ends ${edge} px beyond the paper`);
+  for (const selector of ['.fold > summary', '.fold h2', '.hint', 'figcaption', '.results .group']) {
+    const after = await page.locator(selector).first().evaluate((e) => getComputedStyle(e).breakAfter);
+    assert.equal(after, 'avoid', `${selector} stays with what follows`);
+  }
   const table = page.locator('table.results');
   assert.ok(await table.isVisible());
   const [wide, frame, hidden, background] = await table.evaluate((t) => [
@@ -238,15 +352,16 @@ test('a matrix has a table for each layer that can be read light, dark and print
   const at = pathToFileURL(sample('matrix')).href;
   for (const colorScheme of ['light', 'dark']) {
     const { page, seen, close } = await open({ colorScheme }, at);
-    const tables = page.locator('.heat');
+    const tables = page.locator('#matrices .heat');
     assert.equal(await tables.count(), 4 * 3, 'four tests in three layers');
+    await page.locator('#matrices > summary').click();
     assert.ok(await tables.first().isVisible());
     const colours = await tables.nth(1).locator('td').evaluateAll((cells) => cells.map((c) => {
       const style = getComputedStyle(c);
       return [style.backgroundColor, style.color];
     }));
     assert.ok(new Set(colours.map(([back]) => back)).size > 1, 'shades differ');
-    const shot = page.locator('.matrices details.charts').first();
+    const shot = page.locator('.matrix details.charts').first();
     await shot.locator('summary').first().click();
     assert.ok(await shot.locator('svg.chart').first().isVisible());
     const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
@@ -261,7 +376,8 @@ test('the whole matrix of iozone in three layers stays a page that opens', { tim
   assert.ok(readFileSync(made).length < 10 << 20, `${readFileSync(made).length} bytes`);
   const before = Date.now();
   const { page, seen, close } = await open({}, pathToFileURL(made).href);
-  const folded = page.locator('.matrices > details');
+  await page.locator('#matrices > summary').click();
+  const folded = page.locator('.matrix');
   assert.equal(await folded.count(), 13);
   await folded.first().locator('summary').first().click();
   assert.ok(await folded.first().locator('.heat').first().isVisible());

@@ -103,7 +103,7 @@ pub struct StoreArg {
 
 #[derive(Debug, Args)]
 pub struct OutArgs {
-    /// Write the report to a file; its ending names the format (html json csv md txt xlsx svg png iozone); `-` is Markdown on standard output, `csv:-` another format; repeatable
+    /// Write the report to a file; its ending names the format (html json csv md full.md txt xlsx svg png iozone); `-` is short Markdown on standard output, `csv:-` another format; repeatable
     #[arg(short, long = "output", value_name = "FILE")]
     pub output: Vec<PathBuf>,
     /// Print the whole report, not only the answer

@@ -376,7 +376,7 @@ fn a_series_is_kept_in_order_and_told_in_every_format() {
             "-o",
             "r.json",
             "-o",
-            "r.md",
+            "r.full.md",
             "-o",
             "r.launches.csv",
             "--",
@@ -410,7 +410,7 @@ fn a_series_is_kept_in_order_and_told_in_every_format() {
     );
     assert_eq!(lines.lines().count(), 13);
     assert!(read("r.html").contains("Launches in the order of the run"));
-    assert!(read("r.md").contains("## Launches"));
+    assert!(read("r.full.md").contains("## Launches"));
 }
 
 #[test]

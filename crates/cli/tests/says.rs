@@ -175,10 +175,10 @@ fn a_volatile_overlay_is_faster_because_it_skips_the_flush() {
     );
     let remarks = m.remarks("overlay:volatile");
     m.check(
-        remarks.contains("absorbed") && remarks.contains("skips the flush"),
+        remarks.contains("absorbed") && remarks.contains("skips fsync"),
         &remarks,
     );
-    m.check(m.text.contains("flush"), "also in words");
+    m.check(m.text.contains("fsync"), "also in words");
     let native = m.row("native");
     m.check(
         native["durability"]["verdict"] == "honoured",

@@ -160,7 +160,7 @@ fn application_virtualisation() {
             "repeat 3",
             "mean",
             "range",
-            "served by"
+            "data came from"
         ]
     );
     let said = texts(study, "conclusions", "text");

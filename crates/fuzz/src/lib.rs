@@ -165,6 +165,7 @@ pub(crate) fn texts(report: &Report) {
         "r.sections.csv",
         "r.launches.csv",
         "r.md",
+        "r.full.md",
         "r.txt",
         "r.iozone",
         "r.hyperfine.json",

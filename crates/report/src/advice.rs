@@ -201,7 +201,7 @@ fn undecided(f: &Findings) -> Option<Advice> {
             cells.push(format!("{} more", rows.len() - LISTED));
         }
         format!(
-            "Not decided: {}. To know more, give it a larger --budget, --profile standard, or fewer layers.",
+            "Not known for certain: {}. To know more, give it a larger --budget, --profile standard, or fewer layers.",
             number::list(&cells)
         )
     })

@@ -106,7 +106,7 @@ pub const RESULTS: &[Column<ResultCell>] = &[
         serde_json::to_string(&r.point).unwrap_or_default().into()
     }),
     ("layer", Words, |_, r| r.layer.as_str().into()),
-    ("verdict", Plain, |_, r| r.verdict.word().into()),
+    ("verdict", Plain, |_, r| r.verdict.id().into()),
     ("ratio", Ratio, |_, r| estimate(r.ratio)),
     ("ratio_low", Ratio, |_, r| bound(r.ratio, 0)),
     ("ratio_high", Ratio, |_, r| bound(r.ratio, 1)),
@@ -126,7 +126,7 @@ pub const RESULTS: &[Column<ResultCell>] = &[
     ("p", Small, |_, r| r.p.into()),
     ("p_adjusted", Small, |_, r| r.p_adjusted.into()),
     ("probably", Plain, |_, r| {
-        r.probably.map_or("", crate::Verdict::word).into()
+        r.probably.map_or("", crate::Verdict::id).into()
     }),
     ("margin", Plain, |_, r| r.margin.into()),
     ("more_blocks", Plain, |_, r| {
@@ -173,9 +173,7 @@ pub const RESULTS: &[Column<ResultCell>] = &[
         text(r.served_by.map(crate::ServedBy::word))
     }),
     ("device_share", Share, |_, r| r.device_share.into()),
-    ("durability", Plain, |_, r| {
-        r.durability.verdict.word().into()
-    }),
+    ("durability", Plain, |_, r| r.durability.verdict.id().into()),
     ("durability_level", Plain, |_, r| {
         text(r.durability.level.as_deref())
     }),

@@ -4,29 +4,49 @@ use layermark_model::LayerStatus;
 
 use crate::{
     number::{self, count, list},
+    overview::times,
     types::{DurabilityVerdict, ResultRow, Verdict},
     words::{Findings, LISTED},
 };
 
 /// An interval that misses 1 by less than this share says nothing that matters to anybody.
 const ALL_BUT: f64 = 0.01;
+/// Longer sentences are not taken in at a glance.
+const WORDS: usize = 20;
 
-/// One sentence for the whole run.
+/// One sentence for the whole run, of at most 20 words.
 pub fn headline(f: &Findings, control_failed: bool) -> String {
-    let text = match nothing(f) {
-        Some(text) => text,
-        None => gist(f),
-    };
-    let mut chars = text.chars();
-    let text: String = chars
-        .next()
-        .map(|c| c.to_uppercase().chain(chars).collect())
-        .unwrap_or_default();
+    let mut parts = nothing(f).map_or_else(|| gist(f), |text| vec![text]);
     if control_failed {
-        format!("{text}; but native differed from itself, so trust no figure here")
-    } else {
-        text
+        parts.insert(0, "native differed from itself: trust no figure".into());
     }
+    let text = fitted(parts);
+    let mut chars = text.chars();
+    let first = chars.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(chars).collect()
+}
+
+/// The most important parts that have room together, most important first.
+fn fitted(parts: Vec<String>) -> String {
+    let mut room = WORDS;
+    let mut kept: Vec<String> = Vec::new();
+    for part in parts {
+        let part = if words(&part) > room {
+            // Without the label, which may be long.
+            part.split(" (").next().unwrap_or_default().to_owned()
+        } else {
+            part
+        };
+        if words(&part) <= room {
+            room -= words(&part);
+            kept.push(part);
+        }
+    }
+    kept.join("; ")
+}
+
+fn words(text: &str) -> usize {
+    text.split_whitespace().count()
 }
 
 /// What to say when there is no verdict at all.
@@ -56,9 +76,7 @@ fn nothing(f: &Findings) -> Option<String> {
     }
     let measured = || compared.iter().filter(|r| r.trials > 0);
     if measured().count() > 0 && measured().all(|r| r.disturbed()) {
-        return Some(
-            "other programs used the CPUs during every trial, so no figure here is certain".into(),
-        );
+        return Some("other programs used the CPUs in every trial: no figure is certain".into());
     }
     let asked = |r: &&&ResultRow| r.verdict != Verdict::Descriptive;
     if compared.iter().filter(asked).all(|r| {
@@ -80,10 +98,10 @@ fn nothing(f: &Findings) -> Option<String> {
 enum Standing<'a> {
     /// Its data lies in memory: its speed is not a disk's.
     Memory,
-    /// Slower somewhere: the dearest result.
-    Dear(f64, &'a ResultRow),
-    /// The same, by its interval only.
-    SeemsDear(f64, &'a ResultRow),
+    /// Slower somewhere: the largest ratio.
+    Slower(f64, &'a ResultRow),
+    /// Probably slower somewhere, and nowhere certainly.
+    ProbablySlower(f64, &'a ResultRow),
     /// Nothing tells it from native anywhere.
     Free,
     /// Within delta of native at so many of so many points, and nowhere slower or faster.
@@ -105,9 +123,9 @@ fn standing<'a>(f: &Findings, layer: &str, rows: &[&'a ResultRow]) -> Standing<'
         costs.max_by(|a, b| a.0.total_cmp(&b.0))
     };
     if let Some((ratio, row)) = worst(&|r| r.verdict == Verdict::Slower) {
-        Standing::Dear(ratio, row)
+        Standing::Slower(ratio, row)
     } else if let Some((ratio, row)) = worst(&|r| r.probably == Some(Verdict::Slower)) {
-        Standing::SeemsDear(ratio, row)
+        Standing::ProbablySlower(ratio, row)
     } else if has(Verdict::Faster) > 0 {
         Standing::Faster
     } else if has(Verdict::Slower) > 0 {
@@ -146,10 +164,10 @@ fn within(near: &Near, delta: f64) -> Option<String> {
     said(&names, &format!("is {within}"), &format!("are {within}"))
 }
 
-fn gist(f: &Findings) -> String {
+fn gist(f: &Findings) -> Vec<String> {
     let mut near = Near::new();
     let (mut free, mut skips, mut memory, mut faster) = (vec![], vec![], vec![], vec![]);
-    let (mut dear, mut seems, mut open) = (vec![], vec![], vec![]);
+    let (mut slower, mut probably, mut open) = (vec![], vec![], vec![]);
     for layer in f.compared() {
         // What rests on disturbed trials alone is told below, never here.
         let rows = f.rows(layer).into_iter().filter(|r| !r.disturbed());
@@ -164,42 +182,31 @@ fn gist(f: &Findings) -> String {
         }
         match standing(f, layer, &rows) {
             Standing::Memory => memory.push(name),
-            Standing::Dear(ratio, row) => dear.push((ratio, row)),
-            Standing::SeemsDear(ratio, row) => seems.push((ratio, row)),
+            Standing::Slower(ratio, row) => slower.push((ratio, row)),
+            Standing::ProbablySlower(ratio, row) => probably.push((ratio, row)),
             Standing::Free => free.push(name),
             Standing::Near(same, all) => near.push((name, same, all)),
             Standing::Faster => faster.push(name),
             Standing::Open => open.push(name),
         }
     }
-    let mut parts = Vec::new();
-    parts.extend(said(
-        &free,
-        "costs nothing that could be measured",
-        "cost nothing that could be measured",
-    ));
-    parts.extend(within(&near, f.run.plan.delta));
-    parts.extend(dearest(&mut dear));
-    if parts.is_empty() {
-        parts.extend(seemingly(&mut seems));
+    let known = [
+        slowest(slower),
+        said(&skips, "skips fsync", "skip fsync"),
+        said(&free, "costs nothing measurable", "cost nothing measurable"),
+        within(&near, f.run.plan.delta),
+        said(&memory, "is memory, not a disk", "are memory, not disks"),
+    ];
+    let known: Vec<String> = known.into_iter().flatten().collect();
+    if !known.is_empty() {
+        // Of costs that are only probable nothing is told beside what is certain.
+        return known;
     }
-    parts.extend(said(&skips, "skips the flush", "skip the flush"));
-    parts.extend(said(
-        &memory,
-        "is memory, not a disk",
-        "are memory, not disks",
-    ));
-    if parts.is_empty() {
-        parts.extend(said(
-            &faster,
-            "is faster than native, for the reasons below",
-            "are faster than native, for the reasons below",
-        ));
-    }
-    if parts.is_empty() {
-        parts.extend(said(&open, "is not decided yet", "are not decided yet"));
-    }
-    parts.join("; ")
+    let reasons = "faster than native, for the reasons below";
+    let or = probable(probably)
+        .or_else(|| said(&faster, &format!("is {reasons}"), &format!("are {reasons}")))
+        .or_else(|| said(&open, "is too noisy to tell", "are too noisy to tell"));
+    or.into_iter().collect()
 }
 
 fn said(names: &[String], one: &str, many: &str) -> Option<String> {
@@ -215,35 +222,53 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-/// The dearest layer and where.
-fn dearest(dear: &mut [(f64, &ResultRow)]) -> Option<String> {
-    dear.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (ratio, row) = dear.first()?;
-    let most = format!(
-        "up to {} times as long as native ({})",
-        number::sig3(*ratio),
-        row.label
-    );
-    Some(match dear.len() {
-        1 => format!("`{}` takes {most}", row.layer),
-        n => format!(
-            "of {n} layers that cost time `{}` is the dearest, taking {most}",
-            row.layer
-        ),
-    })
+/// The layer with the largest ratio, and where.
+fn slowest(mut slower: Vec<(f64, &ResultRow)>) -> Option<String> {
+    slower.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (_, row) = slower.first()?;
+    let verb = if slower.len() > 1 {
+        "is slowest, taking"
+    } else {
+        "takes"
+    };
+    Some(format!("`{}` {verb} {}", row.layer, up_to(row)))
 }
 
 /// The same where no cost is certain.
-fn seemingly(seems: &mut [(f64, &ResultRow)]) -> Option<String> {
-    seems.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (ratio, row) = seems.first()?;
-    let most = format!(
-        "{} times as long as native ({})",
-        number::sig3(*ratio),
-        row.label
-    );
+fn probable(mut slower: Vec<(f64, &ResultRow)>) -> Option<String> {
+    slower.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (_, row) = slower.first()?;
+    let most = up_to(row);
     Some(format!(
-        "no cost is certain, but `{}` is probably slowest, taking up to {most}",
+        "no cost is certain; `{}` is probably slowest, taking {most}",
         row.layer
     ))
+}
+
+fn up_to(row: &ResultRow) -> String {
+    let times = row.ratio.as_ref().map(times).unwrap_or_default();
+    format!("up to {times} native's time ({})", row.label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_headline_keeps_what_has_room_and_drops_a_long_label() {
+        let parts = |all: &[&str]| all.iter().map(|p| (*p).to_owned()).collect();
+        let long = "`a` is slowest, taking up to 12x native's time (a label that has far more words than anybody wants to read in one line)";
+        let told = fitted(parts(&[
+            long,
+            "`b` skips fsync",
+            "`c` costs nothing measurable",
+        ]));
+        assert_eq!(
+            told,
+            "`a` is slowest, taking up to 12x native's time; `b` skips fsync; `c` costs nothing measurable"
+        );
+        assert!(words(&told) <= WORDS);
+        let last = fitted(parts(&["one two three", &"x ".repeat(18), "four"]));
+        assert_eq!(last, "one two three; four");
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     number::{self, count, list},
+    overview::times,
     types::{DurabilityVerdict, ResultRow, Statement, Verdict},
     words::{Findings, LISTED},
 };
@@ -82,13 +83,11 @@ fn slowest(f: &Findings) -> Vec<Statement> {
         };
         let extra = worst
             .extra_us
-            .map(|e| format!(", {}", number::extra(e.estimate)))
+            .map(|e| format!(", {}", number::extra_of(&e)))
             .unwrap_or_default();
-        let most = if worst.ratio.is_some() {
-            let times = number::sig2(ratio(worst));
-            format!("most at {}: {times}x{extra}", worst.label)
-        } else {
-            "by how much changed during the run".into()
+        let most = match &worst.ratio {
+            Some(e) => format!("most at {}: {}{extra}", worst.label, times(e)),
+            None => "by how much changed during the run".into(),
         };
         let text = format!(
             "`{layer}` is slower at {} of {}, {most}.",

@@ -48,7 +48,7 @@ pub use launch_types::*;
 pub use number::ratio_with;
 pub use recommend::{BufferRow, Pick};
 pub use section::{
-    Axis, Cell, Conclusion, DataTable, Holds, LineChart, Mark, Section, Series, TextFile,
+    Axis, Cell, Claims, Conclusion, DataTable, Holds, LineChart, Mark, Section, Series, TextFile,
 };
 pub use types::*;
 

@@ -4,15 +4,7 @@ use crate::types::{Estimate, ResultRow};
 
 /// Three significant digits, no exponent: `1.02`, `13.1`, `420`, `12300`, `0.00123`.
 pub fn sig3(value: f64) -> String {
-    significant(value, 3)
-}
-
-/// Two significant digits, for crowded tables: `1.0`, `0.034`.
-pub fn sig2(value: f64) -> String {
-    significant(value, 2)
-}
-
-fn significant(value: f64, digits: i32) -> String {
+    const DIGITS: i32 = 3;
     if !value.is_finite() {
         return "-".into();
     }
@@ -20,11 +12,11 @@ fn significant(value: f64, digits: i32) -> String {
         return "0".into();
     }
     let magnitude = value.abs().log10().floor() as i32;
-    let step = 10f64.powi(magnitude + 1 - digits);
+    let step = 10f64.powi(magnitude + 1 - DIGITS);
     let rounded = (value / step).round() * step;
     // Rounding 9.999 up makes it 10.0: one decimal less.
     let magnitude = rounded.abs().log10().floor() as i32;
-    let decimals = (digits - 1 - magnitude).clamp(0, 12) as usize;
+    let decimals = (DIGITS - 1 - magnitude).clamp(0, 12) as usize;
     format!("{rounded:.decimals$}")
 }
 
@@ -75,20 +67,115 @@ pub fn time_span([low, high]: [f64; 2]) -> String {
     format!("{} to {} {unit}", sig3(low / scale), sig3(high / scale))
 }
 
+/// The smallest step that an interval supports: one digit of its shorter half, two where that begins
+/// with less than 3.55 (the rule of the Particle Data Group). 0 where there is none.
+fn step(e: &Estimate) -> f64 {
+    let half = |[low, high]: [f64; 2]| (e.estimate - low).min(high - e.estimate);
+    let Some(half) = e.interval.map(half).filter(|h| *h > 0.0) else {
+        return 0.0;
+    };
+    let decade = 10f64.powf(half.log10().floor());
+    if half / decade < 3.55 {
+        decade / 10.0
+    } else {
+        decade
+    }
+}
+
+/// The place of the last of so many significant digits.
+pub fn last_place(value: f64, digits: i32) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    10f64.powi(value.abs().log10().floor() as i32 + 1 - digits)
+}
+
+fn in_steps(value: f64, step: f64) -> String {
+    let decimals = (-(step.log10() + 1e-9).floor()).clamp(0.0, 12.0) as usize;
+    // Not `-0.0`.
+    let rounded = (value / step).round() * step + 0.0;
+    format!("{rounded:.decimals$}")
+}
+
+/// A time in steps, all in microseconds, with no more than three digits.
+fn time_in(us: f64, step: f64) -> String {
+    let step = step.max(last_place(us, 3));
+    if step == 0.0 {
+        return time(us);
+    }
+    let rounded = (us / step).round() * step;
+    let (unit, scale) = time_unit(if rounded == 0.0 { step } else { rounded });
+    let step = step.max(last_place(rounded, 3)) / scale;
+    format!("{} {unit}", in_steps(us / scale, step))
+}
+
+/// A time in microseconds with the digits that its interval supports: `41.2 ms`, `0.0 ns`.
+pub fn time_of(e: &Estimate) -> String {
+    time_in(e.estimate, step(e))
+}
+
+/// A difference of times with the digits that its interval supports, and its sign: `+12 us`.
+pub fn extra_of(e: &Estimate) -> String {
+    let text = time_of(e);
+    let zero = !text.contains(|c: char| ('1'..='9').contains(&c));
+    if e.estimate > 0.0 && !zero {
+        format!("+{text}")
+    } else {
+        text
+    }
+}
+
+/// Ends of an interval with the digits that it supports, in one unit: `40.1 to 42.3 ms`.
+pub fn ends_of(e: &Estimate) -> Option<String> {
+    let [low, high] = e.interval?;
+    let most = low.abs().max(high.abs());
+    let step = step(e).max(last_place(most, 3));
+    if step == 0.0 {
+        return Some(time_span([low, high]));
+    }
+    let (unit, scale) = time_unit(most);
+    let [low, high] = [low, high].map(|v| in_steps(v / scale, step / scale));
+    Some(format!("{low} to {high} {unit}"))
+}
+
+/// A ratio in steps: two decimals below 10, three digits above, and always one.
+fn ratio_in(value: f64, step: f64) -> String {
+    if !value.is_finite() || value <= 0.0 {
+        return ratio(value);
+    }
+    let usual = if (0.0995..9.995).contains(&value) {
+        0.01
+    } else {
+        last_place(value, 3)
+    };
+    in_steps(value, usual.max(step.min(last_place(value, 1))))
+}
+
+/// A ratio with the digits that its interval supports: `1.02`, `740`.
+pub fn ratio_of(e: &Estimate) -> String {
+    ratio_in(e.estimate, step(e))
+}
+
+/// The same in steps that are at least so large.
+pub fn ratio_in_steps(e: &Estimate, least: f64) -> String {
+    ratio_in(e.estimate, step(e).max(least))
+}
+
+/// Ends of its interval, likewise.
+pub fn ratio_ends(e: &Estimate) -> Option<[String; 2]> {
+    Some(e.interval?.map(|end| ratio_in(end, step(e))))
+}
+
 /// A time with its interval when there is one: `41.2 ms (40.1 to 42.3 ms)`.
-pub fn time_with(estimate: &Estimate) -> String {
-    let head = time(estimate.estimate);
-    estimate
-        .interval
-        .map_or(head.clone(), |span| format!("{head} ({})", time_span(span)))
+pub fn time_with(e: &Estimate) -> String {
+    let head = time_of(e);
+    ends_of(e).map_or(head.clone(), |ends| format!("{head} ({ends})"))
 }
 
 /// A ratio with its interval when there is one: `3.10x (3.02-3.18)`.
-pub fn ratio_with(estimate: &Estimate) -> String {
-    let head = format!("{}x", ratio(estimate.estimate));
-    estimate.interval.map_or(head.clone(), |span| {
-        format!("{head} ({})", ratio_span(span))
-    })
+pub fn ratio_with(e: &Estimate) -> String {
+    let head = format!("{}x", ratio_of(e));
+    ratio_ends(e).map_or(head.clone(), |[low, high]| format!("{head} ({low}-{high})"))
 }
 
 /// A number with a decimal prefix: `1.9 G`, `420 k`.
@@ -187,10 +274,48 @@ mod tests {
         assert_eq!(time(999.9), "1.00 ms");
         assert_eq!(time(2_500_000.0), "2.50 s");
         assert_eq!(extra(12.0), "+12.0 us");
-        assert_eq!(extra(-12.0), "-12.0 us");
         assert_eq!(time_span([900.0, 1_100.0]), "0.900 to 1.10 ms");
         assert_eq!(value(1.9e9, "B/s"), "1.90 GB/s");
         assert_eq!(value(420_400.0, "ops/s"), "420 kops/s");
+    }
+
+    #[test]
+    fn no_figure_has_more_digits_than_its_interval_supports() {
+        let e = |estimate, low, high| Estimate {
+            estimate,
+            interval: Some([low, high]),
+        };
+        // Microseconds: 0.00671 ns, between half a nanosecond less and more.
+        assert_eq!(extra_of(&e(6.71e-6, -5e-4, 6e-4)), "0.0 ns");
+        assert_eq!(extra_of(&e(-6.71e-6, -5e-4, 6e-4)), "0.0 ns");
+        assert_eq!(extra_of(&e(12.04, 10.0, 14.0)), "+12.0 us");
+        assert_eq!(extra_of(&e(12.04, 4.0, 20.0)), "+12 us");
+        assert_eq!(extra_of(&e(-0.986, -2.05, 0.08)), "-1.0 us");
+        assert_eq!(
+            time_with(&e(41_230.0, 40_100.0, 42_300.0)),
+            "41.2 ms (40.1 to 42.3 ms)"
+        );
+        assert_eq!(
+            time_with(&e(41_230.0, 20_000.0, 63_000.0)),
+            "41 ms (20 to 63 ms)"
+        );
+        assert_eq!(time_of(&e(999.96, 999.0, 1_001.0)), "1.00 ms");
+        assert_eq!(
+            time_of(&Estimate {
+                estimate: 12.04,
+                interval: None
+            }),
+            "12.0 us"
+        );
+        assert_eq!(ratio_with(&e(735.0, 619.0, 922.0)), "740x (620-920)");
+        assert_eq!(ratio_with(&e(1.064, 1.05, 1.08)), "1.06x (1.05-1.08)");
+        assert_eq!(ratio_with(&e(1.8, 0.9, 2.9)), "1.8x (0.9-2.9)");
+        assert_eq!(
+            ratio_with(&e(0.0333, 0.0328, 0.0338)),
+            "0.0333x (0.0328-0.0338)"
+        );
+        assert_eq!(ratio_with(&e(0.5, 0.01, 25.0)), "0.5x (0.01-25.0)");
+        assert_eq!(ratio_of(&e(1.0, 1.0, 1.0)), "1.00");
     }
 
     #[test]

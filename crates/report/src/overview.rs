@@ -1,6 +1,6 @@
 //! The answer in one table: operations down, layers across, the ratio in each cell.
 
-use crate::{Report, ResultRow, Verdict, number};
+use crate::{Estimate, Report, ResultRow, Verdict, number};
 
 /// What stands in a cell in the place of a ratio, or before one.
 const SIGNS: [(&str, &str); 6] = [
@@ -84,7 +84,7 @@ pub fn sign(row: Option<&ResultRow>) -> String {
     // Without a steady state a direction may be known, and no number.
     let ratio = || {
         let word = row.leaning().word().to_owned();
-        row.ratio.map_or(word, |r| times(r.estimate))
+        row.ratio.map_or(word, |r| times(&r))
     };
     match row.verdict {
         Verdict::Same => "=".into(),
@@ -97,15 +97,34 @@ pub fn sign(row: Option<&ResultRow>) -> String {
     }
 }
 
-/// `1.06x`, `2.4x`, `640x`, `0.034x`: as many digits as a table of them can be read with.
-fn times(ratio: f64) -> String {
-    let decimals = match ratio {
-        r if r >= 9.95 => 0,
-        r if r >= 1.995 => 1,
-        r if r >= 0.0995 => 2,
-        _ => return format!("{}x", number::sig2(ratio)),
+/// What the sign stands for, in words: `slower: 1.80 times native's time, 1.75 to 1.85`.
+pub fn words(row: Option<&ResultRow>) -> String {
+    let Some(row) = row.filter(|r| r.trials > 0) else {
+        return "not measured".into();
     };
-    format!("{ratio:.decimals$}x")
+    let word = row.word();
+    let Some(ratio) = row.ratio else {
+        return word.into();
+    };
+    let joint = if word.is_empty() { "" } else { ": " };
+    let span = number::ratio_ends(&ratio).map(|[low, high]| format!(", {low} to {high}"));
+    let times = number::ratio_of(&ratio);
+    format!(
+        "{word}{joint}{times} times native's time{}",
+        span.unwrap_or_default()
+    )
+}
+
+/// `1.06x`, `2.4x`, `640x`, `0.034x`: as many digits as a table of them can be read with, and no more
+/// than the interval supports.
+pub fn times(e: &Estimate) -> String {
+    let step = match e.estimate {
+        r if r >= 9.95 => 1.0,
+        r if r >= 1.995 => 0.1,
+        r if r >= 0.0995 => 0.01,
+        r => number::last_place(r, 2),
+    };
+    format!("{}x", number::ratio_in_steps(e, step))
 }
 
 #[cfg(test)]
@@ -115,9 +134,17 @@ mod tests {
 
     #[test]
     fn ratios_have_as_many_digits_as_they_need() {
-        let shown = [1.064, 1.996, 9.96, 642.4, 0.5, 0.0342, 0.0996].map(times);
+        let shown = [1.064, 1.996, 9.96, 642.4, 0.5, 0.0342, 0.0996].map(|estimate| {
+            let interval = None;
+            times(&Estimate { estimate, interval })
+        });
         let expected = ["1.06x", "2.0x", "10x", "642x", "0.50x", "0.034x", "0.10x"];
         assert_eq!(shown, expected);
+        let wide = Estimate {
+            estimate: 735.0,
+            interval: Some([619.0, 922.0]),
+        };
+        assert_eq!(times(&wide), "740x");
     }
 
     #[test]

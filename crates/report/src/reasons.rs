@@ -55,7 +55,7 @@ fn faster(sides: &Sides) -> Vec<String> {
     if here.durability.verdict == DurabilityVerdict::Absorbed {
         let (flushes, syncs) = (here.durability.flushes.unwrap_or(0), here.durability.syncs);
         found.push(format!(
-            "it skips the flush ({flushes} device flushes for {syncs} syncs)"
+            "it skips fsync ({flushes} device flushes for {syncs} syncs)"
         ));
     }
     if sides.facts.in_memory() && !sides.native_facts.in_memory() {

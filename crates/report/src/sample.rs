@@ -1,11 +1,13 @@
 //! A made-up run for tests, examples and the browser test: plausible figures from a seed.
 //! Nothing here was measured, and its machine says so.
 
+mod card;
 mod launches;
 pub mod matrix;
 mod place;
 mod shapes;
 
+pub use card::card;
 pub use launches::launches;
 
 use base64::{Engine, engine::general_purpose::STANDARD};

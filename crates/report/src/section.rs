@@ -127,10 +127,71 @@ pub struct Mark {
 pub struct Conclusion {
     /// The words; names of layers stand between backquotes.
     pub text: String,
+    /// What is claimed, in few words without the layer and its figures.
+    #[serde(default)]
+    pub claim: String,
+    /// The layer that it is about.
+    #[serde(default)]
+    pub layer: String,
     /// How it stands on this machine.
     pub holds: Holds,
     /// Ids of the results it rests on.
     pub evidence: Vec<String>,
+}
+
+/// A study's claims down, layers across, both in the order of its conclusions.
+pub struct Claims<'a> {
+    /// Names of the layers.
+    pub layers: Vec<&'a str>,
+    /// What is claimed, and the conclusion on each layer.
+    pub claims: Vec<(&'a str, Vec<Option<&'a Conclusion>>)>,
+}
+
+impl Section {
+    /// Whether it is what such a run is made for, and no model of its results: Iometer's figures, and
+    /// what is set beside them.
+    pub fn is_own(&self) -> bool {
+        self.name == "iops" || self.name.starts_with("beside-")
+    }
+
+    /// Its conclusions as a matrix; `None` where it has none.
+    pub fn claims(&self) -> Option<Claims<'_>> {
+        let (mut layers, mut claims): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+        for c in self.conclusions.iter().filter(|c| !c.claim.is_empty()) {
+            for (all, one) in [(&mut layers, &c.layer), (&mut claims, &c.claim)] {
+                if !all.contains(&one.as_str()) {
+                    all.push(one);
+                }
+            }
+        }
+        let find = |claim: &str, layer: &str| {
+            let mut all = self.conclusions.iter();
+            all.find(|c| c.claim == claim && c.layer == layer)
+        };
+        let of = |claim| layers.iter().map(|layer| find(claim, layer)).collect();
+        let claims: Vec<_> = claims.into_iter().map(|c| (c, of(c))).collect();
+        (!claims.is_empty()).then_some(Claims { layers, claims })
+    }
+}
+
+impl Claims<'_> {
+    /// The same as words.
+    pub fn table(&self) -> DataTable {
+        let stands = |c: Option<&Conclusion>| Cell::text(c.map_or("", |c| c.holds.words()));
+        let row = |(claim, all): &(&str, Vec<Option<&Conclusion>>)| {
+            let first = Cell::text(*claim);
+            std::iter::once(first)
+                .chain(all.iter().map(|c| stands(*c)))
+                .collect()
+        };
+        let layers = self.layers.iter().map(|l| (*l).to_owned());
+        DataTable {
+            title: "What holds here".into(),
+            note: String::new(),
+            head: std::iter::once("claim".to_owned()).chain(layers).collect(),
+            rows: self.claims.iter().map(row).collect(),
+        }
+    }
 }
 
 /// How a study's conclusion stands on this machine.
@@ -153,7 +214,7 @@ impl Holds {
         match self {
             Self::Yes => "holds",
             Self::No => "does not hold",
-            Self::Open => "cannot be decided here",
+            Self::Open => "cannot be decided",
         }
     }
 }

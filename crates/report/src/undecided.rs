@@ -1,4 +1,4 @@
-//! Words for what is not decided, which still say what is known.
+//! Words for what is too noisy to tell, which still say what is known.
 
 use crate::{
     number::{self, count},
@@ -10,7 +10,7 @@ use crate::{
 /// From this ratio on per cent are harder to read than a factor.
 const AS_FACTOR: f64 = 3.0;
 
-/// Clauses about a layer's undecided results.
+/// Clauses about a layer's results that are too noisy.
 pub fn clauses(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     let (drifting, rest): (Vec<&ResultRow>, Vec<&ResultRow>) =
         rows.iter().partition(|r| r.steady == Some(false));
@@ -25,12 +25,12 @@ pub fn clauses(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<Str
     if all.iter().any(differs) && wide.len() > 1 {
         // Beside findings the open points only drown them; the table has what is known of each.
         clauses.push(format!(
-            "is undecided at {} of {} operations",
+            "is too noisy to tell at {} of {} operations",
             wide.len(),
             all.len()
         ));
     } else {
-        clauses.extend(not_decided(&wide));
+        clauses.extend(too_noisy(&wide));
     }
     if !short.is_empty() {
         let more = short.iter().filter_map(|r| r.more_blocks).max();
@@ -90,7 +90,7 @@ fn probably_faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec
     by_reason(rows).into_iter().filter_map(clause).collect()
 }
 
-fn not_decided(rows: &[&ResultRow]) -> Option<String> {
+fn too_noisy(rows: &[&ResultRow]) -> Option<String> {
     if rows.is_empty() {
         return None;
     }
@@ -102,7 +102,7 @@ fn not_decided(rows: &[&ResultRow]) -> Option<String> {
     if rows.len() > LISTED {
         each.push(format!("{} more", rows.len() - LISTED));
     }
-    Some(format!("is not decided at {}", number::list(&each)))
+    Some(format!("is too noisy to tell at {}", number::list(&each)))
 }
 
 /// What the interval says: `between 4 % faster and 9 % slower`.

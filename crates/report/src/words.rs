@@ -209,7 +209,7 @@ fn costs_more(row: &ResultRow) -> String {
         .unwrap_or_default();
     let times = row
         .ratio
-        .map(|r| format!(", {} times native's time", number::ratio(r.estimate)))
+        .map(|r| format!(", {} times native's time", number::ratio_of(&r)))
         .unwrap_or_default();
     format!(
         "costs {extra} more at {}{times}{}",
@@ -316,7 +316,7 @@ fn silent_flush(all: &[&ResultRow]) -> Option<String> {
         .collect();
     let most = rows.iter().max_by_key(|r| r.durability.syncs)?;
     let proof = most.durability.because.clone().unwrap_or_default();
-    Some(format!("skips the flush at {} ({proof})", labels(&rows)))
+    Some(format!("skips fsync at {} ({proof})", labels(&rows)))
 }
 
 fn untrusted(rows: &[&ResultRow]) -> Vec<String> {

@@ -109,7 +109,7 @@ fn every_format_shows_it_and_none_calls_it_a_verdict() {
         report.results.iter().map(|r| r.verdict).collect::<Vec<_>>()
     );
     assert_eq!(headline, report.headline);
-    for name in ["x.html", "x.json", "x.md", "x.txt"] {
+    for name in ["x.html", "x.json", "x.full.md", "x.txt"] {
         let mut out = Vec::new();
         let exporter = exporters::for_path(Path::new(name)).unwrap();
         exporter.write(&report, &mut out).unwrap();

@@ -67,7 +67,7 @@ fn every_format_tells_the_cost() {
     let report = known(8);
     for (name, word) in [
         ("x.txt", "What an operation costs"),
-        ("x.md", "## What an operation costs"),
+        ("x.full.md", "## What an operation costs"),
         ("x.html", "Time an operation over record size: read"),
         ("x.json", "\"extra_fixed_us\""),
     ] {

@@ -20,7 +20,7 @@ fn all_formats(report: &Report) -> Vec<(&'static str, String)> {
 
 /// Formats that hold all that the report says, not a table of numbers alone.
 fn tells_all(id: &str) -> bool {
-    matches!(id, "html" | "json" | "markdown" | "terminal")
+    matches!(id, "html" | "json" | "markdown_full" | "terminal")
 }
 
 fn build(
@@ -192,7 +192,7 @@ fn below_three_blocks_there_is_no_interval_and_the_missing_ones_are_counted() {
     }
     for (id, text) in formats
         .iter()
-        .filter(|(id, _)| matches!(*id, "terminal" | "markdown" | "html"))
+        .filter(|(id, _)| matches!(*id, "terminal" | "markdown_full" | "html"))
     {
         assert!(
             text.contains("no interval") && text.contains("missing"),
@@ -289,7 +289,7 @@ fn hostile_names_stay_text() {
         "names cannot drive a terminal"
     );
     assert!(
-        !text("markdown").contains("<script>") || text("markdown").contains("\\<script"),
+        !text("markdown_full").contains("<script>") || text("markdown_full").contains("\\<script"),
         "markup in names is escaped"
     );
     let json: Value = serde_json::from_str(text("json")).unwrap();

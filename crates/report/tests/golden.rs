@@ -2,9 +2,12 @@
 //! After a wanted change: `INSTA_UPDATE=always cargo test -p layermark-report --test golden`.
 
 use layermark_report::{
-    LayerReport, Report, ResultRow,
+    Report,
     exporters::{self, Style},
-    sample::{Sample, full},
+    sample::{
+        self, Sample,
+        matrix::{Matrix, doubling},
+    },
 };
 use std::{fmt::Write, path::Path};
 
@@ -68,50 +71,11 @@ fn terminal_summary() {
     insta::assert_snapshot!(printed(&report(), 100));
 }
 
-/// A report with as many layers and operations as the default plan has.
-fn card_sized() -> Report {
-    let (run, trials) = full().build();
-    let mut report = Report::build(&run, &trials);
-    let fuse = report
-        .layers
-        .iter()
-        .find(|l| l.name == "fuse")
-        .unwrap()
-        .clone();
-    for name in [
-        "image:squashfs",
-        "image:erofs",
-        "image:squashfuse",
-        "loop:btrfs",
-        "loop:ext4",
-    ] {
-        let rows = report.results.clone();
-        let of_fuse = rows.into_iter().filter(|r| r.layer == "fuse");
-        report.results.extend(of_fuse.map(|row| ResultRow {
-            layer: name.into(),
-            ..row
-        }));
-        report.layers.push(LayerReport {
-            name: name.into(),
-            ..fuse.clone()
-        });
-    }
-    for label in ["unlink", "large write, fsync", "random read, warm"] {
-        let rows = report.results.clone();
-        let stat = rows.into_iter().filter(|r| r.label == "open and stat");
-        report.results.extend(stat.map(|row| ResultRow {
-            label: label.into(),
-            ..row
-        }));
-    }
-    let compared = report.layers.iter().filter(|l| !l.baseline && !l.control);
-    assert!(compared.count() >= 11 && report.points().len() >= 12);
-    report
-}
-
 #[test]
 fn a_summary_has_at_most_40_lines_and_keeps_to_the_window() {
-    let all = card_sized();
+    let all = sample::card();
+    let compared = all.layers.iter().filter(|l| !l.baseline && !l.control);
+    assert!(compared.count() >= 11 && all.points().len() >= 12);
     for (width, most) in [(100, 39), (140, 39), (60, 60)] {
         let text = printed(&all, width);
         assert!(text.lines().count() <= most, "{width}: {text}");
@@ -172,6 +136,48 @@ fn terminal_narrow_and_coloured() {
 #[test]
 fn markdown() {
     insta::assert_snapshot!(written(&report(), "x.md"));
+}
+
+#[test]
+fn markdown_full() {
+    insta::assert_snapshot!(written(&report(), "x.full.md"));
+}
+
+#[test]
+fn markdown_fits_a_pull_request() {
+    let mut card = sample::card();
+    card.left_out.truncate(1);
+    let text = written(&card, "x.md");
+    assert!(text.lines().count() <= 60, "{text}");
+    assert!(text.contains("left out: image:erofs"), "{text}");
+    let rows = text.lines().filter(|l| l.starts_with("| "));
+    assert_eq!(rows.count(), 2 + 12, "head, rule and operations: {text}");
+    for finding in &card.findings {
+        let start: String = finding.text.chars().skip(6).take(20).collect();
+        assert!(
+            text.contains(&start.replace('`', "")) || text.contains(&start),
+            "{start}"
+        );
+    }
+    assert!(text.contains("-o report.full.md"));
+    assert!(written(&card, "x.full.md").lines().count() > 100);
+    let (run, trials) = Matrix {
+        files: doubling(64 << 10, 16 << 20),
+        blocks: 3,
+        ..Matrix::default()
+    }
+    .build();
+    let many = Report::build(&run, &trials);
+    assert!(many.points().len() > 60);
+    let text = written(&many, "x.md");
+    assert!(text.lines().count() <= 60, "{text}");
+    assert!(text.contains("with smaller differences"), "{text}");
+    let (run, trials) = sample::launches(&[400.0, 410.0, 405.0]);
+    let text = written(&Report::build(&run, &trials), "x.md");
+    assert!(
+        text.contains("| app, window=Login | native | 1-3 |"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -194,8 +194,9 @@ fn every_format_has_the_table() {
                 "the knee is at queue depth 16",
             ],
         ),
+        ("md", ["IOPS/%CPU", "MiB/s | MB/s |", "-o report.full.md"]),
         (
-            "md",
+            "full.md",
             [
                 "IOPS/%CPU",
                 "MiB/s | MB/s |",

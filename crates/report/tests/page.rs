@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use layermark_report::{
-    Report, TrialRow, exporters,
+    Report, ResultRow, TrialRow, exporters,
     sample::{
         self,
         matrix::{IOZONE, Matrix, doubling},
@@ -89,13 +89,57 @@ fn percentiles_stand_with_their_intervals() {
         .unwrap()
         .1;
     let line = line.split_once("</tr>").unwrap().0;
-    let tail = line.split_once("<p class=\"tail\">").unwrap().1;
+    let tail = line.split_once("data-head=\"p99\">").unwrap().1;
     assert!(tail.starts_with(&format!("<data value=\"{}\">", found.p99.unwrap())));
     let span = tail.split_once("<span class=\"span\">").unwrap().1;
     let span = span.split_once("</span>").unwrap().0;
     assert!(span.contains(" to "), "{span}");
     let [low, high] = found.p99_interval.unwrap();
     assert!(low <= high && low < found.p99.unwrap() * 1.01);
+}
+
+#[test]
+fn the_matrix_comes_first_and_each_cell_says_its_ratio_in_words() {
+    let report = sample::card();
+    let html = page(&report);
+    let (before, rest) = html.split_once("<table class=\"heat\">").unwrap();
+    let first = before.split_once("</h1>").unwrap().1;
+    assert!(
+        !first.contains("<h2") && !first.contains("<p"),
+        "nothing stands between headline and matrix: {first}"
+    );
+    let table = rest.split_once("</table>").unwrap().0;
+    let cells: Vec<&str> = table.split("<td").skip(1).collect();
+    assert_eq!(cells.len(), report.points().len() * 10);
+    for row in report.results.iter().filter(|r| r.layer == "fuse") {
+        let link = format!("href=\"#{}\" title=\"", row.id);
+        let cell = cells.iter().find(|c| c.contains(&link)).unwrap();
+        let times = format!("slower: {} times native's time, ", ratio(row));
+        assert!(cell.contains(&times), "{times}: {cell}");
+    }
+    assert!(table.contains("<th scope=\"row\">open and stat</th>"));
+    assert!(table.contains("container:<wbr>podman,<wbr>userns=auto"));
+    let words = table.matches("class=\"unseen\"").count();
+    assert_eq!(words, cells.len());
+}
+
+fn ratio(row: &ResultRow) -> String {
+    let ratio = row.ratio.unwrap().estimate;
+    if ratio < 9.995 {
+        format!("{ratio:.2}")
+    } else {
+        format!("{ratio:.1}")
+    }
+}
+
+#[test]
+fn many_points_are_cut_to_those_with_the_largest_differences() {
+    let (run, trials) = Matrix::default().build();
+    let html = page(&Report::build(&run, &trials));
+    let table = html.split_once("<table class=\"heat\">").unwrap().1;
+    let table = table.split_once("</table>").unwrap().0;
+    assert_eq!(table.matches("<th scope=\"row\">").count(), 20);
+    assert!(table.contains("more operations with smaller differences: <a href=\"#results\">"));
 }
 
 #[test]

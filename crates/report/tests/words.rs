@@ -79,14 +79,12 @@ fn a_skipped_flush_is_told_and_advised_against() {
     let text = text(&report, "overlay:volatile");
     assert!(
         text.contains(
-            "because it skips the flush (0 device flushes for 2200 syncs): keep no data there"
+            "because it skips fsync (0 device flushes for 2200 syncs): keep no data there"
         ),
         "{text}"
     );
     assert!(
-        report
-            .headline
-            .contains("`overlay:volatile` skips the flush"),
+        report.headline.contains("`overlay:volatile` skips fsync"),
         "{}",
         report.headline
     );
@@ -273,7 +271,7 @@ fn wrong_data_and_a_failed_control_end_trust() {
         }
     });
     assert!(
-        !report.trustworthy() && report.headline.contains("trust no figure here"),
+        !report.trustworthy() && report.headline.contains("trust no figure"),
         "{}",
         report.headline
     );
@@ -406,7 +404,7 @@ fn a_headline_never_rests_on_disturbed_trials_alone() {
     });
     assert!(
         all.headline
-            .starts_with("Other programs used the CPUs during every trial"),
+            .starts_with("Other programs used the CPUs in every trial"),
         "{}",
         all.headline
     );
@@ -480,7 +478,7 @@ fn noise_is_not_decided_and_says_between_what() {
     assert_eq!(row.verdict, Verdict::Undecided);
     let text = text(&report, "overlay:upper");
     assert!(
-        text.contains("is not decided at \u{201c}large read, warm\u{201d} (between "),
+        text.contains("is too noisy to tell at \u{201c}large read, warm\u{201d} (between "),
         "{text}"
     );
     // How many blocks would settle it was right half of the time: what is known is told instead.
@@ -560,7 +558,7 @@ fn copied(factors: fn(usize, u32) -> f64) -> String {
 #[test]
 fn costs_nothing_only_where_every_point_says_so() {
     let free = copied(|_, block| if block.is_multiple_of(2) { 1.01 } else { 0.99 });
-    assert_eq!(free, "`overlay:upper` costs nothing that could be measured");
+    assert_eq!(free, "`overlay:upper` costs nothing measurable");
     // A small cost that is certain is none that could not be measured.
     let certain = copied(|point, _| if point == 0 { 1.03 } else { 1.0 });
     assert_eq!(

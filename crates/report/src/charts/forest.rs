@@ -1,4 +1,4 @@
-//! Ratios with their intervals, one drawing a layer, all on one logarithmic axis.
+//! Ratios with their intervals, one drawing a layer, all on the same logarithmic axis.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -26,23 +26,23 @@ pub fn group(report: &Report) -> Option<Group> {
         .iter()
         .filter(|r| bounds(r).is_some() && !(many && matrix.contains(&r.id)))
         .collect();
-    let charts: Vec<Chart> = report
-        .layers
+    let span = axis(&drawn);
+    let layers = report.layers.iter().enumerate();
+    let of = |layer: &str| -> Vec<&ResultRow> {
+        let own = drawn.iter().copied();
+        own.filter(|r| r.layer == layer).collect()
+    };
+    let mut layers: Vec<_> = layers.map(|(n, l)| (n, &l.name, of(&l.name))).collect();
+    layers.retain(|(.., rows)| !rows.is_empty());
+    layers.sort_by(|(.., a), (.., b)| slowest(b).total_cmp(&slowest(a)));
+    let charts: Vec<Chart> = layers
         .iter()
-        .enumerate()
-        .filter_map(|(n, layer)| {
-            let rows: Vec<&ResultRow> = drawn
-                .iter()
-                .copied()
-                .filter(|r| r.layer == layer.name)
-                .collect();
-            (!rows.is_empty()).then(|| chart(report, n, &layer.name, &rows))
-        })
+        .map(|(n, layer, rows)| chart(report, *n, layer, rows, span))
         .collect();
     (!charts.is_empty()).then(|| Group {
         title: "Cost against native".into(),
         hint: format!(
-            "Each square is a ratio of time an operation, its line the {} interval. Right of 1 is slower. Within the shaded band ({} either way) a difference does not matter. Each drawing has its own axis.",
+            "Each square is a ratio of time an operation, its line the {} interval. Right of 1 is slower. Within the shaded band ({} either way) a difference does not matter. All drawings share one axis; the layer with the largest ratio comes first.",
             number::percent(report.level),
             number::percent(report.delta)
         ),
@@ -57,7 +57,13 @@ fn bounds(row: &ResultRow) -> Option<(f64, f64, f64)> {
     (low > 0.0 && high.is_finite()).then_some((ratio.estimate, low, high))
 }
 
-/// The axis of a drawing: all intervals, and room for the markers at its ends.
+/// The largest ratio of a layer.
+fn slowest(rows: &[&ResultRow]) -> f64 {
+    let ratios = rows.iter().filter_map(|r| bounds(r));
+    ratios.fold(0.0, |most, (ratio, ..)| most.max(ratio))
+}
+
+/// The axis of all drawings: all intervals, and room for the markers at its ends.
 fn axis(rows: &[&ResultRow]) -> (f64, f64) {
     let (low, high) = rows
         .iter()
@@ -67,8 +73,13 @@ fn axis(rows: &[&ResultRow]) -> (f64, f64) {
     (low / room, high * room)
 }
 
-fn chart(report: &Report, n: usize, layer: &str, rows: &[&ResultRow]) -> Chart {
-    let (low, high) = axis(rows);
+fn chart(
+    report: &Report,
+    n: usize,
+    layer: &str,
+    rows: &[&ResultRow],
+    (low, high): (f64, f64),
+) -> Chart {
     let mut forest = ForestPlot::new()
         .with_null_value(1.0)
         .with_marker_size(3.5)
@@ -153,16 +164,12 @@ fn table(rows: &[&ResultRow]) -> Table {
         .to_vec();
     let line = |row: &&ResultRow| {
         let ratio = row.ratio?;
-        let end = |n: usize| {
-            ratio
-                .interval
-                .map_or_else(|| "-".into(), |i| number::ratio(i[n]))
-        };
+        let [from, to] = number::ratio_ends(&ratio).unwrap_or_else(|| ["-".into(), "-".into()]);
         Some(vec![
             row.label.clone(),
-            number::ratio(ratio.estimate),
-            end(0),
-            end(1),
+            number::ratio_of(&ratio),
+            from,
+            to,
             row.word().into(),
             row.id.clone(),
         ])

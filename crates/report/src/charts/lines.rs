@@ -7,7 +7,7 @@ use layermark_model::format_size;
 
 use super::{Chart, Group, Key, Table, colour, sizes::SHAPES, svg};
 use crate::{
-    Report, number,
+    number,
     section::{LineChart, Mark, Section, Series},
 };
 
@@ -26,15 +26,6 @@ pub fn group(section: &Section, level: f64) -> Option<Group> {
         ),
         charts,
     })
-}
-
-/// Every section's charts.
-pub fn groups(report: &Report) -> Vec<Group> {
-    let sections = report.sections();
-    sections
-        .iter()
-        .filter_map(|s| group(s, report.level))
-        .collect()
 }
 
 /// One chart. `id` is unique within the page.

@@ -9,10 +9,15 @@ mod sizes;
 mod surface;
 mod svg;
 
+pub use drift::group as drift;
+pub use forest::group as forest;
+pub use launches::group as launches;
+pub use lines::group as lines;
 pub use paper::{png, svg as alone};
+pub use sizes::group as sizes;
 pub use surface::of as surface;
 
-use crate::Report;
+use crate::{Report, Section};
 
 /// A chart with what stands beside it.
 pub struct Chart {
@@ -54,21 +59,18 @@ pub struct Group {
     pub charts: Vec<Chart>,
 }
 
-/// Every chart that the data has enough for, in the order of the page.
-pub fn all(report: &Report) -> Vec<Group> {
-    forest::group(report)
-        .into_iter()
+/// Every chart that the data has enough for; a study's own come first.
+pub fn every(report: &Report) -> Vec<Group> {
+    let sections = report.sections();
+    let (study, others) = sections.split_at(usize::from(report.study.is_some()));
+    let of = |s: &Section| lines::group(s, report.level);
+    let study = study.iter().filter_map(of);
+    study
+        .chain(forest::group(report))
         .chain(launches::group(report))
-        .chain(lines::groups(report))
+        .chain(others.iter().filter_map(of))
         .chain(sizes::group(report))
         .chain(drift::group(report))
-        .collect()
-}
-
-/// The same and those that the page keeps folded: every chart there is.
-pub fn every(report: &Report) -> Vec<Group> {
-    all(report)
-        .into_iter()
         .chain(surface::group(report))
         .collect()
 }

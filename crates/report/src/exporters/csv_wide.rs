@@ -92,7 +92,7 @@ fn record(line: &BTreeMap<&str, &ResultRow>, layers: &[&str]) -> Vec<String> {
                         number(r.ratio.map(|e| e.estimate)),
                         number(r.ratio.and_then(|e| e.interval).map(|i| i[0])),
                         number(r.ratio.and_then(|e| e.interval).map(|i| i[1])),
-                        r.word().into(),
+                        r.probably.map_or(r.verdict.id(), |_| r.word()).into(),
                     ]
                 }),
         );

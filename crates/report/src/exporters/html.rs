@@ -3,10 +3,12 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{Exporter, Files, own::NAME, rows};
-use crate::{Report, TrustState, charts};
+use crate::{Report, TrustState, number};
 
+mod figures;
 mod launches;
 mod matrix;
+mod overview;
 mod sections;
 mod stack;
 mod table;
@@ -55,27 +57,22 @@ fn page(report: &Report) -> Markup {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                a.skip href="#results" { "Skip to the results" }
+                a.skip href="#answer" { "Skip to the answer" }
                 header.top {
                     p.brand { "layermark" }
                     p.meta {
                         "plan " b { (report.label) } " \u{b7} " (report.started) " \u{b7} " (report.machine.os) ", " (report.machine.base) " \u{b7} " (rows::status(report))
                     }
                 }
-                main {
-                    (verdict(report))
-                    (trust(report))
-                    (table::section(report))
-                    (matrix::section(report))
-                    (sections::all(report))
+                main #answer {
+                    h1 { (rich(&report.headline)) "." }
+                    (sections::study(report))
+                    (overview::section(report))
+                    (findings(report))
+                    (sections::own(report))
                     (launches::section(report))
-                    (figures(report))
-                    (stack::method(report))
-                    (stack::inventory(report))
-                    (stack::self_tests(report))
-                    (stack::reproduce(report))
-                    (stack::left_out(report))
-                    (stack::trials(report))
+                    (figures::forest(report))
+                    (folded(report))
                 }
                 footer { p { (rows::about(report)) ". Made by " (report.generated_by) "." } }
             }
@@ -83,57 +80,113 @@ fn page(report: &Report) -> Markup {
     }
 }
 
-fn verdict(report: &Report) -> Markup {
+/// All that is looked up and not read: folded on a screen, open on paper.
+fn folded(report: &Report) -> Markup {
     html! {
-        section.verdict aria-label="Verdict" {
-            h1 { (rich(&report.headline)) "." }
-            @if !report.about.is_empty() { p.lead { (report.about) } }
-            @if !report.verdicts.is_empty() {
-                ul.sentences { @for v in &report.verdicts { li { (rich(&micro(&v.text))) } } }
-            }
-            @if !report.advice.is_empty() {
-                div.advice {
-                    h2 { "What to do" }
-                    ul { @for a in &report.advice { li { (rich(&micro(&a.text))) " " (evidence(&a.evidence)) } } }
+        div.folds {
+            (trust(report))
+            (table::section(report))
+            (layers(report))
+            (matrix::section(report))
+            (sections::models(report))
+            (figures::others(report))
+            (stack::method(report))
+            (stack::inventory(report))
+            (stack::self_tests(report))
+            (stack::reproduce(report))
+            (stack::left_out(report))
+            (stack::trials(report))
+        }
+    }
+}
+
+/// A part with its heading and a few words that stand there when it is folded.
+fn fold(id: &str, title: &str, note: &str, body: &Markup) -> Markup {
+    html! {
+        details.fold #(id) {
+            summary { h2 { (title) } @if !note.is_empty() { " " span.note { (note) } } }
+            (body)
+        }
+    }
+}
+
+fn findings(report: &Report) -> Markup {
+    html! {
+        @if !report.findings.is_empty() || !report.advice.is_empty() {
+            section.findings aria-label="Findings and advice" {
+                @if !report.findings.is_empty() {
+                    div { h2 { "Findings" } ul { @for f in &report.findings { (sentence(&f.text, &f.evidence)) } } }
+                }
+                @if !report.advice.is_empty() {
+                    div { h2 { "What to do" } (advice(report)) }
                 }
             }
         }
     }
+}
+
+/// The first few; the others are folded.
+fn advice(report: &Report) -> Markup {
+    const SHOWN: usize = 3;
+    let (first, rest) = report.advice.split_at(report.advice.len().min(SHOWN));
+    html! {
+        ul { @for a in first { (sentence(&a.text, &a.evidence)) } }
+        @if !rest.is_empty() {
+            details {
+                summary { (rest.len()) " more" }
+                ul { @for a in rest { (sentence(&a.text, &a.evidence)) } }
+            }
+        }
+    }
+}
+
+fn sentence(text: &str, rests_on: &[String]) -> Markup {
+    html! { li { (rich(&micro(text))) " " (evidence(rests_on)) } }
+}
+
+/// A paragraph for each layer.
+fn layers(report: &Report) -> Markup {
+    let body = html! {
+        @if !report.about.is_empty() { p.hint { (report.about) } }
+        ul.sentences { @for v in &report.verdicts { li { (rich(&micro(&v.text))) } } }
+    };
+    let note = number::count(report.verdicts.len(), "layer");
+    html! { @if !report.verdicts.is_empty() { (fold("layers", "Layer by layer", &note, &body)) } }
 }
 
 /// Links to the results that a sentence rests on.
 fn evidence(ids: &[String]) -> Markup {
     const SHOWN: usize = 4;
     html! {
-        span.evidence {
-            "(see "
-            @for (n, id) in ids.iter().take(SHOWN).enumerate() {
-                @if n > 0 { ", " }
-                a href={ "#" (id) } { (id) }
+        @if !ids.is_empty() {
+            span.evidence {
+                "(see "
+                @for (n, id) in ids.iter().take(SHOWN).enumerate() {
+                    @if n > 0 { ", " }
+                    a href={ "#" (id) } { (id) }
+                }
+                @if ids.len() > SHOWN { " and " (ids.len() - SHOWN) " more" }
+                ")"
             }
-            @if ids.len() > SHOWN { " and " (ids.len() - SHOWN) " more" }
-            ")"
         }
     }
 }
 
 fn trust(report: &Report) -> Markup {
-    html! {
-        section aria-labelledby="trust" {
-            h2 #trust { "Can it be trusted?" }
-            ul.strip {
-                @for item in &report.trust {
-                    li class={ "check " (class(item.state)) } {
-                        div.head {
-                            h3 { (item.title) }
-                            p.state { span.icon aria-hidden="true" { (icon(item.state)) } (item.state.word()) }
-                        }
-                        p { (rich(&item.text)) }
+    let body = html! {
+        ul.strip {
+            @for item in &report.trust {
+                li class={ "check " (class(item.state)) } {
+                    div.head {
+                        h3 { (item.title) }
+                        p.state { span.icon aria-hidden="true" { (icon(item.state)) } (item.state.word()) }
                     }
+                    p { (rich(&item.text)) }
                 }
             }
         }
-    }
+    };
+    fold("trust", "Can it be trusted?", &rows::trust(report), &body)
 }
 
 fn class(state: TrustState) -> &'static str {
@@ -149,42 +202,5 @@ fn icon(state: TrustState) -> &'static str {
         TrustState::Ok => "\u{2713}",
         TrustState::Warn => "!",
         TrustState::None => "\u{2013}",
-    }
-}
-
-fn figures(report: &Report) -> Markup {
-    html! {
-        @for (n, group) in charts::all(report).into_iter().enumerate() {
-            section.charts aria-labelledby={ "charts-" (n) } {
-                h2 id={ "charts-" (n) } { (group.title) }
-                p.hint { (group.hint) }
-                div.grid { @for chart in &group.charts { (figure(chart)) } }
-            }
-        }
-    }
-}
-
-fn figure(chart: &charts::Chart) -> Markup {
-    html! {
-        figure {
-            figcaption { (chart.title) }
-            (PreEscaped(chart.svg.inline()))
-            @if chart.legend.len() > 1 {
-                ul.legend aria-label="Legend" {
-                    @for key in &chart.legend {
-                        li { svg.key viewBox="0 0 16 16" aria-hidden="true" fill=(key.colour) { (PreEscaped(key.marker)) } (key.name) }
-                    }
-                }
-            }
-            details {
-                summary { "Data of this chart" }
-                div.scroll tabindex="0" role="region" aria-label={ "Data: " (chart.title) } {
-                    table.small {
-                        thead { tr { @for head in &chart.table.head { th scope="col" { (head) } } } }
-                        tbody { @for row in &chart.table.rows { tr { @for cell in row { td { (micro(cell)) } } } } }
-                    }
-                }
-            }
-        }
     }
 }

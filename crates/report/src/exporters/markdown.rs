@@ -1,9 +1,22 @@
-//! The report for an issue, a wiki or a merge request.
+//! The answer for a pull request: headline, matrix, findings, in at most 60 lines.
 
-use std::io::Write;
+use std::fmt::Write as _;
 
 use super::{Exporter, Files, own::NAME, rows, series};
-use crate::{Report, ResultRow};
+use crate::{
+    Cell, DataTable, Report, Section,
+    number::count,
+    overview::{Overview, sign},
+};
+
+/// Lines in all.
+const LINES: usize = 60;
+/// Operations of the matrix, however little room there is.
+const POINTS: usize = 4;
+/// Rows of every other table.
+const ROWS: usize = 10;
+/// Pieces of advice.
+const ADVICE: usize = 3;
 
 /// See the module.
 pub struct Markdown;
@@ -22,25 +35,114 @@ impl Exporter for Markdown {
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        let out = out.open("")?;
-        writeln!(out, "<!-- {} -->\n", report.generated_by)?;
-        writeln!(out, "# {}\n", prose(&report.headline))?;
-        for verdict in &report.verdicts {
-            writeln!(out, "- {}", prose(&verdict.text))?;
-        }
-        writeln!(out, "\n{}\n", prose(&rows::about(report)))?;
-        trust(report, out)?;
-        table(report, out)?;
-        sections(report, out)?;
-        launches(report, out)?;
-        advice(report, out)?;
-        left_out(report, out)?;
-        reproduce(report, out)
+        let head = format!(
+            "<!-- {} -->\n\n# {}\n\n{}",
+            report.generated_by,
+            prose(&report.headline),
+            study(report)
+        );
+        let foot = own(report) + &findings(report) + &about(report);
+        let room = LINES.saturating_sub(head.lines().count() + foot.lines().count());
+        write!(out.open("")?, "{head}{}{foot}", matrix(report, room))?;
+        Ok(())
     }
 }
 
+fn findings(report: &Report) -> String {
+    let mut text = String::new();
+    for finding in &report.findings {
+        let _ = writeln!(text, "- {}", prose(&finding.text));
+    }
+    if !report.advice.is_empty() {
+        text += "\nWhat to do:\n\n";
+    }
+    for advice in report.advice.iter().take(ADVICE) {
+        let _ = writeln!(text, "- {}", prose(&advice.text));
+    }
+    text
+}
+
+fn about(report: &Report) -> String {
+    let trust = format!("Trust: {}", rows::trust(report));
+    let out = rows::left_out(report).map(|out| format!("left out: {out}"));
+    let parts = [Some(trust), out, Some(rows::about(report))];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!(
+        "\n{}. All of it: `layermark report {} -o report.full.md`\n",
+        prose(&parts.join("; ")),
+        report.run
+    )
+}
+
+/// Which of a study's claims hold in which layer.
+fn study(report: &Report) -> String {
+    let claims = report.study.as_ref().and_then(|s| Some((s, s.claims()?)));
+    claims.map_or_else(String::new, |(study, claims)| {
+        titled(&study.title, claims.table())
+    })
+}
+
+/// What such a run is made for beside ratios: launches, Iometer's figures, what is set beside.
+fn own(report: &Report) -> String {
+    let mut text = String::new();
+    let levels = series::levels(report);
+    if !levels.is_empty() {
+        let cells = |line: [String; 8]| line.into_iter().map(Cell::text).collect();
+        let table = DataTable {
+            title: String::new(),
+            note: String::new(),
+            head: series::HEADS.map(str::to_owned).to_vec(),
+            rows: levels.into_iter().map(cells).collect(),
+        };
+        text += &titled("Launches", table);
+    }
+    for section in report.sections().into_iter().filter(Section::is_own) {
+        if let Some(table) = section.tables.into_iter().next() {
+            text += &titled(&section.title, table);
+        }
+    }
+    text
+}
+
+/// The first rows of a table below a title.
+fn titled(title: &str, mut table: DataTable) -> String {
+    let left = table.rows.len().saturating_sub(ROWS);
+    table.rows.truncate(ROWS);
+    let more = match left {
+        0 => String::new(),
+        n => format!("And {}.\n\n", count(n, "more row")),
+    };
+    format!("{}:\n\n{}\n{more}", prose(title), cells(&table))
+}
+
+/// Operations down, layers across.
+fn matrix(report: &Report, room: usize) -> String {
+    // Head, rule, legend and what stands between them.
+    const AROUND: usize = 5;
+    let all = Overview::new(report);
+    if all.layers.is_empty() {
+        return String::new();
+    }
+    let points = all.points.len();
+    let shown = all.largest(room.saturating_sub(AROUND).max(POINTS));
+    let heads = shown.layers.iter().map(|l| cell(l));
+    let mut text = line(std::iter::once("operation".to_owned()).chain(heads));
+    let _ = writeln!(text, "\n| --- |{}", " ---: |".repeat(shown.layers.len()));
+    for (label, results) in &shown.points {
+        let signs = results.iter().map(|r| sign(*r).replace('~', "\\~"));
+        let cells = std::iter::once(cell(label)).chain(signs);
+        let _ = writeln!(text, "{}", line(cells));
+    }
+    let more = match points - shown.points.len() {
+        0 => String::new(),
+        n => format!(" {} with smaller differences.", count(n, "more operation")),
+    };
+    let legend = shown.legend().replace('~', "\\~");
+    format!("{text}\n{legend}.{more}\n\n")
+}
+
 /// Text in which only backquotes keep their meaning.
-fn prose(text: &str) -> String {
+pub fn prose(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut in_code = false;
     for c in text.chars() {
@@ -59,192 +161,25 @@ fn prose(text: &str) -> String {
 }
 
 /// The same inside a table.
-fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     prose(text).replace('|', "\\|")
 }
 
-fn launches(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
-    let lines = series::levels(report);
-    if lines.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\n## Launches\n\n| {} |", series::HEADS.join(" | "))?;
-    writeln!(out, "|{}", " --- |".repeat(series::HEADS.len()))?;
-    for line in lines {
-        let cells: Vec<String> = line.iter().map(|c| cell(c)).collect();
-        writeln!(out, "| {} |", cells.join(" | "))?;
-    }
-    writeln!(out)?;
-    for says in series::says(report) {
-        writeln!(out, "- {}", prose(&says))?;
-    }
-    Ok(())
-}
-
-fn trust(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
-    writeln!(
-        out,
-        "## Can it be trusted?\n\n| check | | found |\n| --- | --- | --- |"
-    )?;
-    for item in &report.trust {
-        writeln!(
-            out,
-            "| {} | {} | {} |",
-            cell(&item.title),
-            item.state.word(),
-            cell(&item.text)
-        )?;
-    }
-    writeln!(out)?;
-    Ok(())
-}
-
-fn table(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
-    if report.results.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "## Results\n\nRatio: time an operation in the layer over the time natively, with its 95 % interval; above 1 is slower.\n"
-    )?;
-    writeln!(
-        out,
-        "| operation | layer | time an operation | ratio | difference | verdict | served by, flush | |"
-    )?;
-    writeln!(out, "| --- | --- | ---: | ---: | ---: | --- | --- | --- |")?;
-    let mut notes = rows::Notes::default();
-    for (label, group) in rows::groups(report) {
-        for (n, row) in group.iter().enumerate() {
-            let label = if n == 0 { cell(label) } else { String::new() };
-            writeln!(out, "| {label} {}", line(row, &notes.of(row)))?;
-        }
-    }
-    writeln!(out)?;
-    Ok(())
-}
-
-fn line(row: &ResultRow, note: &str) -> String {
-    let cells = [
-        cell(&rows::layer(row)),
-        rows::op_time(row),
-        rows::ratio(row).replace('[', "\\["),
-        rows::extra(row),
-        row.word().into(),
-        rows::label(row),
-        cell(note),
-    ];
+/// A line of a table.
+pub fn line<S: AsRef<str>>(cells: impl IntoIterator<Item = S>) -> String {
+    let cells: Vec<S> = cells.into_iter().collect();
+    let cells: Vec<&str> = cells.iter().map(AsRef::as_ref).collect();
     format!("| {} |", cells.join(" | "))
 }
 
-fn sections(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
-    for section in report.sections() {
-        writeln!(
-            out,
-            "## {}\n\n{}\n",
-            prose(&section.title),
-            prose(&section.about)
-        )?;
-        for c in &section.conclusions {
-            let evidence = if c.evidence.is_empty() {
-                String::new()
-            } else {
-                format!(" ({})", c.evidence.join(", "))
-            };
-            writeln!(
-                out,
-                "- **{}**: {}{evidence}",
-                c.holds.words(),
-                prose(&c.text)
-            )?;
-        }
-        if !section.conclusions.is_empty() {
-            writeln!(out)?;
-        }
-        for table in &section.tables {
-            writeln!(out, "### {}\n", prose(&table.title))?;
-            if !table.note.is_empty() {
-                writeln!(out, "{}\n", prose(&table.note))?;
-            }
-            let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-            writeln!(
-                out,
-                "{}",
-                line(table.head.iter().map(|h| cell(h)).collect())
-            )?;
-            writeln!(out, "{}", line(vec!["---".into(); table.head.len()]))?;
-            for row in &table.rows {
-                writeln!(out, "{}", line(row.iter().map(|c| cell(&c.text)).collect()))?;
-            }
-            writeln!(out)?;
-        }
-        for file in &section.files {
-            writeln!(out, "`{}`\n\n```\n{}```\n", file.name, file.text)?;
-        }
-    }
-    Ok(())
-}
-
-fn advice(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
-    if report.advice.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "## What to do\n")?;
-    for advice in &report.advice {
-        writeln!(
-            out,
-            "- {} ({})",
-            prose(&advice.text),
-            advice.evidence.join(", ")
-        )?;
-    }
-    writeln!(out)?;
-    Ok(())
-}
-
-fn left_out(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
-    if report.left_out.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "## Left out\n")?;
-    for left in &report.left_out {
-        let what = left
-            .point
-            .as_ref()
-            .map_or_else(|| left.layer.clone(), |p| format!("{}, {p}", left.layer));
-        let hint = left
-            .hint
-            .as_ref()
-            .map(|h| format!(" (`{}`)", h.replace('`', "'")))
-            .unwrap_or_default();
-        writeln!(out, "- {}: {}{hint}", prose(&what), prose(&left.reason))?;
-    }
-    writeln!(out)?;
-    Ok(())
-}
-
-fn reproduce(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
-    let machine = &report.machine;
-    if !report.fidelity.is_empty() {
-        writeln!(out, "## Where this differs from iozone on purpose\n")?;
-        for note in &report.fidelity {
-            writeln!(out, "- {}", prose(note))?;
-        }
-        writeln!(out)?;
-    }
-    writeln!(out, "## Reproduce\n")?;
-    writeln!(
-        out,
-        "{}, {} CPUs, {}, kernel {}; {}.\n",
-        prose(&machine.cpu),
-        machine.cpus,
-        prose(&machine.os),
-        prose(&machine.kernel),
-        prose(&machine.base)
-    )?;
-    writeln!(
-        out,
-        "```\n{}\n```\n\n```toml\n# plan.toml\n{}```",
-        report.reproduce.command, report.reproduce.plan_toml
-    )?;
-    Ok(())
+/// The lines of a table.
+pub fn cells(table: &DataTable) -> String {
+    let rule = "---".to_owned();
+    let head = [
+        line(table.head.iter().map(|h| cell(h))),
+        line(vec![rule; table.head.len()]),
+    ];
+    let rows = table.rows.iter();
+    let rows = rows.map(|row| line(row.iter().map(|c| cell(&c.text))));
+    head.into_iter().chain(rows).map(|l| l + "\n").collect()
 }

@@ -20,6 +20,7 @@ mod iozone;
 mod json;
 mod launches;
 mod markdown;
+mod markdown_full;
 mod own;
 mod png;
 mod rows;
@@ -68,6 +69,7 @@ pub const ALL: &[&dyn Exporter] = &[
     &csv_trials::CsvTrials,
     &csv_sections::CsvSections,
     &markdown::Markdown,
+    &markdown_full::MarkdownFull,
     &iozone::Iozone,
     &xlsx::Xlsx,
     &svg::Svg,
@@ -185,6 +187,8 @@ mod tests {
             ("iozone.txt", "iozone"),
             ("r.iozone.txt", "iozone"),
             ("r.iozone", "iozone"),
+            ("r.md", "markdown"),
+            ("r.full.md", "markdown_full"),
             ("notes.txt", "terminal"),
             ("my-iozone.txt", "terminal"),
         ] {

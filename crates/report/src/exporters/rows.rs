@@ -3,16 +3,18 @@
 use layermark_model::flags;
 
 use crate::{
-    DurabilityVerdict, Report, ResultRow, Verdict, durability::SUSPECTED, kinds, number, served,
+    DurabilityVerdict, Report, ResultRow, ServedBy, TrustState, Verdict, durability::SUSPECTED,
+    kinds, number, served,
 };
 
 /// `1.02 [0.99-1.05]`; what is missing is said instead of an interval.
 pub fn ratio(row: &ResultRow) -> String {
     match row.ratio {
-        Some(e) => e.interval.map_or_else(
-            || format!("{} [no interval]", number::ratio(e.estimate)),
-            |i| format!("{} [{}]", number::ratio(e.estimate), number::ratio_span(i)),
-        ),
+        Some(e) => {
+            let ends = number::ratio_ends(&e).map(|ends| ends.join("-"));
+            let ends = ends.unwrap_or_else(|| "no interval".into());
+            format!("{} [{ends}]", number::ratio_of(&e))
+        }
         None => String::new(),
     }
 }
@@ -20,27 +22,26 @@ pub fn ratio(row: &ResultRow) -> String {
 /// `+12.0 us`: the absolute difference beside the ratio.
 pub fn extra(row: &ResultRow) -> String {
     row.extra_us
-        .map(|e| number::extra(e.estimate))
+        .map(|e| number::extra_of(&e))
         .unwrap_or_default()
 }
 
 /// Time an operation.
 pub fn op_time(row: &ResultRow) -> String {
-    row.op_us.map(number::time).unwrap_or_default()
+    row.op_time()
+        .map(|e| number::time_of(&e))
+        .unwrap_or_default()
 }
 
-/// Where a read was served from, or what became of a flush.
+/// Head of the column of [`label`].
+pub const SOURCE: &str = "data came from, fsync";
+
+/// Where the data of a read came from, or what became of an fsync.
 pub fn label(row: &ResultRow) -> String {
-    let flush = match row.durability.verdict {
-        DurabilityVerdict::NotAsked => None,
-        v => Some(format!("flush {}", v.word())),
-    };
-    let served = row.served_by.map(|s| s.word().to_owned());
-    served
-        .into_iter()
-        .chain(flush)
-        .collect::<Vec<_>>()
-        .join(", ")
+    let source = row.served_by.map_or("", ServedBy::word);
+    let mut parts = vec![source, row.durability.verdict.words()];
+    parts.retain(|p| !p.is_empty());
+    parts.join(", ")
 }
 
 /// The layer's name, marked where instructions were emulated: its figures are no other machine's.
@@ -61,7 +62,7 @@ pub struct Notes<'a> {
 }
 
 impl<'a> Notes<'a> {
-    /// Without what would settle an undecided result: the words below the table say it.
+    /// Without what would settle a result that is too noisy: the words below the table say it.
     pub fn brief() -> Self {
         Self {
             brief: true,
@@ -138,6 +139,25 @@ pub fn about(report: &Report) -> String {
         number::count(report.trials.len(), "trial"),
         report.seed
     )
+}
+
+/// How many checks passed, and which did not.
+pub fn trust(report: &Report) -> String {
+    let having = |state: TrustState| report.trust.iter().filter(move |t| t.state == state);
+    let passed = number::count(having(TrustState::Ok).count(), "check");
+    let warnings: Vec<&str> = having(TrustState::Warn).map(|t| t.title.as_str()).collect();
+    if warnings.is_empty() {
+        format!("{passed} passed, no warning")
+    } else {
+        format!("{passed} passed; warnings: {}", number::list(&warnings))
+    }
+}
+
+/// Layers that were asked for and are not measured, or only in part.
+pub fn left_out(report: &Report) -> Option<String> {
+    let mut layers: Vec<&str> = report.left_out.iter().map(|l| l.layer.as_str()).collect();
+    layers.dedup();
+    (!layers.is_empty()).then(|| layers.join(", "))
 }
 
 /// How the run stands, in words.

@@ -73,6 +73,12 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
 /// Prints all of the report.
 pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let style = style.clamped();
+    let sections = report.sections();
+    let (study, others) = sections.split_at(usize::from(report.study.is_some()));
+    for section in study {
+        sections::print(section, style, out)?;
+        writeln!(out)?;
+    }
     table(report, style, out)?;
     wrapped(out, style, "", "", &plain(&format!("{}.", report.headline)))?;
     for verdict in &report.verdicts {
@@ -87,7 +93,10 @@ pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow:
         wrapped(out, style, "  ", "    ", &plain(&advice.text))?;
     }
     left_out(report, style, out)?;
-    sections::print(report, style, out)?;
+    for section in others {
+        writeln!(out)?;
+        sections::print(section, style, out)?;
+    }
     if !report.fidelity.is_empty() {
         writeln!(out, "\nNot as iozone, on purpose")?;
     }
@@ -110,6 +119,24 @@ fn plain(text: &str) -> String {
                 c
             }
         })
+        .collect()
+}
+
+/// A column's head in parts: layers' names are broken where their own parts end.
+fn name_parts(name: &str) -> Vec<String> {
+    let parts = name.split_inclusive([':', ',']);
+    parts.map(|part| part.trim().to_owned()).collect()
+}
+
+/// Lines above columns: the last part of each head stands on the lowest.
+fn stacked<'a>(heads: &[&'a [String]]) -> Vec<Vec<&'a str>> {
+    let lines = heads.iter().map(|h| h.len()).max().unwrap_or(0);
+    let part = |head: &&'a [String], line: usize| {
+        let at = (line + head.len()).checked_sub(lines);
+        at.map_or("", |n| head[n].as_str())
+    };
+    (0..lines)
+        .map(|line| heads.iter().map(|h| part(h, line)).collect())
         .collect()
 }
 
@@ -146,7 +173,7 @@ const HEADS: [&str; 6] = [
     "difference",
     "verdict",
     "throughput",
-    "served by, flush",
+    rows::SOURCE,
 ];
 
 fn cells(row: &ResultRow) -> [String; 6] {

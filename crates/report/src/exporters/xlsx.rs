@@ -7,7 +7,7 @@ use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet,
 use zip::ZipArchive;
 
 use super::{Exporter, Files, iozone, own::NAME};
-use crate::{Report, columns};
+use crate::{Report, Section, columns};
 
 mod lists;
 mod matrix;
@@ -54,11 +54,16 @@ fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
     let mut book = Workbook::new();
     book.set_properties(&properties(report)?);
     let mut names = SheetNames::default();
+    let sections = report.sections();
+    let (study, others) = sections.split_at(usize::from(report.study.is_some()));
+    // `Study: ` and what follows would all be the same in a name of 31 letters.
+    let name = |of: &Section| of.title.trim_start_matches("Study: ").to_owned();
+    for of in study {
+        section::write(sheet(&mut book, names.next(&name(of)))?, of)?;
+    }
     verdict::write(sheet(&mut book, names.next("Verdict"))?, report, rows)?;
-    for of in report.sections() {
-        // `Study: ` and what follows would all be the same in a name of 31 letters.
-        let name = names.next(of.title.trim_start_matches("Study: "));
-        section::write(sheet(&mut book, name)?, &of)?;
+    for of in others {
+        section::write(sheet(&mut book, names.next(&name(of)))?, of)?;
     }
     let families = iozone::families(report);
     for family in families

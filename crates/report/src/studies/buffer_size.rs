@@ -167,7 +167,10 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
             .map(|r| r.id.clone())
             .collect()
     };
+    let about = |what: &str| format!("{RECOMMENDED} bytes are enough for the {what} of {op}");
     let wall = Conclusion {
+        claim: about("throughput"),
+        layer: row.layer.clone(),
         text: format!(
             "blocks of {RECOMMENDED} bytes are enough for the throughput of {op} in `{}`: the smallest within 5 % of the best is {}",
             row.layer,
@@ -177,6 +180,8 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
         evidence: evidence(&[row.wall.record, row.wall.best]),
     };
     let cpu = row.cpu.as_ref().map(|cpu| Conclusion {
+        claim: about("CPU time"),
+        layer: row.layer.clone(),
         text: format!(
             "blocks of {RECOMMENDED} bytes are enough for the CPU time of {op} in `{}`: the smallest within 5 % of the least is {}",
             row.layer,

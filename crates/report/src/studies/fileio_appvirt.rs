@@ -165,7 +165,7 @@ impl<'a> Work<'a> {
         };
         let mut head = vec!["record".to_owned()];
         head.extend((1..=most).map(|n| format!("repeat {n}")));
-        head.extend(["mean", "range", "served by"].map(str::to_owned));
+        head.extend(["mean", "range", "data came from"].map(str::to_owned));
         Some(DataTable {
             title: format!("{layer}: {}, each repeat", self.title),
             note,
@@ -244,12 +244,14 @@ impl<'a> Work<'a> {
             0 => String::new(),
             n => format!("{word} at {n} of {}", text::count(all, "record size")),
         };
-        let parts: Vec<String> = [of(same, "the same"), of(open, "not decided")]
+        let parts: Vec<String> = [of(same, "the same"), of(open, "too noisy")]
             .into_iter()
             .chain(others.iter().cloned())
             .filter(|p| !p.is_empty())
             .collect();
         Some(Conclusion {
+            claim: format!("{} takes as long as natively", self.title),
+            layer: layer.into(),
             text: format!(
                 "{} in `{layer}` takes as long as natively: {}",
                 self.title,
@@ -276,7 +278,7 @@ fn standing(all: usize, same: usize, slower: usize, faster: usize) -> Holds {
 fn verdict(apart: Apart) -> String {
     match apart {
         Apart::No => "the same".into(),
-        Apart::Open => "not decided".into(),
+        Apart::Open => "too noisy".into(),
         Apart::Slower(ratio) => format!("slower {}x", text::ratio(ratio)),
         Apart::Faster(ratio) => format!("faster {}x", text::ratio(1.0 / ratio)),
     }
@@ -343,6 +345,8 @@ fn memory(data: &Data, layer: &str) -> Option<Conclusion> {
         text.push_str(" for all record sizes, so the two are told apart and never averaged");
     }
     Some(Conclusion {
+        claim: "later reads come from memory, the first from the device".into(),
+        layer: layer.into(),
         text,
         holds,
         evidence: ids(&reads),
@@ -383,6 +387,8 @@ fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
         ),
     };
     Some(Conclusion {
+        claim: "goes on writing after the application has ended".into(),
+        layer: layer.into(),
         text: format!(
             "`{layer}` goes on writing after the application has ended: {what} (all record sizes together)"
         ),
@@ -409,6 +415,8 @@ fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
         apart => (Holds::No, format!(", {}", verdict(apart))),
     };
     Some(Conclusion {
+        claim: "copies a file before its first byte changes".into(),
+        layer: layer.into(),
         text: format!(
             "`{layer}` copies a file of {} before its first byte changes: {} for the first write, natively {}{what}",
             format_size(number(here, "file_size")),

@@ -234,6 +234,8 @@ impl<'a> Peers<'a> {
         let faster = of(Verdict::Faster);
         let n = ratios.len();
         Some(Conclusion {
+            claim: format!("{state} launches take as long as from {}", self.first()),
+            layer: layer.into(),
             text: format!(
                 "{state} launches from `{layer}` take as long as from `{}`: {slower} of {} slower, {faster} quicker, {same} the same, {}",
                 self.first(),
@@ -259,6 +261,8 @@ impl<'a> Peers<'a> {
         let more = intervals().filter(|i| i.low > 0.5).count();
         let n = ratios.len();
         Some(Conclusion {
+            claim: "a warm launch takes half of a cold one's time or less".into(),
+            layer: layer.into(),
             text: format!(
                 "a warm launch from `{layer}` takes half of a cold one's time or less: {less} of {}, {}",
                 text::count(n, "program"),

@@ -26,7 +26,7 @@ pub enum Apart {
     Slower(f64),
     /// Faster, surely or probably, by this ratio.
     Faster(f64),
-    /// Not decided.
+    /// Too noisy to tell.
     Open,
 }
 

@@ -60,6 +60,8 @@ fn small_reads(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> 
         format!(", {}x native's time in the mean", text::ratio(r))
     });
     Some(Conclusion {
+        claim: "reads small files faster than native".into(),
+        layer: layer.into(),
         text: format!(
             "`{layer}` reads small files faster than native: at {faster} of {}{ratio}",
             text::count(rows.len(), "record size")
@@ -107,6 +109,8 @@ fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
     let below = sure.is_some_and(|(h, t)| h[1] < 0.5 * t[0]);
     let not = sure.is_some_and(|(h, t)| h[0] > 0.5 * t[1]) || share >= 0.5 && sure.is_none();
     Some(Conclusion {
+        claim: "stays below half of native's best whatever the record".into(),
+        layer: layer.into(),
         text: format!(
             "`{layer}` never passes {} whatever the record ({}; native reaches {})",
             text::result_value(here),
@@ -127,6 +131,8 @@ fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
 /// Share of an operation's constant cost that is no matter.
 const LITTLE: f64 = 0.1;
 
+const CONSTANT: &str = "costs a constant more an operation";
+
 /// A constant cost an operation, where it is largest.
 fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
     let own = data.cost.iter().filter(|c| c.layer == layer);
@@ -139,6 +145,8 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
     let Some((row, (_, [low, high]))) = most else {
         let row = own.clone().next()?;
         return Some(Conclusion {
+            claim: CONSTANT.into(),
+            layer: layer.into(),
             text: format!(
                 "`{layer}` costs a constant more an operation: no line fits its record sizes, or there are too few blocks for an interval"
             ),
@@ -147,6 +155,8 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
         });
     };
     Some(Conclusion {
+        claim: CONSTANT.into(),
+        layer: layer.into(),
         text: row.text.clone(),
         // No: what it may cost more is little beside what it costs anyway.
         holds: if *low > 0.0 {
@@ -192,6 +202,8 @@ fn caches(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
         format!(", from {}", text::list(&elsewhere))
     };
     Some(Conclusion {
+        claim: "is cached by the guest".into(),
+        layer: layer.into(),
         text: format!(
             "`{layer}` is cached by the guest: its memory served {} at {own} of {}{rest}",
             part.words(),
@@ -248,6 +260,8 @@ fn acknowledged(data: &Data, layer: &str) -> Option<Conclusion> {
         (row, Holds::Open, told(row))
     };
     Some(Conclusion {
+        claim: "acknowledges a sync it has not done".into(),
+        layer: layer.into(),
         text: format!("`{layer}` acknowledges a sync it has not done: {what}"),
         holds,
         evidence: vec![row.id.clone()],
@@ -284,6 +298,8 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
         _ => (slower, format!("{time}{than}")),
     };
     Some(Conclusion {
+        claim: "move the database off it".into(),
+        layer: layer.into(),
         text: format!("move the database off `{layer}`: {what}"),
         holds,
         evidence: ids([row, other]),
@@ -359,6 +375,8 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
     };
     let (wins, losses) = (surely(&first.2, &second.2), surely(&second.2, &first.2));
     Some(Conclusion {
+        claim: "prefer it for reading".into(),
+        layer: first.1.into(),
         text: format!(
             "prefer `{}` for reading: {}x native's time in the mean of all reads, `{}` {}x, `{}` {}x",
             first.1,
@@ -413,6 +431,8 @@ fn library(data: &Data, native: &str, op: &str) -> Option<Conclusion> {
         )
     };
     Some(Conclusion {
+        claim: format!("f{op}() takes as long as {op}()"),
+        layer: native.into(),
         text: format!("f{op}() takes as long as {op}() natively: {what}"),
         holds: if !known {
             Holds::Open

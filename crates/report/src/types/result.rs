@@ -124,8 +124,19 @@ impl ResultRow {
         match self.probably {
             Some(Verdict::Slower) => "probably slower",
             Some(Verdict::Faster) => "probably faster",
+            _ if self.verdict == Verdict::Undecided && self.more_blocks.is_some() => {
+                "too few blocks"
+            }
             _ => self.verdict.word(),
         }
+    }
+
+    /// Microseconds an operation, with the interval.
+    pub fn op_time(&self) -> Option<Estimate> {
+        Some(Estimate {
+            estimate: self.op_us?,
+            interval: self.op_us_interval,
+        })
     }
 
     /// The verdict, or what it probably is.
@@ -172,6 +183,15 @@ pub enum Verdict {
 impl Verdict {
     /// The word in tables; none where none was asked for.
     pub fn word(self) -> &'static str {
+        match self {
+            Self::Undecided => "too noisy",
+            Self::Untrusted => "not trusted",
+            other => other.id(),
+        }
+    }
+
+    /// What programs know it by; none where none was asked for.
+    pub fn id(self) -> &'static str {
         match self {
             Self::Same => "same",
             Self::Slower => "slower",
@@ -316,8 +336,18 @@ pub enum DurabilityVerdict {
 }
 
 impl DurabilityVerdict {
-    /// The label in tables.
-    pub fn word(self) -> &'static str {
+    /// The label in tables; none where nothing is flushed.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Honoured => "fsync reached the disk",
+            Self::Absorbed => "fsync skipped",
+            Self::CannotTell => "fsync unknown",
+            Self::NotAsked => "",
+        }
+    }
+
+    /// What programs know it by.
+    pub fn id(self) -> &'static str {
         match self {
             Self::Honoured => "honoured",
             Self::Absorbed => "absorbed",

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::text::micro;
-use crate::{LaunchLevel, LaunchRun, LaunchSeries, Report, number};
+use super::{figures, text::micro};
+use crate::{LaunchLevel, LaunchRun, LaunchSeries, Report, charts, number};
 
 pub fn section(report: &Report) -> Markup {
     html! {
@@ -19,6 +19,11 @@ pub fn section(report: &Report) -> Markup {
                 }
                 @for s in report.series.iter().filter(|s| !s.says.is_empty()) {
                     p { b { (s.label) } " in " code { (s.layer) } ": " (micro(&s.says.join(". "))) "." }
+                }
+                @if let Some(group) = charts::launches(report) {
+                    h3 { (group.title) }
+                    p.hint { (group.hint) }
+                    (figures::some(&group.charts))
                 }
                 details {
                     summary { "Every launch: run, start, finish, delta" }

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::{figure, text::micro};
+use super::{figures, fold, text::micro};
 use crate::{
     Report, ResultRow, Verdict, charts,
     grid::{self, Family},
@@ -31,25 +31,22 @@ pub fn section(report: &Report) -> Markup {
     let families = grid::families(report);
     let matrices: Vec<&Family> = families.iter().filter(|f| f.is_matrix()).collect();
     let folds = folds(report);
-    html! {
-        @if !matrices.is_empty() {
-            section.matrices aria-labelledby="matrices" {
-                h2 #matrices { "File size and record" }
-                p.hint {
-                    "Rows are file sizes, columns records. A cell has the throughput, and below it the time an operation takes divided by native's. "
-                    "Native is the darker the faster; a layer is orange where it is slower than native and blue where it is faster; ? stands where that is not decided."
-                }
-                @for (n, family) in matrices.iter().enumerate() {
-                    details open[matrices.len() < 5] {
-                        summary { (family.describe()) }
-                        @for layer in family.layers(report) { (table(family, layer)) }
-                        (surfaces(report, family, n))
-                        (rows(report, family, &folds))
-                    }
-                }
+    let body = html! {
+        p.hint {
+            "Rows are file sizes, columns records. A cell has the throughput, and below it the time an operation takes divided by native's. "
+            "Native is the darker the faster; a layer is orange where it is slower than native and blue where it is faster; ? stands where that is not known."
+        }
+        @for (n, family) in matrices.iter().enumerate() {
+            details.matrix open[matrices.len() < 5] {
+                summary { (family.describe()) }
+                @for layer in family.layers(report) { (table(family, layer)) }
+                (surfaces(report, family, n))
+                (rows(report, family, &folds))
             }
         }
-    }
+    };
+    let note = number::count(matrices.len(), "test");
+    html! { @if !matrices.is_empty() { (fold("matrices", "File size and record", &note, &body)) } }
 }
 
 fn table(family: &Family, layer: &str) -> Markup {
@@ -114,7 +111,7 @@ fn level(value: f64, (low, high): (f64, f64)) -> String {
 }
 
 /// One shade more for each factor of 1.5.
-fn shade(ratio: f64) -> String {
+pub fn shade(ratio: f64) -> String {
     let steps = (ratio.ln().abs() / 1.5f64.ln()).ceil().clamp(1.0, SHADES);
     format!("{}{steps}", if ratio > 1.0 { "s" } else { "f" })
 }
@@ -126,7 +123,7 @@ fn surfaces(report: &Report, family: &Family, n: usize) -> Markup {
         .collect();
     html! {
         @if !drawn.is_empty() {
-            details.charts { summary { "As a surface" } div.grid { @for chart in &drawn { (figure(chart)) } } }
+            details.charts { summary { "As a surface" } (figures::grid(&drawn)) }
         }
     }
 }

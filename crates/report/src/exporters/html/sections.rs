@@ -1,36 +1,112 @@
-//! Cost, buffer sizes, seeks and the study: tables, conclusions, files. Their charts are with the
-//! others.
+//! Cost, buffer sizes, seeks and the study: conclusions, charts, tables, files.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use maud::{Markup, html};
 
 use super::{
-    evidence,
-    text::{micro, rich},
+    evidence, figures, fold,
+    text::{breakable, micro, rich},
 };
-use crate::{Cell, DataTable, Holds, Report, Section, TextFile};
+use crate::{
+    Cell, Claims, Conclusion, DataTable, Holds, Report, Section, TextFile, charts, number,
+};
 
-/// All sections of the report.
-pub fn all(report: &Report) -> Markup {
-    html! { @for section in report.sections() { (one(&section)) } }
+/// More tables than these are folded.
+const TABLES: usize = 2;
+
+/// The study that the plan repeats.
+pub fn study(report: &Report) -> Markup {
+    html! { @if let Some(study) = &report.study { (open(study, report)) } }
 }
 
-fn one(section: &Section) -> Markup {
+/// Sections that are what such a run is made for: Iometer's figures, and what is set beside.
+pub fn own(report: &Report) -> Markup {
+    html! { @for s in others(report).iter().filter(|s| s.is_own()) { (open(s, report)) } }
+}
+
+/// What is drawn from the results: cost, sizes of buffers, seeks.
+pub fn models(report: &Report) -> Markup {
+    html! {
+        @for s in others(report).iter().filter(|s| !s.is_own()) {
+            (fold(&format!("section-{}", s.name), &s.title, "", &body(s, report)))
+        }
+    }
+}
+
+fn others(report: &Report) -> Vec<Section> {
+    let study = usize::from(report.study.is_some());
+    report.sections().split_off(study)
+}
+
+fn open(section: &Section, report: &Report) -> Markup {
     let id = format!("section-{}", section.name);
     html! {
         section aria-labelledby=(id) {
             h2 id=(id) { (section.title) }
-            p.hint { (rich(&section.about)) }
-            @if !section.conclusions.is_empty() {
-                ul.sentences {
-                    @for c in &section.conclusions {
-                        li { span class={ "chip " (class(c.holds)) } { (c.holds.words()) } " " (rich(&micro(&c.text))) " " @if !c.evidence.is_empty() { (evidence(&c.evidence)) } }
+            (body(section, report))
+        }
+    }
+}
+
+fn body(section: &Section, report: &Report) -> Markup {
+    let (first, rest) = section.tables.split_at(section.tables.len().min(TABLES));
+    html! {
+        p.hint { (rich(&section.about)) }
+        @match section.claims() {
+            Some(claims) => {
+                (matrix(&claims))
+                details { summary { "Each conclusion in words" } (conclusions(section)) }
+            }
+            None => (conclusions(section)),
+        }
+        @if let Some(group) = charts::lines(section, report.level) {
+            p.hint { (group.hint) }
+            (figures::some(&group.charts))
+        }
+        @for t in first { (table(t)) }
+        @if !rest.is_empty() {
+            details { summary { (number::count(rest.len(), "more table")) } @for t in rest { (table(t)) } }
+        }
+        @if !section.files.is_empty() {
+            p.hint { "As the study's own program printed it: " @for file in &section.files { (link(file)) " " } }
+        }
+    }
+}
+
+/// Claims down, layers across; a cell leads to the first result that it rests on.
+fn matrix(claims: &Claims) -> Markup {
+    html! {
+        div.scroll.claims tabindex="0" role="region" aria-label="Which conclusions hold" {
+            table.small {
+                caption.unseen { "Which conclusions hold in which layer" }
+                thead { tr { th scope="col" { "Claim" } @for layer in &claims.layers { th scope="col" { code { (breakable(layer)) } } } } }
+                tbody {
+                    @for (claim, all) in &claims.claims {
+                        tr { th scope="row" { (claim) } @for c in all { td { @if let Some(c) = c { (stands(c)) } @else { span.unseen { "not asked" } } } } }
                     }
                 }
             }
-            @for t in &section.tables { (table(t)) }
-            @if !section.files.is_empty() {
-                p.hint { "As the study's own program printed it: " @for file in &section.files { (link(file)) " " } }
+        }
+    }
+}
+
+fn stands(c: &Conclusion) -> Markup {
+    let chip = html! { span class={ "chip " (class(c.holds)) } { (c.holds.words()) } };
+    html! {
+        @match c.evidence.first() {
+            Some(id) => a href={ "#" (id) } title=(c.text.replace('`', "")) { (chip) },
+            None => (chip),
+        }
+    }
+}
+
+fn conclusions(section: &Section) -> Markup {
+    html! {
+        @if !section.conclusions.is_empty() {
+            ul.sentences {
+                @for c in &section.conclusions {
+                    li { span class={ "chip " (class(c.holds)) } { (c.holds.words()) } " " (rich(&micro(&c.text))) " " (evidence(&c.evidence)) }
+                }
             }
         }
     }

@@ -3,7 +3,10 @@
 use layermark_model::{LayerStatus, format_size};
 use maud::{Markup, html};
 
-use super::text::{micro, rich};
+use super::{
+    fold, rows,
+    text::{micro, rich},
+};
 use crate::{LayerReport, Report, number};
 
 pub fn method(report: &Report) -> Markup {
@@ -16,9 +19,8 @@ pub fn method(report: &Report) -> Markup {
         .collect::<std::collections::BTreeSet<_>>()
         .len();
     let delta = number::percent(report.delta);
-    html! {
-        section.prose aria-labelledby="method" {
-            h2 #method { "Method" }
+    let body = html! {
+        div.prose {
             p {
                 "All layers stood side by side and took turns: in each of " (number::count(blocks, "block")) " (" (number::count(sessions, "session"))
                 ") every operation ran once in every layer, in an order drawn from the seed, and only one ran at a time. What slows the whole machine down therefore slows all layers alike and leaves the ratio alone."
@@ -28,11 +30,11 @@ pub fn method(report: &Report) -> Markup {
                 (number::percent(report.level)) ", whose variance is drawn towards that of the other comparisons; below three blocks there is none. "
                 b { "Same" } " means that the whole interval lies within a factor of " (format!("{:.3}", 1.0 + report.delta)) " of 1, " b { "slower" } " and " b { "faster" }
                 " that the effect is larger than " (delta)
-                " and that it survives Holm's correction for the number of comparisons in this report that the plan asks a verdict on. What survives only the weaker correction of Benjamini and Hochberg, of which one in twenty may be wrong, is " b { "probably" } " slower or faster. All else is " b { "undecided" } "."
+                " and that it survives Holm's correction for the number of comparisons in this report that the plan asks a verdict on. What survives only the weaker correction of Benjamini and Hochberg, of which one in twenty may be wrong, is " b { "probably" } " slower or faster. All else is " b { "too noisy" } " to tell."
             }
             p {
-                "Where a read was served from is told by the bytes that crossed the device, not by what was asked for. A flush counts as "
-                b { "honoured" } " when the device below counted it, and as " b { "absorbed" }
+                "Where data came from is told by the bytes that crossed the device, not by what was asked for. An fsync "
+                b { "reached the disk" } " when the device below counted its flush, and was " b { "skipped" }
                 " when a device with a volatile cache counted none while it did count native's. Being faster than native is taken for an alarm, and its reason is looked for in the data."
             }
             @if !report.fidelity.is_empty() {
@@ -40,14 +42,13 @@ pub fn method(report: &Report) -> Markup {
                 ul { @for note in &report.fidelity { li { (rich(note)) } } }
             }
         }
-    }
+    };
+    fold("method", "Method", "", &body)
 }
 
 pub fn inventory(report: &Report) -> Markup {
     let m = &report.machine;
-    html! {
-        section aria-labelledby="stack" {
-            h2 #stack { "Machine and layers" }
+    let body = html! {
             dl.facts {
                 dt { "CPU" } dd { (m.cpu) ", " (m.cpus) " CPUs" @if m.hypervisor { ", under a hypervisor" } }
                 dt { "Memory" } dd { (format_size(m.memory)) }
@@ -56,8 +57,8 @@ pub fn inventory(report: &Report) -> Markup {
                 dt { "Privilege" } dd { (m.privilege) }
             }
             div.cards { @for l in report.layers.iter().filter(|l| l.status == LayerStatus::Ready) { (card(l)) } }
-        }
-    }
+    };
+    fold("stack", "Machine and layers", &m.cpu, &body)
 }
 
 fn card(layer: &LayerReport) -> Markup {
@@ -86,9 +87,7 @@ fn card(layer: &LayerReport) -> Markup {
 }
 
 pub fn self_tests(report: &Report) -> Markup {
-    html! {
-        section aria-labelledby="own" {
-            h2 #own { "What measuring costs" }
+    let body = html! {
             p.hint { "Medians, measured by the probe at its start, inside each layer." }
             div.scroll tabindex="0" role="region" aria-label="What measuring costs" {
                 table.small {
@@ -103,14 +102,13 @@ pub fn self_tests(report: &Report) -> Markup {
                     }
                 }
             }
-        }
-    }
+    };
+    fold("own", "What measuring costs", "", &body)
 }
 
 pub fn reproduce(report: &Report) -> Markup {
-    html! {
-        section.prose aria-labelledby="again" {
-            h2 #again { "Make this run again" }
+    let body = html! {
+        div.prose {
             p { "With the plan below saved as " code { "plan.toml" } ":" }
             pre tabindex="0" { code { (report.reproduce.command) } }
             p { "Or, where the run is stored, the same order of trials:" }
@@ -120,25 +118,22 @@ pub fn reproduce(report: &Report) -> Markup {
                 pre tabindex="0" { code { (report.reproduce.plan_toml) } }
             }
         }
-    }
+    };
+    fold("again", "Make this run again", "", &body)
 }
 
 pub fn left_out(report: &Report) -> Markup {
-    html! {
-        @if !report.left_out.is_empty() {
-            section aria-labelledby="left" {
-                h2 #left { "Left out" }
-                ul.left {
-                    @for left in &report.left_out {
-                        li {
-                            code { (left.layer) } @if let Some(point) = &left.point { ", " (point) } ": " (rich(&left.reason))
-                            @if let Some(hint) = &left.hint { pre { code { (hint) } } }
-                        }
-                    }
+    let body = html! {
+        ul.left {
+            @for left in &report.left_out {
+                li {
+                    code { (left.layer) } @if let Some(point) = &left.point { ", " (point) } ": " (rich(&left.reason))
+                    @if let Some(hint) = &left.hint { pre { code { (hint) } } }
                 }
             }
         }
-    }
+    };
+    html! { @if let Some(layers) = rows::left_out(report) { (fold("left", "Left out", &layers, &body)) } }
 }
 
 /// Trials that the page shows; more would make it too large to open.
@@ -146,28 +141,25 @@ const TRIALS: usize = 4_000;
 
 pub fn trials(report: &Report) -> Markup {
     let shown = report.trials.len().min(TRIALS);
-    html! {
-        @if !report.trials.is_empty() {
-            section.raw aria-labelledby="trials" {
-                h2 #trials { "Every trial" }
-                @if shown < report.trials.len() {
-                    p.hint { "The first " (shown) " of " (report.trials.len()) ". All of them:" }
-                    pre { code { "layermark report " (report.run) " -o all.trials.csv" } }
-                }
-                details {
-                    summary { (number::count(shown, "trial")) " in the order they were made" }
-                    div.scroll.main tabindex="0" role="region" aria-label="Every trial" {
-                        table.small {
-                            thead { tr {
-                                @for head in ["Trial", "Session", "Block", "At", "Layer", "Operation", "Time an operation", "Operations", "Remarks"] { th scope="col" { (head) } }
-                            } }
-                            tbody { @for t in &report.trials[..shown] { (trial(t)) } }
-                        }
-                    }
-                }
+    let body = html! {
+        @if shown < report.trials.len() {
+            p.hint { "The first " (shown) " of " (report.trials.len()) ". All of them:" }
+            pre { code { "layermark report " (report.run) " -o all.trials.csv" } }
+        }
+        div.scroll.main tabindex="0" role="region" aria-label="Every trial" {
+            table.small {
+                thead { tr {
+                    @for head in ["Trial", "Session", "Block", "At", "Layer", "Operation", "Time an operation", "Operations", "Remarks"] { th scope="col" { (head) } }
+                } }
+                tbody { @for t in &report.trials[..shown] { (trial(t)) } }
             }
         }
-    }
+    };
+    let note = format!(
+        "{} in the order they were made",
+        number::count(shown, "trial")
+    );
+    html! { @if shown > 0 { div.raw { (fold("trials", "Every trial", &note, &body)) } } }
 }
 
 fn trial(t: &crate::TrialRow) -> Markup {

@@ -3,86 +3,105 @@
 use maud::{Markup, html};
 
 use super::{
-    rows,
+    fold, rows,
     text::{micro, rich},
 };
 use crate::{Estimate, Report, ResultRow, Verdict, number};
 
-const COLUMNS: usize = 11;
+const HEADS: [&str; 12] = [
+    "Layer",
+    "Verdict",
+    "Ratio",
+    "Difference",
+    "Time an operation",
+    "Throughput",
+    "Data came from, fsync",
+    "p50",
+    "p99",
+    "CPU an operation",
+    "Blocks",
+    "Result",
+];
+/// Columns of numbers stand at the right edge.
+const NUMBERS: [usize; 8] = [2, 3, 4, 5, 7, 8, 9, 10];
+/// From this column on paper has no room.
+const AUX: usize = 7;
 
 pub fn section(report: &Report) -> Markup {
     let mut notes = rows::Notes::default();
     let folds = super::matrix::folds(report);
     let mut groups = rows::groups(report);
     groups.retain(|(_, rows)| !rows.iter().all(|r| folds(r)));
-    html! {
-        section aria-labelledby="results" {
-            h2 #results { "Results" }
-            @if report.results.is_empty() {
-                p { "No trial was made." }
-            } @else {
-                p.hint {
-                    "Ratio: time an operation takes in the layer over the time it takes natively, with its "
-                    (number::percent(report.level)) " interval. Above 1 is slower, whatever the unit."
-                }
-                @if groups.is_empty() { p { "All of them are matrices of file sizes and records: see below." } }
-                @else { div.scroll.main tabindex="0" role="region" aria-label="Results, scrolls sideways" {
-                    table.results {
-                        caption.unseen { "Results by operation and layer" }
-                        (head())
-                        @for (label, group) in groups { (body(label, &group, &mut notes)) }
-                    }
-                } }
+    let body = html! {
+        @if report.results.is_empty() {
+            p { "No trial was made." }
+        } @else {
+            p.hint {
+                "Ratio: time an operation takes in the layer over the time it takes natively, with its "
+                (number::percent(report.level)) " interval. Above 1 is slower, whatever the unit."
             }
+            @if groups.is_empty() { p { "All of them are matrices of file sizes and records: see below." } }
+            @else { div.scroll.main tabindex="0" role="region" aria-label="Results, scrolls sideways" {
+                table.results {
+                    caption.unseen { "Results by operation and layer" }
+                    thead { tr {
+                        @for (n, head) in HEADS.iter().enumerate() { th.name[n == 0].num[NUMBERS.contains(&n)].aux[n >= AUX] scope="col" { (head) } }
+                    } }
+                    @for (label, group) in groups { (group_of(label, &group, &mut notes)) }
+                }
+            } }
         }
-    }
+    };
+    let note = number::count(report.results.len(), "result");
+    fold("results", "Results", &note, &body)
 }
 
-fn head() -> Markup {
-    html! {
-        thead { tr {
-            th.name scope="col" { "Layer" }
-            th.num scope="col" { "Ratio" }
-            th.num scope="col" { "Difference" }
-            th scope="col" { "Verdict" }
-            th.num scope="col" { "Time an operation" }
-            th.num scope="col" { "Throughput" }
-            th scope="col" { "Served by, flush" }
-            th.num.aux scope="col" { "p50, p99" }
-            th.num.aux scope="col" { "CPU an operation" }
-            th.num.aux scope="col" { "Blocks" }
-            th.aux scope="col" { "Result" }
-        } }
-    }
-}
-
-fn body<'a>(label: &str, group: &[&'a ResultRow], notes: &mut rows::Notes<'a>) -> Markup {
+fn group_of<'a>(label: &str, group: &[&'a ResultRow], notes: &mut rows::Notes<'a>) -> Markup {
     let what = group.first().map(|r| rows::describe(r)).unwrap_or_default();
     html! {
         tbody {
-            tr.group { th scope="rowgroup" colspan=(COLUMNS) { span.point { (label) } " " small { (what) } } }
+            tr.group { th scope="rowgroup" colspan=(HEADS.len()) { span.point { (label) } " " small { (what) } } }
             @for row in group { (line(row, &notes.of(row))) }
         }
     }
 }
 
+/// A result, and below it what has to be said of it.
 fn line(row: &ResultRow, note: &str) -> Markup {
+    let made = if row.blocks > 0 {
+        row.blocks
+    } else {
+        row.trials
+    };
+    let latency = row.latency_us;
+    let cells = [
+        chip(row),
+        ratio(row),
+        extra(row),
+        spanned(row.op_time()),
+        html! { @if let Some(v) = row.value { (data(v, &number::value(v, &row.unit))) } },
+        html! { (rows::label(row)) },
+        percentile(latency.map(|l| l.p50), latency.and_then(|l| l.p50_interval)),
+        percentile(
+            latency.and_then(|l| l.p99),
+            latency.and_then(|l| l.p99_interval),
+        ),
+        cpu(row),
+        html! { (data(made as f64, &made.to_string())) },
+        html! { a href={ "#" (row.id) } { (row.id) } },
+    ];
+    let source = row.served_because.as_deref();
+    let source = source.filter(|s| !note.contains(s)).unwrap_or_default();
+    let flags = flags(row);
+    let mut said = vec![note, source, &flags];
+    said.retain(|s| !s.is_empty());
     html! {
         tr id=(row.id) {
             th.name scope="row" { code { (row.layer) } }
-            td.num { (ratio(row)) }
-            td.num { (extra(row)) }
-            td {
-                (chip(row))
-                @if !note.is_empty() { p.why { (rich(&micro(note))) } }
-            }
-            td.num { (spanned(row.op_us.map(|v| Estimate { estimate: v, interval: row.op_us_interval }), number::time, number::time_span)) }
-            td.num { @if let Some(v) = row.value { (data(v, &number::value(v, &row.unit))) } }
-            td { (rows::label(row)) @if let Some(why) = &row.served_because { p.why { (why) } } @if !row.flags.is_empty() { p.why.flags { (flags(row)) } } }
-            td.num.aux { (latency(row)) }
-            td.num.aux { (cpu(row)) }
-            td.num.aux { @if row.blocks > 0 { (data(row.blocks as f64, &row.blocks.to_string())) } @else { (data(row.trials as f64, &row.trials.to_string())) } }
-            td.aux { a href={ "#" (row.id) } { (row.id) } }
+            @for (n, cell) in (1..).zip(cells) { td.num[NUMBERS.contains(&n)].aux[n >= AUX] data-head=(HEADS[n]) { (cell) } }
+        }
+        @if !said.is_empty() {
+            tr.remark { td colspan=(HEADS.len()) { p.why { (rich(&micro(&said.join("; ")))) } } }
         }
     }
 }
@@ -92,26 +111,22 @@ fn data(value: f64, text: &str) -> Markup {
     html! { data value=(value) { (micro(text)) } }
 }
 
-fn spanned(e: Option<Estimate>, one: fn(f64) -> String, span: fn([f64; 2]) -> String) -> Markup {
+/// A time, and its interval below it.
+fn spanned(e: Option<Estimate>) -> Markup {
     html! {
         @if let Some(e) = e {
-            (data(e.estimate, &one(e.estimate)))
-            @if let Some(i) = e.interval { span.span { (dash(&micro(&span(i)))) } }
+            (data(e.estimate, &number::time_of(&e)))
+            @if let Some(ends) = number::ends_of(&e) { span.span { (micro(&ends)) } }
         }
     }
-}
-
-/// `0.99-1.02` with the dash of a span.
-fn dash(text: &str) -> String {
-    text.replace('-', "\u{2013}")
 }
 
 fn ratio(row: &ResultRow) -> Markup {
     html! {
         @if let Some(e) = row.ratio {
-            b { (data(e.estimate, &number::ratio(e.estimate))) }
-            @match e.interval {
-                Some(i) => span.span { (data(i[0], &number::ratio(i[0]))) "\u{2013}" (data(i[1], &number::ratio(i[1]))) },
+            b { (data(e.estimate, &number::ratio_of(&e))) }
+            @match e.interval.zip(number::ratio_ends(&e)) {
+                Some((at, words)) => span.span { (data(at[0], &words[0])) "\u{2013}" (data(at[1], &words[1])) },
                 None => span.span { "no interval" },
             }
         }
@@ -121,27 +136,15 @@ fn ratio(row: &ResultRow) -> Markup {
 fn extra(row: &ResultRow) -> Markup {
     html! {
         @if let Some(e) = row.extra_us {
-            (data(e.estimate, &number::extra(e.estimate)))
-            @if let Some(i) = e.interval { span.span { (micro(&number::time_span(i))) } }
+            (data(e.estimate, &number::extra_of(&e)))
+            @if let Some(ends) = number::ends_of(&e) { span.span { (micro(&ends)) } }
         }
     }
 }
 
-fn latency(row: &ResultRow) -> Markup {
-    html! {
-        @if let Some(l) = row.latency_us {
-            (percentile(l.p50, l.p50_interval))
-            @if let Some(p99) = l.p99 { p.tail { (percentile(p99, l.p99_interval)) } }
-        }
-    }
-}
-
-fn percentile(us: f64, interval: Option<[f64; 2]>) -> Markup {
-    let estimate = Estimate {
-        estimate: us,
-        interval,
-    };
-    spanned(Some(estimate), number::time, number::time_span)
+/// A percentile; nothing where too few operations were timed for it.
+fn percentile(us: Option<f64>, interval: Option<[f64; 2]>) -> Markup {
+    spanned(us.map(|estimate| Estimate { estimate, interval }))
 }
 
 fn cpu(row: &ResultRow) -> Markup {
@@ -175,5 +178,5 @@ fn chip(row: &ResultRow) -> Markup {
         Verdict::Untrusted => "!",
         Verdict::Baseline | Verdict::Descriptive => "\u{b7}",
     };
-    html! { span class={ "chip " (verdict.word()) } { span aria-hidden="true" { (mark) } (row.word()) } }
+    html! { span class={ "chip " (verdict.id()) } { span aria-hidden="true" { (mark) } (row.word()) } }
 }

@@ -11,6 +11,11 @@ pub fn rich(text: &str) -> Markup {
     }
 }
 
+/// A layer's name that may be broken where its parts end, and nowhere else.
+pub fn breakable(name: &str) -> Markup {
+    html! { @for part in name.split_inclusive([':', ',']) { (part) wbr; } }
+}
+
 /// `12 us` becomes `12 \u{b5}s`; other words that begin so stay.
 pub fn micro(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

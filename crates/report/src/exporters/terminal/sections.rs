@@ -2,28 +2,18 @@
 
 use std::io::Write;
 
-use super::{Style, plain, wrapped};
-use crate::{DataTable, Report, Section};
+use super::{Style, name_parts, plain, stacked, wrapped};
+use crate::{DataTable, Section};
 
 /// More rows than these are in the page and in the other formats.
 const ROWS: usize = 40;
 const GAP: usize = 2;
 
-pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    for section in report.sections() {
-        one(&section, style, out)?;
-    }
-    Ok(())
-}
-
-fn one(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    writeln!(out)?;
+/// Prints a section: what follows from it, then its tables.
+pub fn print(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     wrapped(out, style, "", "  ", &plain(&section.title))?;
-    tables(section, style, out)?;
-    if !section.conclusions.is_empty() {
-        writeln!(out)?;
-    }
-    conclusions(section, style, out)
+    conclusions(section, style, out)?;
+    tables(section, style, out)
 }
 
 pub fn tables(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -46,7 +36,12 @@ pub fn tables(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::R
     Ok(())
 }
 
+/// What holds in which layer, then each conclusion in words.
 pub fn conclusions(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    if let Some(claims) = section.claims() {
+        print_table(&claims.table(), style, out)?;
+        writeln!(out)?;
+    }
     for conclusion in &section.conclusions {
         let text = format!("{}: {}", conclusion.holds.words(), conclusion.text);
         wrapped(out, style, "  ", "    ", &plain(&text))?;
@@ -54,70 +49,98 @@ pub fn conclusions(section: &Section, style: Style, out: &mut dyn Write) -> anyh
     Ok(())
 }
 
-/// Columns as wide as their widest cell; a table too wide for the window is printed as records.
-fn print_table(table: &DataTable, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    let widths: Vec<usize> = (0..table.head.len())
-        .map(|c| {
-            let cells = table.rows.iter().filter_map(|r| r.get(c));
-            let widest = cells.map(|c| plain(&c.text).chars().count()).max();
-            widest.unwrap_or(0).max(table.head[c].chars().count())
-        })
-        .collect();
-    let total: usize = widths.iter().map(|w| w + GAP).sum();
-    if total > style.width {
-        return records(table, style, out);
-    }
-    let numeric: Vec<bool> = (0..table.head.len())
-        .map(|c| {
-            table
-                .rows
-                .iter()
-                .any(|r| r.get(c).is_some_and(|c| c.value.is_some()))
-        })
-        .collect();
-    let line = |cells: Vec<String>| {
-        let mut line = String::new();
-        for (c, text) in cells.iter().enumerate() {
-            let width = widths[c];
-            line.push_str("  ");
-            let padding = " ".repeat(width.saturating_sub(text.chars().count()));
-            let parts = if numeric[c] {
-                [&padding, text]
-            } else {
-                [text, &padding]
-            };
-            line.extend(parts.map(String::as_str));
+/// A column of a table.
+struct Column {
+    /// The head's parts, one below another.
+    head: Vec<String>,
+    cells: Vec<String>,
+    /// Numbers stand at the right edge.
+    numeric: bool,
+    width: usize,
+}
+
+impl Column {
+    fn of(table: &DataTable, c: usize) -> Self {
+        let cells = || table.rows.iter().take(ROWS).map(|r| r.get(c));
+        let head = name_parts(&plain(&table.head[c]));
+        let cells_text: Vec<String> = cells()
+            .map(|cell| cell.map_or_else(String::new, |c| plain(&c.text)))
+            .collect();
+        let widths = head.iter().chain(&cells_text).map(|t| t.chars().count());
+        Self {
+            numeric: cells().flatten().any(|c| c.value.is_some()),
+            width: widths.max().unwrap_or(0) + GAP,
+            cells: cells_text,
+            head,
         }
-        line.trim_end().to_owned()
-    };
-    writeln!(
-        out,
-        "{}",
-        line(table.head.iter().map(|h| plain(h)).collect())
-    )?;
-    for row in table.rows.iter().take(ROWS) {
-        writeln!(
-            out,
-            "{}",
-            line(row.iter().map(|c| plain(&c.text)).collect())
-        )?;
+    }
+}
+
+/// Columns as wide as their widest cell. What is too wide for the window stands below in groups of
+/// columns, each with the columns that name the row.
+fn print_table(table: &DataTable, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    let columns: Vec<Column> = (0..table.head.len())
+        .map(|c| Column::of(table, c))
+        .collect();
+    for (n, group) in groups(&columns, style.width).iter().enumerate() {
+        if n > 0 {
+            writeln!(out)?;
+        }
+        let heads: Vec<&[String]> = group.iter().map(|c| c.head.as_slice()).collect();
+        for parts in stacked(&heads) {
+            print_line(group, &parts, style, out)?;
+        }
+        for row in 0..table.rows.len().min(ROWS) {
+            let cells: Vec<&str> = group.iter().map(|c| c.cells[row].as_str()).collect();
+            print_line(group, &cells, style, out)?;
+        }
     }
     more(table, out)
 }
 
-fn records(table: &DataTable, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    for row in table.rows.iter().take(ROWS) {
-        let named =
-            |(head, cell): (&String, &crate::Cell)| match (head.as_str(), cell.text.as_str()) {
-                (_, "") => None,
-                ("", text) => Some(text.to_owned()),
-                (head, text) if cell.value.is_some() => Some(format!("{head} {text}")),
-                (_, text) => Some(text.to_owned()),
-            };
-        let parts: Vec<String> = table.head.iter().zip(row).filter_map(named).collect();
-        wrapped(out, style, "  ", "      ", &plain(&parts.join("; ")))?;
+/// Groups that fit into so many columns of letters; the first columns are in each of them.
+fn groups(columns: &[Column], width: usize) -> Vec<Vec<&Column>> {
+    let total = |all: &[&Column]| all.iter().map(|c| c.width).sum::<usize>();
+    // A number may name a row, such as a size; all columns before the first number name it too.
+    let words = columns.iter().take_while(|c| !c.numeric).count();
+    let naming = if words < columns.len() {
+        words.max(1)
+    } else {
+        1
+    };
+    let names: Vec<&Column> = columns.iter().take(naming).collect();
+    let mut groups = vec![names.clone()];
+    for column in &columns[names.len()..] {
+        let last = groups.last().expect("there is one");
+        if last.len() > names.len() && total(last) + column.width > width {
+            groups.push(names.clone());
+        }
+        groups.last_mut().expect("there is one").push(column);
     }
-    more(table, out)
+    groups
+}
+
+fn print_line(
+    columns: &[&Column],
+    cells: &[&str],
+    style: Style,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let mut line = String::new();
+    for (column, text) in columns.iter().zip(cells) {
+        let width = column.width - GAP;
+        let text = if column.numeric {
+            format!("{:GAP$}{text:>width$}", "")
+        } else {
+            format!("{:GAP$}{text:<width$}", "")
+        };
+        line.push_str(&text);
+    }
+    let line = line.trim_end();
+    if line.chars().count() > style.width {
+        return wrapped(out, style, "  ", "      ", line);
+    }
+    Ok(writeln!(out, "{line}")?)
 }
 
 fn more(table: &DataTable, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use super::{Style, paint, plain, wrapped};
+use super::{Style, name_parts, paint, plain, stacked, wrapped};
 use crate::{
-    Report, ResultRow, TrustState,
+    Report, ResultRow,
     exporters::rows,
-    number::{count, list},
+    number::count,
     overview::{Overview, sign},
 };
 
@@ -86,18 +86,9 @@ fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<Str
 
 /// Trust in a line, the run, and what to type for more.
 fn foot(report: &Report, style: Style) -> anyhow::Result<String> {
-    let having = |state: TrustState| report.trust.iter().filter(move |t| t.state == state);
-    let passed = count(having(TrustState::Ok).count(), "check");
-    let warnings: Vec<&str> = having(TrustState::Warn).map(|t| t.title.as_str()).collect();
-    let trust = if warnings.is_empty() {
-        format!("Trust: {passed} passed, no warning.")
-    } else {
-        format!("Trust: {passed} passed; warnings: {}.", list(&warnings))
-    };
+    let trust = format!("Trust: {}.", rows::trust(report));
     let more = format!("More: layermark report {} --full", report.run);
-    let mut out: Vec<&str> = report.left_out.iter().map(|l| l.layer.as_str()).collect();
-    out.dedup();
-    let out = (!out.is_empty()).then(|| format!("Left out: {}.", out.join(", ")));
+    let out = rows::left_out(report).map(|out| format!("Left out: {out}."));
     let parts = [Some(trust), out, Some(rows::about(report)), Some(more)];
     let parts = parts.iter().flatten();
     let parts = parts.map(|part| text(style, "", "  ", part));
@@ -112,7 +103,7 @@ fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> 
     }
     let points = all.points.len();
     let groups = groups(&all, style.width);
-    let heads: usize = groups.iter().map(|g| g.head.len()).sum();
+    let heads: usize = groups.iter().map(|g| g.head().len()).sum();
     let legend = text(style, "", "  ", &all.legend())?;
     // Lines between groups, and the legend's.
     let between = groups.len() - 1 + lines(&legend);
@@ -145,10 +136,15 @@ fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> 
 struct Group {
     /// Width of the column of labels.
     label: usize,
-    /// Lines above the cells: a layer's name is broken at `:` and `,`.
-    head: Vec<Vec<String>>,
-    /// Each layer's place in the overview, and its column's width.
-    columns: Vec<(usize, usize)>,
+    columns: Vec<Column>,
+}
+
+struct Column {
+    /// The layer's place in the overview.
+    at: usize,
+    /// The parts of its name, one below another.
+    head: Vec<String>,
+    width: usize,
 }
 
 fn groups(all: &Overview, width: usize) -> Vec<Group> {
@@ -157,53 +153,40 @@ fn groups(all: &Overview, width: usize) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut used = 0;
     for (at, name) in all.layers.iter().enumerate() {
-        let name = plain(name);
-        let parts: Vec<&str> = name.split_inclusive([':', ',']).collect();
+        let head = name_parts(&plain(name));
         let cells = all.points.iter().map(|(_, cells)| sign(cells[at]));
-        let widths = cells.map(|c| c.chars().count());
-        let parts_widths = parts.iter().map(|p| p.chars().count());
-        let column = widths.chain(parts_widths).max().unwrap_or(0) + 2;
+        let cells = cells.map(|c| c.chars().count());
+        let widths = head.iter().map(|p| p.chars().count()).chain(cells);
+        let column = widths.max().unwrap_or(0) + 2;
         if groups.is_empty() || used + column > width {
             used = label;
-            groups.push(Group {
-                label,
-                head: Vec::new(),
-                columns: Vec::new(),
-            });
+            let columns = Vec::new();
+            groups.push(Group { label, columns });
         }
         used += column;
         if let Some(group) = groups.last_mut() {
-            group.columns.push((at, column));
-            group.add_head(&parts);
+            let width = column;
+            group.columns.push(Column { at, head, width });
         }
     }
     groups
 }
 
 impl Group {
-    /// Puts the name of the last column on the lowest lines of the head.
-    fn add_head(&mut self, parts: &[&str]) {
-        let before = self.columns.len() - 1;
-        while self.head.len() < parts.len() {
-            self.head.insert(0, vec![String::new(); before]);
-        }
-        let empty = self.head.len() - parts.len();
-        for (line, text) in self.head.iter_mut().enumerate() {
-            let part = line.checked_sub(empty).map(|n| parts[n].to_owned());
-            text.push(part.unwrap_or_default());
-        }
+    /// Lines above the cells.
+    fn head(&self) -> Vec<Vec<&str>> {
+        let heads: Vec<&[String]> = self.columns.iter().map(|c| c.head.as_slice()).collect();
+        stacked(&heads)
     }
 
     fn print(&self, all: &Overview, style: Style, out: &mut String) {
-        for line in &self.head {
-            let cells = line.iter().map(|text| (text.clone(), None));
+        for line in self.head() {
+            let cells = line.into_iter().map(|text| (text.to_owned(), None));
             self.line("", cells, style, out);
         }
         for (label, cells) in &all.points {
-            let cells = self
-                .columns
-                .iter()
-                .map(|(at, _)| (sign(cells[*at]), cells[*at]));
+            let at = self.columns.iter().map(|c| c.at);
+            let cells = at.map(|at| (sign(cells[at]), cells[at]));
             self.line(&plain(label), cells, style, out);
         }
     }
@@ -217,7 +200,8 @@ impl Group {
     ) {
         let cut: String = label.chars().take(self.label).collect();
         let mut line = format!("{cut:<first$}", first = self.label);
-        for ((text, row), (_, width)) in cells.zip(&self.columns) {
+        for ((text, row), column) in cells.zip(&self.columns) {
+            let width = column.width;
             let padded = format!("{text:>width$}");
             line += &row.map_or(padded.clone(), |r| paint(style, r.verdict, &padded));
         }

@@ -1,4 +1,4 @@
-//! A section: what follows from it, its tables one under another, and a chart of each of its line
+//! A section: what follows from it, in a study as a matrix of claims and layers first, its tables one under another, and a chart of each of its line
 //! charts beside the numbers that it draws.
 
 use rust_xlsxwriter::{Chart, ChartType, Format, Worksheet};
@@ -15,6 +15,9 @@ pub fn write(sheet: &mut Worksheet, section: &Section) -> Result<()> {
     sheet.write_string_with_format(0, 0, words(&section.title), &bold().set_font_size(14))?;
     sheet.write_string(1, 0, words(&section.about))?;
     let mut row = 3;
+    if let Some(claims) = section.claims() {
+        row = table(sheet, row, &claims.table())? + 1;
+    }
     for conclusion in &section.conclusions {
         sheet.write_string(row, 0, conclusion.holds.words())?;
         sheet.write_string(row, 1, words(&conclusion.text))?;

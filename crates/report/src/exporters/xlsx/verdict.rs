@@ -76,8 +76,18 @@ pub fn write(sheet: &mut Worksheet, report: &Report, room: u32) -> Result<()> {
 }
 
 fn found(page: &mut Page, report: &Report) -> Result<()> {
+    if !report.findings.is_empty() {
+        page.head("Findings")?;
+    }
+    for finding in &report.findings {
+        page.words(&[
+            &finding.layer,
+            &plain(&finding.text),
+            &finding.evidence.join(" "),
+        ])?;
+    }
     if !report.verdicts.is_empty() {
-        page.head("What was found")?;
+        page.head("Layer by layer")?;
     }
     for verdict in &report.verdicts {
         page.words(&[&verdict.layer, &plain(&verdict.text)])?;

@@ -1,0 +1,81 @@
+//! Charts: the layers that differ most in sight, the others folded.
+
+use maud::{Markup, PreEscaped, html};
+
+use super::{fold, text::micro};
+use crate::{Report, charts, number};
+
+/// Charts of a group in sight: a row of them on a wide screen, and no long way on a phone.
+const SHOWN: usize = 3;
+
+/// Ratios with their intervals, a chart for each layer.
+pub fn forest(report: &Report) -> Markup {
+    let Some(group) = charts::forest(report) else {
+        return html! {};
+    };
+    html! {
+        section.charts aria-labelledby="cost" {
+            h2 #cost { (group.title) }
+            p.hint { (group.hint) }
+            (some(&group.charts))
+        }
+    }
+}
+
+/// The first of them, the others folded.
+pub fn some(charts: &[charts::Chart]) -> Markup {
+    let (first, rest) = charts.split_at(charts.len().min(SHOWN));
+    html! {
+        (grid(first))
+        @if !rest.is_empty() {
+            details {
+                summary { (number::count(rest.len(), "more chart")) }
+                (grid(rest))
+            }
+        }
+    }
+}
+
+/// Sizes and drift.
+pub fn others(report: &Report) -> Markup {
+    let groups = charts::sizes(report)
+        .into_iter()
+        .chain(charts::drift(report));
+    html! {
+        @for (n, group) in groups.enumerate() {
+            (fold(&format!("charts-{n}"), &group.title, &number::count(group.charts.len(), "chart"), &html! {
+                p.hint { (group.hint) }
+                (grid(&group.charts))
+            }))
+        }
+    }
+}
+
+pub fn grid(charts: &[charts::Chart]) -> Markup {
+    html! { div.grid { @for chart in charts { (figure(chart)) } } }
+}
+
+fn figure(chart: &charts::Chart) -> Markup {
+    html! {
+        figure {
+            figcaption { (chart.title) }
+            (PreEscaped(chart.svg.inline()))
+            @if chart.legend.len() > 1 {
+                ul.legend aria-label="Legend" {
+                    @for key in &chart.legend {
+                        li { svg.key viewBox="0 0 16 16" aria-hidden="true" fill=(key.colour) { (PreEscaped(key.marker)) } (key.name) }
+                    }
+                }
+            }
+            details {
+                summary { "Data of this chart" }
+                div.scroll tabindex="0" role="region" aria-label={ "Data: " (chart.title) } {
+                    table.small {
+                        thead { tr { @for head in &chart.table.head { th scope="col" { (head) } } } }
+                        tbody { @for row in &chart.table.rows { tr { @for cell in row { td { (micro(cell)) } } } } }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! All of the report for an issue or a wiki.
+
+use std::io::Write;
+
+use super::{
+    Exporter, Files,
+    markdown::{cell, cells, line, prose},
+    own::NAME,
+    rows, series,
+};
+use crate::{DataTable, Report, ResultRow, Section};
+
+/// See the module.
+pub struct MarkdownFull;
+
+impl Exporter for MarkdownFull {
+    fn id(&self) -> &'static str {
+        "markdown_full"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["full.md"]
+    }
+
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        head.starts_with(&format!("<!-- {NAME}"))
+    }
+
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+        let out = out.open("")?;
+        writeln!(out, "<!-- {} -->\n", report.generated_by)?;
+        writeln!(out, "# {}\n", prose(&report.headline))?;
+        for verdict in &report.verdicts {
+            writeln!(out, "- {}", prose(&verdict.text))?;
+        }
+        writeln!(out, "\n{}\n", prose(&rows::about(report)))?;
+        let sections = report.sections();
+        let (study, others) = sections.split_at(usize::from(report.study.is_some()));
+        study.iter().try_for_each(|s| section(s, out))?;
+        trust(report, out)?;
+        table(report, out)?;
+        others.iter().try_for_each(|s| section(s, out))?;
+        launches(report, out)?;
+        advice(report, out)?;
+        left_out(report, out)?;
+        reproduce(report, out)
+    }
+}
+
+fn launches(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    let lines = series::levels(report);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n## Launches\n\n{}", line(series::HEADS))?;
+    writeln!(out, "|{}", " --- |".repeat(series::HEADS.len()))?;
+    for cells in lines {
+        writeln!(out, "{}", line(cells.map(|c| cell(&c))))?;
+    }
+    writeln!(out)?;
+    for says in series::says(report) {
+        writeln!(out, "- {}", prose(&says))?;
+    }
+    Ok(())
+}
+
+fn trust(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(
+        out,
+        "## Can it be trusted?\n\n| check | | found |\n| --- | --- | --- |"
+    )?;
+    for item in &report.trust {
+        writeln!(
+            out,
+            "| {} | {} | {} |",
+            cell(&item.title),
+            item.state.word(),
+            cell(&item.text)
+        )?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn table(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    if report.results.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "## Results\n\nRatio: time an operation in the layer over the time natively, with its 95 % interval; above 1 is slower.\n"
+    )?;
+    writeln!(
+        out,
+        "| operation | layer | time an operation | ratio | difference | verdict | {} | |",
+        rows::SOURCE
+    )?;
+    writeln!(out, "| --- | --- | ---: | ---: | ---: | --- | --- | --- |")?;
+    let mut notes = rows::Notes::default();
+    for (label, group) in rows::groups(report) {
+        for (n, row) in group.iter().enumerate() {
+            let label = if n == 0 { cell(label) } else { String::new() };
+            writeln!(out, "| {label} {}", result(row, &notes.of(row)))?;
+        }
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn result(row: &ResultRow, note: &str) -> String {
+    let cells = [
+        cell(&rows::layer(row)),
+        rows::op_time(row),
+        rows::ratio(row).replace('[', "\\["),
+        rows::extra(row),
+        row.word().into(),
+        rows::label(row),
+        cell(note),
+    ];
+    format!("| {} |", cells.join(" | "))
+}
+
+fn section(section: &Section, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(
+        out,
+        "## {}\n\n{}\n",
+        prose(&section.title),
+        prose(&section.about)
+    )?;
+    if let Some(claims) = section.claims() {
+        writeln!(out, "{}", cells(&claims.table()))?;
+    }
+    for c in &section.conclusions {
+        let evidence = if c.evidence.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", c.evidence.join(", "))
+        };
+        writeln!(
+            out,
+            "- **{}**: {}{evidence}",
+            c.holds.words(),
+            prose(&c.text)
+        )?;
+    }
+    if !section.conclusions.is_empty() {
+        writeln!(out)?;
+    }
+    for of in &section.tables {
+        data(of, out)?;
+    }
+    for file in &section.files {
+        writeln!(out, "`{}`\n\n```\n{}```\n", file.name, file.text)?;
+    }
+    Ok(())
+}
+
+fn data(table: &DataTable, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "### {}\n", prose(&table.title))?;
+    if !table.note.is_empty() {
+        writeln!(out, "{}\n", prose(&table.note))?;
+    }
+    writeln!(out, "{}", cells(table))?;
+    Ok(())
+}
+
+fn advice(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    if report.advice.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## What to do\n")?;
+    for advice in &report.advice {
+        writeln!(
+            out,
+            "- {} ({})",
+            prose(&advice.text),
+            advice.evidence.join(", ")
+        )?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn left_out(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    if report.left_out.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Left out\n")?;
+    for left in &report.left_out {
+        let what = left
+            .point
+            .as_ref()
+            .map_or_else(|| left.layer.clone(), |p| format!("{}, {p}", left.layer));
+        let hint = left
+            .hint
+            .as_ref()
+            .map(|h| format!(" (`{}`)", h.replace('`', "'")))
+            .unwrap_or_default();
+        writeln!(out, "- {}: {}{hint}", prose(&what), prose(&left.reason))?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn reproduce(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    let machine = &report.machine;
+    if !report.fidelity.is_empty() {
+        writeln!(out, "## Where this differs from iozone on purpose\n")?;
+        for note in &report.fidelity {
+            writeln!(out, "- {}", prose(note))?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out, "## Reproduce\n")?;
+    writeln!(
+        out,
+        "{}, {} CPUs, {}, kernel {}; {}.\n",
+        prose(&machine.cpu),
+        machine.cpus,
+        prose(&machine.os),
+        prose(&machine.kernel),
+        prose(&machine.base)
+    )?;
+    writeln!(
+        out,
+        "```\n{}\n```\n\n```toml\n# plan.toml\n{}```",
+        report.reproduce.command, report.reproduce.plan_toml
+    )?;
+    Ok(())
+}
