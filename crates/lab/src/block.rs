@@ -152,7 +152,7 @@ impl<'a> Lab<'a> {
     pub(crate) fn due(&self) -> Vec<Due> {
         let compared = self.compared();
         let mut all = Vec::new();
-        for point in self.schedule.points(self.block) {
+        for point in self.points() {
             let needs =
                 |layer: usize| self.can(layer, point) && !self.stopping.is_done(layer, point);
             let needed: Vec<usize> = compared.clone().filter(|l| needs(*l)).collect();
@@ -178,6 +178,35 @@ impl<'a> Lab<'a> {
             });
         }
         all
+    }
+
+    /// Points in their order. What goes on with the same kept file comes right after the first of them.
+    fn points(&self) -> Vec<usize> {
+        let kept = |point: usize| {
+            let at = &self.run.points[point];
+            self.setup
+                .catalog
+                .workload(&at.workload)
+                .ok()?
+                .goes_on_with(at)
+        };
+        let mut order = self.schedule.points(self.block);
+        let mut first = BTreeMap::new();
+        for (place, point) in order.iter().enumerate() {
+            if let Some(kept) = kept(*point) {
+                first.entry(kept).or_insert(place);
+            }
+        }
+        let places: BTreeMap<usize, usize> = order
+            .iter()
+            .enumerate()
+            .map(|(place, point)| {
+                let of = kept(*point).and_then(|kept| first.get(&kept).copied());
+                (*point, of.unwrap_or(place))
+            })
+            .collect();
+        order.sort_by_key(|point| places[point]);
+        order
     }
 
     /// Whether a layer is up and can do a point at all.

@@ -89,6 +89,11 @@ pub trait Workload: Sync {
     fn kept(&self, _at: &Point) -> Result<Vec<PackagedFile>, PointError> {
         Ok(Vec::new())
     }
+    /// The kept file that it goes on with, and how that was made: points of which this is the same
+    /// follow each other in a block, so that the file is made once.
+    fn goes_on_with(&self, _: &Point) -> Option<(u64, u64)> {
+        None
+    }
     /// The largest number of bytes the point needs on disk at once, beyond packaged and kept files.
     fn space(&self, at: &Point) -> u64;
     /// Makes files and buffers ready in `dir` and warms up what a warm point needs: all that

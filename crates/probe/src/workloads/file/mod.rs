@@ -79,6 +79,11 @@ impl Workload for File {
         files.into_iter().map(path).collect()
     }
 
+    fn goes_on_with(&self, at: &Point) -> Option<(u64, u64)> {
+        let p = read(at).ok().filter(|p| p.keep)?;
+        Some((p.file_size, p.filled_with()?))
+    }
+
     fn needs_refresh(&self, at: &Point) -> bool {
         read(at).is_ok_and(|p| p.op == Op::FirstWrite)
     }
