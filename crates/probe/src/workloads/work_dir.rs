@@ -1,8 +1,12 @@
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
     process,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -12,8 +16,14 @@ use crate::ProbeError;
 /// Their names begin so.
 const PREFIX: &str = "work-";
 
+/// What is left takes this part of the free inodes at most.
+const FREE_PART: u64 = 4;
+
+/// Those that this process has.
+static OURS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
 /// A directory below the layer's, for what a trial makes. What is in it goes when this is dropped.
-/// Only the probe that a job runs in writes there, and has one of them at a time.
+/// Only the probe that a job runs in writes there.
 ///
 /// Each has another name: ext4 places a directory by its name where the one above it spreads what
 /// is in it (`chattr +T`), and without a journal looks at every inode of its group that was deleted
@@ -32,14 +42,29 @@ impl WorkDir {
         let make = || {
             for entry in fs::read_dir(dir)? {
                 let entry = entry?;
-                if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+                let made = entry.file_name().to_string_lossy().starts_with(PREFIX);
+                if made && !ours().contains(&entry.path()) {
                     remove(&entry.path())?;
                 }
             }
             fs::create_dir(&path)
         };
         make().map_err(|e| ProbeError::io("make", &path, &e))?;
+        ours().insert(path.clone());
         Ok(Self { path })
+    }
+
+    /// Leaves it, with so many files in it, for whoever sets the layer down: to remove them would be in
+    /// the way of the files that are made next. Where that would take more than a part of the inodes
+    /// that are free, it goes now.
+    pub fn leave(self, files: u64) {
+        static LEFT: Mutex<(u64, Vec<WorkDir>)> = Mutex::new((0, Vec::new()));
+        let free = rustix::fs::statvfs(&self.path).map_or(0, |fs| fs.f_ffree);
+        let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+        if left.0 + files <= free / FREE_PART {
+            left.0 += files;
+            left.1.push(self);
+        }
     }
 
     /// Where it is.
@@ -48,8 +73,13 @@ impl WorkDir {
     }
 }
 
+fn ours() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    OURS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Drop for WorkDir {
     fn drop(&mut self) {
+        ours().remove(&self.path);
         if let Err(e) = remove(&self.path) {
             eprintln!(
                 "layermark probe: cannot remove {}: {e}",
@@ -100,6 +130,9 @@ mod tests {
         // As FUSE does it: what was open comes back under another name until it is closed.
         let work = WorkDir::new(dir.path()).unwrap();
         assert_ne!(work.path(), name);
+        let second = WorkDir::new(dir.path()).unwrap();
+        assert!(work.path().exists(), "it is not one that was left");
+        drop(second);
         let hidden = work.path().join(".fuse_hidden01");
         fs::write(&hidden, "x").unwrap();
         let open = thread::spawn(move || {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use layermark_model::Trial;
+use rustix::fs::{Mode, OFlags};
 
 use super::{
     PER_DIRECTORY, name, ops, packaged_root,
@@ -142,7 +143,7 @@ impl MetaWork {
     /// small-write, all of them for unlink, and on the disk: a file that was never written back
     /// has no blocks to give up and is far cheaper to remove.
     fn make(&mut self) -> Result<(), ProbeError> {
-        drop(self.work.take());
+        self.leave();
         let work = self.work.insert(WorkDir::new(&self.dir)?);
         let root = work.path().to_owned();
         let fill = || -> io::Result<()> {
@@ -162,6 +163,24 @@ impl MetaWork {
             self.sync_all()?;
         }
         self.name_files(&root)
+    }
+
+    /// The pass is over. Its files stay, without their data: an inode that was just deleted is in the
+    /// way of the next file that is made.
+    fn leave(&mut self) {
+        let Some(work) = self.work.take().filter(|_| self.p.op != Op::Unlink) else {
+            return;
+        };
+        if self.p.op == Op::SmallWrite {
+            let emptied = self.paths[..self.at as usize].iter().try_for_each(|path| {
+                let path = Path::new(OsStr::from_bytes(path.as_bytes()));
+                rustix::fs::open(path, OFlags::WRONLY | OFlags::TRUNC, Mode::empty()).map(drop)
+            });
+            if emptied.is_err() {
+                return;
+            }
+        }
+        work.leave(self.p.files);
     }
 
     /// Paths of the files in the order in which they are gone through. Neighbours in a directory are
@@ -254,6 +273,12 @@ impl MetaWork {
     }
 }
 
+impl Drop for MetaWork {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 impl Repeat for MetaWork {
     fn context(&self) -> &Context {
         &self.context
@@ -269,7 +294,7 @@ impl Repeat for MetaWork {
 
     /// The first pass finds what `prepare` has made.
     fn renew(&mut self) -> Result<(), ProbeError> {
-        if self.begun {
+        if self.begun && self.p.op.writes() {
             self.make()?;
         }
         self.begun = true;
