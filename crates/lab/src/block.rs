@@ -32,7 +32,7 @@ const SHORT: Duration = Duration::from_millis(50);
 /// Rounds of a block go on until its turns have lasted this long, times the layers ...
 const SHARE_NS: u64 = MIN_MS * 1_000_000;
 /// ... and there were so many of them ...
-const LEAST_ROUNDS: u32 = 3;
+const LEAST_ROUNDS: u32 = 8;
 /// ... unless that, with all that comes between turns, takes longer than so many shares.
 const MOST_SHARES: u64 = 3;
 
