@@ -195,7 +195,7 @@ pub struct CommonArgs {
     /// Set the layers up afresh so often [default: the profile's; at least 3 where it takes under a second]
     #[arg(long, value_name = "N")]
     pub sessions: Option<u32>,
-    /// Length of a turn: 5ms [default: 2ms; 10ms for large files in memory and with a guest]
+    /// Length of a turn: 5ms [default: 2ms; 10ms for large files in memory, iops and guests]
     #[arg(long, value_name = "TIME")]
     pub turn: Option<String>,
     /// Differences below this do not matter: 5%

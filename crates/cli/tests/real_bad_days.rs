@@ -25,7 +25,17 @@ fn start(layers: &[&str]) -> (Child, Home) {
         "64K",
         "--json",
     ];
-    let rest = ["--budget", "16s", "--precision", "0.1%", "--silence", "3s"];
+    // In one session: its probes are ended at each end of one.
+    let rest = [
+        "--budget",
+        "16s",
+        "--precision",
+        "0.1%",
+        "--silence",
+        "3s",
+        "--sessions",
+        "1",
+    ];
     let (child, dir) = Lm::new().work_with(&read, layers).args(rest).start();
     wait_for("trials", || (trials_stored(dir.path()) >= 6).then_some(()));
     (child, dir)

@@ -210,15 +210,14 @@ impl Attempt {
             lead_in_ns: length.lead_in_ns,
         };
         say(up, &message)?;
-        let (turn, cpu, probe_ns, more) = match hear(up, ask)? {
+        let (turn, probe_ns, more) = match hear(up, ask)? {
             FromProbe::Turned {
                 id,
                 turn: turn @ Turn { round: told, .. },
-                cpu,
                 probe_ns,
                 more,
                 ..
-            } if (id, told) == (ask.id, round) => (turn, cpu, probe_ns, more),
+            } if (id, told) == (ask.id, round) => (turn, probe_ns, more),
             other => return Err(unexpected(&other, "turned")),
         };
         let before = std::mem::replace(moment, meter.moment());
@@ -235,8 +234,9 @@ impl Attempt {
         // The CPU that a guest's probe had is part of the layer's.
         let own_ns = if self.below.is_none() { probe_ns } else { 0 };
         self.used.add([&before, moment], upkeep, own_ns);
-        self.cpu_ns += cpu.user_ns + cpu.sys_ns;
-        self.elapsed_ns += turn.elapsed_ns;
+        // All that it had: upkeep is read around the lead-in and what comes between passes too.
+        self.cpu_ns = self.cpu_ns.saturating_add(probe_ns);
+        self.elapsed_ns = self.elapsed_ns.saturating_add(turn.elapsed_ns);
         self.more = more;
         Ok(())
     }

@@ -32,6 +32,24 @@ impl Cost {
         })
     }
 
+    /// A block that was divided has several trials of the baseline, one in each part, and a part goes on
+    /// with the rounds of the one before. A trial that does not replaces what was there.
+    fn followed_by(self, next: Self) -> Self {
+        let goes_on = match (self.turns.last(), next.turns.first()) {
+            (Some((last, _)), Some((first, _))) => first > last,
+            _ => false,
+        };
+        if !goes_on {
+            return next;
+        }
+        let mut turns = self.turns;
+        turns.extend(next.turns);
+        Self {
+            ns_per_op: next.ns_per_op,
+            turns,
+        }
+    }
+
     /// Logarithms of this cost over the other's, for each round in which both had a turn. Where there
     /// is none (a launch, a copy-up, a run of before there were turns) the one ratio of the trials.
     pub fn ln_ratios(&self, other: &Self) -> Vec<f64> {
@@ -69,7 +87,8 @@ pub struct Paired {
 ///
 /// A group (one point in one block) that was cut off is made again in a later session. Then only the
 /// newer session counts, because native of one set-up and a layer of another are no pair. Of several
-/// trials of a layer in a group the last with a number counts.
+/// trials of a layer in a group the last with a number counts, and the rounds of all that go on with
+/// those before.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// By point, then block.
@@ -99,7 +118,10 @@ impl Ledger {
         }
         if cell.session == group.session {
             let kept = group.costs.entry(cell.layer).or_default();
-            *kept = cost.or_else(|| kept.take());
+            *kept = match (kept.take(), cost) {
+                (Some(before), Some(cost)) => Some(before.followed_by(cost)),
+                (before, cost) => cost.or(before),
+            };
         }
         good
     }
@@ -186,6 +208,33 @@ mod tests {
         let found = ratios(&here, &there);
         assert_eq!(found.len(), 2);
         assert!((found[0] - 2.0).abs() < 1e-12 && (found[1] - 4.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn parts_of_a_divided_block_pair_with_the_baseline_of_their_own() {
+        let mut ledger = Ledger::default();
+        let part = |layer: usize, rounds: &[(u32, u64)]| TrialRecord {
+            trial: Some(trial(100, rounds)),
+            ..record((0, 0), (layer, 0), Some(100))
+        };
+        for (layer, rounds) in [
+            (0, [(0, 10), (1, 10)]),
+            (1, [(0, 20), (1, 20)]),
+            (0, [(2, 30), (3, 30)]),
+            (2, [(2, 60), (3, 60)]),
+        ] {
+            ledger.add(&part(layer, &rounds));
+        }
+        for layer in [1, 2] {
+            let pairs = ledger.pairs((layer, 0), (0, 0));
+            let ratios: Vec<f64> = pairs[0].ln_ratios.iter().map(|d| d.exp()).collect();
+            assert_eq!(ratios.len(), 2, "layer {layer}");
+            assert!(ratios.iter().all(|r| (r - 2.0).abs() < 1e-12), "{ratios:?}");
+        }
+        // What begins anew takes the place of what was there.
+        ledger.add(&part(1, &[(0, 40), (1, 40)]));
+        let pairs = ledger.pairs((1, 0), (0, 0));
+        assert!((pairs[0].ln_ratios[0].exp() - 4.0).abs() < 1e-12);
     }
 
     #[test]

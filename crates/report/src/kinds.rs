@@ -89,8 +89,18 @@ fn middle(counts: &[u64], first: usize) -> f64 {
 /// order, for which most of the file is read ahead.
 pub fn words(row: &ResultRow) -> Option<String> {
     let in_order = row.point.get("op").and_then(|op| op.as_str()) == Some("read");
+    let direct = row.point.get("direct").and_then(serde_json::Value::as_bool) == Some(true);
     match (row.served_by?, row.two_kinds) {
         (ServedBy::Device, Some(_)) if in_order => None,
+        // None of it came from a cache that is known of.
+        (ServedBy::Device | ServedBy::Mixed, Some(kinds)) if direct => Some(format!(
+            "operations of two kinds: {} of {} ({}) took about {}, the others about {}",
+            kinds.quick,
+            kinds.operations,
+            number::percent(kinds.quick as f64 / kinds.operations as f64),
+            number::time(kinds.quick_us),
+            number::time(kinds.slow_us)
+        )),
         (ServedBy::Device | ServedBy::Mixed, Some(kinds)) => Some(format!(
             "operations of two kinds: {} of {} ({}) came from memory, in about {}, the others from the device, in about {}",
             kinds.quick,

@@ -143,11 +143,16 @@ fn ratio_in(value: f64, step: f64) -> String {
     if !value.is_finite() || value <= 0.0 {
         return ratio(value);
     }
-    let usual = if (0.0995..9.995).contains(&value) {
-        0.01
-    } else {
-        last_place(value, 3)
+    let place = |value: f64| {
+        if (0.0995..9.995).contains(&value) {
+            0.01
+        } else {
+            last_place(value, 3)
+        }
     };
+    // What is rounded up to 10 or 100 has a digit less behind the point.
+    let usual = place(value);
+    let usual = place((value / usual).round() * usual);
     in_steps(value, usual.max(step.min(last_place(value, 1))))
 }
 

@@ -306,7 +306,7 @@ fn cache(e: &Evidence) -> TrustItem {
             "not proved in {n} of {all} trials that ask, in {names}: {why}"
         ));
     }
-    parts.push("a result where it is most of them is untrusted".into());
+    parts.push("a result where it is most of them is not trusted".into());
     let text = parts.join("; ");
     item("cache", title, TrustState::Warn, text)
 }

@@ -16,13 +16,16 @@ use crate::ProbeError;
 /// Their names begin so.
 const PREFIX: &str = "work-";
 
-/// What is left takes this part of the free inodes at most.
-const FREE_PART: u64 = 4;
+/// What one probe leaves takes this part of the free inodes at most, beside those of other layers ...
+const FREE_PART: u64 = 64;
+/// ... and is no more than this, so that removing it takes no longer than a moment.
+const MOST_LEFT: u64 = 50_000;
 
 /// Those that this process has.
 static OURS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// A directory below the layer's, for what a trial makes. What is in it goes when this is dropped.
+/// A directory below the layer's, for what a trial makes. What is in it goes when this is dropped,
+/// unless it is left to whoever sets the layer down.
 /// Only the probe that a job runs in writes there.
 ///
 /// Each has another name: ext4 places a directory by its name where the one above it spreads what
@@ -61,7 +64,7 @@ impl WorkDir {
         static LEFT: Mutex<(u64, Vec<WorkDir>)> = Mutex::new((0, Vec::new()));
         let free = rustix::fs::statvfs(&self.path).map_or(0, |fs| fs.f_ffree);
         let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-        if left.0 + files <= free / FREE_PART {
+        if left.0 + files <= (free / FREE_PART).min(MOST_LEFT) {
             left.0 += files;
             left.1.push(self);
         }

@@ -37,8 +37,18 @@ pub fn make_ready(p: &FileParams, slot: &Slot) -> io::Result<()> {
     } else if !p.direct && !has_pages_of(&slot.path, record) {
         renew_pages(p, slot, record)?;
     }
-    remember(&slot.path, record);
+    if p.direct {
+        forget(&slot.path);
+    } else {
+        remember(&slot.path, record);
+    }
     Ok(())
+}
+
+/// What is read back from below the cache has pages of the read-ahead's choice.
+pub fn forget(path: &Path) {
+    let mut known = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    known.remove(path);
 }
 
 /// Whether an earlier trial has left the file. A trial that was cut off may have left a part of it.

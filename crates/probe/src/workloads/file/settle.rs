@@ -5,6 +5,7 @@ use std::{fs::File, io, os::unix::fs::FileExt};
 use layermark_model::{Debt, DeviceBytes, DirectIo, Trial, Verified};
 
 use super::{
+    fill,
     first_write::first_record,
     job::order,
     params::{FileParams, Op},
@@ -150,6 +151,7 @@ impl FileWork {
             // Read from below the cache where that is possible.
             if slot.op.writes() {
                 evict(&file);
+                fill::forget(&slot.path);
             }
             let mut check = Check {
                 file: &file,

@@ -177,6 +177,7 @@ fn worker(
         service: (p.rate > 0).then(recorder::Recorder::new),
         ops: 0,
         bytes: 0,
+        span: None,
         all_ops: 0,
         all_bytes: 0,
         spun: 0,

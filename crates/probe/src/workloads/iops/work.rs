@@ -91,6 +91,7 @@ impl Work for IopsWork {
             if counted.pass.ops > 0 || self.p.rate > 0 {
                 break counted;
             }
+            // In turns it was waited for already.
             if length > PATIENCE_NS {
                 let text = format!("no I/O ended within {} s", length / 1_000_000_000);
                 return Err(ProbeError::new(text));
@@ -166,6 +167,7 @@ impl IopsWork {
         Window {
             from,
             until: from + length,
+            whole: ask.ns > 0,
         }
     }
 
@@ -219,11 +221,30 @@ impl IopsWork {
         Ok(self.sum_up(window, &used))
     }
 
+    /// Time that the I/Os that count took, as if all workers had been at it equally long.
+    fn elapsed_ns(&self, window: Window) -> u64 {
+        if !window.whole {
+            return window.until - window.from;
+        }
+        let (mut ops, mut per_ns) = (0, 0.0);
+        for (worker, _) in &self.workers {
+            if let Some((first, last)) = worker.span.filter(|(first, last)| last > first) {
+                ops += worker.ops;
+                per_ns += worker.ops as f64 / (last - first) as f64;
+            }
+        }
+        if per_ns > 0.0 {
+            (ops as f64 / per_ns) as u64
+        } else {
+            0
+        }
+    }
+
     fn sum_up(&self, window: Window, used: &Used) -> Counted {
         let sum =
             |of: &dyn Fn(&Worker) -> u64| self.workers.iter().map(|(w, _)| of(w)).sum::<u64>();
         let pass = Pass {
-            elapsed_ns: window.until - window.from,
+            elapsed_ns: self.elapsed_ns(window),
             ops: sum(&|w| w.ops),
             bytes: sum(&|w| w.bytes),
         };

@@ -38,7 +38,13 @@ impl<C: Clock> Watch<C> {
 pub struct Window {
     pub from: u64,
     pub until: u64,
+    /// From the first I/O that ends in it to the last one, or to the first one after it: a short window
+    /// cuts off a part of an I/O at either end, and of the same length each time.
+    pub whole: bool,
 }
+
+/// I/Os that end so long after a window are not waited for.
+const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// What a worker draws from and what it counted.
 pub struct Worker {
@@ -53,6 +59,8 @@ pub struct Worker {
     /// Of the last run: I/Os that ended in the window, and their bytes.
     pub ops: u64,
     pub bytes: u64,
+    /// When the first I/O of a window ended that counts whole ones, and the last.
+    pub span: Option<(u64, u64)>,
     /// All that ended, whenever.
     pub all_ops: u64,
     pub all_bytes: u64,
@@ -70,15 +78,16 @@ impl Worker {
         told: &AtomicU64,
     ) -> Result<(), Failed> {
         (self.ops, self.bytes, self.all_ops, self.all_bytes) = (0, 0, 0, 0);
-        self.spun = 0;
+        (self.spun, self.span) = (0, None);
         self.pace.restart();
         let mut now = watch.now();
         let (mut tell_at, mut before) = (now + BEAT_NS, 0);
-        while now < window.until {
+        let late = window.until.saturating_add(PATIENCE_NS);
+        while now < window.until || (window.whole && self.ops == 0 && now < late) {
             let due = self.begin(watch, now, way)?;
             if way.in_flight() == 0 {
                 if let Some(due) = due {
-                    self.wait(watch, due.min(window.until));
+                    self.wait(watch, due.min(window.until.max(now)));
                 }
                 now = watch.now();
                 continue;
@@ -145,12 +154,14 @@ impl Worker {
     /// Takes what has ended by `now`; whether anything had.
     #[inline]
     fn count<W: Way>(&mut self, now: u64, window: Window, way: &mut W) -> Result<bool, Failed> {
-        let counts = (window.from..window.until).contains(&now);
+        let ends_it = now >= window.until && !(window.whole && self.ops == 0);
+        let counts = now >= window.from && !ends_it && (!window.whole || self.span.is_some());
         let Self {
             response,
             service,
             ops,
             bytes,
+            span,
             all_ops,
             all_bytes,
             ..
@@ -174,6 +185,9 @@ impl Worker {
                 None => response.record(served),
             }
         })?;
+        if any && now >= window.from && !ends_it {
+            *span = Some((span.map_or(now, |(first, _)| first), now));
+        }
         Ok(any)
     }
 
@@ -199,5 +213,94 @@ fn failed(error: std::io::Error) -> Failed {
     Failed {
         op: crate::queue::Op::default(),
         error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        clock::Monotonic,
+        queue::{Op, Slot},
+        workloads::iops::spec::Spec,
+    };
+
+    /// One I/O after the other, each of 3 ms.
+    #[derive(Default)]
+    struct Slow(Option<Slot>);
+
+    impl Way for Slow {
+        fn has_room(&self) -> bool {
+            self.0.is_none()
+        }
+        fn in_flight(&self) -> usize {
+            usize::from(self.0.is_some())
+        }
+        fn push(&mut self, op: Op) -> std::io::Result<()> {
+            self.0 = Some(Slot::new(op, 0));
+            Ok(())
+        }
+        fn enter(&mut self, now: u64, _: usize, _: Option<Duration>) -> std::io::Result<()> {
+            self.0 = self.0.as_ref().map(|slot| Slot::new(slot.op, now));
+            thread::sleep(Duration::from_millis(3));
+            Ok(())
+        }
+        fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), Failed> {
+            if let Some(slot) = self.0.take() {
+                ended(&slot);
+            }
+            Ok(())
+        }
+    }
+
+    /// In a window of 10 ms three of them end, which is no reason to say that each took 3.33 ms; and one
+    /// of 1 ms has none.
+    #[test]
+    fn whole_ios_count_with_the_time_that_they_took() {
+        for ms in [10, 1] {
+            let mut worker = Worker {
+                draw: Draw::new(
+                    &Spec::parse("4K 100% read 0% random").unwrap(),
+                    1 << 20,
+                    1,
+                    0,
+                    1,
+                ),
+                batch: 1,
+                pace: Pace::new(0, 0, 1),
+                response: Recorder::new(),
+                service: None,
+                ops: 0,
+                bytes: 0,
+                span: None,
+                all_ops: 0,
+                all_bytes: 0,
+                spun: 0,
+            };
+            let watch = Watch {
+                clock: Monotonic,
+                start: Monotonic.now(),
+            };
+            let window = Window {
+                from: 1_000_000,
+                until: 1_000_000 + ms * 1_000_000,
+                whole: true,
+            };
+            let told = AtomicU64::new(0);
+            worker
+                .run(watch, window, &mut Slow::default(), &told)
+                .unwrap();
+            let (first, last) = worker.span.unwrap();
+            let took = (last - first) as f64;
+            assert!(
+                worker.ops > 0 && worker.all_ops > worker.ops,
+                "{}",
+                worker.ops
+            );
+            assert_eq!(worker.bytes, worker.ops * 4096);
+            // What the loop takes between two of them is theirs too.
+            let sum = worker.response.total_ns();
+            assert!((0.8..=1.0).contains(&(sum / took)), "{ms}: {sum} of {took}");
+        }
     }
 }

@@ -159,10 +159,11 @@ impl MetaWork {
             Ok(())
         };
         fill().map_err(|e| ProbeError::io("make the files in", &root, &e))?;
+        self.name_files(&root)?;
         if self.p.op == Op::Unlink {
-            self.sync_all()?;
+            self.flush(self.p.files)?;
         }
-        self.name_files(&root)
+        Ok(())
     }
 
     /// The pass is over. Its files stay, without their data: an inode that was just deleted is in the
@@ -232,14 +233,13 @@ impl MetaWork {
         }
     }
 
-    /// Flushes the files of the last pass and the directories that name them, many at a time, so that
+    /// Flushes so many files of the pass and the directories that name them, many at a time, so that
     /// a journal commits them together. A flush of the file system would pay for other layers too that
     /// share it.
-    fn flush(&self) -> Result<(), ProbeError> {
+    fn flush(&self, made: u64) -> Result<(), ProbeError> {
         let Some(work) = &self.work else {
             return Ok(());
         };
-        let made = if self.p.op == Op::Unlink { 0 } else { self.at };
         let files = self.paths[..made as usize].iter();
         let files = files.map(|p| Path::new(OsStr::from_bytes(p.as_bytes())).to_owned());
         let dirs = (0..self.p.files.div_ceil(PER_DIRECTORY)).map(|d| format!("d{d}"));
@@ -315,9 +315,15 @@ impl Repeat for MetaWork {
                 to: self.p.files,
                 limit_ns: limit_ns - sum.elapsed_ns,
             };
-            let done = self
-                .drive(part, counted, &mut |n| beat(so_far + n))
-                .map_err(|s| self.failed(&s))?;
+            let done = match self.drive(part, counted, &mut |n| beat(so_far + n)) {
+                Ok(done) => done,
+                Err(stopped) => {
+                    let failed = self.failed(&stopped);
+                    // What is there of the pass is removed and not left: the disk may be full.
+                    self.work = None;
+                    return Err(failed);
+                }
+            };
             let this = Span {
                 start: done.start_ns,
                 end: monotonic_ns(),
@@ -345,7 +351,8 @@ impl Repeat for MetaWork {
 
     fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError> {
         if self.p.op.writes() && self.p.sync == Sync::None {
-            self.flush()?;
+            let made = if self.p.op == Op::Unlink { 0 } else { self.at };
+            self.flush(made)?;
             // Nobody else has written.
             if trial.turns.is_empty() {
                 self.sync_all()?;

@@ -23,7 +23,7 @@ pub fn method(report: &Report) -> Markup {
         div.prose {
             p {
                 "All layers stood side by side and took turns: in each of " (number::count(blocks, "block")) " (" (number::count(sessions, "session"))
-                ") every operation ran once in every layer, in an order drawn from the seed, and only one ran at a time. What slows the whole machine down therefore slows all layers alike and leaves the ratio alone."
+                ") every operation was measured in every layer, in turns of a few milliseconds where it can be divided, in an order drawn from the seed, and only one layer worked at a time. What slows the whole machine down therefore slows all layers alike and leaves the ratio alone."
             }
             p {
                 "In each block the layer's time an operation is divided by native's, turn by turn where they took turns within it. The ratio shown is the 20 % trimmed mean of the blocks' logarithms, its interval and its p are of one t test at "
