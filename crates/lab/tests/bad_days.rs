@@ -167,7 +167,7 @@ fn a_layer_that_is_gone_after_a_trial_is_lost_with_that_trial() {
     let report = layermark_report::Report::build(&run, &trials);
     let rows = report.results.iter();
     let verdicts: Vec<_> = rows.map(|r| r.verdict.word()).collect();
-    assert_eq!(verdicts, ["baseline", "slower", "untrusted"]);
+    assert_eq!(verdicts, ["baseline", "slower", "not trusted"]);
     let proof = report.trust.iter().find(|t| t.id == "proof").unwrap();
     assert!(
         proof
