@@ -243,7 +243,7 @@ fn what_cannot_be_is_refused_with_what_would_be_right() {
         (json!({"delay": "1ms", "rate": 100}), "contradict"),
         (json!({"burst": 4}), "no effect without `delay`"),
         (json!({"time": 300}), "unit"),
-        (json!({"time": "0ms"}), "`time`"),
+        (json!({"time": "2h"}), "`time`"),
         (
             json!({"align": "1G", "file_size": "1M"}),
             "larger than the file",

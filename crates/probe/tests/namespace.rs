@@ -64,26 +64,26 @@ fn full_disk_inside() {
         json!({"op": "write", "file_size": "4M", "record": "64K"}),
     );
     assert!(matches!(lab.prepare(&too_large), FromProbe::Ready { .. }));
-    no_space(lab.go(), "work/file-0");
+    no_space(lab.go(), "/file-0");
     for engine in ["stdio", "preadv", "mmap"] {
         let p = json!({"op": "write", "file_size": "4M", "record": "64K", "engine": engine});
         let too_large = point("file", p);
         assert!(matches!(lab.prepare(&too_large), FromProbe::Ready { .. }));
-        no_space(lab.go(), "work/file-0");
+        no_space(lab.go(), "/file-0");
     }
     no_space(
         lab.prepare(&point(
             "file",
             json!({"op": "rewrite", "file_size": "4M", "record": "64K"}),
         )),
-        "work/file-0",
+        "/file-0",
     );
     let many = point(
         "meta",
         json!({"op": "small-write", "files": 200, "file_size": "16K"}),
     );
     assert!(matches!(lab.prepare(&many), FromProbe::Ready { .. }));
-    no_space(lab.go(), "work/d");
+    no_space(lab.go(), "/d");
     let fits = point(
         "file",
         json!({"op": "write", "file_size": "256K", "record": "64K"}),
