@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_marked_where_that_means_something() {
-        let home = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("new");
         create(&dir).unwrap();
         assert!(create(&dir).is_err(), "it is there");
