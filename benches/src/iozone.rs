@@ -7,9 +7,16 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+/// As [`find`]; says so when there is none to compare with.
+pub fn found(dir: &Path) -> Option<PathBuf> {
+    find(dir)
+        .inspect_err(|e| eprintln!("skipped: no iozone to compare with: {e:#}"))
+        .ok()
+}
+
 /// The installed one, or Debian's package from `non-free`, fetched into `dir` by apt with lists of
 /// its own, so that nothing of the system changes.
-pub fn find(dir: &Path) -> Result<PathBuf> {
+fn find(dir: &Path) -> Result<PathBuf> {
     if Command::new("iozone").arg("-v").output().is_ok() {
         return Ok("iozone".into());
     }
