@@ -92,23 +92,22 @@ pub fn words(row: &ResultRow) -> Option<String> {
     let direct = row.point.get("direct").and_then(serde_json::Value::as_bool) == Some(true);
     match (row.served_by?, row.two_kinds) {
         (ServedBy::Device, Some(_)) if in_order => None,
-        // None of it came from a cache that is known of.
-        (ServedBy::Device | ServedBy::Mixed, Some(kinds)) if direct => Some(format!(
-            "operations of two kinds: {} of {} ({}) took about {}, the others about {}",
-            kinds.quick,
-            kinds.operations,
-            number::percent(kinds.quick as f64 / kinds.operations as f64),
-            number::time(kinds.quick_us),
-            number::time(kinds.slow_us)
-        )),
-        (ServedBy::Device | ServedBy::Mixed, Some(kinds)) => Some(format!(
-            "operations of two kinds: {} of {} ({}) came from memory, in about {}, the others from the device, in about {}",
-            kinds.quick,
-            kinds.operations,
-            number::percent(kinds.quick as f64 / kinds.operations as f64),
-            number::time(kinds.quick_us),
-            number::time(kinds.slow_us)
-        )),
+        (ServedBy::Device | ServedBy::Mixed, Some(kinds)) => {
+            // With O_DIRECT none of it came from a cache that is known of.
+            let [from_memory, from_device] = if direct {
+                ["took", ""]
+            } else {
+                ["came from memory, in", "from the device, in "]
+            };
+            let share = number::percent(kinds.quick as f64 / kinds.operations as f64);
+            Some(format!(
+                "operations of two kinds: {} of {} ({share}) {from_memory} about {}, the others {from_device}about {}",
+                kinds.quick,
+                kinds.operations,
+                number::time(kinds.quick_us),
+                number::time(kinds.slow_us)
+            ))
+        }
         (ServedBy::Mixed, None) => {
             let from_memory = 1.0 - row.device_share?.clamp(0.0, 1.0);
             let operations = number::percent(from_memory);
