@@ -182,31 +182,16 @@ impl<'a> Lab<'a> {
 
     /// Points in their order. What goes on with the same kept file comes right after the first of them.
     fn points(&self) -> Vec<usize> {
-        let kept = |point: usize| {
-            let at = &self.run.points[point];
-            self.setup
-                .catalog
-                .workload(&at.workload)
-                .ok()?
-                .goes_on_with(at)
-        };
-        let mut order = self.schedule.points(self.block);
         let mut first = BTreeMap::new();
-        for (place, point) in order.iter().enumerate() {
-            if let Some(kept) = kept(*point) {
-                first.entry(kept).or_insert(place);
-            }
-        }
-        let places: BTreeMap<usize, usize> = order
-            .iter()
-            .enumerate()
-            .map(|(place, point)| {
-                let of = kept(*point).and_then(|kept| first.get(&kept).copied());
-                (*point, of.unwrap_or(place))
+        let drawn = self.schedule.points(self.block).into_iter().enumerate();
+        let mut order: Vec<(usize, usize)> = drawn
+            .map(|(place, point)| match self.kept[point] {
+                Some(kept) => (*first.entry(kept).or_insert(place), point),
+                None => (place, point),
             })
             .collect();
-        order.sort_by_key(|point| places[point]);
-        order
+        order.sort_by_key(|(place, _)| *place);
+        order.into_iter().map(|(_, point)| point).collect()
     }
 
     /// Whether a layer is up and can do a point at all.

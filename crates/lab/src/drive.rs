@@ -57,6 +57,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) stop: &'a Stop,
     pub(crate) on_event: &'a mut dyn FnMut(Event),
     pub(crate) schedule: Schedule,
+    /// The kept file that each point goes on with, as the workload tells it apart.
+    pub(crate) kept: Vec<Option<(u64, u64)>>,
     pub(crate) tally: Tally,
     pub(crate) stopping: Stopping,
     pub(crate) clock: Clock,
@@ -93,11 +95,15 @@ impl<'a> Lab<'a> {
         on_event: &'a mut dyn FnMut(Event),
     ) -> Result<Self, LabError> {
         let (layers, points) = (run.layers.len(), run.points.len());
-        let guess = |p: &Point| Ok(budget::guess(setup.catalog.workload(&p.workload)?.space(p)));
-        let guesses: Result<_, LabError> = run.points.iter().map(guess).collect();
-        let guesses = guesses?;
+        let (mut guesses, mut kept) = (Vec::new(), Vec::new());
+        for point in &run.points {
+            let workload = setup.catalog.workload(&point.workload)?;
+            guesses.push(budget::guess(workload.space(point)));
+            kept.push(workload.goes_on_with(point));
+        }
         let mut lab = Self {
             schedule: Schedule::new(run.seed, layers, points),
+            kept,
             tally: Tally::default(),
             stopping: Stopping::new(run.plan.precision()).fixed(run.plan.blocks),
             clock: Clock::new(run.plan.budget()?, guesses),
