@@ -38,7 +38,7 @@ pub enum ToProbe {
         /// The job's id.
         id: u64,
     },
-    /// Prove, verify and remove the files.
+    /// Prove and verify; then the files go, or are left to whoever sets the layer down.
     End {
         /// The job's id.
         id: u64,

@@ -226,7 +226,8 @@ pub struct Turned {
     pub more: bool,
 }
 
-/// Work that is ready: files are there, buffers are touched. Dropping it removes what it made.
+/// Work that is ready: files are there, buffers are touched. Dropping it removes what it made, or
+/// leaves it to whoever sets the layer down.
 pub trait Work: Send {
     /// Works for a turn and counts it in the trial. The clock runs in here and nowhere else, and the
     /// lab counts the CPU time of the layer's own processes while this runs. When it returns nothing

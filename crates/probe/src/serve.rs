@@ -241,7 +241,7 @@ impl<'env, W: Write> Server<'env, W> {
         }
     }
 
-    /// Reports a job's error and gives the job up. Its files are gone when the lab hears of it.
+    /// Reports a job's error and gives the job up. What of it has to go is gone when the lab hears of it.
     fn give_up(&mut self, id: u64, error: ProbeError) -> io::Result<()> {
         self.drop_ready()?;
         self.fail(Some(id), error)

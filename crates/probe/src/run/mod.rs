@@ -244,14 +244,7 @@ impl<W: Repeat> Repeated<W> {
         used.count(trial);
         if let Some(op_ns) = turn.elapsed_ns.checked_div(turn.ops) {
             self.op_ns = op_ns;
-            trial.turns.push(turn);
-            if trial.passes.is_empty() {
-                trial.passes.push(Pass::default());
-            }
-            let sum = &mut trial.passes[0];
-            sum.elapsed_ns += turn.elapsed_ns;
-            sum.ops += turn.ops;
-            sum.bytes += turn.bytes;
+            enter(trial, turn);
         }
         Ok(Turned {
             turn,
@@ -298,6 +291,18 @@ impl<W: Repeat> Repeated<W> {
             more: false,
         })
     }
+}
+
+/// Enters a turn: the turn itself, and its part of the one pass that sums up all of them.
+pub fn enter(trial: &mut Trial, turn: Turn) {
+    trial.turns.push(turn);
+    if trial.passes.is_empty() {
+        trial.passes.push(Pass::default());
+    }
+    let sum = &mut trial.passes[0];
+    sum.elapsed_ns += turn.elapsed_ns;
+    sum.ops += turn.ops;
+    sum.bytes += turn.bytes;
 }
 
 /// Whether a stretch has another pass.

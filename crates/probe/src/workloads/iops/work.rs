@@ -19,7 +19,7 @@ use super::{
     params::IopsParams,
     prepare::IopsWork,
     ways::One,
-    worker::{Watch, Window, Worker},
+    worker::{PATIENCE_NS, Watch, Window, Worker},
 };
 use crate::{
     Ask, Beat, ProbeError, Turned, Work,
@@ -30,13 +30,10 @@ use crate::{
     limits::BEAT_NS,
     queue::{Failed, Queue},
     resident,
-    run::{Edge, Mark, Used, gate::Gate, recorder::Recorder},
+    run::{self, Edge, Mark, Used, gate::Gate, recorder::Recorder},
     selftest,
     workloads::file::{DIRECT_CACHED, DIRECT_SHARE, direct_refused},
 };
-
-/// A window in which no I/O ended is made longer, but not when it has lasted so long.
-const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// What a window came to.
 struct Counted {
@@ -44,20 +41,6 @@ struct Counted {
     used: Used,
     /// CPU time that went into waiting for moments.
     spun_ns: u64,
-}
-
-impl Counted {
-    fn add_to(&self, trial: &mut Trial) {
-        self.used.count(trial);
-        trial.spun_ns += self.spun_ns;
-        if trial.passes.is_empty() {
-            trial.passes.push(Pass::default());
-        }
-        let sum = &mut trial.passes[0];
-        sum.elapsed_ns += self.pass.elapsed_ns;
-        sum.ops += self.pass.ops;
-        sum.bytes += self.pass.bytes;
-    }
 }
 
 /// What the workers share.
@@ -92,28 +75,36 @@ impl Work for IopsWork {
                 break counted;
             }
             // In turns it was waited for already.
-            if length > PATIENCE_NS {
-                let text = format!("no I/O ended within {} s", length / 1_000_000_000);
+            if window.whole || length > PATIENCE_NS {
+                let text = format!("no I/O ended within {} s", PATIENCE_NS / 1_000_000_000);
                 return Err(ProbeError::new(text));
             }
             // One I/O at least, if that takes longer.
             window.until += 3 * length;
         };
-        counted.add_to(trial);
+        let Counted {
+            pass,
+            used,
+            spun_ns,
+        } = counted;
+        used.count(trial);
+        trial.spun_ns += spun_ns;
         let turn = Turn {
             round: ask.round,
-            elapsed_ns: counted.pass.elapsed_ns,
-            ops: counted.pass.ops,
-            bytes: counted.pass.bytes,
+            elapsed_ns: pass.elapsed_ns,
+            ops: pass.ops,
+            bytes: pass.bytes,
         };
-        if ask.ns > 0 {
-            trial.turns.push(turn);
+        if window.whole {
+            run::enter(trial, turn);
+        } else {
+            trial.passes.push(pass);
         }
         Ok(Turned {
             turn,
-            cpu: counted.used.cpu,
-            device: counted.used.device,
-            more: ask.ns > 0,
+            cpu: used.cpu,
+            device: used.device,
+            more: window.whole,
         })
     }
 

@@ -43,8 +43,8 @@ pub struct Window {
     pub whole: bool,
 }
 
-/// I/Os that end so long after a window are not waited for.
-const PATIENCE_NS: u64 = 10_000_000_000;
+/// I/Os that end so long after a window are not waited for, and no window is made longer than this.
+pub const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// What a worker draws from and what it counted.
 pub struct Worker {
