@@ -79,6 +79,7 @@ fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<W
         check: task.check,
         unseen: None,
         recorder: task.clock.map(|_| task.recorder),
+        outside: Vec::with_capacity(2 * depth),
         begun: part.from,
         ended: part.from,
         paused: 0,
@@ -124,6 +125,8 @@ struct Pass<'a, C> {
     unseen: Option<u64>,
     /// Absent without latencies.
     recorder: Option<&'a mut Recorder>,
+    /// Nanoseconds of operations before and behind those that count: as many as may be under way, twice.
+    outside: Vec<u64>,
     begun: u64,
     ended: u64,
     /// Nanoseconds that were not the work's.
@@ -192,7 +195,13 @@ impl<C: Clock> Pass<'_, C> {
                 end,
                 ops: to - from,
             },
-            _ => all,
+            _ => {
+                // Too few to tell those apart: all count.
+                if let Some(recorder) = &mut self.recorder {
+                    self.outside.iter().for_each(|ns| recorder.record(*ns));
+                }
+                all
+            }
         })
     }
 
@@ -222,10 +231,17 @@ impl<C: Clock> Pass<'_, C> {
     #[inline]
     fn reap(&mut self, end: u64, counts: bool) -> Result<(), Stopped> {
         let (clock, recorder, ended) = (self.clock, &mut self.recorder, &mut self.ended);
+        let outside = &mut self.outside;
         let result = self.queue.reap(|slot| {
             *ended += 1;
-            if let Some(recorder) = recorder.as_mut().filter(|_| counts) {
-                recorder.record(clock.ns(end.saturating_sub(slot.begun)));
+            let Some(recorder) = recorder.as_mut() else {
+                return;
+            };
+            let ns = clock.ns(end.saturating_sub(slot.begun));
+            if counts {
+                recorder.record(ns);
+            } else if outside.len() < outside.capacity() {
+                outside.push(ns);
             }
         });
         result.map_err(|Failed { op, error }| Stopped {
