@@ -197,6 +197,13 @@ pub struct Divided {
     pub starts_threads: bool,
 }
 
+impl Divided {
+    /// Whether it is the CPU that it needs, and one alone.
+    pub fn on_one_cpu(&self) -> bool {
+        !self.uses_up && !self.starts_threads
+    }
+}
+
 /// Called while a trial goes on, at least each second, with the operations and bytes so far.
 /// The caller must subtract the time that it takes.
 pub type Beat<'a> = dyn FnMut(u64, u64) + 'a;

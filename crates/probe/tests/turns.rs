@@ -62,6 +62,10 @@ fn a_pass_spans_turns_and_the_lead_in_is_not_counted() {
         };
         assert_eq!(trial.syncs, syncs, "{params}");
     }
+    // No more than are under way at once: none is before or behind others.
+    let few = json!({"op": "rand-read", "engine": "uring", "iodepth": 8, "file_size": "32K"});
+    let trial = lab.turns(&point("file", few), 7, 1);
+    assert_eq!(recorded(&trial), trial.ops());
     lab.end();
 }
 
@@ -76,6 +80,29 @@ fn what_is_used_up_is_done_once_whatever_the_turns() {
     let cold = json!({"op": "small-read", "files": 120, "file_size": "4K", "cache": "cold"});
     let trial = lab.turns(&point("meta", cold), 10_000, 50_000);
     assert!(trial.turns.len() > 1 && trial.ops() == 120, "{trial:?}");
+    lab.end();
+}
+
+#[test]
+fn of_several_files_each_is_a_turn_of_its_own() {
+    let mut lab = Lab::new();
+    for (params, ops) in [
+        (
+            json!({"op": "read", "file_size": "64K", "cache": "cold"}),
+            16,
+        ),
+        (json!({"op": "first-write", "file_size": "64K"}), 1),
+    ] {
+        let mut params = params;
+        params["files"] = 3.into();
+        params["verify"] = true.into();
+        let trial = lab.turns(&point("file", params.clone()), 10, 50_000_000);
+        let done: Vec<u64> = trial.turns.iter().map(|turn| turn.ops).collect();
+        assert_eq!(done, [ops; 3], "{params}");
+        let verified = trial.verified.unwrap();
+        assert!(verified.records >= 3 && verified.bad == 0, "{verified:?}");
+        assert_eq!(recorded(&trial), 3 * ops);
+    }
     lab.end();
 }
 

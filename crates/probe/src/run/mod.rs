@@ -123,8 +123,9 @@ pub struct Stretch {
 pub struct Passes {
     /// Exactly so many; 0: as long as the lab says.
     pub fixed: u64,
-    /// One alone: a second one would find something else.
-    pub once: bool,
+    /// No more than these, each with a turn of its own unless it is longer: another one would find
+    /// something else. 0: no limit.
+    pub most: u64,
     /// Least time that the point itself asks for, milliseconds; 0: as long as the lab says.
     pub min_ms: u64,
     /// A pass is done as a whole: something comes at its end that belongs to all of it.
@@ -201,7 +202,8 @@ impl<W: Repeat> Repeated<W> {
 
     /// Nothing is left to do.
     fn through(&self) -> bool {
-        self.done > 0 && self.work.passes().once
+        let most = self.work.passes().most;
+        most > 0 && self.done >= most
     }
 
     /// Work that is not counted: caches, a daemon and a CPU that slept come to what they are at
@@ -240,6 +242,9 @@ impl<W: Repeat> Repeated<W> {
             turn.ops += done.ops;
             turn.bytes += done.bytes;
             trial.syncs += done.syncs;
+            if done.over && self.work.passes().most > 0 {
+                break;
+            }
         }
         used.count(trial);
         if let Some(op_ns) = turn.elapsed_ns.checked_div(turn.ops) {
@@ -309,7 +314,7 @@ pub fn enter(trial: &mut Trial, turn: Turn) {
 pub fn more(rules: Passes, context: &Context, done: u64, sum: &Turn) -> bool {
     let short = |least: u128| u128::from(sum.elapsed_ns) < least;
     match rules {
-        Passes { once: true, .. } => done == 0,
+        Passes { most: 1.., .. } => done < rules.most,
         Passes { fixed: 1.., .. } => done < rules.fixed,
         _ if done == 0 => true,
         _ if done >= PASSES => false,
@@ -500,7 +505,7 @@ mod tests {
     #[test]
     fn what_is_done_once_is_through_and_leaves_no_empty_turn() {
         let mut script = Script::new(30, 50);
-        script.rules.once = true;
+        script.rules.most = 1;
         let mut work = Repeated::new(script);
         let mut trial = Trial::default();
         assert!(turn(&mut work, &mut trial, 0).more);

@@ -2,7 +2,10 @@
 
 use layermark_model::{PointError, format_size};
 
-use super::params::{Cache, FileParams, Op, Sync};
+use super::{
+    job::once,
+    params::{Cache, FileParams, Op, Sync},
+};
 use crate::{
     data::HEADER,
     engines::{self, MOST_VECTORS},
@@ -41,7 +44,7 @@ pub fn check(p: &FileParams) -> Result<(), PointError> {
         ));
     }
     check_depth(p)?;
-    let under_way = p.threads * p.iodepth;
+    let under_way = p.files_in_all().saturating_mul(p.iodepth);
     if p.record > limits::RECORD || p.unit().saturating_mul(under_way) > limits::BUFFERS {
         return size(
             "record",
@@ -221,7 +224,12 @@ fn check_mixed(p: &FileParams) -> Result<(), PointError> {
     if engines::find(&p.engine).is_none() {
         return Err(error(p, "engine", &p.engine, "no such engine"));
     }
-    let once = p.op == Op::FirstWrite || (p.cache == Cache::Cold && p.op.cacheable());
+    let once = once(p);
+    let in_order = once && p.op.packaged() && p.op != Op::RandRead;
+    if p.files == 0 || p.files > limits::THREADS || (p.files > 1 && (!in_order || p.threads > 1)) {
+        let must = "1, or up to 256 for one thread that writes for the first time, or reads in order with a cold cache";
+        return Err(error(p, "files", &p.files.to_string(), must).hint("leave `files` out"));
+    }
     if once && p.passes > 1 {
         return Err(error(
             p,

@@ -208,7 +208,7 @@ pub fn once(p: &FileParams) -> bool {
 
 /// Something comes at the end of a pass that belongs to all of it.
 pub fn ends_together(p: &FileParams) -> bool {
-    p.op == Op::FirstWrite || (p.op.writes() && after(p.sync) != After::Nothing)
+    p.files > 1 || p.op == Op::FirstWrite || (p.op.writes() && after(p.sync) != After::Nothing)
 }
 
 /// A pass cannot go on with what the one before has left.

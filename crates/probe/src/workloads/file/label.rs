@@ -40,6 +40,7 @@ pub fn parts(p: &FileParams) -> Vec<String> {
         ),
         when(p.op.writes() && p.sync != Sync::None, p.sync.id()),
         when(p.threads > 1, &format!("{} threads", p.threads)),
+        when(p.files > 1, &format!("{} files", p.files)),
         when(p.direct, "O_DIRECT"),
         when(p.engine != "pread", &format!("engine {}", p.engine)),
         when(p.iodepth > 1, &format!("iodepth {}", p.iodepth)),

@@ -57,7 +57,7 @@ impl Workload for File {
         if !touches(&p) {
             return Ok(Vec::new());
         }
-        Ok((0..p.threads)
+        Ok((0..p.files_in_all())
             .filter(|n| p.role(*n).packaged())
             .map(|n| PackagedFile {
                 path: packaged_name(&p, n),
@@ -103,9 +103,17 @@ impl Workload for File {
 
     /// A copy-up, a number of passes or a time that the user has fixed, and threads that have the same
     /// work are one stretch each. So is a cold file that is read in some order: what was read ahead
-    /// while others had their turns would come for nothing.
+    /// while others had their turns would come for nothing. Of several files each is a turn.
     fn divided(&self, at: &Point) -> Option<Divided> {
         let p = read(at).ok()?;
+        if p.files > 1 {
+            return Some(Divided {
+                in_memory: false,
+                uses_up: true,
+                working_set: p.file_size.saturating_mul(p.files),
+                starts_threads: false,
+            });
+        }
         let fixed = p.passes > 0 || p.min_ms > 0 || p.threads > 1 || p.op == Op::FirstWrite;
         let fixed = fixed || (job::once(&p) && !matches!(p.op, Op::RandRead | Op::RandWrite));
         (!fixed).then(|| Divided {
@@ -121,7 +129,9 @@ impl Workload for File {
     /// First writes count whole files: an overlay copies them.
     fn space(&self, at: &Point) -> u64 {
         match read(at) {
-            Ok(p) if p.op.writes() && touches(&p) => p.file_size.saturating_mul(p.writers()),
+            Ok(p) if p.op.writes() && touches(&p) => {
+                p.file_size.saturating_mul(p.writers().max(p.files))
+            }
             _ => 0,
         }
     }
@@ -137,7 +147,7 @@ impl Workload for File {
 }
 
 fn at_work(work: prepare::FileWork) -> Box<dyn Work> {
-    if work.slots.len() == 1 {
+    if work.job.p.threads == 1 {
         Box::new(Repeated::new(work))
     } else {
         Box::new(team::Together::new(work))

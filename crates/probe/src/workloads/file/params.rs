@@ -25,6 +25,9 @@ pub struct FileParams {
     pub record: u64,
     pub file_size: u64,
     pub threads: u64,
+    /// Files that one thread goes over once each, where a second time would find them changed.
+    #[serde(default = "one")]
+    pub files: u64,
     pub sync: Sync,
     pub cache: Cache,
     pub direct: bool,
@@ -123,6 +126,11 @@ impl FileParams {
         }
     }
 
+    /// Files that there are: one for each thread, or several for one.
+    pub fn files_in_all(&self) -> u64 {
+        self.threads.max(self.files)
+    }
+
     /// Threads that write.
     pub fn writers(&self) -> u64 {
         (0..self.threads)
@@ -193,6 +201,13 @@ pub const PARAMS: &[Param] = &[
         "1",
         true,
         "threads, each with a file of its own; with more than one, short passes go over the files several times",
+    ),
+    Param::new(
+        "files",
+        ParamKind::Count,
+        "1",
+        false,
+        "first-write, and cold reads in order: files that a trial takes one after the other, each in a turn of its own",
     ),
     Param::new(
         "sync",

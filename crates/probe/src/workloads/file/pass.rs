@@ -48,7 +48,10 @@ impl Repeat for FileWork {
     }
 
     fn renew(&mut self) -> Result<(), ProbeError> {
-        renew(&self.job.p, &mut self.slots[0])
+        // Where there are several files, each pass has another one.
+        self.current = (self.begun as usize).min(self.slots.len() - 1);
+        self.begun += 1;
+        renew(&self.job.p, &mut self.slots[self.current])
     }
 
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
@@ -57,7 +60,7 @@ impl Repeat for FileWork {
             Extent::Pass => Amount::Passes(self.rounds),
             Extent::Time { ns, counted } => Amount::Time { ns, counted },
         };
-        let slot = &mut self.slots[0];
+        let slot = &mut self.slots[self.current];
         let worked = self
             .job
             .work(slot, amount, beat)
@@ -84,7 +87,7 @@ impl Repeat for FileWork {
 pub fn passes(p: &FileParams) -> Passes {
     Passes {
         fixed: p.passes,
-        once: once(p),
+        most: if once(p) { p.files } else { 0 },
         min_ms: p.min_ms,
         whole: ends_together(p),
     }

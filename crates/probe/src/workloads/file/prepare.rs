@@ -75,6 +75,9 @@ pub struct FileWork {
     pub job: Job,
     /// Times over the files in a pass.
     pub rounds: u64,
+    /// Passes that one thread has begun, and the file of the last.
+    pub begun: u64,
+    pub current: usize,
     pub slots: Vec<Slot>,
     pub seen: Seen,
     /// The layer's directory.
@@ -93,7 +96,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     let own = touches && p.op.writes() && !p.op.packaged();
     let work = (own && !p.keep).then(|| WorkDir::new(dir)).transpose()?;
     let mut slots = Vec::new();
-    for thread in 0..p.threads {
+    for thread in 0..p.files_in_all() {
         let op = p.role(thread);
         let path = match &work {
             Some(work) if !op.packaged() => work.path().join(format!("file-{thread}")),
@@ -137,6 +140,8 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     let mut made = FileWork {
         job: Job::new(p, clock),
         rounds: 1,
+        begun: 0,
+        current: 0,
         context: context.clone(),
         slots,
         seen: Seen::default(),

@@ -66,6 +66,16 @@ fn impossible_points_are_refused_with_what_would_be_right() {
         (json!({"file_size": "17T"}), "up to 16T"),
         (json!({"threads": 0}), "between 1 and 256"),
         (json!({"threads": 257}), "between 1 and 256"),
+        (json!({"files": 2}), "up to 256"),
+        (
+            json!({"op": "rand-read", "cache": "cold", "files": 2}),
+            "up to 256",
+        ),
+        (json!({"op": "first-write", "files": 257}), "up to 256"),
+        (
+            json!({"op": "first-write", "files": 2, "threads": 2}),
+            "up to 256",
+        ),
         (json!({"direct": true, "record": 1000}), "O_DIRECT"),
         (json!({"verify": true, "record": 16}), "at least 32 bytes"),
         (

@@ -290,7 +290,7 @@ impl Repeat for MetaWork {
     fn passes(&self) -> Passes {
         Passes {
             fixed: self.p.passes,
-            once: self.p.cache == Cache::Cold,
+            most: u64::from(self.p.cache == Cache::Cold),
             ..Passes::default()
         }
     }
