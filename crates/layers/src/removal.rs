@@ -15,12 +15,15 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Dir, Mode, OFlags, StatxFlags, chmod, fchmod, fstat, openat, statx, unlinkat,
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, chmod, fchmod, fstat, openat,
+        rename, statat, statx, unlinkat,
     },
     io::Errno,
 };
 
-use crate::{fd, workdir::MARKER};
+use layermark_model::random_name;
+
+use crate::{fd, spread, workdir::MARKER};
 
 /// How long files that are in use are waited for. FUSE and NFS keep a deleted file that is open
 /// under another name (`.fuse_hidden*`, `.nfs*`), and close it a moment after whoever had it open.
@@ -45,9 +48,19 @@ pub(crate) fn remove_at(at: impl AsFd, name: &OsStr) -> io::Result<()> {
     Removal::new(PATIENCE).entry(at.as_fd(), &CString::new(name.as_bytes())?)
 }
 
-/// Removes all that is in the directory at `path`, but not the directory.
+/// Removes all that is in the directory at `path`, but not the directory. Where files without data are
+/// in it, they are set aside in a directory beside it, which goes with the run: ext4 without a journal
+/// passes over an inode for minutes after it was deleted, and the layers that follow make files too.
 pub(crate) fn empty(path: &Path) -> io::Result<()> {
-    Removal::new(PATIENCE).contents(fd::open_dir(CWD, path)?.as_fd(), "")
+    let dir = fd::open_dir(CWD, path)?;
+    let removal = Removal::new(PATIENCE);
+    if removal.data(dir.as_fd())? == 0 {
+        return removal.contents(dir.as_fd(), "");
+    }
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(random_name("."));
+    rename(path, aside)?;
+    spread::create(path)
 }
 
 /// Removes all that is in a work directory; its marker goes last, so that a removal that was cut
@@ -85,10 +98,7 @@ impl Removal {
             Err(Errno::NOENT) => return Ok(()),
             Err(e) => return Err(named(at, name, e)),
         };
-        if mount_of(dir.as_fd())? != mount_of(at)? {
-            let text = format!("{} is mounted", fd::shown(&dir).display());
-            return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
-        }
+        not_mounted(at, dir.as_fd())?;
         loop {
             self.contents(dir.as_fd(), "")?;
             match unlinkat(at, name, AtFlags::REMOVEDIR) {
@@ -116,11 +126,42 @@ impl Removal {
         }
     }
 
+    /// Removes all in `dir` but directories and files without data. How many of these there are.
+    fn data(&self, dir: BorrowedFd<'_>) -> io::Result<u64> {
+        let mut left = 0;
+        for name in names(dir, "")? {
+            let stat = match statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                Err(Errno::NOENT) => continue,
+                Err(e) => return Err(named(dir, &name, e)),
+            };
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => {
+                    let below = open(dir, &name).map_err(|e| named(dir, &name, e))?;
+                    not_mounted(dir, below.as_fd())?;
+                    left += self.data(below.as_fd())?;
+                }
+                FileType::RegularFile if stat.st_size == 0 => left += 1,
+                _ => self.entry(dir, &name)?,
+            }
+        }
+        Ok(left)
+    }
+
     /// A pause, and whether it is worth trying again after it.
     fn wait(&self) -> bool {
         thread::sleep(Duration::from_millis(10));
         Instant::now() < self.until
     }
+}
+
+/// An error if `dir` is another mount than `at`, which it is in.
+fn not_mounted(at: BorrowedFd<'_>, dir: BorrowedFd<'_>) -> io::Result<()> {
+    if mount_of(dir)? == mount_of(at)? {
+        return Ok(());
+    }
+    let text = format!("{} is mounted", fd::shown(dir).display());
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
 }
 
 /// Opens a directory that is to be emptied.
@@ -216,6 +257,37 @@ mod tests {
         );
         remove(&tree).unwrap();
         assert!(tree.symlink_metadata().is_err() && victim.join("precious").exists());
+    }
+
+    #[test]
+    fn files_without_data_are_set_aside_and_all_else_goes() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("layer");
+        fs::create_dir_all(dir.join("work/d0")).unwrap();
+        fs::write(dir.join("work/big"), b"data").unwrap();
+        symlink("/", dir.join("work/link")).unwrap();
+        empty(&dir).unwrap();
+        let entries = |dir: &Path| fs::read_dir(dir).unwrap().count();
+        assert_eq!(
+            (entries(&dir), entries(home.path())),
+            (0, 1),
+            "nothing to set aside"
+        );
+        for _ in 0..2 {
+            fs::create_dir_all(dir.join("work/d0")).unwrap();
+            fs::write(dir.join("work/d0/empty"), b"").unwrap();
+            fs::write(dir.join("work/big"), b"data").unwrap();
+            empty(&dir).unwrap();
+            assert_eq!(entries(&dir), 0);
+        }
+        let aside = fs::read_dir(home.path())
+            .unwrap()
+            .map(|e| e.unwrap().path());
+        let aside: Vec<_> = aside.filter(|path| *path != dir).collect();
+        assert_eq!(aside.len(), 2);
+        for path in aside {
+            assert!(path.join("work/d0/empty").exists() && !path.join("work/big").exists());
+        }
     }
 
     /// Directories swapped for links while the tree is removed, as often as possible.
