@@ -15,6 +15,7 @@ use crate::{
     check,
     drive::{Lab, tell_lost},
     forecast::{Forecast, ToCome},
+    pin::OneCpu,
     session::{Lost, Up},
     stop::{Site, Stopping},
     trial::{self, Ask, Attempt, Failure, MIN_MS},
@@ -79,6 +80,21 @@ impl Books<'_> {
         });
         Ok(())
     }
+}
+
+/// How layers take turns.
+#[derive(Clone, Copy)]
+struct How {
+    length: Length,
+    one_cpu: bool,
+}
+
+impl How {
+    /// One stretch.
+    const WHOLE: Self = Self {
+        length: Length::WHOLE,
+        one_cpu: false,
+    };
 }
 
 /// A trial that is being made.
@@ -243,18 +259,20 @@ impl<'a> Lab<'a> {
             }
             return Ok(false);
         };
-        let guest = |layer: &usize| {
-            let up = self.ups[*layer].as_ref();
-            up.is_some_and(|up| !up.place.on_this_host())
-        };
         let asked = self.run.plan.turn()?;
-        let length = Length::of(divided, due.layers.iter().any(guest), asked);
         let mut round = 0;
         for part in self.parts_that_fit(due, divided)? {
             if self.stop.asked() {
                 return Ok(true);
             }
-            round = self.together(&part, due.point, length, round, None)?;
+            let guest = |layer: &usize| {
+                let up = self.ups[*layer].as_ref();
+                up.is_some_and(|up| !up.place.on_this_host())
+            };
+            let length = Length::of(divided, part.iter().any(guest), asked);
+            let one_cpu = divided.on_one_cpu() && !part.iter().any(|l| self.is_served(*l));
+            let how = How { length, one_cpu };
+            round = self.together(&part, due.point, how, round, None)?;
         }
         Ok(self.stop.asked())
     }
@@ -273,7 +291,7 @@ impl<'a> Lab<'a> {
         } else {
             None
         };
-        self.together(&[layer], point, Length::WHOLE, 0, restarted)?;
+        self.together(&[layer], point, How::WHOLE, 0, restarted)?;
         Ok(())
     }
 
@@ -283,7 +301,7 @@ impl<'a> Lab<'a> {
         &mut self,
         layers: &[usize],
         point: usize,
-        length: Length,
+        how: How,
         first_round: u32,
         restarted: Option<Restarted>,
     ) -> Result<u32, LabError> {
@@ -311,8 +329,15 @@ impl<'a> Lab<'a> {
                 attempt.begin(up)
             });
         }
+        let one_cpu = how.one_cpu.then(|| {
+            let ups = tries
+                .iter()
+                .filter_map(|this| self.ups[this.layer].as_ref());
+            OneCpu::with(ups.filter_map(|up| up.talk.pid()))
+        });
         let kernel = self.meter.kernel();
-        let next_round = self.rounds(&mut tries, point, length, first_round);
+        let next_round = self.rounds(&mut tries, point, how.length, first_round);
+        drop(one_cpu);
         let all = tries.iter().map(|this| &this.attempt.used);
         let all = self.meter.total(all, &kernel);
         for this in &mut tries {

@@ -19,6 +19,7 @@ mod forecast;
 mod line;
 mod machine;
 mod parts;
+mod pin;
 mod request;
 mod resolve;
 mod restart;

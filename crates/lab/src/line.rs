@@ -133,6 +133,11 @@ impl Talk {
         }
     }
 
+    /// The probe's process on this host, when there is one.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.control.pid()
+    }
+
     pub(crate) fn send(&mut self, message: &ToProbe) -> Result<(), Broken> {
         let mut line = serde_json::to_vec(message).map_err(|e| Broken::OutOfTurn(e.to_string()))?;
         line.push(b'\n');

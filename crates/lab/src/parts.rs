@@ -9,12 +9,22 @@ use crate::{Event, LabError, budget::Due, check, drive::Lab};
 /// A file by its device and inode.
 type FileId = (u64, u64);
 
+/// A layer that is to be in some part.
+struct Member {
+    layer: usize,
+    /// Not to be in one part with those that are not.
+    served: bool,
+    /// Not to be in one part with another that has one of these.
+    files: BTreeSet<FileId>,
+}
+
 impl Lab<'_> {
     /// The layers of a point in parts whose files fit into memory and on the disk together, each
     /// with the baseline; one part where all fit.
     ///
     /// Layers that show the same file of this host (two overlays over one lower directory) are cold
-    /// one after the other only: what one has read is in memory for the other.
+    /// one after the other only: what one has read is in memory for the other. Layers that are served by
+    /// a process are apart from those that can be kept on one CPU: see [`OneCpu`](crate::pin::OneCpu).
     pub(crate) fn parts_that_fit(
         &mut self,
         due: &Due,
@@ -28,19 +38,24 @@ impl Lab<'_> {
             0
         };
         let most = check::fit(self.run.dir.as_ref(), in_memory, workload.space(at));
-        let files: Vec<(usize, BTreeSet<FileId>)> = due
+        let members: Vec<Member> = due
             .layers
             .iter()
             .map(|layer| {
                 let up = self.ups[*layer].as_ref().filter(|_| divided.uses_up);
                 let behind = up.map(|up| up.place.behind(&workload.open_before(at)));
                 let files = behind.unwrap_or_default();
-                let files = files.iter().filter_map(|f| file_id(&f.path));
-                (*layer, files.collect())
+                Member {
+                    layer: *layer,
+                    served: divided.on_one_cpu() && self.is_served(*layer),
+                    files: files.iter().filter_map(|f| file_id(&f.path)).collect(),
+                }
             })
             .collect();
-        let parts = divide(&files, most);
-        if parts.len() > 1 && self.divided.insert(due.point) {
+        let parts = divide(&members, most);
+        let others = members.iter().filter(|m| m.layer != 0);
+        let kinds = others.map(|m| m.served).collect::<BTreeSet<_>>().len();
+        if parts.len() > kinds.max(1) && self.divided.insert(due.point) {
             let text = format!(
                 "`{}` is made in {} parts, each with {}: the files of all layers do not fit into memory or on the disk at once, or are the same",
                 at.label,
@@ -51,6 +66,12 @@ impl Lab<'_> {
         }
         Ok(parts)
     }
+
+    /// Whether a process of this host serves it.
+    pub(crate) fn is_served(&self, layer: usize) -> bool {
+        let up = self.ups[layer].as_ref();
+        up.is_some_and(|up| !up.place.helpers().is_empty())
+    }
 }
 
 fn file_id(path: &Path) -> Option<FileId> {
@@ -58,42 +79,47 @@ fn file_id(path: &Path) -> Option<FileId> {
     Some((meta.dev(), meta.ino()))
 }
 
-/// Parts of at most so many layers, two at least, in none of which a file comes twice. The baseline
-/// (layer 0) is in each; their order stays.
-fn divide(layers: &[(usize, BTreeSet<FileId>)], most: usize) -> Vec<Vec<usize>> {
+/// Parts of at most so many layers, two at least, all served or none, in none of which a file comes
+/// twice. The baseline (layer 0) is in each; their order stays.
+fn divide(layers: &[Member], most: usize) -> Vec<Vec<usize>> {
     let most = most.max(2);
-    let baseline = layers.iter().find(|(layer, _)| *layer == 0);
-    let mut parts: Vec<(Vec<usize>, BTreeSet<FileId>)> = Vec::new();
-    for (layer, files) in layers.iter().filter(|(layer, _)| *layer != 0) {
-        let fits = |(part, seen): &(Vec<usize>, BTreeSet<FileId>)| {
-            part.len() < most && seen.is_disjoint(files)
+    let baseline = layers.iter().find(|m| m.layer == 0);
+    let mut parts: Vec<(Vec<usize>, bool, BTreeSet<FileId>)> = Vec::new();
+    for member in layers.iter().filter(|m| m.layer != 0) {
+        let fits = |(part, served, seen): &(Vec<usize>, bool, BTreeSet<FileId>)| {
+            part.len() < most && *served == member.served && seen.is_disjoint(&member.files)
         };
         let at = parts.iter().position(fits).unwrap_or_else(|| {
-            let first = baseline.cloned().map(|(layer, files)| (vec![layer], files));
-            parts.push(first.unwrap_or_default());
+            let first = baseline.map(|m| (vec![m.layer], m.files.clone()));
+            let (first, files) = first.unwrap_or_default();
+            parts.push((first, member.served, files));
             parts.len() - 1
         });
         let part = &mut parts[at];
-        part.0.push(*layer);
-        part.1.extend(files);
+        part.0.push(member.layer);
+        part.2.extend(&member.files);
     }
     if parts.is_empty() {
-        return vec![layers.iter().map(|(layer, _)| *layer).collect()];
+        return vec![layers.iter().map(|m| m.layer).collect()];
     }
-    let place = |layer: &usize| layers.iter().position(|(l, _)| l == layer);
-    for (part, _) in &mut parts {
+    let place = |layer: &usize| layers.iter().position(|m| m.layer == *layer);
+    for (part, ..) in &mut parts {
         part.sort_by_key(place);
     }
-    parts.into_iter().map(|(part, _)| part).collect()
+    parts.into_iter().map(|(part, ..)| part).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn layers(files: &[(usize, &[u64])]) -> Vec<(usize, BTreeSet<FileId>)> {
-        let of = |files: &[u64]| files.iter().map(|inode| (1, *inode)).collect();
-        files.iter().map(|(layer, f)| (*layer, of(f))).collect()
+    fn layers(files: &[(usize, &[u64])]) -> Vec<Member> {
+        let member = |(layer, files): &(usize, &[u64])| Member {
+            layer: *layer,
+            served: false,
+            files: files.iter().map(|inode| (1, *inode)).collect(),
+        };
+        files.iter().map(member).collect()
     }
 
     #[test]
@@ -103,6 +129,14 @@ mod tests {
         assert_eq!(divide(&all, 3), [vec![3, 0, 2], vec![0, 1]]);
         assert_eq!(divide(&all, 0), [[3, 0], [0, 2], [0, 1]]);
         assert_eq!(divide(&layers(&[(0, &[])]), 9), [[0]]);
+    }
+
+    #[test]
+    fn those_that_are_served_are_in_parts_of_their_own() {
+        let mut all = layers(&[(1, &[]), (2, &[]), (0, &[]), (3, &[])]);
+        all[1].served = true;
+        assert_eq!(divide(&all, 9), [vec![1, 0, 3], vec![2, 0]]);
+        assert_eq!(divide(&all[1..3], 9), [[2, 0]]);
     }
 
     #[test]
