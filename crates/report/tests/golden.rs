@@ -180,6 +180,53 @@ fn markdown_fits_a_pull_request() {
     );
 }
 
+/// The `|` of a line of a table that end cells: the others are escaped.
+fn cell_ends(line: &str) -> usize {
+    let mut chars = line.chars();
+    let mut ends = 0;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => drop(chars.next()),
+            '|' => ends += 1,
+            _ => {}
+        }
+    }
+    ends
+}
+
+#[test]
+fn a_name_of_marks_stays_one_name() {
+    const NAME: &str = "dir:/srv/a`b|c";
+    let (mut run, trials) = Sample {
+        layers: vec!["fuse"],
+        ..Sample::default()
+    }
+    .build();
+    let fuse = run.layers.iter_mut().find(|l| l.name == "fuse");
+    fuse.expect("it was asked for").name = NAME.into();
+    run.points[0].label = "stat `x|y`".into();
+    let report = Report::build(&run, &trials);
+    let text = written(&report, "x.md");
+    let headline = text.lines().find(|l| l.starts_with("# ")).unwrap();
+    let code = format!("# `` {NAME} `` takes up to ");
+    assert!(headline.starts_with(&code), "{headline}");
+    for text in [text, written(&report, "x.full.md")] {
+        assert!(text.contains(r"dir:/srv/a\`b\|c"), "in a table: {text}");
+        let mut head = None;
+        for line in text.lines() {
+            if line.starts_with("| ") {
+                let ends = *head.get_or_insert(cell_ends(line));
+                assert_eq!(cell_ends(line), ends, "{line}");
+            } else {
+                head = None;
+            }
+        }
+    }
+    let page = written(&report, "x.html");
+    assert!(page.contains(&format!("<code>{NAME}</code> takes up to ")));
+    assert!(printed(&report, 100).contains(&format!("{NAME} takes up to ")));
+}
+
 #[test]
 fn csv() {
     insta::assert_snapshot!(rounded(&written(&report(), "x.csv")));

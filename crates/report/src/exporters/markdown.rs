@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::{Exporter, Files, own::NAME, rows, series};
 use crate::{
     Cell, DataTable, Report, Section,
+    code_span::{Part, code, parts},
     number::count,
     overview::{Overview, sign},
 };
@@ -125,12 +126,12 @@ fn matrix(report: &Report, room: usize) -> String {
     }
     let points = all.points.len();
     let shown = all.largest(room.saturating_sub(AROUND).max(POINTS));
-    let heads = shown.layers.iter().map(|l| cell(l));
+    let heads = shown.layers.iter().map(|l| name_cell(l));
     let mut text = line(std::iter::once("operation".to_owned()).chain(heads));
     let _ = writeln!(text, "\n| --- |{}", " ---: |".repeat(shown.layers.len()));
     for (label, results) in &shown.points {
         let signs = results.iter().map(|r| sign(*r).replace('~', "\\~"));
-        let cells = std::iter::once(cell(label)).chain(signs);
+        let cells = std::iter::once(name_cell(label)).chain(signs);
         let _ = writeln!(text, "{}", line(cells));
     }
     let more = match points - shown.points.len() {
@@ -141,14 +142,21 @@ fn matrix(report: &Report, room: usize) -> String {
     format!("{text}\n{legend}.{more}\n\n")
 }
 
-/// Text in which only backquotes keep their meaning.
+/// Text in which only code spans keep their meaning.
 pub fn prose(text: &str) -> String {
+    let part = |part: Part| match part {
+        Part::Words(words) => literal(words),
+        Part::Code(name) => code(&name.replace(['\n', '\r'], " ")),
+    };
+    parts(text).into_iter().map(part).collect()
+}
+
+/// Text, such as a name, in which nothing has a meaning.
+fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut in_code = false;
     for c in text.chars() {
         match c {
-            '`' => in_code = !in_code,
-            '\\' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '&' if !in_code => out.push('\\'),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '&' => out.push('\\'),
             '\n' | '\r' => {
                 out.push(' ');
                 continue;
@@ -160,9 +168,18 @@ pub fn prose(text: &str) -> String {
     out
 }
 
-/// The same inside a table.
+/// [`prose`] inside a table. A `|` ends a cell in a code span too, so a name with one is none.
 pub fn cell(text: &str) -> String {
-    prose(text).replace('|', "\\|")
+    let part = |part: Part| match part {
+        Part::Code(name) if !name.contains('|') => prose(&code(name)),
+        Part::Words(text) | Part::Code(text) => name_cell(text),
+    };
+    parts(text).into_iter().map(part).collect()
+}
+
+/// A name inside a table.
+pub fn name_cell(name: &str) -> String {
+    literal(name).replace('|', "\\|")
 }
 
 /// A line of a table.
@@ -176,7 +193,7 @@ pub fn line<S: AsRef<str>>(cells: impl IntoIterator<Item = S>) -> String {
 pub fn cells(table: &DataTable) -> String {
     let rule = "---".to_owned();
     let head = [
-        line(table.head.iter().map(|h| cell(h))),
+        line(table.head.iter().map(|h| name_cell(h))),
         line(vec![rule; table.head.len()]),
     ];
     let rows = table.rows.iter();

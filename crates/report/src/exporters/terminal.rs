@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, io::Write};
 
 use super::{Exporter, Files, own::own_line, rows, series};
-use crate::{Report, ResultRow, TrustState, Verdict, number};
+use crate::{Report, ResultRow, TrustState, Verdict, code_span::unmarked, number};
 
 mod sections;
 mod summary;
@@ -109,9 +109,13 @@ pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow:
 
 /// Words for people, on one line and without the marks that other formats make code of.
 fn plain(text: &str) -> String {
-    text.chars()
+    plain_name(&unmarked(text))
+}
+
+/// The same for a name, which has no marks.
+fn plain_name(name: &str) -> String {
+    name.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
-        .filter(|c| *c != '`')
         .map(|c| {
             if matches!(c, '\u{201c}' | '\u{201d}') {
                 '"'
@@ -202,7 +206,7 @@ struct Grid {
 }
 
 fn name(row: &ResultRow) -> String {
-    format!("  {}", plain(&rows::layer(row)))
+    format!("  {}", plain_name(&rows::layer(row)))
 }
 
 impl Grid {
@@ -278,7 +282,13 @@ fn table(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<(
     let mut notes = rows::Notes::brief();
     for (label, group) in rows::groups(report) {
         let what = group.first().map(|r| rows::describe(r)).unwrap_or_default();
-        wrapped(out, style, "", "  ", &plain(&format!("{label} ({what})")))?;
+        wrapped(
+            out,
+            style,
+            "",
+            "  ",
+            &plain_name(&format!("{label} ({what})")),
+        )?;
         for row in group {
             writeln!(
                 out,

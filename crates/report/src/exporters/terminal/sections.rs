@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Style, name_parts, plain, stacked, wrapped};
+use super::{Style, name_parts, plain, plain_name, stacked, wrapped};
 use crate::{DataTable, Section};
 
 /// More rows than these are in the page and in the other formats.
@@ -62,7 +62,7 @@ struct Column {
 impl Column {
     fn of(table: &DataTable, c: usize) -> Self {
         let cells = || table.rows.iter().take(ROWS).map(|r| r.get(c));
-        let head = name_parts(&plain(&table.head[c]));
+        let head = name_parts(&plain_name(&table.head[c]));
         let cells_text: Vec<String> = cells()
             .map(|cell| cell.map_or_else(String::new, |c| plain(&c.text)))
             .collect();

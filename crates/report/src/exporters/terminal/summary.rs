@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Style, name_parts, paint, plain, stacked, wrapped};
+use super::{Style, name_parts, paint, plain, plain_name, stacked, wrapped};
 use crate::{
     Report, ResultRow,
     exporters::rows,
@@ -153,7 +153,7 @@ fn groups(all: &Overview, width: usize) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut used = 0;
     for (at, name) in all.layers.iter().enumerate() {
-        let head = name_parts(&plain(name));
+        let head = name_parts(&plain_name(name));
         let cells = all.points.iter().map(|(_, cells)| sign(cells[at]));
         let cells = cells.map(|c| c.chars().count());
         let widths = head.iter().map(|p| p.chars().count()).chain(cells);
@@ -187,7 +187,7 @@ impl Group {
         for (label, cells) in &all.points {
             let at = self.columns.iter().map(|c| c.at);
             let cells = at.map(|at| (sign(cells[at]), cells[at]));
-            self.line(&plain(label), cells, style, out);
+            self.line(&plain_name(label), cells, style, out);
         }
     }
 
