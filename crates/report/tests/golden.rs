@@ -10,6 +10,7 @@ use layermark_report::{
     },
 };
 use std::{fmt::Write, path::Path};
+use unicode_width::UnicodeWidthStr;
 
 fn report() -> Report {
     let (run, trials) = Sample::default().build();
@@ -93,6 +94,28 @@ fn a_summary_has_at_most_40_lines_and_keeps_to_the_window() {
     for finding in &all.findings {
         assert!(!finding.evidence.is_empty() && finding.evidence.iter().all(of_results));
     }
+}
+
+#[test]
+fn wide_letters_take_the_room_that_they_have_on_a_terminal() {
+    let (mut run, trials) = Sample::default().build();
+    for layer in run.layers.iter_mut().filter(|l| !l.control).skip(1) {
+        layer.name = format!("dir:/srv/データベースの場所/{}", layer.name);
+    }
+    let text = printed(&Report::build(&run, &trials), 100);
+    for line in text.lines() {
+        assert!(line.width() <= 100, "{} columns: {line}", line.width());
+    }
+    // By letters alone all three would stand side by side.
+    let rows: Vec<usize> = text
+        .lines()
+        .filter(|l| l.starts_with("open and stat "))
+        .map(UnicodeWidthStr::width)
+        .collect();
+    assert_eq!(rows.len(), 2, "groups of layers: {text}");
+    let names = text.lines().filter(|l| l.trim_start().starts_with("/srv/"));
+    let names: Vec<usize> = names.map(UnicodeWidthStr::width).collect();
+    assert_eq!(names, rows, "right edges: {text}");
 }
 
 #[test]

@@ -1,12 +1,16 @@
 //! The report on a terminal: in short ([`print`]), or whole: a table as wide as the window, then the verdict in words.
 
-use std::{fmt::Write as _, io::Write};
+use std::io::Write;
 
 use super::{Exporter, Files, own::own_line, rows, series};
 use crate::{Report, ResultRow, TrustState, Verdict, code_span::unmarked, number};
 
+mod columns;
+mod matrix;
 mod sections;
 mod summary;
+
+use columns::{display_width, left, right};
 
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +158,7 @@ fn wrapped(
     let mut line = first.to_owned();
     let mut empty = true;
     for word in text.split_whitespace() {
-        let fits = line.chars().count() + 1 + word.chars().count() <= style.width;
+        let fits = display_width(&line) + 1 + display_width(word) <= style.width;
         if !empty && !fits {
             writeln!(out, "{line}")?;
             rest.clone_into(&mut line);
@@ -214,12 +218,12 @@ impl Grid {
         let rows = &report.results;
         let first = rows
             .iter()
-            .map(|r| name(r).chars().count())
+            .map(|r| display_width(&name(r)))
             .max()
             .unwrap_or(0);
         let widest = |c: usize| {
             rows.iter()
-                .map(|r| cells(r)[c].chars().count())
+                .map(|r| display_width(&cells(r)[c]))
                 .chain([HEADS[c].len()])
                 .max()
                 .unwrap_or(0)
@@ -253,14 +257,14 @@ impl Grid {
         let mut line = if self.stacked && !head.is_empty() {
             format!("{head}\n{:first$}", "")
         } else {
-            format!("{head:first$}")
+            left(head, first)
         };
         for c in (0..6).filter(|c| self.shown[*c]) {
             let (text, width) = (&cells[c], self.widths[c]);
             let padded = if RIGHT[c] {
-                format!("{text:>width$}")
+                right(text, width)
             } else {
-                format!("{text:<width$}")
+                left(text, width)
             };
             line.push_str("  ");
             line.push_str(&if c == 3 { paint(&padded) } else { padded });
@@ -331,7 +335,7 @@ fn launches(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resul
     let head = series::HEADS.map(str::to_owned);
     let all: Vec<[String; 8]> = [head].into_iter().chain(lines).collect();
     let widths: Vec<usize> = (0..8)
-        .map(|c| all.iter().map(|l| l[c].chars().count()).max().unwrap_or(0))
+        .map(|c| all.iter().map(|l| display_width(&l[c])).max().unwrap_or(0))
         .collect();
     let fits = widths.iter().sum::<usize>() + 2 * 8 <= style.width;
     let mut last = "";
@@ -347,11 +351,12 @@ fn launches(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resul
         let mut text = String::from(if fits { "  " } else { "    " });
         for c in from..8 {
             let (cell, width) = (plain(&line[c]), widths[c]);
-            if c < 2 {
-                let _ = write!(text, "{cell:<width$}  ");
+            text += &if c < 2 {
+                left(&cell, width)
             } else {
-                let _ = write!(text, "{cell:>width$}  ");
-            }
+                right(&cell, width)
+            };
+            text += "  ";
         }
         writeln!(out, "{}", text.trim_end())?;
     }

@@ -2,7 +2,11 @@
 
 use std::io::Write;
 
-use super::{Style, name_parts, plain, plain_name, stacked, wrapped};
+use super::{
+    Style,
+    columns::{display_width, left, right},
+    name_parts, plain, plain_name, stacked, wrapped,
+};
 use crate::{DataTable, Section};
 
 /// More rows than these are in the page and in the other formats.
@@ -66,7 +70,7 @@ impl Column {
         let cells_text: Vec<String> = cells()
             .map(|cell| cell.map_or_else(String::new, |c| plain(&c.text)))
             .collect();
-        let widths = head.iter().chain(&cells_text).map(|t| t.chars().count());
+        let widths = head.iter().chain(&cells_text).map(|t| display_width(t));
         Self {
             numeric: cells().flatten().any(|c| c.value.is_some()),
             width: widths.max().unwrap_or(0) + GAP,
@@ -128,16 +132,15 @@ fn print_line(
 ) -> anyhow::Result<()> {
     let mut line = String::new();
     for (column, text) in columns.iter().zip(cells) {
-        let width = column.width - GAP;
-        let text = if column.numeric {
-            format!("{:GAP$}{text:>width$}", "")
+        let padded = if column.numeric {
+            right(text, column.width)
         } else {
-            format!("{:GAP$}{text:<width$}", "")
+            format!("{:GAP$}{}", "", left(text, column.width - GAP))
         };
-        line.push_str(&text);
+        line.push_str(&padded);
     }
     let line = line.trim_end();
-    if line.chars().count() > style.width {
+    if display_width(line) > style.width {
         return wrapped(out, style, "  ", "      ", line);
     }
     Ok(writeln!(out, "{line}")?)

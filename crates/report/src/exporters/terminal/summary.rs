@@ -2,7 +2,12 @@
 
 use std::io::Write;
 
-use super::{Style, name_parts, paint, plain, plain_name, stacked, wrapped};
+use super::{
+    Style,
+    columns::cut,
+    matrix::{Matrix, Row},
+    name_parts, plain, plain_name, wrapped,
+};
 use crate::{
     Report, ResultRow,
     exporters::rows,
@@ -102,24 +107,15 @@ fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> 
         return Ok(String::new());
     }
     let points = all.points.len();
-    let groups = groups(&all, style.width);
-    let heads: usize = groups.iter().map(|g| g.head().len()).sum();
+    let (groups, heads) = cells(&all).groups_and_heads(style.width);
     let legend = text(style, "", "  ", &all.legend())?;
-    // Lines between groups, and the legend's.
-    let between = groups.len() - 1 + lines(&legend);
-    let lines = room.saturating_sub(heads + between) / groups.len();
+    let lines = room.saturating_sub(heads + lines(&legend)) / groups;
     let shown = if points <= lines.max(POINTS) {
         all
     } else {
         all.largest(lines.saturating_sub(1).max(POINTS))
     };
-    let mut out = String::new();
-    for (n, group) in groups.iter().enumerate() {
-        if n > 0 {
-            out.push('\n');
-        }
-        group.print(&shown, style, &mut out);
-    }
+    let mut out = cells(&shown).print(style);
     let left = points - shown.points.len();
     if left > 0 {
         let more = format!(
@@ -132,80 +128,17 @@ fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> 
     Ok(out)
 }
 
-/// Columns that stand beside each other.
-struct Group {
-    /// Width of the column of labels.
-    label: usize,
-    columns: Vec<Column>,
-}
-
-struct Column {
-    /// The layer's place in the overview.
-    at: usize,
-    /// The parts of its name, one below another.
-    head: Vec<String>,
-    width: usize,
-}
-
-fn groups(all: &Overview, width: usize) -> Vec<Group> {
-    let label = all.points.iter().map(|(l, _)| l.chars().count().min(LABEL));
-    let label = label.max().unwrap_or(0);
-    let mut groups: Vec<Group> = Vec::new();
-    let mut used = 0;
-    for (at, name) in all.layers.iter().enumerate() {
-        let head = name_parts(&plain_name(name));
-        let cells = all.points.iter().map(|(_, cells)| sign(cells[at]));
-        let cells = cells.map(|c| c.chars().count());
-        let widths = head.iter().map(|p| p.chars().count()).chain(cells);
-        let column = widths.max().unwrap_or(0) + 2;
-        if groups.is_empty() || used + column > width {
-            used = label;
-            let columns = Vec::new();
-            groups.push(Group { label, columns });
-        }
-        used += column;
-        if let Some(group) = groups.last_mut() {
-            let width = column;
-            group.columns.push(Column { at, head, width });
-        }
-    }
-    groups
-}
-
-impl Group {
-    /// Lines above the cells.
-    fn head(&self) -> Vec<Vec<&str>> {
-        let heads: Vec<&[String]> = self.columns.iter().map(|c| c.head.as_slice()).collect();
-        stacked(&heads)
-    }
-
-    fn print(&self, all: &Overview, style: Style, out: &mut String) {
-        for line in self.head() {
-            let cells = line.into_iter().map(|text| (text.to_owned(), None));
-            self.line("", cells, style, out);
-        }
-        for (label, cells) in &all.points {
-            let at = self.columns.iter().map(|c| c.at);
-            let cells = at.map(|at| (sign(cells[at]), cells[at]));
-            self.line(&plain_name(label), cells, style, out);
-        }
-    }
-
-    fn line<'a>(
-        &self,
-        label: &str,
-        cells: impl Iterator<Item = (String, Option<&'a ResultRow>)>,
-        style: Style,
-        out: &mut String,
-    ) {
-        let cut: String = label.chars().take(self.label).collect();
-        let mut line = format!("{cut:<first$}", first = self.label);
-        for ((text, row), column) in cells.zip(&self.columns) {
-            let width = column.width;
-            let padded = format!("{text:>width$}");
-            line += &row.map_or(padded.clone(), |r| paint(style, r.verdict, &padded));
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
+fn cells(all: &Overview) -> Matrix {
+    let row = |(label, cells): &(&str, Vec<Option<&ResultRow>>)| Row {
+        label: vec![cut(&plain_name(label), LABEL).to_owned()],
+        cells: cells
+            .iter()
+            .map(|row| (sign(*row), row.map(|r| r.verdict)))
+            .collect(),
+    };
+    let heads = all.layers.iter().map(|name| name_parts(&plain_name(name)));
+    Matrix {
+        heads: heads.collect(),
+        rows: all.points.iter().map(row).collect(),
     }
 }
