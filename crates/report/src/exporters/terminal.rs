@@ -63,9 +63,12 @@ impl Exporter for Text {
     }
 }
 
-/// Prints the answer in at most 40 lines; a study answers with its conclusions and tables.
+/// Prints the answer in at most 40 lines; of a study, those are followed by its own tables.
 pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let style = style.clamped();
+    if let Some(study) = report.study.as_ref().filter(|_| !report.results.is_empty()) {
+        return summary::study(report, study, style, out);
+    }
     // Launches, Iometer's figures and what is set beside are tables of their own.
     let own = !report.series.is_empty() || !report.iops.is_empty() || !report.beside.is_empty();
     if own || report.results.is_empty() {

@@ -7,7 +7,7 @@ use super::{
     columns::{display_width, left, right},
     name_parts, plain, plain_name, stacked, wrapped,
 };
-use crate::{DataTable, Section};
+use crate::{Conclusion, DataTable, Section};
 
 /// More rows than these are in the page and in the other formats.
 const ROWS: usize = 40;
@@ -41,16 +41,20 @@ pub fn tables(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::R
 }
 
 /// What holds in which layer, then each conclusion in words.
-pub fn conclusions(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+fn conclusions(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(claims) = section.claims() {
         print_table(&claims.table(), style, out)?;
         writeln!(out)?;
     }
     for conclusion in &section.conclusions {
-        let text = format!("{}: {}", conclusion.holds.words(), conclusion.text);
-        wrapped(out, style, "  ", "    ", &plain(&text))?;
+        wrapped(out, style, "  ", "    ", &plain(&sentence(conclusion)))?;
     }
     Ok(())
+}
+
+/// `does not hold: write in ...`.
+pub fn sentence(conclusion: &Conclusion) -> String {
+    format!("{}: {}", conclusion.holds.words(), conclusion.text)
 }
 
 /// A column of a table.

@@ -1,4 +1,5 @@
-//! The answer in at most 40 lines: matrix, headline, findings, trust. The rest is in [`super::print_full`].
+//! The answer in at most 40 lines: matrix, headline, findings, trust; or what a study concluded. The
+//! rest is in [`super::print_full`].
 
 use std::io::Write;
 
@@ -6,10 +7,10 @@ use super::{
     Style,
     columns::cut,
     matrix::{Matrix, Row},
-    name_parts, plain, plain_name, wrapped,
+    name_parts, plain, plain_name, sections, wrapped,
 };
 use crate::{
-    Report, ResultRow,
+    Claims, Conclusion, Holds, Report, ResultRow, Section, Verdict, beside,
     exporters::rows,
     number::count,
     overview::{Overview, sign},
@@ -19,7 +20,9 @@ use crate::{
 const LINES: usize = 40;
 /// Longest label of a point; the rest of it is cut.
 const LABEL: usize = 32;
-/// Findings that are printed however little room there is.
+/// Sentences of a study.
+const SENTENCES: usize = 5;
+/// Findings, or sentences of a study, that are printed however little room there is.
 const FINDINGS: usize = 2;
 /// Points that are printed however little room there is.
 const POINTS: usize = 6;
@@ -30,12 +33,6 @@ const TABLE: usize = 12;
 /// Prints the summary.
 pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let head = text(style, "", "", &format!("{}.", report.headline))?;
-    if let Some(study) = &report.study {
-        // A study answers with its conclusions, then with its own tables.
-        super::sections::conclusions(study, style, out)?;
-        super::sections::tables(study, style, out)?;
-        return Ok(write!(out, "\n{head}\n{}", foot(report, style)?)?);
-    }
     let findings = report.findings.iter();
     let findings: Vec<String> = findings
         .map(|f| text(style, "  ", "    ", &f.text))
@@ -67,6 +64,106 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
         body += &advice;
     }
     Ok(write!(out, "{matrix}\n{body}\n{foot}")?)
+}
+
+/// Prints what holds in which layer, the headline and a few sentences in as many lines, then the
+/// study's own tables.
+pub fn study(
+    report: &Report,
+    study: &Section,
+    style: Style,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let mut body = match study.claims() {
+        Some(claims) => holds(&claims, style)? + "\n",
+        None => String::new(),
+    };
+    body += &text(style, "", "", &format!("{}.", report.headline))?;
+    // The line that counts the others, and a blank one before the tables.
+    let mut room = LINES.saturating_sub(lines(&body) + 2);
+    let conclusions = gravest(&study.conclusions);
+    let mut shown = 0;
+    for conclusion in conclusions.iter().take(SENTENCES) {
+        let sentence = text(style, "  ", "    ", &sections::sentence(conclusion))?;
+        if shown >= FINDINGS && lines(&sentence) > room {
+            break;
+        }
+        room = room.saturating_sub(lines(&sentence));
+        body += &sentence;
+        shown += 1;
+    }
+    if conclusions.len() > shown {
+        let more = count(conclusions.len() - shown, "more conclusion");
+        body += &text(style, "  ", "    ", &format!("and {more}: --full"))?;
+    }
+    write!(out, "{body}")?;
+    sections::tables(study, style, out)?;
+    for beside in &report.beside {
+        writeln!(out)?;
+        sections::print(&beside::section(beside), style, out)?;
+    }
+    Ok(write!(out, "\n{}", foot(report, style)?)?)
+}
+
+/// A study's claims down, layers across.
+fn holds(claims: &Claims, style: Style) -> anyhow::Result<String> {
+    let cell = |c: Option<&Conclusion>| match c.map(|c| c.holds) {
+        Some(Holds::Yes) => ("yes".to_owned(), Some(Verdict::Same)),
+        Some(Holds::No) => ("no".to_owned(), Some(Verdict::Slower)),
+        Some(Holds::Open) => ("?".to_owned(), Some(Verdict::Undecided)),
+        None => ("-".to_owned(), None),
+    };
+    // A claim is cut at spaces, and leaves room for a few layers.
+    let room = Style {
+        width: style.width * 3 / 5,
+        ..style
+    };
+    let row = |(claim, all): &(&str, Vec<Option<&Conclusion>>)| {
+        let label = text(room, "", "  ", claim)?;
+        anyhow::Ok(Row {
+            label: label.lines().map(str::to_owned).collect(),
+            cells: all.iter().copied().map(cell).collect(),
+        })
+    };
+    let parts = |name: &&str| {
+        let name = plain_name(name);
+        let parts = name.split_inclusive([':', ',', '=']);
+        parts.map(str::to_owned).collect()
+    };
+    let matrix = Matrix {
+        heads: claims.layers.iter().map(parts).collect(),
+        rows: claims
+            .claims
+            .iter()
+            .map(row)
+            .collect::<anyhow::Result<_>>()?,
+    };
+    let legend = "yes: holds here; no: does not hold; ?: cannot be decided; -: not asked";
+    Ok(matrix.print(style) + &text(style, "", "  ", legend)?)
+}
+
+/// Conclusions by how much they say: what is decided first, and one of each claim before a second. Of
+/// a claim, the answer that fewer layers have is the exception, and comes first.
+fn gravest(all: &[Conclusion]) -> Vec<&Conclusion> {
+    let alike = |c: &Conclusion| {
+        let others = all.iter().filter(|o| o.claim == c.claim);
+        others.filter(|o| o.holds == c.holds).count()
+    };
+    let open = |c: &Conclusion| c.holds == Holds::Open;
+    let mut by_claim: Vec<&Conclusion> = all.iter().collect();
+    by_claim.sort_by_key(|c| (open(c), alike(c)));
+    let mut told: Vec<&str> = Vec::new();
+    let mut ranked: Vec<_> = by_claim
+        .into_iter()
+        .map(|c| {
+            let before = told.iter().filter(|claim| **claim == c.claim).count();
+            told.push(&c.claim);
+            (open(c), before, c)
+        })
+        .collect();
+    let place = |c: &Conclusion| all.iter().position(|o| o.claim == c.claim);
+    ranked.sort_by_key(|(open, before, c)| (*open, *before, place(c)));
+    ranked.into_iter().map(|(.., c)| c).collect()
 }
 
 /// The table of all results, where these are few.
