@@ -1,11 +1,10 @@
 //! How long a comparison of two layers takes until every interval is narrow enough.
 
-use std::{path::Path, process::Command, time::Instant};
+use std::{path::Path, time::Instant};
 
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use anyhow::{Result, bail};
 
-use crate::results::Claim;
+use crate::{report::report, results::Claim};
 
 /// Twelve cells: two operations on six record sizes, cached, native against an overlay.
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
@@ -13,33 +12,12 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
         .prefix("layermark-bench-")
         .tempdir_in(".")?;
     let start = Instant::now();
-    let output = Command::new(binary)
-        .args([
-            "file",
-            "--op",
-            "read,rand-read",
-            "--record",
-            "1K..32K",
-            "--file-size",
-            "16M",
-            "-l",
-            "overlay:upper",
-        ])
-        .args(["--precision", "5%", "--no-control", "--json", "--seed", "1"])
-        .arg("--dir")
-        .arg(dir.path())
-        .arg("--store")
-        .arg(dir.path().join("store.db"))
-        .output()
-        .context("layermark file")?;
+    let cells = ["--op", "read,rand-read", "--record", "1K..32K"];
+    let layers = ["--file-size", "16M", "-l", "overlay:upper"];
+    let until = ["--precision", "5%", "--no-control", "--seed", "1"];
+    let arguments = [&cells[..], &layers, &until].concat();
+    let report = report(binary, dir.path(), "file", &arguments)?;
     let seconds = start.elapsed().as_secs_f64();
-    if !output.status.success() {
-        bail!(
-            "layermark file: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-    }
-    let report: Value = serde_json::from_slice(&output.stdout).context("the report's JSON")?;
     let widths: Vec<f64> = report["results"]
         .as_array()
         .into_iter()

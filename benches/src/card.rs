@@ -1,16 +1,11 @@
 //! What the default plan decides in the time it takes, and whether a second run says the same.
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    process::{Command, Stdio},
-    time::Instant,
-};
+use std::{collections::BTreeMap, path::Path, time::Instant};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::results::Claim;
+use crate::{report::report, results::Claim};
 
 /// Seconds that the plan may take with all layers set up and the report written.
 const SECONDS: f64 = 150.0;
@@ -98,16 +93,8 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
 
 fn run(binary: &Path, dir: &Path, seed: &str) -> Result<(Cells, f64)> {
     let start = Instant::now();
-    let output = Command::new(binary)
-        .args(["run", "--json", "--seed", seed, "--dir"])
-        .arg(dir)
-        .arg("--store")
-        .arg(dir.join("store.db"))
-        .stderr(Stdio::null())
-        .output()
-        .context("layermark run")?;
+    let report = report(binary, dir, "run", &["--seed", seed])?;
     let seconds = start.elapsed().as_secs_f64();
-    let report: Value = serde_json::from_slice(&output.stdout).context("the report's JSON")?;
     let rows = report["results"].as_array().context("no results")?;
     let cell = |row: &Value| {
         let word = row["verdict"].as_str()?;

@@ -19,7 +19,7 @@ use x11rb::{
     protocol::xproto::{ConnectionExt as _, CreateWindowAux, WindowClass},
 };
 
-use crate::results::Claim;
+use crate::{report::report, results::Claim};
 
 const PORT: u16 = 47_899;
 /// Launches of each condition.
@@ -121,16 +121,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// The series of a run of `layermark launch`.
     fn launch(&self, arguments: &[&str]) -> Result<Vec<Value>> {
-        let output = Command::new(self.binary)
-            .args(["launch", "--json", "--dir"])
-            .arg(self.dir)
-            .arg("--store")
-            .arg(self.dir.join("store.db"))
-            .args(arguments)
-            .stderr(Stdio::null())
-            .output()
-            .context("layermark launch")?;
-        let report: Value = serde_json::from_slice(&output.stdout).context("the report's JSON")?;
+        let report = report(self.binary, self.dir, "launch", arguments)?;
         let series = report["series"].as_array().cloned().unwrap_or_default();
         if series.is_empty() {
             bail!("nothing was launched: {}", report["results"][0]["error"]);

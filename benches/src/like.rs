@@ -1,17 +1,14 @@
 //! `--like` with iozone's letters against iozone itself, in turn: MiB/s of each test.
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{path::Path, process::Command};
 
 use anyhow::{Context, Result, anyhow};
 use layermark_stats::Pair;
-use serde_json::Value;
 
 use crate::{
     iozone::{self, output},
     overhead::{Estimate, ratio},
+    report::report,
     results::Claim,
 };
 
@@ -90,16 +87,10 @@ fn apart(&(value, interval): &Estimate) -> Estimate {
 
 /// Bytes a second of each test.
 fn ours(binary: &Path, dir: &Path) -> Result<[f64; TESTS.len()]> {
-    let text = output(
-        Command::new(binary)
-            .args(["file", "--like", LETTERS, "--no-control", "--json"])
-            .args(["--blocks", &REPEATS.to_string(), "-l", "native", "--dir"])
-            .arg(dir)
-            .arg("--store")
-            .arg(dir.join("store.db"))
-            .stderr(Stdio::null()),
-    )?;
-    let report: Value = serde_json::from_str(&text).context("layermark's JSON")?;
+    let blocks = REPEATS.to_string();
+    let work = ["--like", LETTERS, "--no-control", "-l", "native"];
+    let arguments = [&work[..], &["--blocks", &blocks]].concat();
+    let report = report(binary, dir, "file", &arguments)?;
     let rows = report["results"].as_array().context("no results")?;
     let mut all = [0.0; TESTS.len()];
     for ((_, op), value) in TESTS.iter().zip(&mut all) {

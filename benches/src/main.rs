@@ -15,6 +15,7 @@ mod like;
 mod matrix;
 mod overhead;
 mod probe;
+mod report;
 mod results;
 mod turns;
 mod vm;

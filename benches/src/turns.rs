@@ -1,15 +1,11 @@
 //! Whether short turns change what is measured: a ratio in turns of the length that layermark
 //! chooses over the same ratio in turns of 50 ms, and an exact delay that is recovered.
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 
-use crate::results::Claim;
+use crate::{report::report, results::Claim};
 
 /// Beside which the chosen length is held.
 const LONG: &str = "50ms";
@@ -129,20 +125,18 @@ fn ratio(
     layers: &[&str],
     turn: &[&str],
 ) -> Result<Option<Vec<Row>>> {
-    let mut command = Command::new(binary);
-    command.args(args).args(turn);
-    for layer in layers {
-        command.args(["-l", layer]);
-    }
-    let output = command
-        .args(["--blocks", "12", "--no-control", "--json", "--dir"])
-        .arg(dir)
-        .arg("--store")
-        .arg(dir.join("store.db"))
-        .stderr(Stdio::null())
-        .output()
-        .context("layermark")?;
-    let Ok(report) = serde_json::from_slice::<Value>(&output.stdout) else {
+    let (command, args) = args.split_first().context("no command")?;
+    let layers_of = layers.iter().flat_map(|layer| ["-l", layer]);
+    let fixed = ["--blocks", "12", "--no-control"];
+    let args: Vec<&str> = args
+        .iter()
+        .chain(turn)
+        .chain(&fixed)
+        .copied()
+        .chain(layers_of)
+        .collect();
+    let report = report(binary, dir, command, &args);
+    let Ok(report) = report.inspect_err(|e| eprintln!("{e:#}")) else {
         return Ok(None);
     };
     let rows = report["results"].as_array().context("no results")?;

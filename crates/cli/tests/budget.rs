@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lm, MOCK};
+use common::{Lm, MOCK, READ};
 use serde_json::Value;
 
 fn left_out(report: &Value) -> Vec<&str> {
@@ -12,18 +12,7 @@ fn left_out(report: &Value) -> Vec<&str> {
 
 #[test]
 fn layers_that_do_not_fit_are_named_first_and_the_command_measures_them_all() {
-    let read = [
-        "file",
-        "--op",
-        "read",
-        "--record",
-        "4K",
-        "--file-size",
-        "64K",
-        "--json",
-        "--budget",
-        "600ms",
-    ];
+    let read = [READ, &["--json", "--budget", "600ms"]].concat();
     let third = "mock:ns=7000";
     let layers = [MOCK, &[third]].concat();
     // Nothing proves where a mock runs, so the code is 4. By the plan eight blocks of a layer take 0.4 s: three do not fit into 0.9 s.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Bench, CATALOG, plan, settled};
 use layermark_lab::{Ended, Event, LabError, Stop};
-use layermark_model::{Plan, RunStatus, TrialRecord};
+use layermark_model::{Plan, Run, RunStatus, TrialRecord};
 use layermark_report::Report;
 
 fn noisy() -> Plan {
@@ -19,6 +19,15 @@ fn noisy() -> Plan {
         2,
         "",
     )
+}
+
+/// A run of it that nothing interrupts.
+fn whole() -> (Run, Vec<TrialRecord>) {
+    let mut bench = Bench::new();
+    let mut request = bench.request(noisy());
+    request.catalog = CATALOG;
+    assert!(settled(&bench.run(request)));
+    bench.last()
 }
 
 /// Which cells there are, and the value of the newest session in each.
@@ -46,11 +55,7 @@ fn told(report: &Report) -> Vec<Told> {
 
 #[test]
 fn stopped_at_any_trial_and_resumed_is_the_same_run() {
-    let mut whole = Bench::new();
-    let mut request = whole.request(noisy());
-    request.catalog = CATALOG;
-    assert!(settled(&whole.run(request)));
-    let (run, uninterrupted) = whole.last();
+    let (run, uninterrupted) = whole();
     let report = told(&Report::build(&run, &uninterrupted));
     let expected = cells(&uninterrupted);
     let per_layer: BTreeSet<usize> = (1..4)
@@ -111,11 +116,7 @@ fn stopped_at_any_trial_and_resumed_is_the_same_run() {
 /// each trial is committed by itself.
 #[test]
 fn a_block_that_was_stored_in_part_is_made_again() {
-    let mut whole = Bench::new();
-    let mut request = whole.request(noisy());
-    request.catalog = CATALOG;
-    assert!(settled(&whole.run(request)));
-    let (run, uninterrupted) = whole.last();
+    let (run, uninterrupted) = whole();
     let report = told(&Report::build(&run, &uninterrupted));
     for stored in [1, 3, 5, 10] {
         let mut bench = Bench::new();

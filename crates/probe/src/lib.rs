@@ -183,6 +183,21 @@ impl Context {
     }
 }
 
+#[cfg(test)]
+impl Context {
+    /// One operation is enough, and nothing lies below.
+    pub(crate) fn least() -> Self {
+        Self {
+            seed: 1,
+            min: Duration::ZERO,
+            min_ops: 1,
+            devices: Vec::new(),
+            below: Vec::new(),
+            env: Environment::new(),
+        }
+    }
+}
+
 /// How a point divides into turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Divided {

@@ -1,6 +1,7 @@
 //! What to do about it: rules over the results, each with the results it rests on.
 
 use crate::{
+    code_span::code,
     facts, number,
     reasons::{COPY_UP, NONE},
     types::{Advice, DurabilityVerdict, ResultRow, ServedBy, Verdict},
@@ -51,7 +52,7 @@ fn across(
         .collect();
     let rows = picked(&all, keep);
     from(&rows, |rows| {
-        let mut names: Vec<String> = rows.iter().map(|r| format!("`{}`", r.layer)).collect();
+        let mut names: Vec<String> = rows.iter().map(|r| code(&r.layer)).collect();
         names.sort();
         names.dedup();
         text(number::list(&names))
@@ -125,7 +126,8 @@ fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
             .map(|e| e.estimate)
             .fold(f64::MAX, f64::min);
         format!(
-            "Do fewer and larger operations through `{layer}`: it adds at least {} to each of the {} where it is slower.",
+            "Do fewer and larger operations through {}: it adds at least {} to each of the {} where it is slower.",
+            code(layer),
             number::time(least),
             number::count(rows.len(), "operation")
         )
@@ -141,7 +143,8 @@ fn cached(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     };
     from(&picked(rows, wins), |_| {
         format!(
-            "Do not read the cold figures of `{layer}` as the disk's: this machine's memory answered. Turn direct I/O on below it, or empty that cache too."
+            "Do not read the cold figures of {} as the disk's: this machine's memory answered. Turn direct I/O on below it, or empty that cache too.",
+            code(layer)
         )
     })
 }
@@ -151,7 +154,8 @@ fn unexplained(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
         &picked(rows, |r| r.reasons.first().is_some_and(|x| x == NONE)),
         |_| {
             format!(
-                "Do not count on `{layer}` being faster than native: nothing in the data explains it. Look again with --profile standard."
+                "Do not count on {} being faster than native: nothing in the data explains it. Look again with --profile standard.",
+                code(layer)
             )
         },
     )
@@ -175,7 +179,8 @@ fn owed(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
             })
             .unwrap_or_default();
         format!(
-            "Writes to `{layer}` go on after the application has ended ({owed}): flush before you switch off or take a snapshot."
+            "Writes to {} go on after the application has ended ({owed}): flush before you switch off or take a snapshot.",
+            code(layer)
         )
     })
 }
@@ -194,7 +199,7 @@ fn undecided(f: &Findings) -> Option<Advice> {
                 (.., Some(margin)) => within(margin),
                 _ => "no interval yet".into(),
             };
-            format!("{} in `{}` ({how})", quoted(r), r.layer)
+            format!("{} in {} ({how})", quoted(r), code(&r.layer))
         };
         let mut cells: Vec<String> = rows.iter().take(LISTED).map(cell).collect();
         if rows.len() > LISTED {

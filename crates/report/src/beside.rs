@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
+    code_span::code,
     number, plain,
     section::{Cell, DataTable, Section},
     types::{Report, ResultRow},
@@ -281,7 +282,7 @@ fn cells(row: &BesideRow) -> Vec<Cell> {
     );
     vec![
         Cell::text(&row.point),
-        Cell::text(format!("`{}`", row.layer)),
+        Cell::text(code(&row.layer)),
         Cell::text(&row.name),
         Cell::number(ours, row.ours),
         Cell::number(show(row.theirs), row.theirs),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
+    code_span::code,
     family::{self, Family},
     index::Index,
     number, points,
@@ -226,8 +227,8 @@ fn in_us(ns: &Estimate) -> Estimate {
 fn sentence(row: &CostRow, baseline: bool) -> String {
     let (Some(fixed), Some(bytes)) = (&row.fixed_us, &row.ns_per_byte) else {
         return format!(
-            "`{}`, {}: no such model: records of {} lie {} off the best line",
-            row.layer,
+            "{}, {}: no such model: records of {} lie {} off the best line",
+            code(&row.layer),
             row.label,
             format_size(row.worst_record),
             number::percent(row.worst)
@@ -245,7 +246,7 @@ fn sentence(row: &CostRow, baseline: bool) -> String {
         let most = number::value(c, "B/s");
         format!("; never above {most}, whatever the record")
     });
-    format!("`{}`, {}: {cost}{limit}", row.layer, row.label)
+    format!("{}, {}: {cost}{limit}", code(&row.layer), row.label)
 }
 
 /// What the layer adds to an operation and to a byte.

@@ -3,6 +3,7 @@
 use layermark_model::LayerStatus;
 
 use crate::{
+    code_span::code,
     number::{self, count, list},
     overview::times,
     types::{DurabilityVerdict, ResultRow, Verdict},
@@ -172,7 +173,7 @@ fn gist(f: &Findings) -> Vec<String> {
         // What rests on disturbed trials alone is told below, never here.
         let rows = f.rows(layer).into_iter().filter(|r| !r.disturbed());
         let rows: Vec<&ResultRow> = rows.collect();
-        let name = format!("`{layer}`");
+        let name = code(layer);
         let absorbed = |r: &&ResultRow| r.durability.verdict == DurabilityVerdict::Absorbed;
         if rows.iter().any(absorbed) {
             skips.push(name.clone());
@@ -231,7 +232,7 @@ fn slowest(mut slower: Vec<(f64, &ResultRow)>) -> Option<String> {
     } else {
         "takes"
     };
-    Some(format!("`{}` {verb} {}", row.layer, up_to(row)))
+    Some(format!("{} {verb} {}", code(&row.layer), up_to(row)))
 }
 
 /// The same where no cost is certain.
@@ -240,8 +241,8 @@ fn probable(mut slower: Vec<(f64, &ResultRow)>) -> Option<String> {
     let (_, row) = slower.first()?;
     let most = up_to(row);
     Some(format!(
-        "no cost is certain; `{}` is probably slowest, taking {most}",
-        row.layer
+        "no cost is certain; {} is probably slowest, taking {most}",
+        code(&row.layer)
     ))
 }
 

@@ -1,6 +1,7 @@
 //! What a reader has to know first: at most five short sentences, the gravest first.
 
 use crate::{
+    code_span::code,
     number::{self, count, list},
     overview::times,
     types::{DurabilityVerdict, ResultRow, Statement, Verdict},
@@ -37,7 +38,7 @@ fn names(layers: &[&str]) -> String {
     if layers.len() > LISTED {
         return count(layers.len(), "layer");
     }
-    let quoted: Vec<String> = layers.iter().map(|l| format!("`{l}`")).collect();
+    let quoted: Vec<String> = layers.iter().map(|l| code(l)).collect();
     list(&quoted)
 }
 
@@ -90,7 +91,8 @@ fn slowest(f: &Findings) -> Vec<Statement> {
             None => "by how much changed during the run".into(),
         };
         let text = format!(
-            "`{layer}` is slower at {} of {}, {most}.",
+            "{} is slower at {} of {}, {most}.",
+            code(layer),
             rows.len(),
             all.len()
         );

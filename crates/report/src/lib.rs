@@ -7,6 +7,7 @@ mod advice;
 mod beside;
 mod build;
 mod charts;
+mod code_span;
 mod columns;
 mod cost;
 mod durability;

@@ -125,7 +125,7 @@ pub struct Mark {
 /// A sentence of a study, and how it stands here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conclusion {
-    /// The words; names of layers stand between backquotes.
+    /// The words; names of layers are code spans of Markdown.
     pub text: String,
     /// What is claimed, in few words without the layer and its figures.
     #[serde(default)]

@@ -6,6 +6,7 @@ use layermark_model::{DirectIo, LayerStatus, Point, Run, TrialRecord, flags};
 use layermark_stats::{self as stats, MIN_BLOCKS_FOR_CHANGE};
 
 use crate::{
+    code_span::code,
     facts,
     index::{Index, cost},
     number,
@@ -313,7 +314,7 @@ fn cache(e: &Evidence) -> TrustItem {
 
 fn layers_of(e: &Evidence, trials: &[&TrialRecord]) -> String {
     let layers: BTreeSet<usize> = trials.iter().map(|t| t.cell.layer).collect();
-    let name = |l: usize| Some(format!("`{}`", e.run.layers.get(l)?.name));
+    let name = |l: usize| Some(code(&e.run.layers.get(l)?.name));
     number::list(&layers.into_iter().filter_map(name).collect::<Vec<_>>())
 }
 
@@ -348,12 +349,12 @@ fn proof(e: &Evidence) -> TrustItem {
         .iter()
         .enumerate()
         .filter(|(at, l)| l.status == LayerStatus::Failed && tried(*at))
-        .map(|(_, l)| format!("`{}`", l.name))
+        .map(|(_, l)| code(&l.name))
         .collect();
     let bare: Vec<String> = ready
         .iter()
         .filter(|l| l.facts.mounts.is_empty())
-        .map(|l| format!("`{}`", l.name))
+        .map(|l| code(&l.name))
         .collect();
     let title = "Proof of layer";
     if !lost.is_empty() {
@@ -380,7 +381,7 @@ fn proof(e: &Evidence) -> TrustItem {
     let apart: Vec<String> = ready
         .iter()
         .filter(|l| facts::physical(&l.facts) != native)
-        .map(|l| format!("`{}`", l.name))
+        .map(|l| code(&l.name))
         .collect();
     let mut text = format!(
         "the mount below the probe was read in all {}",
@@ -398,7 +399,7 @@ fn emulated(e: &Evidence) -> Option<TrustItem> {
         let layers = e.run.layers.iter().filter(|l| l.facts.guest.is_some());
         layers
             .filter(|l| l.facts.emulated_cpu() == emulated)
-            .map(|l| format!("`{}`", l.name))
+            .map(|l| code(&l.name))
             .collect()
     };
     let (slow, real) = (of(true), of(false));
@@ -476,10 +477,10 @@ fn own_cost(e: &Evidence) -> TrustItem {
         );
     };
     let text = format!(
-        "measuring is at most {} of an operation ({} in `{}`)",
+        "measuring is at most {} of an operation ({} in {})",
         number::percent(share),
         row.label,
-        row.layer
+        code(&row.layer)
     );
     item("own", title, ok_if(share <= OWN_COST), text)
 }

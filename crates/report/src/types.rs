@@ -131,7 +131,7 @@ pub struct LayerReport {
 pub struct Statement {
     /// The layer it is about.
     pub layer: String,
-    /// The words; names of layers stand between backquotes.
+    /// The words; names of layers are code spans of Markdown.
     pub text: String,
     /// Ids of the results it rests on.
     pub evidence: Vec<String>,

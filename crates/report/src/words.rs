@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use layermark_model::Run;
 
 use crate::{
+    code_span::code,
     number::{self, list},
     points::{self, Kind},
     reasons::stem,
@@ -146,7 +147,7 @@ fn sentence(f: &Findings, layer: &str) -> Statement {
     let evidence = all.iter().map(|r| r.id.clone()).collect();
     Statement {
         layer: layer.into(),
-        text: format!("`{layer}` {}.", clauses.join("; ")),
+        text: format!("{} {}.", code(layer), clauses.join("; ")),
         evidence,
     }
 }

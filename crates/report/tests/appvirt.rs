@@ -26,8 +26,26 @@ fn sources(layer: &str, point: &Point, block: u32, trial: &mut Trial) {
     });
 }
 
+/// The layers of the study's plan.
+const PLAN: [&str; 10] = [
+    "native",
+    "overlay:merged",
+    "overlay:writecopy",
+    "overlay:upper",
+    "image:squashfs",
+    "image:erofs",
+    "image:squashfuse",
+    "image:squashfs,upper=on",
+    "image:erofs,upper=on",
+    "fuse",
+];
+
 fn report() -> Report {
-    Made::new(&["native", "overlay:upper", "fuse", "image:erofs"], 3)
+    of(&["native", "overlay:upper", "fuse", "image:erofs"])
+}
+
+fn of(layers: &[&str]) -> Report {
+    Made::new(layers, 3)
         .study("fileio-appvirt")
         .points("write", &SIZES, FILE)
         .points_with("read", &SIZES, FILE, &json!({"cache": "cold"}))
@@ -220,6 +238,49 @@ fn a_study_answers_with_its_claims_before_any_row() {
     assert_eq!(says(4, 0).as_deref(), Some("claim"));
     assert_eq!(says(5, 0).as_deref(), Some(claim));
     assert_eq!(says(5, 2).as_deref(), Some("does not hold"));
+}
+
+#[test]
+fn a_study_answers_in_40_lines_before_its_tables() {
+    let report = of(&PLAN);
+    let text = printed(&report, 100);
+    let (answer, _) = text.split_once("\n\n  Write, 250M: seconds\n").unwrap();
+    assert!(answer.lines().count() <= 40, "{answer}");
+    let longest = answer.lines().map(|l| l.chars().count()).max();
+    assert!(longest <= Some(100), "{longest:?}: {answer}");
+    // Every claim, with an answer for each layer that it is asked of.
+    let claims = study(&report).claims().unwrap();
+    for (claim, _) in &claims.claims {
+        assert!(answer.contains(claim), "{claim}: {answer}");
+    }
+    let is_cell = |word: &&str| ["yes", "no", "?", "-"].contains(word);
+    let rows = answer
+        .lines()
+        .filter(|l| claims.claims.iter().any(|(c, _)| l.starts_with(c)));
+    let cells: usize = rows
+        .map(|l| l.split_whitespace().filter(is_cell).count())
+        .sum();
+    assert_eq!(cells, claims.claims.len() * claims.layers.len(), "{answer}");
+    let headline = report.headline.replace('`', "");
+    let start: String = headline.chars().take(40).collect();
+    assert!(answer.contains(&start), "{start}: {answer}");
+    let sentences = |text: &str| {
+        let all = [Holds::Yes, Holds::No, Holds::Open].map(|h| format!("  {}: ", h.words()));
+        let starts = |line: &&str| all.iter().any(|s| line.starts_with(s));
+        text.lines().filter(starts).count()
+    };
+    let conclusions = &study(&report).conclusions;
+    let shown = sentences(answer);
+    assert!((2..=5).contains(&shown), "{answer}");
+    let more = format!("and {} more conclusions: --full", conclusions.len() - shown);
+    assert!(answer.contains(&more), "{more}: {answer}");
+    // The exception is told, and `--full` tells all.
+    assert!(
+        answer.contains("does not hold: write in fuse takes as long"),
+        "{answer}"
+    );
+    let full = String::from_utf8(written(&report, "x.txt")).unwrap();
+    assert_eq!(sentences(&full), conclusions.len());
 }
 
 #[test]

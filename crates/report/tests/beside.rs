@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use layermark_model::{Import, ImportedPoint};
-use layermark_report::{Report, exporters, sample::Sample};
+use layermark_report::{
+    Report, exporters,
+    sample::{self, Sample},
+};
 
 fn report() -> Report {
     let (run, trials) = Sample::default().build();
@@ -122,4 +125,38 @@ fn every_format_shows_it_and_none_calls_it_a_verdict() {
         let verdict = name == "x.json" || text.contains("no verdict");
         assert!(verdict, "{name}: {text}");
     }
+}
+
+#[test]
+fn a_pull_request_gets_60_lines_however_many_files_are_set_beside() {
+    let card = sample::card();
+    let lines = |files: usize| {
+        let mut report = card.clone();
+        for n in 0..files {
+            let mut points = vec![theirs("big", "read", 1 << 20, Some(16 << 20))];
+            points.push(theirs("small", "rand-write", 4096, None));
+            let mut import = import(points);
+            import.tool = format!("tool {n}");
+            report.set_beside(&import);
+        }
+        let mut out = Vec::new();
+        let exporter = exporters::for_path(Path::new("x.md")).unwrap();
+        exporter.write(&report, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.lines().count() <= 60, "{files} files: {text}");
+        for finding in &report.findings {
+            let last = finding.text.rsplit(' ').next().unwrap();
+            assert!(text.contains(last), "{files} files, {last}: {text}");
+        }
+        text
+    };
+    let two = lines(2);
+    assert!(two.contains("Beside tool 0:") && two.contains("Beside tool 1:"));
+    assert!(two.contains("more rows."), "{two}");
+    let many = lines(12);
+    assert!(
+        many.contains("Beside tool 0:") && many.contains("more tables."),
+        "{many}"
+    );
+    assert!(!many.contains("Beside tool 11:"), "{many}");
 }

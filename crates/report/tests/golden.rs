@@ -10,6 +10,7 @@ use layermark_report::{
     },
 };
 use std::{fmt::Write, path::Path};
+use unicode_width::UnicodeWidthStr;
 
 fn report() -> Report {
     let (run, trials) = Sample::default().build();
@@ -96,6 +97,28 @@ fn a_summary_has_at_most_40_lines_and_keeps_to_the_window() {
 }
 
 #[test]
+fn wide_letters_take_the_room_that_they_have_on_a_terminal() {
+    let (mut run, trials) = Sample::default().build();
+    for layer in run.layers.iter_mut().filter(|l| !l.control).skip(1) {
+        layer.name = format!("dir:/srv/データベースの場所/{}", layer.name);
+    }
+    let text = printed(&Report::build(&run, &trials), 100);
+    for line in text.lines() {
+        assert!(line.width() <= 100, "{} columns: {line}", line.width());
+    }
+    // By letters alone all three would stand side by side.
+    let rows: Vec<usize> = text
+        .lines()
+        .filter(|l| l.starts_with("open and stat "))
+        .map(UnicodeWidthStr::width)
+        .collect();
+    assert_eq!(rows.len(), 2, "groups of layers: {text}");
+    let names = text.lines().filter(|l| l.trim_start().starts_with("/srv/"));
+    let names: Vec<usize> = names.map(UnicodeWidthStr::width).collect();
+    assert_eq!(names, rows, "right edges: {text}");
+}
+
+#[test]
 fn terminal() {
     insta::assert_snapshot!(written(&report(), "x.txt"));
 }
@@ -178,6 +201,53 @@ fn markdown_fits_a_pull_request() {
         text.contains("| app, window=Login | native | 1-3 |"),
         "{text}"
     );
+}
+
+/// The `|` of a line of a table that end cells: the others are escaped.
+fn cell_ends(line: &str) -> usize {
+    let mut chars = line.chars();
+    let mut ends = 0;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => drop(chars.next()),
+            '|' => ends += 1,
+            _ => {}
+        }
+    }
+    ends
+}
+
+#[test]
+fn a_name_of_marks_stays_one_name() {
+    const NAME: &str = "dir:/srv/a`b|c";
+    let (mut run, trials) = Sample {
+        layers: vec!["fuse"],
+        ..Sample::default()
+    }
+    .build();
+    let fuse = run.layers.iter_mut().find(|l| l.name == "fuse");
+    fuse.expect("it was asked for").name = NAME.into();
+    run.points[0].label = "stat `x|y`".into();
+    let report = Report::build(&run, &trials);
+    let text = written(&report, "x.md");
+    let headline = text.lines().find(|l| l.starts_with("# ")).unwrap();
+    let code = format!("# `` {NAME} `` takes up to ");
+    assert!(headline.starts_with(&code), "{headline}");
+    for text in [text, written(&report, "x.full.md")] {
+        assert!(text.contains(r"dir:/srv/a\`b\|c"), "in a table: {text}");
+        let mut head = None;
+        for line in text.lines() {
+            if line.starts_with("| ") {
+                let ends = *head.get_or_insert(cell_ends(line));
+                assert_eq!(cell_ends(line), ends, "{line}");
+            } else {
+                head = None;
+            }
+        }
+    }
+    let page = written(&report, "x.html");
+    assert!(page.contains(&format!("<code>{NAME}</code> takes up to ")));
+    assert!(printed(&report, 100).contains(&format!("{NAME} takes up to ")));
 }
 
 #[test]

@@ -20,6 +20,17 @@ use rustix::{
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// One cached operation.
+pub const READ: &[&str] = &[
+    "file",
+    "--op",
+    "read",
+    "--record",
+    "4K",
+    "--file-size",
+    "64K",
+];
+
 /// Arguments for a probe of the scripted layer beside a scripted baseline: nothing is measured, so
 /// it is quick and exact. Exit code 4, since nothing proves where a mock ran.
 pub const MOCK: &[&str] = &["mock", "mock:ns=1500"];
@@ -186,15 +197,6 @@ impl Lm {
 
     /// A quick look at one cached operation in `layers`, without the control.
     pub fn measure(self, layers: &[&str]) -> Self {
-        const READ: &[&str] = &[
-            "file",
-            "--op",
-            "read",
-            "--record",
-            "4K",
-            "--file-size",
-            "64K",
-        ];
         // Not a budget: a slow disk would make fewer blocks of it.
         self.work_with(READ, layers).args(["--blocks", "9"])
     }

@@ -363,8 +363,6 @@ impl Span {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// Passes of so many operations of so many microseconds.
@@ -380,16 +378,8 @@ mod tests {
 
     impl Script {
         fn new(ops: u64, op_us: u64) -> Self {
-            let context = Context {
-                seed: 1,
-                min: Duration::ZERO,
-                min_ops: 1,
-                devices: Vec::new(),
-                below: Vec::new(),
-                env: layermark_model::Environment::new(),
-            };
             Self {
-                context,
+                context: Context::least(),
                 rules: Passes::default(),
                 ops,
                 op_ns: op_us * 1000,

@@ -19,7 +19,8 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use layermark_model::ParamKind;
+    use crate::{Ask, Work};
+    use layermark_model::{ParamKind, Trial};
     use std::{fs, path::Path};
 
     /// Helper modules in these folders that are no plug-ins.
@@ -40,6 +41,42 @@ pub(crate) mod tests {
                 "{folder}/{name} is not listed: add `{}` to ALL in {folder}/mod.rs",
                 line.replace("NAME", &name),
             );
+        }
+    }
+
+    /// Two layers over one file system, where a flush of all of it would pay for both. Each does a turn
+    /// of `ns`; `dirty` counts the pages of the work in a directory that are not on the disk.
+    pub fn assert_pays_for_its_own_files(
+        ready: impl Fn(&Path) -> Box<dyn Work>,
+        ns: u64,
+        dirty: impl Fn(&Path) -> Option<u64>,
+    ) {
+        let dirs = [(); 2].map(|()| tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap());
+        let mut trials = [Trial::default(), Trial::default()];
+        let ask = Ask {
+            round: 0,
+            ns,
+            lead_in_ns: 0,
+        };
+        let mut works = [0, 1].map(|i| {
+            let mut work = ready(dirs[i].path());
+            work.turn(&ask, &mut trials[i], &mut |_, _| {}).unwrap();
+            work
+        });
+        let dirty = |i: usize| dirty(dirs[i].path());
+        if dirty(1).is_none_or(|pages| pages == 0) {
+            return eprintln!(
+                "skipped: needs cachestat(2) of Linux 6.5 and a file system that writes back"
+            );
+        }
+        works[0].settle(&mut trials[0]).unwrap();
+        assert_eq!(dirty(0), Some(0));
+        assert!(dirty(1) > Some(0), "the other's debt is still its own");
+        works[1].settle(&mut trials[1]).unwrap();
+        assert_eq!(dirty(1), Some(0));
+        for (work, trial) in works.iter_mut().zip(&mut trials) {
+            work.end(trial).unwrap();
+            assert!(trial.debt.unwrap().seconds > 0.0);
         }
     }
 

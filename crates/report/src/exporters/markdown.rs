@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::{Exporter, Files, own::NAME, rows, series};
 use crate::{
     Cell, DataTable, Report, Section,
+    code_span::{Part, code, parts},
     number::count,
     overview::{Overview, sign},
 };
@@ -13,8 +14,11 @@ use crate::{
 const LINES: usize = 60;
 /// Operations of the matrix, however little room there is.
 const POINTS: usize = 4;
-/// Rows of every other table.
+/// Lines of the matrix beside its operations: head, rule, legend and what stands between them.
+const AROUND: usize = 5;
+/// Rows of every other table, and those that stand there however little room there is.
 const ROWS: usize = 10;
+const LEAST: usize = 2;
 /// Pieces of advice.
 const ADVICE: usize = 3;
 
@@ -41,9 +45,17 @@ impl Exporter for Markdown {
             prose(&report.headline),
             study(report)
         );
-        let foot = own(report) + &findings(report) + &about(report);
-        let room = LINES.saturating_sub(head.lines().count() + foot.lines().count());
-        write!(out.open("")?, "{head}{}{foot}", matrix(report, room))?;
+        let foot = findings(report) + &about(report);
+        let all = Overview::new(report);
+        let least = if all.layers.is_empty() {
+            0
+        } else {
+            all.points.len().min(POINTS) + AROUND
+        };
+        let taken = head.lines().count() + foot.lines().count();
+        let own = fitted(&own(report), LINES.saturating_sub(taken + least));
+        let room = LINES.saturating_sub(taken + own.lines().count());
+        write!(out.open("")?, "{head}{}{own}{foot}", matrix(all, room))?;
         Ok(())
     }
 }
@@ -78,13 +90,13 @@ fn about(report: &Report) -> String {
 fn study(report: &Report) -> String {
     let claims = report.study.as_ref().and_then(|s| Some((s, s.claims()?)));
     claims.map_or_else(String::new, |(study, claims)| {
-        titled(&study.title, claims.table())
+        titled(&study.title, &claims.table(), ROWS)
     })
 }
 
-/// What such a run is made for beside ratios: launches, Iometer's figures, what is set beside.
-fn own(report: &Report) -> String {
-    let mut text = String::new();
+/// What such a run is made for beside ratios, with titles: launches, Iometer's figures, what is set beside.
+fn own(report: &Report) -> Vec<(String, DataTable)> {
+    let mut tables = Vec::new();
     let levels = series::levels(report);
     if !levels.is_empty() {
         let cells = |line: [String; 8]| line.into_iter().map(Cell::text).collect();
@@ -94,43 +106,64 @@ fn own(report: &Report) -> String {
             head: series::HEADS.map(str::to_owned).to_vec(),
             rows: levels.into_iter().map(cells).collect(),
         };
-        text += &titled("Launches", table);
+        tables.push(("Launches".into(), table));
     }
-    for section in report.sections().into_iter().filter(Section::is_own) {
-        if let Some(table) = section.tables.into_iter().next() {
-            text += &titled(&section.title, table);
+    let own = report.sections().into_iter().filter(Section::is_own);
+    tables.extend(own.filter_map(|s| Some((s.title, s.tables.into_iter().next()?))));
+    tables
+}
+
+/// The tables, each with as many rows as there is room for. Where not even [`LEAST`] rows of each have
+/// room, the last tables are counted only.
+fn fitted(tables: &[(String, DataTable)], room: usize) -> String {
+    let with = |tables: &[(String, DataTable)], rows: usize| -> String {
+        let texts = tables
+            .iter()
+            .map(|(title, table)| titled(title, table, rows));
+        texts.collect()
+    };
+    for rows in (LEAST..=ROWS).rev() {
+        let text = with(tables, rows);
+        if text.lines().count() <= room {
+            return text;
         }
     }
-    text
+    let counted = |shown: usize| {
+        let left = count(tables.len() - shown, "more table");
+        format!("{}And {left}.\n\n", with(&tables[..shown], LEAST))
+    };
+    let mut texts = (0..tables.len()).rev().map(counted);
+    let fits = texts.find(|text| text.lines().count() <= room);
+    fits.unwrap_or_default()
 }
 
 /// The first rows of a table below a title.
-fn titled(title: &str, mut table: DataTable) -> String {
-    let left = table.rows.len().saturating_sub(ROWS);
-    table.rows.truncate(ROWS);
-    let more = match left {
+fn titled(title: &str, table: &DataTable, rows: usize) -> String {
+    let shown = &table.rows[..table.rows.len().min(rows)];
+    let more = match table.rows.len() - shown.len() {
         0 => String::new(),
         n => format!("And {}.\n\n", count(n, "more row")),
     };
-    format!("{}:\n\n{}\n{more}", prose(title), cells(&table))
+    format!(
+        "{}:\n\n{}\n{more}",
+        prose(title),
+        head_and_rows(&table.head, shown)
+    )
 }
 
 /// Operations down, layers across.
-fn matrix(report: &Report, room: usize) -> String {
-    // Head, rule, legend and what stands between them.
-    const AROUND: usize = 5;
-    let all = Overview::new(report);
+fn matrix(all: Overview, room: usize) -> String {
     if all.layers.is_empty() {
         return String::new();
     }
     let points = all.points.len();
     let shown = all.largest(room.saturating_sub(AROUND).max(POINTS));
-    let heads = shown.layers.iter().map(|l| cell(l));
+    let heads = shown.layers.iter().map(|l| name_cell(l));
     let mut text = line(std::iter::once("operation".to_owned()).chain(heads));
     let _ = writeln!(text, "\n| --- |{}", " ---: |".repeat(shown.layers.len()));
     for (label, results) in &shown.points {
         let signs = results.iter().map(|r| sign(*r).replace('~', "\\~"));
-        let cells = std::iter::once(cell(label)).chain(signs);
+        let cells = std::iter::once(name_cell(label)).chain(signs);
         let _ = writeln!(text, "{}", line(cells));
     }
     let more = match points - shown.points.len() {
@@ -141,14 +174,21 @@ fn matrix(report: &Report, room: usize) -> String {
     format!("{text}\n{legend}.{more}\n\n")
 }
 
-/// Text in which only backquotes keep their meaning.
+/// Text in which only code spans keep their meaning.
 pub fn prose(text: &str) -> String {
+    let part = |part: Part| match part {
+        Part::Words(words) => literal(words),
+        Part::Code(name) => code(&name.replace(['\n', '\r'], " ")),
+    };
+    parts(text).into_iter().map(part).collect()
+}
+
+/// Text, such as a name, in which nothing has a meaning.
+fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut in_code = false;
     for c in text.chars() {
         match c {
-            '`' => in_code = !in_code,
-            '\\' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '&' if !in_code => out.push('\\'),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '&' => out.push('\\'),
             '\n' | '\r' => {
                 out.push(' ');
                 continue;
@@ -160,9 +200,18 @@ pub fn prose(text: &str) -> String {
     out
 }
 
-/// The same inside a table.
+/// [`prose`] inside a table. A `|` ends a cell in a code span too, so a name with one is none.
 pub fn cell(text: &str) -> String {
-    prose(text).replace('|', "\\|")
+    let part = |part: Part| match part {
+        Part::Code(name) if !name.contains('|') => prose(&code(name)),
+        Part::Words(text) | Part::Code(text) => name_cell(text),
+    };
+    parts(text).into_iter().map(part).collect()
+}
+
+/// A name inside a table.
+pub fn name_cell(name: &str) -> String {
+    literal(name).replace('|', "\\|")
 }
 
 /// A line of a table.
@@ -174,12 +223,15 @@ pub fn line<S: AsRef<str>>(cells: impl IntoIterator<Item = S>) -> String {
 
 /// The lines of a table.
 pub fn cells(table: &DataTable) -> String {
-    let rule = "---".to_owned();
-    let head = [
-        line(table.head.iter().map(|h| cell(h))),
-        line(vec![rule; table.head.len()]),
+    head_and_rows(&table.head, &table.rows)
+}
+
+fn head_and_rows(head: &[String], rows: &[Vec<Cell>]) -> String {
+    let first = [
+        line(head.iter().map(|h| name_cell(h))),
+        line(vec!["---"; head.len()]),
     ];
-    let rows = table.rows.iter();
+    let rows = rows.iter();
     let rows = rows.map(|row| line(row.iter().map(|c| cell(&c.text))));
-    head.into_iter().chain(rows).map(|l| l + "\n").collect()
+    first.into_iter().chain(rows).map(|l| l + "\n").collect()
 }

@@ -4,11 +4,14 @@ use std::io::Write;
 
 use super::{
     Exporter, Files,
-    markdown::{cell, cells, line, prose},
+    markdown::{cell, cells, line, name_cell, prose},
     own::NAME,
     rows, series,
 };
-use crate::{DataTable, Report, ResultRow, Section};
+use crate::{
+    DataTable, Report, ResultRow, Section,
+    code_span::{code, fence},
+};
 
 /// See the module.
 pub struct MarkdownFull;
@@ -99,7 +102,11 @@ fn table(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut notes = rows::Notes::default();
     for (label, group) in rows::groups(report) {
         for (n, row) in group.iter().enumerate() {
-            let label = if n == 0 { cell(label) } else { String::new() };
+            let label = if n == 0 {
+                name_cell(label)
+            } else {
+                String::new()
+            };
             writeln!(out, "| {label} {}", result(row, &notes.of(row)))?;
         }
     }
@@ -109,7 +116,7 @@ fn table(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn result(row: &ResultRow, note: &str) -> String {
     let cells = [
-        cell(&rows::layer(row)),
+        name_cell(&rows::layer(row)),
         rows::op_time(row),
         rows::ratio(row).replace('[', "\\["),
         rows::extra(row),
@@ -150,7 +157,8 @@ fn section(section: &Section, out: &mut dyn Write) -> anyhow::Result<()> {
         data(of, out)?;
     }
     for file in &section.files {
-        writeln!(out, "`{}`\n\n```\n{}```\n", file.name, file.text)?;
+        let (name, fence) = (code(&file.name), fence(&file.text, 3));
+        writeln!(out, "{name}\n\n{fence}\n{}{fence}\n", file.text)?;
     }
     Ok(())
 }
@@ -194,7 +202,7 @@ fn left_out(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
         let hint = left
             .hint
             .as_ref()
-            .map(|h| format!(" (`{}`)", h.replace('`', "'")))
+            .map(|h| format!(" ({})", code(h)))
             .unwrap_or_default();
         writeln!(out, "- {}: {}{hint}", prose(&what), prose(&left.reason))?;
     }
@@ -221,10 +229,9 @@ fn reproduce(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
         prose(&machine.kernel),
         prose(&machine.base)
     )?;
-    writeln!(
-        out,
-        "```\n{}\n```\n\n```toml\n# plan.toml\n{}```",
-        report.reproduce.command, report.reproduce.plan_toml
-    )?;
+    let (command, plan) = (&report.reproduce.command, &report.reproduce.plan_toml);
+    let (around, toml) = (fence(command, 3), fence(plan, 3));
+    writeln!(out, "{around}\n{command}\n{around}\n")?;
+    writeln!(out, "{toml}toml\n# plan.toml\n{plan}{toml}")?;
     Ok(())
 }

@@ -1,12 +1,16 @@
 //! The report on a terminal: in short ([`print`]), or whole: a table as wide as the window, then the verdict in words.
 
-use std::{fmt::Write as _, io::Write};
+use std::io::Write;
 
 use super::{Exporter, Files, own::own_line, rows, series};
-use crate::{Report, ResultRow, TrustState, Verdict, number};
+use crate::{Report, ResultRow, TrustState, Verdict, code_span::unmarked, number};
 
+mod columns;
+mod matrix;
 mod sections;
 mod summary;
+
+use columns::{display_width, left, right};
 
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,9 +63,12 @@ impl Exporter for Text {
     }
 }
 
-/// Prints the answer in at most 40 lines; a study answers with its conclusions and tables.
+/// Prints the answer in at most 40 lines; of a study, those are followed by its own tables.
 pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let style = style.clamped();
+    if let Some(study) = report.study.as_ref().filter(|_| !report.results.is_empty()) {
+        return summary::study(report, study, style, out);
+    }
     // Launches, Iometer's figures and what is set beside are tables of their own.
     let own = !report.series.is_empty() || !report.iops.is_empty() || !report.beside.is_empty();
     if own || report.results.is_empty() {
@@ -109,9 +116,13 @@ pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow:
 
 /// Words for people, on one line and without the marks that other formats make code of.
 fn plain(text: &str) -> String {
-    text.chars()
+    plain_name(&unmarked(text))
+}
+
+/// The same for a name, which has no marks.
+fn plain_name(name: &str) -> String {
+    name.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
-        .filter(|c| *c != '`')
         .map(|c| {
             if matches!(c, '\u{201c}' | '\u{201d}') {
                 '"'
@@ -150,7 +161,7 @@ fn wrapped(
     let mut line = first.to_owned();
     let mut empty = true;
     for word in text.split_whitespace() {
-        let fits = line.chars().count() + 1 + word.chars().count() <= style.width;
+        let fits = display_width(&line) + 1 + display_width(word) <= style.width;
         if !empty && !fits {
             writeln!(out, "{line}")?;
             rest.clone_into(&mut line);
@@ -202,7 +213,7 @@ struct Grid {
 }
 
 fn name(row: &ResultRow) -> String {
-    format!("  {}", plain(&rows::layer(row)))
+    format!("  {}", plain_name(&rows::layer(row)))
 }
 
 impl Grid {
@@ -210,12 +221,12 @@ impl Grid {
         let rows = &report.results;
         let first = rows
             .iter()
-            .map(|r| name(r).chars().count())
+            .map(|r| display_width(&name(r)))
             .max()
             .unwrap_or(0);
         let widest = |c: usize| {
             rows.iter()
-                .map(|r| cells(r)[c].chars().count())
+                .map(|r| display_width(&cells(r)[c]))
                 .chain([HEADS[c].len()])
                 .max()
                 .unwrap_or(0)
@@ -249,14 +260,14 @@ impl Grid {
         let mut line = if self.stacked && !head.is_empty() {
             format!("{head}\n{:first$}", "")
         } else {
-            format!("{head:first$}")
+            left(head, first)
         };
         for c in (0..6).filter(|c| self.shown[*c]) {
             let (text, width) = (&cells[c], self.widths[c]);
             let padded = if RIGHT[c] {
-                format!("{text:>width$}")
+                right(text, width)
             } else {
-                format!("{text:<width$}")
+                left(text, width)
             };
             line.push_str("  ");
             line.push_str(&if c == 3 { paint(&padded) } else { padded });
@@ -278,7 +289,13 @@ fn table(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<(
     let mut notes = rows::Notes::brief();
     for (label, group) in rows::groups(report) {
         let what = group.first().map(|r| rows::describe(r)).unwrap_or_default();
-        wrapped(out, style, "", "  ", &plain(&format!("{label} ({what})")))?;
+        wrapped(
+            out,
+            style,
+            "",
+            "  ",
+            &plain_name(&format!("{label} ({what})")),
+        )?;
         for row in group {
             writeln!(
                 out,
@@ -321,7 +338,7 @@ fn launches(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resul
     let head = series::HEADS.map(str::to_owned);
     let all: Vec<[String; 8]> = [head].into_iter().chain(lines).collect();
     let widths: Vec<usize> = (0..8)
-        .map(|c| all.iter().map(|l| l[c].chars().count()).max().unwrap_or(0))
+        .map(|c| all.iter().map(|l| display_width(&l[c])).max().unwrap_or(0))
         .collect();
     let fits = widths.iter().sum::<usize>() + 2 * 8 <= style.width;
     let mut last = "";
@@ -337,11 +354,12 @@ fn launches(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resul
         let mut text = String::from(if fits { "  " } else { "    " });
         for c in from..8 {
             let (cell, width) = (plain(&line[c]), widths[c]);
-            if c < 2 {
-                let _ = write!(text, "{cell:<width$}  ");
+            text += &if c < 2 {
+                left(&cell, width)
             } else {
-                let _ = write!(text, "{cell:>width$}  ");
-            }
+                right(&cell, width)
+            };
+            text += "  ";
         }
         writeln!(out, "{}", text.trim_end())?;
     }

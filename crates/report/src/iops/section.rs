@@ -2,6 +2,7 @@
 
 use crate::{
     Report,
+    code_span::code,
     number::{percent, sig3},
     section::{Axis, Cell, DataTable, LineChart, Mark, Section, Series},
     types::{DepthCurve, DepthPoint, IopsRow},
@@ -71,7 +72,7 @@ fn line(row: &IopsRow, rated: bool) -> Vec<Cell> {
     let known = |value: f64| Cell::number(sig3(value), value);
     let some = |value: Option<f64>| value.map_or_else(Cell::default, known);
     let mut cells = vec![
-        Cell::text(format!("`{}`", row.layer)),
+        Cell::text(code(&row.layer)),
         Cell::number(row.iodepth.to_string(), row.iodepth as f64),
         whole(row.iops),
         known(row.mib_s),
@@ -114,7 +115,7 @@ fn spans(row: &IopsRow) -> Vec<Cell> {
         (None, _) => Cell::default(),
     };
     vec![
-        Cell::text(format!("`{}`", row.layer)),
+        Cell::text(code(&row.layer)),
         Cell::number(row.iodepth.to_string(), row.iodepth as f64),
         cell(Some(row.response_ms), row.response_interval_ms),
         cell(Some(row.p50_ms), row.p50_interval_ms),
@@ -140,7 +141,7 @@ fn knees(curves: &[DepthCurve]) -> Option<DataTable> {
             let knee = curve.knee.as_ref()?;
             let at = |d: u64| Cell::number(d.to_string(), d as f64);
             Some(vec![
-                Cell::text(format!("`{}`", curve.layer)),
+                Cell::text(code(&curve.layer)),
                 knee.iodepth.map_or_else(Cell::default, at),
                 Cell::text(format!("{}: {}", curve.what, knee.text)),
             ])

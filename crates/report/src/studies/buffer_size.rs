@@ -10,6 +10,7 @@ use super::{
     rows::{cpu_seconds, layers, number, seconds, usable, values, word},
 };
 use crate::{
+    code_span::code,
     number as text,
     recommend::{BufferRow, Pick},
     section::{
@@ -172,8 +173,8 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
         claim: about("throughput"),
         layer: row.layer.clone(),
         text: format!(
-            "blocks of {RECOMMENDED} bytes are enough for the throughput of {op} in `{}`: the smallest within 5 % of the best is {}",
-            row.layer,
+            "blocks of {RECOMMENDED} bytes are enough for the throughput of {op} in {}: the smallest within 5 % of the best is {}",
+            code(&row.layer),
             said(&row.wall)
         ),
         holds: enough(&row.wall, &row.records),
@@ -183,8 +184,8 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
         claim: about("CPU time"),
         layer: row.layer.clone(),
         text: format!(
-            "blocks of {RECOMMENDED} bytes are enough for the CPU time of {op} in `{}`: the smallest within 5 % of the least is {}",
-            row.layer,
+            "blocks of {RECOMMENDED} bytes are enough for the CPU time of {op} in {}: the smallest within 5 % of the least is {}",
+            code(&row.layer),
             said(cpu)
         ),
         holds: enough(cpu, &row.records),

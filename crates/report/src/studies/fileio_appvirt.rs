@@ -9,6 +9,7 @@ use super::{
     rows::{capital, layers, number, usable, values, word},
 };
 use crate::{
+    code_span::code,
     number as text,
     section::{Cell, Conclusion, DataTable, Holds, Section},
     types::{ResultRow, ServedBy},
@@ -253,8 +254,9 @@ impl<'a> Work<'a> {
             claim: format!("{} takes as long as natively", self.title),
             layer: layer.into(),
             text: format!(
-                "{} in `{layer}` takes as long as natively: {}",
+                "{} in {} takes as long as natively: {}",
                 self.title,
+                code(layer),
                 parts.join("; ")
             ),
             holds: standing(all, same, slower, others.len() - slower),
@@ -332,7 +334,8 @@ fn memory(data: &Data, layer: &str) -> Option<Conclusion> {
         Holds::Open
     };
     let mut text = format!(
-        "in `{layer}` the first read comes from the device ({fetched} of {} by proof) and later ones from memory ({kept} of {})",
+        "in {} the first read comes from the device ({fetched} of {} by proof) and later ones from memory ({kept} of {})",
+        code(layer),
         first.len(),
         again.len()
     );
@@ -390,7 +393,8 @@ fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
         claim: "goes on writing after the application has ended".into(),
         layer: layer.into(),
         text: format!(
-            "`{layer}` goes on writing after the application has ended: {what} (all record sizes together)"
+            "{} goes on writing after the application has ended: {what} (all record sizes together)",
+            code(layer)
         ),
         holds,
         evidence: ids(&writes),
@@ -418,7 +422,8 @@ fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
         claim: "copies a file before its first byte changes".into(),
         layer: layer.into(),
         text: format!(
-            "`{layer}` copies a file of {} before its first byte changes: {} for the first write, natively {}{what}",
+            "{} copies a file of {} before its first byte changes: {} for the first write, natively {}{what}",
+            code(layer),
             format_size(number(here, "file_size")),
             text::time(mine.mean() * 1e6),
             text::time(natively.mean() * 1e6)

@@ -14,6 +14,7 @@ use super::{
     rows::{capital, comparison, heading, is_emulated, layers, marked, word},
 };
 use crate::{
+    code_span::code,
     index::cost,
     number as text,
     results::LEVEL,
@@ -237,8 +238,9 @@ impl<'a> Peers<'a> {
             claim: format!("{state} launches take as long as from {}", self.first()),
             layer: layer.into(),
             text: format!(
-                "{state} launches from `{layer}` take as long as from `{}`: {slower} of {} slower, {faster} quicker, {same} the same, {}",
-                self.first(),
+                "{state} launches from {} take as long as from {}: {slower} of {} slower, {faster} quicker, {same} the same, {}",
+                code(layer),
+                code(self.first()),
                 text::count(n, "program"),
                 spread(&ratios)?
             ),
@@ -264,7 +266,8 @@ impl<'a> Peers<'a> {
             claim: "a warm launch takes half of a cold one's time or less".into(),
             layer: layer.into(),
             text: format!(
-                "a warm launch from `{layer}` takes half of a cold one's time or less: {less} of {}, {}",
+                "a warm launch from {} takes half of a cold one's time or less: {less} of {}, {}",
+                code(layer),
                 text::count(n, "program"),
                 spread(&ratios)?
             ),

@@ -5,7 +5,10 @@ use layermark_stats::{self as stats, Comparison, Interval};
 use serde_json::Value;
 
 use super::Data;
-use crate::types::{ResultRow, Verdict};
+use crate::{
+    code_span::code,
+    types::{ResultRow, Verdict},
+};
 
 /// A parameter that is a number; 0 when there is none.
 pub fn number(row: &ResultRow, key: &str) -> u64 {
@@ -80,7 +83,7 @@ pub fn heading(data: &Data, layer: &str) -> String {
 pub fn marked(data: &Data, mut text: String) -> String {
     for layer in layers(data) {
         if is_emulated(data, layer) {
-            let name = format!("`{layer}`");
+            let name = code(layer);
             text = text.replace(&name, &format!("{name} ({})", flags::EMULATED_CPU));
         }
     }

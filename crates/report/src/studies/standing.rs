@@ -11,6 +11,7 @@ use super::{
     rows::{is_emulated, judged, layers, marked, number, usable, word},
 };
 use crate::{
+    code_span::code,
     number as text,
     section::{Conclusion, Holds},
     types::{DurabilityVerdict, ResultRow, ServedBy},
@@ -63,7 +64,8 @@ fn small_reads(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> 
         claim: "reads small files faster than native".into(),
         layer: layer.into(),
         text: format!(
-            "`{layer}` reads small files faster than native: at {faster} of {}{ratio}",
+            "{} reads small files faster than native: at {faster} of {}{ratio}",
+            code(layer),
             text::count(rows.len(), "record size")
         ),
         holds: if 2 * faster > rows.len() {
@@ -112,7 +114,8 @@ fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
         claim: "stays below half of native's best whatever the record".into(),
         layer: layer.into(),
         text: format!(
-            "`{layer}` never passes {} whatever the record ({}; native reaches {})",
+            "{} never passes {} whatever the record ({}; native reaches {})",
+            code(layer),
             text::result_value(here),
             part.words(),
             text::result_value(there)
@@ -148,7 +151,8 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
             claim: CONSTANT.into(),
             layer: layer.into(),
             text: format!(
-                "`{layer}` costs a constant more an operation: no line fits its record sizes, or there are too few blocks for an interval"
+                "{} costs a constant more an operation: no line fits its record sizes, or there are too few blocks for an interval",
+                code(layer)
             ),
             holds: Holds::Open,
             evidence: row.evidence.clone(),
@@ -205,7 +209,8 @@ fn caches(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
         claim: "is cached by the guest".into(),
         layer: layer.into(),
         text: format!(
-            "`{layer}` is cached by the guest: its memory served {} at {own} of {}{rest}",
+            "{} is cached by the guest: its memory served {} at {own} of {}{rest}",
+            code(layer),
             part.words(),
             text::count(rows.len(), "record size")
         ),
@@ -262,7 +267,10 @@ fn acknowledged(data: &Data, layer: &str) -> Option<Conclusion> {
     Some(Conclusion {
         claim: "acknowledges a sync it has not done".into(),
         layer: layer.into(),
-        text: format!("`{layer}` acknowledges a sync it has not done: {what}"),
+        text: format!(
+            "{} acknowledges a sync it has not done: {what}",
+            code(layer)
+        ),
         holds,
         evidence: vec![row.id.clone()],
     })
@@ -300,7 +308,7 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
     Some(Conclusion {
         claim: "move the database off it".into(),
         layer: layer.into(),
-        text: format!("move the database off `{layer}`: {what}"),
+        text: format!("move the database off {}: {what}", code(layer)),
         holds,
         evidence: ids([row, other]),
     })
@@ -325,7 +333,7 @@ fn among_guests<'a>(
         (Some(best), Some(own)) if best[1] < own[0] => Holds::Yes,
         _ => Holds::Open,
     };
-    let than = format!(", in `{}` {}", best.layer, text::time(least));
+    let than = format!(", in {} {}", code(&best.layer), text::time(least));
     (slower, than, best)
 }
 
@@ -378,12 +386,12 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
         claim: "prefer it for reading".into(),
         layer: first.1.into(),
         text: format!(
-            "prefer `{}` for reading: {}x native's time in the mean of all reads, `{}` {}x, `{}` {}x",
-            first.1,
+            "prefer {} for reading: {}x native's time in the mean of all reads, {} {}x, {} {}x",
+            code(first.1),
             text::ratio(first.0),
-            second.1,
+            code(second.1),
             text::ratio(second.0),
-            order[order.len() - 1].1,
+            code(order[order.len() - 1].1),
             text::ratio(order[order.len() - 1].0)
         ),
         holds: if 2 * wins > first.2.len() && losses == 0 {

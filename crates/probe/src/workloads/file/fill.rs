@@ -134,7 +134,7 @@ mod tests {
     use crate::workloads::file::{
         prepare::{FileWork, prepare},
         read,
-        tests::{context, points},
+        tests::points,
     };
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
 
     fn made(dir: &Path, params: &Value) -> FileWork {
         let p = read(&points(params).unwrap()[0]).unwrap();
-        prepare(dir, p, &context()).unwrap()
+        prepare(dir, p, &crate::Context::least()).unwrap()
     }
 
     #[test]

@@ -4,6 +4,7 @@ use rustix::fs::Advice;
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::workloads::tests::assert_pays_for_its_own_files;
 
 fn settings(params: &Value) -> Settings {
     let params = params.as_object().cloned().unwrap_or_default();
@@ -243,17 +244,6 @@ proptest! {
     }
 }
 
-pub fn context() -> Context {
-    Context {
-        seed: 1,
-        min: std::time::Duration::ZERO,
-        min_ops: 1,
-        devices: Vec::new(),
-        below: Vec::new(),
-        env: layermark_model::Environment::new(),
-    }
-}
-
 fn ready(dir: &Path, params: &Value) -> Box<dyn Work> {
     let p = points(params).unwrap().remove(0);
     let files = File.packaged(&p).unwrap();
@@ -263,7 +253,7 @@ fn ready(dir: &Path, params: &Value) -> Box<dyn Work> {
             evict(&std::fs::File::open(dir.join("packaged").join(&file.path)).unwrap());
         }
     }
-    File.prepare(dir, &p, &context()).unwrap()
+    File.prepare(dir, &p, &Context::least()).unwrap()
 }
 
 #[test]
@@ -283,7 +273,7 @@ fn a_pass_does_something_however_slow_the_machine_is() {
     for threads in [1, 2] {
         let p = json!({"op": "rewrite", "file_size": "64K", "threads": threads});
         let p = read(&points(&p).unwrap()[0]).unwrap();
-        let mut work = prepare::prepare(dir.path(), p, &context()).unwrap();
+        let mut work = prepare::prepare(dir.path(), p, &Context::least()).unwrap();
         assert!(work.rounds > 0);
         // The time is over before the first look at the clock.
         work.rehearse_for(0).unwrap();
@@ -336,24 +326,11 @@ fn verification_sees_what_the_timed_loop_read() {
     }
 }
 
-/// Two layers over one file system: a flush of all of it would pay for both.
 #[test]
 fn a_layer_pays_for_its_own_files_alone() {
-    let dirs = [(); 2].map(|()| tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap());
     let params = json!({"op": "write", "file_size": "8M", "record": "64K"});
-    let mut trials = [Trial::default(), Trial::default()];
-    let ask = crate::Ask {
-        round: 0,
-        ns: 5_000_000,
-        lead_in_ns: 0,
-    };
-    let mut works = [0, 1].map(|i| {
-        let mut work = ready(dirs[i].path(), &params);
-        work.turn(&ask, &mut trials[i], &mut |_, _| {}).unwrap();
-        work
-    });
-    let dirty = |dir: &tempfile::TempDir| {
-        let mut made = std::fs::read_dir(dir.path()).unwrap();
+    let dirty = |dir: &Path| {
+        let mut made = std::fs::read_dir(dir).unwrap();
         let made = made.find_map(|entry| {
             let path = entry.unwrap().path().join("file-0");
             path.exists().then_some(path)
@@ -361,23 +338,7 @@ fn a_layer_pays_for_its_own_files_alone() {
         let file = std::fs::File::open(made.unwrap()).unwrap();
         crate::resident::unwritten(&file)
     };
-    if dirty(&dirs[1]).is_none_or(|pages| pages == 0) {
-        return eprintln!(
-            "skipped: needs cachestat(2) of Linux 6.5 and a file system that writes back"
-        );
-    }
-    works[0].settle(&mut trials[0]).unwrap();
-    assert_eq!(dirty(&dirs[0]), Some(0));
-    assert!(
-        dirty(&dirs[1]) > Some(0),
-        "the other's debt is still its own"
-    );
-    works[1].settle(&mut trials[1]).unwrap();
-    assert_eq!(dirty(&dirs[1]), Some(0));
-    for (work, trial) in works.iter_mut().zip(&mut trials) {
-        work.end(trial).unwrap();
-        assert!(trial.debt.unwrap().seconds > 0.0);
-    }
+    assert_pays_for_its_own_files(|dir| ready(dir, &params), 5_000_000, dirty);
 }
 
 /// Does all of it in one stretch.

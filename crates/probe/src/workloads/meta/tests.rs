@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::workloads::tests::assert_pays_for_its_own_files;
 
 fn points(params: &Value, scale: f64) -> Result<Vec<Point>, PointError> {
     let params = params.as_object().cloned().unwrap_or_default();
@@ -86,49 +87,16 @@ fn a_scale_makes_fewer_files() {
     assert_eq!((files(1.0), files(0.1), files(1e-6)), (200, 20, 1));
 }
 
-/// Two layers over one file system: a flush of all of it would pay for both.
 #[test]
 fn a_layer_pays_for_its_own_files_alone() {
     let params = json!({"op": "small-write", "files": 40});
     let point = points(&params, 1.0).unwrap().remove(0);
-    let dirs = [(); 2].map(|()| tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap());
-    let context = Context {
-        seed: 1,
-        min: std::time::Duration::ZERO,
-        min_ops: 1,
-        devices: Vec::new(),
-        below: Vec::new(),
-        env: layermark_model::Environment::new(),
-    };
-    let mut trials = [(); 2].map(|()| layermark_model::Trial::default());
-    let ask = crate::Ask {
-        round: 0,
-        ns: 1,
-        lead_in_ns: 0,
-    };
-    let mut works = [0, 1].map(|i| {
-        let mut work = Meta.prepare(dirs[i].path(), &point, &context).unwrap();
-        work.turn(&ask, &mut trials[i], &mut |_, _| {}).unwrap();
-        work
-    });
-    let dirty = |dir: &tempfile::TempDir| -> Option<u64> {
-        let work = std::fs::read_dir(dir.path()).unwrap().next()?.unwrap();
+    let ready = |dir: &Path| Meta.prepare(dir, &point, &Context::least()).unwrap();
+    let dirty = |dir: &Path| -> Option<u64> {
+        let work = std::fs::read_dir(dir).unwrap().next()?.unwrap();
         let made = std::fs::read_dir(work.path().join("d0")).unwrap();
         let unwritten = |path| crate::resident::unwritten(&std::fs::File::open(path).unwrap());
         made.map(|entry| unwritten(entry.unwrap().path())).sum()
     };
-    if dirty(&dirs[1]).is_none_or(|pages| pages == 0) {
-        return eprintln!(
-            "skipped: needs cachestat(2) of Linux 6.5 and a file system that writes back"
-        );
-    }
-    works[0].settle(&mut trials[0]).unwrap();
-    assert_eq!(dirty(&dirs[0]), Some(0));
-    assert!(
-        dirty(&dirs[1]) > Some(0),
-        "the other's debt is still its own"
-    );
-    works[1].settle(&mut trials[1]).unwrap();
-    assert_eq!(dirty(&dirs[1]), Some(0));
-    assert!(trials.iter().all(|t| t.debt.unwrap().seconds > 0.0));
+    assert_pays_for_its_own_files(ready, 1, dirty);
 }

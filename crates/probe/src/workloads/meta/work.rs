@@ -375,7 +375,6 @@ impl Repeat for MetaWork {
 mod tests {
     use super::*;
     use crate::{Workload, resident, workloads::meta::Meta};
-    use std::time::Duration;
 
     #[test]
     fn every_pass_removes_files_that_are_on_the_disk() {
@@ -386,15 +385,7 @@ mod tests {
             params: serde_json::from_str(r#"{"op": "unlink", "files": 5}"#).unwrap(),
         };
         let point = Meta.points(&settings, 1.0).unwrap().remove(0);
-        let context = Context {
-            seed: 1,
-            min: Duration::ZERO,
-            min_ops: 1,
-            devices: Vec::new(),
-            below: Vec::new(),
-            env: layermark_model::Environment::new(),
-        };
-        let mut work = prepare(dir.path(), point.typed().unwrap(), &context).unwrap();
+        let mut work = prepare(dir.path(), point.typed().unwrap(), &Context::least()).unwrap();
         for pass in 1..=3 {
             let root = work.work.as_ref().unwrap().path();
             let file = File::open(root.join("d0/f4")).unwrap();

@@ -8,7 +8,8 @@ use super::{
     text::{breakable, micro, rich},
 };
 use crate::{
-    Cell, Claims, Conclusion, DataTable, Holds, Report, Section, TextFile, charts, number,
+    Cell, Claims, Conclusion, DataTable, Holds, Report, Section, TextFile, charts,
+    code_span::unmarked, number,
 };
 
 /// More tables than these are folded.
@@ -94,7 +95,7 @@ fn stands(c: &Conclusion) -> Markup {
     let chip = html! { span class={ "chip " (class(c.holds)) } { (c.holds.words()) } };
     html! {
         @match c.evidence.first() {
-            Some(id) => a href={ "#" (id) } title=(c.text.replace('`', "")) { (chip) },
+            Some(id) => a href={ "#" (id) } title=(unmarked(&c.text)) { (chip) },
             None => (chip),
         }
     }

@@ -2,11 +2,13 @@
 
 use maud::{Markup, html};
 
-/// Text in which names stand between backquotes.
+use crate::code_span::{Part, parts};
+
+/// Text in which names are marked as code.
 pub fn rich(text: &str) -> Markup {
     html! {
-        @for (n, part) in text.split('`').enumerate() {
-            @if n % 2 == 1 { code { (part) } } @else { (part) }
+        @for part in parts(text) {
+            @match part { Part::Code(name) => code { (name) }, Part::Words(words) => (words) }
         }
     }
 }
@@ -49,6 +51,10 @@ mod tests {
         assert_eq!(
             rich("`<script>` is x").into_string(),
             "<code>&lt;script&gt;</code> is x"
+        );
+        assert_eq!(
+            rich("``  a`b  `` is x").into_string(),
+            "<code> a`b </code> is x"
         );
     }
 }

@@ -2,8 +2,12 @@
 
 use std::io::Write;
 
-use super::{Style, name_parts, plain, stacked, wrapped};
-use crate::{DataTable, Section};
+use super::{
+    Style,
+    columns::{display_width, left, right},
+    name_parts, plain, plain_name, stacked, wrapped,
+};
+use crate::{Conclusion, DataTable, Section};
 
 /// More rows than these are in the page and in the other formats.
 const ROWS: usize = 40;
@@ -37,16 +41,20 @@ pub fn tables(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::R
 }
 
 /// What holds in which layer, then each conclusion in words.
-pub fn conclusions(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+fn conclusions(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(claims) = section.claims() {
         print_table(&claims.table(), style, out)?;
         writeln!(out)?;
     }
     for conclusion in &section.conclusions {
-        let text = format!("{}: {}", conclusion.holds.words(), conclusion.text);
-        wrapped(out, style, "  ", "    ", &plain(&text))?;
+        wrapped(out, style, "  ", "    ", &plain(&sentence(conclusion)))?;
     }
     Ok(())
+}
+
+/// `does not hold: write in ...`.
+pub fn sentence(conclusion: &Conclusion) -> String {
+    format!("{}: {}", conclusion.holds.words(), conclusion.text)
 }
 
 /// A column of a table.
@@ -62,11 +70,11 @@ struct Column {
 impl Column {
     fn of(table: &DataTable, c: usize) -> Self {
         let cells = || table.rows.iter().take(ROWS).map(|r| r.get(c));
-        let head = name_parts(&plain(&table.head[c]));
+        let head = name_parts(&plain_name(&table.head[c]));
         let cells_text: Vec<String> = cells()
             .map(|cell| cell.map_or_else(String::new, |c| plain(&c.text)))
             .collect();
-        let widths = head.iter().chain(&cells_text).map(|t| t.chars().count());
+        let widths = head.iter().chain(&cells_text).map(|t| display_width(t));
         Self {
             numeric: cells().flatten().any(|c| c.value.is_some()),
             width: widths.max().unwrap_or(0) + GAP,
@@ -128,16 +136,15 @@ fn print_line(
 ) -> anyhow::Result<()> {
     let mut line = String::new();
     for (column, text) in columns.iter().zip(cells) {
-        let width = column.width - GAP;
-        let text = if column.numeric {
-            format!("{:GAP$}{text:>width$}", "")
+        let padded = if column.numeric {
+            right(text, column.width)
         } else {
-            format!("{:GAP$}{text:<width$}", "")
+            format!("{:GAP$}{}", "", left(text, column.width - GAP))
         };
-        line.push_str(&text);
+        line.push_str(&padded);
     }
     let line = line.trim_end();
-    if line.chars().count() > style.width {
+    if display_width(line) > style.width {
         return wrapped(out, style, "  ", "      ", line);
     }
     Ok(writeln!(out, "{line}")?)

@@ -1,10 +1,16 @@
-//! The answer in at most 40 lines: matrix, headline, findings, trust. The rest is in [`super::print_full`].
+//! The answer in at most 40 lines: matrix, headline, findings, trust; or what a study concluded. The
+//! rest is in [`super::print_full`].
 
 use std::io::Write;
 
-use super::{Style, name_parts, paint, plain, stacked, wrapped};
+use super::{
+    Style,
+    columns::cut,
+    matrix::{Matrix, Row},
+    name_parts, plain, plain_name, sections, wrapped,
+};
 use crate::{
-    Report, ResultRow,
+    Claims, Conclusion, Holds, Report, ResultRow, Section, Verdict, beside,
     exporters::rows,
     number::count,
     overview::{Overview, sign},
@@ -14,7 +20,9 @@ use crate::{
 const LINES: usize = 40;
 /// Longest label of a point; the rest of it is cut.
 const LABEL: usize = 32;
-/// Findings that are printed however little room there is.
+/// Sentences of a study.
+const SENTENCES: usize = 5;
+/// Findings, or sentences of a study, that are printed however little room there is.
 const FINDINGS: usize = 2;
 /// Points that are printed however little room there is.
 const POINTS: usize = 6;
@@ -25,12 +33,6 @@ const TABLE: usize = 12;
 /// Prints the summary.
 pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let head = text(style, "", "", &format!("{}.", report.headline))?;
-    if let Some(study) = &report.study {
-        // A study answers with its conclusions, then with its own tables.
-        super::sections::conclusions(study, style, out)?;
-        super::sections::tables(study, style, out)?;
-        return Ok(write!(out, "\n{head}\n{}", foot(report, style)?)?);
-    }
     let findings = report.findings.iter();
     let findings: Vec<String> = findings
         .map(|f| text(style, "  ", "    ", &f.text))
@@ -62,6 +64,106 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
         body += &advice;
     }
     Ok(write!(out, "{matrix}\n{body}\n{foot}")?)
+}
+
+/// Prints what holds in which layer, the headline and a few sentences in as many lines, then the
+/// study's own tables.
+pub fn study(
+    report: &Report,
+    study: &Section,
+    style: Style,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let mut body = match study.claims() {
+        Some(claims) => holds(&claims, style)? + "\n",
+        None => String::new(),
+    };
+    body += &text(style, "", "", &format!("{}.", report.headline))?;
+    // The line that counts the others, and a blank one before the tables.
+    let mut room = LINES.saturating_sub(lines(&body) + 2);
+    let conclusions = gravest(&study.conclusions);
+    let mut shown = 0;
+    for conclusion in conclusions.iter().take(SENTENCES) {
+        let sentence = text(style, "  ", "    ", &sections::sentence(conclusion))?;
+        if shown >= FINDINGS && lines(&sentence) > room {
+            break;
+        }
+        room = room.saturating_sub(lines(&sentence));
+        body += &sentence;
+        shown += 1;
+    }
+    if conclusions.len() > shown {
+        let more = count(conclusions.len() - shown, "more conclusion");
+        body += &text(style, "  ", "    ", &format!("and {more}: --full"))?;
+    }
+    write!(out, "{body}")?;
+    sections::tables(study, style, out)?;
+    for beside in &report.beside {
+        writeln!(out)?;
+        sections::print(&beside::section(beside), style, out)?;
+    }
+    Ok(write!(out, "\n{}", foot(report, style)?)?)
+}
+
+/// A study's claims down, layers across.
+fn holds(claims: &Claims, style: Style) -> anyhow::Result<String> {
+    let cell = |c: Option<&Conclusion>| match c.map(|c| c.holds) {
+        Some(Holds::Yes) => ("yes".to_owned(), Some(Verdict::Same)),
+        Some(Holds::No) => ("no".to_owned(), Some(Verdict::Slower)),
+        Some(Holds::Open) => ("?".to_owned(), Some(Verdict::Undecided)),
+        None => ("-".to_owned(), None),
+    };
+    // A claim is cut at spaces, and leaves room for a few layers.
+    let room = Style {
+        width: style.width * 3 / 5,
+        ..style
+    };
+    let row = |(claim, all): &(&str, Vec<Option<&Conclusion>>)| {
+        let label = text(room, "", "  ", claim)?;
+        anyhow::Ok(Row {
+            label: label.lines().map(str::to_owned).collect(),
+            cells: all.iter().copied().map(cell).collect(),
+        })
+    };
+    let parts = |name: &&str| {
+        let name = plain_name(name);
+        let parts = name.split_inclusive([':', ',', '=']);
+        parts.map(str::to_owned).collect()
+    };
+    let matrix = Matrix {
+        heads: claims.layers.iter().map(parts).collect(),
+        rows: claims
+            .claims
+            .iter()
+            .map(row)
+            .collect::<anyhow::Result<_>>()?,
+    };
+    let legend = "yes: holds here; no: does not hold; ?: cannot be decided; -: not asked";
+    Ok(matrix.print(style) + &text(style, "", "  ", legend)?)
+}
+
+/// Conclusions by how much they say: what is decided first, and one of each claim before a second. Of
+/// a claim, the answer that fewer layers have is the exception, and comes first.
+fn gravest(all: &[Conclusion]) -> Vec<&Conclusion> {
+    let alike = |c: &Conclusion| {
+        let others = all.iter().filter(|o| o.claim == c.claim);
+        others.filter(|o| o.holds == c.holds).count()
+    };
+    let open = |c: &Conclusion| c.holds == Holds::Open;
+    let mut by_claim: Vec<&Conclusion> = all.iter().collect();
+    by_claim.sort_by_key(|c| (open(c), alike(c)));
+    let mut told: Vec<&str> = Vec::new();
+    let mut ranked: Vec<_> = by_claim
+        .into_iter()
+        .map(|c| {
+            let before = told.iter().filter(|claim| **claim == c.claim).count();
+            told.push(&c.claim);
+            (open(c), before, c)
+        })
+        .collect();
+    let place = |c: &Conclusion| all.iter().position(|o| o.claim == c.claim);
+    ranked.sort_by_key(|(open, before, c)| (*open, *before, place(c)));
+    ranked.into_iter().map(|(.., c)| c).collect()
 }
 
 /// The table of all results, where these are few.
@@ -102,24 +204,15 @@ fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> 
         return Ok(String::new());
     }
     let points = all.points.len();
-    let groups = groups(&all, style.width);
-    let heads: usize = groups.iter().map(|g| g.head().len()).sum();
+    let (groups, heads) = cells(&all).groups_and_heads(style.width);
     let legend = text(style, "", "  ", &all.legend())?;
-    // Lines between groups, and the legend's.
-    let between = groups.len() - 1 + lines(&legend);
-    let lines = room.saturating_sub(heads + between) / groups.len();
+    let lines = room.saturating_sub(heads + lines(&legend)) / groups;
     let shown = if points <= lines.max(POINTS) {
         all
     } else {
         all.largest(lines.saturating_sub(1).max(POINTS))
     };
-    let mut out = String::new();
-    for (n, group) in groups.iter().enumerate() {
-        if n > 0 {
-            out.push('\n');
-        }
-        group.print(&shown, style, &mut out);
-    }
+    let mut out = cells(&shown).print(style);
     let left = points - shown.points.len();
     if left > 0 {
         let more = format!(
@@ -132,80 +225,17 @@ fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> 
     Ok(out)
 }
 
-/// Columns that stand beside each other.
-struct Group {
-    /// Width of the column of labels.
-    label: usize,
-    columns: Vec<Column>,
-}
-
-struct Column {
-    /// The layer's place in the overview.
-    at: usize,
-    /// The parts of its name, one below another.
-    head: Vec<String>,
-    width: usize,
-}
-
-fn groups(all: &Overview, width: usize) -> Vec<Group> {
-    let label = all.points.iter().map(|(l, _)| l.chars().count().min(LABEL));
-    let label = label.max().unwrap_or(0);
-    let mut groups: Vec<Group> = Vec::new();
-    let mut used = 0;
-    for (at, name) in all.layers.iter().enumerate() {
-        let head = name_parts(&plain(name));
-        let cells = all.points.iter().map(|(_, cells)| sign(cells[at]));
-        let cells = cells.map(|c| c.chars().count());
-        let widths = head.iter().map(|p| p.chars().count()).chain(cells);
-        let column = widths.max().unwrap_or(0) + 2;
-        if groups.is_empty() || used + column > width {
-            used = label;
-            let columns = Vec::new();
-            groups.push(Group { label, columns });
-        }
-        used += column;
-        if let Some(group) = groups.last_mut() {
-            let width = column;
-            group.columns.push(Column { at, head, width });
-        }
-    }
-    groups
-}
-
-impl Group {
-    /// Lines above the cells.
-    fn head(&self) -> Vec<Vec<&str>> {
-        let heads: Vec<&[String]> = self.columns.iter().map(|c| c.head.as_slice()).collect();
-        stacked(&heads)
-    }
-
-    fn print(&self, all: &Overview, style: Style, out: &mut String) {
-        for line in self.head() {
-            let cells = line.into_iter().map(|text| (text.to_owned(), None));
-            self.line("", cells, style, out);
-        }
-        for (label, cells) in &all.points {
-            let at = self.columns.iter().map(|c| c.at);
-            let cells = at.map(|at| (sign(cells[at]), cells[at]));
-            self.line(&plain(label), cells, style, out);
-        }
-    }
-
-    fn line<'a>(
-        &self,
-        label: &str,
-        cells: impl Iterator<Item = (String, Option<&'a ResultRow>)>,
-        style: Style,
-        out: &mut String,
-    ) {
-        let cut: String = label.chars().take(self.label).collect();
-        let mut line = format!("{cut:<first$}", first = self.label);
-        for ((text, row), column) in cells.zip(&self.columns) {
-            let width = column.width;
-            let padded = format!("{text:>width$}");
-            line += &row.map_or(padded.clone(), |r| paint(style, r.verdict, &padded));
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
+fn cells(all: &Overview) -> Matrix {
+    let row = |(label, cells): &(&str, Vec<Option<&ResultRow>>)| Row {
+        label: vec![cut(&plain_name(label), LABEL).to_owned()],
+        cells: cells
+            .iter()
+            .map(|row| (sign(*row), row.map(|r| r.verdict)))
+            .collect(),
+    };
+    let heads = all.layers.iter().map(|name| name_parts(&plain_name(name)));
+    Matrix {
+        heads: heads.collect(),
+        rows: all.points.iter().map(row).collect(),
     }
 }

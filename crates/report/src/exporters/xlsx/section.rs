@@ -4,7 +4,7 @@
 use rust_xlsxwriter::{Chart, ChartType, Format, Worksheet};
 
 use super::{Result, bold, matrix, text};
-use crate::{Cell, DataTable, LineChart, Section};
+use crate::{Cell, DataTable, LineChart, Section, code_span::unmarked};
 
 /// Rows that a chart takes.
 const CHART_ROWS: u32 = 17;
@@ -43,7 +43,7 @@ pub fn write(sheet: &mut Worksheet, section: &Section) -> Result<()> {
 
 /// Without the marks around names.
 fn words(of: &str) -> String {
-    text(&of.replace('`', ""))
+    text(&unmarked(of))
 }
 
 /// Whether the words of a cell are its number and nothing else.

@@ -4,7 +4,7 @@ use layermark_model::LayerStatus;
 use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
 
 use super::{Result, bold, text};
-use crate::{Report, exporters::rows};
+use crate::{Report, code_span::unmarked, exporters::rows};
 
 /// Lines one under another.
 struct Page<'a> {
@@ -45,13 +45,13 @@ pub fn write(sheet: &mut Worksheet, report: &Report, room: u32) -> Result<()> {
         row: 0,
         words,
     };
-    page.line(&[&plain(&report.headline)], &bold().set_font_size(16))?;
+    page.line(&[&unmarked(&report.headline)], &bold().set_font_size(16))?;
     page.line(&[&rows::about(report)], &Format::new())?;
     page.line(&[&report.about], &Format::new())?;
     found(&mut page, report)?;
     page.head("Can it be trusted?")?;
     for item in &report.trust {
-        page.words(&[&item.title, &plain(&item.text), item.state.word()])?;
+        page.words(&[&item.title, &unmarked(&item.text), item.state.word()])?;
     }
     layers(&mut page, report)?;
     page.head("How to do it again")?;
@@ -82,7 +82,7 @@ fn found(page: &mut Page, report: &Report) -> Result<()> {
     for finding in &report.findings {
         page.words(&[
             &finding.layer,
-            &plain(&finding.text),
+            &unmarked(&finding.text),
             &finding.evidence.join(" "),
         ])?;
     }
@@ -90,13 +90,13 @@ fn found(page: &mut Page, report: &Report) -> Result<()> {
         page.head("Layer by layer")?;
     }
     for verdict in &report.verdicts {
-        page.words(&[&verdict.layer, &plain(&verdict.text)])?;
+        page.words(&[&verdict.layer, &unmarked(&verdict.text)])?;
     }
     if !report.advice.is_empty() {
         page.head("What to do")?;
     }
     for advice in &report.advice {
-        page.words(&["", &plain(&advice.text), &advice.evidence.join(" ")])?;
+        page.words(&["", &unmarked(&advice.text), &advice.evidence.join(" ")])?;
     }
     Ok(())
 }
@@ -127,9 +127,4 @@ fn layers(page: &mut Page, report: &Report) -> Result<()> {
         ])?;
     }
     Ok(())
-}
-
-/// Without the marks around names.
-fn plain(text: &str) -> String {
-    text.replace('`', "")
 }

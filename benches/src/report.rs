@@ -1,0 +1,28 @@
+//! Runs layermark and reads its report.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+/// The report of `layermark COMMAND ARGUMENTS`, whose files and store are in `dir`. An error has what
+/// layermark complained of.
+pub fn report(binary: &Path, dir: &Path, command: &str, arguments: &[&str]) -> Result<Value> {
+    let output = Command::new(binary)
+        .args([command, "--json", "--dir"])
+        .arg(dir)
+        .arg("--store")
+        .arg(dir.join("store.db"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| binary.display().to_string())?;
+    let said = || {
+        let said = String::from_utf8_lossy(&output.stderr);
+        format!("layermark {command}, {}: {}", output.status, said.trim())
+    };
+    serde_json::from_slice(&output.stdout).with_context(said)
+}

@@ -1,0 +1,100 @@
+//! Names inside sentences, marked as Markdown marks code (`CommonMark`, code spans).
+
+/// A name as a code span, which a backquote in the name does not end.
+pub fn code(name: &str) -> String {
+    let fence = fence(name, 1);
+    let pad = if fence.len() > 1 { " " } else { "" };
+    format!("{fence}{pad}{name}{pad}{fence}")
+}
+
+/// At least so many backquotes, and more than stand side by side in the text.
+pub fn fence(text: &str, least: usize) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    "`".repeat(least.max(longest + 1))
+}
+
+/// A part of a marked text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// Words. A backquote in them marks nothing.
+    Words(&'a str),
+    /// What a code span holds.
+    Code(&'a str),
+}
+
+/// The parts of a marked text in order.
+pub fn parts(mut text: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    while let Some((before, inside, after)) = next_span(text) {
+        parts.extend([Part::Words(before), Part::Code(inside)]);
+        text = after;
+    }
+    parts.push(Part::Words(text));
+    parts
+}
+
+/// The text without its marks.
+pub fn unmarked(text: &str) -> String {
+    let parts = parts(text).into_iter();
+    let inner = parts.map(|(Part::Words(text) | Part::Code(text))| text);
+    inner.collect()
+}
+
+/// What stands before the first code span, in it, and after it.
+fn next_span(text: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    while let Some(open) = next_run(text, from) {
+        let mut next = open.end;
+        while let Some(close) = next_run(text, next) {
+            if close.len() == open.len() {
+                let inside = &text[open.end..close.start];
+                return Some((&text[..open.start], unpadded(inside), &text[close.end..]));
+            }
+            next = close.end;
+        }
+        from = open.end;
+    }
+    None
+}
+
+/// The next run of backquotes.
+fn next_run(text: &str, from: usize) -> Option<std::ops::Range<usize>> {
+    let start = from + text[from..].find('`')?;
+    let length = text[start..].find(|c| c != '`');
+    Some(start..length.map_or(text.len(), |n| start + n))
+}
+
+fn unpadded(inside: &str) -> &str {
+    let inner = inside.strip_prefix(' ').and_then(|i| i.strip_suffix(' '));
+    inner.filter(|i| i.contains('`')).unwrap_or(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_comes_back_from_its_code_span() {
+        for name in ["fuse", "dir:/a`b", "`", "``a`", "dir:/a`b`c", " a ", "a b"] {
+            let text = format!("in {} and so on", code(name));
+            let expected = [
+                Part::Words("in "),
+                Part::Code(name),
+                Part::Words(" and so on"),
+            ];
+            assert_eq!(parts(&text), expected, "{text}");
+            assert_eq!(unmarked(&text), format!("in {name} and so on"));
+        }
+    }
+
+    #[test]
+    fn a_fence_without_an_end_is_words() {
+        assert_eq!(parts("a ` b"), [Part::Words("a ` b")]);
+        let after = [
+            Part::Words("a `` b "),
+            Part::Code("c"),
+            Part::Words(" ``` d"),
+        ];
+        assert_eq!(parts("a `` b `c` ``` d"), after);
+    }
+}
