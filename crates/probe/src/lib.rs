@@ -193,7 +193,7 @@ pub struct Divided {
     pub uses_up: bool,
     /// Bytes of files that it goes over again and again.
     pub working_set: u64,
-    /// Each turn starts threads, which takes some tenths of a millisecond.
+    /// Each turn starts or wakes several threads, which takes some tenths of a millisecond.
     pub starts_threads: bool,
 }
 

@@ -20,7 +20,7 @@ pub mod recorder;
 use drive::Span;
 
 /// A moment, and what had crossed the devices by then.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark {
     at_ns: u64,
     device: Option<DeviceBytes>,
@@ -44,6 +44,7 @@ impl Mark {
 }
 
 /// What is read at the edges of a stretch. The files stay open, so it takes some microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Edge {
     pub mark: Mark,
     cpu: CpuUse,
@@ -116,6 +117,8 @@ pub struct Stretch {
     pub syncs: u64,
     /// The pass is over: before another one comes [`Repeat::renew`].
     pub over: bool,
+    /// Where the work reads them itself: threads do, between being ready and being at work.
+    pub edges: Option<[Edge; 2]>,
 }
 
 /// How often a workload's passes are made.
@@ -191,7 +194,8 @@ impl<W: Repeat> Repeated<W> {
         }
         let before = Edge::read(&self.devices);
         let stretch = self.work.go(extent, beat)?;
-        let after = Edge::read(&self.devices);
+        let around = || [before, Edge::read(&self.devices)];
+        let [before, after] = stretch.edges.unwrap_or_else(around);
         used.add(&before, &after);
         self.stopped = Some(after.mark);
         self.fresh = stretch.over;
@@ -425,6 +429,7 @@ mod tests {
                 bytes: ops * 10,
                 syncs: ops,
                 over: self.at == self.ops,
+                edges: None,
             })
         }
         fn settle(&mut self, _: &mut Trial, _: Mark) -> Result<(), ProbeError> {
