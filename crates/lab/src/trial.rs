@@ -62,6 +62,8 @@ pub(crate) struct Attempt {
     pub more: bool,
     /// Nanoseconds on the probe's clock so far.
     pub elapsed_ns: u64,
+    /// Nanoseconds of the same work that did not count.
+    uncounted_ns: u64,
     behind: Vec<Behind>,
     cooled: Cooled,
     pub used: Used,
@@ -109,6 +111,7 @@ impl Attempt {
             failure: None,
             more: true,
             elapsed_ns: 0,
+            uncounted_ns: 0,
             behind: Vec::new(),
             cooled: Cooled::default(),
             used: Used::default(),
@@ -210,14 +213,15 @@ impl Attempt {
             lead_in_ns: length.lead_in_ns,
         };
         say(up, &message)?;
-        let (turn, probe_ns, more) = match hear(up, ask)? {
+        let (turn, probe_ns, uncounted_ns, more) = match hear(up, ask)? {
             FromProbe::Turned {
                 id,
                 turn: turn @ Turn { round: told, .. },
                 probe_ns,
+                uncounted_ns,
                 more,
                 ..
-            } if (id, told) == (ask.id, round) => (turn, probe_ns, more),
+            } if (id, told) == (ask.id, round) => (turn, probe_ns, uncounted_ns, more),
             other => return Err(unexpected(&other, "turned")),
         };
         let before = std::mem::replace(moment, meter.moment());
@@ -237,6 +241,7 @@ impl Attempt {
         // All that it had: upkeep is read around the lead-in and what comes between passes too.
         self.cpu_ns = self.cpu_ns.saturating_add(probe_ns);
         self.elapsed_ns = self.elapsed_ns.saturating_add(turn.elapsed_ns);
+        self.uncounted_ns = self.uncounted_ns.saturating_add(uncounted_ns);
         self.more = more;
         Ok(())
     }
@@ -255,6 +260,8 @@ impl Attempt {
             trial.device = *crossed;
             self.usage.upkeep_ns = self.usage.upkeep_ns.saturating_sub(self.cpu_ns);
         }
+        // Read around the lead-ins too, in which helpers do the same work.
+        self.usage.upkeep_ns = of_turns(self.usage.upkeep_ns, self.elapsed_ns, self.uncounted_ns);
         if trial.syncs > 0 {
             trial.idle_flushes = up.idle_flushes;
         }
@@ -282,6 +289,13 @@ impl Attempt {
         self.trial = Some(trial);
         Ok(())
     }
+}
+
+/// The part of what was used in both times that belongs to the one that counts.
+fn of_turns(used_ns: u64, counted_ns: u64, uncounted_ns: u64) -> u64 {
+    let all = u128::from(counted_ns) + u128::from(uncounted_ns);
+    let part = (u128::from(used_ns) * u128::from(counted_ns)).checked_div(all);
+    part.map_or(used_ns, |part| part as u64)
 }
 
 /// After the last turn: has the probe flush what its own files owe.
@@ -460,6 +474,14 @@ fn backing_share(files: &[Behind]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lead_in_costs_what_the_same_time_of_a_turn_costs() {
+        assert_eq!(of_turns(110, 1_000_000, 100_000), 100);
+        assert_eq!(of_turns(110, 1_000_000, 0), 110);
+        assert_eq!(of_turns(u64::MAX, u64::MAX, u64::MAX), u64::MAX / 2);
+        assert_eq!(of_turns(110, 0, 0), 110);
+    }
 
     #[test]
     fn the_cached_share_is_of_all_files_together() {

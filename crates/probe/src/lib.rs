@@ -222,6 +222,8 @@ pub struct Turned {
     pub cpu: CpuUse,
     /// Bytes that crossed the devices below; `None` when none is known.
     pub device: Option<DeviceBytes>,
+    /// Nanoseconds of the same work that are not counted: the lead-in.
+    pub uncounted_ns: u64,
     /// Whether there is work for another turn.
     pub more: bool,
 }

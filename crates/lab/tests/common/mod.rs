@@ -24,7 +24,8 @@ use layermark_model::{
 };
 use layermark_store::Store;
 
-/// What the helpers of a scripted layer use in the first turn, and after the last one.
+/// What the helpers of a scripted layer use in the first turn and its lead-in, which lasts a quarter as
+/// long, and after the last turn.
 pub const DURING: u64 = 5;
 pub const AFTERWARDS: u64 = 1_000_000;
 
@@ -214,11 +215,12 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                 if place.at("silent-after", round) {
                     continue;
                 }
-                let turned = |id, turn| FromProbe::Turned {
+                let turned = |id, turn: Turn| FromProbe::Turned {
                     id,
                     turn,
                     cpu: CpuUse::default(),
                     probe_ns: 0,
+                    uncounted_ns: turn.elapsed_ns / 4,
                     device: None,
                     more: true,
                 };

@@ -209,15 +209,15 @@ impl<W: Repeat> Repeated<W> {
     }
 
     /// Work that is not counted: caches, a daemon and a CPU that slept come to what they are at
-    /// work. An operation that lasts longer has time to wake up itself.
-    fn lead_in(&mut self, ns: u64) -> Result<(), ProbeError> {
+    /// work. An operation that lasts longer has time to wake up itself. Returns how long it took.
+    fn lead_in(&mut self, ns: u64) -> Result<u64, ProbeError> {
         if ns == 0 || self.op_ns >= ns || self.work.passes().whole || self.through() {
-            return Ok(());
+            return Ok(0);
         }
         let counted = false;
         let extent = Extent::Time { ns, counted };
-        self.stretch(extent, &mut Used::default(), &mut |_| {})?;
-        Ok(())
+        let worked = self.stretch(extent, &mut Used::default(), &mut |_| {})?;
+        Ok(worked.elapsed_ns)
     }
 
     fn timed(
@@ -226,7 +226,7 @@ impl<W: Repeat> Repeated<W> {
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
-        self.lead_in(ask.lead_in_ns)?;
+        let uncounted_ns = self.lead_in(ask.lead_in_ns)?;
         let mut used = Used::default();
         let mut turn = Turn {
             round: ask.round,
@@ -254,6 +254,7 @@ impl<W: Repeat> Repeated<W> {
             turn,
             cpu: used.cpu,
             device: used.device,
+            uncounted_ns,
             more: !self.through(),
         })
     }
@@ -292,6 +293,7 @@ impl<W: Repeat> Repeated<W> {
             turn: sum,
             cpu: used.cpu,
             device: used.device,
+            uncounted_ns: 0,
             more: false,
         })
     }
@@ -458,6 +460,7 @@ mod tests {
         let asked = ["look", "renew", "lead-in", "turn", "renew", "turn"];
         assert_eq!(work.work.asked, asked);
         assert_eq!((first.turn.ops, first.turn.elapsed_ns), (20, 1_000_000));
+        assert_eq!(first.uncounted_ns, 100_000);
         assert!(first.more && trial.resident == Some(0.5));
         // 100 us of the second pass are left, and are the lead-in.
         work.work.asked.clear();
