@@ -23,6 +23,7 @@ use crate::{
     flags::{self, Around},
     line::Broken,
     machine::now_ms,
+    others::{self, Written},
     session::{Lost, Up},
     turn::Length,
 };
@@ -64,6 +65,8 @@ pub(crate) struct Attempt {
     pub elapsed_ns: u64,
     /// Nanoseconds of the same work that did not count.
     uncounted_ns: u64,
+    /// What devices wrote in each turn, where that is known.
+    written: Vec<Written>,
     behind: Vec<Behind>,
     cooled: Cooled,
     pub used: Used,
@@ -112,6 +115,7 @@ impl Attempt {
             more: true,
             elapsed_ns: 0,
             uncounted_ns: 0,
+            written: Vec::new(),
             behind: Vec::new(),
             cooled: Cooled::default(),
             used: Used::default(),
@@ -213,28 +217,38 @@ impl Attempt {
             lead_in_ns: length.lead_in_ns,
         };
         say(up, &message)?;
-        let (turn, probe_ns, uncounted_ns, more) = match hear(up, ask)? {
+        let (turn, probe_ns, uncounted_ns, device, more) = match hear(up, ask)? {
             FromProbe::Turned {
                 id,
                 turn: turn @ Turn { round: told, .. },
                 probe_ns,
                 uncounted_ns,
+                device,
                 more,
                 ..
-            } if (id, told) == (ask.id, round) => (turn, probe_ns, uncounted_ns, more),
+            } if (id, told) == (ask.id, round) => (turn, probe_ns, uncounted_ns, device, more),
             other => return Err(unexpected(&other, "turned")),
         };
         let before = std::mem::replace(moment, meter.moment());
         let upkeep = [upkeep_before, upkeep(up)?];
-        if let Some((devices, sum)) = &mut self.below
-            && let (Some(a), Some(b)) = (crossed, devices.sum())
-        {
-            let more = counters::between(a, b);
-            let sum = sum.get_or_insert_default();
-            sum.read += more.read;
-            sum.written += more.written;
-            sum.flushes += more.flushes;
-        }
+        let crossed = match &mut self.below {
+            Some((devices, sum)) => {
+                let more = crossed.zip(devices.sum());
+                let more = more.map(|(a, b)| counters::between(a, b));
+                if let Some(more) = more {
+                    let sum = sum.get_or_insert_default();
+                    sum.read += more.read;
+                    sum.written += more.written;
+                    sum.flushes += more.flushes;
+                }
+                more
+            }
+            None => device,
+        };
+        self.written.extend(crossed.map(|crossed| Written {
+            turn,
+            bytes: crossed.written,
+        }));
         // The CPU that a guest's probe had is part of the layer's.
         let own_ns = if self.below.is_none() { probe_ns } else { 0 };
         self.used.add([&before, moment], upkeep, own_ns);
@@ -262,6 +276,9 @@ impl Attempt {
         }
         // Read around the lead-ins too, in which helpers do the same work.
         self.usage.upkeep_ns = of_turns(self.usage.upkeep_ns, self.elapsed_ns, self.uncounted_ns);
+        let reads = !ask.workload.writes(&ask.point);
+        let own = (!reads).then(|| ask.workload.space(&ask.point));
+        trial.foreign_writes = others::wrote(&self.written, own, &trial);
         if trial.syncs > 0 {
             trial.idle_flushes = up.idle_flushes;
         }
@@ -274,7 +291,7 @@ impl Attempt {
             });
         }
         let around = Around {
-            reads: !ask.workload.writes(&ask.point),
+            reads,
             facts: &up.facts,
             backing: self.backing,
             cooled: &self.cooled,

@@ -297,7 +297,7 @@ impl<'env, W: Write> Server<'env, W> {
         };
         ready.round = Some(ask.round);
         let cpu_ns = || {
-            let cpu = usage::now();
+            let cpu = usage::now().cpu;
             cpu.user_ns + cpu.sys_ns
         };
         let before_ns = cpu_ns();

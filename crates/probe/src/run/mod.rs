@@ -3,14 +3,14 @@
 //! A workload is [`Repeat`]: it gives operations and what has to be done between two passes over
 //! them. It has no loop over turns and reads no counter.
 
-use layermark_model::{CpuUse, Debt, DeviceBytes, Pass, Trial, Turn};
+use layermark_model::{CpuUse, Debt, DeviceBytes, Faults, Pass, Trial, Turn};
 
 use crate::{
     Ask, Beat, Context, ProbeError, Turned, Work,
     clock::monotonic_ns,
     counters::{self, Devices},
     limits::{BEAT_NS, PASSES},
-    usage,
+    usage::{self, Usage},
 };
 
 pub mod drive;
@@ -47,14 +47,14 @@ impl Mark {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Edge {
     pub mark: Mark,
-    cpu: CpuUse,
+    usage: Usage,
 }
 
 impl Edge {
     pub fn read(devices: &Devices) -> Self {
         Self {
             mark: Mark::read(devices),
-            cpu: usage::now(),
+            usage: usage::now(),
         }
     }
 }
@@ -63,13 +63,17 @@ impl Edge {
 #[derive(Default)]
 pub struct Used {
     pub cpu: CpuUse,
+    pub faults: Faults,
     pub device: Option<DeviceBytes>,
 }
 
 impl Used {
     pub fn add(&mut self, before: &Edge, after: &Edge) {
-        self.cpu.user_ns += after.cpu.user_ns.saturating_sub(before.cpu.user_ns);
-        self.cpu.sys_ns += after.cpu.sys_ns.saturating_sub(before.cpu.sys_ns);
+        let (a, b) = (&before.usage, &after.usage);
+        self.cpu.user_ns += b.cpu.user_ns.saturating_sub(a.cpu.user_ns);
+        self.cpu.sys_ns += b.cpu.sys_ns.saturating_sub(a.cpu.sys_ns);
+        self.faults.minor += b.faults.minor.saturating_sub(a.faults.minor);
+        self.faults.major += b.faults.major.saturating_sub(a.faults.major);
         if let (Some(before), Some(after)) = (before.mark.device, after.mark.device) {
             add_bytes(&mut self.device, counters::between(before, after));
         }
@@ -79,6 +83,9 @@ impl Used {
     pub fn count(&self, trial: &mut Trial) {
         trial.cpu.user_ns += self.cpu.user_ns;
         trial.cpu.sys_ns += self.cpu.sys_ns;
+        let faults = trial.faults.get_or_insert_default();
+        faults.minor += self.faults.minor;
+        faults.major += self.faults.major;
         if let Some(crossed) = self.device {
             add_bytes(&mut trial.device, crossed);
         }

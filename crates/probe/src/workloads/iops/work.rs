@@ -263,7 +263,11 @@ impl IopsWork {
         });
         Counted {
             pass,
-            used: Used { cpu, device },
+            used: Used {
+                cpu,
+                faults: used.faults,
+                device,
+            },
             spun_ns,
             uncounted_ns: share(pass.elapsed_ns, all_ops - pass.ops, pass.ops),
         }
