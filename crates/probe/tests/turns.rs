@@ -55,6 +55,8 @@ fn a_pass_spans_turns_and_the_lead_in_is_not_counted() {
             "{params}"
         );
         assert_eq!(recorded(&trial), trial.ops(), "{params}");
+        let faults = trial.faults.unwrap();
+        assert!(params["engine"] != "mmap" || faults.minor > 0, "{faults:?}");
         let syncs = if params["sync"] == "osync" {
             trial.ops()
         } else {
