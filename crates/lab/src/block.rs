@@ -105,6 +105,10 @@ struct Try<'a> {
 }
 
 impl Try<'_> {
+    fn is_cut_off(&self) -> bool {
+        self.attempt.failure == Some(Failure::CutOff)
+    }
+
     fn step(
         &mut self,
         watch: &Watch,
@@ -336,8 +340,12 @@ impl<'a> Lab<'a> {
             OneCpu::with(ups.filter_map(|up| up.talk.pid()))
         });
         let kernel = self.meter.kernel();
-        let next_round = self.rounds(&mut tries, point, how.length, first_round);
+        let (next_round, whole) = self.rounds(&mut tries, point, how.length, first_round);
         drop(one_cpu);
+        if !whole && !tries.iter().any(Try::is_cut_off) {
+            // Too few rounds to decide anything: not kept, so that `--resume` makes all of them.
+            return Ok(next_round);
+        }
         let all = tries.iter().map(|this| &this.attempt.used);
         let all = self.meter.total(all, &kernel);
         for this in &mut tries {
@@ -389,14 +397,15 @@ impl<'a> Lab<'a> {
         Ok(tries)
     }
 
-    /// Rounds of turns until the block's share of time is spent. Returns the number of the next one.
+    /// Rounds of turns until the block's share of time is spent. Returns the number of the next one, and
+    /// whether those that were wanted were made: the user may have asked to stop.
     fn rounds(
         &mut self,
         tries: &mut [Try<'_>],
         point: usize,
         length: Length,
         first_round: u32,
-    ) -> u32 {
+    ) -> (u32, bool) {
         let layers: Vec<usize> = tries.iter().map(|t| t.layer).collect();
         let share = SHARE_NS * layers.len() as u64;
         let (mut moment, mut begun) = (self.meter.moment(), Instant::now());
@@ -431,18 +440,16 @@ impl<'a> Lab<'a> {
                 || tries
                     .iter()
                     .any(|t| t.layer == 0 && t.attempt.failure.is_some());
-            if enough || spent.max(took) >= MOST_SHARES * share || none || self.stop.asked() {
-                return round;
+            let whole = enough || spent.max(took) >= MOST_SHARES * share || none;
+            if whole || self.stop.asked() {
+                return (round, whole);
             }
         }
     }
 
     /// Records what came of trials, then handles what went wrong.
     fn count(&mut self, point: usize, tries: Vec<Try<'_>>, begun: Instant) -> Result<(), LabError> {
-        if tries
-            .iter()
-            .any(|t| t.attempt.failure == Some(Failure::CutOff))
-        {
+        if tries.iter().any(Try::is_cut_off) {
             // What was cut off says nothing.
             return Err(self.cut_off());
         }

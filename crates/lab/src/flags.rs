@@ -1,12 +1,15 @@
 //! What is wrong with a trial, in words that the report knows.
 
 use layermark_model::{
-    Cooled, DirectIo, Facts, Point, Trial, Warmth,
-    flags::{CACHE, CACHE_UNPROVED, DIRECT_IGNORED, VERIFY},
+    Cooled, DirectIo, Facts, ForeignWrites, Point, Trial, Warmth,
+    flags::{CACHE, CACHE_UNPROVED, DIRECT_IGNORED, MAJOR_FAULTS, VERIFY, WRITE_BACK},
 };
 
 /// From this share of cached pages on, or of bytes from a device, a cache is not what was asked.
 const SLACK: f64 = 0.05;
+
+/// The trimmed mean leaves out a fifth of the turns at either end: what happened in more of them is in it.
+const TRIMMED: f64 = 0.2;
 
 /// What is known about a trial from outside of it.
 pub(crate) struct Around<'a> {
@@ -31,7 +34,21 @@ pub(crate) fn of(point: &Point, around: &Around<'_>, trial: &Trial) -> Vec<Strin
     if trial.verified.is_some_and(|v| v.bad > 0) {
         flags.push(VERIFY.to_owned());
     }
+    if read_from_memory(point, around, trial) && trial.faults.is_some_and(|f| f.major > 0) {
+        flags.push(MAJOR_FAULTS.to_owned());
+    }
+    let turns = trial.turns.len().max(1) as f64;
+    let foreign = |f: ForeignWrites| f.turns as f64 > TRIMMED * turns;
+    if trial.foreign_writes.is_some_and(foreign) {
+        flags.push(WRITE_BACK.to_owned());
+    }
     flags
+}
+
+/// Whether the point reads what lies in memory, with nothing that it would have to wait for.
+fn read_from_memory(point: &Point, around: &Around<'_>, trial: &Trial) -> bool {
+    let cached = point.text("cache") != "cold" && trial.direct.is_none();
+    around.reads && cached && trial.launch.is_none()
 }
 
 fn cache(point: &Point, around: &Around<'_>, trial: &Trial) -> Option<&'static str> {
@@ -86,7 +103,7 @@ fn device_share(around: &Around<'_>, trial: &Trial) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use layermark_model::{Device, DeviceBytes, Pass, Verified};
+    use layermark_model::{Device, DeviceBytes, Faults, Pass, Turn, Verified};
 
     fn point(cache: &str) -> Point {
         let params = serde_json::json!({ "cache": cache });
@@ -246,6 +263,42 @@ mod tests {
             ..trial(1000, 0.0)
         };
         assert!(flags(&warm, true, &disk(), None, &direct).is_empty());
+    }
+
+    #[test]
+    fn a_cached_read_waits_for_no_page() {
+        let with = |major| Trial {
+            faults: Some(Faults { minor: 9, major }),
+            ..trial(1000, 1.0)
+        };
+        let found = |cache, reads, t: &Trial| flags(&point(cache), reads, &disk(), Some(0.0), t);
+        assert_eq!(found("warm", true, &with(1)), [MAJOR_FAULTS]);
+        assert!(found("warm", true, &with(0)).is_empty());
+        assert!(found("warm", false, &with(1)).is_empty(), "a write");
+        let mut cold = with(1);
+        cold.resident = Some(0.0);
+        assert!(found("cold", true, &cold).is_empty());
+        let past_it = Trial {
+            direct: Some(DirectIo::Honoured),
+            ..with(1)
+        };
+        assert!(found("warm", true, &past_it).is_empty());
+    }
+
+    #[test]
+    fn write_back_of_others_counts_where_the_trimmed_mean_has_it() {
+        let in_turns = |foreign, all| Trial {
+            turns: vec![Turn::default(); all],
+            foreign_writes: Some(layermark_model::ForeignWrites {
+                turns: foreign,
+                bytes: 1 << 20,
+            }),
+            ..trial(0, 1.0)
+        };
+        let found = |t: &Trial| flags(&point("warm"), true, &disk(), None, t);
+        assert_eq!(found(&in_turns(2, 8)), [WRITE_BACK]);
+        assert!(found(&in_turns(2, 10)).is_empty());
+        assert_eq!(found(&in_turns(1, 0)), [WRITE_BACK], "one stretch");
     }
 
     #[test]

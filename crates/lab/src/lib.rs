@@ -18,6 +18,7 @@ mod flags;
 mod forecast;
 mod line;
 mod machine;
+mod others;
 mod parts;
 mod pin;
 mod request;

@@ -23,6 +23,7 @@ use crate::{
     flags::{self, Around},
     line::Broken,
     machine::now_ms,
+    others::{self, Written},
     session::{Lost, Up},
     turn::Length,
 };
@@ -62,6 +63,10 @@ pub(crate) struct Attempt {
     pub more: bool,
     /// Nanoseconds on the probe's clock so far.
     pub elapsed_ns: u64,
+    /// Nanoseconds of the same work that did not count.
+    uncounted_ns: u64,
+    /// What devices wrote in each turn, where that is known.
+    written: Vec<Written>,
     behind: Vec<Behind>,
     cooled: Cooled,
     pub used: Used,
@@ -109,6 +114,8 @@ impl Attempt {
             failure: None,
             more: true,
             elapsed_ns: 0,
+            uncounted_ns: 0,
+            written: Vec::new(),
             behind: Vec::new(),
             cooled: Cooled::default(),
             used: Used::default(),
@@ -210,33 +217,45 @@ impl Attempt {
             lead_in_ns: length.lead_in_ns,
         };
         say(up, &message)?;
-        let (turn, probe_ns, more) = match hear(up, ask)? {
+        let (turn, probe_ns, uncounted_ns, device, more) = match hear(up, ask)? {
             FromProbe::Turned {
                 id,
                 turn: turn @ Turn { round: told, .. },
                 probe_ns,
+                uncounted_ns,
+                device,
                 more,
                 ..
-            } if (id, told) == (ask.id, round) => (turn, probe_ns, more),
+            } if (id, told) == (ask.id, round) => (turn, probe_ns, uncounted_ns, device, more),
             other => return Err(unexpected(&other, "turned")),
         };
         let before = std::mem::replace(moment, meter.moment());
         let upkeep = [upkeep_before, upkeep(up)?];
-        if let Some((devices, sum)) = &mut self.below
-            && let (Some(a), Some(b)) = (crossed, devices.sum())
-        {
-            let more = counters::between(a, b);
-            let sum = sum.get_or_insert_default();
-            sum.read += more.read;
-            sum.written += more.written;
-            sum.flushes += more.flushes;
-        }
+        let crossed = match &mut self.below {
+            Some((devices, sum)) => {
+                let more = crossed.zip(devices.sum());
+                let more = more.map(|(a, b)| counters::between(a, b));
+                if let Some(more) = more {
+                    let sum = sum.get_or_insert_default();
+                    sum.read += more.read;
+                    sum.written += more.written;
+                    sum.flushes += more.flushes;
+                }
+                more
+            }
+            None => device,
+        };
+        self.written.extend(crossed.map(|crossed| Written {
+            turn,
+            bytes: crossed.written,
+        }));
         // The CPU that a guest's probe had is part of the layer's.
         let own_ns = if self.below.is_none() { probe_ns } else { 0 };
         self.used.add([&before, moment], upkeep, own_ns);
         // All that it had: upkeep is read around the lead-in and what comes between passes too.
         self.cpu_ns = self.cpu_ns.saturating_add(probe_ns);
         self.elapsed_ns = self.elapsed_ns.saturating_add(turn.elapsed_ns);
+        self.uncounted_ns = self.uncounted_ns.saturating_add(uncounted_ns);
         self.more = more;
         Ok(())
     }
@@ -255,6 +274,11 @@ impl Attempt {
             trial.device = *crossed;
             self.usage.upkeep_ns = self.usage.upkeep_ns.saturating_sub(self.cpu_ns);
         }
+        // Read around the lead-ins too, in which helpers do the same work.
+        self.usage.upkeep_ns = of_turns(self.usage.upkeep_ns, self.elapsed_ns, self.uncounted_ns);
+        let reads = !ask.workload.writes(&ask.point);
+        let own = (!reads).then(|| ask.workload.space(&ask.point));
+        trial.foreign_writes = others::wrote(&self.written, own, &trial);
         if trial.syncs > 0 {
             trial.idle_flushes = up.idle_flushes;
         }
@@ -267,7 +291,7 @@ impl Attempt {
             });
         }
         let around = Around {
-            reads: !ask.workload.writes(&ask.point),
+            reads,
             facts: &up.facts,
             backing: self.backing,
             cooled: &self.cooled,
@@ -282,6 +306,13 @@ impl Attempt {
         self.trial = Some(trial);
         Ok(())
     }
+}
+
+/// The part of what was used in both times that belongs to the one that counts.
+fn of_turns(used_ns: u64, counted_ns: u64, uncounted_ns: u64) -> u64 {
+    let all = u128::from(counted_ns) + u128::from(uncounted_ns);
+    let part = (u128::from(used_ns) * u128::from(counted_ns)).checked_div(all);
+    part.map_or(used_ns, |part| part as u64)
 }
 
 /// After the last turn: has the probe flush what its own files owe.
@@ -460,6 +491,14 @@ fn backing_share(files: &[Behind]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lead_in_costs_what_the_same_time_of_a_turn_costs() {
+        assert_eq!(of_turns(110, 1_000_000, 100_000), 100);
+        assert_eq!(of_turns(110, 1_000_000, 0), 110);
+        assert_eq!(of_turns(u64::MAX, u64::MAX, u64::MAX), u64::MAX / 2);
+        assert_eq!(of_turns(110, 0, 0), 110);
+    }
 
     #[test]
     fn the_cached_share_is_of_all_files_together() {

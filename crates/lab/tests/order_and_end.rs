@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 use common::{Bench, CATALOG, plan, ratio, settled};
 use layermark_lab::{Ended, Event, LabError, Schedule};
-use layermark_model::{LayerStatus, RunStatus, TrialRecord};
+use layermark_model::{ForeignWrites, LayerStatus, RunStatus, TrialRecord, flags::WRITE_BACK};
 use layermark_stats::{Verdict, judge};
 
 #[test]
-fn upkeep_after_the_last_turn_is_not_the_trials() {
+fn upkeep_is_that_of_the_turns_alone() {
     let mut bench = Bench::new();
     let mut request = bench.request(plan(&["mock", "mock:ns=2000"], 1, "control = false"));
     request.catalog = common::CATALOG;
@@ -18,7 +18,51 @@ fn upkeep_after_the_last_turn_is_not_the_trials() {
     let (_, trials) = bench.last();
     let of_it = trials.iter().filter(|t| t.cell.layer == 1);
     let upkeep: Vec<u64> = of_it.map(|t| t.upkeep_ns).collect();
-    assert_eq!(upkeep, [common::DURING; 8]);
+    // Without what was used in lead-ins and after the last turn.
+    assert_eq!(upkeep, [common::DURING * 4 / 5; 8]);
+}
+
+/// Trap of short turns: what another layer has left dirty is written in this one's turns.
+#[test]
+fn a_neighbours_write_back_in_the_turns_of_a_reading_layer_is_flagged() {
+    let mut bench = Bench::new();
+    let layers = ["mock", "mock:fail-facts=on"];
+    let mut request = bench.request(plan(&layers, 1, "control = false\nblocks = 2"));
+    request.catalog = common::CATALOG;
+    assert!(settled(&bench.run(request)));
+    let (_, trials) = bench.last();
+    assert_eq!(trials.len(), 4);
+    for record in &trials {
+        let trial = record.trial.as_ref().unwrap();
+        let flagged = record.flags.iter().any(|flag| flag == WRITE_BACK);
+        if record.cell.layer == 0 {
+            assert_eq!((trial.foreign_writes, flagged), (None, false));
+            continue;
+        }
+        let turns = trial.turns.len() as u64;
+        let bytes = turns * (8 << 20);
+        assert_eq!(trial.foreign_writes, Some(ForeignWrites { turns, bytes }));
+        assert!(flagged, "{:?}", record.flags);
+    }
+}
+
+/// Several threads in turns of 10 ms: nine rounds or so of two layers, at least eight.
+#[test]
+fn threads_take_turns_too() {
+    let mut bench = Bench::new();
+    let mut plan = plan(&["mock", "mock:ns=2000"], 1, "control = false\nblocks = 1");
+    plan.work[0].params.insert("threads".into(), 4.into());
+    let request = bench.request(plan);
+    bench.run(request).unwrap();
+    let (_, trials) = bench.last();
+    for record in &trials {
+        assert_eq!(rounds(record), [0, 1, 2, 3, 4, 5, 6, 7]);
+        let turns = &record.trial.as_ref().unwrap().turns;
+        assert!(
+            turns.iter().all(|t| t.elapsed_ns == 10_000_000),
+            "{turns:?}"
+        );
+    }
 }
 
 /// Turns of a trial by their rounds.

@@ -3,13 +3,15 @@
 
 use std::{
     io::{stdin, stdout},
+    os::unix::fs::FileExt,
     path::Path,
     process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
 use layermark_lab::{Ended, Event, Request, Stop};
-use layermark_model::{Plan, RunStatus};
+use layermark_model::{Plan, RunStatus, flags::WRITE_BACK};
 use layermark_store::Store;
 
 fn main() -> ExitCode {
@@ -23,7 +25,8 @@ fn main() -> ExitCode {
         "--list" => ExitCode::SUCCESS,
         _ => {
             compares_two_directories();
-            println!("1 passed; 0 failed");
+            a_neighbours_write_back_is_told();
+            println!("2 passed; 0 failed");
             ExitCode::SUCCESS
         }
     }
@@ -133,6 +136,49 @@ fn compares_two_directories() {
         trials.len(),
         each / trials.len() as u32
     );
+}
+
+/// Somebody else writes to the disk while two layers read from memory.
+fn a_neighbours_write_back_is_told() {
+    let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (work, other) = (temp.path().join("work"), temp.path().join("other"));
+    std::fs::create_dir(&work).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    let mut store = Store::open(temp.path().join("store.db")).unwrap();
+    let text = format!(
+        "name = 'real'\nlayers = ['native', 'dir:{}']\nblocks = 2\nseed = 1\nturn = '10ms'\nsessions = 1\n
+         [[work]]\nworkload = 'file'\nop = 'read'\nfile_size = '1M'\n",
+        other.display()
+    );
+    let plan = Plan::from_toml(&text).unwrap();
+    let mut request = Request::new(plan, &work, std::env::current_exe().unwrap());
+    request.allow_tmpfs = true;
+    request.silence = Duration::from_secs(20);
+    let (over, neighbour) = (AtomicBool::new(false), temp.path().join("neighbour"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let file = std::fs::File::create(neighbour).unwrap();
+            let data = vec![7; 4 << 20];
+            while !over.load(Ordering::Relaxed) {
+                file.write_all_at(&data, 0).unwrap();
+                file.sync_all().unwrap();
+            }
+        });
+        let outcome = layermark_lab::run(request, &mut store, &Stop::new(), &mut |_| {});
+        over.store(true, Ordering::Relaxed);
+        outcome.unwrap();
+    });
+    let (run, trials) = store.load("last").unwrap();
+    if !run.layers[0].facts.devices.iter().any(|d| d.physical) {
+        eprintln!("skipped: no disk below {}", temp.path().display());
+        return;
+    }
+    assert!(trials.len() >= 4, "{}", trials.len());
+    let told = trials.iter().filter(|t| {
+        let foreign = t.trial.as_ref().unwrap().foreign_writes;
+        foreign.is_some_and(|f| f.bytes > 0) && t.flags.iter().any(|f| f == WRITE_BACK)
+    });
+    assert!(told.count() * 2 > trials.len(), "{trials:#?}");
 }
 
 fn plan(other: &Path) -> Plan {

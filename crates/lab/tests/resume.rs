@@ -142,6 +142,32 @@ fn a_block_that_was_stored_in_part_is_made_again() {
     }
 }
 
+/// Ctrl-C in the first rounds of a block: one or two rounds are not what the block is to have, and a
+/// trial that is stored is not made again.
+#[test]
+fn a_block_that_was_cut_short_is_made_again_as_a_whole() {
+    let least = |trials: &[TrialRecord]| {
+        let turns = trials.iter().map(|t| t.trial.as_ref().unwrap().turns.len());
+        turns.min().unwrap()
+    };
+    // Trials of one point are told of while the next one is made ready, whose first round comes then.
+    for stop in [1, 4] {
+        let mut bench = Bench::new();
+        let layers = ["mock", "mock:ns=2000"];
+        let mut request = bench.request(plan(&layers, 2, "control = false\nblocks = 2"));
+        request.catalog = CATALOG;
+        let first = bench.run_until(request, stop).unwrap();
+        assert_eq!(first.ended, Ended::Stopped);
+        let (_, trials) = bench.last();
+        assert_eq!(trials.len() as u64, first.trials);
+        assert!(least(&trials) >= 8, "{stop}: {} rounds", least(&trials));
+        assert!(settled(&bench.resume(CATALOG)), "stopped after {stop}");
+        let (_, trials) = bench.last();
+        assert_eq!(trials.len(), 8, "two layers, points and blocks");
+        assert!(least(&trials) >= 8, "{stop}: {} rounds", least(&trials));
+    }
+}
+
 #[test]
 fn a_finished_run_and_an_unknown_one_cannot_be_resumed() {
     let mut bench = Bench::new();

@@ -196,6 +196,7 @@ fn take(
         turn,
         cpu,
         probe_ns: cpu.user_ns + cpu.sys_ns,
+        uncounted_ns: 0,
         device: None,
         more: ns > 0,
     };

@@ -7,6 +7,10 @@ pub const CONTAMINATED: &str = "contaminated";
 pub const CACHE: &str = "cache not as asked";
 /// Nothing proves that `cold` was cold.
 pub const CACHE_UNPROVED: &str = "cache not proved";
+/// A read from memory had major page faults: something it needs had to be brought back.
+pub const MAJOR_FAULTS: &str = "major faults";
+/// In more than a fifth of the turns a device wrote what the layer cannot have written.
+pub const WRITE_BACK: &str = "write-back of others";
 /// After the trial the layer was no longer where it had been: its mount had gone or changed.
 pub const LAYER_LOST: &str = "layer lost";
 /// `O_DIRECT` was accepted, and the data came from a cache all the same.

@@ -36,8 +36,8 @@ pub use run::{Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
 pub use size::{SizeError, format_size, parse_duration, parse_size, parse_sizes};
 pub use spec::{Spec, SpecError};
 pub use trial::{
-    CpuUse, Debt, DeviceBytes, DirectIo, Latency, Pass, Restarted, SelfTest, ThreadRates, Trial,
-    Turn, Verified,
+    CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass, Restarted, SelfTest,
+    ThreadRates, Trial, Turn, Verified,
 };
 
 /// Bytes of one write that makes a packaged file, in every layer that is filled by writing: about

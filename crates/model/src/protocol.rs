@@ -133,6 +133,9 @@ pub enum FromProbe {
         /// All CPU time of the probe since it was told to take the turn, nanoseconds: with the
         /// lead-in and with what comes between two passes.
         probe_ns: u64,
+        /// Nanoseconds of the same work that are not counted: the lead-in.
+        #[serde(default)]
+        uncounted_ns: u64,
         /// Bytes that crossed the devices below in the turn; absent when none is known.
         device: Option<DeviceBytes>,
         /// Whether there is work for another turn.
@@ -181,6 +184,7 @@ mod tests {
             },
             cpu: CpuUse::default(),
             probe_ns: 0,
+            uncounted_ns: 0,
             device: None,
             more: true,
         };

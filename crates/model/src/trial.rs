@@ -32,9 +32,15 @@ pub struct Trial {
     /// Set by the lab.
     #[serde(default)]
     pub busy: Option<f64>,
+    /// Page faults of the probe while its clock ran; absent in runs of before they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<Faults>,
     /// Bytes that crossed the devices below while the clock ran; absent when none is known.
     #[serde(default)]
     pub device: Option<DeviceBytes>,
+    /// What the devices wrote of others meanwhile; absent where there is none. Set by the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign_writes: Option<ForeignWrites>,
     /// Bytes that crossed the guest's own disk, where the probe ran in one; then `device` was
     /// counted on the host, below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,6 +231,29 @@ pub struct CpuUse {
     pub user_ns: u64,
     /// In the kernel.
     pub sys_ns: u64,
+}
+
+/// Page faults.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct Faults {
+    /// Served from memory.
+    pub minor: u64,
+    /// For which a device or a server had to be asked.
+    pub major: u64,
+}
+
+/// What devices wrote that the layer itself cannot have written: another layer's write-back, or
+/// another program's.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct ForeignWrites {
+    /// Turns in which they did; of a trial in one stretch that is 1.
+    pub turns: u64,
+    /// Bytes in those turns.
+    pub bytes: u64,
 }
 
 /// Bytes that crossed block devices.

@@ -208,7 +208,7 @@ pub struct Divided {
     pub uses_up: bool,
     /// Bytes of files that it goes over again and again.
     pub working_set: u64,
-    /// Each turn starts threads, which takes some tenths of a millisecond.
+    /// Each turn starts or wakes several threads, which takes some tenths of a millisecond.
     pub starts_threads: bool,
 }
 
@@ -244,6 +244,8 @@ pub struct Turned {
     pub cpu: CpuUse,
     /// Bytes that crossed the devices below; `None` when none is known.
     pub device: Option<DeviceBytes>,
+    /// Nanoseconds of the same work that are not counted: the lead-in.
+    pub uncounted_ns: u64,
     /// Whether there is work for another turn.
     pub more: bool,
 }

@@ -297,7 +297,7 @@ impl<'env, W: Write> Server<'env, W> {
         };
         ready.round = Some(ask.round);
         let cpu_ns = || {
-            let cpu = usage::now();
+            let cpu = usage::now().cpu;
             cpu.user_ns + cpu.sys_ns
         };
         let before_ns = cpu_ns();
@@ -313,12 +313,14 @@ impl<'env, W: Write> Server<'env, W> {
                 turn,
                 cpu,
                 device,
+                uncounted_ns,
                 more,
             }) => self.say(&FromProbe::Turned {
                 id,
                 turn,
                 cpu,
                 probe_ns: cpu_ns().saturating_sub(before_ns),
+                uncounted_ns,
                 device,
                 more,
             }),
@@ -436,6 +438,7 @@ mod tests {
                 turn,
                 cpu: CpuUse::default(),
                 device: None,
+                uncounted_ns: 0,
                 more: true,
             })
         }

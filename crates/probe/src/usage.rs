@@ -1,21 +1,34 @@
-//! CPU time of this process, all threads.
+//! What this process has used, all threads.
 #![allow(unsafe_code)] // getrusage(2) is not in rustix
 
-use layermark_model::CpuUse;
+use layermark_model::{CpuUse, Faults};
 
-/// User and system time of this process since it started, ended threads included.
-pub fn now() -> CpuUse {
+/// Since it started, ended threads included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub cpu: CpuUse,
+    pub faults: Faults,
+}
+
+/// All of it by one call.
+pub fn now() -> Usage {
     // SAFETY: all-zero bytes are a valid `rusage`, which is plain integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a live `rusage` that only this call writes to.
     let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
     if result != 0 {
-        return CpuUse::default();
+        return Usage::default();
     }
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
-    CpuUse {
-        user_ns: ns(usage.ru_utime),
-        sys_ns: ns(usage.ru_stime),
+    Usage {
+        cpu: CpuUse {
+            user_ns: ns(usage.ru_utime),
+            sys_ns: ns(usage.ru_stime),
+        },
+        faults: Faults {
+            minor: usage.ru_minflt as u64,
+            major: usage.ru_majflt as u64,
+        },
     }
 }
 
@@ -23,16 +36,26 @@ pub fn now() -> CpuUse {
 mod tests {
     #[test]
     fn work_costs_cpu_time() {
-        let before = super::now();
+        let before = super::now().cpu;
         let mut x = 1u64;
         let start = crate::clock::monotonic_ns();
         let mut used = 0;
         // 5 ms of CPU may take a while on a busy machine.
         while used <= 5_000_000 && crate::clock::monotonic_ns() - start < 5_000_000_000 {
             x = (0..100_000).fold(x, |x, i| std::hint::black_box(x.wrapping_mul(31) ^ i));
-            let now = super::now();
+            let now = super::now().cpu;
             used = now.user_ns + now.sys_ns - before.user_ns - before.sys_ns;
         }
         assert!(used > 5_000_000, "{used}");
+    }
+
+    #[test]
+    fn a_page_that_is_touched_for_the_first_time_is_a_minor_fault() {
+        let before = super::now().faults;
+        // Larger than what the allocator hands out again, and each page written to.
+        let pages: Vec<u8> = vec![1; 16 << 20];
+        let after = super::now().faults;
+        std::hint::black_box(pages);
+        assert!(after.minor > before.minor, "{before:?} {after:?}");
     }
 }

@@ -55,6 +55,8 @@ fn a_pass_spans_turns_and_the_lead_in_is_not_counted() {
             "{params}"
         );
         assert_eq!(recorded(&trial), trial.ops(), "{params}");
+        let faults = trial.faults.unwrap();
+        assert!(params["engine"] != "mmap" || faults.minor > 0, "{faults:?}");
         let syncs = if params["sync"] == "osync" {
             trial.ops()
         } else {
@@ -66,6 +68,76 @@ fn a_pass_spans_turns_and_the_lead_in_is_not_counted() {
     let few = json!({"op": "rand-read", "engine": "uring", "iodepth": 8, "file_size": "32K"});
     let trial = lab.turns(&point("file", few), 7, 1);
     assert_eq!(recorded(&trial), trial.ops());
+    lab.end();
+}
+
+/// Of a thread alone a turn is what its operations took; of several, what all would have taken had
+/// each gone on to the same moment.
+#[test]
+fn threads_live_through_turns_and_end_at_their_ends() {
+    let mut lab = Lab::new();
+    lab.lead_in_ns = 100_000;
+    for params in [
+        json!({"op": "read"}),
+        json!({"op": "rand-read", "engine": "uring", "iodepth": 4}),
+        json!({"op": "read", "engine": "mmap", "verify": true}),
+        json!({"op": "mix", "record": "8K", "sync": "osync"}),
+        json!({"op": "rewrite", "sync": "fsync"}),
+        json!({"op": "write", "verify": true}),
+    ] {
+        let mut params = params;
+        params["file_size"] = "1M".into();
+        params["threads"] = 3.into();
+        let unit = if params["op"] == "mix" { 8192 } else { 4096 };
+        let trial = lab.turns(&point("file", params.clone()), 6, 2_000_000);
+        let rounds: Vec<u32> = trial.turns.iter().map(|t| t.round).collect();
+        assert_eq!(rounds, [0, 1, 2, 3, 4, 5], "{params}");
+        for turn in &trial.turns {
+            assert!(
+                turn.ops >= 3 && turn.elapsed_ns >= 1_800_000,
+                "{params}: {turn:?}"
+            );
+            assert_eq!(turn.bytes, turn.ops * unit, "{params}");
+        }
+        let sum = |of: fn(&layermark_model::Turn) -> u64| trial.turns.iter().map(of).sum::<u64>();
+        assert_eq!(
+            (trial.passes.len(), trial.ops(), trial.elapsed_ns()),
+            (1, sum(|t| t.ops), sum(|t| t.elapsed_ns)),
+            "{params}"
+        );
+        assert_eq!(recorded(&trial), trial.ops(), "{params}");
+        if let Some(verified) = trial.verified {
+            assert!(verified.bad == 0 && verified.records > 0, "{verified:?}");
+        }
+        let syncs = match params["sync"].as_str() {
+            Some("osync") => 1..trial.ops(),
+            Some(_) => trial.ops() / 256..trial.ops() / 256 + 1,
+            None => 0..1,
+        };
+        assert!(syncs.contains(&trial.syncs), "{params}: {}", trial.syncs);
+        // A pass of threads counts to the last one's end.
+        let ends_together = params["op"] == "write" || params["sync"] == "fsync";
+        let threads = trial.threads.clone().unwrap();
+        assert!(threads.each.len() == 3 && threads.slowest() > 0.0);
+        let together = trial.bytes() as f64 * 1e9 / trial.elapsed_ns() as f64;
+        let all: f64 = threads.each.iter().sum();
+        assert!(
+            ends_together || (0.99..1.01).contains(&(together / all)),
+            "{params}: {together} and {:?}",
+            threads.each
+        );
+    }
+    lab.end();
+}
+
+/// A cold file is gone over once. When one thread is through, the others would go on alone.
+#[test]
+fn what_threads_use_up_is_over_with_the_first_of_them() {
+    let mut lab = Lab::new();
+    let cold = json!({"op": "rand-read", "file_size": "1M", "cache": "cold", "threads": 2});
+    let trial = lab.turns(&point("file", cold), 100_000, 100_000);
+    assert!(trial.turns.len() > 1, "{}", trial.turns.len());
+    assert!((257..=512).contains(&trial.ops()), "{}", trial.ops());
     lab.end();
 }
 

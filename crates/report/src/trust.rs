@@ -251,15 +251,23 @@ fn contamination(e: &Evidence) -> TrustItem {
             "no trial was made".into(),
         );
     }
-    let n = flagged(e, flags::CONTAMINATED);
+    let (n, written) = (
+        flagged(e, flags::CONTAMINATED),
+        flagged(e, flags::WRITE_BACK),
+    );
+    let all = e.trials.len();
+    let others = if written > 0 {
+        format!("; {written} of {all} while a device wrote data of another layer or program")
+    } else {
+        String::new()
+    };
     let text = format!(
-        "{n} of {} trials while other programs or the hypervisor took more than 10 % of the CPUs",
-        e.trials.len()
+        "{n} of {all} trials while other programs or the hypervisor took more than 10 % of the CPUs{others}"
     );
     item(
         "contamination",
         title,
-        ok_if(n as f64 <= DISTURBED_TO * e.trials.len() as f64),
+        ok_if(n.max(written) as f64 <= DISTURBED_TO * all as f64),
         text,
     )
 }
@@ -285,7 +293,8 @@ fn cache(e: &Evidence) -> TrustItem {
         e.trials.iter().filter(asked).filter(has).collect()
     };
     let (wrong, unproved) = (having(flags::CACHE), having(flags::CACHE_UNPROVED));
-    if wrong.is_empty() && unproved.is_empty() {
+    let faulted = having(flags::MAJOR_FAULTS);
+    if wrong.is_empty() && unproved.is_empty() && faulted.is_empty() {
         let text = format!("cold was cold and warm was warm in all {all} trials that ask");
         return item("cache", title, TrustState::Ok, text);
     }
@@ -307,7 +316,15 @@ fn cache(e: &Evidence) -> TrustItem {
             "not proved in {n} of {all} trials that ask, in {names}: {why}"
         ));
     }
-    parts.push("a result where it is most of them is not trusted".into());
+    if !parts.is_empty() {
+        parts.push("a result where it is most of them is not trusted".into());
+    }
+    if !faulted.is_empty() {
+        let (n, names) = (faulted.len(), layers_of(e, &faulted));
+        parts.push(format!(
+            "{n} of {all} waited for pages that had been warm (major faults), in {names}"
+        ));
+    }
     let text = parts.join("; ");
     item("cache", title, TrustState::Warn, text)
 }

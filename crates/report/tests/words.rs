@@ -230,6 +230,33 @@ fn a_cold_cache_that_nothing_proves_is_not_trusted() {
 }
 
 #[test]
+fn write_back_of_others_and_major_faults_are_told() {
+    let report = made(&["overlay:upper"], |_, trials| {
+        for t in trials.iter_mut().filter(|t| t.cell.layer == 1) {
+            let both = [flags::WRITE_BACK, flags::MAJOR_FAULTS];
+            t.flags.extend(both.map(str::to_owned));
+        }
+    });
+    let said = |id: &str| report.trust.iter().find(|t| t.id == id).unwrap();
+    let contamination = said("contamination");
+    assert_eq!(contamination.state, TrustState::Warn);
+    let words = "while a device wrote data of another layer or program";
+    assert!(contamination.text.contains(words), "{}", contamination.text);
+    let cache = said("cache");
+    assert_eq!(cache.state, TrustState::Warn);
+    let words = "waited for pages that had been warm (major faults), in `overlay:upper`";
+    assert!(cache.text.contains(words), "{}", cache.text);
+    let counted = |flag| {
+        let rows = report.results.iter();
+        rows.filter_map(|r| r.flag_counts.get(flag)).sum::<usize>()
+    };
+    assert!(counted(flags::WRITE_BACK) > 0 && counted(flags::MAJOR_FAULTS) > 0);
+    let clean = made(&["overlay:upper"], |_, _| {});
+    let said = |id: &str| &clean.trust.iter().find(|t| t.id == id).unwrap().text;
+    assert!(!said("contamination").contains("wrote") && !said("cache").contains("faults"));
+}
+
+#[test]
 fn untrusted_natively_is_untrusted_everywhere() {
     let report = made(&["overlay:upper"], |_, trials| {
         for t in trials

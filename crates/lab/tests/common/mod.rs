@@ -18,13 +18,14 @@ use std::{
 use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{Base, Control, Layer, LayerError, LayerOption, Place, Undo, Wire};
 use layermark_model::{
-    Cooled, CpuTime, CpuUse, Facts, Missing, Pass, Plan, Run, SelfTest, Spec, Trial, TrialRecord,
-    Turn,
+    Cooled, CpuTime, CpuUse, DeviceBytes, Facts, Missing, Pass, Plan, Run, SelfTest, Spec, Trial,
+    TrialRecord, Turn,
     protocol::{FromProbe, Job, ToProbe, VERSION},
 };
 use layermark_store::Store;
 
-/// What the helpers of a scripted layer use in the first turn, and after the last one.
+/// What the helpers of a scripted layer use in the first turn and its lead-in, which lasts a quarter as
+/// long, and after the last turn.
 pub const DURING: u64 = 5;
 pub const AFTERWARDS: u64 = 1_000_000;
 
@@ -87,7 +88,8 @@ impl ScriptedPlace {
     /// Whether the script says so for this round of each trial. The options are those of the
     /// product's mock; here `silent-after` means that nothing is said in that round,
     /// `rubbish-after` that the turn is told twice, `protocol` that it is told for another job,
-    /// `fail-start` in round 4 for an earlier one, and `fail-mount` that the layer is gone in round 4.
+    /// `fail-start` in round 4 for an earlier one, `fail-mount` that the layer is gone in round 4, and
+    /// `fail-facts` that a neighbour's data is written back in all of its turns.
     fn at(&self, option: &str, round: u32) -> bool {
         self.number(option) == Some(f64::from(round))
     }
@@ -111,6 +113,15 @@ impl ScriptedPlace {
         sum.ops += turn.ops;
         sum.bytes += turn.bytes;
         turn
+    }
+
+    /// Bytes that the device writes in a turn.
+    fn write_back(&self) -> u64 {
+        if self.spec.options.contains_key("fail-facts") {
+            8 << 20
+        } else {
+            4096
+        }
     }
 
     /// As if it were unmounted.
@@ -214,12 +225,16 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                 if place.at("silent-after", round) {
                     continue;
                 }
-                let turned = |id, turn| FromProbe::Turned {
+                let turned = |id, turn: Turn| FromProbe::Turned {
                     id,
                     turn,
                     cpu: CpuUse::default(),
                     probe_ns: 0,
-                    device: None,
+                    uncounted_ns: turn.elapsed_ns / 4,
+                    device: Some(DeviceBytes {
+                        written: place.write_back(),
+                        ..DeviceBytes::default()
+                    }),
                     more: true,
                 };
                 let turn = place.turn(job, round, trial);

@@ -53,7 +53,7 @@ impl Part {
 }
 
 /// A thread's way through one pass: `CLOCK_MONOTONIC`, nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span {
     /// Before the first operation.
     pub start: u64,

@@ -3,14 +3,14 @@
 //! A workload is [`Repeat`]: it gives operations and what has to be done between two passes over
 //! them. It has no loop over turns and reads no counter.
 
-use layermark_model::{CpuUse, Debt, DeviceBytes, Pass, Trial, Turn};
+use layermark_model::{CpuUse, Debt, DeviceBytes, Faults, Pass, Trial, Turn};
 
 use crate::{
     Ask, Beat, Context, ProbeError, Turned, Work,
     clock::monotonic_ns,
     counters::{self, Devices},
     limits::{BEAT_NS, PASSES},
-    usage,
+    usage::{self, Usage},
 };
 
 pub mod drive;
@@ -20,7 +20,7 @@ pub mod recorder;
 use drive::Span;
 
 /// A moment, and what had crossed the devices by then.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark {
     at_ns: u64,
     device: Option<DeviceBytes>,
@@ -44,16 +44,17 @@ impl Mark {
 }
 
 /// What is read at the edges of a stretch. The files stay open, so it takes some microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Edge {
     pub mark: Mark,
-    cpu: CpuUse,
+    usage: Usage,
 }
 
 impl Edge {
     pub fn read(devices: &Devices) -> Self {
         Self {
             mark: Mark::read(devices),
-            cpu: usage::now(),
+            usage: usage::now(),
         }
     }
 }
@@ -62,13 +63,17 @@ impl Edge {
 #[derive(Default)]
 pub struct Used {
     pub cpu: CpuUse,
+    pub faults: Faults,
     pub device: Option<DeviceBytes>,
 }
 
 impl Used {
     pub fn add(&mut self, before: &Edge, after: &Edge) {
-        self.cpu.user_ns += after.cpu.user_ns.saturating_sub(before.cpu.user_ns);
-        self.cpu.sys_ns += after.cpu.sys_ns.saturating_sub(before.cpu.sys_ns);
+        let (a, b) = (&before.usage, &after.usage);
+        self.cpu.user_ns += b.cpu.user_ns.saturating_sub(a.cpu.user_ns);
+        self.cpu.sys_ns += b.cpu.sys_ns.saturating_sub(a.cpu.sys_ns);
+        self.faults.minor += b.faults.minor.saturating_sub(a.faults.minor);
+        self.faults.major += b.faults.major.saturating_sub(a.faults.major);
         if let (Some(before), Some(after)) = (before.mark.device, after.mark.device) {
             add_bytes(&mut self.device, counters::between(before, after));
         }
@@ -78,6 +83,9 @@ impl Used {
     pub fn count(&self, trial: &mut Trial) {
         trial.cpu.user_ns += self.cpu.user_ns;
         trial.cpu.sys_ns += self.cpu.sys_ns;
+        let faults = trial.faults.get_or_insert_default();
+        faults.minor += self.faults.minor;
+        faults.major += self.faults.major;
         if let Some(crossed) = self.device {
             add_bytes(&mut trial.device, crossed);
         }
@@ -116,6 +124,8 @@ pub struct Stretch {
     pub syncs: u64,
     /// The pass is over: before another one comes [`Repeat::renew`].
     pub over: bool,
+    /// Where the work reads them itself: threads do, between being ready and being at work.
+    pub edges: Option<[Edge; 2]>,
 }
 
 /// How often a workload's passes are made.
@@ -192,7 +202,8 @@ impl<W: Repeat> Repeated<W> {
         }
         let before = Edge::read(&self.devices);
         let stretch = self.work.go(extent, beat)?;
-        let after = Edge::read(&self.devices);
+        let around = || [before, Edge::read(&self.devices)];
+        let [before, after] = stretch.edges.unwrap_or_else(around);
         used.add(&before, &after);
         self.stopped = Some(after.mark);
         self.fresh = stretch.over;
@@ -207,15 +218,15 @@ impl<W: Repeat> Repeated<W> {
     }
 
     /// Work that is not counted: caches, a daemon and a CPU that slept come to what they are at
-    /// work. An operation that lasts longer has time to wake up itself.
-    fn lead_in(&mut self, ns: u64) -> Result<(), ProbeError> {
+    /// work. An operation that lasts longer has time to wake up itself. Returns how long it took.
+    fn lead_in(&mut self, ns: u64) -> Result<u64, ProbeError> {
         if ns == 0 || self.op_ns >= ns || self.work.passes().whole || self.through() {
-            return Ok(());
+            return Ok(0);
         }
         let counted = false;
         let extent = Extent::Time { ns, counted };
-        self.stretch(extent, &mut Used::default(), &mut |_| {})?;
-        Ok(())
+        let worked = self.stretch(extent, &mut Used::default(), &mut |_| {})?;
+        Ok(worked.elapsed_ns)
     }
 
     fn timed(
@@ -224,7 +235,7 @@ impl<W: Repeat> Repeated<W> {
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
-        self.lead_in(ask.lead_in_ns)?;
+        let uncounted_ns = self.lead_in(ask.lead_in_ns)?;
         let mut used = Used::default();
         let mut turn = Turn {
             round: ask.round,
@@ -255,6 +266,7 @@ impl<W: Repeat> Repeated<W> {
             turn,
             cpu: used.cpu,
             device: used.device,
+            uncounted_ns,
             more: !self.through(),
         })
     }
@@ -293,6 +305,7 @@ impl<W: Repeat> Repeated<W> {
             turn: sum,
             cpu: used.cpu,
             device: used.device,
+            uncounted_ns: 0,
             more: false,
         })
     }
@@ -420,6 +433,7 @@ mod tests {
                 bytes: ops * 10,
                 syncs: ops,
                 over: self.at == self.ops,
+                edges: None,
             })
         }
         fn settle(&mut self, _: &mut Trial, _: Mark) -> Result<(), ProbeError> {
@@ -448,6 +462,7 @@ mod tests {
         let asked = ["look", "renew", "lead-in", "turn", "renew", "turn"];
         assert_eq!(work.work.asked, asked);
         assert_eq!((first.turn.ops, first.turn.elapsed_ns), (20, 1_000_000));
+        assert_eq!(first.uncounted_ns, 100_000);
         assert!(first.more && trial.resident == Some(0.5));
         // 100 us of the second pass are left, and are the lead-in.
         work.work.asked.clear();

@@ -32,6 +32,19 @@ pub enum Amount {
     Time { ns: u64, counted: bool },
 }
 
+impl Amount {
+    /// What is left of a time when so much of it has passed: one operation at least.
+    pub fn shortened(self, by_ns: u64) -> Self {
+        match self {
+            Self::Time { ns, counted } => Self::Time {
+                ns: ns.saturating_sub(by_ns).max(1),
+                counted,
+            },
+            passes @ Self::Passes(_) => passes,
+        }
+    }
+}
+
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worked {
@@ -206,9 +219,12 @@ pub fn once(p: &FileParams) -> bool {
     p.op == Op::FirstWrite || (p.cache == Cache::Cold && p.op.cacheable())
 }
 
-/// Something comes at the end of a pass that belongs to all of it.
+/// A pass is done as a whole: something comes at its end that belongs to all of it, or threads begin
+/// the next one together, with new files.
 pub fn ends_together(p: &FileParams) -> bool {
-    p.files > 1 || p.op == Op::FirstWrite || (p.op.writes() && after(p.sync) != After::Nothing)
+    let new_files = p.threads > 1 && p.op.makes();
+    let once = p.files > 1 || p.op == Op::FirstWrite;
+    once || new_files || (p.op.writes() && after(p.sync) != After::Nothing)
 }
 
 /// A pass cannot go on with what the one before has left.

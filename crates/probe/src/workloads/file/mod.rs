@@ -101,8 +101,7 @@ impl Workload for File {
         Ok(writers.map(file).collect())
     }
 
-    /// A copy-up, a number of passes or a time that the user has fixed, and threads that have the same
-    /// work are one stretch each. So is a cold file that is read in some order: what was read ahead
+    /// A copy-up, and a number of passes or a time that the user has fixed, are one stretch each. So is a cold file that is read in some order: what was read ahead
     /// while others had their turns would come for nothing. Of several files each is a turn.
     fn divided(&self, at: &Point) -> Option<Divided> {
         let p = read(at).ok()?;
@@ -114,15 +113,15 @@ impl Workload for File {
                 starts_threads: false,
             });
         }
-        let fixed = p.passes > 0 || p.min_ms > 0 || p.threads > 1 || p.op == Op::FirstWrite;
+        let fixed = p.passes > 0 || p.min_ms > 0 || p.op == Op::FirstWrite;
         let fixed = fixed || (job::once(&p) && !matches!(p.op, Op::RandRead | Op::RandWrite));
         (!fixed).then(|| Divided {
             in_memory: p.cache == Cache::Warm
                 && !p.direct
                 && (!p.op.writes() || p.sync.leaves_debt()),
             uses_up: job::once(&p),
-            working_set: p.file_size,
-            starts_threads: false,
+            working_set: p.file_size.saturating_mul(p.threads),
+            starts_threads: p.threads > 1,
         })
     }
 
@@ -142,15 +141,8 @@ impl Workload for File {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn Work>, ProbeError> {
-        Ok(at_work(prepare::prepare(dir, read(at)?, context)?))
-    }
-}
-
-fn at_work(work: prepare::FileWork) -> Box<dyn Work> {
-    if work.job.p.threads == 1 {
-        Box::new(Repeated::new(work))
-    } else {
-        Box::new(team::Together::new(work))
+        let work = prepare::prepare(dir, read(at)?, context)?;
+        Ok(Box::new(Repeated::new(work)))
     }
 }
 

@@ -5,15 +5,17 @@ use std::{fs, io};
 use layermark_model::{Trial, Verified};
 
 use super::{
-    job::{Amount, Worked, ends_together, once},
+    job::{Amount, Job, Worked, ends_together, once},
     params::{FileParams, Op, Sync},
     prepare::{FileWork, Slot, advise, open, refused},
-    rates, touches,
+    rates::{self, Did},
+    team::Together,
+    touches,
 };
 use crate::{
     Context, ProbeError,
     clock::{Source, monotonic_ns},
-    run::{Extent, Mark, Passes, Repeat, Stretch, drive::Stopped},
+    run::{Edge, Extent, Mark, Passes, Repeat, Stretch, drive::Stopped},
 };
 
 /// Threads that work at the same time start within a microsecond or so of each other and do not
@@ -40,39 +42,64 @@ impl Repeat for FileWork {
     }
 
     fn passes(&self) -> Passes {
-        passes(&self.job.p)
+        let p = &self.job.p;
+        Passes {
+            fixed: p.passes,
+            most: if once(p) { p.files } else { 0 },
+            min_ms: p.min_ms,
+            whole: ends_together(p),
+        }
     }
 
     fn look(&mut self) -> Result<Option<f64>, ProbeError> {
         self.look_at_caches()
     }
 
+    /// Of files with a thread each, those whose pass is over: the others go on with theirs.
     fn renew(&mut self) -> Result<(), ProbeError> {
-        // Where there are several files, each pass has another one.
-        self.current = (self.begun as usize).min(self.slots.len() - 1);
-        self.begun += 1;
-        renew(&self.job.p, &mut self.slots[self.current])
+        // Where one thread has several files, each pass has another one.
+        if self.team.is_none() {
+            self.current = (self.begun as usize).min(self.slots.len() - 1);
+            self.begun += 1;
+        }
+        let Job { p, ops, .. } = &self.job;
+        let over = |slot: &&mut Slot| slot.generation == 0 || slot.at == *ops;
+        let mut over = self.slots.iter_mut().filter(over);
+        over.try_for_each(|slot| renew(p, slot))
     }
 
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
-        let p = &self.job.p;
         let amount = match extent {
             Extent::Pass => Amount::Passes(self.rounds),
             Extent::Time { ns, counted } => Amount::Time { ns, counted },
         };
-        let slot = &mut self.slots[self.current];
-        let worked = self
-            .job
-            .work(slot, amount, beat)
-            .map_err(|s| failed(p, slot, &s))?;
-        let Worked { span, ops, passes } = worked;
-        Ok(Stretch {
-            elapsed_ns: span.net_ns(),
-            ops,
-            bytes: ops * p.unit(),
-            syncs: syncs(p, ops, passes),
-            over: slot.at == self.job.ops,
-        })
+        let (job, slots) = (&self.job, &mut self.slots);
+        let Some(team) = &self.team else {
+            let slot = &mut slots[self.current];
+            let worked = job.work(slot, amount, beat);
+            let worked = worked.map_err(|s| failed(&job.p, slot, &s))?;
+            return Ok(self.stretch(&[worked], worked.span.net_ns(), None));
+        };
+        let amount = match amount {
+            Amount::Time { .. } if ends_together(&job.p) => Amount::Passes(1),
+            amount => amount,
+        };
+        let Together { each, edges } = team.work(slots, amount, beat)?;
+        let did: Vec<Did> = each.iter().map(|w| Did::of(w, job.p.unit())).collect();
+        let elapsed_ns = match amount {
+            Amount::Passes(_) => {
+                self.seen.threads.extend(rates::of(&did));
+                rates::from_first_to_last(&did)
+            }
+            Amount::Time { counted, .. } => {
+                let elapsed_ns = rates::as_if_equally_long(&each);
+                if counted {
+                    rates::add(&mut self.seen.each, &did, elapsed_ns);
+                }
+                elapsed_ns
+            }
+        };
+        Ok(self.stretch(&each, elapsed_ns, Some(edges)))
     }
 
     fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError> {
@@ -84,16 +111,21 @@ impl Repeat for FileWork {
     }
 }
 
-pub fn passes(p: &FileParams) -> Passes {
-    Passes {
-        fixed: p.passes,
-        most: if once(p) { p.files } else { 0 },
-        min_ms: p.min_ms,
-        whole: ends_together(p),
-    }
-}
-
 impl FileWork {
+    fn stretch(&self, each: &[Worked], elapsed_ns: u64, edges: Option<[Edge; 2]>) -> Stretch {
+        let p = &self.job.p;
+        let ops = each.iter().map(|w| w.ops).sum();
+        let with_slots = each.iter().zip(&self.slots);
+        Stretch {
+            elapsed_ns,
+            ops,
+            bytes: ops * p.unit(),
+            syncs: with_slots.map(|(w, slot)| syncs(p, slot.op, w)).sum(),
+            over: self.slots.iter().any(|slot| slot.at == self.job.ops),
+            edges,
+        }
+    }
+
     /// Before `ready`: the untimed pass that a second reading follows, and how often threads go
     /// over their files in one pass to be long enough under way.
     pub fn rehearse(&mut self) -> Result<(), ProbeError> {
@@ -137,7 +169,8 @@ impl FileWork {
 
     /// Adds up what the threads recorded. Encoding it takes a while, which is no debt.
     pub fn sum_up(&mut self, trial: &mut Trial) {
-        trial.threads = rates::mean(&self.seen.threads);
+        let in_turns = rates::of(&self.seen.each);
+        trial.threads = in_turns.or_else(|| rates::mean(&self.seen.threads));
         if !self.job.p.latency {
             return;
         }
@@ -183,7 +216,7 @@ fn repeats(p: &FileParams) -> bool {
 
 /// Outside the clock. A write goes to a file that was not there before; others go on with the
 /// open one.
-pub fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
+fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
     let op = slot.op;
     if op.packaged() || !touches(p) {
         return Ok(());
@@ -206,13 +239,13 @@ pub fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// Calls that flush in `ops` operations of all threads and this many passes of each.
-pub fn syncs(p: &FileParams, ops: u64, passes: u64) -> u64 {
+/// Calls that flush in what one thread did.
+fn syncs(p: &FileParams, op: Op, worked: &Worked) -> u64 {
     match p.sync {
-        _ if !touches(p) => 0,
+        _ if !touches(p) || !op.writes() => 0,
         Sync::None | Sync::Close => 0,
-        Sync::Fsync | Sync::Fdatasync | Sync::FsyncClose => p.writers() * passes,
-        Sync::Each | Sync::Osync | Sync::Odsync => ops / p.threads * p.writers(),
+        Sync::Fsync | Sync::Fdatasync | Sync::FsyncClose => worked.passes,
+        Sync::Each | Sync::Osync | Sync::Odsync => worked.ops,
     }
 }
 

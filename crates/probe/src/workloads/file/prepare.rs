@@ -15,11 +15,14 @@ use super::{
     job::Job,
     kept_name, packaged_name,
     params::{Cache, FileParams, Op, Sync},
+    rates::Did,
+    team::Team,
     touches,
 };
 use crate::{
     Context, ProbeError,
     buffer::{Buffer, TO_READ, TO_WRITE},
+    counters::Devices,
     data,
     engines::{self, Runner},
     queue, resident,
@@ -65,6 +68,8 @@ pub struct Slot {
 pub struct Seen {
     /// How evenly the threads got on, pass by pass.
     pub threads: Vec<layermark_model::ThreadRates>,
+    /// Time and bytes of each thread in all turns.
+    pub each: Vec<Did>,
     /// Dirty bytes of the machine before the first pass.
     pub dirty: Option<u64>,
 }
@@ -80,6 +85,8 @@ pub struct FileWork {
     pub current: usize,
     pub slots: Vec<Slot>,
     pub seen: Seen,
+    /// Where there are several files.
+    pub team: Option<Team>,
     /// The layer's directory.
     pub dir: PathBuf,
     /// Removed when this is dropped; after `slots`, whose files lie in it.
@@ -145,10 +152,15 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
         context: context.clone(),
         slots,
         seen: Seen::default(),
+        team: None,
         dir: dir.to_owned(),
         _work: work,
     };
     made.warm_up()?;
+    if made.job.p.threads > 1 {
+        let devices = Devices::open(&context.devices);
+        made.team = Some(Team::start(made.slots.len(), &made.job, devices)?);
+    }
     if leaves_debt {
         // What others left unwritten must not be counted as this point's debt. Asking the machine
         // takes microseconds, a flush of nothing milliseconds.

@@ -1,27 +1,78 @@
-//! How evenly the threads of a pass got on.
+//! How evenly threads got on, and how long they took together.
 
 use layermark_model::ThreadRates;
 
+use super::job::Worked;
 use crate::run::drive::Span;
 
-/// Of one pass in which each thread moved so many bytes; `None` for a thread alone.
-pub fn of_pass(spans: &[Span], bytes: u64) -> Option<ThreadRates> {
-    if spans.len() < 2 {
+/// What a thread did in a pass, or in all turns together.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Did {
+    span: Span,
+    bytes: u64,
+}
+
+impl Did {
+    /// In operations of so many bytes each.
+    pub fn of(worked: &Worked, unit: u64) -> Self {
+        Self {
+            span: worked.span,
+            bytes: worked.ops * unit,
+        }
+    }
+}
+
+/// Adds a turn to those before it, thread by thread: what each would have done in so many nanoseconds
+/// at its own speed.
+pub fn add(sum: &mut Vec<Did>, turn: &[Did], elapsed_ns: u64) {
+    sum.resize(turn.len(), Did::default());
+    for (sum, did) in sum.iter_mut().zip(turn) {
+        let share = elapsed_ns as f64 / did.span.net_ns() as f64;
+        sum.span.end += elapsed_ns;
+        sum.bytes += (did.bytes as f64 * share).round() as u64;
+    }
+}
+
+/// Of a pass, nanoseconds: from the first one's start to the last one's end. Only preparation
+/// pauses a thread here; the mean is what the whole lost by it.
+pub fn from_first_to_last(did: &[Did]) -> u64 {
+    let start = did.iter().map(|d| d.span.start).min().unwrap_or(0);
+    let end = did.iter().map(|d| d.span.end).max().unwrap_or(0);
+    let paused = did.iter().map(|d| d.span.paused).sum::<u64>() / did.len().max(1) as u64;
+    Span { start, end, paused }.net_ns()
+}
+
+/// Of a turn, nanoseconds: what all operations would have taken if each thread had gone on to the
+/// same moment at its own speed. No thread's last operation counts longer than it was.
+pub fn as_if_equally_long(each: &[Worked]) -> u64 {
+    let ops: u64 = each.iter().map(|w| w.ops).sum();
+    let per_ns = |w: &Worked| w.ops as f64 / w.span.net_ns() as f64;
+    let per_ns: f64 = each.iter().map(per_ns).sum();
+    ((ops as f64 / per_ns).round() as u64).max(1)
+}
+
+/// Of threads that did the same work, or worked for the same time; `None` for a thread alone.
+pub fn of(threads: &[Did]) -> Option<ThreadRates> {
+    if threads.len() < 2 {
         return None;
     }
-    let start = spans.iter().map(|s| s.start).min()?;
-    let first_end = spans.iter().map(|s| s.end).min()?;
-    let lasted = |s: &Span| (s.end - s.start).max(1) as f64;
-    let done = |s: &Span| first_end.saturating_sub(s.start) as f64 / lasted(s);
-    let rate = |s: &Span| {
-        let worked = (lasted(s) - s.paused as f64).max(1.0);
-        bytes as f64 * 1e9 / worked
+    let start = threads.iter().map(|d| d.span.start).min()?;
+    let first_end = threads.iter().map(|d| d.span.end).min()?;
+    let most = threads.iter().map(|d| d.bytes).max()?.max(1) as f64;
+    let lasted = |d: &Did| (d.span.end - d.span.start).max(1) as f64;
+    let done = |d: &Did| {
+        let share = first_end.saturating_sub(d.span.start) as f64 / lasted(d);
+        share * d.bytes as f64
+    };
+    let rate = |d: &Did| {
+        let worked = (lasted(d) - d.span.paused as f64).max(1.0);
+        d.bytes as f64 * 1e9 / worked
     };
     let until = (first_end - start).max(1) as f64;
     Some(ThreadRates {
-        each: spans.iter().map(rate).collect(),
-        stonewall: spans.iter().map(done).sum::<f64>() * bytes as f64 * 1e9 / until,
-        least_done: spans.iter().map(done).fold(1.0, f64::min),
+        each: threads.iter().map(rate).collect(),
+        stonewall: threads.iter().map(done).sum::<f64>() * 1e9 / until,
+        least_done: threads.iter().map(done).fold(most, f64::min) / most,
     })
 }
 
@@ -41,32 +92,34 @@ pub fn mean(passes: &[ThreadRates]) -> Option<ThreadRates> {
 mod tests {
     use super::*;
 
-    fn span(start: u64, end: u64) -> Span {
-        Span {
+    fn did(start: u64, end: u64, bytes: u64) -> Did {
+        let span = Span {
             start,
             end,
             paused: 0,
-        }
+        };
+        Did { span, bytes }
     }
 
     #[test]
     fn all_threads_count_in_the_minimum() {
-        assert_eq!(of_pass(&[span(0, 10)], 1), None);
+        assert!(of(&[did(0, 10, 1)]).is_none());
         // The third one starts when the first is through.
-        let spans = [span(0, 1000), span(0, 2000), span(1000, 5000)];
-        let rates = of_pass(&spans, 4000).unwrap();
+        let threads = [(0, 1000), (0, 2000), (1000, 5000)].map(|(a, b)| did(a, b, 4000));
+        let rates = of(&threads).unwrap();
         assert_eq!(rates.each, [4e9, 2e9, 1e9]);
         assert_eq!((rates.slowest(), rates.fastest()), (1e9, 4e9));
         assert!((rates.mean() - 7e9 / 3.0).abs() < 1.0, "{rates:?}");
         // 4000 bytes of the first and 2000 of the second in 1000 ns.
         assert!((rates.stonewall - 6e9).abs() < 1.0, "{rates:?}");
         assert!(rates.least_done.abs() < 1e-9, "{rates:?}");
+        assert_eq!(from_first_to_last(&threads), 5000);
     }
 
     #[test]
     fn passes_are_averaged_thread_by_thread() {
-        let uneven = of_pass(&[span(0, 1000), span(0, 2000)], 4000).unwrap();
-        let even = of_pass(&[span(0, 1000), span(0, 1000)], 4000).unwrap();
+        let uneven = of(&[did(0, 1000, 4000), did(0, 2000, 4000)]).unwrap();
+        let even = of(&[did(0, 1000, 4000), did(0, 1000, 4000)]).unwrap();
         assert!((even.least_done - 1.0).abs() < 1e-9 && (even.stonewall - 8e9).abs() < 1.0);
         let both = mean(&[uneven, even]).unwrap();
         assert_eq!(both.each, [4e9, 3e9]);
@@ -76,12 +129,39 @@ mod tests {
 
     #[test]
     fn what_was_not_work_is_no_time_of_a_thread() {
-        let paused = Span {
-            paused: 500,
-            ..span(0, 1500)
-        };
-        let rates = of_pass(&[paused, span(0, 1500)], 1000).unwrap();
+        let mut paused = did(0, 1500, 1000);
+        paused.span.paused = 500;
+        let rates = of(&[paused, did(0, 1500, 1000)]).unwrap();
         assert!((rates.each[0] - 1e9).abs() < 1.0, "{rates:?}");
         assert!(rates.each[1] < rates.each[0]);
+    }
+
+    /// One thread is twice as fast as the other: that is so whether they have the same work or the
+    /// same time, and however long the last operation of a turn takes.
+    #[test]
+    fn turns_tell_of_threads_what_a_pass_does() {
+        let pass = of(&[did(0, 1000, 4000), did(0, 2000, 4000)]).unwrap();
+        let mut sum = Vec::new();
+        for (at, more) in [(500, 0), (9000, 1000)] {
+            let slow = did(at, at + 1000 + more, 2000 + 2 * more);
+            add(&mut sum, &[did(at, at + 1000, 4000), slow], 1000);
+        }
+        let turns = of(&sum).unwrap();
+        assert_eq!(turns.each, pass.each);
+        assert!((turns.stonewall - pass.stonewall).abs() < 1.0);
+        assert!((turns.least_done - pass.least_done).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_last_operation_that_takes_long_costs_the_other_thread_nothing() {
+        let worked = |ns, ops| Worked {
+            span: did(0, ns, 0).span,
+            ops,
+            passes: 0,
+        };
+        // 10 and 1 operations in 1000 ns.
+        let each = [worked(1000, 10), worked(3000, 3)];
+        assert_eq!(as_if_equally_long(&each), 1182);
+        assert_eq!(as_if_equally_long(&[worked(700, 5)]), 700);
     }
 }

@@ -279,7 +279,7 @@ fn a_pass_does_something_however_slow_the_machine_is() {
         work.rehearse_for(0).unwrap();
         assert_eq!(work.rounds, 1);
         let mut trial = Trial::default();
-        stretch(at_work(work).as_mut(), &mut trial);
+        stretch(&mut Repeated::new(work), &mut trial);
         assert_eq!((trial.passes.len(), trial.ops()), (1, 16 * threads));
     }
 }

@@ -41,6 +41,8 @@ struct Counted {
     used: Used,
     /// CPU time that went into waiting for moments.
     spun_ns: u64,
+    /// Time of the I/Os that do not count.
+    uncounted_ns: u64,
 }
 
 /// What the workers share.
@@ -86,6 +88,7 @@ impl Work for IopsWork {
             pass,
             used,
             spun_ns,
+            uncounted_ns,
         } = counted;
         used.count(trial);
         trial.spun_ns += spun_ns;
@@ -104,6 +107,7 @@ impl Work for IopsWork {
             turn,
             cpu: used.cpu,
             device: used.device,
+            uncounted_ns,
             more: window.whole,
         })
     }
@@ -243,7 +247,8 @@ impl IopsWork {
         // I/Os alike, those of the ramp too.
         let share =
             |part: u64, of: u64, all: u64| (part as f64 * of as f64 / (all as f64).max(1.0)) as u64;
-        let ours = |n| share(n, pass.ops, sum(&|w| w.all_ops));
+        let all_ops = sum(&|w| w.all_ops);
+        let ours = |n| share(n, pass.ops, all_ops);
         let moved = |n| share(n, pass.bytes, sum(&|w| w.all_bytes));
         // Waiting for a moment by spinning is the tool's doing.
         let spun_ns = sum(&|w| w.spun);
@@ -258,8 +263,13 @@ impl IopsWork {
         });
         Counted {
             pass,
-            used: Used { cpu, device },
+            used: Used {
+                cpu,
+                faults: used.faults,
+                device,
+            },
             spun_ns,
+            uncounted_ns: share(pass.elapsed_ns, all_ops - pass.ops, pass.ops),
         }
     }
 

@@ -1,0 +1,126 @@
+//! What devices wrote in a layer's turns that the layer itself cannot have written.
+//!
+//! The layers of a block share devices, and the kernel writes back when it likes: what one has left
+//! dirty may be written in the turns of another, and slow it.
+
+use layermark_model::{ForeignWrites, Trial, Turn};
+
+/// Bytes that a device may write in a turn without being in the way: a journal's commit, a log ...
+const LITTLE: u64 = 64 << 10;
+/// ... and bytes a second: a twentieth of what a slow disk without moving parts does.
+const LITTLE_A_SECOND: u64 = 10 << 20;
+
+/// What a layer that writes may write for each byte of the application: a journal or a
+/// copy-on-write file system writes what it writes about it too.
+const TIMES: u64 = 2;
+/// The least that an operation may write, bytes: a block of data and one about it ...
+const AN_OPERATION: u64 = 8 << 10;
+/// ... and with a flush: a commit of the journal.
+const A_COMMIT: u64 = 32 << 10;
+
+/// A turn, and the bytes that its devices wrote.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written {
+    pub turn: Turn,
+    pub bytes: u64,
+}
+
+/// All turns of a trial. `own` is what the point has on disk beside its packaged files; `None` for
+/// one that only reads.
+pub(crate) fn wrote(turns: &[Written], own: Option<u64>, trial: &Trial) -> Option<ForeignWrites> {
+    // A launched program writes what it likes.
+    if trial.launch.is_some() {
+        return None;
+    }
+    let least = if trial.syncs > 0 {
+        A_COMMIT
+    } else {
+        AN_OPERATION
+    };
+    // What it has not written back yet may come in any later turn of its own.
+    let mut owed = TIMES * own.unwrap_or(0);
+    let mut found = ForeignWrites::default();
+    for Written { turn, bytes } in turns {
+        if own.is_some() {
+            let most = turn.bytes.saturating_mul(TIMES);
+            owed = owed.saturating_add(most.max(turn.ops.saturating_mul(least)));
+        }
+        let foreign = bytes.saturating_sub(owed);
+        owed = owed.saturating_sub(*bytes);
+        let seconds = turn.elapsed_ns as f64 / 1e9;
+        if foreign > LITTLE.max((seconds * LITTLE_A_SECOND as f64) as u64) {
+            found.turns += 1;
+            found.bytes += foreign;
+        }
+    }
+    (found.turns > 0).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Turns of 10 ms with 100 operations of 4 KiB, in which devices wrote so much.
+    fn turns(written: &[u64]) -> Vec<Written> {
+        let turn = Turn {
+            elapsed_ns: 10_000_000,
+            ops: 100,
+            bytes: 100 * 4096,
+            ..Turn::default()
+        };
+        let with = |bytes: &u64| Written {
+            turn,
+            bytes: *bytes,
+        };
+        written.iter().map(with).collect()
+    }
+
+    fn trial(syncs: u64) -> Trial {
+        Trial {
+            syncs,
+            ..Trial::default()
+        }
+    }
+
+    #[test]
+    fn a_layer_that_reads_writes_nothing_but_a_commit_now_and_then() {
+        let found = wrote(&turns(&[0, 2 * MIB, 20 << 10, MIB]), None, &trial(0));
+        let (turns_of_others, bytes) = (2, 3 * MIB);
+        assert_eq!(
+            found,
+            Some(ForeignWrites {
+                turns: turns_of_others,
+                bytes
+            })
+        );
+        assert_eq!(wrote(&turns(&[60 << 10; 9]), None, &trial(0)), None);
+        // In one stretch of a second a device that is hardly used writes as much.
+        let mut long = turns(&[2 * MIB]);
+        long[0].turn.elapsed_ns = 1_000_000_000;
+        assert_eq!(wrote(&long, None, &trial(0)), None);
+    }
+
+    #[test]
+    fn what_a_layer_wrote_may_reach_the_device_in_a_later_turn_of_its_own() {
+        // Each has 800 KiB to write.
+        assert_eq!(wrote(&turns(&[0, 0, 0, 3 * MIB]), Some(0), &trial(0)), None);
+        let found = wrote(&turns(&[3 * MIB, 0, 0, 0]), Some(0), &trial(0));
+        assert_eq!(found.map(|f| f.turns), Some(1));
+        // Its file was made before the first turn.
+        let own = Some(2 * MIB);
+        assert_eq!(wrote(&turns(&[3 * MIB, 0, 0, 0]), own, &trial(0)), None);
+        // A commit is larger than what it commits.
+        assert_eq!(wrote(&turns(&[3 * MIB; 4]), Some(0), &trial(400)), None);
+    }
+
+    #[test]
+    fn a_launched_program_writes_what_it_likes() {
+        let launched = Trial {
+            launch: Some(Box::default()),
+            ..Trial::default()
+        };
+        assert_eq!(wrote(&turns(&[90 * MIB]), None, &launched), None);
+    }
+}
