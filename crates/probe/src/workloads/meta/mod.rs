@@ -13,7 +13,7 @@ mod params;
 mod tests;
 mod work;
 
-use params::{Cache, MetaParams, Sync};
+use params::{Cache, MetaParams};
 
 /// Files in one directory.
 const PER_DIRECTORY: u64 = 100;
@@ -62,7 +62,7 @@ impl Workload for Meta {
     fn divided(&self, at: &Point) -> Option<Divided> {
         let p = read(at).ok()?;
         (p.passes == 0).then(|| Divided {
-            in_memory: p.cache == Cache::Warm && p.sync == Sync::None,
+            in_memory: p.cache == Cache::Warm && !p.op.writes(),
             uses_up: p.cache == Cache::Cold,
             working_set: p.files * (INODE + p.op.moves(p.file_size)),
             starts_threads: false,
