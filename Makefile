@@ -24,8 +24,10 @@ test: ## All tests: Rust, as an unprivileged user, and the report in a browser
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory test-rust test-unprivileged test-browser
 
+# Most tests wait more than they work: twice as many as there are cores. Where fuzzing shares a core it gets more time.
 test-rust: ## Unit, integration and end-to-end tests
-	cargo test --workspace --locked
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 2))} LAYERMARK_FUZZ_SECONDS=$${LAYERMARK_FUZZ_SECONDS:-90} \
+		cargo test --workspace --locked
 
 test-unprivileged: ## The end-to-end tests as a user without root
 	scripts/test-unprivileged.sh

@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{self, Lm, alone, is_root, machine, output, skipped};
+use crate::common::{self, Lm, is_root, machine, output, skipped};
 use rustix::{
     fs::{
         AtFlags, CWD, Mode, OFlags, RenameFlags, mkdirat, openat, renameat, renameat_with,
@@ -318,7 +318,6 @@ fn another_user_who_swaps_directories_gains_nothing() {
         skipped("only root has another user to be attacked by, and something to lose");
         return;
     }
-    let _alone = alone();
     let seed = std::env::var("LAYERMARK_SEED")
         .ok()
         .and_then(|s| s.parse().ok());

@@ -510,7 +510,6 @@ fn own_tmp() -> bool {
 
 #[test]
 fn whatever_is_killed_nothing_is_left_and_nothing_is_lost() {
-    let _alone = common::alone();
     let seed = number("LAYERMARK_SEED", 11);
     let all = kills(number("LAYERMARK_KILLS", 100), seed);
     let next = AtomicUsize::new(0);

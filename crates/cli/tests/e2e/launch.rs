@@ -6,10 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{self, Lm, MOCK, alone, is_root, result, skipped};
+use crate::common::{self, Lm, MOCK, is_root, result, skipped};
 use serde_json::Value;
 
-/// Launches with flags of `launch`; native alone, twice.
+/// Launches with flags of `launch`; native twice.
 fn launch(args: &[&str]) -> Lm {
     let lm = Lm::new();
     let work = lm.work();
@@ -50,7 +50,6 @@ fn took(args: &[&str], least_ms: f64, most_ms: f64) -> Value {
 
 #[test]
 fn every_condition_is_seen_when_it_comes_true() {
-    let _alone = alone();
     // How late depends on what else the machine does.
     let late = 30_000.0;
     let one = took(&["--", "sleep", "0.1"], 100.0, late);
@@ -91,7 +90,6 @@ fn servers_are_seen_by_port_http_and_notify() {
     if !has("python3") {
         return;
     }
-    let _alone = alone();
     let late = 30_000.0;
     let listen = "import socket,time; time.sleep(.1); s=socket.create_server(('127.0.0.1',17811)); time.sleep(60)";
     took(
@@ -136,7 +134,6 @@ fn windows_are_seen_with_their_titles() {
     if !has("Xvfb") || !has(program) {
         return;
     }
-    let _alone = alone();
     let command = ["--", program, "-T", title];
     let command = if is_root() {
         &command[..]
@@ -203,7 +200,6 @@ fn what_never_gets_ready_says_why_and_leaves_nothing() {
 /// Programs that tell something without end, but not what is waited for.
 #[test]
 fn who_never_stops_telling_is_not_listened_to_for_ever() {
-    let _alone = alone();
     let notify = "import socket,os\nfor _ in range(3): os.fork()\n\
         s=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM)\n\
         while True: s.sendto(b'STATUS=x', b'\\0'+os.environ['NOTIFY_SOCKET'][1:].encode())";
@@ -270,7 +266,6 @@ fn the_whole_tree_is_stopped_also_when_layermark_is_killed() {
     if !has("bash") {
         return;
     }
-    let _alone = alone();
     let args = [
         "--grace",
         "100ms",

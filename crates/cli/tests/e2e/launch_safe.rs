@@ -64,7 +64,6 @@ fn the_x_server_lets_nobody_in_without_the_cookie() {
     if !is_root() || !has(&["Xvfb", "xterm", "xdpyinfo", "setpriv"]) {
         return skipped("only root can become somebody else");
     }
-    let _alone = common::alone();
     let said = launch(&["--ready", "window=Mine", "--", "sh", "-c", STRANGER]).run();
     let report = said.code(0).json();
     assert_eq!(
@@ -101,7 +100,6 @@ fn ids(tree: &[machine::Proc]) -> Vec<machine::Process> {
 
 #[test]
 fn a_killed_launcher_takes_the_whole_tree_with_it() {
-    let _alone = common::alone();
     let never = ["--ready", "stdout=never", "--", "sh", "-c", LEAVES];
     let (child, dir) = launch(&never).start();
     let tree = until(&child, &["sleep", "4713"], 2);
@@ -133,7 +131,6 @@ fn layermark_killed_while_it_makes_a_package_leaves_nothing() {
     if !has(&["strace"]) {
         return;
     }
-    let _alone = common::alone();
     let args = [
         "--package",
         "--ready",
@@ -154,7 +151,6 @@ fn the_home_of_a_read_only_layer_goes_with_a_killed_layermark() {
     if !is_root() || !has(&["mksquashfs"]) {
         return skipped("images need root");
     }
-    let _alone = common::alone();
     let args = ["--no-control", "-l", "native", "-l", "image:squashfs"];
     let program = ["--ready", "stdout=never", "--", "sh", "-c", LEAVES];
     let (child, dir) = launch(&[&args[..], &program[..]].concat()).start();

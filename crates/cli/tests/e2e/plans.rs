@@ -2,12 +2,11 @@
 
 use std::fs;
 
-use crate::common::{Lm, alone, is_root, root, skipped};
+use crate::common::{Lm, is_root, root, skipped};
 use serde_json::Value;
 
 #[test]
 fn every_plan_runs_small() {
-    let _alone = alone();
     let plans: Vec<_> = fs::read_dir(root().join("plans"))
         .expect("plans/")
         .flatten()
@@ -67,7 +66,6 @@ fn every_plan_runs_small() {
 /// `layermark run` alone is the plan `card`, in every layer that can be set up here.
 #[test]
 fn the_default_plan_measures_every_layer_of_this_machine() {
-    let _alone = alone();
     let lm = Lm::new();
     let work = lm.work();
     // With a budget some would be left out.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::common::{
-    self, Home, Lm, Said, alone, is_root, machine, needs_root, skipped, trials_stored, wait_for,
+    self, Home, Lm, Said, is_root, machine, needs_root, skipped, trials_stored, wait_for,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -77,7 +77,6 @@ fn layer<'a>(report: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn a_killed_probe_is_started_again_once() {
-    let _alone = alone();
     let (child, dir) = start(&["tmpfs"]);
     let probes = helpers(&child, "probe");
     assert_eq!(probes.len(), 2, "native's and tmpfs's");
@@ -95,7 +94,6 @@ fn a_killed_probe_is_started_again_once() {
 
 #[test]
 fn a_probe_that_hangs_is_given_up_and_killed() {
-    let _alone = alone();
     let (child, dir) = start(&["tmpfs"]);
     send(helpers(&child, "probe")[1], Signal::STOP);
     finish(child, dir)
@@ -105,7 +103,6 @@ fn a_probe_that_hangs_is_given_up_and_killed() {
 
 #[test]
 fn a_baseline_that_keeps_dying_ends_the_run_with_its_trials() {
-    let _alone = alone();
     let (child, dir) = start(&["tmpfs"]);
     let first = helpers(&child, "probe");
     send(first[0], Signal::KILL);
@@ -134,7 +131,6 @@ fn has_fuse() -> bool {
 
 #[test]
 fn a_file_system_whose_server_dies_is_left_out() {
-    let _alone = alone();
     if !has_fuse() {
         return;
     }
@@ -156,7 +152,6 @@ fn a_file_system_whose_server_dies_is_left_out() {
 /// A server that is stopped never answers: whoever asks it waits in the kernel.
 #[test]
 fn a_file_system_that_stops_answering_is_given_up() {
-    let _alone = alone();
     if !has_fuse() {
         return;
     }
@@ -197,7 +192,6 @@ fn a_directory_whose_server_stops_answering_is_given_up() {
     if !needs_root() {
         return;
     }
-    let _alone = alone();
     let mount = "cd $W/..; mkdir below at
         \"$L\" fuse-serve $PWD/below $PWD/at fuse > said 2>&1 & echo $! > pid
         while ! test -s said; do sleep 0.01; done";
@@ -252,7 +246,6 @@ fn a_mount_that_is_lost_during_the_run_is_noticed() {
     if !needs_root() {
         return;
     }
-    let _alone = alone();
     let (child, dir) = start(&["tmpfs", "overlay:upper"]);
     let mounts = machine::mounts_seen_by(child.id(), dir.path());
     let mut mounts = mounts.iter();
@@ -292,7 +285,6 @@ fn a_mount_that_is_lost_during_the_run_is_noticed() {
 /// Janitor and layermark killed at once: the next run in the directory cleans up.
 #[test]
 fn without_its_janitor_a_dead_run_is_cleaned_up_by_the_next() {
-    let _alone = alone();
     let (mut child, dir) = start(&["tmpfs"]);
     let family = machine::family(child.id());
     machine::traces(dir.path(), &family);

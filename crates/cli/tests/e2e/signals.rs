@@ -186,7 +186,6 @@ fn a_second_sigint_ends_it_at_once() {
 
 #[test]
 fn sigint_during_set_up_leaves_nothing() {
-    let _alone = common::alone();
     let (child, dir) = real();
     wait_for("the work directory", || {
         machine::traces(dir.path(), &[]).into_iter().next()
@@ -221,7 +220,6 @@ fn killed(child: Child, dir: &Home) -> u64 {
 
 #[test]
 fn sigkill_while_every_layer_is_up_leaves_nothing_and_loses_nothing() {
-    let _alone = common::alone();
     let (child, dir) = real();
     until_trials(&dir, 12);
     let up = machine::traces(dir.path(), &machine::family(child.id()));
@@ -247,7 +245,6 @@ fn sigkill_while_every_layer_is_up_leaves_nothing_and_loses_nothing() {
 
 #[test]
 fn sigkill_during_set_up_leaves_nothing() {
-    let _alone = common::alone();
     // From before the janitor is there until the last layers come up.
     for ms in [0, 10, 30, 60, 100, 160, 250, 400, 600] {
         let (child, dir) = real();
@@ -282,7 +279,6 @@ fn sigkill_between_and_in_trials_loses_none() {
 /// The terminal's Ctrl-C reaches the whole process group.
 #[test]
 fn probes_do_not_hear_the_terminals_interrupt() {
-    let _alone = common::alone();
     let (child, dir) = Lm::new()
         .work_with(&["file", "--op", "read", "--file-size", "64K"], &["tmpfs"])
         .start();

@@ -2,13 +2,12 @@
 
 use std::fs;
 
-use crate::common::{self, Lm, alone};
+use crate::common::{self, Lm};
 use serde_json::Value;
 
 /// Runs a plan that comes with the binary, small, and gives its report as JSON with what the page
 /// and the terminal say.
 fn study(name: &str, more: &[&str]) -> (Value, String, String) {
-    let _alone = alone();
     let lm = Lm::new();
     let work = lm.work();
     let page = work.join("r.html");
@@ -78,7 +77,6 @@ fn buffer_sizes() {
 /// Records of one byte are measured as any other.
 #[test]
 fn records_from_one_byte_up() {
-    let _alone = alone();
     let lm = Lm::new();
     let work = lm.work();
     let said = lm

@@ -4,17 +4,22 @@
 #[path = "../e2e/common/mod.rs"]
 mod common;
 
-use std::fs::File;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use common::{Lm, alone, needs_root, result};
+use common::{Lm, needs_root, result};
 use serde_json::Value;
 
-/// A report of real measurements; nothing else is measured meanwhile.
+/// Held while a test measures.
+fn quiet() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A report of real measurements; nothing else was measured meanwhile.
 struct Measured {
     report: Value,
     text: String,
     code: Option<i32>,
-    _alone: File,
 }
 
 /// In as many blocks as verdicts need. Not for a time: on a slow disk that would be too few.
@@ -23,8 +28,8 @@ fn measure(args: &[&str], layers: &[&str]) -> Measured {
 }
 
 fn measure_in(blocks: &str, args: &[&str], layers: &[&str]) -> Measured {
-    let alone = alone();
-    let mut measured = once(blocks, args, layers, &alone);
+    let _quiet = quiet();
+    let mut measured = once(blocks, args, layers);
     // Where the machine changed under the run the report rightly gives no number.
     for _ in 0..2 {
         let rows = measured.report["results"].as_array().expect("results");
@@ -32,12 +37,12 @@ fn measure_in(blocks: &str, args: &[&str], layers: &[&str]) -> Measured {
             break;
         }
         eprintln!("measured again: no steady state\n{}", measured.text);
-        measured = once(blocks, args, layers, &alone);
+        measured = once(blocks, args, layers);
     }
     measured
 }
 
-fn once(blocks: &str, args: &[&str], layers: &[&str], alone: &File) -> Measured {
+fn once(blocks: &str, args: &[&str], layers: &[&str]) -> Measured {
     let flags = ["--blocks", blocks, "--json"];
     let said = Lm::new()
         .work_with(args, layers)
@@ -51,12 +56,7 @@ fn once(blocks: &str, args: &[&str], layers: &[&str], alone: &File) -> Measured 
         .run()
         .code(0)
         .stdout;
-    Measured {
-        report,
-        text,
-        code,
-        _alone: alone.try_clone().expect("the lock"),
-    }
+    Measured { report, text, code }
 }
 
 impl Measured {
@@ -383,7 +383,7 @@ fn data_is_verified_on_request() {
 
 #[test]
 fn the_control_shows_that_native_equals_itself() {
-    let _alone = alone();
+    let _quiet = quiet();
     let lm = Lm::new();
     let work = lm.work();
     let args = [

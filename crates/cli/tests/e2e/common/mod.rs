@@ -5,7 +5,7 @@ pub mod machine;
 
 use std::{
     ffi::{OsStr, OsString},
-    fs::{self, File},
+    fs,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::mpsc,
@@ -13,10 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{
-    fs::{FlockOperation, flock},
-    process::{Pid, Signal, kill_process},
-};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -68,13 +65,6 @@ pub fn disk_dir() -> TempDir {
         .prefix("layermark-e2e-")
         .tempdir_in(base())
         .expect("a temporary directory")
-}
-
-/// Held by tests whose result hangs on time: one of them at a time.
-pub fn alone() -> File {
-    let lock = File::create(base().join("layermark-e2e.lock")).expect("lock file");
-    flock(&lock, FlockOperation::LockExclusive).expect("lock");
-    lock
 }
 
 /// Waits until `wanted` gives a value.
