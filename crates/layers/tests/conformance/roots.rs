@@ -6,6 +6,7 @@ use std::{
     io::{Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     process::Command,
+    sync::Mutex,
 };
 
 /// A program of the tree, and what it reads there.
@@ -18,6 +19,8 @@ pub fn named(spec: &str, home: &Path, exe: &Path) -> Result<String, String> {
     if !spec.contains("root={") {
         return Ok(spec.to_owned());
     }
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one_makes_them = ONE.lock().unwrap();
     let roots = home.join("roots");
     if !roots.exists() {
         make(&roots, exe).inspect_err(|_| drop(fs::remove_dir_all(&roots)))?;
