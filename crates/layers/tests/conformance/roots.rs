@@ -16,10 +16,10 @@ const TEXT: &str = "the user's own";
 
 /// Makes them below `home` and puts their paths into `spec`, where it names one.
 pub fn named(spec: &str, home: &Path, exe: &Path) -> Result<String, String> {
+    static ONE: Mutex<()> = Mutex::new(());
     if !spec.contains("root={") {
         return Ok(spec.to_owned());
     }
-    static ONE: Mutex<()> = Mutex::new(());
     let _one_makes_them = ONE.lock().unwrap();
     let roots = home.join("roots");
     if !roots.exists() {
