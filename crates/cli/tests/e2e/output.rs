@@ -1,0 +1,418 @@
+//! What comes out: formats, JSON, quiet pipes, help for shells, and the same order again.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::Command,
+};
+
+use crate::common::{self, Lm, MOCK, Said, result, root, skipped};
+use serde_json::Value;
+
+#[test]
+fn every_format_is_written_where_it_was_asked_for() {
+    let names = [
+        "r.html",
+        "r.htm",
+        "r.json",
+        "r.csv",
+        "r.md",
+        "r.markdown",
+        "r.txt",
+        "r.wide.csv",
+        "r.trials.csv",
+        "r.sections.csv",
+        "iozone.txt",
+        "r.xlsx",
+        "c.svg",
+        "c.png",
+    ];
+    let outputs = names.iter().flat_map(|n| ["-o", n]);
+    let said = Lm::new()
+        .mock()
+        .args(outputs)
+        .run()
+        .code(4)
+        .says("report: ");
+    let read = |name: &str| fs::read_to_string(said.dir.path().join(name)).expect(name);
+    for page in ["r.html", "r.htm"] {
+        let page = read(page);
+        assert!(page.starts_with("<!DOCTYPE html>") && page.contains("mock:ns=1500"));
+        assert!(page.contains("Content-Security-Policy") && page.trim_end().ends_with("</html>"));
+    }
+    let json: Value = serde_json::from_str(&read("r.json")).expect("JSON");
+    assert_eq!(json["schema"], "layermark.report/1");
+    let csv = read("r.csv");
+    let columns = csv.lines().next().expect("a head").split(',').count();
+    assert!(
+        columns > 5 && csv.lines().count() >= 3 && csv.contains("mock:ns=1500"),
+        "{csv}"
+    );
+    for table in ["r.md", "r.markdown"] {
+        assert!(read(table).contains("| mock:ns=1500 |"), "{}", read(table));
+    }
+    let book = fs::read(said.dir.path().join("r.xlsx")).expect("r.xlsx");
+    assert!(book.starts_with(b"PK\x03\x04"), "a workbook is a ZIP file");
+    let charts = |ending: &str| -> Vec<String> {
+        let lines = said
+            .stderr
+            .lines()
+            .filter_map(|l| l.strip_prefix("report: "));
+        let own = |l: &&str| l.starts_with("c-") && l.ends_with(ending);
+        lines.filter(own).map(str::to_owned).collect()
+    };
+    let (drawings, pictures) = (charts(".svg"), charts(".png"));
+    assert!(
+        drawings.len() >= 2 && drawings.len() == pictures.len(),
+        "{drawings:?}"
+    );
+    assert!(drawings.iter().all(|name| read(name).contains("</svg>")));
+    assert!(read("r.wide.csv").contains("mock:ns=1500 ratio"));
+    assert!(read("r.trials.csv").starts_with("seq,session,block"));
+    assert!(read("r.sections.csv").starts_with("run,section,table"));
+    let other = "iozone-mock-ns-1500.txt";
+    for (name, layer) in [("iozone.txt", "mock"), (other, "mock:ns=1500")] {
+        assert!(read(name).contains(&format!("Layer {layer}.")), "{name}");
+        assert!(said.stderr.contains(name) && read(name).contains("\"Reader report\"\n"));
+    }
+    assert!(read("r.txt").contains("mock:ns=1500") && !read("r.txt").contains('\u{1b}'));
+    // With -o the page beside the store is not written as well.
+    assert!(!said.dir.path().join("data/layermark/reports").exists());
+    // The same from the store, byte for byte where nothing depends on the moment.
+    let said = said
+        .then()
+        .args(["report", "last", "-o", "again.json", "-o", "again.csv"])
+        .run()
+        .code(0);
+    let read = |name: &str| fs::read_to_string(said.dir.path().join(name)).expect(name);
+    assert_eq!(
+        (read("again.json"), read("again.csv")),
+        (read("r.json"), read("r.csv"))
+    );
+}
+
+#[test]
+fn an_unknown_ending_is_refused_before_the_run() {
+    for name in ["r.pdf", "r", ".html.bak", "r.html.zzz"] {
+        let said = Lm::new()
+            .mock()
+            .args(["-o", name])
+            .run()
+            .fails(2, &[name, ".html"]);
+        assert!(
+            common::history(said.dir.path()).is_empty(),
+            "it was measured all the same"
+        );
+    }
+}
+
+#[test]
+fn where_no_file_can_be_made_is_known_before_the_run() {
+    for (name, why) in [
+        ("/proc/r.html", "no file can be made in /proc"),
+        (".", "no format"),
+    ] {
+        let said = Lm::new()
+            .mock()
+            .args(["-o", name])
+            .run()
+            .fails(2, &[name, why]);
+        assert!(common::history(said.dir.path()).is_empty());
+    }
+    let lm = Lm::new()
+        .mock()
+        .args(["-o", "d.html"])
+        .around("mkdir d.html", "true");
+    if let Some(lm) = lm {
+        lm.run().fails(2, &["d.html", "is a directory"]);
+    }
+}
+
+#[test]
+fn an_old_report_is_kept_when_the_new_one_cannot_be_written() {
+    let small = "mkdir s; mount -t tmpfs -o size=12k none s; echo old >s/r.html; cat /dev/zero >s/full 2>/dev/null || true";
+    let lm = Lm::new().mock().args(["--force", "-o", "s/r.html"]);
+    let Some(lm) = lm.around(small, "cat s/r.html; ls s") else {
+        return;
+    };
+    let said = lm
+        .run()
+        .fails(1, &["s/r.html", "No space left", "layermark report"]);
+    // What could be shown was, and then the old one.
+    assert!(said.stdout.contains("Trust: "), "{}", said.stdout);
+    assert!(
+        said.stdout.ends_with("\nold\nfull\nr.html\n"),
+        "{}",
+        said.stdout
+    );
+}
+
+#[test]
+fn with_json_stdout_is_one_document_whatever_happens() {
+    let json = |lm: Lm| lm.args(["--json"]).run().json();
+    assert_eq!(json(Lm::new().mock())["schema"], "layermark.report/1");
+    // Nothing was measured, and there is a report all the same.
+    let nothing = json(Lm::new().measure(&["mock", "mock:fail-open=on"]));
+    assert_eq!(nothing["schema"], "layermark.report/1");
+    assert_eq!(
+        json(Lm::new().args(["history"]))["schema"],
+        "layermark.history/1"
+    );
+    assert_eq!(
+        json(Lm::new().args(["layers"]))["schema"],
+        "layermark.layers/1"
+    );
+    assert_eq!(
+        json(Lm::new().args(["layers", "overlay"]))["layers"]
+            .as_array()
+            .map(Vec::len),
+        Some(1)
+    );
+    for wrong in [
+        vec!["layers", "ovrlay"],
+        vec!["report", "ZZZZ"],
+        vec!["run", "absent.toml"],
+        vec!["run", "--resume", "last"],
+        vec!["run", "--replay", "last"],
+        vec!["file", "--nonsense"],
+        vec!["file", "--op", "read", "--dir", "absent"],
+        vec!["history", "--limit", "many"],
+    ] {
+        let error = json(Lm::new().args(&wrong));
+        assert_eq!(
+            (&error["schema"], &error["code"]),
+            (&"layermark.error/1".into(), &2.into()),
+            "{wrong:?}"
+        );
+        assert!(error["hint"].is_string(), "{wrong:?}: {error}");
+    }
+}
+
+/// `layermark report | head -1`
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let said = Lm::new().mock().run().code(4);
+    for args in [
+        vec!["report"],
+        vec!["report", "--json"],
+        vec!["history"],
+        vec!["layers"],
+        vec!["schema", "report"],
+        vec!["man"],
+        vec!["completions", "bash"],
+    ] {
+        let (mut child, _) = Lm::with(said.dir.path()).args(&args).start();
+        drop(child.stdout.take());
+        let ended = common::output(child);
+        let err = String::from_utf8_lossy(&ended.stderr);
+        assert!(
+            ended.status.success() && err.is_empty(),
+            "{args:?}: {}: {err}",
+            ended.status
+        );
+    }
+    let (mut child, _) = Lm::with(said.dir.path()).args(["report"]).start();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut first)
+        .unwrap();
+    assert!(first.contains("ratio") && child.wait().unwrap().success());
+    let (mut child, _home) = Lm::new().mock().start();
+    drop(child.stdout.take());
+    assert_eq!(
+        child.wait().unwrap().code(),
+        Some(4),
+        "the run itself ends as it would"
+    );
+}
+
+#[test]
+fn a_piped_run_says_only_what_matters() {
+    let said = Lm::new().mock().run().code(4);
+    let lines: Vec<&str> = said.stderr.lines().collect();
+    assert!(
+        lines.len() == 1 && lines[0].starts_with("report: "),
+        "{}",
+        said.stderr
+    );
+    assert!(!said.stdout.contains('\u{1b}'), "colours in a pipe");
+    let longest = said.stdout.lines().map(|l| l.chars().count()).max();
+    assert!(longest <= Some(110), "{longest:?} columns");
+}
+
+#[test]
+fn a_seed_gives_the_same_order_and_a_replay_repeats_it() {
+    let order = |report: &Value| -> Vec<(String, String)> {
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+        let trials = report["trials"].as_array().expect("trials").iter();
+        trials
+            .map(|t| (text(&t["layer"]), text(&t["point"])))
+            .collect()
+    };
+    let run = |seed: &str| {
+        let args = [
+            "--op",
+            "rand-read",
+            "--op",
+            "reread",
+            "--seed",
+            seed,
+            "--json",
+        ];
+        Lm::new()
+            .measure(&["mock", "mock:ns=1500", "mock:ns=2000"])
+            .args(args)
+            .run()
+            .code(4)
+    };
+    let (first, same, other) = (run("7"), run("7").json(), run("8").json());
+    let report = first.json();
+    assert!(order(&report).len() > 20, "{report:#}");
+    assert!(
+        order(&report)
+            .iter()
+            .any(|(_, label)| label != &order(&report)[0].1),
+        "labels are told"
+    );
+    assert_eq!(order(&report), order(&same));
+    assert_ne!(order(&report), order(&other));
+    let again = first
+        .then()
+        .args(["run", "--replay", "last", "--json"])
+        .run()
+        .code(4)
+        .json();
+    assert_eq!((order(&again), &again["seed"]), (order(&report), &7.into()));
+    assert_ne!(again["run"], report["run"]);
+    // Without a seed one is drawn and recorded.
+    let drawn = |_| {
+        Lm::new().mock().args(["--json"]).run().json()["seed"]
+            .as_u64()
+            .expect("a seed")
+    };
+    assert_ne!(drawn(1), drawn(2));
+}
+
+#[test]
+fn a_scripted_ratio_is_found_exactly() {
+    let report = Lm::new().mock().args(["--json"]).run().json();
+    let row = result(&report, "read 4K of 64K, warm", MOCK[1]);
+    let ratio = row["ratio"]["estimate"].as_f64().expect("a ratio");
+    assert!((ratio - 1.5).abs() < 0.01, "{ratio}");
+    let extra = row["extra_us"]["estimate"].as_f64().expect("a difference");
+    assert!((extra - 0.5).abs() < 0.01, "{extra}");
+}
+
+fn shell(program: &str, args: &[&str], said: &Said) -> Option<bool> {
+    let script = said.dir.path().join("script");
+    fs::write(&script, &said.stdout).expect("script");
+    let status = Command::new(program).args(args).arg(&script).status();
+    status.ok().map(|s| s.success())
+}
+
+#[test]
+fn completions_are_good_scripts() {
+    let good = |name: &str, args: &[&str], word: &str| {
+        let said = Lm::new()
+            .args(["completions", name])
+            .run()
+            .code(0)
+            .prints(word);
+        for flag in ["resume", "file-size", "overlay"].iter().take(2) {
+            assert!(said.stdout.contains(flag), "{name}: no {flag}");
+        }
+        match shell(name, args, &said) {
+            Some(good) => assert!(good, "{name} refuses its completions"),
+            None => skipped(&format!(
+                "{name} is not installed; its completions are not parsed"
+            )),
+        }
+    };
+    good("bash", &["-n"], "complete -F");
+    good("zsh", &["-n"], "#compdef layermark");
+    good("fish", &["-n"], "complete -c layermark");
+    Lm::new()
+        .args(["completions", "cobol"])
+        .run()
+        .fails(2, &["cobol", "bash"]);
+}
+
+#[test]
+fn manual_pages_are_printed_and_written() {
+    let page = Lm::new()
+        .args(["man"])
+        .run()
+        .code(0)
+        .prints(".TH layermark 1");
+    assert!(page.stdout.contains("completions"));
+    let said = page
+        .then()
+        .args(["man", "absent"])
+        .run()
+        .fails(1, &["absent", "mkdir -p"]);
+    fs::create_dir(said.dir.path().join("pages")).unwrap();
+    let said = said.then().args(["man", "pages"]).run().code(0);
+    let read =
+        |name: &str| fs::read_to_string(said.dir.path().join("pages").join(name)).expect(name);
+    assert!(read("layermark.1").contains(".TH") && read("layermark-run.1").contains("resume"));
+    assert!(read("layermark-file.1").contains("file\\-size"));
+}
+
+#[test]
+fn schemas_are_those_that_are_published() {
+    for what in ["plan", "report"] {
+        let said = Lm::new().args(["schema", what]).run().code(0);
+        let path = root().join(format!("docs/schema/{what}.json"));
+        if std::env::var_os("UPDATE_SCHEMA").is_some() {
+            fs::write(&path, &said.stdout).expect("schema");
+        }
+        let published: Value =
+            serde_json::from_str(&fs::read_to_string(&path).expect("published")).expect("JSON");
+        let same = published == said.json();
+        assert!(
+            same,
+            "{} is old: UPDATE_SCHEMA=1 cargo test -p layermark --test output",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn what_is_printed_keeps_to_the_published_schema() {
+    let schema = Lm::new().args(["schema", "report"]).run().json();
+    let schema = jsonschema::validator_for(&schema).expect("a good schema");
+    let runs = [
+        Lm::new().mock(),
+        Lm::new().measure(&["mock", "mock:fail-open=on"]),
+        Lm::new()
+            .measure(&["mock", "mock:error-after=0", "mock:read-only=on"])
+            .args(["--op", "write", "--sync", "fsync"]),
+        Lm::new()
+            .measure(&["tmpfs", "overlay:upper"])
+            .args(["--op", "write"]),
+    ];
+    for lm in runs.into_iter().take(3) {
+        let report = lm.args(["--json"]).run().json();
+        let wrong: Vec<String> = schema
+            .iter_errors(&report)
+            .map(|e| format!("{}: {e}", e.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}
+
+#[test]
+fn one_file_that_cannot_be_written_keeps_no_other_from_it() {
+    let long = format!("{}.json", "x".repeat(300));
+    let said = Lm::new()
+        .mock()
+        .args(["-o", "a.csv", "-o", &long, "-o", "b.md"])
+        .run()
+        .fails(1, &["File name too long", "the run is kept"]);
+    for name in ["a.csv", "b.md"] {
+        let text = fs::read_to_string(said.dir.path().join(name)).expect(name);
+        assert!(text.contains("mock:ns=1500"), "{name}: {text}");
+        assert!(said.stderr.contains(&format!("report: {name}")));
+    }
+    assert!(said.stdout.contains("mock:ns=1500"), "{}", said.stdout);
+}

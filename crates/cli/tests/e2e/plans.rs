@@ -1,0 +1,210 @@
+//! Every plan in `plans/` runs, small; and what `layermark layers` says of this machine.
+
+use std::fs;
+
+use crate::common::{Lm, is_root, root, skipped};
+use serde_json::Value;
+
+#[test]
+fn every_plan_runs_small() {
+    let plans: Vec<_> = fs::read_dir(root().join("plans"))
+        .expect("plans/")
+        .flatten()
+        .map(|e| e.path())
+        .filter(|p| p.extension().is_some_and(|e| e == "toml"))
+        .collect();
+    assert!(!plans.is_empty());
+    for plan in plans {
+        let lm = Lm::new();
+        let work = lm.work();
+        let small = [
+            "--scale",
+            "0.05",
+            "--blocks",
+            "1",
+            "-l",
+            "tmpfs",
+            "--no-control",
+            "--json",
+            "--dir",
+        ];
+        let said = lm
+            .args(["run"])
+            .args([&plan])
+            .args(small)
+            .args([work])
+            .run()
+            .left_nothing();
+        assert!(
+            matches!(said.code, Some(0 | 4)),
+            "{}: {}",
+            plan.display(),
+            said.stderr
+        );
+        let report = said.json();
+        let rows = report["results"].as_array().expect("results");
+        assert!(!rows.is_empty() && report["status"] == "done");
+        for row in rows {
+            // In a user namespace xterm cannot give its terminal to the group it wants.
+            let label = row["label"].as_str().unwrap_or_default();
+            if !is_root() && label.starts_with("xterm") && row["failed_trials"] != 0 {
+                let why = row["error"].as_str().unwrap_or_default();
+                assert!(why.contains("chown"), "{why}");
+                skipped(&format!("{label} without root: {why}"));
+                continue;
+            }
+            assert!(
+                row["trials"].as_u64() > Some(0),
+                "{}: {row:#}",
+                plan.display()
+            );
+            assert_eq!(row["failed_trials"], 0, "{}: {row:#}", plan.display());
+        }
+    }
+}
+
+/// `layermark run` alone is the plan `card`, in every layer that can be set up here.
+#[test]
+fn the_default_plan_measures_every_layer_of_this_machine() {
+    let lm = Lm::new();
+    let work = lm.work();
+    // With a budget some would be left out.
+    let small = ["run", "--scale", "0.05", "--blocks", "1", "--json", "--dir"];
+    let said = lm.args(small).args([work]).run().left_nothing();
+    assert!(matches!(said.code, Some(0 | 4)), "{}", said.stderr);
+    let report = said.json();
+    assert_eq!(report["label"], "card");
+    let layers = report["layers"].as_array().expect("layers");
+    let listed = Lm::new().args(["layers", "--json"]).run().code(0).json();
+    for layer in listed["layers"].as_array().expect("layers") {
+        for spec in layer["specs"]
+            .as_array()
+            .expect("specs")
+            .iter()
+            .filter(|s| s["ready"] == true)
+        {
+            // These are measured when they are asked for only.
+            if ["mock", "dir", "vm"].iter().any(|id| layer["id"] == *id) {
+                continue;
+            }
+            let here = layers.iter().find(|l| l["spec"] == spec["spec"]);
+            let here =
+                here.unwrap_or_else(|| panic!("{} is ready and was not measured", spec["spec"]));
+            assert_eq!(here["status"], "ready", "{here:#}\n{}", said.stderr);
+        }
+    }
+    assert!(
+        layers.len() >= if is_root() { 12 } else { 5 },
+        "{}",
+        layers.len()
+    );
+}
+
+#[test]
+fn layers_tells_what_is_missing_and_how_to_get_it() {
+    let said = Lm::new().args(["layers"]).run().code(0);
+    for id in [
+        "native",
+        "tmpfs",
+        "overlay:upper",
+        "fuse",
+        "loop:ext4",
+        "image:squashfs",
+    ] {
+        assert!(
+            said.stdout.lines().any(|l| l.starts_with(id)),
+            "no {id} in {}",
+            said.stdout
+        );
+    }
+    // A machine without any of the programs that layers need.
+    let hide = "mount -t tmpfs none $W; for d in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin; do \
+        [ ! -d $d ] || hidden=\"${hidden:-} $d\"; done; for d in $hidden; do mount --bind $W $d; done";
+    let Some(lm) = Lm::new().args(["layers"]).around(hide, "") else {
+        return;
+    };
+    let said = lm.run().code(0);
+    let lines: Vec<&str> = said.stdout.lines().collect();
+    let mut lacks = 0;
+    for (at, line) in lines.iter().enumerate() {
+        if line.trim_start().starts_with("lacks ") {
+            lacks += 1;
+            let hint = lines.get(at + 1).map_or("", |l| l.trim());
+            assert!(
+                hint.starts_with("hint: ") && hint.len() > 8,
+                "{line}: {hint}"
+            );
+        }
+    }
+    assert!(lacks >= 5, "{}", said.stdout);
+    for program in ["mkfs.xfs", "mksquashfs", "mkfs.erofs"] {
+        assert!(said.stdout.contains(program), "{}", said.stdout);
+    }
+    assert!(
+        said.stdout.contains("apt-get install") || !is_root(),
+        "{}",
+        said.stdout
+    );
+    let json = Lm::new()
+        .args(["layers", "--json"])
+        .around(hide, "")
+        .unwrap()
+        .run()
+        .json();
+    let specs: Vec<&Value> = json["layers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|l| l["specs"].as_array().unwrap())
+        .collect();
+    let missing = specs.iter().filter(|s| s["ready"] == false).count();
+    assert!(
+        missing >= 5 && specs.iter().any(|s| s["ready"] == true),
+        "{json:#}"
+    );
+}
+
+#[test]
+fn a_layer_that_lacks_something_is_refused_with_the_command_when_it_is_named() {
+    let hide = "mount -t tmpfs none $W/../no; for d in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin; do \
+        [ ! -d $d ] || hidden=\"${hidden:-} $d\"; done; for d in $hidden; do mount --bind $W/../no $d; done";
+    let lm = Lm::new().measure(&["loop:xfs", "native"]);
+    fs::create_dir(lm.dir.path().join("no")).unwrap();
+    let Some(lm) = lm.around(hide, "") else {
+        return;
+    };
+    lm.run()
+        .fails(3, &["loop:xfs", "mkfs.xfs", "apt-get install"])
+        .left_nothing();
+}
+
+#[test]
+fn one_layer_is_shown_with_its_options() {
+    let said = Lm::new()
+        .args(["layers", "fuse"])
+        .run()
+        .code(0)
+        .prints("options:");
+    for word in [
+        "delay=",
+        "cache=auto|always|none",
+        "[default: auto]",
+        "direct=pass|drop",
+    ] {
+        assert!(said.stdout.contains(word), "{word}: {}", said.stdout);
+    }
+    Lm::new()
+        .args(["layers", "overlay:upper"])
+        .run()
+        .code(0)
+        .prints("variant=");
+    Lm::new()
+        .args(["layers", "ovrlay"])
+        .run()
+        .fails(2, &["ovrlay", "did you mean `overlay`?"]);
+    Lm::new()
+        .args(["layers", "mock"])
+        .run()
+        .code(0)
+        .prints("die-after=");
+}

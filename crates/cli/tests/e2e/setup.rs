@@ -1,0 +1,157 @@
+//! `scripts/setup.sh` with an `apt-get` of the test's, which tells what it saw.
+
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use crate::common::{disk_dir, is_root, root, skipped, wait_for};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// What may not be on a user's machine afterwards, and what only the installation may see replaced.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+const STARTER: &str = "/usr/sbin/invoke-rc.d";
+
+/// Starts the script with nothing in its `PATH` but an `apt-get` that runs `apt`, in a group of its own.
+fn setup(dir: &Path, apt: &str) -> Child {
+    let bin = dir.join("bin");
+    fs::create_dir(&bin).unwrap();
+    for name in [
+        "sh", "cat", "env", "id", "mktemp", "rm", "grep", "mount", "unshare", "true", "sleep",
+    ] {
+        let found = ["/usr/bin", "/bin"].map(|at| Path::new(at).join(name));
+        let program = found.iter().find(|p| p.exists()).expect(name);
+        std::os::unix::fs::symlink(program, bin.join(name)).unwrap();
+    }
+    // Rust is there, and nothing else.
+    for (name, text) in [("cargo", "exit 0"), ("apt-get", apt)] {
+        fs::write(bin.join(name), format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    Command::new("/bin/sh")
+        .arg(root().join("scripts/setup.sh"))
+        .arg("run")
+        .env_clear()
+        .env("PATH", &bin)
+        .env("SAW", dir)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap()
+}
+
+fn can_run() -> bool {
+    if !is_root() {
+        skipped("only root installs packages");
+        return false;
+    }
+    if !Path::new(STARTER).exists() || !Path::new("/usr/bin/mount").exists() {
+        skipped("this machine has no invoke-rc.d: apt-get install init-system-helpers mount");
+        return false;
+    }
+    true
+}
+
+#[test]
+fn one_call_installs_everything_and_its_noise_is_kept() {
+    if !can_run() {
+        return;
+    }
+    let dir = disk_dir();
+    let apt = "echo \"$@\" >>\"$SAW/calls\"; echo noise; echo 'debconf: noise' >&2";
+    let said = setup(dir.path(), apt).wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success(), "{stderr}");
+    assert!(
+        !stderr.contains("noise") && said.stdout.is_empty(),
+        "{stderr}"
+    );
+    let calls = fs::read_to_string(dir.path().join("calls")).unwrap();
+    let installs: Vec<&str> = calls.lines().filter(|c| c.starts_with("install")).collect();
+    assert_eq!(installs.len(), 1, "{calls}");
+    assert!(
+        installs[0].contains("squashfs-tools") && installs[0].contains("gcc"),
+        "{calls}"
+    );
+}
+
+#[test]
+fn a_package_that_cannot_be_had_keeps_no_other_away() {
+    if !can_run() {
+        return;
+    }
+    let dir = disk_dir();
+    // `install` of several, and of one of them, fails.
+    let apt = "echo \"$@\" >>\"$SAW/calls\"
+        case \"$*\" in *squashfuse*) echo 'E: no squashfuse'; exit 100;; esac";
+    let said = setup(dir.path(), apt).wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success(), "{stderr}");
+    assert!(
+        stderr.contains("squashfuse could not be installed"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("E: no squashfuse"),
+        "what apt-get said is shown: {stderr}"
+    );
+    let calls = fs::read_to_string(dir.path().join("calls")).unwrap();
+    assert!(
+        calls
+            .lines()
+            .any(|c| c.ends_with("-recommends squashfs-tools")),
+        "{calls}"
+    );
+}
+
+#[test]
+fn killed_it_leaves_nothing() {
+    if !can_run() {
+        return;
+    }
+    let dir = disk_dir();
+    let before = (
+        Path::new(POLICY).exists(),
+        fs::read(STARTER).unwrap(),
+        mounts(),
+    );
+    let apt = format!(
+        "case \"$1\" in install) cat {STARTER} >\"$SAW/seen\"; echo >\"$SAW/now\"; sleep 60;; esac"
+    );
+    let mut child = setup(dir.path(), &apt);
+    let group = Pid::from_child(&child);
+    wait_for("apt-get to install", || {
+        dir.path().join("now").exists().then_some(())
+    });
+    let seen = fs::read(dir.path().join("seen")).unwrap();
+    assert_eq!(
+        seen,
+        fs::read("/bin/true").unwrap(),
+        "what starts servers is replaced there"
+    );
+    kill_process_group(group, Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let after = (
+        Path::new(POLICY).exists(),
+        fs::read(STARTER).unwrap(),
+        mounts(),
+    );
+    assert!(
+        before == after,
+        "left behind: {:?} before, {:?} after",
+        before.2,
+        after.2
+    );
+}
+
+/// Mounts of this process's namespace that have to do with the starters.
+fn mounts() -> Vec<String> {
+    let all = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let ours = all
+        .lines()
+        .filter(|line| line.contains("invoke") || line.contains("createcluster"));
+    ours.map(str::to_owned).collect()
+}

@@ -1,0 +1,227 @@
+//! `-o`: what it replaces and what it refuses, and that it is known before anything is measured.
+
+use std::{
+    fs,
+    os::unix::fs::{FileTypeExt, PermissionsExt, symlink},
+    path::Path,
+};
+
+use crate::common::{Lm, Said, history};
+
+/// Refused with the hint, and nothing was measured.
+#[track_caller]
+fn refused(lm: Lm, name: &str, why: &str) -> Said {
+    let said = lm
+        .mock()
+        .args(["-o", name])
+        .run()
+        .fails(2, &[name, why, "--force"]);
+    assert!(history(said.dir.path()).is_empty(), "it was measured");
+    said
+}
+
+fn read(said: &Said, name: &str) -> String {
+    fs::read_to_string(said.dir.path().join(name)).expect(name)
+}
+
+#[test]
+fn a_file_of_somebody_elses_is_kept() {
+    for name in [
+        "notes.md",
+        "data.csv",
+        "page.html",
+        "x.json",
+        "p.png",
+        "b.xlsx",
+        "i.iozone",
+        "n.txt",
+    ] {
+        let mine = "name,layermark\nmine,1\n";
+        let said = refused(Lm::new().file(name, mine), name, "did not write this file");
+        assert_eq!(read(&said, name), mine);
+    }
+    let lm = Lm::new().file("t.json", "{}").args([
+        "launch",
+        "--runs",
+        "1",
+        "--export-json",
+        "t.json",
+        "true",
+    ]);
+    let said = lm.run().fails(2, &["t.json", "--force"]);
+    assert_eq!(read(&said, "t.json"), "{}");
+}
+
+#[test]
+fn links_fifos_and_devices_are_refused_unless_forced() {
+    let lm = Lm::new().file("victim", "theirs");
+    let dir = lm.dir.path().to_owned();
+    symlink("victim", dir.join("l.html")).unwrap();
+    let said = refused(lm, "l.html", "symbolic link to victim");
+    assert_eq!(read(&said, "victim"), "theirs");
+    symlink("/dev/null", dir.join("n.html")).unwrap();
+    let said = refused(said.then(), "n.html", "symbolic link to /dev/null");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        dir.join("f.json"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let said = refused(said.then(), "f.json", "FIFO");
+    let forced = ["-o", "l.html", "-o", "n.html", "-o", "f.json", "--force"];
+    let fifo = dir.join("f.json");
+    let reader = std::thread::spawn(move || fs::read_to_string(fifo));
+    let said = said.then().mock().args(forced).run().code(4);
+    assert!(read(&said, "victim").starts_with("<!DOCTYPE html>"));
+    assert!(dir.join("l.html").is_symlink() && dir.join("n.html").is_symlink());
+    assert!(
+        fs::metadata("/dev/null")
+            .unwrap()
+            .file_type()
+            .is_char_device()
+    );
+    let report: serde_json::Value = serde_json::from_str(&reader.join().unwrap().unwrap()).unwrap();
+    assert_eq!(report["schema"], "layermark.report/1");
+    assert!(
+        fs::symlink_metadata(dir.join("f.json"))
+            .unwrap()
+            .file_type()
+            .is_fifo()
+    );
+}
+
+#[test]
+fn an_own_file_is_replaced_and_keeps_its_mode() {
+    let names = [
+        "r.html",
+        "r.json",
+        "r.csv",
+        "r.wide.csv",
+        "r.md",
+        "r.txt",
+        "r.xlsx",
+        "r.iozone",
+        "r.svg",
+        "r.png",
+    ];
+    let outputs: Vec<&str> = names.iter().flat_map(|n| ["-o", n]).collect();
+    let lm = Lm::new().file("empty.md", "");
+    let said = lm.mock().args(&outputs).run().code(4);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let html = said.dir.path().join("r.html");
+    fs::set_permissions(&html, fs::Permissions::from_mode(0o600)).unwrap();
+    let files = |dir: &Path| {
+        let names = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    };
+    let before = files(said.dir.path());
+    let said = said
+        .then()
+        .args(["report"])
+        .args(&outputs)
+        .args(["-o", "empty.md"])
+        .run()
+        .code(0);
+    assert_eq!(mode(&html), 0o600);
+    assert_eq!(
+        files(said.dir.path()),
+        before,
+        "the same files, and no temporary one"
+    );
+    assert!(read(&said, "empty.md").starts_with("<!-- layermark "));
+}
+
+/// Names of charts are known only when they are drawn.
+#[test]
+fn a_part_goes_beside_a_file_of_somebody_elses() {
+    let said = Lm::new().mock().args(["-o", "c.svg"]).run().code(4);
+    let own: Vec<String> = said
+        .stderr
+        .lines()
+        .filter_map(|l| l.strip_prefix("report: "))
+        .map(str::to_owned)
+        .collect();
+    assert!(own.len() > 1, "{own:?}");
+    fs::write(said.dir.path().join(&own[0]), "mine").unwrap();
+    let said = said.then().args(["report", "-o", "c.svg"]).run().code(0);
+    let beside = own[0].replace(".svg", "-2.svg");
+    assert_eq!(read(&said, &own[0]), "mine");
+    assert!(read(&said, &beside).contains("</svg>") && said.stderr.contains(&beside));
+}
+
+#[test]
+fn standard_output_takes_one_report_in_any_format() {
+    let said = Lm::new().mock().args(["-o", "-"]).run().code(4);
+    assert!(said.stdout.starts_with("<!-- layermark ") && said.stdout.contains("\n# "));
+    assert!(!said.stdout.contains("%]  difference"), "{}", said.stdout);
+    let said = said.then().args(["report", "-o", "json:-"]).run().code(0);
+    assert_eq!(said.json()["schema"], "layermark.report/1");
+    let said = said
+        .then()
+        .args(["report", "-o", "trials.csv:-"])
+        .run()
+        .code(0);
+    assert!(said.stdout.starts_with("seq,session,block"));
+    for (args, why) in [
+        (vec!["-o", "-", "-o", "csv:-"], "takes one report"),
+        (vec!["-o", "-", "--json"], "takes one report"),
+        (vec!["-o", "svg:-"], "several files"),
+        (vec!["-o", "pdf:-"], "no format"),
+    ] {
+        Lm::with(said.dir.path())
+            .args(["report"])
+            .args(args)
+            .run()
+            .fails(2, &[why]);
+    }
+}
+
+#[test]
+fn any_letter_may_stand_in_a_name() {
+    for name in ["\u{1e9e}.svg", "\u{130}.md", "\u{1f600}.JSON"] {
+        let said = Lm::new().mock().args(["-o", name]).run().code(4);
+        assert!(said.stderr.contains("report: "), "{}", said.stderr);
+    }
+}
+
+#[test]
+fn what_a_program_says_does_not_drive_the_terminal() {
+    let names = [
+        "r.html",
+        "r.csv",
+        "r.trials.csv",
+        "r.md",
+        "r.txt",
+        "r.json",
+        "r.iozone",
+        "c.svg",
+        "r.sections.csv",
+    ];
+    let outputs = names.iter().flat_map(|n| ["-o", n]);
+    let loud = r"printf '\033[31mred\033[0m \033]0;title\007 \302\233 bell\n' >&2; exit 3";
+    let said = Lm::new()
+        .args(["launch", "--runs", "2"])
+        .args(outputs)
+        .args(["--", "sh", "-c", loud, "a\u{1b}[2J\u{202e}b"])
+        .run();
+    let bad = |text: &str| {
+        text.chars()
+            .find(|c| c.is_control() && !matches!(c, '\n' | '\t') || *c == '\u{202e}')
+    };
+    assert_eq!(bad(&said.stderr), None, "{}", said.stderr);
+    assert_eq!(bad(&said.stdout), None, "{}", said.stdout);
+    let mut seen = 0;
+    for entry in fs::read_dir(said.dir.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let text = fs::read_to_string(&path).unwrap();
+            assert_eq!(bad(&text), None, "{}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= names.len(), "{}", said.stderr);
+}

@@ -1,0 +1,427 @@
+//! In which order a run measures, and when it ends.
+
+use std::collections::BTreeSet;
+
+use crate::common::{self, Bench, CATALOG, plan, ratio, settled};
+use layermark_lab::{Ended, Event, LabError, Schedule};
+use layermark_model::{ForeignWrites, LayerStatus, RunStatus, TrialRecord, flags::WRITE_BACK};
+use layermark_stats::{Verdict, judge};
+
+#[test]
+fn upkeep_is_that_of_the_turns_alone() {
+    let mut bench = Bench::new();
+    let mut request = bench.request(plan(&["mock", "mock:ns=2000"], 1, "control = false"));
+    request.catalog = common::CATALOG;
+    assert!(settled(&bench.run(request)));
+    let (_, trials) = bench.last();
+    let of_it = trials.iter().filter(|t| t.cell.layer == 1);
+    let upkeep: Vec<u64> = of_it.map(|t| t.upkeep_ns).collect();
+    // Without what was used in lead-ins and after the last turn.
+    assert_eq!(upkeep, [common::DURING * 4 / 5; 8]);
+}
+
+/// Trap of short turns: what another layer has left dirty is written in this one's turns.
+#[test]
+fn a_neighbours_write_back_in_the_turns_of_a_reading_layer_is_flagged() {
+    let mut bench = Bench::new();
+    let layers = ["mock", "mock:fail-facts=on"];
+    let mut request = bench.request(plan(&layers, 1, "control = false\nblocks = 2"));
+    request.catalog = common::CATALOG;
+    assert!(settled(&bench.run(request)));
+    let (_, trials) = bench.last();
+    assert_eq!(trials.len(), 4);
+    for record in &trials {
+        let trial = record.trial.as_ref().unwrap();
+        let flagged = record.flags.iter().any(|flag| flag == WRITE_BACK);
+        if record.cell.layer == 0 {
+            assert_eq!((trial.foreign_writes, flagged), (None, false));
+            continue;
+        }
+        let turns = trial.turns.len() as u64;
+        let bytes = turns * (8 << 20);
+        assert_eq!(trial.foreign_writes, Some(ForeignWrites { turns, bytes }));
+        assert!(flagged, "{:?}", record.flags);
+    }
+}
+
+/// Several threads in turns of 10 ms: nine rounds or so of two layers, at least eight.
+#[test]
+fn threads_take_turns_too() {
+    let mut bench = Bench::new();
+    let mut plan = plan(&["mock", "mock:ns=2000"], 1, "control = false\nblocks = 1");
+    plan.work[0].params.insert("threads".into(), 4.into());
+    let request = bench.request(plan);
+    bench.run(request).unwrap();
+    let (_, trials) = bench.last();
+    for record in &trials {
+        assert_eq!(rounds(record), [0, 1, 2, 3, 4, 5, 6, 7]);
+        let turns = &record.trial.as_ref().unwrap().turns;
+        assert!(
+            turns.iter().all(|t| t.elapsed_ns == 10_000_000),
+            "{turns:?}"
+        );
+    }
+}
+
+/// Turns of a trial by their rounds.
+fn rounds(record: &TrialRecord) -> Vec<u32> {
+    let turns = &record.trial.as_ref().unwrap().turns;
+    turns.iter().map(|t| t.round).collect()
+}
+
+#[test]
+fn layers_take_turns_until_the_share_of_time_is_spent() {
+    let mut bench = Bench::new();
+    // A turn of the mock takes what it is asked to, or one operation of 100 us, 10 or 400 ms.
+    let layers = ["mock:ns=100000", "mock:ns=10000000"];
+    let request = bench.request(plan(&layers, 1, "control = false\nblocks = 1"));
+    bench.run(request).unwrap();
+    let (_, trials) = bench.last();
+    // 12 ms a round, twice 50 ms to spend.
+    assert_eq!(rounds(&trials[0]), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(rounds(&trials[0]), rounds(&trials[1]), "rounds make pairs");
+    let trial = trials[0].trial.as_ref().unwrap();
+    let sum: u64 = trial.turns.iter().map(|t| t.elapsed_ns).sum();
+    assert_eq!((trial.passes.len(), trial.elapsed_ns()), (1, sum));
+    // A few rounds in any case, but not for ever.
+    let layers = ["mock:ns=100000", "mock:ns=400000000"];
+    let request = bench.request(plan(&layers, 1, "control = false\nblocks = 1"));
+    bench.run(request).unwrap();
+    assert_eq!(rounds(&bench.last().1[0]), [0]);
+    let request = bench.request(plan(
+        &["mock"],
+        1,
+        "control = false\nblocks = 1\nturn = '20ms'",
+    ));
+    bench.run(request).unwrap();
+    assert_eq!(rounds(&bench.last().1[0]), [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn what_cannot_be_divided_is_one_stretch() {
+    let mut bench = Bench::new();
+    let mut plan = plan(&["mock", "mock:ns=2000"], 1, "control = false\nblocks = 1");
+    plan.work[0].params.insert("passes".into(), 3.into());
+    bench.run(bench.request(plan)).unwrap();
+    for record in bench.last().1 {
+        assert_eq!(rounds(&record), [0; 0]);
+        assert!(record.trial.unwrap().elapsed_ns() >= 50_000_000);
+    }
+}
+
+#[test]
+fn a_plan_may_ask_for_exactly_so_many_blocks() {
+    for blocks in [3, 12] {
+        let mut bench = Bench::new();
+        let more = format!("control = false\nblocks = {blocks}");
+        let request = bench.request(plan(&["mock", "mock:ns=2000"], 2, &more));
+        assert!(settled(&bench.run(request)));
+        assert_eq!(bench.last().1.len(), blocks * 4);
+    }
+}
+
+#[test]
+fn eight_blocks_are_enough_however_many_verdicts_are_asked_on() {
+    for (confirm, blocks) in [("", 8), ("confirm = ['read 512 of 32K, warm']", 8)] {
+        let mut bench = Bench::new();
+        let more = format!("control = false\n{confirm}");
+        let request = bench.request(plan(&["mock", "mock:ns=2000"], 3, &more));
+        assert!(settled(&bench.run(request)));
+        assert_eq!(bench.last().1.len(), blocks * 3 * 2, "{confirm}");
+    }
+    let mut bench = Bench::new();
+    let more = "confirm = ['raed 512 of 32K, warm']";
+    let request = bench.request(plan(&["mock", "mock:ns=2000"], 3, more));
+    let error = bench.run(request).unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    assert!(
+        error.to_string().contains("`raed 512 of 32K, warm`"),
+        "{error}"
+    );
+    assert!(error.hint().unwrap().contains("`read 512 of 32K, warm`"));
+}
+
+#[test]
+fn trials_follow_the_schedule_of_the_seed() {
+    let mut bench = Bench::new();
+    let plan = plan(&["mock", "mock:ns=2000"], 3, "");
+    let outcome = bench.run(bench.request(plan)).unwrap();
+    let (run, trials) = bench.last();
+    assert_eq!(run, outcome.run);
+    let names: Vec<&str> = run.layers.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(names, ["mock", "mock:ns=2000", "mock (control)"]);
+    assert!(run.layers[2].control && !run.layers[0].control);
+    assert!(
+        run.layers
+            .iter()
+            .all(|l| l.status == LayerStatus::Ready && !l.facts.is_empty())
+    );
+    // Eight blocks are the fewest; the mock is exact.
+    let schedule = Schedule::new(7, 3, 3);
+    let mut expected = Vec::new();
+    for block in 0..8 {
+        for point in schedule.points(block) {
+            expected.extend(
+                schedule
+                    .turns(block, point)
+                    .into_iter()
+                    .map(|layer| (block, point, layer)),
+            );
+        }
+    }
+    let made: Vec<_> = trials
+        .iter()
+        .map(|t| (t.cell.block, t.cell.point, t.cell.layer))
+        .collect();
+    assert_eq!(made, expected);
+    assert!(
+        trials
+            .iter()
+            .zip(0..)
+            .all(|(t, seq)| t.seq == seq && t.error.is_none())
+    );
+    assert!(trials.windows(2).all(|t| t[0].at_ms <= t[1].at_ms));
+    assert!((ratio(&trials, 1, 0).ratio - 2.0).abs() < 1e-3);
+    assert_eq!(
+        (run.status, outcome.ended, outcome.exit_code()),
+        (RunStatus::Done, Ended::Settled, 0)
+    );
+    assert!(run.ended_ms.is_some() && run.plan.seed == Some(7) && run.plan.precision == Some(0.05));
+}
+
+#[test]
+fn events_come_in_order_and_tell_how_much_is_left() {
+    let mut bench = Bench::new();
+    bench
+        .run(bench.request(plan(&["mock", "mock:ns=2000"], 1, "control = false")))
+        .unwrap();
+    let kinds: Vec<&str> = bench.events.iter().map(kind).collect();
+    assert_eq!(kinds[..5], ["run", "dir", "ready", "ready", "session"]);
+    assert_eq!(kinds[5..21], ["trial"; 16]);
+    assert_eq!(kinds[21..], ["settled", "end"]);
+    let Event::TrialDone {
+        done,
+        planned,
+        left,
+        ..
+    } = &bench.events[10]
+    else {
+        panic!()
+    };
+    assert_eq!((*done, *planned), (6, 16));
+    assert!(
+        left.is_none(),
+        "without a budget nobody knows how many blocks it takes"
+    );
+    let Event::TrialDone { left: Some(_), .. } = &bench.events[15] else {
+        panic!("three blocks tell: {:?}", bench.events[15])
+    };
+    let Event::PointSettled {
+        blocks, half_width, ..
+    } = &bench.events[21]
+    else {
+        panic!()
+    };
+    assert!(*blocks == 8 && *half_width < 0.01);
+}
+
+fn kind(event: &Event) -> &'static str {
+    match event {
+        Event::RunStarted { .. } => "run",
+        Event::WorkDir { .. } => "dir",
+        Event::LayerReady { .. } => "ready",
+        Event::LayerFailed { .. } => "failed",
+        Event::SessionStarted { .. } => "session",
+        Event::TrialDone { .. } => "trial",
+        Event::PointSettled { .. } => "settled",
+        Event::Note(_) => "note",
+        Event::Warning { .. } => "warning",
+        Event::RunEnded { .. } => "end",
+    }
+}
+
+#[test]
+fn a_layer_against_itself_is_the_same_and_a_true_ratio_is_found() {
+    let mut bench = Bench::new();
+    let plan = plan(
+        &[
+            "mock:noise=0.03",
+            "mock:noise=0.03,ns=1300",
+            "mock:noise=0.03,ns=1020",
+        ],
+        2,
+        "precision = 0.025",
+    );
+    let mut request = bench.request(plan);
+    request.catalog = CATALOG;
+    assert!(settled(&bench.run(request)));
+    let (_, trials) = bench.last();
+    let verdict = |layer| {
+        let family: Vec<_> = (0..2)
+            .map(|point| Some(ratio(&trials, layer, point)))
+            .collect();
+        judge(&family, 0.05)
+            .iter()
+            .map(|j| j.verdict)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(verdict(1), [Verdict::Slower; 2]);
+    assert_eq!(verdict(3), [Verdict::Same; 2], "the control");
+    assert!((ratio(&trials, 1, 0).ratio - 1.3).abs() < 0.05);
+    let all: BTreeSet<u32> = trials.iter().map(|t| t.cell.block).collect();
+    assert!(all.len() < 40, "3 % noise needs few blocks: {}", all.len());
+}
+
+#[test]
+fn a_point_that_is_known_rests_while_others_go_on() {
+    let mut bench = Bench::new();
+    let mut request = bench.request(plan(&["mock", "mock:ns=2000", "mock:noise=0.2"], 1, ""));
+    request.catalog = CATALOG;
+    assert!(settled(&bench.run(request)));
+    let (_, trials) = bench.last();
+    let count = |layer| trials.iter().filter(|t| t.cell.layer == layer).count();
+    assert_eq!(
+        (count(1), count(3)),
+        (8, 8),
+        "exact: settled at the first look"
+    );
+    assert!(count(2) > 15, "{}", count(2));
+    assert_eq!(count(0), count(2), "native stays while a layer needs it");
+}
+
+#[test]
+fn sessions_divide_the_blocks_and_set_the_layers_up_afresh() {
+    let mut bench = Bench::new();
+    // Scripted layers are set up in no time, so it is done three times whatever the profile.
+    let mut plan = plan(&["mock", "mock:ns=2000"], 1, "control = false");
+    plan.sessions = None;
+    assert!(settled(&bench.run(bench.request(plan))));
+    let (_, trials) = bench.last();
+    let session = |block| {
+        trials
+            .iter()
+            .filter(|t| t.cell.block == block)
+            .map(|t| t.cell.session)
+            .collect::<Vec<_>>()
+    };
+    let sessions: Vec<_> = (0..8).map(session).collect();
+    let [a, b, c] = [[0, 0], [1, 1], [2, 2]];
+    assert_eq!(sessions, [a, a, a, b, b, b, c, c]);
+    assert_eq!(
+        bench.events.iter().filter(|e| kind(e) == "ready").count(),
+        6
+    );
+}
+
+#[test]
+fn the_fewest_blocks_are_made_whatever_the_budget() {
+    let mut bench = Bench::new();
+    let slow = plan(
+        &["mock:take=20ms", "mock:take=20ms,ns=2000"],
+        2,
+        "budget = '300ms'\ncontrol = false",
+    );
+    let outcome = bench.run(bench.request(slow)).unwrap();
+    assert_eq!(outcome.run.status, RunStatus::Done);
+    assert_eq!(bench.last().1.len(), 8 * 4, "whole blocks");
+    assert!(bench.warnings().is_empty(), "{:?}", bench.warnings());
+    let mut bench = Bench::new();
+    let tiny = plan(
+        &["mock", "mock:noise=2"],
+        2,
+        "budget = '1ms'\nprecision = 0.001",
+    );
+    let mut request = bench.request(tiny);
+    request.catalog = CATALOG;
+    assert_eq!(bench.run(request).unwrap().ended, Ended::Budget);
+    assert_eq!(bench.last().1.len(), 8 * 4, "all but the control");
+}
+
+#[test]
+fn a_wide_point_ends_at_the_most_blocks() {
+    let mut bench = Bench::new();
+    let plan = plan(
+        &["mock", "mock:noise=2"],
+        1,
+        "control = false\nprecision = 0.001",
+    );
+    let mut request = bench.request(plan);
+    request.catalog = CATALOG;
+    assert_eq!(bench.run(request).unwrap().ended, Ended::Cap);
+    assert_eq!(bench.last().1.len() as u32, 2 * layermark_lab::MAX_BLOCKS);
+}
+
+#[test]
+fn a_read_only_layer_leaves_writing_out() {
+    let mut bench = Bench::new();
+    let mut plan = plan(&["mock", "mock:read-only=on"], 1, "control = false");
+    let mut write = plan.work[0].clone();
+    write.params["op"] = "write".into();
+    plan.work.push(write);
+    assert!(settled(&bench.run(bench.request(plan))));
+    let (run, trials) = bench.last();
+    assert!(run.layers[1].read_only);
+    assert!(
+        trials
+            .iter()
+            .all(|t| run.points[t.cell.point].text("op") == "read")
+    );
+    assert_eq!(trials.len(), 16);
+}
+
+#[test]
+fn the_baseline_alone_can_be_measured() {
+    let mut bench = Bench::new();
+    assert!(settled(&bench.run(bench.request(plan(
+        &["mock"],
+        1,
+        "control = false"
+    )))));
+    assert_eq!(bench.last().1.len(), 8);
+}
+
+#[test]
+fn a_replay_has_the_order_of_the_first_run() {
+    let mut bench = Bench::new();
+    let mut first = plan(&["mock", "mock:ns=2000"], 3, "");
+    first.seed = None;
+    bench.run(bench.request(first)).unwrap();
+    let (run, trials) = bench.last();
+    let mut replay = layermark_lab::Request::replay(&run, "/proc/self/exe");
+    replay.silence = bench.request(run.plan.clone()).silence;
+    bench.run(replay).unwrap();
+    let (again, more) = bench.last();
+    assert!(again.id != run.id && again.seed == run.seed);
+    let cells = |t: &[layermark_model::TrialRecord]| t.iter().map(|t| t.cell).collect::<Vec<_>>();
+    assert_eq!(cells(&trials), cells(&more));
+}
+
+#[test]
+fn what_is_not_named_is_every_layer_and_what_is_twice_is_refused() {
+    let mut bench = Bench::new();
+    let mut request = bench.request(plan(&[], 1, ""));
+    request.catalog = CATALOG;
+    let outcome = bench.run(request).unwrap();
+    let names: Vec<&str> = outcome.run.layers.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["mock", "mock (control)"],
+        "all that this catalogue has"
+    );
+    let twice = bench
+        .run(bench.request(plan(&["mock", "mock"], 1, "")))
+        .unwrap_err();
+    assert!(matches!(twice, LabError::DuplicateLayer(_)) && twice.exit_code() == 2);
+    let mut same = plan(&["mock"], 1, "");
+    same.work.push(same.work[0].clone());
+    let same = bench.run(bench.request(same)).unwrap_err();
+    assert!(matches!(same, LabError::DuplicatePoint { .. }) && same.exit_code() == 2);
+    let mut unknown = plan(&["mock"], 1, "");
+    unknown.work[0].workload = "fiel".into();
+    let unknown = bench.run(bench.request(unknown)).unwrap_err();
+    assert_eq!(
+        unknown.to_string(),
+        "unknown workload `fiel`: did you mean `file`?"
+    );
+    assert_eq!(bench.store.list(9).unwrap().len(), 1, "nothing was begun");
+}

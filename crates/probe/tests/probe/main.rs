@@ -1,0 +1,13 @@
+//! The probe over pipes, one module for each workload, engine or property.
+
+mod advice;
+mod common;
+mod file;
+mod iops;
+mod kept;
+mod meta;
+mod namespace;
+mod ops;
+mod serve;
+mod turns;
+mod uring;

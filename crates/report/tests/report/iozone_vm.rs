@@ -1,0 +1,238 @@
+//! The study of development machines over made-up layers whose truth is known.
+
+use std::path::Path;
+
+use crate::made::{Made, mark};
+use layermark_report::{Conclusion, Holds, Report, exporters};
+use serde_json::json;
+
+/// `share` adds 118 us to each operation; `liar` skips flushes; `loop` is as native.
+fn report() -> Report {
+    let small: Vec<u64> = (12..=16).map(|e| 1u64 << e).collect();
+    let large: Vec<u64> = (12..=24).map(|e| 1u64 << e).collect();
+    let mut made =
+        Made::new(&["native", "fuse", "overlay:volatile", "loop:ext4"], 8).study("iozone-vm");
+    for op in ["read", "write"] {
+        made = made.points(op, &small, 64 << 10);
+        made = made.points_with(op, &small, 64 << 10, &json!({"engine": "stdio"}));
+    }
+    for op in ["rand-read", "rand-write"] {
+        made = made.points(op, &large, 64 << 20);
+    }
+    made.points_with("rand-write", &[4096], 4 << 20, &json!({"sync": "each"}))
+        .cost(|layer, point, record| {
+            let native = 1.0 + 0.1e-3 * record;
+            let sync = if point.text("sync") == "each" {
+                130.0
+            } else {
+                0.0
+            };
+            match layer {
+                "fuse" => native + 118.0 + 0.5e-3 * record + sync,
+                "overlay:volatile" => native,
+                _ => native + sync,
+            }
+        })
+        .change(|layer, point, _, trial| {
+            if point.text("sync") == "each" {
+                trial.syncs = trial.ops();
+                let done = if layer == "overlay:volatile" {
+                    0
+                } else {
+                    trial.ops()
+                };
+                trial.device = trial
+                    .device
+                    .map(|d| layermark_model::DeviceBytes { flushes: done, ..d });
+                trial.idle_flushes = Some(0.0);
+            }
+        })
+        .build()
+}
+
+#[track_caller]
+fn about<'a>(report: &'a Report, layer: &str, words: &str) -> &'a Conclusion {
+    let all = &report
+        .study
+        .as_ref()
+        .expect("the plan names it")
+        .conclusions;
+    let found = all
+        .iter()
+        .find(|c| c.text.contains(&mark(layer)) && c.text.contains(words));
+    found.unwrap_or_else(|| panic!("nothing of {layer} and {words}: {all:#?}"))
+}
+
+#[test]
+fn the_conclusions_follow_from_the_data() {
+    let report = report();
+    let fuse = about(&report, "fuse", "never passes");
+    assert_eq!(fuse.holds, Holds::Yes, "{fuse:?}");
+    // 64 KB in 118 + 1 + 0.6 x 65.5 us.
+    assert!(fuse.text.contains("never passes 4"), "{}", fuse.text);
+    assert_eq!(about(&report, "loop:ext4", "never passes").holds, Holds::No);
+    let constant = about(&report, "fuse", "a constant 11");
+    assert_eq!(constant.holds, Holds::Yes, "{constant:?}");
+    let liar = about(&report, "overlay:volatile", "acknowledges a sync");
+    assert_eq!(liar.holds, Holds::Yes);
+    assert!(
+        liar.text.contains("0 device flushes for 8192 syncs"),
+        "{}",
+        liar.text
+    );
+    assert_eq!(
+        about(&report, "loop:ext4", "acknowledges a sync").holds,
+        Holds::No
+    );
+    assert_eq!(
+        about(&report, "overlay:volatile", "move the database off").holds,
+        Holds::Yes
+    );
+    assert_eq!(
+        about(&report, "fuse", "move the database off").holds,
+        Holds::Yes
+    );
+    assert_ne!(
+        about(&report, "loop:ext4", "move the database off").holds,
+        Holds::Yes
+    );
+    assert_eq!(
+        about(&report, "fuse", "reads small files faster").holds,
+        Holds::No
+    );
+    let study = report.study.as_ref().expect("a study");
+    assert!(
+        study
+            .conclusions
+            .iter()
+            .any(|c| c.text.contains("for reading") && !c.text.contains("prefer `fuse`"))
+    );
+    assert_eq!(study.charts.len(), 4);
+    // 4 KB in 1.41 us is 2.8 GB/s.
+    let kilobytes = study.tables[0].rows[0][1].value.expect("a number");
+    assert!((kilobytes / 2.837e6 - 1.0).abs() < 0.05, "{kilobytes}");
+    for c in &study.conclusions {
+        assert!(
+            !c.evidence.is_empty() && c.evidence.iter().all(|id| report.result(id).is_some()),
+            "{c:?}"
+        );
+    }
+}
+
+/// One guest caches what it reads, the other asks the host each time.
+#[test]
+fn who_caches_is_decided_by_pages_and_emulation_is_said_beside_each_number() {
+    let layers = ["native", "vm:share=9p,cache=loose", "vm:share=9p"];
+    let mut made = Made::new(&layers, 8).study("iozone-vm");
+    for layer in &layers[1..] {
+        made = made.emulated(layer);
+    }
+    let report = made
+        .points("rand-read", &[4096, 65536, 1 << 20], 64 << 20)
+        .change(|layer, _, _, trial| {
+            trial.resident = Some(if layer == "vm:share=9p" { 0.0 } else { 1.0 });
+        })
+        .build();
+    let loose = about(&report, layers[1], "cached by the guest");
+    assert_eq!(loose.holds, Holds::Yes, "{loose:?}");
+    assert!(
+        loose
+            .text
+            .contains("`vm:share=9p,cache=loose` (emulated CPU)"),
+        "{}",
+        loose.text
+    );
+    let none = about(&report, layers[2], "cached by the guest");
+    assert_eq!(none.holds, Holds::No, "{none:?}");
+    assert!(none.text.contains("from host memory at 3"), "{}", none.text);
+    let study = report.study.as_ref().expect("the plan names it");
+    let head = &study.tables[0].head;
+    assert_eq!(
+        head[1..3],
+        ["native", "vm:share=9p,cache=loose (emulated CPU)"]
+    );
+    let series = &study.charts[0].series;
+    assert!(
+        series[2].name.ends_with("(emulated CPU)"),
+        "{}",
+        series[2].name
+    );
+    let mut txt = Vec::new();
+    let exporter = exporters::for_path(Path::new("x.txt")).unwrap();
+    exporter.write(&report, &mut txt).unwrap();
+    let txt = String::from_utf8(txt).unwrap();
+    let marked = txt
+        .lines()
+        .filter(|l| l.contains("us ") && l.contains("(emulated CPU)  "));
+    assert_eq!(marked.count(), 6, "{txt}");
+    // Native is not.
+    for conclusion in &study.conclusions {
+        assert!(
+            !conclusion.text.contains("`native` (emulated"),
+            "{conclusion:?}"
+        );
+    }
+}
+
+/// Native's CPU is not the guests': a guest's database is compared with other places in guests.
+#[test]
+fn a_database_on_an_emulated_cpu_is_compared_with_other_guests() {
+    let layers = ["native", "vm:share=9p", "vm:share=nfs", "vm:disk=ide"];
+    let mut made = Made::new(&layers, 8).study("iozone-vm");
+    for layer in &layers[1..] {
+        made = made.emulated(layer);
+    }
+    let report = made
+        .points_with("rand-write", &[4096], 4 << 20, &json!({"sync": "each"}))
+        .cost(|layer, _, _| match layer {
+            "native" => 100.0,
+            "vm:share=9p" => 900.0,
+            "vm:share=nfs" => 2400.0,
+            _ => 905.0,
+        })
+        .change(|_, _, _, trial| {
+            trial.syncs = trial.ops();
+            let flushes = trial.ops();
+            trial.device = trial
+                .device
+                .map(|d| layermark_model::DeviceBytes { flushes, ..d });
+            trial.idle_flushes = Some(0.0);
+        })
+        .build();
+    let says = |layer: &str| about(&report, layer, "move the database off");
+    assert_eq!(says("vm:share=9p").holds, Holds::No);
+    assert!(says("vm:share=9p").text.contains("the least of all"));
+    let nfs = says("vm:share=nfs");
+    assert_eq!(nfs.holds, Holds::Yes);
+    assert!(
+        nfs.text.contains("2.4") && nfs.text.contains("in `vm:share=9p` (emulated CPU) "),
+        "{}",
+        nfs.text
+    );
+    assert_eq!(says("vm:disk=ide").holds, Holds::Open, "intervals overlap");
+}
+
+/// Where no guest flushes, none can be named to move to; that it should be moved is said all the same.
+#[test]
+fn a_database_in_the_only_guest_which_absorbs_flushes_should_move() {
+    let report = Made::new(&["native", "vm:cache=unsafe"], 8)
+        .study("iozone-vm")
+        .emulated("vm:cache=unsafe")
+        .points_with("rand-write", &[4096], 4 << 20, &json!({"sync": "each"}))
+        .change(|layer, _, _, trial| {
+            trial.syncs = trial.ops();
+            let flushes = if layer == "native" { trial.ops() } else { 0 };
+            trial.device = trial
+                .device
+                .map(|d| layermark_model::DeviceBytes { flushes, ..d });
+            trial.idle_flushes = Some(0.0);
+        })
+        .build();
+    let off = about(&report, "vm:cache=unsafe", "move the database off");
+    assert_eq!(off.holds, Holds::Yes);
+    assert!(
+        off.text.contains("loses what it has acknowledged"),
+        "{}",
+        off.text
+    );
+}

@@ -1,0 +1,19 @@
+//! The report of made-up runs, one module for each format or study.
+
+mod appvirt;
+mod beside;
+mod charts;
+mod confirm;
+mod cost;
+mod edges;
+mod golden;
+mod iops;
+mod iozone_vm;
+mod launch_share;
+mod made;
+mod page;
+mod schema;
+mod sections;
+mod tables;
+mod words;
+mod workbook;
