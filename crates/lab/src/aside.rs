@@ -26,8 +26,13 @@ const SERVED: [&str; 12] = [
 
 /// Whether a layer waits for a server that layermark has not started.
 pub(crate) fn is_needed(place: &dyn Place, facts: &Facts) -> bool {
+    place.on_this_host() && place.helpers().is_empty() && has_server(facts)
+}
+
+/// Whether a server stands behind a layer.
+pub(crate) fn has_server(facts: &Facts) -> bool {
     let served = |fs: &str| SERVED.contains(&fs.split('.').next().unwrap_or_default());
-    place.on_this_host() && place.helpers().is_empty() && facts.mounts.iter().any(|m| served(&m.fs))
+    facts.mounts.iter().any(|m| served(&m.fs))
 }
 
 type Call = Box<dyn FnOnce(&mut dyn Place) + Send>;

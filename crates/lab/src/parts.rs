@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 
 use layermark_probe::Divided;
 
-use crate::{Event, LabError, budget::Due, check, drive::Lab};
+use crate::{Event, LabError, aside, budget::Due, check, drive::Lab};
 
 /// A file by its device and inode.
 type FileId = (u64, u64);
@@ -38,7 +38,7 @@ impl Lab<'_> {
             0
         };
         let most = check::fit(self.run.dir.as_ref(), in_memory, workload.space(at));
-        let members: Vec<Member> = due
+        let mut members: Vec<Member> = due
             .layers
             .iter()
             .map(|layer| {
@@ -52,6 +52,15 @@ impl Lab<'_> {
                 }
             })
             .collect();
+        // The control is with those that it tells of: with the others, unless all of them are served.
+        if members
+            .iter()
+            .all(|m| m.served || self.is_baseline(m.layer))
+        {
+            for member in &mut members {
+                member.served = true;
+            }
+        }
         let parts = divide(&members, most);
         let others = members.iter().filter(|m| m.layer != 0);
         let kinds = others.map(|m| m.served).collect::<BTreeSet<_>>().len();
@@ -67,10 +76,15 @@ impl Lab<'_> {
         Ok(parts)
     }
 
-    /// Whether a process of this host serves it.
+    /// The baseline, or the control.
+    fn is_baseline(&self, layer: usize) -> bool {
+        layer == 0 || self.run.layers[layer].control
+    }
+
+    /// Whether a process serves it, on this host or elsewhere.
     pub(crate) fn is_served(&self, layer: usize) -> bool {
         let up = self.ups[layer].as_ref();
-        up.is_some_and(|up| !up.place.helpers().is_empty())
+        up.is_some_and(|up| !up.place.helpers().is_empty() || aside::has_server(&up.facts))
     }
 }
 

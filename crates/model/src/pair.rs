@@ -15,6 +15,8 @@ pub struct Cost {
     pub ns_per_op: f64,
     /// Round and nanoseconds an operation of each turn with a usable number, in order of rounds.
     turns: Vec<(u32, f64)>,
+    /// Last round and value of each part before, of a block that was divided.
+    earlier: Vec<(u32, f64)>,
 }
 
 impl Cost {
@@ -29,6 +31,7 @@ impl Cost {
         Some(Self {
             ns_per_op: trial.ns_per_op().filter(usable)?,
             turns,
+            earlier: Vec::new(),
         })
     }
 
@@ -42,12 +45,21 @@ impl Cost {
         if !goes_on {
             return next;
         }
-        let mut turns = self.turns;
+        let (mut turns, mut earlier) = (self.turns, self.earlier);
+        earlier.extend(turns.last().map(|(round, _)| (*round, self.ns_per_op)));
         turns.extend(next.turns);
         Self {
             ns_per_op: next.ns_per_op,
             turns,
+            earlier,
         }
+    }
+
+    /// Its cost in the part that the other was in.
+    fn beside(&self, other: &Self) -> f64 {
+        let first = other.turns.first().map_or(u32::MAX, |(round, _)| *round);
+        let part = self.earlier.iter().find(|(last, _)| *last >= first);
+        part.map_or(self.ns_per_op, |(_, ns)| *ns)
     }
 
     /// Logarithms of this cost over the other's, for each round in which both had a turn. Where there
@@ -138,8 +150,8 @@ impl Ledger {
             Some(Paired {
                 session: group.session,
                 block: *block,
-                ns_per_op: cost.ns_per_op,
-                other_ns_per_op: against.ns_per_op,
+                ns_per_op: cost.beside(against),
+                other_ns_per_op: against.beside(cost),
                 ln_ratios: cost.ln_ratios(against),
             })
         };
@@ -273,6 +285,28 @@ mod tests {
             (found[1].other_ns_per_op - 30.0).abs() < 1e-12,
             "the older one is late"
         );
+    }
+
+    #[test]
+    fn the_baseline_costs_what_it_did_in_the_part_of_the_other() {
+        let mut ledger = Ledger::default();
+        for (layer, ns, rounds) in [
+            (0, 100, [0, 1]),
+            (1, 300, [0, 1]),
+            (0, 200, [2, 3]),
+            (2, 500, [2, 3]),
+        ] {
+            let turns = rounds.map(|round| (round, ns));
+            ledger.add(&TrialRecord {
+                trial: Some(trial(ns, &turns)),
+                ..record((0, 0), (layer, 0), Some(ns))
+            });
+        }
+        let values = |layer| {
+            let pair = &ledger.pairs((layer, 0), (0, 0))[0];
+            (pair.ns_per_op, pair.other_ns_per_op)
+        };
+        assert_eq!([values(1), values(2)], [(300.0, 100.0), (500.0, 200.0)]);
     }
 
     #[test]
