@@ -342,7 +342,7 @@ impl<'a> Lab<'a> {
         let kernel = self.meter.kernel();
         let (next_round, whole) = self.rounds(&mut tries, point, how.length, first_round);
         drop(one_cpu);
-        if !whole && !tries.iter().any(Try::is_cut_off) {
+        if !whole && tries.iter().all(|this| this.attempt.failure.is_none()) {
             // Too few rounds to decide anything: not kept, so that `--resume` makes all of them.
             return Ok(next_round);
         }

@@ -25,9 +25,17 @@ pub(crate) struct Written {
     pub bytes: u64,
 }
 
-/// All turns of a trial. `own` is what the point has on disk beside its packaged files; `None` for
-/// one that only reads.
-pub(crate) fn wrote(turns: &[Written], own: Option<u64>, trial: &Trial) -> Option<ForeignWrites> {
+/// What a point may write.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Own {
+    /// Bytes that it has on disk beside its packaged files.
+    pub files: u64,
+    /// Bytes of a turn that do not count, because others were under way beside them.
+    pub under_way: u64,
+}
+
+/// All turns of a trial. `own` is `None` for a point that only reads.
+pub(crate) fn wrote(turns: &[Written], own: Option<Own>, trial: &Trial) -> Option<ForeignWrites> {
     // A launched program writes what it likes.
     if trial.launch.is_some() {
         return None;
@@ -38,11 +46,14 @@ pub(crate) fn wrote(turns: &[Written], own: Option<u64>, trial: &Trial) -> Optio
         AN_OPERATION
     };
     // What it has not written back yet may come in any later turn of its own.
-    let mut owed = TIMES * own.unwrap_or(0);
+    let mut owed = TIMES * own.map_or(0, |own| own.files);
     let mut found = ForeignWrites::default();
     for Written { turn, bytes } in turns {
-        if own.is_some() {
-            let most = turn.bytes.saturating_mul(TIMES);
+        if let Some(own) = own {
+            let most = turn
+                .bytes
+                .saturating_add(own.under_way)
+                .saturating_mul(TIMES);
             owed = owed.saturating_add(most.max(turn.ops.saturating_mul(least)));
         }
         let foreign = bytes.saturating_sub(owed);
@@ -77,6 +88,11 @@ mod tests {
         written.iter().map(with).collect()
     }
 
+    fn own(under_way: u64) -> Own {
+        let files = 0;
+        Own { files, under_way }
+    }
+
     fn trial(syncs: u64) -> Trial {
         Trial {
             syncs,
@@ -105,14 +121,26 @@ mod tests {
     #[test]
     fn what_a_layer_wrote_may_reach_the_device_in_a_later_turn_of_its_own() {
         // Each has 800 KiB to write.
-        assert_eq!(wrote(&turns(&[0, 0, 0, 3 * MIB]), Some(0), &trial(0)), None);
-        let found = wrote(&turns(&[3 * MIB, 0, 0, 0]), Some(0), &trial(0));
+        assert_eq!(
+            wrote(&turns(&[0, 0, 0, 3 * MIB]), Some(own(0)), &trial(0)),
+            None
+        );
+        // A queue of as much fills and drains beside what counts.
+        let queue = Some(own(2 * MIB));
+        assert_eq!(wrote(&turns(&[3 * MIB; 4]), queue, &trial(0)), None);
+        let found = wrote(&turns(&[3 * MIB, 0, 0, 0]), Some(own(0)), &trial(0));
         assert_eq!(found.map(|f| f.turns), Some(1));
         // Its file was made before the first turn.
-        let own = Some(2 * MIB);
-        assert_eq!(wrote(&turns(&[3 * MIB, 0, 0, 0]), own, &trial(0)), None);
+        let made = Some(Own {
+            files: 2 * MIB,
+            under_way: 0,
+        });
+        assert_eq!(wrote(&turns(&[3 * MIB, 0, 0, 0]), made, &trial(0)), None);
         // A commit is larger than what it commits.
-        assert_eq!(wrote(&turns(&[3 * MIB; 4]), Some(0), &trial(400)), None);
+        assert_eq!(
+            wrote(&turns(&[3 * MIB; 4]), Some(own(0)), &trial(400)),
+            None
+        );
     }
 
     #[test]

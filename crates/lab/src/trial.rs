@@ -23,7 +23,7 @@ use crate::{
     flags::{self, Around},
     line::Broken,
     machine::now_ms,
-    others::{self, Written},
+    others::{self, Own, Written},
     session::{Lost, Up},
     turn::Length,
 };
@@ -277,7 +277,10 @@ impl Attempt {
         // Read around the lead-ins too, in which helpers do the same work.
         self.usage.upkeep_ns = of_turns(self.usage.upkeep_ns, self.elapsed_ns, self.uncounted_ns);
         let reads = !ask.workload.writes(&ask.point);
-        let own = (!reads).then(|| ask.workload.space(&ask.point));
+        let own = (!reads).then(|| Own {
+            files: ask.workload.space(&ask.point),
+            under_way: ask.workload.divided(&ask.point).map_or(0, |d| d.under_way),
+        });
         trial.foreign_writes = others::wrote(&self.written, own, &trial);
         if trial.syncs > 0 {
             trial.idle_flushes = up.idle_flushes;

@@ -63,6 +63,7 @@ mod tests {
             uses_up: false,
             working_set,
             starts_threads: false,
+            under_way: 0,
         };
         let ms = |point, guest| Length::of(point, guest, None).ns / 1_000_000;
         let short = Length::of(point(true, 64 << 10), false, None);
@@ -89,6 +90,7 @@ mod tests {
             uses_up: true,
             working_set: 1 << 20,
             starts_threads: false,
+            under_way: 0,
         };
         assert_eq!(Length::of(cold, false, None).lead_in_ns, 0);
     }

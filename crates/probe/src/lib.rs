@@ -210,10 +210,12 @@ pub struct Divided {
     pub working_set: u64,
     /// Each turn starts or wakes several threads, which takes some tenths of a millisecond.
     pub starts_threads: bool,
+    /// Bytes that a turn may move beside those that count, as its queue fills and drains.
+    pub under_way: u64,
 }
 
 impl Divided {
-    /// Whether it is the CPU that it needs, and one alone.
+    /// Whether one thread does it again and again, so that all turns can be on one CPU.
     pub fn on_one_cpu(&self) -> bool {
         !self.uses_up && !self.starts_threads
     }

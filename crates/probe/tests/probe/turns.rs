@@ -172,6 +172,12 @@ fn of_several_files_each_is_a_turn_of_its_own() {
         let verified = trial.verified.unwrap();
         assert!(verified.records >= 3 && verified.bad == 0, "{verified:?}");
         assert_eq!(recorded(&trial), 3 * ops);
+        let few = lab.turns(&point("file", params.clone()), 2, 50_000_000);
+        assert_eq!(
+            (few.turns.len(), few.verified.unwrap().bad),
+            (2, 0),
+            "{params}"
+        );
     }
     lab.end();
 }

@@ -223,8 +223,8 @@ pub fn once(p: &FileParams) -> bool {
 /// the next one together, with new files.
 pub fn ends_together(p: &FileParams) -> bool {
     let new_files = p.threads > 1 && p.op.makes();
-    let once = p.files > 1 || p.op == Op::FirstWrite;
-    once || new_files || (p.op.writes() && after(p.sync) != After::Nothing)
+    let each_once = p.files > 1 || p.op == Op::FirstWrite;
+    each_once || new_files || (p.op.writes() && after(p.sync) != After::Nothing)
 }
 
 /// A pass cannot go on with what the one before has left.

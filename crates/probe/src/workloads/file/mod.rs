@@ -111,6 +111,7 @@ impl Workload for File {
                 uses_up: true,
                 working_set: p.file_size.saturating_mul(p.files),
                 starts_threads: false,
+                under_way: 0,
             });
         }
         let fixed = p.passes > 0 || p.min_ms > 0 || p.op == Op::FirstWrite;
@@ -122,6 +123,11 @@ impl Workload for File {
             uses_up: job::once(&p),
             working_set: p.file_size.saturating_mul(p.threads),
             starts_threads: p.threads > 1,
+            under_way: if p.iodepth > 1 {
+                2 * p.iodepth * p.unit() * p.threads
+            } else {
+                0
+            },
         })
     }
 

@@ -61,6 +61,8 @@ impl Workload for Iops {
             uses_up: false,
             working_set: p.file_size,
             starts_threads: true,
+            // What it moved is told in proportion.
+            under_way: 0,
         })
     }
 

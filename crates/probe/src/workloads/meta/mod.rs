@@ -66,6 +66,7 @@ impl Workload for Meta {
             uses_up: p.cache == Cache::Cold,
             working_set: p.files * (INODE + p.op.moves(p.file_size)),
             starts_threads: false,
+            under_way: 0,
         })
     }
 
