@@ -6,6 +6,9 @@ use rustix::fs::{CWD, IFlags, ioctl_getflags, ioctl_setflags};
 
 use crate::fd;
 
+/// `f_type` of statfs(2).
+pub(crate) const EXT4: i64 = 0xef53;
+
 /// Makes a directory in which trials make theirs, marked as `chattr +T` does (ext4's `TOPDIR`): each
 /// of these then has inodes of another part of the disk. Beside each other they would share those that
 /// the trials before have deleted, and without a journal ext4 passes over an inode for minutes after it
@@ -26,8 +29,6 @@ pub fn create(dir: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const EXT4: i64 = 0xef53;
 
     #[test]
     fn a_directory_is_marked_where_that_means_something() {
