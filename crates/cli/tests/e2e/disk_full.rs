@@ -3,9 +3,10 @@
 use crate::common::{Lm, machine, needs_root, trials_stored};
 
 /// Shell text: once a layer is up and some trials are made, takes all the space there is.
-const FILL: &str = "(exec </dev/null >/dev/null 2>&1; until $L history --json | grep -q '\"trials\": *[1-9]'; do sleep 0.1; done; \
+const FILL: &str = "(exec </dev/null >/dev/null 2>&1; until [ -e $W/stop ] || $L history --json | grep -q '\"trials\": *[1-9]'; do sleep 0.1; done; \
     until cat /dev/zero >>$W/filler; [ -e $W/stop ]; do sleep 0.05; done) & filler=$!;";
-const STOP: &str = "kill $filler; wait $filler; : >$W/filler; rm -f $W/filler;";
+/// Not by a signal: its `cat` would go on without it.
+const STOP: &str = ": >$W/stop; wait $filler; rm -f $W/filler $W/stop;";
 
 fn write(lm: Lm, layers: &[&str]) -> Lm {
     let write = [

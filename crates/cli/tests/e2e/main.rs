@@ -17,6 +17,7 @@ mod launch_guest;
 mod launch_layers;
 mod launch_safe;
 mod matrix;
+mod one_cpu;
 mod output;
 mod plans;
 mod real_bad_days;

@@ -371,7 +371,7 @@ fn schemas_are_those_that_are_published() {
         let same = published == said.json();
         assert!(
             same,
-            "{} is old: UPDATE_SCHEMA=1 cargo test -p layermark --test output",
+            "{} is old: UPDATE_SCHEMA=1 cargo test --workspace --test e2e output::",
             path.display()
         );
     }

@@ -342,6 +342,7 @@ fn memory_cannot_be_cold_and_that_is_said() {
 
 #[test]
 fn a_run_in_which_nothing_can_be_measured_says_so() {
+    let _quiet = quiet();
     let cold = [
         "file",
         "--op",

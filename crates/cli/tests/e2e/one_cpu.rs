@@ -1,0 +1,67 @@
+//! Where those that take turns run.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use crate::common::{Lm, READ, Said, is_root, machine, output, skipped};
+
+/// The CPUs that a process may use now.
+fn cpus(pid: u32) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?;
+    Some(line.trim().to_owned())
+}
+
+/// All that was seen of each process of a run: its first argument, and the CPUs that it could use.
+fn watched(layers: &[&str]) -> Vec<(String, BTreeSet<String>)> {
+    let (mut child, dir) = Lm::new()
+        .work_with(READ, layers)
+        .args(["--blocks", "8", "--sessions", "1"])
+        .start();
+    let mut seen: BTreeMap<u32, (String, BTreeSet<String>)> = BTreeMap::new();
+    while child.try_wait().unwrap().is_none() {
+        for process in machine::tree(child.id()) {
+            let Some(cpus) = cpus(process.pid) else {
+                continue;
+            };
+            let (name, all) = seen.entry(process.pid).or_default();
+            *name = process.command.get(1).cloned().unwrap_or_default();
+            all.insert(cpus);
+        }
+    }
+    Said::from(output(child), dir).code(0);
+    seen.into_values().collect()
+}
+
+#[test]
+fn what_the_kernel_serves_takes_turns_on_one_cpu() {
+    let all = cpus(std::process::id()).unwrap();
+    if all.parse::<u32>().is_ok() {
+        return skipped("there is one CPU, or one that may be used");
+    }
+    let layers = if is_root() {
+        &["tmpfs", "fuse"][..]
+    } else {
+        &["tmpfs"]
+    };
+    let seen = watched(layers);
+    let kept = |cpus: &BTreeSet<String>| cpus.iter().any(|c| c.parse::<u32>().is_ok());
+    let probes: Vec<_> = seen.iter().filter(|(name, _)| name == "probe").collect();
+    assert_eq!(probes.len(), layers.len() + 1, "{seen:?}");
+    // Native and tmpfs, but not FUSE.
+    let on_one = probes.iter().filter(|(_, cpus)| kept(cpus)).count();
+    assert_eq!(on_one, 2, "{seen:?}");
+    assert!(
+        probes.iter().all(|(_, cpus)| cpus.contains(&all)),
+        "free outside of turns: {seen:?}"
+    );
+    let lab = seen.iter().find(|(name, _)| name == "file");
+    assert!(
+        lab.is_some_and(|(_, cpus)| kept(cpus) && cpus.contains(&all)),
+        "{seen:?}"
+    );
+}
