@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use regex::bytes::Regex;
 use x11rb::{
     connection::Connection,
+    errors::ReplyError,
     protocol::{
         Event,
         damage::{ConnectionExt as _, ReportLevel},
@@ -164,9 +165,12 @@ impl Screen {
                 self.last_drawn.get_or_insert(at_ns);
                 let mask = EventMask::PROPERTY_CHANGE;
                 let titles = ChangeWindowAttributesAux::new().event_mask(mask);
-                self.x
-                    .change_window_attributes(map.window, &titles)?
-                    .check()?;
+                let asked = self.x.change_window_attributes(map.window, &titles)?;
+                match asked.check() {
+                    // It may be gone by now.
+                    Ok(()) | Err(ReplyError::X11Error(_)) => {}
+                    Err(e) => return Err(e.into()),
+                }
                 self.named(map.window, at_ns)
             }
             Event::PropertyNotify(change) if self.shown.contains(&change.window) => {
