@@ -15,10 +15,10 @@ use crate::{
     check,
     drive::{Lab, tell_lost},
     forecast::{Forecast, ToCome},
-    pin::OneCpu,
+    rounds::{How, Try},
     session::{Lost, Up},
     stop::{Site, Stopping},
-    trial::{self, Ask, Attempt, Failure, MIN_MS},
+    trial::{self, Ask, Attempt, Failure},
     turn::Length,
     watch::Watch,
 };
@@ -29,13 +29,6 @@ const RESTARTS: u32 = 1;
 /// Trials that took less are stored while the probe makes the next one ready. After longer ones
 /// there is time to do it at once.
 const SHORT: Duration = Duration::from_millis(50);
-
-/// Rounds of a block go on until its turns have lasted this long, times the layers ...
-const SHARE_NS: u64 = MIN_MS * 1_000_000;
-/// ... and there were so many of them ...
-const LEAST_ROUNDS: u32 = 8;
-/// ... unless that, with all that comes between turns, takes longer than so many shares.
-const MOST_SHARES: u64 = 3;
 
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
@@ -79,53 +72,6 @@ impl Books<'_> {
             flags: record.flags.clone(),
         });
         Ok(())
-    }
-}
-
-/// How layers take turns.
-#[derive(Clone, Copy)]
-struct How {
-    length: Length,
-    one_cpu: bool,
-}
-
-impl How {
-    /// One stretch.
-    const WHOLE: Self = Self {
-        length: Length::WHOLE,
-        one_cpu: false,
-    };
-}
-
-/// A trial that is being made.
-struct Try<'a> {
-    layer: usize,
-    ask: Ask<'a>,
-    attempt: Attempt,
-}
-
-impl Try<'_> {
-    fn is_cut_off(&self) -> bool {
-        self.attempt.failure == Some(Failure::CutOff)
-    }
-
-    fn step(
-        &mut self,
-        watch: &Watch,
-        ups: &mut [Option<Up>],
-        step: impl FnOnce(&mut Attempt, &mut Up, &Ask<'_>) -> Result<(), Failure>,
-    ) {
-        if self.ask.stop.at_once() {
-            self.attempt.failure = Some(Failure::CutOff);
-        }
-        if let Some(up) = &mut ups[self.layer] {
-            let ask = &self.ask;
-            let watching = watch.over(&up.place.helpers());
-            self.attempt.step(up, |attempt, up| step(attempt, up, ask));
-            if let Err(lost) = watching.judge(Ok(())) {
-                self.attempt.lose(lost);
-            }
-        }
     }
 }
 
@@ -333,15 +279,8 @@ impl<'a> Lab<'a> {
                 attempt.begin(up)
             });
         }
-        let one_cpu = how.one_cpu.then(|| {
-            let ups = tries
-                .iter()
-                .filter_map(|this| self.ups[this.layer].as_ref());
-            OneCpu::with(ups.filter_map(|up| up.talk.pid()))
-        });
         let kernel = self.meter.kernel();
-        let (next_round, whole) = self.rounds(&mut tries, point, how.length, first_round);
-        drop(one_cpu);
+        let (next_round, whole) = self.rounds(&mut tries, point, how, first_round);
         if !whole && tries.iter().all(|this| this.attempt.failure.is_none()) {
             // Too few rounds to decide anything: not kept, so that `--resume` makes all of them.
             return Ok(next_round);
@@ -395,56 +334,6 @@ impl<'a> Lab<'a> {
             });
         }
         Ok(tries)
-    }
-
-    /// Rounds of turns until the block's share of time is spent. Returns the number of the next one, and
-    /// whether those that were wanted were made: the user may have asked to stop.
-    fn rounds(
-        &mut self,
-        tries: &mut [Try<'_>],
-        point: usize,
-        length: Length,
-        first_round: u32,
-    ) -> (u32, bool) {
-        let layers: Vec<usize> = tries.iter().map(|t| t.layer).collect();
-        let share = SHARE_NS * layers.len() as u64;
-        let (mut moment, mut begun) = (self.meter.moment(), Instant::now());
-        let mut round = first_round;
-        loop {
-            let order = self
-                .schedule
-                .round(self.block, point, &layers, round - first_round);
-            for layer in order {
-                let Some(this) = tries.iter_mut().find(|t| t.layer == layer) else {
-                    continue;
-                };
-                let (meter, asked) = (&self.meter, Instant::now());
-                this.step(&self.watch, &mut self.ups, |attempt, up, ask| {
-                    attempt.turn(up, ask, (round, length), (meter, &mut moment))
-                });
-                if this.attempt.failure.is_some() {
-                    // It may have been waited for, which takes nothing from the others' share.
-                    moment = self.meter.moment();
-                    begun += asked.elapsed();
-                }
-            }
-            round += 1;
-            let mut left = tries.iter().filter(|t| t.attempt.failure.is_none());
-            let spent: u64 = tries.iter().map(|t| t.attempt.elapsed_ns).sum();
-            let enough = spent >= share && round - first_round >= LEAST_ROUNDS;
-            let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            // Without the baseline, or a layer that is through, a round is none.
-            let none = layers.is_empty()
-                || left.clone().next().is_none()
-                || left.any(|t| !t.attempt.more)
-                || tries
-                    .iter()
-                    .any(|t| t.layer == 0 && t.attempt.failure.is_some());
-            let whole = enough || spent.max(took) >= MOST_SHARES * share || none;
-            if whole || self.stop.asked() {
-                return (round, whole);
-            }
-        }
     }
 
     /// Records what came of trials, then handles what went wrong.

@@ -24,6 +24,7 @@ mod pin;
 mod request;
 mod resolve;
 mod restart;
+mod rounds;
 mod schedule;
 mod session;
 mod stop;

@@ -236,10 +236,7 @@ impl Attempt {
                 let more = crossed.zip(devices.sum());
                 let more = more.map(|(a, b)| counters::between(a, b));
                 if let Some(more) = more {
-                    let sum = sum.get_or_insert_default();
-                    sum.read += more.read;
-                    sum.written += more.written;
-                    sum.flushes += more.flushes;
+                    *sum.get_or_insert_default() += more;
                 }
                 more
             }

@@ -1,3 +1,5 @@
+use std::ops::AddAssign;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Launch;
@@ -267,6 +269,14 @@ pub struct DeviceBytes {
     pub written: u64,
     /// Flush requests completed, where the kernel counts them (`/sys/dev/block/*/stat` field 16).
     pub flushes: u64,
+}
+
+impl AddAssign for DeviceBytes {
+    fn add_assign(&mut self, more: Self) {
+        self.read += more.read;
+        self.written += more.written;
+        self.flushes += more.flushes;
+    }
 }
 
 /// Write-back debt: work the layer still had to do after the application was done.

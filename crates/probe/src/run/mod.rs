@@ -75,7 +75,7 @@ impl Used {
         self.faults.minor += b.faults.minor.saturating_sub(a.faults.minor);
         self.faults.major += b.faults.major.saturating_sub(a.faults.major);
         if let (Some(before), Some(after)) = (before.mark.device, after.mark.device) {
-            add_bytes(&mut self.device, counters::between(before, after));
+            *self.device.get_or_insert_default() += counters::between(before, after);
         }
     }
 
@@ -87,16 +87,9 @@ impl Used {
         faults.minor += self.faults.minor;
         faults.major += self.faults.major;
         if let Some(crossed) = self.device {
-            add_bytes(&mut trial.device, crossed);
+            *trial.device.get_or_insert_default() += crossed;
         }
     }
-}
-
-fn add_bytes(sum: &mut Option<DeviceBytes>, more: DeviceBytes) {
-    let sum = sum.get_or_insert_default();
-    sum.read += more.read;
-    sum.written += more.written;
-    sum.flushes += more.flushes;
 }
 
 /// How far [`Repeat::go`] goes.

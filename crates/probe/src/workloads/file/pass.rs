@@ -57,11 +57,6 @@ impl Repeat for FileWork {
 
     /// Of files with a thread each, those whose pass is over: the others go on with theirs.
     fn renew(&mut self) -> Result<(), ProbeError> {
-        // Where one thread has several files, each pass has another one.
-        if self.team.is_none() {
-            self.current = (self.begun as usize).min(self.slots.len() - 1);
-            self.begun += 1;
-        }
         let Job { p, ops, .. } = &self.job;
         let over = |slot: &&mut Slot| slot.generation == 0 || slot.at == *ops;
         let mut over = self.slots.iter_mut().filter(over);
@@ -75,7 +70,9 @@ impl Repeat for FileWork {
         };
         let (job, slots) = (&self.job, &mut self.slots);
         let Some(team) = &self.team else {
-            let slot = &mut slots[self.current];
+            // Of several files each has one pass.
+            let fresh = slots.iter().position(|slot| slot.generation == 0);
+            let slot = &mut slots[fresh.unwrap_or(0)];
             let worked = job.work(slot, amount, beat);
             let worked = worked.map_err(|s| failed(&job.p, slot, &s))?;
             return Ok(self.stretch(&[worked], worked.span.net_ns(), None));

@@ -80,9 +80,6 @@ pub struct FileWork {
     pub job: Job,
     /// Times over the files in a pass.
     pub rounds: u64,
-    /// Passes that one thread has begun, and the file of the last.
-    pub begun: u64,
-    pub current: usize,
     pub slots: Vec<Slot>,
     pub seen: Seen,
     /// Where there are several files.
@@ -147,8 +144,6 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     let mut made = FileWork {
         job: Job::new(p, clock),
         rounds: 1,
-        begun: 0,
-        current: 0,
         context: context.clone(),
         slots,
         seen: Seen::default(),

@@ -1,0 +1,126 @@
+//! Rounds: one turn in each layer that is ready, again and again.
+
+use std::time::Instant;
+
+use crate::{
+    drive::Lab,
+    pin::OneCpu,
+    session::Up,
+    trial::{Ask, Attempt, Failure, MIN_MS},
+    turn::Length,
+    watch::Watch,
+};
+
+/// Rounds of a block go on until its turns have lasted this long, times the layers ...
+const SHARE_NS: u64 = MIN_MS * 1_000_000;
+/// ... and there were so many of them ...
+const LEAST_ROUNDS: u32 = 8;
+/// ... unless that, with all that comes between turns, takes longer than so many shares.
+const MOST_SHARES: u64 = 3;
+
+/// How layers take turns.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    pub length: Length,
+    /// All of them on one.
+    pub one_cpu: bool,
+}
+
+impl How {
+    /// One stretch.
+    pub(crate) const WHOLE: Self = Self {
+        length: Length::WHOLE,
+        one_cpu: false,
+    };
+}
+
+/// A trial that is being made.
+pub(crate) struct Try<'a> {
+    pub layer: usize,
+    pub ask: Ask<'a>,
+    pub attempt: Attempt,
+}
+
+impl Try<'_> {
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.attempt.failure == Some(Failure::CutOff)
+    }
+
+    /// Does a step of it, while what serves the layer is watched.
+    pub(crate) fn step(
+        &mut self,
+        watch: &Watch,
+        ups: &mut [Option<Up>],
+        step: impl FnOnce(&mut Attempt, &mut Up, &Ask<'_>) -> Result<(), Failure>,
+    ) {
+        if self.ask.stop.at_once() {
+            self.attempt.failure = Some(Failure::CutOff);
+        }
+        if let Some(up) = &mut ups[self.layer] {
+            let ask = &self.ask;
+            let watching = watch.over(&up.place.helpers());
+            self.attempt.step(up, |attempt, up| step(attempt, up, ask));
+            if let Err(lost) = watching.judge(Ok(())) {
+                self.attempt.lose(lost);
+            }
+        }
+    }
+}
+
+impl Lab<'_> {
+    /// Rounds of turns until the block's share of time is spent. Returns the number of the next one, and
+    /// whether those that were wanted were made: the user may have asked to stop.
+    pub(crate) fn rounds(
+        &mut self,
+        tries: &mut [Try<'_>],
+        point: usize,
+        how: How,
+        first_round: u32,
+    ) -> (u32, bool) {
+        let _one_cpu = how.one_cpu.then(|| {
+            let ups = tries
+                .iter()
+                .filter_map(|this| self.ups[this.layer].as_ref());
+            OneCpu::with(ups.filter_map(|up| up.talk.pid()))
+        });
+        let layers: Vec<usize> = tries.iter().map(|t| t.layer).collect();
+        let share = SHARE_NS * layers.len() as u64;
+        let (mut moment, mut begun) = (self.meter.moment(), Instant::now());
+        let mut round = first_round;
+        loop {
+            let order = self
+                .schedule
+                .round(self.block, point, &layers, round - first_round);
+            for layer in order {
+                let Some(this) = tries.iter_mut().find(|t| t.layer == layer) else {
+                    continue;
+                };
+                let (meter, asked) = (&self.meter, Instant::now());
+                this.step(&self.watch, &mut self.ups, |attempt, up, ask| {
+                    attempt.turn(up, ask, (round, how.length), (meter, &mut moment))
+                });
+                if this.attempt.failure.is_some() {
+                    // It may have been waited for, which takes nothing from the others' share.
+                    moment = self.meter.moment();
+                    begun += asked.elapsed();
+                }
+            }
+            round += 1;
+            let mut left = tries.iter().filter(|t| t.attempt.failure.is_none());
+            let spent: u64 = tries.iter().map(|t| t.attempt.elapsed_ns).sum();
+            let enough = spent >= share && round - first_round >= LEAST_ROUNDS;
+            let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            // Without the baseline, or a layer that is through, a round is none.
+            let none = layers.is_empty()
+                || left.clone().next().is_none()
+                || left.any(|t| !t.attempt.more)
+                || tries
+                    .iter()
+                    .any(|t| t.layer == 0 && t.attempt.failure.is_some());
+            let whole = enough || spent.max(took) >= MOST_SHARES * share || none;
+            if whole || self.stop.asked() {
+                return (round, whole);
+            }
+        }
+    }
+}
