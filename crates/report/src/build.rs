@@ -3,18 +3,19 @@
 use layermark_model::{LayerStatus, Run, TrialRecord};
 
 use crate::{
-    advice, cost, headline,
-    index::{self, Index},
-    iops, key_findings, launch, plain,
-    reasons::{self, Sides},
-    recommend,
-    results::{self, Placed},
-    studies,
-    trust::{self, Evidence},
+    analysis::{
+        causes::{self, Sides},
+        cost,
+        index::{self, Index},
+        iops, launch, recommend,
+        results::{self, Placed},
+        summary::{self, Findings, advice, headline, key_findings},
+        trust::{self, Evidence},
+    },
+    plain, studies,
     types::{
         Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow, TrustState,
     },
-    words::{self, Findings},
 };
 
 impl Report {
@@ -70,7 +71,7 @@ impl Report {
             level: results::LEVEL,
             headline: headline::headline(&findings, control_failed),
             findings: key_findings::pick(&findings),
-            verdicts: words::verdicts(&findings),
+            verdicts: summary::verdicts(&findings),
             trust,
             cost,
             buffer,
@@ -88,7 +89,7 @@ impl Report {
                 .map(|(i, l)| layer(l, i == baseline))
                 .collect(),
             reproduce: reproduce(run),
-            fidelity: crate::fidelity::notes(&run.plan),
+            fidelity: crate::analysis::fidelity::notes(&run.plan),
             trials: trial_rows(run, trials),
             beside: Vec::new(),
             results,
@@ -138,7 +139,7 @@ fn explain(
 ) -> Vec<String> {
     let native = rows.iter().find(|(p, l, _)| *p == point && *l == baseline);
     native.map_or_else(Vec::new, |(_, _, native)| {
-        reasons::find(&Sides {
+        causes::find(&Sides {
             point: &run.points[point],
             here,
             native,
@@ -207,8 +208,8 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
                 .last()
                 .map(|r| r.error.clone().unwrap_or_else(|| "it failed".into()));
             let writes = !matches!(
-                crate::points::kind(point),
-                crate::points::Kind::Reading | crate::points::Kind::Launching
+                crate::analysis::points::kind(point),
+                crate::analysis::points::Kind::Reading | crate::analysis::points::Kind::Launching
             );
             let reason = match failed {
                 Some(error) => error,
@@ -273,7 +274,7 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
         at_ms: record.at_ms,
         layer: run.layers.get(record.cell.layer)?.name.clone(),
         point: point.label.clone(),
-        op_us: index::cost(record).map(|ns| ns * crate::points::threads(point) / 1e3),
+        op_us: index::cost(record).map(|ns| ns * crate::analysis::points::threads(point) / 1e3),
         ops: trial.map_or(0, layermark_model::Trial::ops),
         bytes: trial.map_or(0, layermark_model::Trial::bytes),
         device_read: device.map(|d| d.read),

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use kuva::prelude::{ForestPlot, Layout, Plot, ReferenceLine, ShadedRegion, TickFormat};
 
 use super::{Chart, Group, Table, label, svg};
-use crate::{Report, ResultRow, Verdict, grid, number};
+use crate::{Report, ResultRow, Verdict, analysis::grid, number};
 
 /// The axis shows at least this span, so that noise does not look like a difference.
 const LEAST: (f64, f64) = (0.5, 2.0);

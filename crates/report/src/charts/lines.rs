@@ -8,7 +8,7 @@ use layermark_model::format_size;
 use super::{Chart, Group, Key, Table, colour, sizes::SHAPES, svg};
 use crate::{
     number,
-    section::{LineChart, Mark, Section, Series},
+    types::{LineChart, Mark, Section, Series},
 };
 
 /// The charts of a section under one heading; `None` when it has none with a point.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{Chart, Group, lines};
 use crate::{
     Report, ResultRow, number,
-    section::{Axis, LineChart, Mark, Series},
+    types::{Axis, LineChart, Mark, Series},
 };
 
 /// Markers of lines, and how a legend draws them.
@@ -130,7 +130,7 @@ fn chart(report: &Report, n: usize, rows: &[&ResultRow]) -> Chart {
 fn what(row: &ResultRow) -> String {
     let mut params = row.point.clone();
     params.remove("record");
-    crate::points::describe(&layermark_model::Point {
+    crate::analysis::points::describe(&layermark_model::Point {
         workload: row.workload.clone(),
         label: String::new(),
         params,

@@ -9,7 +9,7 @@ use layermark_model::format_size;
 use super::{Chart, Group, Table, svg};
 use crate::{
     Report,
-    grid::{self, Family},
+    analysis::grid::{self, Family},
     number,
 };
 

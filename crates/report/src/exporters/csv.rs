@@ -3,7 +3,7 @@
 use super::{Exporter, Files, own::has_columns};
 use crate::{
     Report,
-    columns::{self, Cell, RESULTS},
+    exporters::columns::{self, Cell, RESULTS},
 };
 
 /// See the module.

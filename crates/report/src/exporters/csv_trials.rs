@@ -1,7 +1,7 @@
 //! One line for each trial in the order of the run: for an analysis of one's own.
 
 use super::{Exporter, Files, csv::field, own::has_columns};
-use crate::{Report, columns::TRIALS};
+use crate::{Report, exporters::columns::TRIALS};
 
 /// See the module.
 pub struct CsvTrials;

@@ -2,8 +2,8 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Exporter, Files, own::NAME, rows};
-use crate::{Report, TrustState, number};
+use super::{Exporter, Files, own::NAME};
+use crate::{Report, TrustState, number, views::rows};
 
 mod figures;
 mod launches;

@@ -10,7 +10,7 @@ use std::io::Write;
 use layermark_model::{IozoneTable, iozone_tables};
 
 use super::{Exporter, Files, PartNames, own::own_line};
-use crate::{Report, grid::Family};
+use crate::{Report, analysis::grid::Family};
 
 /// See the module.
 pub struct Iozone;
@@ -64,7 +64,7 @@ impl Exporter for Iozone {
 
 /// What can stand in a table of file sizes and records in kB.
 pub(super) fn families(report: &Report) -> Vec<Family<'_>> {
-    let mut families = crate::grid::families(report);
+    let mut families = crate::analysis::grid::families(report);
     for family in &mut families {
         family.keep_sizes(whole_kib);
     }

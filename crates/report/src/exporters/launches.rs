@@ -4,7 +4,7 @@
 use super::{Exporter, Files, own::has_columns};
 use crate::{
     Report,
-    columns::{self, Cell},
+    exporters::columns::{self, Cell},
 };
 
 /// See the module.

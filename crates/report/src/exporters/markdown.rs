@@ -2,12 +2,15 @@
 
 use std::fmt::Write as _;
 
-use super::{Exporter, Files, own::NAME, rows, series};
+use super::{Exporter, Files, own::NAME, series};
 use crate::{
     Cell, DataTable, Report, Section,
     code_span::{Part, code, parts},
     number::count,
-    overview::{Overview, sign},
+    views::{
+        overview::{Overview, sign},
+        rows,
+    },
 };
 
 /// Lines in all.

@@ -6,11 +6,12 @@ use super::{
     Exporter, Files,
     markdown::{cell, cells, line, name_cell, prose},
     own::NAME,
-    rows, series,
+    series,
 };
 use crate::{
     DataTable, Report, ResultRow, Section,
     code_span::{code, fence},
+    views::rows,
 };
 
 /// See the module.

@@ -10,6 +10,7 @@ use anyhow::bail;
 
 use crate::Report;
 
+mod columns;
 mod csv;
 mod csv_sections;
 mod csv_trials;
@@ -23,7 +24,6 @@ mod markdown;
 mod markdown_full;
 mod own;
 mod png;
-mod rows;
 mod series;
 mod svg;
 mod terminal;

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use super::{Exporter, Files, own::own_line, rows, series};
-use crate::{Report, ResultRow, TrustState, Verdict, code_span::unmarked, number};
+use super::{Exporter, Files, own::own_line, series};
+use crate::{Report, ResultRow, TrustState, Verdict, code_span::unmarked, number, views::rows};
 
 mod columns;
 mod matrix;

@@ -7,7 +7,7 @@ use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet,
 use zip::ZipArchive;
 
 use super::{Exporter, Files, iozone, own::NAME};
-use crate::{Report, Section, columns};
+use crate::{Report, Section, exporters::columns};
 
 mod lists;
 mod matrix;

@@ -10,13 +10,13 @@ use super::{
     rows::{cpu_seconds, layers, number, seconds, usable, values, word},
 };
 use crate::{
+    analysis::recommend::{BufferRow, Pick},
     code_span::code,
     number as text,
-    recommend::{BufferRow, Pick},
-    section::{
-        Axis, Cell, Conclusion, DataTable, Holds, LineChart, Mark, Section, Series, TextFile,
+    types::{
+        Axis, Cell, Conclusion, DataTable, Holds, LineChart, Mark, ResultRow, Section, Series,
+        TextFile,
     },
-    types::ResultRow,
 };
 
 /// The block that the study recommends, by eye.

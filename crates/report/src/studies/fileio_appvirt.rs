@@ -11,8 +11,7 @@ use super::{
 use crate::{
     code_span::code,
     number as text,
-    section::{Cell, Conclusion, DataTable, Holds, Section},
-    types::{ResultRow, ServedBy},
+    types::{Cell, Conclusion, DataTable, Holds, ResultRow, Section, ServedBy},
 };
 
 /// See the module.

@@ -4,14 +4,12 @@
 use layermark_model::{IozoneTable, StudyId, format_size, iozone_tables};
 
 use super::{
-    Data, Study,
+    Data, Study, claims,
     rows::{heading, layers, number, usable, values, word},
-    standing,
 };
 use crate::{
     number as text,
-    section::{Axis, Cell, DataTable, LineChart, Mark, Section, Series},
-    types::ResultRow,
+    types::{Axis, Cell, DataTable, LineChart, Mark, ResultRow, Section, Series},
 };
 
 /// Files up to this are the study's small ones.
@@ -49,7 +47,7 @@ impl Study for IozoneVm {
             about: "iozone's tests natively and through each layer. Throughput is in KB/s of 1024 bytes, as iozone prints it; files were read just after they had been written or read, so reads come from memory where a layer can.".into(),
             tables,
             charts: lines,
-            conclusions: standing::conclusions(data, &charts),
+            conclusions: claims::conclusions(data, &charts),
             files: Vec::new(),
         }
     }

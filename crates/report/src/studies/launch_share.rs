@@ -14,12 +14,10 @@ use super::{
     rows::{capital, comparison, heading, is_emulated, layers, marked, word},
 };
 use crate::{
+    analysis::{index::cost, results::LEVEL},
     code_span::code,
-    index::cost,
     number as text,
-    results::LEVEL,
-    section::{Cell, Conclusion, DataTable, Holds, Section},
-    types::{Estimate, ResultRow},
+    types::{Cell, Conclusion, DataTable, Estimate, Holds, ResultRow, Section},
 };
 
 /// See the module.

@@ -4,16 +4,17 @@
 use layermark_model::{Run, StudyId};
 
 use crate::{
-    cost::CostRow, index::Index, recommend::BufferRow, section::Section, types::ResultRow,
+    analysis::{cost::CostRow, index::Index, recommend::BufferRow},
+    types::{ResultRow, Section},
 };
 
 mod buffer_size;
+mod claims;
 mod fileio_appvirt;
 mod iozone_vm;
 mod launch_share;
 mod repeats;
 mod rows;
-mod standing;
 
 /// What a study is made from.
 pub struct Data<'a> {

@@ -4,8 +4,8 @@ use layermark_model::TrialRecord;
 
 use super::Data;
 use crate::{
+    analysis::data_source::Seen,
     number,
-    served::Seen,
     types::{ResultRow, ServedBy, Verdict},
 };
 

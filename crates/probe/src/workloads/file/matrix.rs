@@ -225,3 +225,6 @@ fn doubling((from, to): (u64, u64)) -> Vec<u64> {
         .take_while(|size| *size <= to)
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,8 +13,6 @@ mod job;
 mod label;
 mod like;
 mod matrix;
-#[cfg(test)]
-mod matrix_tests;
 mod params;
 mod pass;
 mod prepare;

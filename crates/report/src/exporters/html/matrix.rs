@@ -5,9 +5,10 @@ use maud::{Markup, html};
 
 use super::{figures, fold, text::micro};
 use crate::{
-    Report, ResultRow, Verdict, charts,
-    grid::{self, Family},
-    number,
+    Report, ResultRow, Verdict,
+    analysis::grid::{self, Family},
+    charts, number,
+    views::rows,
 };
 use layermark_model::format_size;
 
@@ -156,9 +157,9 @@ fn line(row: &ResultRow) -> Markup {
         tr id=(row.id) {
             td { (row.label) }
             td { code { (row.layer) } }
-            td.num { (super::rows::ratio(row)) }
+            td.num { (rows::ratio(row)) }
             td { (row.word()) @if row.value.is_none() { @if let Some(e) = &row.error { " " (e) } } }
-            td.num { (micro(&super::rows::op_time(row))) }
+            td.num { (micro(&rows::op_time(row))) }
             td.num { (number::result_value(row)) }
             td { (row.id) }
         }

@@ -6,7 +6,7 @@ use super::{matrix, text::breakable};
 use crate::{
     Report, ResultRow, Verdict,
     number::count,
-    overview::{Overview, sign, words},
+    views::overview::{Overview, sign, words},
 };
 
 /// More rows than these are no answer: those with the largest differences stay.

@@ -4,10 +4,10 @@ use layermark_model::{LayerStatus, format_size};
 use maud::{Markup, html};
 
 use super::{
-    fold, rows,
+    fold,
     text::{micro, rich},
 };
-use crate::{LayerReport, Report, number};
+use crate::{LayerReport, Report, number, views::rows};
 
 pub fn method(report: &Report) -> Markup {
     let sessions = report.trials.iter().map(|t| t.session);

@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 
 use super::{
-    fold, rows,
+    fold,
     text::{micro, rich},
 };
-use crate::{Estimate, Report, ResultRow, Verdict, number};
+use crate::{Estimate, Report, ResultRow, Verdict, number, views::rows};
 
 const HEADS: [&str; 12] = [
     "Layer",

@@ -10,10 +10,13 @@ use super::{
     name_parts, plain, plain_name, sections, wrapped,
 };
 use crate::{
-    Claims, Conclusion, Holds, Report, ResultRow, Section, Verdict, beside,
-    exporters::rows,
+    Claims, Conclusion, Holds, Report, ResultRow, Section, Verdict,
     number::count,
-    overview::{Overview, sign},
+    views::{
+        external,
+        overview::{Overview, sign},
+        rows,
+    },
 };
 
 /// Lines in all, with the one that names the page's path, which goes to standard error.
@@ -100,7 +103,7 @@ pub fn study(
     sections::tables(study, style, out)?;
     for beside in &report.beside {
         writeln!(out)?;
-        sections::print(&beside::section(beside), style, out)?;
+        sections::print(&external::section(beside), style, out)?;
     }
     Ok(write!(out, "\n{}", foot(report, style)?)?)
 }

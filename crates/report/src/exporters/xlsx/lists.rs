@@ -3,7 +3,7 @@
 use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
 
 use super::{Result, bold, text};
-use crate::columns::{Cell, Shown};
+use crate::exporters::columns::{Cell, Shown};
 
 /// Lines that fit under the head of a sheet: Excel has 1,048,576 rows.
 pub const ROWS: u32 = 1_048_575;

@@ -11,7 +11,7 @@ use rust_xlsxwriter::{
 };
 
 use super::{Result, bold, iozone::Table, text};
-use crate::{Report, grid::Family};
+use crate::{Report, analysis::grid::Family};
 
 const FIRST: u32 = 3;
 const PITCH: u32 = 16;

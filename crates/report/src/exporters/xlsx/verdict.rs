@@ -4,7 +4,7 @@ use layermark_model::LayerStatus;
 use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
 
 use super::{Result, bold, text};
-use crate::{Report, code_span::unmarked, exporters::rows};
+use crate::{Report, code_span::unmarked, views::rows};
 
 /// Lines one under another.
 struct Page<'a> {

@@ -3,11 +3,11 @@
 use layermark_model::LayerStatus;
 
 use crate::{
+    analysis::summary::{Findings, LISTED},
     code_span::code,
     number::{self, count, list},
-    overview::times,
     types::{DurabilityVerdict, ResultRow, Verdict},
-    words::{Findings, LISTED},
+    views::overview::times,
 };
 
 /// An interval that misses 1 by less than this share says nothing that matters to anybody.

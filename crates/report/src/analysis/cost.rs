@@ -7,13 +7,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
+    analysis::{
+        family::{self, Family},
+        index::Index,
+        points,
+        results::LEVEL,
+    },
     code_span::code,
-    family::{self, Family},
-    index::Index,
-    number, points,
-    results::LEVEL,
-    section::{Axis, Cell, DataTable, LineChart, Mark, Section, Series},
-    types::{Estimate, ResultRow, Verdict},
+    number,
+    types::{
+        Axis, Cell, DataTable, Estimate, LineChart, Mark, ResultRow, Section, Series, Verdict,
+    },
 };
 
 /// Sizes have to span this much for a line through them to say anything.

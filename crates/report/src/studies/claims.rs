@@ -13,8 +13,7 @@ use super::{
 use crate::{
     code_span::code,
     number as text,
-    section::{Conclusion, Holds},
-    types::{DurabilityVerdict, ResultRow, ServedBy},
+    types::{Conclusion, DurabilityVerdict, Holds, ResultRow, ServedBy},
 };
 
 /// All of them, for every layer but native.

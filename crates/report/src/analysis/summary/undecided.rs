@@ -1,10 +1,12 @@
 //! Words for what is too noisy to tell, which still say what is known.
 
 use crate::{
+    analysis::{
+        causes,
+        summary::{Findings, LISTED, by_reason, hull, labels, quoted},
+    },
     number::{self, count},
-    reasons,
     types::{ResultRow, Verdict},
-    words::{Findings, LISTED, by_reason, hull, labels, quoted},
 };
 
 /// From this ratio on per cent are harder to read than a factor.
@@ -78,7 +80,7 @@ fn probably_faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec
         let [low, high] = hull(&group)?;
         let span = number::ratio_span([1.0 / high, 1.0 / low]);
         let names = f.name_all(all, &group);
-        let joint = if reason == reasons::NONE {
+        let joint = if reason == causes::NONE {
             ", and"
         } else {
             " because"

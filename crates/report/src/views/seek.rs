@@ -5,8 +5,7 @@ use serde_json::Value;
 
 use crate::{
     number,
-    section::{Axis, Cell, DataTable, LineChart, Mark, Section, Series},
-    types::ResultRow,
+    types::{Axis, Cell, DataTable, LineChart, Mark, ResultRow, Section, Series},
 };
 
 /// Results by distance as a section of the report; `None` when fewer than two were asked for.
@@ -51,7 +50,7 @@ fn distance(row: &ResultRow) -> u64 {
 fn what(row: &ResultRow) -> String {
     let mut params = row.point.clone();
     params.remove("distance");
-    crate::points::describe(&layermark_model::Point {
+    crate::analysis::points::describe(&layermark_model::Point {
         workload: row.workload.clone(),
         label: String::new(),
         params,

@@ -3,8 +3,9 @@
 use layermark_model::flags;
 
 use crate::{
-    DurabilityVerdict, Report, ResultRow, ServedBy, TrustState, Verdict, durability::SUSPECTED,
-    kinds, number, served,
+    DurabilityVerdict, Report, ResultRow, ServedBy, TrustState, Verdict,
+    analysis::{data_source, durability::SUSPECTED, kinds},
+    number,
 };
 
 /// `1.02 [0.99-1.05]`; what is missing is said instead of an interval.
@@ -77,23 +78,23 @@ impl<'a> Notes<'a> {
         if row.trials == 0 {
             notes.push(row.error.clone().unwrap_or_else(|| "no number".into()));
         } else if row.verdict == Verdict::Undecided && !self.brief {
-            notes.push(crate::undecided::note(row));
+            notes.push(crate::analysis::summary::undecided::note(row));
         }
         if let Some(reason) = row.reasons.first() {
-            let said = (row.layer.as_str(), crate::reasons::stem(reason));
+            let said = (row.layer.as_str(), crate::analysis::causes::stem(reason));
             if !self.told.contains(&said) {
                 self.told.push(said);
                 notes.push(reason.clone());
             }
         }
-        notes.extend(served::surprise(row));
+        notes.extend(data_source::surprise(row));
         notes.extend(kinds::words(row));
         let told = row.reasons.iter().any(|r| r.starts_with(SUSPECTED));
         let proved = row.durability.verdict == DurabilityVerdict::Absorbed;
         let suspicion = row.durability.suspicion.as_ref();
         let suspicion = suspicion.filter(|_| !told && !proved);
         notes.extend(suspicion.map(|s| format!("{SUSPECTED}: {s}")));
-        notes.extend(row.threads.as_ref().map(crate::threads::words));
+        notes.extend(row.threads.as_ref().map(crate::analysis::threads::words));
         notes.retain(|n| !n.is_empty());
         notes.join("; ")
     }
@@ -120,7 +121,7 @@ pub fn describe(row: &ResultRow) -> String {
         label: row.label.clone(),
         params: row.point.clone(),
     };
-    crate::points::describe(&point)
+    crate::analysis::points::describe(&point)
 }
 
 /// One line about the run.

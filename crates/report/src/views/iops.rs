@@ -4,8 +4,9 @@ use crate::{
     Report,
     code_span::code,
     number::{percent, sig3},
-    section::{Axis, Cell, DataTable, LineChart, Mark, Section, Series},
-    types::{DepthCurve, DepthPoint, IopsRow},
+    types::{
+        Axis, Cell, DataTable, DepthCurve, DepthPoint, IopsRow, LineChart, Mark, Section, Series,
+    },
 };
 
 /// `None` without results of the workload.

@@ -118,7 +118,7 @@ impl<'a> Family<'a> {
 
     /// What all its points do, in words: `read, warm, pread`.
     pub fn describe(&self) -> String {
-        crate::points::describe(&layermark_model::Point {
+        crate::analysis::points::describe(&layermark_model::Point {
             workload: self.workload.to_owned(),
             label: String::new(),
             params: self.params.clone(),

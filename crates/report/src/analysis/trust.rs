@@ -6,9 +6,11 @@ use layermark_model::{DirectIo, LayerStatus, Point, Run, TrialRecord, flags};
 use layermark_stats::{self as stats, MIN_BLOCKS_FOR_CHANGE};
 
 use crate::{
+    analysis::{
+        facts,
+        index::{Index, cost},
+    },
     code_span::code,
-    facts,
-    index::{Index, cost},
     number,
     types::{Control, ResultRow, TrustItem, TrustState},
 };
@@ -218,7 +220,7 @@ fn baseline_moves(e: &Evidence) -> Option<String> {
             continue;
         };
         if stepped || high > MOVES * low {
-            let us = [low, high].map(|ns| ns * crate::points::threads(point) / 1e3);
+            let us = [low, high].map(|ns| ns * crate::analysis::points::threads(point) / 1e3);
             let words = format!(
                 "{} at \u{201c}{}\u{201d}",
                 number::time_span(us),

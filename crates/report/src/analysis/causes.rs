@@ -3,9 +3,12 @@
 use layermark_model::{Facts, Point};
 
 use crate::{
-    durability::SUSPECTED,
-    facts, number,
-    points::{self, Kind},
+    analysis::{
+        durability::SUSPECTED,
+        facts,
+        points::{self, Kind},
+    },
+    number,
     types::{DurabilityVerdict, ResultRow, ServedBy, Verdict},
 };
 

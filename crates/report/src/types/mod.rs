@@ -4,15 +4,24 @@ use layermark_model::{Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{LaunchSeries, beside::Beside, cost::CostRow, recommend::BufferRow, section::Section};
+use crate::{
+    analysis::{cost::CostRow, recommend::BufferRow},
+    views::external::Beside,
+};
 
 mod iops;
+mod launch;
 mod result;
+mod section;
 
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
+pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use result::{
     CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LatencyUs, ResultRow, ServedBy,
     ThreadsRow, TwoKinds, Verdict,
+};
+pub use section::{
+    Axis, Cell, Claims, Conclusion, DataTable, Holds, LineChart, Mark, Section, Series, TextFile,
 };
 
 /// Name and version of the JSON contract.
@@ -293,13 +302,14 @@ impl Report {
             .any(|c| c.fixed_us.is_some_and(|e| e.interval.is_some()));
         let buffer = self.buffer.iter().any(|b| b.wall.between.is_some());
         let others = [
-            told(cost).then(|| crate::cost::section(&self.cost, &self.results, self.level)),
-            told(buffer).then(|| crate::recommend::section(&self.buffer, self.level)),
-            Some(crate::seek::section(&self.results)),
-            Some(crate::iops::section(self)),
+            told(cost)
+                .then(|| crate::analysis::cost::section(&self.cost, &self.results, self.level)),
+            told(buffer).then(|| crate::analysis::recommend::section(&self.buffer, self.level)),
+            Some(crate::views::seek::section(&self.results)),
+            Some(crate::views::iops::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
-        let beside = self.beside.iter().map(crate::beside::section);
+        let beside = self.beside.iter().map(crate::views::external::section);
         let study = self.study.iter().cloned();
         study.chain(others).chain(beside).collect()
     }

@@ -5,13 +5,19 @@ use std::collections::BTreeMap;
 use layermark_model::Run;
 
 use crate::{
+    analysis::{
+        causes::stem,
+        points::{self, Kind},
+    },
     code_span::code,
     number::{self, list},
-    points::{self, Kind},
-    reasons::stem,
     types::{DurabilityVerdict, Estimate, ResultRow, Statement, Verdict},
-    undecided,
 };
+
+pub mod advice;
+pub mod headline;
+pub mod key_findings;
+pub mod undecided;
 
 /// From this difference on an operation is told alone; below, they are told together. Microseconds.
 const TOLD_ALONE: f64 = 1_000.0;
@@ -292,7 +298,7 @@ fn faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> 
             } else {
                 ""
             };
-            let joint = if reason == crate::reasons::NONE {
+            let joint = if reason == crate::analysis::causes::NONE {
                 ", and"
             } else {
                 " because"

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::tests::points;
+use super::super::tests::points;
 use layermark_model::Point;
 
 /// File and record in kB, with operation and engine.
@@ -218,7 +218,7 @@ fn a_scaled_matrix_has_each_cell_once() {
         label: Some("m".into()),
         params,
     };
-    let all = super::params::points(&settings, 0.1).unwrap();
+    let all = super::super::params::points(&settings, 0.1).unwrap();
     let mut labels: Vec<&str> = all.iter().map(|p| p.label.as_str()).collect();
     labels.sort_unstable();
     labels.dedup();

@@ -1,12 +1,14 @@
 //! What to do about it: rules over the results, each with the results it rests on.
 
 use crate::{
+    analysis::{
+        causes::{COPY_UP, NONE},
+        facts,
+        summary::{Findings, LISTED, quoted, undecided::within},
+    },
     code_span::code,
-    facts, number,
-    reasons::{COPY_UP, NONE},
+    number,
     types::{Advice, DurabilityVerdict, ResultRow, ServedBy, Verdict},
-    undecided::within,
-    words::{Findings, LISTED, quoted},
 };
 
 /// All advice that the data calls for.

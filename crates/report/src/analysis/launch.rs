@@ -4,11 +4,12 @@ use layermark_model::{LayerRun, Point, Run, Trial, TrialRecord, Warmth};
 use layermark_stats as stats;
 
 use crate::{
-    index::{Index, cost},
-    launch_types::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace},
+    analysis::{
+        index::{Index, cost},
+        results::LEVEL,
+    },
     number,
-    results::LEVEL,
-    types::{Estimate, ResultRow},
+    types::{ChangePoint, Estimate, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace, ResultRow},
 };
 
 /// A first launch is set apart from so many others on.
@@ -402,5 +403,4 @@ pub fn describe(point: &Point) -> String {
 }
 
 #[cfg(test)]
-#[path = "launch_tests.rs"]
 mod tests;

@@ -94,7 +94,7 @@ fn reads(point: &Point) -> bool {
 /// The parameters worth a line: `read, 64M file, 4K records, warm`.
 pub fn describe(point: &Point) -> String {
     if point.workload == "launch" {
-        return crate::launch::describe(point);
+        return crate::analysis::launch::describe(point);
     }
     // A specification says more than the parameters that sum it up.
     let spec = point.text("spec");

@@ -3,7 +3,8 @@
 use layermark_model::{Facts, Point, Trial};
 
 use crate::{
-    facts, number, points,
+    analysis::{facts, points},
+    number,
     types::{Durability, DurabilityVerdict, Estimate},
 };
 

@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 use crate::{
     code_span::code,
     number, plain,
-    section::{Cell, DataTable, Section},
-    types::{Report, ResultRow},
+    types::{Cell, DataTable, Report, ResultRow, Section},
 };
 
 /// One import, set beside the run.

@@ -1,11 +1,11 @@
 //! What a reader has to know first: at most five short sentences, the gravest first.
 
 use crate::{
+    analysis::summary::{Findings, LISTED},
     code_span::code,
     number::{self, count, list},
-    overview::times,
     types::{DurabilityVerdict, ResultRow, Statement, Verdict},
-    words::{Findings, LISTED},
+    views::overview::times,
 };
 
 /// More than these is a table, not a summary.
@@ -132,7 +132,9 @@ fn unexplained(f: &Findings) -> Option<Statement> {
     let alarming = |r: &&ResultRow| {
         r.verdict == Verdict::Faster
             && !r.disturbed()
-            && r.reasons.first().is_some_and(|x| x == crate::reasons::NONE)
+            && r.reasons
+                .first()
+                .is_some_and(|x| x == crate::analysis::causes::NONE)
     };
     let rows: Vec<&ResultRow> = f.results.iter().filter(alarming).collect();
     let mut layers: Vec<&str> = rows.iter().map(|r| r.layer.as_str()).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use layermark_model::{Point, Run};
 use serde_json::{Map, Value};
 
-use crate::points;
+use crate::analysis::points;
 
 /// Points that are equal but for one parameter, in the order of that parameter.
 pub struct Family {

@@ -5,14 +5,9 @@ use layermark_model::{Point, Run, Trial};
 use layermark_stats as stats;
 
 use crate::{
-    index::Index,
-    latency, points,
+    analysis::{index::Index, latency, points},
     types::{DepthCurve, DepthPoint, IopsRow, Knee, LatencyUs, ResultRow},
 };
-
-mod section;
-
-pub use section::section;
 
 const MIB: f64 = 1_048_576.0;
 

@@ -4,7 +4,7 @@ use layermark_model::{Latency, Trial};
 
 use crate::{
     ServedBy,
-    latency::Histograms,
+    analysis::latency::Histograms,
     number,
     types::{ResultRow, TwoKinds},
 };

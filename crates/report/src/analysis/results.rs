@@ -6,9 +6,12 @@ use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord, flags}
 use layermark_stats::{self as stats, Comparison, Interval, Judgement};
 
 use crate::{
-    durability::{self, Case},
-    index::{Index, cost},
-    kinds, latency, points, served, threads,
+    analysis::{
+        data_source,
+        durability::{self, Case},
+        index::{Index, cost},
+        kinds, latency, points, threads,
+    },
     types::{CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, ResultRow, Verdict},
 };
 
@@ -184,7 +187,7 @@ impl<'a> Site<'a> {
         let with_session = records
             .iter()
             .filter_map(|r| Some((r.cell.session, r.trial.as_ref()?)));
-        let seen = served::Seen::of(at, &layer.facts, &records);
+        let seen = data_source::Seen::of(at, &layer.facts, &records);
         let served = seen.label(at).filter(|_| !trials.is_empty());
         let mut row = ResultRow {
             id: String::new(),
@@ -377,7 +380,7 @@ fn speed(row: &mut ResultRow, records: &[&TrialRecord], threads: f64) {
     let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
     if trials.iter().any(|t| t.response_ns.is_some()) {
         // Its cost is a response time; how many there were is another matter.
-        row.value = crate::iops::reached(&trials);
+        row.value = crate::analysis::iops::reached(&trials);
     } else if per_op > 0.0 && per_op.is_finite() {
         row.value = ns.map(|ns| per_op * 1e9 / ns);
         row.interval = interval.map(|[low, high]| [per_op * 1e9 / high, per_op * 1e9 / low]);

@@ -8,12 +8,15 @@ use serde_json::{Map, Value};
 
 use crate::{
     ResultRow,
-    cost::trusted,
-    family,
-    index::{Index, cost},
-    number, points,
-    results::LEVEL,
-    section::{Cell, DataTable, Section},
+    analysis::{
+        cost::trusted,
+        family,
+        index::{Index, cost},
+        points,
+        results::LEVEL,
+    },
+    number,
+    types::{Cell, DataTable, Section},
 };
 
 /// `Nearly` is within this share of the best.

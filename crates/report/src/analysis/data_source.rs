@@ -4,8 +4,11 @@ use layermark_model::{Facts, Point, Trial, TrialRecord};
 use layermark_stats::median;
 
 use crate::{
-    facts, number,
-    points::{self, Kind},
+    analysis::{
+        facts,
+        points::{self, Kind},
+    },
+    number,
     types::{ResultRow, ServedBy},
 };
 

@@ -1,0 +1,22 @@
+//! From trials to rows: what was measured, whether it can be believed, why it is so, and what
+//! follows from it. Nothing here knows a format.
+
+pub mod causes;
+pub mod cost;
+pub mod data_source;
+pub mod durability;
+pub mod facts;
+pub mod family;
+pub mod fidelity;
+pub mod grid;
+pub mod index;
+pub mod iops;
+pub mod kinds;
+pub mod latency;
+pub mod launch;
+pub mod points;
+pub mod recommend;
+pub mod results;
+pub mod summary;
+pub mod threads;
+pub mod trust;
