@@ -4,6 +4,7 @@ use layermark_model::{LayerStatus, Run, TrialRecord};
 
 use crate::{
     analysis::{
+        self,
         causes::{self, Sides},
         cost,
         index::{self, Index},
@@ -68,7 +69,7 @@ impl Report {
             dir: run.dir.clone(),
             machine: run.machine.clone(),
             delta: run.plan.delta,
-            level: results::LEVEL,
+            level: analysis::LEVEL,
             headline: headline::headline(&findings, control_failed),
             findings: key_findings::pick(&findings),
             verdicts: summary::verdicts(&findings),

@@ -16,13 +16,8 @@ mod studies;
 mod types;
 mod views;
 
-pub use analysis::{
-    cost::CostRow,
-    recommend::{BufferRow, Pick},
-};
 pub use number::ratio_with;
 pub use types::*;
-pub use views::external::{Beside, BesideRow};
 
 /// JSON schema of the report, as published in `docs/schema/report.json`.
 pub fn schema() -> serde_json::Value {

@@ -241,6 +241,18 @@ pub fn result_value(row: &ResultRow) -> String {
         .map_or_else(|| "-".into(), |v| value(v, &row.unit))
 }
 
+/// `1.06x`, `2.4x`, `640x`, `0.034x`: as many digits as a table of them can be read with, and no more
+/// than the interval supports.
+pub fn times(e: &Estimate) -> String {
+    let step = match e.estimate {
+        r if r >= 9.95 => 1.0,
+        r if r >= 1.995 => 0.1,
+        r if r >= 0.0995 => 0.01,
+        r => last_place(r, 2),
+    };
+    format!("{}x", ratio_in_steps(e, step))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,5 +346,20 @@ mod tests {
         assert_eq!(list(&["a", "b", "c"]), "a, b and c");
         assert_eq!(list::<&str>(&[]), "");
         assert_eq!(count(1, "block"), "1 block");
+    }
+
+    #[test]
+    fn ratios_have_as_many_digits_as_they_need() {
+        let shown = [1.064, 1.996, 9.96, 642.4, 0.5, 0.0342, 0.0996].map(|estimate| {
+            let interval = None;
+            times(&Estimate { estimate, interval })
+        });
+        let expected = ["1.06x", "2.0x", "10x", "642x", "0.50x", "0.034x", "0.10x"];
+        assert_eq!(shown, expected);
+        let wide = Estimate {
+            estimate: 735.0,
+            interval: Some([619.0, 922.0]),
+        };
+        assert_eq!(times(&wide), "740x");
     }
 }

@@ -2,68 +2,23 @@
 
 use layermark_model::{Run, format_size};
 use layermark_stats::{self as stats, CostLine, Line, Pair, Step};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::{
     analysis::{
+        LEVEL,
         family::{self, Family},
         index::Index,
         points,
-        results::LEVEL,
     },
     code_span::code,
     number,
-    types::{
-        Axis, Cell, DataTable, Estimate, LineChart, Mark, ResultRow, Section, Series, Verdict,
-    },
+    types::{CostRow, Estimate, ResultRow, Verdict},
 };
 
 /// Sizes have to span this much for a line through them to say anything.
 const SPAN: u64 = 8;
 /// How far a size may lie from the line, as a share, for the line to be a model.
-const OFF: f64 = 0.25;
-
-/// Cost of an operation over its record size, in one layer: a line, if it is one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CostRow {
-    /// `k3`.
-    pub id: String,
-    /// The workload.
-    pub workload: String,
-    /// What the points share, in words.
-    pub label: String,
-    /// The points' parameters without the record.
-    pub point: Map<String, Value>,
-    /// The layer's name.
-    pub layer: String,
-    /// Record sizes, bytes, going up.
-    pub records: Vec<u64>,
-    /// Every size lies near enough to the line for it to be a model.
-    pub fits: bool,
-    /// Deviation from the line, as a share: the median over sizes.
-    pub typical: f64,
-    /// The largest deviation, as a share.
-    pub worst: f64,
-    /// The record size that has it.
-    pub worst_record: u64,
-    /// Microseconds an operation, whatever its size. Absent when there is no model.
-    pub fixed_us: Option<Estimate>,
-    /// Nanoseconds for each byte. Absent when there is no model.
-    pub ns_per_byte: Option<Estimate>,
-    /// `fixed_us` less that of native. Absent without a model of both.
-    pub extra_fixed_us: Option<Estimate>,
-    /// `ns_per_byte` less that of native.
-    pub extra_ns_per_byte: Option<Estimate>,
-    /// Bytes a second that no record size can pass. Absent where bytes cost too little beside the
-    /// fixed part for the sizes measured to show it.
-    pub ceiling: Option<f64>,
-    /// The same in a sentence.
-    pub text: String,
-    /// Ids of the results it rests on.
-    pub evidence: Vec<String>,
-}
+pub const OFF: f64 = 0.25;
 
 /// Models of every family with enough record sizes, by family and within it by layer.
 pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> Vec<CostRow> {
@@ -101,7 +56,7 @@ pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) ->
 }
 
 /// Whether what was measured there may be used.
-pub(crate) fn trusted(results: &[ResultRow], layer: &str, label: &str) -> bool {
+pub fn trusted(results: &[ResultRow], layer: &str, label: &str) -> bool {
     results
         .iter()
         .any(|r| r.layer == layer && r.label == label && r.verdict != Verdict::Untrusted)
@@ -217,7 +172,7 @@ fn below(e: &Estimate) -> bool {
 }
 
 /// `0.31 ns (0.28 to 0.33 ns)`: nanoseconds for each byte.
-fn per_byte(e: &Estimate) -> String {
+pub fn per_byte(e: &Estimate) -> String {
     number::time_with(&in_us(e))
 }
 
@@ -284,127 +239,4 @@ fn extra(
         return format!("no cost beside native's that can be told from chance{known}");
     }
     parts.join(", and ")
-}
-
-/// Charts are for looking at: of a whole matrix only the first families are drawn.
-const CHARTS: usize = 12;
-
-/// Time an operation over record size, one chart for each family; the models as lines.
-fn charts(rows: &[CostRow], results: &[ResultRow]) -> Vec<LineChart> {
-    let mut charts: Vec<(&CostRow, LineChart)> = Vec::new();
-    for row in rows {
-        let of_family = |c: &&CostRow| c.point == row.point && c.workload == row.workload;
-        let at = charts.iter().position(|(c, _)| of_family(c));
-        let at = at.unwrap_or_else(|| {
-            charts.push((row, empty(&row.label)));
-            charts.len() - 1
-        });
-        charts[at].1.series.push(series(row, results));
-    }
-    charts.into_iter().take(CHARTS).map(|(_, c)| c).collect()
-}
-
-fn empty(label: &str) -> LineChart {
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.into(),
-        unit: unit.into(),
-    };
-    LineChart {
-        title: format!("Time an operation over record size: {label}"),
-        x: axis("record size", "B"),
-        y: axis("time an operation", "us"),
-        series: Vec::new(),
-    }
-}
-
-fn series(row: &CostRow, results: &[ResultRow]) -> Series {
-    let mut points: Vec<Mark> = results
-        .iter()
-        .filter(|r| row.evidence.contains(&r.id))
-        .filter_map(|r| {
-            Some(Mark {
-                x: r.point.get("record")?.as_u64()? as f64,
-                y: r.op_us?,
-                interval: r.op_us_interval,
-            })
-        })
-        .collect();
-    points.sort_by(|a, b| a.x.total_cmp(&b.x));
-    let model = row.fixed_us.zip(row.ns_per_byte).map(|(fixed, bytes)| {
-        let at = |x: u64| [x as f64, fixed.estimate + bytes.estimate * x as f64 / 1e3];
-        row.records.iter().map(|x| at(*x)).collect()
-    });
-    Series {
-        name: row.layer.clone(),
-        points,
-        model,
-    }
-}
-
-/// The models as a section of the report; `None` when there are none.
-pub fn section(rows: &[CostRow], results: &[ResultRow], level: f64) -> Option<Section> {
-    if rows.is_empty() {
-        return None;
-    }
-    let cell = |e: Option<Estimate>, text: fn(&Estimate) -> String| {
-        e.map_or_else(Cell::default, |e| Cell::number(text(&e), e.estimate))
-    };
-    let signed = |e: &Estimate| {
-        let sign = if e.estimate > 0.0 { "+" } else { "" };
-        format!("{sign}{}", number::time_with(e))
-    };
-    let signed_bytes = |e: &Estimate| {
-        let sign = if e.estimate > 0.0 { "+" } else { "" };
-        format!("{sign}{}", per_byte(e))
-    };
-    let line = |row: &CostRow| {
-        let note = if row.fits {
-            row.ceiling.map_or_else(String::new, |c| {
-                format!("at most {}", number::value(c, "B/s"))
-            })
-        } else {
-            format!(
-                "no such model: {} off at {}",
-                number::percent(row.worst),
-                format_size(row.worst_record)
-            )
-        };
-        vec![
-            Cell::text(&row.label),
-            Cell::text(&row.layer),
-            cell(row.fixed_us, number::time_with),
-            cell(row.ns_per_byte, per_byte),
-            cell(row.extra_fixed_us, signed),
-            cell(row.extra_ns_per_byte, signed_bytes),
-            Cell::text(note),
-        ]
-    };
-    Some(Section {
-        name: "cost".into(),
-        title: "What an operation costs, whatever its size, and what each byte adds".into(),
-        about: format!(
-            "A line through the record sizes, fitted so that one size that is off moves it little; {} intervals by resampling blocks. Where a size lies more than {} off, there is no such model.",
-            number::percent(level),
-            number::percent(OFF)
-        ),
-        tables: vec![DataTable {
-            title: "Fixed cost and cost of a byte".into(),
-            note: String::new(),
-            head: [
-                "operation",
-                "layer",
-                "an operation",
-                "a byte",
-                "more than native, an operation",
-                "a byte",
-                "",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
-            rows: rows.iter().map(line).collect(),
-        }],
-        charts: charts(rows, results),
-        conclusions: Vec::new(),
-        files: Vec::new(),
-    })
 }

@@ -7,7 +7,7 @@ use hdrhistogram::{Histogram, serialization::Deserializer};
 use layermark_model::{Latency, Trial};
 use layermark_stats::{self as stats, Pooled, Tally};
 
-use crate::{analysis::results::LEVEL, types::LatencyUs};
+use crate::{analysis::LEVEL, types::LatencyUs};
 
 /// Fewest operations for a 99th percentile.
 const FOR_P99: u64 = 1_000;

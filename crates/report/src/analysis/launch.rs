@@ -5,8 +5,8 @@ use layermark_stats as stats;
 
 use crate::{
     analysis::{
+        LEVEL,
         index::{Index, cost},
-        results::LEVEL,
     },
     number,
     types::{ChangePoint, Estimate, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace, ResultRow},

@@ -5,6 +5,7 @@ pub mod causes;
 pub mod cost;
 pub mod data_source;
 pub mod durability;
+pub mod external;
 pub mod facts;
 pub mod family;
 pub mod fidelity;
@@ -20,3 +21,6 @@ pub mod results;
 pub mod summary;
 pub mod threads;
 pub mod trust;
+
+/// Level of every interval.
+pub const LEVEL: f64 = 0.95;

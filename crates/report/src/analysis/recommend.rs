@@ -2,60 +2,20 @@
 
 use layermark_model::{Run, TrialRecord, format_size};
 use layermark_stats::{self as stats, Pair, Step};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::{
-    ResultRow,
     analysis::{
+        LEVEL,
         cost::trusted,
         family,
         index::{Index, cost},
         points,
-        results::LEVEL,
     },
-    number,
-    types::{Cell, DataTable, Section},
+    types::{BufferRow, Pick, ResultRow},
 };
 
 /// `Nearly` is within this share of the best.
-const NEARLY: f64 = 0.05;
-
-/// The record sizes to choose for one kind of work in one layer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BufferRow {
-    /// The workload.
-    pub workload: String,
-    /// What the points share, in words.
-    pub label: String,
-    /// The points' parameters without the record.
-    pub point: Map<String, Value>,
-    /// The layer's name.
-    pub layer: String,
-    /// Record sizes, bytes, going up.
-    pub records: Vec<u64>,
-    /// For throughput: the smallest size with at least 95 % of the best.
-    pub wall: Pick,
-    /// For the CPU time of the program: the smallest size with at most 105 % of the least. Absent
-    /// when CPU time was too short to be counted.
-    pub cpu: Option<Pick>,
-}
-
-/// A record size that was chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Pick {
-    /// The size, bytes.
-    pub record: u64,
-    /// Between which sizes it lies at the report's level, by resampling blocks. Absent below six.
-    pub between: Option<[u64; 2]>,
-    /// The size that is best of all, bytes.
-    pub best: u64,
-    /// Seconds for each byte at `record`.
-    pub seconds_per_byte: f64,
-    /// Seconds for each byte at `best`.
-    pub best_seconds_per_byte: f64,
-}
+pub const NEARLY: f64 = 0.05;
 
 /// Recommendations for every family with enough record sizes, by family and within it by layer.
 pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<BufferRow> {
@@ -141,60 +101,4 @@ pub fn chosen(pick: &Pick) -> String {
         Some(_) => format!("{size} (in every resample)"),
         None => size,
     }
-}
-
-/// The recommendations as a section of the report; `None` when there are none.
-pub fn section(rows: &[BufferRow], level: f64) -> Option<Section> {
-    if rows.is_empty() {
-        return None;
-    }
-    let line = |row: &BufferRow| {
-        let pick = |pick: &Pick| Cell::number(chosen(pick), pick.record as f64);
-        let speed = |seconds: f64| {
-            let speed = 1.0 / seconds;
-            Cell::number(number::value(speed, "B/s"), speed)
-        };
-        let cpu = |pick: &Pick| {
-            let per_gib = pick.seconds_per_byte * (1u64 << 30) as f64;
-            Cell::number(format!("{} s", number::sig3(per_gib)), per_gib)
-        };
-        vec![
-            Cell::text(&row.label),
-            Cell::text(&row.layer),
-            pick(&row.wall),
-            speed(row.wall.seconds_per_byte),
-            speed(row.wall.best_seconds_per_byte),
-            row.cpu.as_ref().map_or_else(Cell::default, pick),
-            row.cpu.as_ref().map_or_else(Cell::default, cpu),
-        ]
-    };
-    Some(Section {
-        name: "buffer".into(),
-        title: "Which record size to use".into(),
-        about: format!(
-            "The smallest record with at least {} of the best throughput, and the smallest with at most {} of the least CPU time of the program; in brackets where it lies in {} of the resamples of the blocks, from six blocks on.",
-            number::percent(1.0 - NEARLY),
-            number::percent(1.0 + NEARLY),
-            number::percent(level)
-        ),
-        tables: vec![DataTable {
-            title: "Smallest record that is nearly as good as the best".into(),
-            note: String::new(),
-            head: [
-                "operation",
-                "layer",
-                "for throughput",
-                "reaches",
-                "best",
-                "for CPU time",
-                "CPU a GiB",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
-            rows: rows.iter().map(line).collect(),
-        }],
-        charts: Vec::new(),
-        conclusions: Vec::new(),
-        files: Vec::new(),
-    })
 }

@@ -7,7 +7,7 @@ use layermark_stats::{self as stats, Comparison, Interval, Judgement};
 
 use crate::{
     analysis::{
-        data_source,
+        LEVEL, data_source,
         durability::{self, Case},
         index::{Index, cost},
         kinds, latency, points, threads,
@@ -15,8 +15,6 @@ use crate::{
     types::{CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, ResultRow, Verdict},
 };
 
-/// Level of every interval.
-pub const LEVEL: f64 = 0.95;
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// A row, and the point and layer it belongs to.

@@ -10,12 +10,11 @@ use super::{
     rows::{cpu_seconds, layers, number, seconds, usable, values, word},
 };
 use crate::{
-    analysis::recommend::{BufferRow, Pick},
     code_span::code,
     number as text,
     types::{
-        Axis, Cell, Conclusion, DataTable, Holds, LineChart, Mark, ResultRow, Section, Series,
-        TextFile,
+        Axis, BufferRow, Cell, Conclusion, DataTable, Holds, LineChart, Mark, Pick, ResultRow,
+        Section, Series, TextFile,
     },
 };
 

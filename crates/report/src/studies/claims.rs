@@ -13,7 +13,7 @@ use super::{
 use crate::{
     code_span::code,
     number as text,
-    types::{Conclusion, DurabilityVerdict, Holds, ResultRow, ServedBy},
+    types::{Conclusion, CostRow, DurabilityVerdict, Holds, ResultRow, ServedBy},
 };
 
 /// All of them, for every layer but native.
@@ -138,7 +138,7 @@ const CONSTANT: &str = "costs a constant more an operation";
 /// A constant cost an operation, where it is largest.
 fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
     let own = data.cost.iter().filter(|c| c.layer == layer);
-    let surely = |c: &&crate::CostRow| {
+    let surely = |c: &&CostRow| {
         c.extra_fixed_us
             .and_then(|e| Some((e.estimate, e.interval?)))
     };

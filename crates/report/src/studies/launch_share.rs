@@ -14,7 +14,7 @@ use super::{
     rows::{capital, comparison, heading, is_emulated, layers, marked, word},
 };
 use crate::{
-    analysis::{index::cost, results::LEVEL},
+    analysis::{LEVEL, index::cost},
     code_span::code,
     number as text,
     types::{Cell, Conclusion, DataTable, Estimate, Holds, ResultRow, Section},

@@ -4,8 +4,8 @@
 use layermark_model::{Run, StudyId};
 
 use crate::{
-    analysis::{cost::CostRow, index::Index, recommend::BufferRow},
-    types::{ResultRow, Section},
+    analysis::index::Index,
+    types::{BufferRow, CostRow, ResultRow, Section},
 };
 
 mod buffer_size;

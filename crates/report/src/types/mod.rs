@@ -4,16 +4,17 @@ use layermark_model::{Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    analysis::{cost::CostRow, recommend::BufferRow},
-    views::external::Beside,
-};
-
+mod buffer;
+mod cost;
+mod external;
 mod iops;
 mod launch;
 mod result;
 mod section;
 
+pub use buffer::{BufferRow, Pick};
+pub use cost::CostRow;
+pub use external::{ExternalResults, ExternalRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use result::{
@@ -105,7 +106,7 @@ pub struct Report {
     pub trials: Vec<TrialRow>,
     /// Results of other programs, set beside these on request.
     #[serde(default)]
-    pub beside: Vec<Beside>,
+    pub beside: Vec<ExternalResults>,
 }
 
 /// A layer of the run.
@@ -281,37 +282,6 @@ impl Report {
             }
         }
         labels
-    }
-
-    /// Parts beside the results, in the order they are told; the study comes first.
-    pub fn sections(&self) -> Vec<Section> {
-        // Beside a study with few repeats, a model of its noise would only be in the way.
-        self.sections_with(self.study.is_none())
-    }
-
-    /// The same with models that rest on little, for whoever takes the numbers elsewhere.
-    pub fn all_sections(&self) -> Vec<Section> {
-        self.sections_with(true)
-    }
-
-    fn sections_with(&self, uncertain: bool) -> Vec<Section> {
-        let told = |known: bool| known || uncertain;
-        let cost = self
-            .cost
-            .iter()
-            .any(|c| c.fixed_us.is_some_and(|e| e.interval.is_some()));
-        let buffer = self.buffer.iter().any(|b| b.wall.between.is_some());
-        let others = [
-            told(cost)
-                .then(|| crate::analysis::cost::section(&self.cost, &self.results, self.level)),
-            told(buffer).then(|| crate::analysis::recommend::section(&self.buffer, self.level)),
-            Some(crate::views::seek::section(&self.results)),
-            Some(crate::views::iops::section(self)),
-        ];
-        let others = others.into_iter().flatten().flatten();
-        let beside = self.beside.iter().map(crate::views::external::section);
-        let study = self.study.iter().cloned();
-        study.chain(others).chain(beside).collect()
     }
 
     /// Whether a check of the trust strip came out badly.

@@ -1,7 +1,43 @@
 //! What is shown beside the results: tables and charts as Sections, and the words for a row.
 
+use crate::types::{Report, Section};
+
+mod buffer;
+mod cost;
 pub mod external;
-pub mod iops;
+mod iops;
 pub mod overview;
 pub mod rows;
-pub mod seek;
+mod seek;
+
+impl Report {
+    /// Parts beside the results, in the order they are told; the study comes first.
+    pub fn sections(&self) -> Vec<Section> {
+        // Beside a study with few repeats, a model of its noise would only be in the way.
+        self.sections_with(self.study.is_none())
+    }
+
+    /// The same with models that rest on little, for whoever takes the numbers elsewhere.
+    pub fn all_sections(&self) -> Vec<Section> {
+        self.sections_with(true)
+    }
+
+    fn sections_with(&self, uncertain: bool) -> Vec<Section> {
+        let told = |known: bool| known || uncertain;
+        let cost = self
+            .cost
+            .iter()
+            .any(|c| c.fixed_us.is_some_and(|e| e.interval.is_some()));
+        let buffer = self.buffer.iter().any(|b| b.wall.between.is_some());
+        let others = [
+            told(cost).then(|| cost::section(&self.cost, &self.results, self.level)),
+            told(buffer).then(|| buffer::section(&self.buffer, self.level)),
+            Some(seek::section(&self.results)),
+            Some(iops::section(self)),
+        ];
+        let others = others.into_iter().flatten().flatten();
+        let beside = self.beside.iter().map(external::section);
+        let study = self.study.iter().cloned();
+        study.chain(others).chain(beside).collect()
+    }
+}

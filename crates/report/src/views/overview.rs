@@ -1,6 +1,9 @@
 //! The answer in one table: operations down, layers across, the ratio in each cell.
 
-use crate::{Estimate, Report, ResultRow, Verdict, number};
+use crate::{
+    Report, ResultRow, Verdict,
+    number::{self, times},
+};
 
 /// What stands in a cell in the place of a ratio, or before one.
 const SIGNS: [(&str, &str); 6] = [
@@ -115,37 +118,10 @@ pub fn words(row: Option<&ResultRow>) -> String {
     )
 }
 
-/// `1.06x`, `2.4x`, `640x`, `0.034x`: as many digits as a table of them can be read with, and no more
-/// than the interval supports.
-pub fn times(e: &Estimate) -> String {
-    let step = match e.estimate {
-        r if r >= 9.95 => 1.0,
-        r if r >= 1.995 => 0.1,
-        r if r >= 0.0995 => 0.01,
-        r => number::last_place(r, 2),
-    };
-    format!("{}x", number::ratio_in_steps(e, step))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample::Sample;
-
-    #[test]
-    fn ratios_have_as_many_digits_as_they_need() {
-        let shown = [1.064, 1.996, 9.96, 642.4, 0.5, 0.0342, 0.0996].map(|estimate| {
-            let interval = None;
-            times(&Estimate { estimate, interval })
-        });
-        let expected = ["1.06x", "2.0x", "10x", "642x", "0.50x", "0.034x", "0.10x"];
-        assert_eq!(shown, expected);
-        let wide = Estimate {
-            estimate: 735.0,
-            interval: Some([619.0, 922.0]),
-        };
-        assert_eq!(times(&wide), "740x");
-    }
 
     #[test]
     fn every_point_and_compared_layer_has_a_cell_and_few_points_are_the_largest() {

@@ -11,6 +11,7 @@ mod iops;
 mod iozone_vm;
 mod launch_share;
 mod made;
+mod modules;
 mod page;
 mod schema;
 mod sections;

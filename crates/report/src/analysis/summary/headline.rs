@@ -5,9 +5,8 @@ use layermark_model::LayerStatus;
 use crate::{
     analysis::summary::{Findings, LISTED},
     code_span::code,
-    number::{self, count, list},
+    number::{self, count, list, times},
     types::{DurabilityVerdict, ResultRow, Verdict},
-    views::overview::times,
 };
 
 /// An interval that misses 1 by less than this share says nothing that matters to anybody.

@@ -3,9 +3,8 @@
 use crate::{
     analysis::summary::{Findings, LISTED},
     code_span::code,
-    number::{self, count, list},
+    number::{self, count, list, times},
     types::{DurabilityVerdict, ResultRow, Statement, Verdict},
-    views::overview::times,
 };
 
 /// More than these is a table, not a summary.

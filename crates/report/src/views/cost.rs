@@ -1,0 +1,134 @@
+//! The cost models as tables and charts.
+
+use layermark_model::format_size;
+
+use crate::{
+    analysis::cost::{OFF, per_byte},
+    number,
+    types::{
+        Axis, Cell, CostRow, DataTable, Estimate, LineChart, Mark, ResultRow, Section, Series,
+    },
+};
+
+/// Charts are for looking at: of a whole matrix only the first families are drawn.
+const CHARTS: usize = 12;
+
+/// Time an operation over record size, one chart for each family; the models as lines.
+fn charts(rows: &[CostRow], results: &[ResultRow]) -> Vec<LineChart> {
+    let mut charts: Vec<(&CostRow, LineChart)> = Vec::new();
+    for row in rows {
+        let of_family = |c: &&CostRow| c.point == row.point && c.workload == row.workload;
+        let at = charts.iter().position(|(c, _)| of_family(c));
+        let at = at.unwrap_or_else(|| {
+            charts.push((row, empty(&row.label)));
+            charts.len() - 1
+        });
+        charts[at].1.series.push(series(row, results));
+    }
+    charts.into_iter().take(CHARTS).map(|(_, c)| c).collect()
+}
+
+fn empty(label: &str) -> LineChart {
+    let axis = |label: &str, unit: &str| Axis {
+        label: label.into(),
+        unit: unit.into(),
+    };
+    LineChart {
+        title: format!("Time an operation over record size: {label}"),
+        x: axis("record size", "B"),
+        y: axis("time an operation", "us"),
+        series: Vec::new(),
+    }
+}
+
+fn series(row: &CostRow, results: &[ResultRow]) -> Series {
+    let mut points: Vec<Mark> = results
+        .iter()
+        .filter(|r| row.evidence.contains(&r.id))
+        .filter_map(|r| {
+            Some(Mark {
+                x: r.point.get("record")?.as_u64()? as f64,
+                y: r.op_us?,
+                interval: r.op_us_interval,
+            })
+        })
+        .collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    let model = row.fixed_us.zip(row.ns_per_byte).map(|(fixed, bytes)| {
+        let at = |x: u64| [x as f64, fixed.estimate + bytes.estimate * x as f64 / 1e3];
+        row.records.iter().map(|x| at(*x)).collect()
+    });
+    Series {
+        name: row.layer.clone(),
+        points,
+        model,
+    }
+}
+
+/// The models as a section of the report; `None` when there are none.
+pub fn section(rows: &[CostRow], results: &[ResultRow], level: f64) -> Option<Section> {
+    if rows.is_empty() {
+        return None;
+    }
+    let cell = |e: Option<Estimate>, text: fn(&Estimate) -> String| {
+        e.map_or_else(Cell::default, |e| Cell::number(text(&e), e.estimate))
+    };
+    let signed = |e: &Estimate| {
+        let sign = if e.estimate > 0.0 { "+" } else { "" };
+        format!("{sign}{}", number::time_with(e))
+    };
+    let signed_bytes = |e: &Estimate| {
+        let sign = if e.estimate > 0.0 { "+" } else { "" };
+        format!("{sign}{}", per_byte(e))
+    };
+    let line = |row: &CostRow| {
+        let note = if row.fits {
+            row.ceiling.map_or_else(String::new, |c| {
+                format!("at most {}", number::value(c, "B/s"))
+            })
+        } else {
+            format!(
+                "no such model: {} off at {}",
+                number::percent(row.worst),
+                format_size(row.worst_record)
+            )
+        };
+        vec![
+            Cell::text(&row.label),
+            Cell::text(&row.layer),
+            cell(row.fixed_us, number::time_with),
+            cell(row.ns_per_byte, per_byte),
+            cell(row.extra_fixed_us, signed),
+            cell(row.extra_ns_per_byte, signed_bytes),
+            Cell::text(note),
+        ]
+    };
+    Some(Section {
+        name: "cost".into(),
+        title: "What an operation costs, whatever its size, and what each byte adds".into(),
+        about: format!(
+            "A line through the record sizes, fitted so that one size that is off moves it little; {} intervals by resampling blocks. Where a size lies more than {} off, there is no such model.",
+            number::percent(level),
+            number::percent(OFF)
+        ),
+        tables: vec![DataTable {
+            title: "Fixed cost and cost of a byte".into(),
+            note: String::new(),
+            head: [
+                "operation",
+                "layer",
+                "an operation",
+                "a byte",
+                "more than native, an operation",
+                "a byte",
+                "",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            rows: rows.iter().map(line).collect(),
+        }],
+        charts: charts(rows, results),
+        conclusions: Vec::new(),
+        files: Vec::new(),
+    })
+}
