@@ -5,7 +5,7 @@ use layermark_model::{LayerStatus, Run, TrialRecord};
 use crate::{
     analysis::{
         self,
-        causes::{self, Sides},
+        causes::{self, Compared},
         cost,
         index::{self, Index},
         iops, launch, recommend,
@@ -15,7 +15,8 @@ use crate::{
     },
     plain, studies,
     types::{
-        Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow, TrustState,
+        Cause, Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow,
+        TrustState,
     },
 };
 
@@ -55,7 +56,9 @@ impl Report {
             buffer: &buffer,
         });
         let iops = iops::rows(run, &index, &results);
-        plain::texts(Self {
+        // They are no text, and not among what is read back.
+        let causes: Vec<Vec<Cause>> = results.iter().map(|r| r.causes.clone()).collect();
+        let mut report = plain::texts(Self {
             schema: SCHEMA.into(),
             generated_by: format!("layermark {}", env!("CARGO_PKG_VERSION")),
             run_version: run.version.clone(),
@@ -94,7 +97,11 @@ impl Report {
             trials: trial_rows(run, trials),
             beside: Vec::new(),
             results,
-        })
+        });
+        for (row, causes) in report.results.iter_mut().zip(causes) {
+            row.causes = causes;
+        }
+        report
     }
 
     /// Whether nothing says that the numbers are wrong: the control held, data came back as
@@ -117,15 +124,16 @@ fn timestamp(ms: i64) -> String {
 /// Rows of every layer but the control, by point and within it by layer, numbered.
 fn all_rows(run: &Run, baseline: usize, mut rows: Vec<Placed>) -> Vec<ResultRow> {
     rows.sort_by_key(|(point, layer, _)| (*point, *layer));
-    let found: Vec<Vec<String>> = rows
+    let found: Vec<Vec<Cause>> = rows
         .iter()
         .map(|(point, layer, row)| explain(run, baseline, &rows, (*point, *layer), row))
         .collect();
     let numbered = rows.into_iter().zip(found).enumerate();
     numbered
-        .map(|(n, ((_, _, mut row), reasons))| {
+        .map(|(n, ((_, _, mut row), causes))| {
             row.id = format!("r{}", n + 1);
-            row.reasons = reasons;
+            row.reasons = causes.iter().map(Cause::to_string).collect();
+            row.causes = causes;
             row
         })
         .collect()
@@ -137,10 +145,10 @@ fn explain(
     rows: &[Placed],
     (point, layer): (usize, usize),
     here: &ResultRow,
-) -> Vec<String> {
+) -> Vec<Cause> {
     let native = rows.iter().find(|(p, l, _)| *p == point && *l == baseline);
     native.map_or_else(Vec::new, |(_, _, native)| {
-        causes::find(&Sides {
+        causes::find(&Compared {
             point: &run.points[point],
             here,
             native,

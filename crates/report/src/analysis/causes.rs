@@ -1,36 +1,96 @@
-//! Why a layer is faster or slower than native, as far as the data tells.
+//! Why a layer is faster or slower than native, as far as the data tells: which causes there are,
+//! and what each is called.
+
+use std::fmt;
 
 use layermark_model::{Facts, Point};
 
 use crate::{
     analysis::{
-        durability::SUSPECTED,
         facts,
         points::{self, Kind},
     },
     number,
-    types::{DurabilityVerdict, ResultRow, ServedBy, Verdict},
+    types::{Cause, DurabilityVerdict, ResultRow, ServedBy, Sides, Verdict},
 };
 
-/// The data lies in memory.
-pub const MEMORY: &str = "its data lies in memory, not on a disk";
-/// A lower file is copied before it is changed.
-pub const COPY_UP: &str = "copy-up, the whole file is copied before its first byte changes";
-/// The guest's instructions are run by a program.
-pub const EMULATED: &str = "emulated CPU, which makes every instruction dearer";
-/// Said when nothing explains a win.
-pub const NONE: &str = "no reason was found in the data, so do not count on it";
-
-/// A reason without its figures, which differ from result to result: tells reasons apart.
-pub fn stem(reason: &str) -> &str {
-    reason
-        .split(|c: char| c.is_ascii_digit())
-        .next()
-        .unwrap_or_default()
+impl fmt::Display for Cause {
+    /// The sentence, for every format.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::CopyUp => {
+                f.write_str("copy-up, the whole file is copied before its first byte changes")
+            }
+            Self::EmulatedCpu => f.write_str("emulated CPU, which makes every instruction dearer"),
+            Self::UserSpace => f.write_str("each call goes through a program in user space"),
+            Self::HelperCpu(us) => {
+                write!(
+                    f,
+                    "that program uses {} of CPU an operation",
+                    number::time(*us)
+                )
+            }
+            Self::Memory => f.write_str("its data lies in memory, not on a disk"),
+            Self::SkippedFlush { flushes, syncs } => {
+                write!(
+                    f,
+                    "it skips fsync ({flushes} device flushes for {syncs} syncs)"
+                )
+            }
+            Self::SuspectedFlush(how) => {
+                write!(f, "fsync is suspected of not reaching the disk: {how}")
+            }
+            Self::Compression(with) => {
+                write!(f, "it compresses ({with}), so less crosses the device")
+            }
+            Self::OtherDevice(Sides { here, native }) => {
+                let (here, native) = (here.join(" and "), native.join(" and "));
+                write!(f, "it stands on another device ({here}, natively {native})")
+            }
+            Self::OtherSource(Sides { here, native }) => {
+                write!(
+                    f,
+                    "it read from {}, native from {}",
+                    here.word(),
+                    native.word()
+                )
+            }
+            Self::OtherFileSystem(Sides { here, native }) => {
+                write!(
+                    f,
+                    "it is another file system ({here}, natively {native}); nothing else in the data explains it"
+                )
+            }
+            Self::WriteBackDebt(Sides { here, native }) => {
+                let (here, native) = (number::bytes(*here), number::bytes(*native));
+                write!(
+                    f,
+                    "it had {here} still to write when the clock stopped, native {native}"
+                )
+            }
+            Self::WriteAmplification(Sides { here, native }) => {
+                let (here, native) = (number::sig3(*here), number::sig3(*native));
+                write!(
+                    f,
+                    "it writes {here} bytes to the device for each byte of the application, native {native}"
+                )
+            }
+            Self::FlushesPerSync(Sides { here, native }) => {
+                let (here, native) = (number::sig3(*here), number::sig3(*native));
+                write!(
+                    f,
+                    "it flushes the device {here} times a sync, native {native}"
+                )
+            }
+            Self::Unexplained => {
+                f.write_str("no reason was found in the data, so do not count on it")
+            }
+        }
+    }
 }
 
 /// A result in a layer and natively.
-pub struct Sides<'a> {
+pub struct Compared<'a> {
     /// The point.
     pub point: &'a Point,
     /// In the layer.
@@ -43,99 +103,89 @@ pub struct Sides<'a> {
     pub native_facts: &'a Facts,
 }
 
-/// Reasons for the verdict of a result, the strongest first; empty where none is called for.
-pub fn find(sides: &Sides) -> Vec<String> {
-    match sides.here.leaning() {
-        Verdict::Faster => faster(sides),
-        Verdict::Slower => slower(sides),
+/// Causes of the verdict of a result, the strongest first; empty where none is called for.
+pub fn find(compared: &Compared) -> Vec<Cause> {
+    match compared.here.leaning() {
+        Verdict::Faster => faster(compared),
+        Verdict::Slower => slower(compared),
         _ => Vec::new(),
     }
 }
 
-fn faster(sides: &Sides) -> Vec<String> {
-    let (here, native) = (sides.here, sides.native);
+fn faster(compared: &Compared) -> Vec<Cause> {
+    let (here, native) = (compared.here, compared.native);
     let mut found = Vec::new();
     if here.durability.verdict == DurabilityVerdict::Absorbed {
         let (flushes, syncs) = (here.durability.flushes.unwrap_or(0), here.durability.syncs);
-        found.push(format!(
-            "it skips fsync ({flushes} device flushes for {syncs} syncs)"
-        ));
+        found.push(Cause::SkippedFlush { flushes, syncs });
     }
-    if sides.facts.in_memory() && !sides.native_facts.in_memory() {
-        found.push(MEMORY.into());
+    if compared.facts.in_memory() && !compared.native_facts.in_memory() {
+        found.push(Cause::Memory);
         return found;
     }
-    found.extend(other_device(sides));
+    found.extend(other_device(compared));
     found.extend(other_source(here, native));
     let owed = |row: &ResultRow| row.write_back_debt.and_then(|d| d.bytes);
     if let (Some(a), Some(b)) = (owed(here), owed(native))
         && a > 1.5 * b.max(1.0)
         && a > 65_536.0
     {
-        found.push(format!(
-            "it had {} still to write when the clock stopped, native {}",
-            number::bytes(a),
-            number::bytes(b)
-        ));
+        found.push(Cause::WriteBackDebt(Sides { here: a, native: b }));
     }
-    if let Some(with) = facts::compression(sides.facts) {
-        found.push(format!(
-            "it compresses ({with}), so less crosses the device"
-        ));
+    if let Some(with) = facts::compression(compared.facts) {
+        found.push(Cause::Compression(with.into()));
     }
     found.extend(other_flushes(here, native, "fewer"));
     // Another file system is no reason for a flush that is several times faster.
     if let Some(how) = &here.durability.suspicion
         && here.durability.verdict == DurabilityVerdict::CannotTell
     {
-        found.insert(0, format!("{SUSPECTED}: {how}"));
+        found.insert(0, Cause::SuspectedFlush(how.clone()));
     }
     let (fs, native_fs) = (
-        facts::file_system(sides.facts),
-        facts::file_system(sides.native_facts),
+        facts::file_system(compared.facts),
+        facts::file_system(compared.native_facts),
     );
     if found.is_empty()
         && !fs.is_empty()
         && fs != native_fs
-        && points::kind(sides.point) != Kind::Reading
+        && points::kind(compared.point) != Kind::Reading
     {
-        found.push(format!("it is another file system ({fs}, natively {native_fs}); nothing else in the data explains it"));
+        found.push(Cause::OtherFileSystem(Sides {
+            here: fs.into(),
+            native: native_fs.into(),
+        }));
     }
     if found.is_empty() {
-        found.push(NONE.into());
+        found.push(Cause::Unexplained);
     }
     found
 }
 
-fn slower(sides: &Sides) -> Vec<String> {
-    let (here, native) = (sides.here, sides.native);
+fn slower(compared: &Compared) -> Vec<Cause> {
+    let (here, native) = (compared.here, compared.native);
     let mut found = Vec::new();
-    if copied(sides) {
-        found.push(COPY_UP.into());
+    if copied(compared) {
+        found.push(Cause::CopyUp);
     }
-    if sides.facts.emulated_cpu() {
-        found.push(EMULATED.into());
+    if compared.facts.emulated_cpu() {
+        found.push(Cause::EmulatedCpu);
     }
-    found.extend(other_device(sides));
+    found.extend(other_device(compared));
     found.extend(other_source(here, native));
     found.extend(other_flushes(here, native, "more"));
-    if points::kind(sides.point) != Kind::Reading
+    if points::kind(compared.point) != Kind::Reading
         && let (Some(a), Some(b)) = (here.device_share, native.device_share)
         && a > 1.5 * b
         && a > 0.1
     {
-        found.push(format!(
-            "it writes {} bytes to the device for each byte of the application, native {}",
-            number::sig3(a),
-            number::sig3(b)
-        ));
+        found.push(Cause::WriteAmplification(Sides { here: a, native: b }));
     }
-    if facts::is_fuse(sides.facts) {
-        found.push("each call goes through a program in user space".into());
+    if facts::is_fuse(compared.facts) {
+        found.push(Cause::UserSpace);
         let upkeep = here.cpu_us_per_op.map_or(0.0, |c| c.upkeep);
         if upkeep > 0.0 {
-            let cpu = number::time(upkeep);
-            found.push(format!("that program uses {cpu} of CPU an operation"));
+            found.push(Cause::HelperCpu(upkeep));
         }
     }
     found
@@ -146,41 +196,38 @@ const FASTEST_COPY: f64 = 20_000.0;
 
 /// The layer copies lower files before it changes them, and what it cost is enough for a copy: a
 /// file that lies in the upper directory already, or a reflink, is not copied.
-fn copied(sides: &Sides) -> bool {
-    let least = sides.point.number("file_size") as f64 / FASTEST_COPY;
-    let extra = sides.here.extra_us.map_or(0.0, |e| e.estimate);
-    points::changes_packaged(sides.point) && facts::copies_up(sides.facts) && extra >= least
+fn copied(compared: &Compared) -> bool {
+    let least = compared.point.number("file_size") as f64 / FASTEST_COPY;
+    let extra = compared.here.extra_us.map_or(0.0, |e| e.estimate);
+    points::changes_packaged(compared.point) && facts::copies_up(compared.facts) && extra >= least
 }
 
-fn other_device(sides: &Sides) -> Option<String> {
+fn other_device(compared: &Compared) -> Option<Cause> {
     let (here, native) = (
-        facts::physical(sides.facts),
-        facts::physical(sides.native_facts),
+        facts::physical(compared.facts),
+        facts::physical(compared.native_facts),
     );
     let apart = !here.is_empty() && !native.is_empty() && !here.iter().any(|d| native.contains(d));
+    let named = |devices: Vec<&str>| devices.into_iter().map(str::to_owned).collect();
     apart.then(|| {
-        format!(
-            "it stands on another device ({}, natively {})",
-            here.join(" and "),
-            native.join(" and ")
-        )
+        Cause::OtherDevice(Sides {
+            here: named(here),
+            native: named(native),
+        })
     })
 }
 
-fn other_source(here: &ResultRow, native: &ResultRow) -> Option<String> {
+fn other_source(here: &ResultRow, native: &ResultRow) -> Option<Cause> {
     let (from, natively) = (here.served_by?, native.served_by?);
     let known = from != ServedBy::Unknown && natively != ServedBy::Unknown;
-    (known && from != natively).then(|| {
-        format!(
-            "it read from {}, native from {}",
-            from.word(),
-            natively.word()
-        )
-    })
+    (known && from != natively).then_some(Cause::OtherSource(Sides {
+        here: from,
+        native: natively,
+    }))
 }
 
 /// The devices were told to flush clearly more, or less, often for each call.
-fn other_flushes(here: &ResultRow, native: &ResultRow, which: &str) -> Option<String> {
+fn other_flushes(here: &ResultRow, native: &ResultRow, which: &str) -> Option<Cause> {
     let each = |row: &ResultRow| {
         let syncs = row.durability.syncs;
         row.durability
@@ -194,11 +241,5 @@ fn other_flushes(here: &ResultRow, native: &ResultRow, which: &str) -> Option<St
     } else {
         a < b / 1.3 && here.durability.verdict != DurabilityVerdict::Absorbed
     };
-    differs.then(|| {
-        format!(
-            "it flushes the device {} times a sync, native {}",
-            number::sig3(a),
-            number::sig3(b)
-        )
-    })
+    differs.then_some(Cause::FlushesPerSync(Sides { here: a, native: b }))
 }

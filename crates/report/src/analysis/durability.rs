@@ -17,8 +17,6 @@ const FEWEST_SYNCS: u64 = 8;
 /// From this many on a share of them decides. With fewer, a stray flush or a shared journal commit
 /// would, so all of them have to say the same and nobody else may have flushed meanwhile.
 const MANY_SYNCS: u64 = 20;
-/// How a row and its reasons begin to tell of a flush that is too fast.
-pub const SUSPECTED: &str = "fsync is suspected of not reaching the disk";
 /// A flush in less than this part of native's time is suspicious.
 const SUSPICIOUS_RATIO: f64 = 0.5;
 

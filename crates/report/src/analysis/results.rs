@@ -238,6 +238,7 @@ impl<'a> Site<'a> {
             flags: Vec::new(),
             flag_counts: BTreeMap::new(),
             reasons: Vec::new(),
+            causes: Vec::new(),
         };
         speed(&mut row, &records, points::threads(at));
         cpu(&mut row, &records);

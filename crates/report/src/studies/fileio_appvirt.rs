@@ -11,7 +11,7 @@ use super::{
 use crate::{
     code_span::code,
     number as text,
-    types::{Cell, Conclusion, DataTable, Holds, ResultRow, Section, ServedBy},
+    types::{Cause, Cell, Conclusion, DataTable, Holds, ResultRow, Section, ServedBy},
 };
 
 /// See the module.
@@ -412,7 +412,7 @@ fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
     );
     let (here, there) = (*here.first()?, *there.first()?);
     let (mine, natively) = (Repeats::of(data, here)?, Repeats::of(data, there)?);
-    let copies = here.reasons.iter().any(|r| r.contains("copy-up"));
+    let copies = here.causes.contains(&Cause::CopyUp);
     let (holds, what) = match mine.against_native() {
         Apart::Slower(_) if copies => (Holds::Yes, String::new()),
         apart => (Holds::No, format!(", {}", verdict(apart))),

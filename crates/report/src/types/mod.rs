@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod buffer;
+mod cause;
 mod cost;
 mod external;
 mod iops;
@@ -13,6 +14,7 @@ mod result;
 mod section;
 
 pub use buffer::{BufferRow, Pick};
+pub use cause::{Cause, Sides};
 pub use cost::CostRow;
 pub use external::{ExternalResults, ExternalRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};

@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::Cause;
+
 /// A point in a layer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResultRow {
@@ -116,6 +118,9 @@ pub struct ResultRow {
     pub flag_counts: BTreeMap<String, usize>,
     /// Why it is faster than native, or slower, as far as the data tells.
     pub reasons: Vec<String>,
+    /// What `reasons` are the sentences of. Not in the JSON.
+    #[serde(skip)]
+    pub causes: Vec<Cause>,
 }
 
 impl ResultRow {

@@ -4,8 +4,9 @@ use layermark_model::flags;
 
 use crate::{
     DurabilityVerdict, Report, ResultRow, ServedBy, TrustState, Verdict,
-    analysis::{data_source, durability::SUSPECTED, kinds},
+    analysis::{data_source, kinds},
     number,
+    types::Cause,
 };
 
 /// `1.02 [0.99-1.05]`; what is missing is said instead of an interval.
@@ -54,12 +55,12 @@ pub fn layer(row: &ResultRow) -> String {
     }
 }
 
-/// What has to stand beside verdict words. A reason is told once for each layer, where it first
+/// What has to stand beside verdict words. A cause is told once for each layer, where it first
 /// explains something.
 #[derive(Default)]
 pub struct Notes<'a> {
     brief: bool,
-    told: Vec<(&'a str, &'a str)>,
+    told: Vec<(&'a str, &'a Cause)>,
 }
 
 impl<'a> Notes<'a> {
@@ -80,20 +81,27 @@ impl<'a> Notes<'a> {
         } else if row.verdict == Verdict::Undecided && !self.brief {
             notes.push(crate::analysis::summary::undecided::note(row));
         }
-        if let Some(reason) = row.reasons.first() {
-            let said = (row.layer.as_str(), crate::analysis::causes::stem(reason));
-            if !self.told.contains(&said) {
-                self.told.push(said);
+        if let Some((cause, reason)) = row.causes.first().zip(row.reasons.first()) {
+            let layer = row.layer.as_str();
+            if !self
+                .told
+                .iter()
+                .any(|(l, c)| *l == layer && c.is_like(cause))
+            {
+                self.told.push((layer, cause));
                 notes.push(reason.clone());
             }
         }
         notes.extend(data_source::surprise(row));
         notes.extend(kinds::words(row));
-        let told = row.reasons.iter().any(|r| r.starts_with(SUSPECTED));
+        let told = row
+            .causes
+            .iter()
+            .any(|c| matches!(c, Cause::SuspectedFlush(_)));
         let proved = row.durability.verdict == DurabilityVerdict::Absorbed;
         let suspicion = row.durability.suspicion.as_ref();
         let suspicion = suspicion.filter(|_| !told && !proved);
-        notes.extend(suspicion.map(|s| format!("{SUSPECTED}: {s}")));
+        notes.extend(suspicion.map(|s| Cause::SuspectedFlush(s.clone()).to_string()));
         notes.extend(row.threads.as_ref().map(crate::analysis::threads::words));
         notes.retain(|n| !n.is_empty());
         notes.join("; ")

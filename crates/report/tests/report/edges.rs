@@ -315,3 +315,19 @@ fn left_out_points_say_why() {
             .all(|l| l.reason == "the layer is read-only" && l.point.is_some())
     );
 }
+
+#[test]
+fn a_report_whose_texts_were_cleaned_keeps_its_causes() {
+    let causes = |report: &Report| -> Vec<_> {
+        let rows = report.results.iter();
+        rows.map(|r| (r.causes.clone(), r.reasons.clone()))
+            .collect()
+    };
+    let (plain, _) = build(&sample::full(), |_, _| {});
+    let (cleaned, _) = build(&sample::full(), |run, _| {
+        run.plan.about = "\u{1b}[31m".into()
+    });
+    assert!(cleaned.about.is_empty(), "{:?}", cleaned.about);
+    assert!(plain.results.iter().any(|r| !r.causes.is_empty()));
+    assert_eq!(causes(&cleaned), causes(&plain));
+}

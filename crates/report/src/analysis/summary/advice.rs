@@ -2,13 +2,12 @@
 
 use crate::{
     analysis::{
-        causes::{COPY_UP, NONE},
         facts,
         summary::{Findings, LISTED, quoted, undecided::within},
     },
     code_span::code,
     number,
-    types::{Advice, DurabilityVerdict, ResultRow, ServedBy, Verdict},
+    types::{Advice, Cause, DurabilityVerdict, ResultRow, ServedBy, Verdict},
 };
 
 /// All advice that the data calls for.
@@ -105,7 +104,7 @@ fn memory(f: &Findings) -> Option<Advice> {
 fn copy_up(f: &Findings) -> Option<Advice> {
     across(
         f,
-        |r| r.reasons.iter().any(|x| x == COPY_UP),
+        |r| r.causes.contains(&Cause::CopyUp),
         |layers| {
             format!(
                 "Change large packaged files in {layers} rarely, or keep lower and upper directory on one file system with reflinks (xfs, btrfs): copying is then cheap."
@@ -153,7 +152,7 @@ fn cached(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
 
 fn unexplained(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     from(
-        &picked(rows, |r| r.reasons.first().is_some_and(|x| x == NONE)),
+        &picked(rows, |r| r.causes.first() == Some(&Cause::Unexplained)),
         |_| {
             format!(
                 "Do not count on {} being faster than native: nothing in the data explains it. Look again with --profile standard.",

@@ -4,7 +4,7 @@ use crate::{
     analysis::summary::{Findings, LISTED},
     code_span::code,
     number::{self, count, list, times},
-    types::{DurabilityVerdict, ResultRow, Statement, Verdict},
+    types::{Cause, DurabilityVerdict, ResultRow, Statement, Verdict},
 };
 
 /// More than these is a table, not a summary.
@@ -131,9 +131,7 @@ fn unexplained(f: &Findings) -> Option<Statement> {
     let alarming = |r: &&ResultRow| {
         r.verdict == Verdict::Faster
             && !r.disturbed()
-            && r.reasons
-                .first()
-                .is_some_and(|x| x == crate::analysis::causes::NONE)
+            && r.causes.first() == Some(&Cause::Unexplained)
     };
     let rows: Vec<&ResultRow> = f.results.iter().filter(alarming).collect();
     let mut layers: Vec<&str> = rows.iter().map(|r| r.layer.as_str()).collect();

@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 use layermark_model::Run;
 
 use crate::{
-    analysis::{
-        causes::stem,
-        points::{self, Kind},
-    },
+    analysis::points::{self, Kind},
     code_span::code,
     number::{self, list},
-    types::{DurabilityVerdict, Estimate, ResultRow, Statement, Verdict},
+    types::{Cause, DurabilityVerdict, Estimate, ResultRow, Statement, Verdict},
 };
 
 pub mod advice;
@@ -185,11 +182,19 @@ fn unsteady(all: &[&ResultRow], verdict: Verdict) -> Option<String> {
     })
 }
 
-fn because(row: &ResultRow) -> String {
-    row.reasons
-        .first()
-        .map(|r| format!(": {r}"))
-        .unwrap_or_default()
+/// A clause's end that says why something is slower; nothing where no cause is known.
+pub fn because(cause: Option<&Cause>) -> String {
+    cause.map(|c| format!(": {c}")).unwrap_or_default()
+}
+
+/// The same of something faster.
+pub fn explained(cause: Option<&Cause>) -> String {
+    let joint = match cause {
+        Some(Cause::Unexplained) => ", and",
+        _ => " because",
+    };
+    let cause = cause.map(Cause::to_string).unwrap_or_default();
+    format!("{joint} {cause}")
 }
 
 fn slower(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
@@ -203,8 +208,8 @@ fn slower(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> 
         clauses.push(format!("is slower at {}", labels(&large[LISTED..])));
     }
     // Operations slower for one reason are one fact.
-    for (reason, group) in by_reason(&small) {
-        clauses.push(adds(&f.name_all(all, &group), &group, &reason));
+    for (cause, group) in by_cause(&small) {
+        clauses.push(adds(&f.name_all(all, &group), &group, cause));
     }
     clauses
 }
@@ -221,16 +226,12 @@ fn costs_more(row: &ResultRow) -> String {
     format!(
         "costs {extra} more at {}{times}{}",
         quoted(row),
-        because(row)
+        because(row.causes.first())
     )
 }
 
-fn adds(names: &str, group: &[&ResultRow], reason: &str) -> String {
-    let tail = if reason.is_empty() {
-        String::new()
-    } else {
-        format!(": {reason}")
-    };
+fn adds(names: &str, group: &[&ResultRow], cause: Option<&Cause>) -> String {
+    let tail = because(cause);
     if let [row] = group
         && let (Some(extra), Some(ratio)) = (row.extra_us, row.ratio)
     {
@@ -252,32 +253,39 @@ fn adds(names: &str, group: &[&ResultRow], reason: &str) -> String {
     )
 }
 
-/// Groups rows by their first reason, in the order of first appearance.
-pub fn by_reason<'a>(rows: &[&'a ResultRow]) -> Vec<(String, Vec<&'a ResultRow>)> {
-    let mut groups: Vec<(String, Vec<&ResultRow>)> = Vec::new();
+/// Rows with the same first cause, and that cause.
+type Group<'a> = (Option<&'a Cause>, Vec<&'a ResultRow>);
+
+/// Groups rows by their first cause, in the order of first appearance.
+pub fn by_cause<'a>(rows: &[&'a ResultRow]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group> = Vec::new();
     for row in rows {
-        let reason = row.reasons.first().cloned().unwrap_or_default();
-        match groups.iter_mut().find(|(r, _)| stem(r) == stem(&reason)) {
+        let cause = row.causes.first();
+        let alike = |other: Option<&Cause>| match (other, cause) {
+            (Some(a), Some(b)) => a.is_like(b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        match groups.iter_mut().find(|(c, _)| alike(*c)) {
             // The figures told are those of the result with the most flushes behind it.
             Some((told, group)) => {
                 if group
                     .iter()
                     .all(|r| r.durability.syncs < row.durability.syncs)
                 {
-                    *told = reason;
+                    *told = cause;
                 }
                 group.push(row);
             }
-            None => groups.push((reason, vec![row])),
+            None => groups.push((cause, vec![row])),
         }
     }
     groups
 }
 
 fn faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
-    by_reason(rows)
+    by_cause(rows)
         .into_iter()
-        .map(|(reason, group)| {
+        .map(|(cause, group)| {
             let gains: Vec<f64> = group
                 .iter()
                 .filter_map(|r| r.ratio.map(|e| 1.0 / e.estimate))
@@ -298,14 +306,10 @@ fn faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> 
             } else {
                 ""
             };
-            let joint = if reason == crate::analysis::causes::NONE {
-                ", and"
-            } else {
-                " because"
-            };
             format!(
-                "is {gain} times as fast as native at {}{joint} {reason}{warning}",
-                f.name_all(all, &group)
+                "is {gain} times as fast as native at {}{}{warning}",
+                f.name_all(all, &group),
+                explained(cause)
             )
         })
         .collect()
@@ -339,4 +343,35 @@ fn untrusted(rows: &[&ResultRow]) -> Vec<String> {
         .into_iter()
         .map(|(why, group)| format!("is not to be trusted at {} ({why})", labels(&group)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_cause;
+    use crate::{
+        Report, ResultRow,
+        sample::Sample,
+        types::{Cause, Sides},
+    };
+
+    #[test]
+    fn causes_are_merged_by_what_they_say_and_not_by_how_it_begins() {
+        let (run, trials) = Sample::default().build();
+        let row = Report::build(&run, &trials).results.remove(0);
+        let with = |cause| ResultRow {
+            causes: vec![cause],
+            ..row.clone()
+        };
+        let on = |device: &str| {
+            with(Cause::OtherDevice(Sides {
+                here: vec![device.into()],
+                native: vec!["vda".into()],
+            }))
+        };
+        let (first, second) = (on("nvme0n1"), on("nvme1n1"));
+        assert_eq!(by_cause(&[&first, &second]).len(), 2, "two devices");
+        assert_eq!(by_cause(&[&first, &first]).len(), 1, "one device");
+        let (few, many) = (with(Cause::HelperCpu(0.4)), with(Cause::HelperCpu(40.0)));
+        assert_eq!(by_cause(&[&few, &many]).len(), 1, "figures alone");
+    }
 }

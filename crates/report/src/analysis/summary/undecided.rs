@@ -1,12 +1,9 @@
 //! Words for what is too noisy to tell, which still say what is known.
 
 use crate::{
-    analysis::{
-        causes,
-        summary::{Findings, LISTED, by_reason, hull, labels, quoted},
-    },
+    analysis::summary::{Findings, LISTED, because, by_cause, explained, hull, labels, quoted},
     number::{self, count},
-    types::{ResultRow, Verdict},
+    types::{Cause, ResultRow, Verdict},
 };
 
 /// From this ratio on per cent are harder to read than a factor.
@@ -60,36 +57,28 @@ fn probably(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String
 }
 
 fn probably_slower(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
-    let clause = |(reason, group): (String, Vec<&ResultRow>)| {
+    let clause = |(cause, group): (Option<&Cause>, Vec<&ResultRow>)| {
         let span = number::ratio_span(hull(&group)?);
         let names = f.name_all(all, &group);
-        let why = if reason.is_empty() {
-            reason
-        } else {
-            format!(": {reason}")
-        };
+        let why = because(cause);
         Some(format!(
             "probably takes {span} times native's time at {names}{why}"
         ))
     };
-    by_reason(rows).into_iter().filter_map(clause).collect()
+    by_cause(rows).into_iter().filter_map(clause).collect()
 }
 
 fn probably_faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
-    let clause = |(reason, group): (String, Vec<&ResultRow>)| {
+    let clause = |(cause, group): (Option<&Cause>, Vec<&ResultRow>)| {
         let [low, high] = hull(&group)?;
         let span = number::ratio_span([1.0 / high, 1.0 / low]);
         let names = f.name_all(all, &group);
-        let joint = if reason == causes::NONE {
-            ", and"
-        } else {
-            " because"
-        };
+        let why = explained(cause);
         Some(format!(
-            "is probably {span} times as fast as native at {names}{joint} {reason}"
+            "is probably {span} times as fast as native at {names}{why}"
         ))
     };
-    by_reason(rows).into_iter().filter_map(clause).collect()
+    by_cause(rows).into_iter().filter_map(clause).collect()
 }
 
 fn too_noisy(rows: &[&ResultRow]) -> Option<String> {

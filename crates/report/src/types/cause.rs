@@ -1,0 +1,70 @@
+//! Why a layer is faster or slower than native.
+
+use super::ServedBy;
+
+/// A cause of a difference from native, with its figures. `analysis/causes.rs` decides which there
+/// are and writes their sentences.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cause {
+    /// A lower file is copied before it is changed.
+    CopyUp,
+    /// The guest's instructions are run by a program.
+    EmulatedCpu,
+    /// Each call goes through a program in user space.
+    UserSpace,
+    /// Microseconds of CPU that the layer's program uses for an operation.
+    HelperCpu(f64),
+    /// Its data lies in memory.
+    Memory,
+    /// Flushes did not reach the device.
+    SkippedFlush {
+        /// Flushes that the device counted.
+        flushes: u64,
+        /// Flushes that the application asked for.
+        syncs: u64,
+    },
+    /// Flushes are too fast to have reached the device; holds how fast.
+    SuspectedFlush(String),
+    /// What the layer compresses with.
+    Compression(String),
+    /// The data lies on other devices.
+    OtherDevice(Sides<Vec<String>>),
+    /// The data came from another place.
+    OtherSource(Sides<ServedBy>),
+    /// Another file system, and nothing else in the data.
+    OtherFileSystem(Sides<String>),
+    /// Bytes left to write when the clock stopped.
+    WriteBackDebt(Sides<f64>),
+    /// Bytes written to the device for each byte of the application.
+    WriteAmplification(Sides<f64>),
+    /// Flushes of the device for each flush of the application.
+    FlushesPerSync(Sides<f64>),
+    /// Nothing in the data explains it.
+    Unexplained,
+}
+
+/// The same of the layer and of native.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sides<T> {
+    /// In the layer.
+    pub here: T,
+    /// Natively.
+    pub native: T,
+}
+
+impl Cause {
+    /// Whether both say the same but for figures, which differ from result to result.
+    pub fn is_like(&self, other: &Self) -> bool {
+        match self {
+            Self::HelperCpu(_)
+            | Self::SkippedFlush { .. }
+            | Self::SuspectedFlush(_)
+            | Self::WriteBackDebt(_)
+            | Self::WriteAmplification(_)
+            | Self::FlushesPerSync(_) => {
+                std::mem::discriminant(self) == std::mem::discriminant(other)
+            }
+            _ => self == other,
+        }
+    }
+}
