@@ -12,7 +12,8 @@ use layermark_model::{
     protocol::{FromProbe, ToProbe},
 };
 use layermark_probe::workloads;
-use layermark_report::{Report, exporters, sample::Sample};
+use layermark_report::{Report, exporters};
+use layermark_testkit::sample::Sample;
 
 pub use store::store;
 

@@ -24,7 +24,9 @@ mod image;
 pub mod janitor;
 mod loop_fs;
 mod loopdev;
+#[cfg(feature = "mock")]
 mod mock;
+#[cfg(feature = "mock")]
 mod mock_probe;
 pub mod mounts;
 mod native;
@@ -165,6 +167,7 @@ pub const ALL: &[&dyn Layer] = &[
     &loop_fs::LoopFs,
     &image::Image,
     &vm::Vm,
+    #[cfg(feature = "mock")]
     &mock::Mock,
 ];
 

@@ -13,10 +13,10 @@ use layermark_model::StudyId;
 use layermark_report::{
     Report,
     exporters::{self, Files},
-    sample::{
-        self,
-        matrix::{IOZONE, Matrix, doubling},
-    },
+};
+use layermark_testkit::sample::{
+    self,
+    matrix::{IOZONE, Matrix, doubling},
 };
 
 struct Disk {

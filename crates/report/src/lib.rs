@@ -10,8 +10,6 @@ mod code_span;
 pub mod exporters;
 mod number;
 mod plain;
-#[doc(hidden)]
-pub mod sample;
 mod studies;
 mod types;
 mod views;

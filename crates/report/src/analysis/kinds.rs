@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_row_says_it_but_not_of_a_file_that_is_read_in_order() {
-        let (run, trials) = crate::sample::Sample::default().build();
+        let (run, trials) = layermark_testkit::sample::Sample::default().build();
         let report = crate::Report::build(&run, &trials);
         let mut row = report.results[0].clone();
         row.two_kinds = humps(&counts(&[(2500, 700), (7500, 110_000)]));

@@ -76,7 +76,9 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::{Report, exporters::for_path, sample::Sample};
+    use layermark_testkit::sample::Sample;
+
+    use crate::{Report, exporters::for_path};
 
     fn is_own_text(bytes: &[u8]) -> bool {
         let path = std::env::temp_dir().join(format!("layermark-own-{}", std::process::id()));

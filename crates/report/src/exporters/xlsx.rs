@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn more_trials_than_rows_are_cut_and_said() {
-        let (run, trials) = crate::sample::Sample::default().build();
+        let (run, trials) = layermark_testkit::sample::Sample::default().build();
         let report = Report::build(&run, &trials);
         let mut book = workbook(&report, 7).unwrap();
         let bytes = std::io::Cursor::new(book.save_to_buffer().unwrap());

@@ -121,7 +121,7 @@ pub fn words(row: Option<&ResultRow>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Sample;
+    use layermark_testkit::sample::Sample;
 
     #[test]
     fn every_point_and_compared_layer_has_a_cell_and_few_points_are_the_largest() {

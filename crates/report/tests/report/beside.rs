@@ -3,10 +3,8 @@
 use std::path::Path;
 
 use layermark_model::{Import, ImportedPoint};
-use layermark_report::{
-    Report, exporters,
-    sample::{self, Sample},
-};
+use layermark_report::{Report, exporters};
+use layermark_testkit::sample::{self, Sample};
 
 fn report() -> Report {
     let (run, trials) = Sample::default().build();

@@ -5,8 +5,8 @@ use std::{io::Write, path::Path};
 use layermark_report::{
     Report,
     exporters::{self, Files},
-    sample::{Sample, full, matrix::Matrix},
 };
+use layermark_testkit::sample::{Sample, full, matrix::Matrix};
 
 #[derive(Default)]
 struct Parts(Vec<(String, Vec<u8>)>);

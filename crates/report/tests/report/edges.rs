@@ -1,10 +1,8 @@
 //! Runs that are empty, broken off, hostile or wrong: every format is written, nothing is made up.
 
 use layermark_model::{LayerStatus, Run, TrialRecord};
-use layermark_report::{
-    Report, Verdict, exporters,
-    sample::{self, Sample},
-};
+use layermark_report::{Report, Verdict, exporters};
+use layermark_testkit::sample::{self, Sample};
 use serde_json::Value;
 
 fn all_formats(report: &Report) -> Vec<(&'static str, String)> {

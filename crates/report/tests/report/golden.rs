@@ -4,10 +4,10 @@
 use layermark_report::{
     Report,
     exporters::{self, Style},
-    sample::{
-        self, Sample,
-        matrix::{Matrix, doubling},
-    },
+};
+use layermark_testkit::sample::{
+    self, Sample,
+    matrix::{Matrix, doubling},
 };
 use std::{fmt::Write, path::Path};
 use unicode_width::UnicodeWidthStr;

@@ -1,7 +1,8 @@
 //! The figures of Iometer in every format, from a made-up run whose numbers are known.
 
 use layermark_model::{Latency, Pass, Point, Run, TrialRecord};
-use layermark_report::{DataTable, Report, exporters, sample::Sample};
+use layermark_report::{DataTable, Report, exporters};
+use layermark_testkit::sample::Sample;
 use serde_json::json;
 
 const DEPTHS: [u64; 4] = [1, 4, 16, 64];

@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use layermark_report::{
-    Report, ResultRow, TrialRow, exporters,
-    sample::{
-        self,
-        matrix::{IOZONE, Matrix, doubling},
-    },
+use layermark_report::{Report, ResultRow, TrialRow, exporters};
+use layermark_testkit::sample::{
+    self,
+    matrix::{IOZONE, Matrix, doubling},
 };
 use serde_json::Value;
 

@@ -3,11 +3,8 @@
 
 use std::path::PathBuf;
 
-use layermark_report::{
-    Report,
-    sample::{self, Sample},
-    schema,
-};
+use layermark_report::{Report, schema};
+use layermark_testkit::sample::{self, Sample};
 
 fn published() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/report.json")

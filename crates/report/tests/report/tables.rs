@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, io::Write, path::Path};
 use layermark_report::{
     Report,
     exporters::{self, Files},
-    sample::{Sample, matrix::Matrix},
 };
+use layermark_testkit::sample::{Sample, matrix::Matrix};
 
 /// Files by part.
 #[derive(Default)]

@@ -1,7 +1,8 @@
 //! The verdict in words follows the data.
 
 use layermark_model::{Debt, Run, TrialRecord, flags};
-use layermark_report::{DurabilityVerdict, Report, ServedBy, TrustState, Verdict, sample::Sample};
+use layermark_report::{DurabilityVerdict, Report, ServedBy, TrustState, Verdict};
+use layermark_testkit::sample::Sample;
 
 fn made(layers: &[&'static str], change: impl Fn(&mut Run, &mut Vec<TrialRecord>)) -> Report {
     let (mut run, mut trials) = Sample {

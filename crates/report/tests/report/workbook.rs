@@ -7,12 +7,10 @@ use std::{
 };
 
 use calamine::{Data, Range, Reader, Xlsx};
-use layermark_report::{
-    Report, exporters,
-    sample::{
-        self, Sample,
-        matrix::{IOZONE, Matrix, doubling},
-    },
+use layermark_report::{Report, exporters};
+use layermark_testkit::sample::{
+    self, Sample,
+    matrix::{IOZONE, Matrix, doubling},
 };
 
 type Book = Xlsx<Cursor<Vec<u8>>>;

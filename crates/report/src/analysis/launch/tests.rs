@@ -73,7 +73,7 @@ fn a_first_launch_is_set_apart_by_its_counters_or_by_its_distance() {
 /// The study as a run that layermark itself had made.
 #[test]
 fn the_studys_thirty_times_give_its_cold_start_and_its_one_step() {
-    let (run, trials) = crate::sample::launches(&STUDY.map(|s| s * 1e3));
+    let (run, trials) = layermark_testkit::sample::launches(&STUDY.map(|s| s * 1e3));
     let report = crate::Report::build(&run, &trials);
     let [series] = report.series.as_slice() else {
         panic!("{} series", report.series.len())
@@ -144,7 +144,7 @@ fn what_made_it_slow_is_said_with_its_share() {
 
 #[test]
 fn restarts_and_waits_are_said_where_they_matter() {
-    let (run, mut trials) = crate::sample::launches(&[1400.0; 6]);
+    let (run, mut trials) = layermark_testkit::sample::launches(&[1400.0; 6]);
     for t in &mut trials {
         let trial = t.trial.as_mut().unwrap();
         trial.restarted = Some(layermark_model::Restarted {

@@ -347,10 +347,11 @@ fn untrusted(rows: &[&ResultRow]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use layermark_testkit::sample::Sample;
+
     use super::by_cause;
     use crate::{
         Report, ResultRow,
-        sample::Sample,
         types::{Cause, Sides},
     };
 

@@ -1,7 +1,7 @@
 //! A report of the default plan's size.
 
 use super::full;
-use crate::{LayerReport, Report, ResultRow};
+use layermark_report::{LayerReport, Report, ResultRow};
 
 /// A report with as many layers and operations as the default plan has.
 pub fn card() -> Report {
