@@ -15,6 +15,7 @@ mod like;
 mod matrix;
 #[cfg(test)]
 mod matrix_tests;
+mod op;
 mod params;
 mod pass;
 mod prepare;
@@ -23,7 +24,6 @@ mod settle;
 mod team;
 #[cfg(test)]
 mod tests;
-mod words;
 
 #[cfg(test)]
 pub(crate) use matrix::KEYS as MATRIX_KEYS;

@@ -4,7 +4,7 @@ use layermark_model::{Param, ParamKind, Point, PointError, Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use super::words::{Cache, Op, Sync};
+pub use super::op::{Cache, Op, Sync};
 use super::{
     check::check,
     label::{full_label, parts},

@@ -1,4 +1,4 @@
-//! The words that parameters of `file` take.
+//! Values of the parameters of `file`: operation, durability, cache state.
 
 use rustix::fs::Advice;
 use serde::{Deserialize, Serialize};
