@@ -4,7 +4,7 @@ use layermark_model::{IOZONE_TESTS, PointError, Settings, format_size};
 use serde_json::{Map, Value};
 
 use super::{
-    like,
+    iozone_args,
     params::{FileParams, PARAMS, expand},
 };
 use crate::params::{self, Values};
@@ -52,7 +52,7 @@ const CUT_OFF: (u64, u64) = (16 << 20, 64 << 10);
 pub fn read(settings: &Settings) -> Result<(Settings, Option<Matrix>), PointError> {
     let mut settings = settings.clone();
     if let Some(like) = settings.params.remove("like") {
-        let meant = like::read(&like)?;
+        let meant = iozone_args::read(&like)?;
         for (key, value) in meant {
             // What is written out beside it wins.
             settings.params.entry(key).or_insert(value);

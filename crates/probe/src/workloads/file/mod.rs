@@ -9,9 +9,9 @@ use crate::{Context, Divided, PackagedFile, ProbeError, Work, Workload, engines,
 mod check;
 mod fill;
 mod first_write;
+mod iozone_args;
 mod job;
 mod label;
-mod like;
 mod matrix;
 #[cfg(test)]
 mod matrix_tests;

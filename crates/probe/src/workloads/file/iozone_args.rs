@@ -1,4 +1,4 @@
-//! `like = "-Racb"`: iozone's letters, as parameters of ours.
+//! `like = "-Racb"`: iozone's command-line arguments, translated to parameters.
 
 use layermark_model::{PointError, parse_size};
 use serde_json::{Map, Value};
