@@ -13,8 +13,8 @@ use crate::{
     usage::{self, Usage},
 };
 
+pub mod barrier;
 pub mod drive;
-pub mod gate;
 pub mod recorder;
 
 use drive::Span;

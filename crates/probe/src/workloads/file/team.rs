@@ -23,7 +23,7 @@ use crate::{
     counters::Devices,
     error::panicked,
     limits::BEAT_NS,
-    run::{Edge, gate::Gate},
+    run::{Edge, barrier::SpinBarrier},
 };
 
 /// A thread for each file, waiting for orders. They end when this is dropped.
@@ -50,7 +50,7 @@ type Done = (usize, Slot, Result<Worked, ProbeError>);
 /// What the threads share.
 struct Shared {
     devices: Devices,
-    gate: Gate,
+    barrier: SpinBarrier,
     count: usize,
     /// Threads that still work.
     working: AtomicUsize,
@@ -76,7 +76,7 @@ impl Shared {
     }
 
     fn work(&self, job: &Job, slot: &mut Slot, amount: Amount) -> Result<Worked, ProbeError> {
-        self.gate.meet(|| self.start());
+        self.barrier.wait(|| self.start());
         // Where there are more threads than CPUs it had to wait for one. A turn ends for all at the
         // same time, and that wait is part of it.
         let late_ns = match amount {
@@ -111,7 +111,7 @@ impl Team {
     pub fn start(count: usize, job: &Job, devices: Devices) -> Result<Self, ProbeError> {
         let shared = Arc::new(Shared {
             devices,
-            gate: Gate::new(count),
+            barrier: SpinBarrier::new(count),
             count,
             working: AtomicUsize::new(0),
             told: AtomicU64::new(0),

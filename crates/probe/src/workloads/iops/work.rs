@@ -30,7 +30,7 @@ use crate::{
     limits::BEAT_NS,
     queue::{Failed, Queue},
     resident,
-    run::{self, Edge, Mark, Used, gate::Gate, recorder::Recorder},
+    run::{self, Edge, Mark, Used, barrier::SpinBarrier, recorder::Recorder},
     selftest,
     workloads::file::{DIRECT_CACHED, DIRECT_SHARE, direct_refused},
 };
@@ -47,7 +47,7 @@ struct Counted {
 
 /// What the workers share.
 struct Shared {
-    gate: Gate,
+    barrier: SpinBarrier,
     /// One could not get ready, so none starts.
     off: AtomicBool,
     /// Readings of the workers' clock and of `CLOCK_MONOTONIC` when all were there.
@@ -173,7 +173,7 @@ impl IopsWork {
         beat: &mut Beat<'_>,
     ) -> Result<Counted, ProbeError> {
         let shared = Shared {
-            gate: Gate::new(self.workers.len() + 1),
+            barrier: SpinBarrier::new(self.workers.len() + 1),
             off: AtomicBool::new(false),
             start: Mutex::new((0, 0)),
             told: AtomicU64::new(0),
@@ -199,7 +199,7 @@ impl IopsWork {
             for order in &orders {
                 let _ = order.send(());
             }
-            shared.gate.meet(|| shared.begin(clock));
+            shared.barrier.wait(|| shared.begin(clock));
             let before = Edge::read(&devices);
             let (_, start) = *lock(&shared.start);
             if !shared.off.load(Ordering::Relaxed) {
@@ -328,7 +328,7 @@ fn work<C: Clock>(
     (file, piece): (BorrowedFd<'_>, usize),
 ) -> Option<Failed> {
     let begin = || {
-        shared.gate.meet(|| shared.begin(clock));
+        shared.barrier.wait(|| shared.begin(clock));
         let (start, _) = *lock(&shared.start);
         (!shared.off.load(Ordering::Relaxed)).then_some(Watch { clock, start })
     };
