@@ -13,13 +13,13 @@ use layermark_model::{
     CpuUse, DeviceBytes, Environment, Param, Point, PointError, Settings, Spec, Trial, Turn,
 };
 
-mod beats;
 mod buffer;
 mod clock;
 pub mod counters;
 mod data;
 pub mod engines;
 mod error;
+mod heartbeat;
 mod limits;
 pub mod motion;
 mod own_cache;

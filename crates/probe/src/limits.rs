@@ -17,4 +17,4 @@ pub const TRIAL_MS: u64 = 600_000;
 /// Most passes.
 pub const PASSES: u64 = 1_000_000;
 /// Time between two progress lines, nanoseconds. Half of what the protocol promises.
-pub const BEAT_NS: u64 = 500_000_000;
+pub const HEARTBEAT_NS: u64 = 500_000_000;

@@ -17,8 +17,8 @@ use layermark_model::{
 };
 
 use crate::{
-    Ask, Context, ProbeError, Turned, Work, beats::Beats, error::panicked, motion::Disks, selftest,
-    usage, workloads,
+    Ask, Context, ProbeError, Turned, Work, error::panicked, heartbeat::Heartbeat, motion::Disks,
+    selftest, usage, workloads,
 };
 
 /// Characters of an unreadable line that are shown.
@@ -31,8 +31,8 @@ pub fn serve(input: impl BufRead, output: impl Write + AsFd + Send) -> io::Resul
     let fd = output.as_fd().as_raw_fd();
     let output = Mutex::new(output);
     thread::scope(|scope| {
-        let beats = Beats::start(scope, &output, Some(fd))?;
-        obey(input, Server::new(&output, beats))
+        let heartbeat = Heartbeat::start(scope, &output, Some(fd))?;
+        obey(input, Server::new(&output, heartbeat))
     })
 }
 
@@ -135,7 +135,7 @@ impl<R: BufRead> Lines<R> {
 
 struct Server<'env, W> {
     output: &'env Mutex<W>,
-    beats: Beats,
+    heartbeat: Heartbeat,
     ready: Option<Ready>,
 }
 
@@ -161,7 +161,7 @@ impl Ready {
     }
 }
 
-/// A whole line at once: the beats write too.
+/// A whole line at once: the heartbeat thread writes too.
 pub fn say(output: &Mutex<impl Write>, event: &FromProbe) -> io::Result<()> {
     let mut line = serde_json::to_vec(event)?;
     line.push(b'\n');
@@ -171,10 +171,10 @@ pub fn say(output: &Mutex<impl Write>, event: &FromProbe) -> io::Result<()> {
 }
 
 impl<'env, W: Write> Server<'env, W> {
-    fn new(output: &'env Mutex<W>, beats: Beats) -> Self {
+    fn new(output: &'env Mutex<W>, heartbeat: Heartbeat) -> Self {
         Self {
             output,
-            beats,
+            heartbeat,
             ready: None,
         }
     }
@@ -221,9 +221,9 @@ impl<'env, W: Write> Server<'env, W> {
         id: u64,
         what: impl FnOnce() -> Result<T, ProbeError>,
     ) -> Result<T, ProbeError> {
-        self.beats.begin(id);
+        self.heartbeat.begin(id);
         let done = catch_unwind(AssertUnwindSafe(what));
-        self.beats.end();
+        self.heartbeat.end();
         done.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
     }
 
@@ -250,7 +250,7 @@ impl<'env, W: Write> Server<'env, W> {
     fn prepare(&mut self, job: &Job) -> io::Result<()> {
         self.drop_ready()?;
         let disks = Disks::below(Path::new(&job.dir), &job.devices);
-        self.beats.above(disks);
+        self.heartbeat.above(disks);
         match self.attended(job.id, || prepare(job)) {
             Ok(work) => {
                 self.ready = Some(Ready::new(job.id, work));
@@ -462,8 +462,8 @@ mod tests {
     fn with_server(what: impl FnOnce(&mut Server<'_, Vec<u8>>)) -> Vec<FromProbe> {
         let output = Mutex::new(Vec::new());
         thread::scope(|scope| {
-            let beats = Beats::start(scope, &output, None).unwrap();
-            what(&mut Server::new(&output, beats));
+            let heartbeat = Heartbeat::start(scope, &output, None).unwrap();
+            what(&mut Server::new(&output, heartbeat));
         });
         let output = output.into_inner().unwrap();
         let lines = output.split(|b| *b == b'\n').filter(|l| !l.is_empty());

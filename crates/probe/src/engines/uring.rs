@@ -13,7 +13,7 @@ use super::{After, Engine, Order, Runner, Task, Transfer, Way, steps::look};
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     data::{self, Stamp},
-    limits::BEAT_NS,
+    limits::HEARTBEAT_NS,
     queue::{Failed, Op, Queue},
     run::drive::{Part, Span, Stopped},
     run::recorder::Recorder,
@@ -162,7 +162,7 @@ impl<C: Clock> Pass<'_, C> {
             }
             let end = self.clock.now();
             self.reap(end, !in_part || (first.is_some() && last.is_none()))?;
-            if self.clock.ns(end.saturating_sub(beat_at)) >= BEAT_NS {
+            if self.clock.ns(end.saturating_sub(beat_at)) >= HEARTBEAT_NS {
                 beat(self.ended - part.from);
                 beat_at = self.clock.now();
                 // What is under way goes on meanwhile; only where nothing is does the clock pause.

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
-    limits::BEAT_NS,
+    limits::HEARTBEAT_NS,
     run::recorder::Recorder,
 };
 
@@ -115,7 +115,7 @@ fn timed<C: Clock, S: Step>(
     let mut kept = [0; KEPT];
     let mut count = 0;
     let mut last = clock.now();
-    let beat_ticks = clock.ticks(BEAT_NS);
+    let beat_ticks = clock.ticks(HEARTBEAT_NS);
     let mut beat_at = last.saturating_add(beat_ticks);
     let mut stop_at = last.saturating_add(clock.ticks(part.limit_ns));
     let mut next = part.from;
@@ -175,7 +175,7 @@ fn record<C: Clock>(clock: C, recorder: &mut Recorder, last: &mut u64, ends: &[u
 fn untimed<S: Step>(part: Part, beat: &mut dyn FnMut(u64), step: &mut S) -> Result<Done, Stopped> {
     let start_ns = monotonic_ns();
     let (mut paused_ns, mut last_beat, mut last_look) = (0, start_ns, start_ns);
-    let often = (BEAT_NS / 10).min(part.limit_ns / 16);
+    let often = (HEARTBEAT_NS / 10).min(part.limit_ns / 16);
     let (mut stride, mut next_look) = (1, part.from + 1);
     let mut next = part.from;
     while next < part.to {
@@ -199,7 +199,7 @@ fn untimed<S: Step>(part: Part, beat: &mut dyn FnMut(u64), step: &mut S) -> Resu
                 (stride / 2).max(1)
             };
             last_look = now;
-            if now - last_beat >= BEAT_NS {
+            if now - last_beat >= HEARTBEAT_NS {
                 beat(next - part.from);
                 last_beat = monotonic_ns();
                 last_look = last_beat;

@@ -9,7 +9,7 @@ use crate::{
     Ask, Beat, Context, ProbeError, Turned, Work,
     clock::monotonic_ns,
     counters::{self, Devices},
-    limits::{BEAT_NS, PASSES},
+    limits::{HEARTBEAT_NS, PASSES},
     usage::{self, Usage},
 };
 
@@ -288,7 +288,7 @@ impl<W: Repeat> Repeated<W> {
             sum.elapsed_ns += done.elapsed_ns;
             sum.ops += done.ops;
             sum.bytes += done.bytes;
-            if monotonic_ns() - last_beat >= BEAT_NS {
+            if monotonic_ns() - last_beat >= HEARTBEAT_NS {
                 beat(sum.ops, sum.bytes);
                 last_beat = monotonic_ns();
             }

@@ -22,7 +22,7 @@ use crate::{
     clock::monotonic_ns,
     counters::Devices,
     error::panicked,
-    limits::BEAT_NS,
+    limits::HEARTBEAT_NS,
     run::{Edge, barrier::SpinBarrier},
 };
 
@@ -156,7 +156,7 @@ impl Team {
         }
         let mut done = Vec::with_capacity(self.orders.len());
         while done.len() < self.orders.len() {
-            match self.done.recv_timeout(Duration::from_nanos(BEAT_NS)) {
+            match self.done.recv_timeout(Duration::from_nanos(HEARTBEAT_NS)) {
                 Ok(one) => done.push(one),
                 Err(RecvTimeoutError::Timeout) => beat(self.shared.told.load(Ordering::Relaxed)),
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),

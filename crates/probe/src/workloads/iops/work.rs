@@ -27,7 +27,7 @@ use crate::{
     counters::Devices,
     engines::{Engine, find},
     error::panicked,
-    limits::BEAT_NS,
+    limits::HEARTBEAT_NS,
     queue::{Failed, Queue},
     resident,
     run::{self, Edge, Mark, Used, barrier::SpinBarrier, recorder::Recorder},
@@ -368,8 +368,8 @@ fn pause(until: u64, beat: &mut dyn FnMut()) {
         if left == 0 {
             return;
         }
-        thread::sleep(Duration::from_nanos(left.min(BEAT_NS)));
-        if left > BEAT_NS {
+        thread::sleep(Duration::from_nanos(left.min(HEARTBEAT_NS)));
+        if left > HEARTBEAT_NS {
             beat();
         }
     }

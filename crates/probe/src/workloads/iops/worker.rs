@@ -12,7 +12,7 @@ use super::{
     pace::{Next, Pace},
     ways::Way,
 };
-use crate::{clock::Clock, limits::BEAT_NS, queue::Failed, run::recorder::Recorder};
+use crate::{clock::Clock, limits::HEARTBEAT_NS, queue::Failed, run::recorder::Recorder};
 
 /// A thread that sleeps wakes up late by some tens of microseconds. Waiting for a moment ends in a
 /// spin that long, and what is spun away is taken out of the CPU time again.
@@ -81,7 +81,7 @@ impl Worker {
         (self.spun, self.span) = (0, None);
         self.pace.restart();
         let mut now = watch.now();
-        let (mut tell_at, mut before) = (now + BEAT_NS, 0);
+        let (mut tell_at, mut before) = (now + HEARTBEAT_NS, 0);
         let late = window.until.saturating_add(PATIENCE_NS);
         while now < window.until || (window.whole && self.ops == 0 && now < late) {
             let due = self.begin(watch, now, way)?;
@@ -104,7 +104,7 @@ impl Worker {
             }
             if now >= tell_at {
                 told.fetch_add(self.ops - before, Ordering::Relaxed);
-                (tell_at, before) = (now + BEAT_NS, self.ops);
+                (tell_at, before) = (now + HEARTBEAT_NS, self.ops);
             }
         }
         // Their bytes are counted at the device, whenever they end.

@@ -13,7 +13,7 @@ use layermark_model::{
 
 use crate::{
     Ask, Beat, Context, PackagedFile, Placed, ProbeError, Turned, Work, Workload, counters,
-    limits::BEAT_NS, workloads::work_dir::WorkDir,
+    limits::HEARTBEAT_NS, workloads::work_dir::WorkDir,
 };
 
 mod apart;
@@ -193,7 +193,7 @@ impl Work for LaunchWork {
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
         let before = counters::sum(&self.devices);
-        let every = Duration::from_nanos(BEAT_NS);
+        let every = Duration::from_nanos(HEARTBEAT_NS);
         let (elapsed_ns, cpu, launch) = self.guard.launch(every, &mut || beat(0, 0))?;
         let after = counters::sum(&self.devices);
         let pass = Pass {

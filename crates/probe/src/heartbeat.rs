@@ -16,7 +16,7 @@ use layermark_model::protocol::FromProbe;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::{
-    limits::BEAT_NS,
+    limits::HEARTBEAT_NS,
     motion::{Disks, Motion, Who},
     serve::say,
 };
@@ -25,15 +25,15 @@ use crate::{
 /// so that the lab does not take a slow disk for a dead probe. It says so only when something has
 /// been done since: work that waits in the kernel for ever is silent. There is one for the whole life of a
 /// probe: to start and end one takes longer than many a part of a short trial.
-pub struct Beats {
-    work: Arc<Mutex<Work>>,
+pub struct Heartbeat {
+    work: Arc<Mutex<CurrentJob>>,
     /// Dropped, it ends the thread.
     _end: Sender<()>,
 }
 
 /// What is under way.
 #[derive(Default)]
-struct Work {
+struct CurrentJob {
     job: Option<u64>,
     /// Whether it was at the last beat. What is short needs no sign of life.
     seen: bool,
@@ -41,7 +41,7 @@ struct Work {
     disks: Disks,
 }
 
-impl Beats {
+impl Heartbeat {
     /// Starts the thread, which writes to `output`, whose number is `fd` if it has one. An error is
     /// that of starting it.
     pub fn start<'scope, 'env>(
@@ -49,11 +49,11 @@ impl Beats {
         output: &'env Mutex<impl Write + Send>,
         fd: Option<RawFd>,
     ) -> io::Result<Self> {
-        let work = Arc::new(Mutex::new(Work::default()));
+        let work = Arc::new(Mutex::new(CurrentJob::default()));
         let (end, ended) = channel();
         let looked_at = Arc::clone(&work);
         Builder::new()
-            .name("beats".into())
+            .name("heartbeat".into())
             .spawn_scoped(scope, move || {
                 if let Some(fd) = fd {
                     leave_files(fd);
@@ -83,7 +83,7 @@ impl Beats {
         (work.job, work.seen) = (job, false);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Work> {
+    fn lock(&self) -> MutexGuard<'_, CurrentJob> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -108,9 +108,9 @@ fn leave_files(fd: RawFd) {
     }
 }
 
-fn beat(output: &Mutex<impl Write>, work: &Mutex<Work>, ended: &Receiver<()>) {
+fn beat(output: &Mutex<impl Write>, work: &Mutex<CurrentJob>, ended: &Receiver<()>) {
     // What is under way was begun a part of this ago when it is first seen.
-    let every = Duration::from_nanos(BEAT_NS / 2);
+    let every = Duration::from_nanos(HEARTBEAT_NS / 2);
     let mut motion = None;
     while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
