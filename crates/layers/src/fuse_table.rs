@@ -48,7 +48,7 @@ pub(crate) struct Table {
     open: RwLock<HashMap<u64, Arc<Open>>>,
     dirs: RwLock<HashMap<u64, Arc<Vec<Entry>>>>,
     next_handle: AtomicU64,
-    /// `/proc/self/fd`: the way from an `O_PATH` descriptor to an open file.
+    /// `/proc/self/fd`: the options from an `O_PATH` descriptor to an open file.
     fds: OwnedFd,
 }
 

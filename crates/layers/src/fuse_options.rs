@@ -23,7 +23,7 @@ pub(crate) enum Cache {
 
 /// How requests are served.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Way {
+pub(crate) struct FuseOptions {
     pub(crate) cache: Cache,
     /// The kernel gathers writes.
     pub(crate) writeback: bool,
