@@ -4,25 +4,25 @@ use crate::{
     Base, Layer, LayerError, LayerOption, Place, Undo, host::HostPlace, needs, options::value,
 };
 
+mod agent_client;
+mod agent_protocol;
 mod boot;
 mod cache;
 mod clock;
 mod disk;
-mod family;
 mod guest;
 mod initramfs;
 mod kernel;
 mod kind;
-mod link;
 mod modules;
 mod net;
 mod options;
 mod place;
+mod process_tree;
 mod root;
+mod rootfs;
 mod secrets;
 mod share;
-mod talk;
-mod world;
 
 pub use guest::guest;
 

@@ -18,11 +18,11 @@ use crate::{
     Control, LayerError,
     child::{self, Change, Process, Tail},
     vm::{
+        agent_client::{AgentClient, AgentError},
+        agent_protocol::{AgentReply, PORT},
         cache, guest, initramfs,
         kernel::Kernel,
-        link::{Broken, Link},
         net::Network,
-        talk::{Answer, PORT},
     },
 };
 
@@ -99,7 +99,7 @@ impl From<LayerError> for Failed {
 
 /// A guest that answers.
 pub(crate) struct Guest {
-    pub(crate) link: Arc<Link>,
+    pub(crate) agent: Arc<AgentClient>,
     pub(crate) accel: Accel,
     /// Version of the guest's kernel.
     pub(crate) kernel: String,
@@ -123,7 +123,7 @@ impl Drop for Guest {
     fn drop(&mut self) {
         // First, so that nobody is left who holds the line and waits for a guest that hangs.
         self.process.kill();
-        self.link.cut();
+        self.agent.cut();
     }
 }
 
@@ -139,8 +139,9 @@ impl Guest {
     }
 
     /// The error for a guest that did not do what it was asked, with its console's last lines.
-    pub(crate) fn error(&mut self, layer: &str, what: &str, why: &Broken) -> LayerError {
-        let ended = matches!(why, Broken::Gone).then(|| self.process.wait(Duration::from_secs(1)));
+    pub(crate) fn error(&mut self, layer: &str, what: &str, why: &AgentError) -> LayerError {
+        let ended =
+            matches!(why, AgentError::Gone).then(|| self.process.wait(Duration::from_secs(1)));
         let status = match ended.flatten() {
             Some(how) => format!("QEMU has ended: {how}"),
             None => why.to_string(),
@@ -296,7 +297,7 @@ fn start(boot: &Boot<'_>, image: &Path, accel: Accel, limit: Duration) -> Result
         None => Tail::default(),
     };
     let mut guest = Guest {
-        link: Link::new(ours).map_err(io)?,
+        agent: AgentClient::new(ours).map_err(io)?,
         accel,
         kernel: String::new(),
         boot_s: 0.0,
@@ -308,16 +309,18 @@ fn start(boot: &Boot<'_>, image: &Path, accel: Accel, limit: Duration) -> Result
         console,
         server,
     };
-    match guest.link.hello(limit) {
-        Ok(Answer::Ready { kernel, .. }) => {
+    match guest.agent.hello(limit) {
+        Ok(AgentReply::Ready { kernel, .. }) => {
             guest.kernel = kernel;
             guest.boot_s = started.elapsed().as_secs_f64();
             Ok(guest)
         }
-        Ok(_) => Err(guest.error(boot.layer, "boot", &Broken::OutOfTurn).into()),
+        Ok(_) => Err(guest
+            .error(boot.layer, "boot", &AgentError::OutOfTurn)
+            .into()),
         Err(e) => Err(Failed {
             error: Box::new(guest.error(boot.layer, "boot", &e)),
-            silent: matches!(e, Broken::Silent(_)),
+            silent: matches!(e, AgentError::Silent(_)),
         }),
     }
 }

@@ -10,7 +10,7 @@ use layermark_model::{Missing, Spec};
 use crate::{
     Base, LayerError, child, loop_fs, needs,
     options::{bad, on, value},
-    vm::{OPTIONS, talk::Mounting},
+    vm::{OPTIONS, agent_protocol::Mounting},
 };
 
 /// A disk controller as the guest sees it.

@@ -19,10 +19,12 @@ use crate::{
     host::sync,
     mounts,
     vm::{
+        agent_protocol::{
+            self, AT, AgentReply, AgentRequest, Channel, LONGEST, Mounting, ROOT_TAG,
+        },
         initramfs::LIST,
         net::{CardFacts, card, echo},
-        talk::{self, AT, Answer, Ask, Channel, LONGEST, Mounting, ROOT_TAG},
-        world,
+        rootfs,
     },
 };
 
@@ -87,7 +89,7 @@ fn agent(command_line: &str) -> io::Result<()> {
     let kernel = rustix::system::uname();
     tell(
         &port,
-        &Answer::Ready {
+        &AgentReply::Ready {
             kernel: kernel.release().to_string_lossy().into_owned(),
             up_s: now().as_secs_f64(),
             refused,
@@ -100,7 +102,7 @@ fn agent(command_line: &str) -> io::Result<()> {
         card: None,
         has_world: false,
     };
-    while let Some((channel, bytes)) = talk::receive(&mut input)? {
+    while let Some((channel, bytes)) = agent_protocol::receive(&mut input)? {
         agent.hear(channel, &bytes)?;
     }
     Ok(())
@@ -111,8 +113,8 @@ fn now() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-fn tell(port: &Port, answer: &Answer) -> io::Result<()> {
-    talk::say(
+fn tell(port: &Port, answer: &AgentReply) -> io::Result<()> {
+    agent_protocol::say(
         &mut *port.lock().unwrap_or_else(PoisonError::into_inner),
         answer,
     )
@@ -212,38 +214,40 @@ impl Agent {
         Ok(())
     }
 
-    fn answer(&mut self, ask: Ask) -> Option<Answer> {
+    fn answer(&mut self, ask: AgentRequest) -> Option<AgentReply> {
         let done = |result: io::Result<()>| match result {
-            Ok(()) => Answer::Done,
-            Err(e) => Answer::Failed(e.to_string()),
+            Ok(()) => AgentReply::Done,
+            Err(e) => AgentReply::Failed(e.to_string()),
         };
         Some(match ask {
-            Ask::Network { address } => done(self.connect(address)),
-            Ask::Reach { to } => done(echo::reach(to)),
-            Ask::Ping { to } => done(echo::ping(to)),
-            Ask::World(from) => done(self.enter_world(from.as_ref())),
-            Ask::Mount(what) => done(self.mount_layer(&what)),
-            Ask::Start { name } => done(self.start(&name)),
-            Ask::Kill => {
+            AgentRequest::Network { address } => done(self.connect(address)),
+            AgentRequest::Reach { to } => done(echo::reach(to)),
+            AgentRequest::Ping { to } => done(echo::ping(to)),
+            AgentRequest::Rootfs(from) => done(self.enter_rootfs(from.as_ref())),
+            AgentRequest::Mount(what) => done(self.mount_layer(&what)),
+            AgentRequest::Start { name } => done(self.start(&name)),
+            AgentRequest::Kill => {
                 self.probe = None;
-                Answer::Done
+                AgentReply::Done
             }
-            Ask::Time => Answer::Time {
+            AgentRequest::Time => AgentReply::Time {
                 ns: now().as_nanos() as u64,
             },
-            Ask::Facts => self
+            AgentRequest::Facts => self
                 .facts()
-                .unwrap_or_else(|e| Answer::Failed(e.to_string())),
-            Ask::Cool => cool().map_or_else(|e| Answer::Failed(e.to_string()), Answer::Cooled),
-            Ask::Changed => match self.packaged.changed() {
+                .unwrap_or_else(|e| AgentReply::Failed(e.to_string())),
+            AgentRequest::Cool => {
+                cool().map_or_else(|e| AgentReply::Failed(e.to_string()), AgentReply::Cooled)
+            }
+            AgentRequest::Changed => match self.packaged.changed() {
                 // More does not fit into a frame.
                 Ok(paths) if paths.iter().map(String::len).sum::<usize>() > LONGEST / 2 => {
-                    Answer::Failed(format!("{} packaged files have changed", paths.len()))
+                    AgentReply::Failed(format!("{} packaged files have changed", paths.len()))
                 }
-                Ok(paths) => Answer::Changed { paths },
-                Err(e) => Answer::Failed(e.to_string()),
+                Ok(paths) => AgentReply::Changed { paths },
+                Err(e) => AgentReply::Failed(e.to_string()),
             },
-            Ask::Put {
+            AgentRequest::Put {
                 path,
                 size,
                 runs,
@@ -252,7 +256,7 @@ impl Agent {
                 self.packaged.begin(&path, size, runs, modified);
                 return None;
             }
-            Ask::Make {
+            AgentRequest::Make {
                 path,
                 link,
                 modified,
@@ -260,12 +264,12 @@ impl Agent {
                 self.packaged.make(&path, link.as_deref(), modified);
                 return None;
             }
-            Ask::Seal => done(self.packaged.seal()),
+            AgentRequest::Seal => done(self.packaged.seal()),
         })
     }
 
-    fn enter_world(&mut self, from: Option<&Mounting>) -> io::Result<()> {
-        world::make(from)
+    fn enter_rootfs(&mut self, from: Option<&Mounting>) -> io::Result<()> {
+        rootfs::make(from)
             .map_err(|e| io::Error::new(e.kind(), format!("make the root of the probe: {e}")))?;
         self.has_world = true;
         Ok(())
@@ -274,7 +278,7 @@ impl Agent {
     fn mount_layer(&self, what: &Mounting) -> io::Result<()> {
         if mounts::holding(Path::new(AT))?.at == Path::new(AT) {
             if self.has_world {
-                world::hide_layer()?;
+                rootfs::hide_layer()?;
             }
             mounts::unmount_now(Path::new(AT))?;
         }
@@ -297,10 +301,10 @@ impl Agent {
         Ok(())
     }
 
-    fn facts(&self) -> io::Result<Answer> {
+    fn facts(&self) -> io::Result<AgentReply> {
         let facts = mounts::facts_of(Path::new(AT))?;
         let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        Ok(Answer::Facts {
+        Ok(AgentReply::Facts {
             facts: Box::new(facts),
             clock: fs::read_to_string(clock)?.trim().to_owned(),
             card: self.card.as_deref().map(CardFacts::of).transpose()?,

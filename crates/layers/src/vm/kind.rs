@@ -5,10 +5,10 @@ use std::path::Path;
 use layermark_model::{Missing, Spec};
 
 use super::{
+    agent_protocol::Mounting,
     disk::Disk,
     net::Network,
     share::{self, Share},
-    talk::Mounting,
 };
 use crate::{Base, LayerError, child::Process, host::HostPlace};
 

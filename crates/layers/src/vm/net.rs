@@ -18,7 +18,7 @@ use crate::{
     LayerError, child, needs,
     options::{bad, value},
     sandbox,
-    vm::{OPTIONS, link::Broken, talk::Ask},
+    vm::{OPTIONS, agent_client::AgentError, agent_protocol::AgentRequest},
 };
 
 pub(crate) mod card;
@@ -237,16 +237,19 @@ impl Network {
     }
 
     /// Has the guest reach this host and every other guest; `order` asks it to.
-    pub(crate) fn prove(&self, order: impl Fn(&Ask) -> Result<(), Broken>) -> Result<(), Broken> {
-        let failed = |e: io::Error| Broken::Failed(format!("this host's end: {e}"));
+    pub(crate) fn prove(
+        &self,
+        order: impl Fn(&AgentRequest) -> Result<(), AgentError>,
+    ) -> Result<(), AgentError> {
+        let failed = |e: io::Error| AgentError::Failed(format!("this host's end: {e}"));
         let [host, _] = self.addresses();
         let Some(plug) = &self.plug else {
             // What plays a network answers by itself; no program of this host is behind it.
-            return order(&Ask::Ping { to: host });
+            return order(&AgentRequest::Ping { to: host });
         };
         let reach = |to, port| {
             let to = SocketAddrV4::new(to, port);
-            order(&Ask::Reach { to })
+            order(&AgentRequest::Reach { to })
         };
         match self.space() {
             Some(net) => {
@@ -264,11 +267,11 @@ impl Network {
     }
 
     /// Whether the kernel does what QEMU (process `qemu`) was asked to let it do.
-    pub(crate) fn check_vhost(&self, qemu: Option<u32>) -> Result<(), Broken> {
+    pub(crate) fn check_vhost(&self, qemu: Option<u32>) -> Result<(), AgentError> {
         if !self.vhost || qemu.is_some_and(has_vhost) {
             return Ok(());
         }
-        Err(Broken::Failed(format!("QEMU has not opened {VHOST}")))
+        Err(AgentError::Failed(format!("QEMU has not opened {VHOST}")))
     }
 
     /// Whether that is the card that was asked for, with the cable in.

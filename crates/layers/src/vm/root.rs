@@ -11,8 +11,9 @@ use crate::{
     options::{bad, on, value},
     sandbox,
     vm::{
-        OPTIONS, secrets,
-        talk::{Mounting, ROOT_TAG},
+        OPTIONS,
+        agent_protocol::{Mounting, ROOT_TAG},
+        secrets,
     },
 };
 

@@ -13,7 +13,7 @@ use crate::{
     Control, LayerError,
     child::Process,
     options::{bad, value},
-    vm::{OPTIONS, disk, net::Network, talk::Mounting},
+    vm::{OPTIONS, agent_protocol::Mounting, disk, net::Network},
 };
 
 mod nfs;

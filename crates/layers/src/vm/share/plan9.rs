@@ -3,7 +3,7 @@
 use layermark_model::Missing;
 
 use super::{DIR, Kind, Serve, TAG};
-use crate::{LayerError, child::Process, vm::talk::Mounting};
+use crate::{LayerError, child::Process, vm::agent_protocol::Mounting};
 
 /// See the module.
 pub(super) struct Plan9;

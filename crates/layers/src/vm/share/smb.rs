@@ -16,8 +16,8 @@ use crate::{
     child::{self, Process},
     needs,
     vm::{
+        agent_protocol::Mounting,
         net::{self, server},
-        talk::Mounting,
     },
 };
 

@@ -8,7 +8,7 @@ use super::{DIR, Kind, Serve, TAG};
 use crate::{
     LayerError,
     child::{self, Process},
-    vm::{net::server, talk::Mounting},
+    vm::{agent_protocol::Mounting, net::server},
 };
 
 const SOCKET: &str = "virtiofs.sock";

@@ -11,14 +11,14 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 use crate::{
     mounts,
     vm::{
+        agent_protocol::{AT, Mounting, ROOT_TAG},
         initramfs::INIT,
         net,
-        talk::{AT, Mounting, ROOT_TAG},
     },
 };
 
 /// The world. The root of what the guest has mounted itself is not part of it.
-pub(crate) const WORLD: &str = "/world";
+pub(crate) const ROOTFS: &str = "/rootfs";
 /// Our binary in the world.
 pub(crate) const PROGRAM: &str = "/run/layermark";
 
@@ -27,7 +27,7 @@ const ON_IMAGES: [(&str, &str); 2] = [("ext4", "noload"), ("xfs", "norecovery")]
 
 /// Makes the world of what `from` says; `None`: of the disk that is meant for it.
 pub(crate) fn make(from: Option<&Mounting>) -> io::Result<()> {
-    for dir in ["/lower", "/over", WORLD] {
+    for dir in ["/lower", "/over", ROOTFS] {
         fs::create_dir_all(dir)?;
     }
     let lower = Path::new("/lower");
@@ -43,17 +43,17 @@ pub(crate) fn make(from: Option<&Mounting>) -> io::Result<()> {
         fs::create_dir(dir)?;
     }
     let options = b"lowerdir=/lower,upperdir=/over/upper,workdir=/over/work";
-    let world = Path::new(WORLD);
-    mounts::mount(Path::new("world"), world, "overlay", false, options)?;
+    let rootfs = Path::new(ROOTFS);
+    mounts::mount(Path::new("rootfs"), rootfs, "overlay", false, options)?;
     devices()?;
     count_groups();
     for name in ["proc", "sys", "dev"] {
-        let at = world.join(name);
+        let at = rootfs.join(name);
         fs::create_dir_all(&at)?;
         mount_bind_recursive(Path::new("/").join(name), &at)?;
     }
     for name in ["tmp", "run"] {
-        let at = world.join(name);
+        let at = rootfs.join(name);
         fs::create_dir_all(&at)?;
         mount(
             "tmpfs",
@@ -87,7 +87,7 @@ fn count_groups() {
 }
 
 fn below(path: &str) -> PathBuf {
-    Path::new(WORLD).join(path.trim_start_matches('/'))
+    Path::new(ROOTFS).join(path.trim_start_matches('/'))
 }
 
 /// Shows the layer, which is mounted at [`AT`], in the world too.

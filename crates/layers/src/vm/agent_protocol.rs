@@ -25,7 +25,7 @@ pub(crate) const PIECE: usize = 64 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Channel {
-    /// An [`Ask`] to the guest, an [`Answer`] to the host.
+    /// An [`AgentRequest`] to the guest, an [`AgentReply`] to the host.
     Control = 1,
     /// The probe's standard input to the guest, its output to the host. Empty: its end.
     Probe = 2,
@@ -33,7 +33,7 @@ pub(crate) enum Channel {
     Errors = 3,
     /// How the probe ended, in words.
     Ended = 4,
-    /// Bytes of the file that [`Ask::Put`] has announced.
+    /// Bytes of the file that [`AgentRequest::Put`] has announced.
     File = 5,
 }
 
@@ -103,7 +103,7 @@ pub(crate) const ROOT_TAG: &str = "root";
 
 /// From this host to the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Ask {
+pub(crate) enum AgentRequest {
     /// Give the network card this address, switch it on, and send back what comes to
     /// [`echo::PORT`](crate::vm::net::echo::PORT).
     Network { address: Ipv4Addr },
@@ -112,7 +112,7 @@ pub(crate) enum Ask {
     /// Send ICMP messages there until one comes back.
     Ping { to: Ipv4Addr },
     /// Make this tree of files the world of the probe; `None`: the disk named [`ROOT_TAG`].
-    World(Option<Mounting>),
+    Rootfs(Option<Mounting>),
     /// Mount the layer at [`AT`]; what was mounted there before is not any more.
     Mount(Mounting),
     /// Start the probe under this name.
@@ -126,7 +126,7 @@ pub(crate) enum Ask {
     /// Write back, and drop all caches.
     Cool,
     /// Remove from the packaged files what was never sent, and name those that are not as they were
-    /// after [`Ask::Seal`].
+    /// after [`AgentRequest::Seal`].
     Changed,
     /// Write a packaged file; its bytes follow. Not answered: the next `Seal` tells of errors.
     Put {
@@ -161,7 +161,7 @@ pub(crate) struct Mounting {
 
 /// From the guest to this host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum AgentReply {
     /// The agent is there; the first of all.
     Ready {
         /// The guest's kernel.
@@ -178,7 +178,7 @@ pub(crate) enum Answer {
     /// `CLOCK_MONOTONIC`, the probe's clock, nanoseconds.
     Time { ns: u64 },
     /// What the guest knows of the layer, of its clock, and of its network card after
-    /// [`Ask::Network`].
+    /// [`AgentRequest::Network`].
     Facts {
         facts: Box<Facts>,
         clock: String,
@@ -232,13 +232,16 @@ mod tests {
     #[test]
     fn frames_read_back_and_rubbish_is_refused() {
         let mut bytes = Vec::new();
-        say(&mut bytes, &Ask::Time).unwrap();
+        say(&mut bytes, &AgentRequest::Time).unwrap();
         send(&mut bytes, Channel::Probe, b"").unwrap();
         send(&mut bytes, Channel::File, &[7; 3]).unwrap();
         let mut from = bytes.as_slice();
         let (channel, text) = receive(&mut from).unwrap().unwrap();
         assert_eq!(channel, Channel::Control);
-        assert_eq!(serde_json::from_slice::<Ask>(&text).unwrap(), Ask::Time);
+        assert_eq!(
+            serde_json::from_slice::<AgentRequest>(&text).unwrap(),
+            AgentRequest::Time
+        );
         assert_eq!(receive(&mut from).unwrap(), Some((Channel::Probe, vec![])));
         assert_eq!(
             receive(&mut from).unwrap(),
