@@ -98,7 +98,7 @@ pub(crate) const PORT: &str = "layermark.0";
 /// Where the guest has the layer.
 pub(crate) const AT: &str = "/layer";
 
-/// Name of what holds the probe's world: a shared directory's tag, a disk's serial number.
+/// Name of what holds the probe's root file system: a shared directory's tag, a disk's serial number.
 pub(crate) const ROOT_TAG: &str = "root";
 
 /// From this host to the guest.
@@ -111,7 +111,7 @@ pub(crate) enum AgentRequest {
     Reach { to: SocketAddrV4 },
     /// Send ICMP messages there until one comes back.
     Ping { to: Ipv4Addr },
-    /// Make this tree of files the world of the probe; `None`: the disk named [`ROOT_TAG`].
+    /// Make this tree of files the root of the probe; `None`: the disk named [`ROOT_TAG`].
     Rootfs(Option<Mounting>),
     /// Mount the layer at [`AT`]; what was mounted there before is not any more.
     Mount(Mounting),

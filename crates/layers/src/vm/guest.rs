@@ -100,7 +100,7 @@ fn agent(command_line: &str) -> io::Result<()> {
         probe: None,
         packaged: Packaged::below(AT),
         card: None,
-        has_world: false,
+        has_rootfs: false,
     };
     while let Some((channel, bytes)) = agent_protocol::receive(&mut input)? {
         agent.hear(channel, &bytes)?;
@@ -163,7 +163,7 @@ fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> io::Result<T>
     }
 }
 
-/// The disk; memory devices and loops are none, nor is that of the probe's world.
+/// The disk; memory devices and loops are none, nor is that of the probe's root.
 fn find_disk() -> Option<PathBuf> {
     let disks = fs::read_dir("/sys/block").ok()?;
     let is_root = |entry: &fs::DirEntry| {
@@ -191,7 +191,7 @@ struct Agent {
     /// The network card that is switched on.
     card: Option<String>,
     /// The probe runs in a tree of files of the user's.
-    has_world: bool,
+    has_rootfs: bool,
 }
 
 impl Agent {
@@ -271,13 +271,13 @@ impl Agent {
     fn enter_rootfs(&mut self, from: Option<&Mounting>) -> io::Result<()> {
         rootfs::make(from)
             .map_err(|e| io::Error::new(e.kind(), format!("make the root of the probe: {e}")))?;
-        self.has_world = true;
+        self.has_rootfs = true;
         Ok(())
     }
 
     fn mount_layer(&self, what: &Mounting) -> io::Result<()> {
         if mounts::holding(Path::new(AT))?.at == Path::new(AT) {
-            if self.has_world {
+            if self.has_rootfs {
                 rootfs::hide_layer()?;
             }
             mounts::unmount_now(Path::new(AT))?;
@@ -288,7 +288,7 @@ impl Agent {
     fn start(&mut self, name: &str) -> io::Result<()> {
         // There is one at a time.
         self.probe = None;
-        self.probe = Some(Probe::start(&self.port, name, self.has_world)?);
+        self.probe = Some(Probe::start(&self.port, name, self.has_rootfs)?);
         Ok(())
     }
 

@@ -157,7 +157,7 @@ impl VmPlace {
             .map(|(name, value)| (name.to_owned(), value)))
     }
 
-    /// Makes a tree of files the world of the probe.
+    /// Makes a tree of files the root file system of the probe.
     pub(crate) fn enter(&self, from: Option<Mounting>) -> Result<(), LayerError> {
         self.agent
             .order(&AgentRequest::Rootfs(from), QUICK)

@@ -1,4 +1,4 @@
-//! In the guest: a tree of files as the world of the probe, with room to write over it in memory.
+//! In the guest: the root file system of the probe, a tree of files below an overlay in memory.
 
 use std::{
     fs::{self, File},
@@ -17,15 +17,15 @@ use crate::{
     },
 };
 
-/// The world. The root of what the guest has mounted itself is not part of it.
+/// Where it is mounted. Mounts of the guest itself are not part of it.
 pub(crate) const ROOTFS: &str = "/rootfs";
-/// Our binary in the world.
+/// Our binary in it.
 pub(crate) const PROGRAM: &str = "/run/layermark";
 
 /// File systems looked for on an image, with what mounts them without writing to them.
 const ON_IMAGES: [(&str, &str); 2] = [("ext4", "noload"), ("xfs", "norecovery")];
 
-/// Makes the world of what `from` says; `None`: of the disk that is meant for it.
+/// Makes it from `from`; `None`: from the disk named [`ROOT_TAG`].
 pub(crate) fn make(from: Option<&Mounting>) -> io::Result<()> {
     for dir in ["/lower", "/over", ROOTFS] {
         fs::create_dir_all(dir)?;
@@ -90,7 +90,7 @@ fn below(path: &str) -> PathBuf {
     Path::new(ROOTFS).join(path.trim_start_matches('/'))
 }
 
-/// Shows the layer, which is mounted at [`AT`], in the world too.
+/// Shows the layer, which is mounted at [`AT`], in it too.
 pub(crate) fn show_layer() -> io::Result<()> {
     let at = below(AT);
     fs::create_dir_all(&at)?;

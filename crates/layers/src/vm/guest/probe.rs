@@ -27,9 +27,9 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Starts it under this name; with `has_world` in the user's tree of files.
-    pub(super) fn start(port: &Port, name: &str, has_world: bool) -> io::Result<Self> {
-        let mut command = if has_world {
+    /// Starts it under this name; with `has_rootfs` in the user's tree of files.
+    pub(super) fn start(port: &Port, name: &str, has_rootfs: bool) -> io::Result<Self> {
+        let mut command = if has_rootfs {
             rootfs::show_layer()?;
             let mut command = Command::new(rootfs::PROGRAM);
             child::in_root(&mut command, rootfs::ROOTFS);
