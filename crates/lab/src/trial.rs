@@ -21,9 +21,9 @@ use crate::{
     Stop,
     cpu::{Meter, Moment, Usage, Used},
     flags::{self, Around},
-    line::Broken,
     machine::now_ms,
     others::{self, Own, Written},
+    probe_client::Broken,
     session::{Lost, Up},
     turn::Length,
 };
@@ -151,7 +151,7 @@ impl Attempt {
                 self.flags = vec![LAYER_LOST.to_owned()];
             }
             // Whatever it still does would be in the way of the other layers' turns.
-            Some(Failure::Broken(_)) => drop(up.talk.end()),
+            Some(Failure::Broken(_)) => drop(up.probe.end()),
             _ => {}
         }
         self.took += begun.elapsed();
@@ -421,12 +421,12 @@ fn job(up: &Up, ask: &Ask<'_>, point: &Point) -> Job {
 }
 
 fn say(up: &mut Up, message: &ToProbe) -> Result<(), Failure> {
-    up.talk.send(message).map_err(|e| broken(up, &e))
+    up.probe.send(message).map_err(|e| broken(up, &e))
 }
 
 /// The next line; an error that the probe reports is a failure of the work.
 fn hear(up: &mut Up, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
-    match up.talk.receive(ask.stop) {
+    match up.probe.receive(ask.stop) {
         Ok(FromProbe::Error {
             id,
             message,
@@ -448,7 +448,7 @@ fn broken(up: &Up, e: &Broken) -> Failure {
     if *e == Broken::CutOff {
         Failure::CutOff
     } else {
-        Failure::Broken(format!("{e}{}", up.talk.last_words()))
+        Failure::Broken(format!("{e}{}", up.probe.last_words()))
     }
 }
 
