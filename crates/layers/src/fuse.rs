@@ -139,7 +139,7 @@ impl Layer for Fuse {
         mounts::assert_mounted(&name, &at, "fuse")?;
         let place = HostPlace::new(base, spec, at.clone())
             .proof(&at, "fuse")
-            .behind(&below)
+            .backing_dir(&below)
             .helper(pid)
             .note("passthrough", switch(agreed.passthrough))
             .note("writeback", switch(agreed.writeback))

@@ -340,7 +340,7 @@ mod tests {
     fn silence_and_a_cut_line_are_told_apart() {
         let client = pair(|ask, out| match ask {
             AgentRequest::Time => agent_protocol::say(out, &AgentReply::Time { ns: 1 }).unwrap(),
-            AgentRequest::Cool => {
+            AgentRequest::DropCaches => {
                 agent_protocol::say(out, &AgentReply::Failed("no".into())).unwrap()
             }
             _ => {}
@@ -355,7 +355,7 @@ mod tests {
             Err(AgentError::OutOfTurn)
         );
         assert_eq!(
-            client.ask(&AgentRequest::Cool, long),
+            client.ask(&AgentRequest::DropCaches, long),
             Err(AgentError::Failed("no".into()))
         );
         assert_eq!(

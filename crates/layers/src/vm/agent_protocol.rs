@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use layermark_model::{Cooled, Facts};
+use layermark_model::{DroppedCaches, Facts};
 use serde::{Deserialize, Serialize};
 
 use crate::{Output, vm::net::CardFacts};
@@ -124,7 +124,7 @@ pub(crate) enum AgentRequest {
     /// Mounts and devices of the layer.
     Facts,
     /// Write back, and drop all caches.
-    Cool,
+    DropCaches,
     /// Remove from the packaged files what was never sent, and name those that are not as they were
     /// after [`AgentRequest::Seal`].
     Changed,
@@ -185,7 +185,7 @@ pub(crate) enum AgentReply {
         card: Option<CardFacts>,
     },
     /// What was emptied.
-    Cooled(Cooled),
+    DroppedCaches(DroppedCaches),
     /// Packaged files that are not as they were, below `packaged`.
     Changed { paths: Vec<String> },
 }

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::Cooled;
+use layermark_model::DroppedCaches;
 
 use crate::{
     host::sync,
@@ -236,9 +236,10 @@ impl Agent {
             AgentRequest::Facts => self
                 .facts()
                 .unwrap_or_else(|e| AgentReply::Failed(e.to_string())),
-            AgentRequest::Cool => {
-                cool().map_or_else(|e| AgentReply::Failed(e.to_string()), AgentReply::Cooled)
-            }
+            AgentRequest::DropCaches => drop_caches().map_or_else(
+                |e| AgentReply::Failed(e.to_string()),
+                AgentReply::DroppedCaches,
+            ),
             AgentRequest::Changed => match self.packaged.changed() {
                 // More does not fit into a frame.
                 Ok(paths) if paths.iter().map(String::len).sum::<usize>() > LONGEST / 2 => {
@@ -324,10 +325,10 @@ fn mount_at(what: &Mounting) -> io::Result<()> {
     })
 }
 
-fn cool() -> io::Result<Cooled> {
+fn drop_caches() -> io::Result<DroppedCaches> {
     sync(Path::new(AT))?;
     fs::write("/proc/sys/vm/drop_caches", "3")?;
-    Ok(Cooled {
+    Ok(DroppedCaches {
         how: vec!["guest: syncfs".into(), "guest: drop_caches".into()],
         complete: true,
     })

@@ -102,7 +102,7 @@ impl<'a> Kind<'a> {
             }
             Self::Share(share) => {
                 let at = base.dir.join(share::DIR);
-                let host = HostPlace::new(base, spec, at.clone()).behind(&at);
+                let host = HostPlace::new(base, spec, at.clone()).backing_dir(&at);
                 crate::spread::create(&at).map_err(host.io("make", &at))?;
                 host.package()?;
                 let host = match share.server() {

@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use layermark_model::{Cooled, CpuTime, Facts, GuestFacts};
+use layermark_model::{CpuTime, DroppedCaches, Facts, GuestFacts};
 
 use crate::{
-    Behind, LayerError, Place, Wire,
+    BackingExtents, LayerError, Place, Wire,
     host::HostPlace,
     tree,
     vm::{
@@ -274,8 +274,8 @@ impl Place for VmPlace {
         Ok(facts)
     }
 
-    fn behind(&self, files: &[PathBuf]) -> Vec<Behind> {
-        Place::behind(&self.host, files)
+    fn backing_extents(&self, files: &[PathBuf]) -> Vec<BackingExtents> {
+        Place::backing_extents(&self.host, files)
     }
 
     fn keeps_time(&mut self) -> Result<(), LayerError> {
@@ -298,14 +298,14 @@ impl Place for VmPlace {
         Ok(())
     }
 
-    fn cool(&mut self) -> Result<Cooled, LayerError> {
-        let answer = self.agent.ask(&AgentRequest::Cool, SLOW);
+    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+        let answer = self.agent.ask(&AgentRequest::DropCaches, SLOW);
         let answer = answer.map_err(self.broken("drop its caches"))?;
-        let AgentReply::Cooled(mut cooled) = answer else {
+        let AgentReply::DroppedCaches(mut cooled) = answer else {
             return Err(self.broken("drop its caches")(AgentError::OutOfTurn));
         };
         // What the guest wrote back lies in this host's cache.
-        let host = self.host.cool()?;
+        let host = self.host.drop_caches()?;
         cooled.how.extend(host.how);
         cooled.complete &= host.complete;
         Ok(cooled)
@@ -315,7 +315,7 @@ impl Place for VmPlace {
         if self.shared {
             self.host.refresh()?;
             // What the guest has cached of them is not what they are now.
-            let answer = self.agent.ask(&AgentRequest::Cool, SLOW);
+            let answer = self.agent.ask(&AgentRequest::DropCaches, SLOW);
             answer.map_err(self.broken("drop its caches"))?;
             return match self.mounting.clone().filter(|_| self.sticky) {
                 Some(again) => self.mount(again),
@@ -335,12 +335,12 @@ impl Place for VmPlace {
         self.host.helpers()
     }
 
-    fn upkeep(&self) -> Result<CpuTime, LayerError> {
+    fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
         let mut process_tree = self
             .process_tree
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let host = self.host.upkeep()?;
+        let host = self.host.helper_cpu()?;
         let network = self.network.as_ref().map_or(0, Network::cpu_ns);
         Ok(CpuTime {
             ns: host.ns + process_tree.cpu_ns() + network,
