@@ -7,11 +7,11 @@ use layermark_model::{Param, Point, PointError, Settings};
 use crate::{Context, Divided, PackagedFile, ProbeError, Work, Workload};
 
 mod draw;
+mod engine;
 mod pace;
 mod params;
 mod prepare;
 mod spec;
-mod ways;
 mod work;
 mod worker;
 

@@ -16,9 +16,9 @@ use std::{
 use layermark_model::{CpuUse, DeviceBytes, DirectIo, Pass, Trial, Turn};
 
 use super::{
+    engine::PreadEngine,
     params::IopsParams,
     prepare::IopsWork,
-    ways::One,
     worker::{PATIENCE_NS, Watch, Window, Worker},
 };
 use crate::{
@@ -48,7 +48,7 @@ struct Counted {
 /// What the workers share.
 struct Shared {
     barrier: SpinBarrier,
-    /// One could not get ready, so none starts.
+    /// PreadEngine could not get ready, so none starts.
     off: AtomicBool,
     /// Readings of the workers' clock and of `CLOCK_MONOTONIC` when all were there.
     start: Mutex<(u64, u64)>,
@@ -81,7 +81,7 @@ impl Work for IopsWork {
                 let text = format!("no I/O ended within {} s", PATIENCE_NS / 1_000_000_000);
                 return Err(ProbeError::new(text));
             }
-            // One I/O at least, if that takes longer.
+            // PreadEngine I/O at least, if that takes longer.
             window.until += 3 * length;
         };
         let Counted {
@@ -317,7 +317,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One worker's thread. `None`: nothing failed.
+/// PreadEngine worker's thread. `None`: nothing failed.
 fn work<C: Clock>(
     clock: C,
     shared: &Shared,
@@ -335,7 +335,7 @@ fn work<C: Clock>(
     // Wake up when asked to, not up to 50 us later.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     if !find(&p.engine).is_some_and(Engine::queues) {
-        let mut one = One::new(file, bytes, piece);
+        let mut one = PreadEngine::new(file, bytes, piece);
         return worker.run(begin()?, window, &mut one, &shared.told).err();
     }
     match Queue::new(p.iodepth as usize, file, bytes, piece) {

@@ -9,8 +9,8 @@ use std::{
 
 use super::{
     draw::Draw,
+    engine::IoEngine,
     pace::{Next, Pace},
-    ways::Way,
 };
 use crate::{clock::Clock, limits::HEARTBEAT_NS, queue::Failed, run::recorder::Recorder};
 
@@ -69,12 +69,12 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Works until the window's end, then waits for what is under way.
-    pub fn run<C: Clock, W: Way>(
+    /// Works until the window's end, then waits for what is under engine.
+    pub fn run<C: Clock, W: IoEngine>(
         &mut self,
         watch: Watch<C>,
         window: Window,
-        way: &mut W,
+        engine: &mut W,
         told: &AtomicU64,
     ) -> Result<(), Failed> {
         (self.ops, self.bytes, self.all_ops, self.all_bytes) = (0, 0, 0, 0);
@@ -84,8 +84,8 @@ impl Worker {
         let (mut tell_at, mut before) = (now + HEARTBEAT_NS, 0);
         let late = window.until.saturating_add(PATIENCE_NS);
         while now < window.until || (window.whole && self.ops == 0 && now < late) {
-            let due = self.begin(watch, now, way)?;
-            if way.in_flight() == 0 {
+            let due = self.begin(watch, now, engine)?;
+            if engine.in_flight() == 0 {
                 if let Some(due) = due {
                     self.wait(watch, due.min(window.until.max(now)));
                 }
@@ -94,11 +94,12 @@ impl Worker {
             }
             now = watch.now();
             let most = due.map(|due| due.saturating_sub(now + SPIN_NS));
-            way.enter(now, 1, most.map(Duration::from_nanos))
+            engine
+                .enter(now, 1, most.map(Duration::from_nanos))
                 .map_err(failed)?;
             let entered = now;
             now = watch.now();
-            let any = self.count(now, window, way)?;
+            let any = self.count(now, window, engine)?;
             if most == Some(0) && !any {
                 self.spun += now - entered;
             }
@@ -108,11 +109,11 @@ impl Worker {
             }
         }
         // Their bytes are counted at the device, whenever they end.
-        while way.in_flight() > 0 {
+        while engine.in_flight() > 0 {
             now = watch.now();
-            way.enter(now, 1, None).map_err(failed)?;
+            engine.enter(now, 1, None).map_err(failed)?;
             now = watch.now();
-            self.count(now.max(window.until), window, way)?;
+            self.count(now.max(window.until), window, engine)?;
         }
         Ok(())
     }
@@ -121,23 +122,23 @@ impl Worker {
     ///
     /// A full batch is handed over at once: the device is then at work while the next is prepared.
     #[inline]
-    fn begin<C: Clock, W: Way>(
+    fn begin<C: Clock, W: IoEngine>(
         &mut self,
         watch: Watch<C>,
         now: u64,
-        way: &mut W,
+        engine: &mut W,
     ) -> Result<Option<u64>, Failed> {
         let mut fresh = 0;
-        while way.has_room() {
+        while engine.has_room() {
             if fresh == self.batch {
-                way.enter(watch.now(), 0, None).map_err(failed)?;
+                engine.enter(watch.now(), 0, None).map_err(failed)?;
                 fresh = 0;
             }
-            match self.pace.next(now, way.in_flight()) {
+            match self.pace.next(now, engine.in_flight()) {
                 Next::Begin(due) => {
                     let mut drawn = self.draw.next();
                     drawn.op.number = due;
-                    way.push(drawn.op).map_err(|error| Failed {
+                    engine.push(drawn.op).map_err(|error| Failed {
                         op: drawn.op,
                         error,
                     })?;
@@ -153,7 +154,12 @@ impl Worker {
 
     /// Takes what has ended by `now`; whether anything had.
     #[inline]
-    fn count<W: Way>(&mut self, now: u64, window: Window, way: &mut W) -> Result<bool, Failed> {
+    fn count<W: IoEngine>(
+        &mut self,
+        now: u64,
+        window: Window,
+        engine: &mut W,
+    ) -> Result<bool, Failed> {
         let ends_it = now >= window.until && !(window.whole && self.ops == 0);
         let counts = now >= window.from && !ends_it && (!window.whole || self.span.is_some());
         let Self {
@@ -167,7 +173,7 @@ impl Worker {
             ..
         } = self;
         let mut any = false;
-        way.reap(|slot| {
+        engine.reap(|slot| {
             any = true;
             *all_ops += 1;
             *all_bytes += u64::from(slot.op.len);
@@ -229,7 +235,7 @@ mod tests {
     #[derive(Default)]
     struct Slow(Option<Slot>);
 
-    impl Way for Slow {
+    impl IoEngine for Slow {
         fn has_room(&self) -> bool {
             self.0.is_none()
         }

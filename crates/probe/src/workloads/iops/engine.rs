@@ -5,7 +5,7 @@ use std::{io, os::fd::BorrowedFd, time::Duration};
 use crate::queue::{Failed, Op, Queue, Slot};
 
 /// What a worker needs. The meaning of each is that of [`Queue`].
-pub trait Way {
+pub trait IoEngine {
     fn has_room(&self) -> bool;
     fn in_flight(&self) -> usize;
     fn push(&mut self, op: Op) -> io::Result<()>;
@@ -13,7 +13,7 @@ pub trait Way {
     fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), Failed>;
 }
 
-impl Way for Queue<'_> {
+impl IoEngine for Queue<'_> {
     #[inline]
     fn has_room(&self) -> bool {
         self.has_room()
@@ -37,7 +37,7 @@ impl Way for Queue<'_> {
 }
 
 /// pread(2) and pwrite(2).
-pub struct One<'a> {
+pub struct PreadEngine<'a> {
     file: BorrowedFd<'a>,
     buffer: &'a mut [u8],
     piece: usize,
@@ -47,7 +47,7 @@ pub struct One<'a> {
     error: Option<io::Error>,
 }
 
-impl<'a> One<'a> {
+impl<'a> PreadEngine<'a> {
     pub fn new(file: BorrowedFd<'a>, buffer: &'a mut [u8], piece: usize) -> Self {
         Self {
             file,
@@ -82,7 +82,7 @@ impl<'a> One<'a> {
     }
 }
 
-impl Way for One<'_> {
+impl IoEngine for PreadEngine<'_> {
     #[inline]
     fn has_room(&self) -> bool {
         self.slot.is_none()
