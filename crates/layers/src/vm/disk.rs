@@ -79,7 +79,7 @@ const CACHES: &[&str] = &["writeback", "none", "writethrough", "directsync", "un
 pub(crate) struct Disk<'a> {
     spec: &'a Spec,
     controller: &'static Controller,
-    fs: &'static loop_fs::Kind,
+    fs: &'static loop_fs::LoopFsType,
 }
 
 impl<'a> Disk<'a> {

@@ -2,13 +2,13 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::{Found, Kind, Ready, Scene};
+use super::{Found, Ready, ReadyKind, Scene};
 use crate::ProbeError;
 
 /// `exit`
 pub struct Exit;
 
-impl Kind for Exit {
+impl ReadyKind for Exit {
     fn id(&self) -> &'static str {
         "exit"
     }

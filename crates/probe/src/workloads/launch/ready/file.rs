@@ -8,13 +8,13 @@ use std::{
 
 use rustix::fs::inotify;
 
-use super::{Found, Kind, Ready, Scene};
+use super::{Found, Ready, ReadyKind, Scene};
 use crate::ProbeError;
 
 /// `file=PATH`
 pub struct File;
 
-impl Kind for File {
+impl ReadyKind for File {
     fn id(&self) -> &'static str {
         "file"
     }

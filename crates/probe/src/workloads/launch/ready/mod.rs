@@ -19,7 +19,7 @@ mod port;
 mod window;
 
 /// A way of seeing that a program is ready.
-pub trait Kind: Sync {
+pub trait ReadyKind: Sync {
     /// The word before `=`.
     fn id(&self) -> &'static str;
     /// What stands behind `=`, for help; empty when nothing does.
@@ -111,7 +111,7 @@ impl Found {
 }
 
 /// Every condition.
-pub const ALL: &[&dyn Kind] = &[
+pub const ALL: &[&dyn ReadyKind] = &[
     &exit::Exit,
     &output::Output::STDOUT,
     &output::Output::STDERR,
@@ -125,7 +125,7 @@ pub const ALL: &[&dyn Kind] = &[
 ];
 
 /// Reads `port=8080`, `window`, ...: the kind and what stands behind `=`.
-pub fn parse(text: &str) -> Result<(&'static dyn Kind, &str), PointError> {
+pub fn parse(text: &str) -> Result<(&'static dyn ReadyKind, &str), PointError> {
     let (id, value) = text.split_once('=').unwrap_or((text, ""));
     let Some(kind) = ALL.iter().copied().find(|k| k.id() == id) else {
         let ids = ALL.iter().map(|k| k.id());

@@ -8,13 +8,13 @@ use std::os::{
 
 use layermark_model::random_name;
 
-use super::{Found, Kind, MOST, Ready, Scene};
+use super::{Found, MOST, Ready, ReadyKind, Scene};
 use crate::ProbeError;
 
 /// `notify`
 pub struct Notify;
 
-impl Kind for Notify {
+impl ReadyKind for Notify {
     fn id(&self) -> &'static str {
         "notify"
     }

@@ -12,7 +12,7 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
-use super::{Found, Kind, MOST, Ready, Scene, expression};
+use super::{Found, MOST, Ready, ReadyKind, Scene, expression};
 use crate::ProbeError;
 
 /// So much of what was printed before is looked at again with what follows, bytes.
@@ -28,7 +28,7 @@ impl Output {
     pub const STDERR: Self = Self { error: true };
 }
 
-impl Kind for Output {
+impl ReadyKind for Output {
     fn id(&self) -> &'static str {
         if self.error { "stderr" } else { "stdout" }
     }

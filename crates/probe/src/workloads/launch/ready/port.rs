@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Found, Kind, Ready, Scene, WAKE_NS};
+use super::{Found, Ready, ReadyKind, Scene, WAKE_NS};
 use crate::ProbeError;
 
 /// No event tells that somebody listens: it is tried so often, nanoseconds. A refused connection
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// `port=[HOST:]N`
 pub struct Port;
 
-impl Kind for Port {
+impl ReadyKind for Port {
     fn id(&self) -> &'static str {
         "port"
     }

@@ -20,7 +20,7 @@ use x11rb::{
     rust_connection::RustConnection,
 };
 
-use super::{Found, Kind, MOST, Ready, Scene, expression};
+use super::{Found, MOST, Ready, ReadyKind, Scene, expression};
 use crate::{ProbeError, clock::monotonic_ns};
 
 /// `window[=TITLE]`
@@ -45,7 +45,7 @@ fn number(value: &str) -> Result<u64, String> {
     }
 }
 
-impl Kind for Window {
+impl ReadyKind for Window {
     fn id(&self) -> &'static str {
         "window"
     }
@@ -67,7 +67,7 @@ impl Kind for Window {
     }
 }
 
-impl Kind for Content {
+impl ReadyKind for Content {
     fn id(&self) -> &'static str {
         "content"
     }
@@ -86,7 +86,7 @@ impl Kind for Content {
     }
 }
 
-impl Kind for Settled {
+impl ReadyKind for Settled {
     fn id(&self) -> &'static str {
         "settled"
     }

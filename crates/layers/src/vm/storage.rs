@@ -13,12 +13,12 @@ use super::{
 use crate::{Base, LayerError, child::Process, host::HostPlace};
 
 /// What the guest works on.
-pub(super) enum Kind<'a> {
+pub(super) enum GuestStorage<'a> {
     Disk(Disk<'a>),
     Share(Share<'a>),
 }
 
-impl<'a> Kind<'a> {
+impl<'a> GuestStorage<'a> {
     pub(super) fn of(spec: &'a Spec) -> Result<Self, LayerError> {
         match Share::of(spec) {
             Some(share) => Ok(Self::Share(share)),
