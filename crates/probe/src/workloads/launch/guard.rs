@@ -27,7 +27,7 @@ use super::{
     inside,
     params::Cache,
     ready,
-    start::{Site, Started},
+    start::{LaunchSite, Started},
     sys,
     tree::Tree,
 };
@@ -70,7 +70,7 @@ pub struct Guard {
 
 impl Guard {
     /// Starts the guard, and has it prepare the launch: `prepare`, uncounted launches, X server.
-    pub fn start(mut site: Site, warmups: u64) -> Result<Self, ProbeError> {
+    pub fn start(mut site: LaunchSite, warmups: u64) -> Result<Self, ProbeError> {
         let fail = |e: io::Error| ProbeError::new(format!("cannot start the launcher: {e}"));
         let (ours, its) = UnixStream::pair().map_err(fail)?;
         // Not what strace reads.
@@ -194,7 +194,13 @@ impl Drop for Guard {
 }
 
 /// The whole life of the new process: of the guard, or of the process before it in its namespace.
-fn live(site: &mut Site, warmups: u64, socket: &UnixStream, counting: &mut Counting, apart: bool) {
+fn live(
+    site: &mut LaunchSite,
+    warmups: u64,
+    socket: &UnixStream,
+    counting: &mut Counting,
+    apart: bool,
+) {
     let mut begin = || -> io::Result<Option<i32>> {
         // The lab must not take this end of the pipe for the probe's.
         let null = OpenOptions::new()
@@ -227,7 +233,7 @@ fn live(site: &mut Site, warmups: u64, socket: &UnixStream, counting: &mut Count
 }
 
 /// The guard's whole life.
-fn serve(site: &mut Site, warmups: u64, socket: &UnixStream, counting: &mut Counting) {
+fn serve(site: &mut LaunchSite, warmups: u64, socket: &UnixStream, counting: &mut Counting) {
     let mut tree = Tree::default();
     let result = catch_unwind(AssertUnwindSafe(|| {
         prepare(site, counting, &mut tree)?;
@@ -271,7 +277,11 @@ fn serve(site: &mut Site, warmups: u64, socket: &UnixStream, counting: &mut Coun
     }
 }
 
-fn prepare(site: &mut Site, counting: &mut Counting, tree: &mut Tree) -> Result<(), ProbeError> {
+fn prepare(
+    site: &mut LaunchSite,
+    counting: &mut Counting,
+    tree: &mut Tree,
+) -> Result<(), ProbeError> {
     sys::become_guard().map_err(|e| ProbeError::new(format!("cannot become the launcher: {e}")))?;
     if site.outside {
         let made = DirBuilder::new().mode(0o700).create(&site.home);
@@ -295,7 +305,7 @@ fn prepare(site: &mut Site, counting: &mut Counting, tree: &mut Tree) -> Result<
 
 /// Launches that are not counted, and what comes before the one that is.
 fn warm_up(
-    site: &Site,
+    site: &LaunchSite,
     warmups: u64,
     tree: &mut Tree,
     socket: &UnixStream,
@@ -312,7 +322,7 @@ fn warm_up(
 
 /// The launch that counts. One that is not as warm as was asked is made again.
 fn launch(
-    site: &Site,
+    site: &LaunchSite,
     tree: &mut Tree,
     counting: &mut Counting,
     socket: &UnixStream,

@@ -10,7 +10,9 @@ use std::{
 use layermark_model::Environment;
 use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 
-use super::{below, display::Display, package, params::LaunchParams, start::Site, sys, user::User};
+use super::{
+    below, display::Display, package, params::LaunchParams, start::LaunchSite, sys, user::User,
+};
 use crate::ProbeError;
 
 /// Where a packaged program has its home, on a file system in memory.
@@ -22,7 +24,7 @@ pub fn enter(
     p: LaunchParams,
     env: Environment,
     user: Option<User>,
-) -> Result<Site, ProbeError> {
+) -> Result<LaunchSite, ProbeError> {
     let root = dir.join("packaged").join(package::ROOT);
     if !root.is_dir() {
         return Err(ProbeError::new(format!(
@@ -39,8 +41,8 @@ pub fn at_home(
     env: Environment,
     root: Option<PathBuf>,
     user: Option<User>,
-) -> Site {
-    Site {
+) -> LaunchSite {
+    LaunchSite {
         p,
         dir: HOME.into(),
         root,

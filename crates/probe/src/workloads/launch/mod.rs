@@ -36,7 +36,7 @@ mod user;
 
 use guard::Guard;
 use params::LaunchParams;
-use start::Site;
+use start::LaunchSite;
 use user::User;
 
 /// The workload `launch`.
@@ -134,7 +134,7 @@ fn site(
     dir: &Path,
     p: LaunchParams,
     env: Environment,
-) -> Result<(Site, Option<WorkDir>), ProbeError> {
+) -> Result<(LaunchSite, Option<WorkDir>), ProbeError> {
     let user = p.user()?;
     if let Some(User { uid, .. }) = user.filter(|u| !user::mapped(u.uid)) {
         return Err(ProbeError::new(format!(
@@ -159,7 +159,7 @@ fn site(
         Some(work) => work.path().to_owned(),
         None => outside(),
     };
-    let site = Site {
+    let site = LaunchSite {
         p,
         dir: dir.to_owned(),
         root: None,

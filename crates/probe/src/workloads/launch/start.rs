@@ -34,7 +34,7 @@ const LAST_WORDS: u64 = 2000;
 const SECRET: usize = 4;
 
 /// Where and how programs are started.
-pub struct Site {
+pub struct LaunchSite {
     pub p: LaunchParams,
     /// Where the program is started, as it sees it.
     pub dir: PathBuf,
@@ -58,7 +58,7 @@ pub struct Started {
     pub launch: Launch,
 }
 
-impl Site {
+impl LaunchSite {
     /// A text without the values of the environment. Shorter ones are no secrets, and stand in texts by
     /// chance.
     pub fn masked(&self, text: String) -> String {

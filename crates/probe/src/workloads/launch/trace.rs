@@ -12,7 +12,7 @@ use std::{
 
 use layermark_model::{Trace, random_name};
 
-use super::start::Site;
+use super::start::LaunchSite;
 use crate::ProbeError;
 
 /// System calls that look a name up, open it or read; those that a machine does not have are left
@@ -34,7 +34,7 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    pub fn new(site: &Site) -> Self {
+    pub fn new(site: &LaunchSite) -> Self {
         let inside = site.home.join(random_name("layermark-trace-"));
         let outside = match &site.root {
             Some(root) => root.join(inside.strip_prefix("/").unwrap_or(&inside)),
