@@ -45,18 +45,18 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
         pid: std::process::id(),
         self_test,
     })?;
-    let mut lines = Lines {
+    let mut lines = BoundedLines {
         input,
         line: Vec::new(),
     };
     loop {
         match lines.next()? {
-            Line::End => break,
-            Line::TooLong => server.complain(
+            JobLine::End => break,
+            JobLine::TooLong => server.complain(
                 &lines.line,
                 &format!("a line may have up to {MAX_LINE} bytes"),
             )?,
-            Line::Complete => match serde_json::from_slice(&lines.line) {
+            JobLine::Complete => match serde_json::from_slice(&lines.line) {
                 Ok(ToProbe::Quit) => break,
                 Ok(ToProbe::Job(job)) => server.prepare(&job)?,
                 Ok(ToProbe::Turn {
@@ -85,21 +85,21 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
     Ok(())
 }
 
-enum Line {
+enum JobLine {
     Complete,
     /// `line` holds its beginning; the rest was skipped.
     TooLong,
     End,
 }
 
-/// Lines of bounded length.
-struct Lines<R> {
+/// BoundedLines of bounded length.
+struct BoundedLines<R> {
     input: R,
     line: Vec<u8>,
 }
 
-impl<R: BufRead> Lines<R> {
-    fn next(&mut self) -> io::Result<Line> {
+impl<R: BufRead> BoundedLines<R> {
+    fn next(&mut self) -> io::Result<JobLine> {
         self.line.clear();
         let mut too_long = false;
         loop {
@@ -110,7 +110,7 @@ impl<R: BufRead> Lines<R> {
             };
             if bytes.is_empty() {
                 // A last line without its end was cut off: it is not obeyed.
-                return Ok(Line::End);
+                return Ok(JobLine::End);
             }
             let end = bytes.iter().position(|b| *b == b'\n');
             let part = &bytes[..end.unwrap_or(bytes.len())];
@@ -124,9 +124,9 @@ impl<R: BufRead> Lines<R> {
             self.input.consume(used);
             if end.is_some() {
                 return Ok(if too_long {
-                    Line::TooLong
+                    JobLine::TooLong
                 } else {
-                    Line::Complete
+                    JobLine::Complete
                 });
             }
         }
@@ -136,11 +136,11 @@ impl<R: BufRead> Lines<R> {
 struct Server<'env, W> {
     output: &'env Mutex<W>,
     heartbeat: Heartbeat,
-    ready: Option<Ready>,
+    ready: Option<PreparedJob>,
 }
 
 /// A job that is ready, and what came of it so far.
-struct Ready {
+struct PreparedJob {
     id: u64,
     work: Box<dyn Work>,
     trial: Trial,
@@ -149,7 +149,7 @@ struct Ready {
     settled: bool,
 }
 
-impl Ready {
+impl PreparedJob {
     fn new(id: u64, work: Box<dyn Work>) -> Self {
         Self {
             id,
@@ -229,7 +229,7 @@ impl<'env, W: Write> Server<'env, W> {
 
     /// Gives up what is ready and did not come to its end.
     fn drop_ready(&mut self) -> io::Result<()> {
-        let Some(Ready { id, work, .. }) = self.ready.take() else {
+        let Some(PreparedJob { id, work, .. }) = self.ready.take() else {
             return Ok(());
         };
         match self.attended(id, move || {
@@ -253,7 +253,7 @@ impl<'env, W: Write> Server<'env, W> {
         self.heartbeat.above(disks);
         match self.attended(job.id, || prepare(job)) {
             Ok(work) => {
-                self.ready = Some(Ready::new(job.id, work));
+                self.ready = Some(PreparedJob::new(job.id, work));
                 self.say(&FromProbe::Ready { id: job.id })
             }
             Err(e) => self.fail(Some(job.id), e),
@@ -265,8 +265,8 @@ impl<'env, W: Write> Server<'env, W> {
         &mut self,
         what: &str,
         id: u64,
-        may: impl FnOnce(&Ready) -> Result<(), &'static str>,
-    ) -> Result<&mut Ready, ProbeError> {
+        may: impl FnOnce(&PreparedJob) -> Result<(), &'static str>,
+    ) -> Result<&mut PreparedJob, ProbeError> {
         let ready = self.ready.as_mut().filter(|ready| ready.id == id);
         let Some(ready) = ready else {
             return Err(ProbeError::new(format!(
@@ -301,7 +301,7 @@ impl<'env, W: Write> Server<'env, W> {
             cpu.user_ns + cpu.sys_ns
         };
         let before_ns = cpu_ns();
-        let Ready { work, trial, .. } = ready;
+        let PreparedJob { work, trial, .. } = ready;
         let turned = catch_unwind(AssertUnwindSafe(|| {
             work.turn(ask, trial, &mut |ops, bytes| {
                 let _ = say(output, &FromProbe::Progress { id, ops, bytes });
@@ -329,9 +329,9 @@ impl<'env, W: Write> Server<'env, W> {
     }
 
     fn settle(&mut self, id: u64) -> io::Result<()> {
-        let settles = |ready: &Ready| match ready {
-            Ready { round: None, .. } => Err("which had no turn"),
-            Ready { settled: true, .. } => Err("which is settled"),
+        let settles = |ready: &PreparedJob| match ready {
+            PreparedJob { round: None, .. } => Err("which had no turn"),
+            PreparedJob { settled: true, .. } => Err("which is settled"),
             _ => Ok(()),
         };
         if let Err(e) = self.meant("settle", id, settles) {
@@ -351,14 +351,14 @@ impl<'env, W: Write> Server<'env, W> {
 
     /// Proof and clean-up: when the lab hears of the trial, nothing of it is under way any more.
     fn end(&mut self, id: u64) -> io::Result<()> {
-        let settled = |ready: &Ready| {
+        let settled = |ready: &PreparedJob| {
             let settled = ready.settled;
             settled.then_some(()).ok_or("which is not settled")
         };
         if let Err(e) = self.meant("end", id, settled) {
             return self.fail(Some(id), e);
         }
-        let Some(Ready {
+        let Some(PreparedJob {
             mut work,
             mut trial,
             ..
@@ -493,9 +493,9 @@ mod tests {
     fn a_panic_becomes_an_error_and_the_probe_lives_on() {
         for (part, before) in [("turn", 0), ("settle", 1), ("end", 2), ("drop", 2)] {
             let said = with_server(|server| {
-                server.ready = Some(Ready::new(1, Box::new(Buggy(part))));
+                server.ready = Some(PreparedJob::new(1, Box::new(Buggy(part))));
                 whole(server, 1);
-                server.ready = Some(Ready::new(2, Box::new(Buggy("nowhere"))));
+                server.ready = Some(PreparedJob::new(2, Box::new(Buggy("nowhere"))));
                 whole(server, 2);
             });
             assert!(
@@ -521,7 +521,7 @@ mod tests {
     #[test]
     fn a_turn_is_taken_once_and_in_its_order_and_by_the_job_that_is_ready() {
         let said = with_server(|server| {
-            server.ready = Some(Ready::new(1, Box::new(Buggy("nowhere"))));
+            server.ready = Some(PreparedJob::new(1, Box::new(Buggy("nowhere"))));
             server.settle(1).unwrap();
             server.end(1).unwrap();
             server.turn(2, &ASK).unwrap();

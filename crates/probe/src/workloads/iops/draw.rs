@@ -2,7 +2,7 @@
 
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 
-use super::spec::Spec;
+use super::spec::AccessSpec;
 use crate::queue::Op;
 
 /// One worker's sequence of I/Os. Allocates nothing after it was made.
@@ -38,7 +38,7 @@ pub struct Drawn {
 
 impl Draw {
     /// Worker `index` of `workers`: sequential I/O starts at its own part of the file.
-    pub fn new(spec: &Spec, file_size: u64, seed: u64, index: u64, workers: u64) -> Self {
+    pub fn new(spec: &AccessSpec, file_size: u64, seed: u64, index: u64, workers: u64) -> Self {
         let mut upto = 0;
         let lines = spec
             .0
@@ -116,7 +116,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn draw(text: &str, size: u64, seed: u64) -> Draw {
-        Draw::new(&Spec::parse(text).unwrap(), size, seed, 0, 1)
+        Draw::new(&AccessSpec::parse(text).unwrap(), size, seed, 0, 1)
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         let mut one = draw("4K sequential", 4 * 4096, 1);
         let at: Vec<u64> = (0..6).map(|_| one.next().op.at / 4096).collect();
         assert_eq!(at, [0, 1, 2, 3, 0, 1]);
-        let spec = Spec::parse("4K sequential").unwrap();
+        let spec = AccessSpec::parse("4K sequential").unwrap();
         let mut second = Draw::new(&spec, 4 * 4096, 1, 1, 2);
         assert_eq!(second.next().op.at, 2 * 4096, "each worker in its own part");
     }

@@ -4,7 +4,7 @@ use layermark_model::{Param, ParamKind, Point, PointError, Settings, format_size
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::spec::{Line, PRESETS, Spec};
+use super::spec::{AccessSpec, PRESETS, SpecLine};
 use crate::{buffer::ALIGN, engines, limits, params};
 
 /// The parameters of one point.
@@ -222,7 +222,7 @@ fn settle_spec(p: &mut IopsParams) -> Result<(), PointError> {
                 return Err(error(name, &value, "a percentage between 0 and 100"));
             }
         }
-        Spec(vec![Line {
+        AccessSpec(vec![SpecLine {
             size: p.size,
             read: p.read,
             random: p.random,
@@ -239,7 +239,7 @@ fn settle_spec(p: &mut IopsParams) -> Result<(), PointError> {
     p.random = spec.mean(|l| l.random);
     p.burst = spec.mean(|l| l.burst);
     p.delay = spec.0.iter().map(|l| l.delay_ms).max().unwrap_or(0);
-    p.align = spec.0.iter().map(Line::step).min().unwrap_or(0);
+    p.align = spec.0.iter().map(SpecLine::step).min().unwrap_or(0);
     p.op = match (spec.reads(), spec.writes()) {
         (true, true) => "read-write",
         (true, false) => "read",
@@ -251,8 +251,8 @@ fn settle_spec(p: &mut IopsParams) -> Result<(), PointError> {
 }
 
 /// The specification of a point or of a setting.
-pub fn read_spec(text: &str) -> Result<Spec, PointError> {
-    Spec::parse(text).map_err(|why| {
+pub fn read_spec(text: &str) -> Result<AccessSpec, PointError> {
+    AccessSpec::parse(text).map_err(|why| {
         let names: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
         let error = PointError::new(format!("iops: `spec` = \"{text}\": {why}"));
         match layermark_model::nearest(text, names.iter().copied()) {
@@ -292,7 +292,7 @@ const STRETCH: u64 = 300;
 impl IopsParams {
     /// Whether it can be interrupted: the moments of a rate, and bursts with delays between them,
     /// go on whatever others do.
-    pub fn divides(&self, spec: &Spec) -> bool {
+    pub fn divides(&self, spec: &AccessSpec) -> bool {
         self.time == 0 && self.rate == 0 && !spec.pauses()
     }
 
@@ -349,7 +349,7 @@ pub fn check(p: &IopsParams) -> Result<(), PointError> {
     Ok(())
 }
 
-fn check_lines(p: &IopsParams, spec: &Spec) -> Result<(), PointError> {
+fn check_lines(p: &IopsParams, spec: &AccessSpec) -> Result<(), PointError> {
     for line in &spec.0 {
         let size = format_size(line.size);
         if line.size == 0 || line.size > limits::RECORD {
@@ -397,7 +397,7 @@ fn parts(p: &IopsParams) -> Vec<String> {
     let when = |on: bool, text: String| if on { text } else { String::new() };
     let preset = PRESETS
         .iter()
-        .find(|(_, text)| Spec::parse(text).is_ok_and(|s| s.to_string() == p.spec));
+        .find(|(_, text)| AccessSpec::parse(text).is_ok_and(|s| s.to_string() == p.spec));
     // Several lines are long; a preset's name is what people know.
     let mix = p.spec.contains(';');
     let spec = preset

@@ -14,7 +14,7 @@ use super::{
     pace::Pace,
     packaged_name,
     params::{IopsParams, read_spec},
-    spec::Spec,
+    spec::AccessSpec,
     worker::Worker,
 };
 use crate::{
@@ -35,7 +35,7 @@ const LAID_OUT: u64 = 1 << 20;
 /// A point made ready.
 pub struct IopsWork {
     pub p: IopsParams,
-    pub spec: Spec,
+    pub spec: AccessSpec,
     pub context: Context,
     /// The layer's directory.
     pub dir: PathBuf,
@@ -103,7 +103,7 @@ fn lay_out(path: &Path, size: u64, seed: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-fn open(p: &IopsParams, spec: &Spec, path: &Path) -> Result<File, ProbeError> {
+fn open(p: &IopsParams, spec: &AccessSpec, path: &Path) -> Result<File, ProbeError> {
     let plain = File::open(path).map_err(|e| ProbeError::io("open", path, &e))?;
     let size = plain
         .metadata()
@@ -136,7 +136,7 @@ fn open(p: &IopsParams, spec: &Spec, path: &Path) -> Result<File, ProbeError> {
 }
 
 /// What fio tells the kernel of such a mix.
-fn advice(spec: &Spec) -> Advice {
+fn advice(spec: &AccessSpec) -> Advice {
     if spec.0.iter().any(|line| line.random > 0) {
         Advice::Random
     } else {
@@ -154,7 +154,7 @@ fn warm(mut file: File) -> io::Result<()> {
 
 fn worker(
     p: &IopsParams,
-    spec: &Spec,
+    spec: &AccessSpec,
     context: &Context,
     index: u64,
     piece: u64,

@@ -228,7 +228,7 @@ mod tests {
     use crate::{
         clock::Monotonic,
         queue::{Op, Slot},
-        workloads::iops::spec::Spec,
+        workloads::iops::spec::AccessSpec,
     };
 
     /// One I/O after the other, each of 3 ms.
@@ -266,7 +266,7 @@ mod tests {
         for ms in [10, 1] {
             let mut worker = Worker {
                 draw: Draw::new(
-                    &Spec::parse("4K 100% read 0% random").unwrap(),
+                    &AccessSpec::parse("4K 100% read 0% random").unwrap(),
                     1 << 20,
                     1,
                     0,
