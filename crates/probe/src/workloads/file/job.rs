@@ -15,7 +15,7 @@ use crate::{
 
 /// What all passes of a trial have in common.
 #[derive(Clone)]
-pub struct Job {
+pub struct FileJob {
     pub p: FileParams,
     pub clock: Option<Source>,
     /// Operations of a pass.
@@ -54,7 +54,7 @@ pub struct Worked {
     pub passes: u64,
 }
 
-impl Job {
+impl FileJob {
     pub fn new(p: FileParams, clock: Option<Source>) -> Self {
         Self {
             ops: p.ops(),

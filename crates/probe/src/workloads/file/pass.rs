@@ -5,7 +5,7 @@ use std::{fs, io};
 use layermark_model::{Trial, Verified};
 
 use super::{
-    job::{Amount, Job, Worked, ends_together, once},
+    job::{Amount, FileJob, Worked, ends_together, once},
     params::{FileParams, Op, Sync},
     prepare::{FileWork, Slot, advise, open, refused},
     rates::{self, Did},
@@ -57,7 +57,7 @@ impl Repeat for FileWork {
 
     /// Of files with a thread each, those whose pass is over: the others go on with theirs.
     fn renew(&mut self) -> Result<(), ProbeError> {
-        let Job { p, ops, .. } = &self.job;
+        let FileJob { p, ops, .. } = &self.job;
         let over = |slot: &&mut Slot| slot.generation == 0 || slot.at == *ops;
         let mut over = self.slots.iter_mut().filter(over);
         over.try_for_each(|slot| renew(p, slot))

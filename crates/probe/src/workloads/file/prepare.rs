@@ -12,7 +12,7 @@ use rustix::fs::Advice;
 
 use super::{
     fill,
-    job::Job,
+    job::FileJob,
     kept_name, packaged_name,
     params::{Cache, FileParams, Op, Sync},
     rates::Did,
@@ -77,7 +77,7 @@ pub struct Seen {
 /// A point made ready.
 pub struct FileWork {
     pub context: Context,
-    pub job: Job,
+    pub job: FileJob,
     /// Times over the files in a pass.
     pub rounds: u64,
     pub slots: Vec<Slot>,
@@ -142,7 +142,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     let clock = p.latency.then(selftest::source);
     let leaves_debt = p.op.writes() && touches && !p.no_debt;
     let mut made = FileWork {
-        job: Job::new(p, clock),
+        job: FileJob::new(p, clock),
         rounds: 1,
         context: context.clone(),
         slots,

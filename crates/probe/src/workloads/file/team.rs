@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    job::{Amount, Job, Worked},
+    job::{Amount, FileJob, Worked},
     pass::failed,
     prepare::Slot,
 };
@@ -75,7 +75,7 @@ impl Shared {
         self.edges.lock().unwrap_or_else(PoisonError::into_inner)[which] = edge;
     }
 
-    fn work(&self, job: &Job, slot: &mut Slot, amount: Amount) -> Result<Worked, ProbeError> {
+    fn work(&self, job: &FileJob, slot: &mut Slot, amount: Amount) -> Result<Worked, ProbeError> {
         self.barrier.wait(|| self.start());
         // Where there are more threads than CPUs it had to wait for one. A turn ends for all at the
         // same time, and that wait is part of it.
@@ -108,7 +108,7 @@ fn guarded<T>(what: impl FnOnce() -> Result<T, ProbeError>) -> Result<T, ProbeEr
 
 impl Team {
     /// Starts so many threads.
-    pub fn start(count: usize, job: &Job, devices: Devices) -> Result<Self, ProbeError> {
+    pub fn start(count: usize, job: &FileJob, devices: Devices) -> Result<Self, ProbeError> {
         let shared = Arc::new(Shared {
             devices,
             barrier: SpinBarrier::new(count),

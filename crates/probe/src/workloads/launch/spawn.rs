@@ -143,7 +143,7 @@ pub struct Started {
 }
 
 /// What the new process works with: pointers into a [`Prepared`] that outlives it.
-struct Plan {
+struct ExecPlan {
     paths: *const CString,
     path_count: usize,
     argv: *const *const libc::c_char,
@@ -164,7 +164,7 @@ impl Prepared {
             all.chain([ptr::null()]).collect()
         };
         let (argv, env) = (pointers(&self.argv), pointers(&self.env));
-        let mut plan = Plan {
+        let mut plan = ExecPlan {
             paths: self.paths.as_ptr(),
             path_count: self.paths.len(),
             argv: argv.as_ptr(),
@@ -242,7 +242,7 @@ impl Drop for Signals {
 extern "C" fn become_program(plan: *mut libc::c_void) -> libc::c_int {
     // SAFETY: the plan of `Prepared::start`, which sleeps until this process is another program.
     unsafe {
-        let plan = plan.cast::<Plan>();
+        let plan = plan.cast::<ExecPlan>();
         (*plan).errno = steps(&*plan);
         libc::_exit(127)
     }
@@ -253,7 +253,7 @@ extern "C" fn become_program(plan: *mut libc::c_void) -> libc::c_int {
 /// # Safety
 ///
 /// What the plan points to is alive, and nobody else uses this process's streams and credentials.
-unsafe fn steps(plan: &Plan) -> libc::c_int {
+unsafe fn steps(plan: &ExecPlan) -> libc::c_int {
     // SAFETY: system calls on live strings and descriptors. Credentials are changed by the system
     // calls themselves: the C library's functions would have all threads of the guard do the same.
     unsafe {
