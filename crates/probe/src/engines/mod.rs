@@ -169,7 +169,7 @@ pub trait Engine: std::marker::Sync {
 pub trait Runner: Send {
     /// A part of a pass over the open file; `None` for engines that touch none. A pass that ends
     /// with a close takes it.
-    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<Way, Stopped>;
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, Stopped>;
     /// Leaves a pass in the middle, outside the clock: hands over what it holds back.
     fn leave(&mut self, _file: &mut Option<File>) -> io::Result<()> {
         Ok(())
@@ -178,7 +178,7 @@ pub trait Runner: Send {
 
 /// How far a part of a pass went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Way {
+pub struct PassProgress {
     /// When.
     pub span: Span,
     /// Operations that are done of the pass.
@@ -255,7 +255,7 @@ impl<T: Io> Engine for Compiled<T> {
 struct Held<T>(Option<T>);
 
 impl<T: Io> Runner for Held<T> {
-    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<Way, Stopped> {
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, Stopped> {
         let (part, after) = (task.part, task.after);
         let shape = Shape {
             record: task.record,
@@ -286,7 +286,7 @@ impl<T: Io> Runner for Held<T> {
             paused: done.paused_ns,
         };
         self.0 = (!over).then_some(io);
-        Ok(Way {
+        Ok(PassProgress {
             span,
             next: done.next,
             ops: done.next - part.from,

@@ -9,7 +9,7 @@ use std::{
 
 use layermark_model::Verified;
 
-use super::{After, Engine, Order, Runner, Task, Transfer, Way, steps::look};
+use super::{After, Engine, Order, PassProgress, Runner, Task, Transfer, steps::look};
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     data::{self, Stamp},
@@ -45,7 +45,7 @@ impl Engine for Uring {
 }
 
 impl Runner for Uring {
-    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<Way, Stopped> {
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, Stopped> {
         match task.clock {
             Some(Source::Tsc { mult }) => pass(Tsc { mult }, file, task),
             // Without latencies the clock is still read once a batch, for the progress lines.
@@ -54,7 +54,11 @@ impl Runner for Uring {
     }
 }
 
-fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<Way, Stopped> {
+fn pass<C: Clock>(
+    clock: C,
+    file: &mut Option<File>,
+    task: Task<'_>,
+) -> Result<PassProgress, Stopped> {
     let (write, buffer) = match task.transfer {
         Transfer::Read(buffer) => (false, buffer),
         Transfer::Write(pool) => (true, pool),
@@ -99,7 +103,7 @@ fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<W
     }
     let Counted { start, end, ops } = counted;
     let span = Span { start, end, paused };
-    Ok(Way { span, next, ops })
+    Ok(PassProgress { span, next, ops })
 }
 
 /// Operations that count, and their time.

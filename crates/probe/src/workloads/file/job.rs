@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     clock::{Source, monotonic_ns},
-    engines::{After, Order, Seek, Stride, Task, Transfer, Way},
+    engines::{After, Order, PassProgress, Seek, Stride, Task, Transfer},
     permutation::Permutation,
     run::drive::{self, Part, Span, Stopped},
 };
@@ -132,7 +132,7 @@ impl FileJob {
         part: Part,
         counted: bool,
         beat: &mut dyn FnMut(u64),
-    ) -> Result<Way, Stopped> {
+    ) -> Result<PassProgress, Stopped> {
         let Slot {
             op,
             path,
@@ -164,7 +164,7 @@ impl FileJob {
                 end: monotonic_ns(),
                 paused: done.paused_ns,
             };
-            return Ok(Way {
+            return Ok(PassProgress {
                 span,
                 next: 1,
                 ops: 1,
