@@ -15,7 +15,7 @@ use crate::{
     Base, Control, Layer, LayerError, LayerOption, Place, Undo,
     child::{self, Process},
     fuse_fs::Through,
-    fuse_options::{Agreed, Cache, FuseOptions},
+    fuse_options::{Agreed, FuseCache, FuseOptions},
     host::{self, HostPlace, PACKAGED},
     mounts, needs,
     options::{bad, on, value},
@@ -95,7 +95,7 @@ impl Layer for Fuse {
             () if !options.passthrough => None,
             () if options.writeback => Some(("writeback", "on")),
             () if !options.direct => Some(("direct", "drop")),
-            () if options.cache == Cache::None => Some(("cache", "none")),
+            () if options.cache == FuseCache::None => Some(("cache", "none")),
             () => None,
         };
         match clash {
@@ -167,9 +167,9 @@ fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
         .ok_or_else(|| bad(spec, "delay", text, must))?;
     Ok(FuseOptions {
         cache: match value(spec, OPTIONS, "cache") {
-            "always" => Cache::Always,
-            "none" => Cache::None,
-            _ => Cache::Auto,
+            "always" => FuseCache::Always,
+            "none" => FuseCache::None,
+            _ => FuseCache::Auto,
         },
         writeback: on(spec, OPTIONS, "writeback"),
         passthrough: on(spec, OPTIONS, "passthrough"),

@@ -11,8 +11,8 @@ use std::{
 };
 
 use crate::{
-    fuse_options::{Agreed, Cache, FuseOptions, timespec, wait, with_buffer},
-    fuse_table::{Entry, Open, Table, attributes, errno, kind},
+    fuse_options::{Agreed, FuseCache, FuseOptions, timespec, wait, with_buffer},
+    fuse_table::{InodeEntry, InodeTable, Open, attributes, errno, kind},
 };
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation,
@@ -25,7 +25,7 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom, Timestamps};
 /// The file system.
 #[derive(Debug)]
 pub(crate) struct Through {
-    table: Table,
+    table: InodeTable,
     options: FuseOptions,
     agreed: Arc<Mutex<Agreed>>,
     ttl: Duration,
@@ -43,12 +43,12 @@ impl Through {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(backing, flags, Mode::empty())?;
         let ttl = match options.cache {
-            Cache::Auto => Duration::from_secs(1),
-            Cache::Always => Duration::from_hours(24),
-            Cache::None => Duration::ZERO,
+            FuseCache::Auto => Duration::from_secs(1),
+            FuseCache::Always => Duration::from_hours(24),
+            FuseCache::None => Duration::ZERO,
         };
         Ok(Self {
-            table: Table::new(root)?,
+            table: InodeTable::new(root)?,
             options,
             agreed,
             ttl,
@@ -84,8 +84,8 @@ impl Through {
         match self.options.cache {
             _ if self.options.passthrough => FopenFlags::empty(),
             // With `Auto` the kernel itself drops the data of a file whose time has changed.
-            Cache::Auto | Cache::Always => FopenFlags::FOPEN_KEEP_CACHE,
-            Cache::None => FopenFlags::FOPEN_DIRECT_IO,
+            FuseCache::Auto | FuseCache::Always => FopenFlags::FOPEN_KEEP_CACHE,
+            FuseCache::None => FopenFlags::FOPEN_DIRECT_IO,
         }
     }
 
@@ -114,13 +114,13 @@ impl Through {
         Ok(attributes(ino.0, &stat))
     }
 
-    fn list(&self, ino: INodeNo) -> Result<Vec<Entry>, Errno> {
+    fn list(&self, ino: INodeNo) -> Result<Vec<InodeEntry>, Errno> {
         let dir = self.table.reopen(ino, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let entries = rustix::fs::Dir::read_from(&dir).map_err(errno)?;
         entries
             .map(|entry| {
                 let entry = entry.map_err(errno)?;
-                Ok(Entry {
+                Ok(InodeEntry {
                     number: entry.ino(),
                     kind: kind(entry.file_type()),
                     name: entry.file_name().to_bytes().to_vec(),

@@ -20,7 +20,7 @@ use io_uring::{
 
 /// One read or write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Op {
+pub struct QueuedIo {
     /// Offset in the file, bytes.
     pub at: u64,
     /// Bytes.
@@ -35,7 +35,7 @@ pub struct Op {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Slot {
     /// What it is.
-    pub op: Op,
+    pub op: QueuedIo,
     /// Clock reading just before it was handed to the kernel.
     pub begun: u64,
     moved: u32,
@@ -43,9 +43,9 @@ pub struct Slot {
 
 /// An operation that ended with an error.
 #[derive(Debug)]
-pub struct Failed {
+pub struct FailedIo {
     /// Which.
-    pub op: Op,
+    pub op: QueuedIo,
     /// Its error.
     pub error: io::Error,
 }
@@ -144,7 +144,7 @@ impl<'a> Queue<'a> {
 
     /// Begins an operation with the next call to [`Queue::enter`]. Needs room.
     #[inline]
-    pub fn push(&mut self, op: Op) -> io::Result<()> {
+    pub fn push(&mut self, op: QueuedIo) -> io::Result<()> {
         let full = || io::Error::other("the queue is full");
         if !self.has_room() || op.len as usize > self.piece {
             return Err(full());
@@ -205,7 +205,7 @@ impl<'a> Queue<'a> {
 
     /// Takes what has ended. An error does not keep the others from being taken.
     #[inline]
-    pub fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), Failed> {
+    pub fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), FailedIo> {
         let mut failed = None;
         for entry in self.ring.completion() {
             let index = entry.user_data() as usize;
@@ -217,7 +217,7 @@ impl<'a> Queue<'a> {
                     continue;
                 }
                 Err(error) => {
-                    failed.get_or_insert(Failed { op: slot.op, error });
+                    failed.get_or_insert(FailedIo { op: slot.op, error });
                 }
             }
             self.free.push_back(index);
@@ -225,7 +225,7 @@ impl<'a> Queue<'a> {
         }
         while let Some(index) = self.again.pop() {
             let op = self.slots[index].op;
-            self.submit(index).map_err(|error| Failed { op, error })?;
+            self.submit(index).map_err(|error| FailedIo { op, error })?;
         }
         failed.map_or(Ok(()), Err)
     }
@@ -233,7 +233,7 @@ impl<'a> Queue<'a> {
 
 impl Slot {
     /// An operation that is handed to the kernel now.
-    pub fn new(op: Op, begun: u64) -> Self {
+    pub fn new(op: QueuedIo, begun: u64) -> Self {
         Self {
             op,
             begun,
@@ -347,8 +347,8 @@ mod tests {
         file
     }
 
-    fn read(number: u64, at: u64, len: u32) -> Op {
-        Op {
+    fn read(number: u64, at: u64, len: u32) -> QueuedIo {
+        QueuedIo {
             at,
             len,
             write: false,

@@ -5,22 +5,22 @@ use layermark_model::{CpuUse, Faults};
 
 /// Since it started, ended threads included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct ProcessUsage {
     pub cpu: CpuUse,
     pub faults: Faults,
 }
 
 /// All of it by one call.
-pub fn now() -> Usage {
+pub fn now() -> ProcessUsage {
     // SAFETY: all-zero bytes are a valid `rusage`, which is plain integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a live `rusage` that only this call writes to.
     let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
     if result != 0 {
-        return Usage::default();
+        return ProcessUsage::default();
     }
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
-    Usage {
+    ProcessUsage {
         cpu: CpuUse {
             user_ns: ns(usage.ru_utime),
             sys_ns: ns(usage.ru_stime),

@@ -82,13 +82,13 @@ pub(crate) struct Boot<'a> {
 }
 
 /// Why a guest did not come up.
-struct Failed {
+struct BootFailure {
     error: Box<LayerError>,
     /// It was running and said nothing.
     silent: bool,
 }
 
-impl From<LayerError> for Failed {
+impl From<LayerError> for BootFailure {
     fn from(error: LayerError) -> Self {
         Self {
             error: Box::new(error),
@@ -266,7 +266,12 @@ pub(crate) fn accels(kernel: &Kernel) -> (Vec<Accel>, Option<String>) {
     }
 }
 
-fn start(boot: &Boot<'_>, image: &Path, accel: Accel, limit: Duration) -> Result<Guest, Failed> {
+fn start(
+    boot: &Boot<'_>,
+    image: &Path,
+    accel: Accel,
+    limit: Duration,
+) -> Result<Guest, BootFailure> {
     let io = |e| LayerError::io(boot.layer, "start", Path::new(QEMU.0))(e);
     let (ours, theirs) = UnixStream::pair().map_err(io)?;
     let server = (boot.server)()?;
@@ -318,7 +323,7 @@ fn start(boot: &Boot<'_>, image: &Path, accel: Accel, limit: Duration) -> Result
         Ok(_) => Err(guest
             .error(boot.layer, "boot", &AgentError::OutOfTurn)
             .into()),
-        Err(e) => Err(Failed {
+        Err(e) => Err(BootFailure {
             error: Box::new(guest.error(boot.layer, "boot", &e)),
             silent: matches!(e, AgentError::Silent(_)),
         }),

@@ -247,14 +247,14 @@ impl<T: Io> Engine for Compiled<T> {
         T::NEEDS_FILE
     }
     fn runner(&self) -> Box<dyn Runner> {
-        Box::new(Held::<T>(None))
+        Box::new(EngineRunner::<T>(None))
     }
 }
 
 /// What an engine keeps during a pass.
-struct Held<T>(Option<T>);
+struct EngineRunner<T>(Option<T>);
 
-impl<T: Io> Runner for Held<T> {
+impl<T: Io> Runner for EngineRunner<T> {
     fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, Stopped> {
         let (part, after) = (task.part, task.after);
         let shape = Shape {

@@ -14,7 +14,7 @@ use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     data::{self, Stamp},
     limits::HEARTBEAT_NS,
-    queue::{Failed, Op, Queue},
+    queue::{FailedIo, Queue, QueuedIo},
     run::drive::{Part, Span, Stopped},
     run::recorder::Recorder,
 };
@@ -217,7 +217,7 @@ impl<C: Clock> Pass<'_, C> {
             if self.mark.is_some() || self.check.is_some() {
                 self.prepare(at);
             }
-            let op = Op {
+            let op = QueuedIo {
                 at,
                 len: self.record as u32,
                 write: self.write,
@@ -248,7 +248,7 @@ impl<C: Clock> Pass<'_, C> {
                 outside.push(ns);
             }
         });
-        result.map_err(|Failed { op, error }| Stopped {
+        result.map_err(|FailedIo { op, error }| Stopped {
             at: op.number,
             error,
         })

@@ -10,7 +10,7 @@ use crate::{
     clock::monotonic_ns,
     counters::{self, Devices},
     limits::{HEARTBEAT_NS, PASSES},
-    usage::{self, Usage},
+    usage::{self, ProcessUsage},
 };
 
 pub mod barrier;
@@ -47,7 +47,7 @@ impl Mark {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Edge {
     pub mark: Mark,
-    usage: Usage,
+    usage: ProcessUsage,
 }
 
 impl Edge {

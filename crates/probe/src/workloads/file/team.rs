@@ -29,7 +29,7 @@ use crate::{
 /// A thread for each file, waiting for orders. They end when this is dropped.
 pub struct Team {
     shared: Arc<Shared>,
-    orders: Vec<Sender<Order>>,
+    orders: Vec<Sender<Assignment>>,
     done: Receiver<Done>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -42,7 +42,7 @@ pub struct Together {
 }
 
 /// What a thread does next, and to which file.
-type Order = (Amount, Slot);
+type Assignment = (Amount, Slot);
 
 /// A thread's number, its file and what it did.
 type Done = (usize, Slot, Result<Worked, ProbeError>);
@@ -126,7 +126,7 @@ impl Team {
             threads: Vec::with_capacity(count),
         };
         for number in 0..count {
-            let (order, orders) = mpsc::channel::<Order>();
+            let (order, orders) = mpsc::channel::<Assignment>();
             let (shared, job, say) = (Arc::clone(&team.shared), job.clone(), say.clone());
             let worker = move || {
                 for (amount, mut slot) in orders {

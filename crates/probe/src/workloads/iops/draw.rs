@@ -3,7 +3,7 @@
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 
 use super::spec::AccessSpec;
-use crate::queue::Op;
+use crate::queue::QueuedIo;
 
 /// One worker's sequence of I/Os. Allocates nothing after it was made.
 pub struct Draw {
@@ -31,7 +31,7 @@ struct Choice {
 
 /// An I/O, and the delay after it.
 pub struct Drawn {
-    pub op: Op,
+    pub op: QueuedIo,
     /// Nanoseconds in which nothing begins, once it has ended.
     pub delay_ns: u64,
 }
@@ -98,7 +98,7 @@ impl Draw {
             delay_ns = line.delay_ns;
         }
         Drawn {
-            op: Op {
+            op: QueuedIo {
                 at,
                 len: line.size as u32,
                 write: Self::percent(word, 32) >= line.read,
@@ -126,8 +126,8 @@ mod tests {
             MIB,
             7,
         );
-        let all: Vec<Op> = (0..100_000).map(|_| draw.next().op).collect();
-        let count = |f: &dyn Fn(&Op) -> bool| all.iter().filter(|op| f(op)).count() as f64;
+        let all: Vec<QueuedIo> = (0..100_000).map(|_| draw.next().op).collect();
+        let count = |f: &dyn Fn(&QueuedIo) -> bool| all.iter().filter(|op| f(op)).count() as f64;
         let large = count(&|op| op.len == 65536);
         assert!((large / 1e5 - 0.2).abs() < 0.01, "{large}");
         let small = 1e5 - large;
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn equal_seeds_draw_equally_and_places_keep_the_alignment() {
-        let of = |seed| -> Vec<Op> {
+        let of = |seed| -> Vec<QueuedIo> {
             let mut draw = draw("2K 50% read 50% random align 512", 10_000, seed);
             (0..1000).map(|_| draw.next().op).collect()
         };

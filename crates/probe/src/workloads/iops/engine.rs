@@ -2,15 +2,15 @@
 
 use std::{io, os::fd::BorrowedFd, time::Duration};
 
-use crate::queue::{Failed, Op, Queue, Slot};
+use crate::queue::{FailedIo, Queue, QueuedIo, Slot};
 
 /// What a worker needs. The meaning of each is that of [`Queue`].
 pub trait IoEngine {
     fn has_room(&self) -> bool;
     fn in_flight(&self) -> usize;
-    fn push(&mut self, op: Op) -> io::Result<()>;
+    fn push(&mut self, op: QueuedIo) -> io::Result<()>;
     fn enter(&mut self, now: u64, wanted: usize, most: Option<Duration>) -> io::Result<()>;
-    fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), Failed>;
+    fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), FailedIo>;
 }
 
 impl IoEngine for Queue<'_> {
@@ -23,7 +23,7 @@ impl IoEngine for Queue<'_> {
         self.in_flight()
     }
     #[inline]
-    fn push(&mut self, op: Op) -> io::Result<()> {
+    fn push(&mut self, op: QueuedIo) -> io::Result<()> {
         self.push(op)
     }
     #[inline]
@@ -31,7 +31,7 @@ impl IoEngine for Queue<'_> {
         self.enter(now, wanted, most)
     }
     #[inline]
-    fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), Failed> {
+    fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), FailedIo> {
         self.reap(ended)
     }
 }
@@ -61,7 +61,7 @@ impl<'a> PreadEngine<'a> {
 
     /// The whole of it: short transfers and interruptions are gone on with.
     fn transfer(&mut self, slot: &mut Slot) -> io::Result<()> {
-        let Op { at, len, write, .. } = slot.op;
+        let QueuedIo { at, len, write, .. } = slot.op;
         loop {
             let rest = slot.rest();
             let from = at + u64::from(len - rest);
@@ -92,7 +92,7 @@ impl IoEngine for PreadEngine<'_> {
         usize::from(self.slot.is_some())
     }
     #[inline]
-    fn push(&mut self, op: Op) -> io::Result<()> {
+    fn push(&mut self, op: QueuedIo) -> io::Result<()> {
         self.slot = Some(Slot::new(op, 0));
         Ok(())
     }
@@ -110,12 +110,12 @@ impl IoEngine for PreadEngine<'_> {
         Ok(())
     }
     #[inline]
-    fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), Failed> {
+    fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), FailedIo> {
         let Some(slot) = self.slot.take() else {
             return Ok(());
         };
         if let Some(error) = self.error.take() {
-            return Err(Failed { op: slot.op, error });
+            return Err(FailedIo { op: slot.op, error });
         }
         ended(&slot);
         Ok(())

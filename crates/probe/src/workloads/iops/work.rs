@@ -28,7 +28,7 @@ use crate::{
     engines::{Engine, find},
     error::panicked,
     limits::HEARTBEAT_NS,
-    queue::{Failed, Queue},
+    queue::{FailedIo, Queue},
     resident,
     run::{self, Edge, Mark, Used, barrier::SpinBarrier, recorder::Recorder},
     selftest,
@@ -273,7 +273,7 @@ impl IopsWork {
         }
     }
 
-    fn failed(&self, failed: &Failed) -> ProbeError {
+    fn failed(&self, failed: &FailedIo) -> ProbeError {
         let what = if failed.op.write { "write" } else { "read" };
         let refused = direct_refused(&self.path, what, &failed.error).filter(|_| self.p.direct);
         refused.unwrap_or_else(|| {
@@ -326,7 +326,7 @@ fn work<C: Clock>(
     worker: &mut Worker,
     bytes: &mut [u8],
     (file, piece): (BorrowedFd<'_>, usize),
-) -> Option<Failed> {
+) -> Option<FailedIo> {
     let begin = || {
         shared.barrier.wait(|| shared.begin(clock));
         let (start, _) = *lock(&shared.start);
@@ -342,17 +342,17 @@ fn work<C: Clock>(
         Ok(mut queue) => worker.run(begin()?, window, &mut queue, &shared.told).err(),
         Err(error) => {
             shared.off.store(true, Ordering::Relaxed);
-            let op = crate::queue::Op::default();
+            let op = crate::queue::QueuedIo::default();
             begin();
-            Some(Failed { op, error })
+            Some(FailedIo { op, error })
         }
     }
 }
 
 /// The first failure, once all have ended.
 fn joined(
-    handles: Vec<ScopedJoinHandle<'_, Option<Failed>>>,
-) -> Result<Option<Failed>, ProbeError> {
+    handles: Vec<ScopedJoinHandle<'_, Option<FailedIo>>>,
+) -> Result<Option<FailedIo>, ProbeError> {
     let mut first = None;
     for handle in handles {
         let failed = handle.join().map_err(|panic| panicked(panic.as_ref()))?;

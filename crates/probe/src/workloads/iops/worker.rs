@@ -12,7 +12,7 @@ use super::{
     engine::IoEngine,
     pace::{Next, Pace},
 };
-use crate::{clock::Clock, limits::HEARTBEAT_NS, queue::Failed, run::recorder::Recorder};
+use crate::{clock::Clock, limits::HEARTBEAT_NS, queue::FailedIo, run::recorder::Recorder};
 
 /// A thread that sleeps wakes up late by some tens of microseconds. Waiting for a moment ends in a
 /// spin that long, and what is spun away is taken out of the CPU time again.
@@ -76,7 +76,7 @@ impl Worker {
         window: Window,
         engine: &mut W,
         told: &AtomicU64,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), FailedIo> {
         (self.ops, self.bytes, self.all_ops, self.all_bytes) = (0, 0, 0, 0);
         (self.spun, self.span) = (0, None);
         self.pace.restart();
@@ -127,7 +127,7 @@ impl Worker {
         watch: Watch<C>,
         now: u64,
         engine: &mut W,
-    ) -> Result<Option<u64>, Failed> {
+    ) -> Result<Option<u64>, FailedIo> {
         let mut fresh = 0;
         while engine.has_room() {
             if fresh == self.batch {
@@ -138,7 +138,7 @@ impl Worker {
                 Next::Begin(due) => {
                     let mut drawn = self.draw.next();
                     drawn.op.number = due;
-                    engine.push(drawn.op).map_err(|error| Failed {
+                    engine.push(drawn.op).map_err(|error| FailedIo {
                         op: drawn.op,
                         error,
                     })?;
@@ -159,7 +159,7 @@ impl Worker {
         now: u64,
         window: Window,
         engine: &mut W,
-    ) -> Result<bool, Failed> {
+    ) -> Result<bool, FailedIo> {
         let ends_it = now >= window.until && !(window.whole && self.ops == 0);
         let counts = now >= window.from && !ends_it && (!window.whole || self.span.is_some());
         let Self {
@@ -215,9 +215,9 @@ impl Worker {
 }
 
 /// A call that failed as a whole.
-fn failed(error: std::io::Error) -> Failed {
-    Failed {
-        op: crate::queue::Op::default(),
+fn failed(error: std::io::Error) -> FailedIo {
+    FailedIo {
+        op: crate::queue::QueuedIo::default(),
         error,
     }
 }
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::{
         clock::Monotonic,
-        queue::{Op, Slot},
+        queue::{QueuedIo, Slot},
         workloads::iops::spec::AccessSpec,
     };
 
@@ -242,7 +242,7 @@ mod tests {
         fn in_flight(&self) -> usize {
             usize::from(self.0.is_some())
         }
-        fn push(&mut self, op: Op) -> std::io::Result<()> {
+        fn push(&mut self, op: QueuedIo) -> std::io::Result<()> {
             self.0 = Some(Slot::new(op, 0));
             Ok(())
         }
@@ -251,7 +251,7 @@ mod tests {
             thread::sleep(Duration::from_millis(3));
             Ok(())
         }
-        fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), Failed> {
+        fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), FailedIo> {
             if let Some(slot) = self.0.take() {
                 ended(&slot);
             }

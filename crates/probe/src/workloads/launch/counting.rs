@@ -7,13 +7,13 @@ use layermark_model::Launch;
 
 use super::{
     forks::Forks,
-    group::{Counters, Group},
+    group::{Counters, LaunchCgroup},
 };
 
 /// The counters that this machine keeps. None is no error: `/proc` tells the rest.
 #[derive(Debug, Default)]
 pub struct Counting {
-    group: Option<Group>,
+    group: Option<LaunchCgroup>,
     forks: Option<Forks>,
 }
 
@@ -22,7 +22,7 @@ impl Counting {
     /// processes, and what a killed guard leaves has to be removed.
     pub fn make() -> Self {
         Self {
-            group: Group::make(),
+            group: LaunchCgroup::make(),
             forks: Forks::listen(),
         }
     }
@@ -55,6 +55,9 @@ impl Counting {
     }
 
     fn counters(&self) -> Counters {
-        self.group.as_ref().map(Group::counters).unwrap_or_default()
+        self.group
+            .as_ref()
+            .map(LaunchCgroup::counters)
+            .unwrap_or_default()
     }
 }

@@ -14,7 +14,7 @@ const PREFIX: &str = "layermark-";
 /// A group of ours. Both the probe, which makes it, and the guard, which enters it, remove it when they
 /// drop it: whoever of them is left.
 #[derive(Debug)]
-pub struct Group {
+pub struct LaunchCgroup {
     parent: PathBuf,
     path: PathBuf,
 }
@@ -28,7 +28,7 @@ pub struct Counters {
     pub read_bytes: Option<u64>,
 }
 
-impl Group {
+impl LaunchCgroup {
     /// Makes a group below this process's own. `None` where that is not allowed, or the group would
     /// count nothing.
     pub fn make() -> Option<Self> {
@@ -60,7 +60,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for LaunchCgroup {
     fn drop(&mut self) {
         // It may be gone. What cannot be removed now is removed by the next one.
         let _ = move_to(&self.parent);

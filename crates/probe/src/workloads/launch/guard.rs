@@ -25,7 +25,7 @@ use super::{
     counting::Counting,
     display::Display,
     inside,
-    params::Cache,
+    params::LaunchCache,
     ready,
     start::{LaunchSite, Started},
     sys,
@@ -331,7 +331,7 @@ fn launch(
     loop {
         let mut done = site.launch(tree, counting, socket.as_fd())?;
         let cold = done.launch.warmth() == Warmth::Cold;
-        if site.p.cache == Cache::Warm && cold && remade < AGAIN && !site.p.tracing {
+        if site.p.cache == LaunchCache::Warm && cold && remade < AGAIN && !site.p.tracing {
             tree.stop(site.p.grace());
             site.aside("conclude", &site.p.conclude, tree, socket.as_fd())?;
             site.aside("prepare", &site.p.prepare, tree, socket.as_fd())?;

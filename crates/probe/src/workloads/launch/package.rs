@@ -19,7 +19,7 @@ use layermark_model::{
 };
 
 use super::{
-    params::{Cache, LaunchParams},
+    params::{LaunchCache, LaunchParams},
     sys,
 };
 use crate::{Placed, PlacedKind};
@@ -79,7 +79,7 @@ fn captured(p: &LaunchParams, env: &Environment) -> Result<BTreeSet<String>, Poi
         cmd: Vec::new(),
         package: false,
         add: Vec::new(),
-        cache: Cache::AsIs,
+        cache: LaunchCache::AsIs,
         restart: false,
         tracing: true,
         listing: true,

@@ -16,7 +16,7 @@ use crate::params;
 /// State of the caches before each launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cache {
+pub enum LaunchCache {
     /// As the launch before left them: the first one of a series may be cold.
     AsIs,
     /// A launch that turns out not to be warm is made again.
@@ -33,7 +33,7 @@ pub struct LaunchParams {
     pub command: String,
     pub cmd: Vec<String>,
     pub ready: String,
-    pub cache: Cache,
+    pub cache: LaunchCache,
     pub package: bool,
     pub add: Vec<String>,
     /// Names; the values go beside a point, since they may be secrets.
@@ -134,7 +134,7 @@ pub fn points(settings: &Settings) -> Result<Vec<Point>, PointError> {
             .map_err(|e| PointError::new(format!("launch: {e}")))?;
         restarts |= p.restart;
         // What is to be found warm is not to be set up anew.
-        p.restart &= p.cache == Cache::Cold;
+        p.restart &= p.cache == LaunchCache::Cold;
         for p in substituted(&p)? {
             check(&p)?;
             if !all.contains(&p) {
@@ -285,9 +285,9 @@ fn full_label(p: &LaunchParams) -> String {
 /// One text for each parameter; empty where it is the default and need not be said.
 fn parts(p: &LaunchParams) -> Vec<String> {
     let cache = match p.cache {
-        Cache::AsIs => "",
-        Cache::Warm => "warm",
-        Cache::Cold => "cold",
+        LaunchCache::AsIs => "",
+        LaunchCache::Warm => "warm",
+        LaunchCache::Cold => "cold",
     };
     let ready = if p.ready == "exit" { "" } else { &p.ready };
     vec![
