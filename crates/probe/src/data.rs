@@ -100,20 +100,20 @@ fn noise(bytes: &mut [u8], seed: u64) {
     }
 }
 
-/// What records are filled with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pattern {
-    /// Incompressible and seeded. A record of more than 1 MiB repeats after as much.
-    Random,
-    /// Zero bytes.
-    Zeros,
-    /// The letter A.
-    A,
-    /// The letter A, each record ended by carriage return and line feed.
-    ACrlf,
-    /// English words: compresses to about a third.
-    Text,
+crate::param::words! {
+    /// Data of a record.
+    pub enum Pattern {
+        /// Seeded and incompressible. Repeats after 1 MiB in a larger record.
+        Random = "random",
+        /// Zero bytes.
+        Zeros = "zeros",
+        /// The letter A.
+        A = "a",
+        /// The letter A, with a carriage return and line feed at the end of each record.
+        ACrlf = "a-crlf",
+        /// English words: compresses to about a third.
+        Text = "text",
+    }
 }
 
 impl Pattern {

@@ -19,12 +19,13 @@ pub mod counters;
 mod data;
 pub mod engines;
 mod error;
+mod files;
 mod heartbeat;
 mod limits;
 pub mod motion;
 mod own_cache;
 pub mod packaged;
-mod params;
+mod param;
 mod permutation;
 mod queue;
 pub mod resident;
@@ -164,7 +165,7 @@ pub struct Context {
 impl Context {
     /// Writes back all that is dirty in the file system of `dir`, then in those below it.
     pub(crate) fn sync(&self, dir: &Path) -> Result<(), ProbeError> {
-        workloads::file::sync_file_system(dir)?;
+        files::sync_file_system(dir)?;
         self.sync_below(dir)
     }
 
@@ -178,7 +179,7 @@ impl Context {
             if own.is_some() && device(dir) == own {
                 return Ok(());
             }
-            workloads::file::sync_file_system(dir)
+            files::sync_file_system(dir)
         })
     }
 }

@@ -10,6 +10,8 @@ pub const BUFFERS: u64 = 1 << 30;
 pub const THREADS: u64 = 256;
 /// Most operations under way at once in one thread.
 pub const DEPTH: u64 = 1024;
+/// Largest small file, bytes. The workload `file` has larger ones.
+pub const SMALL_FILE: u64 = 16 << 20;
 /// Most small files.
 pub const FILES: u64 = 1_000_000;
 /// Longest least time of a trial, milliseconds.

@@ -18,6 +18,8 @@ use io_uring::{
     types::{Fixed, SubmitArgs, Timespec},
 };
 
+use crate::ProbeError;
+
 /// One read or write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueuedIo {
@@ -318,8 +320,9 @@ fn ring(depth: usize) -> io::Result<IoUring> {
     Ok(ring)
 }
 
-/// Whether `io_uring` may be used here; else why not, and what to do about it.
-pub fn available() -> Result<(), (io::Error, &'static str)> {
+/// An error with a hint when `io_uring` cannot be used here. It is the point's error: the run goes
+/// on.
+pub fn available() -> Result<(), ProbeError> {
     let Err(error) = IoUring::new(1) else {
         return Ok(());
     };
@@ -328,12 +331,16 @@ pub fn available() -> Result<(), (io::Error, &'static str)> {
             "this kernel has no io_uring (Linux 5.1), or a sandbox hides it: use engine pread"
         }
         Some(libc::EPERM | libc::EACCES) => {
-            "io_uring is forbidden here, by `sysctl kernel.io_uring_disabled` or by a seccomp filter, as containers have: use engine pread"
+            "io_uring is forbidden here, by `sysctl kernel.io_uring_disabled` or by a seccomp filter, as in containers: use engine pread"
         }
         Some(libc::ENOMEM) => "raise the limit of locked memory, `ulimit -l`, or use engine pread",
         _ => "use engine pread",
     };
-    Err((error, hint))
+    let refused = ProbeError {
+        errno: error.raw_os_error(),
+        ..ProbeError::new(format!("engine uring: io_uring is refused: {error}"))
+    };
+    Err(refused.hint(hint))
 }
 
 #[cfg(test)]

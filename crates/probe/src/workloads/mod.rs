@@ -99,7 +99,7 @@ pub(crate) mod tests {
             let points = workload.points(&settings, 1.0).unwrap();
             assert!(!points.is_empty());
             for param in workload.params() {
-                if file::MATRIX_KEYS.contains(&param.name) {
+                if file::MATRIX_PARAMS.contains(param) {
                     // They say which points there are.
                     continue;
                 }

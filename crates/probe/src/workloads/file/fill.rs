@@ -14,18 +14,15 @@ use std::{
 
 use rustix::fs::Advice;
 
-use super::{
-    params::FileParams,
-    prepare::{Slot, evict},
-};
-use crate::{buffer::Buffer, resident};
+use super::{params::FileParams, slot::ThreadSlot};
+use crate::{buffer::Buffer, files::evict, resident};
 
 /// Files that earlier trials of this process have left, with the bytes of each write that their
 /// pages come from.
 static KEPT: Mutex<BTreeMap<PathBuf, u64>> = Mutex::new(BTreeMap::new());
 
 /// Makes the file, or makes one that is kept fit for this point.
-pub fn make_ready(p: &FileParams, slot: &Slot) -> io::Result<()> {
+pub fn make_ready(p: &FileParams, slot: &ThreadSlot) -> io::Result<()> {
     let Some(record) = p.filled_with() else {
         return Ok(());
     };
@@ -68,7 +65,7 @@ fn remember(path: &Path, record: u64) {
 }
 
 /// A new file, on the disk.
-fn make(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
+fn make(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -78,7 +75,7 @@ fn make(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
 }
 
 /// In the place of what is there. When there is no room for it, nothing of it stays.
-fn make_kept(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
+fn make_kept(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
     slot.path.parent().map_or(Ok(()), fs::create_dir_all)?;
     match fs::remove_file(&slot.path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
@@ -94,7 +91,7 @@ fn make_kept(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
 /// Takes a file that is there out of the cache and writes over it, so that its pages are of the
 /// right size. On the disk it is before the clock starts where what is written later is counted
 /// or flushed; else the next flush takes it along.
-fn renew_pages(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
+fn renew_pages(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).open(&slot.path)?;
     // The last trial has flushed it: to do so again for nothing takes milliseconds.
     let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
@@ -105,7 +102,7 @@ fn renew_pages(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
     if p.no_debt { Ok(()) } else { file.sync_all() }
 }
 
-fn write_all(p: &FileParams, slot: &Slot, record: u64, file: &mut File) -> io::Result<()> {
+fn write_all(p: &FileParams, slot: &ThreadSlot, record: u64, file: &mut File) -> io::Result<()> {
     let (pool, record) = (slot.buffer.bytes(), record as usize);
     let own = (pool.len() < record).then(|| {
         let mut own = Buffer::new(record);

@@ -3,8 +3,8 @@
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
 use super::{
+    open::open,
     params::{FileParams, Op, Sync},
-    prepare::open,
 };
 use crate::{
     data::{self, Stamp},

@@ -1,9 +1,7 @@
 //! `like = "-Racb"`: iozone's command-line arguments, translated to parameters.
 
-use layermark_model::{PointError, parse_size};
+use layermark_model::{IOZONE_TESTS, PointError, Settings, parse_size};
 use serde_json::{Map, Value};
-
-use super::matrix;
 
 /// Letters that take an argument, and whether it may be missing at the end of the text.
 const WITH: [(char, bool); 16] = [
@@ -25,8 +23,20 @@ const WITH: [(char, bool); 16] = [
     ('F', false),
 ];
 
-/// What the letters mean in this file's parameters.
-pub fn read(like: &Value) -> Result<Map<String, Value>, PointError> {
+/// The settings with `like` replaced by what its arguments mean. A parameter that is written out
+/// beside it wins.
+pub fn translate(settings: &Settings) -> Result<Settings, PointError> {
+    let mut settings = settings.clone();
+    if let Some(like) = settings.params.remove("like") {
+        for (key, value) in read(&like)? {
+            settings.params.entry(key).or_insert(value);
+        }
+    }
+    Ok(settings)
+}
+
+/// Parameters with the same meaning as the arguments.
+fn read(like: &Value) -> Result<Map<String, Value>, PointError> {
     let text = like
         .as_str()
         .ok_or_else(|| PointError::new(format!("file: `like` = {like}: it must be text")))?;
@@ -122,8 +132,10 @@ impl Meant {
                 self.params.insert("cache".into(), "cold".into());
             }
             'i' => {
-                let test = matrix::word(number()?).ok_or_else(|| bad("tests are 0 to 12"))?;
-                self.tests.push(test);
+                let number = number()?;
+                let test = IOZONE_TESTS.iter().find(|t| t.number == number);
+                self.tests
+                    .push(test.ok_or_else(|| bad("tests are 0 to 12"))?.id);
             }
             'r' => self
                 .records

@@ -2,9 +2,9 @@
 
 use super::{
     first_write::FirstWrite,
-    params::{Cache, FileParams, Op, Sync},
-    prepare::{Slot, advice},
-    touches,
+    open::advice,
+    params::{FileParams, Op, Sync},
+    slot::ThreadSlot,
 };
 use crate::{
     clock::{Source, monotonic_ns},
@@ -66,7 +66,7 @@ impl FileJob {
     /// One thread's work; its clock starts and stops in here. Goes on where the last call ended.
     pub fn work(
         &self,
-        slot: &mut Slot,
+        slot: &mut ThreadSlot,
         amount: Amount,
         beat: &mut dyn FnMut(u64),
     ) -> Result<Worked, Stopped> {
@@ -119,7 +119,7 @@ impl FileJob {
     }
 
     /// Once over the file, untimed, as generation 0, which every pass overwrites.
-    pub fn rehearse(&self, slot: &mut Slot) -> Result<Span, Stopped> {
+    pub fn rehearse(&self, slot: &mut ThreadSlot) -> Result<Span, Stopped> {
         let way = self.part(slot, 0, Part::whole(self.ops), true, &mut |_| {})?;
         Ok(way.span)
     }
@@ -127,13 +127,13 @@ impl FileJob {
     /// A part of a pass.
     fn part(
         &self,
-        slot: &mut Slot,
+        slot: &mut ThreadSlot,
         generation: u64,
         part: Part,
         counted: bool,
         beat: &mut dyn FnMut(u64),
     ) -> Result<PassProgress, Stopped> {
-        let Slot {
+        let ThreadSlot {
             op,
             path,
             seed,
@@ -183,7 +183,7 @@ impl FileJob {
             } else {
                 Transfer::Read(buffer.bytes_mut())
             },
-            sync_each: self.p.sync == Sync::Each && touches(&self.p),
+            sync_each: self.p.sync == Sync::Each && self.p.touches(),
             after: if op.writes() {
                 after(self.p.sync)
             } else {
@@ -214,11 +214,6 @@ pub fn order(p: &FileParams, op: Op, seed: u64, generation: u64) -> Order {
     }
 }
 
-/// What a second pass would find changed.
-pub fn once(p: &FileParams) -> bool {
-    p.op == Op::FirstWrite || (p.cache == Cache::Cold && p.op.cacheable())
-}
-
 /// A pass is done as a whole: something comes at its end that belongs to all of it, or threads begin
 /// the next one together, with new files.
 pub fn ends_together(p: &FileParams) -> bool {
@@ -229,7 +224,7 @@ pub fn ends_together(p: &FileParams) -> bool {
 
 /// A pass cannot go on with what the one before has left.
 fn needs_renewal(p: &FileParams) -> bool {
-    once(p) || p.op.makes() || p.sync.closes()
+    p.once() || p.op.makes() || p.sync.closes()
 }
 
 /// What the end of a pass does for the durability that the point asks for.

@@ -1,135 +1,122 @@
-//! Values of the parameters of `file`: operation, durability, cache state.
+//! What is done to the file, and how durable it has to be.
 
 use rustix::fs::Advice;
-use serde::{Deserialize, Serialize};
 
-/// What is done to the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Op {
-    /// A new file, from its start to its end.
-    Write,
-    /// A file that is there, from start to end, not truncated.
-    Rewrite,
-    /// A packaged file, from start to end.
-    Read,
-    /// The same, just after it was read.
-    Reread,
-    /// Each record of a packaged file once, in random order.
-    RandRead,
-    /// Each record of a file that is there once, in random order.
-    RandWrite,
-    /// Open a packaged file for writing and write one record.
-    FirstWrite,
-    /// A packaged file, from its last record to its first.
-    BackwardRead,
-    /// Every so-manyth record of a packaged file, then the same from the next one on.
-    StrideRead,
-    /// There and back over a fixed distance in a packaged file.
-    SeekRead,
-    /// The first record of a file that is there, as often as the file has records.
-    RecordRewrite,
-    /// A new file, opened with `O_APPEND`.
-    Append,
-    /// Some threads read in random order, the others write so.
-    Mix,
+use crate::param::words;
+
+words! {
+    /// What is done to the file.
+    pub enum Op {
+        /// A new file, from its start to its end.
+        Write = "write",
+        /// An existing file, from start to end, not truncated.
+        Rewrite = "rewrite",
+        /// A packaged file, from start to end.
+        Read = "read",
+        /// The same, just after it was read.
+        Reread = "reread",
+        /// Each record of a packaged file once, in random order.
+        RandRead = "rand-read",
+        /// Each record of an existing file once, in random order.
+        RandWrite = "rand-write",
+        /// Open a packaged file for writing and write one record.
+        FirstWrite = "first-write",
+        /// A packaged file, from its last record to its first.
+        BackwardRead = "backward-read",
+        /// Every n-th record of a packaged file, then the same from the next record on.
+        StrideRead = "stride-read",
+        /// Back and forth over a fixed distance in a packaged file.
+        SeekRead = "seek-read",
+        /// The first record of an existing file, as many times as the file has records.
+        RecordRewrite = "record-rewrite",
+        /// A new file, opened with `O_APPEND`.
+        Append = "append",
+        /// Some threads read in random order, the others write in random order.
+        Mix = "mix",
+    }
+}
+
+/// The file that an operation works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    /// Each pass makes it.
+    New,
+    /// It comes with the layer.
+    Packaged,
+    /// It is made before the clock starts.
+    Existing,
 }
 
 impl Op {
-    /// Writes, or some of its threads do.
+    /// Whether it writes, to which file, and the advice (fadvise) that fio gives for this order.
+    /// Orders that test the kernel's own guess get no advice.
+    fn traits(self) -> (bool, Target, Option<Advice>) {
+        use Target::{Existing, New, Packaged};
+        let (sequential, random) = (Some(Advice::Sequential), Some(Advice::Random));
+        match self {
+            Self::Write | Self::Append => (true, New, sequential),
+            Self::Rewrite => (true, Existing, sequential),
+            Self::RandWrite | Self::Mix => (true, Existing, random),
+            Self::RecordRewrite => (true, Existing, None),
+            Self::FirstWrite => (true, Packaged, None),
+            Self::Read | Self::Reread => (false, Packaged, sequential),
+            Self::RandRead => (false, Packaged, random),
+            Self::BackwardRead | Self::StrideRead | Self::SeekRead => (false, Packaged, None),
+        }
+    }
+
+    /// Whether it writes, or some of its threads do.
     pub fn writes(self) -> bool {
-        matches!(
-            self,
-            Self::Write
-                | Self::Rewrite
-                | Self::RandWrite
-                | Self::FirstWrite
-                | Self::RecordRewrite
-                | Self::Append
-                | Self::Mix
-        )
+        self.traits().0
     }
-    /// Works on a file that the layer comes with.
+
+    /// Whether it works on a file that the layer comes with.
     pub fn packaged(self) -> bool {
-        matches!(
-            self,
-            Self::Read
-                | Self::Reread
-                | Self::RandRead
-                | Self::FirstWrite
-                | Self::BackwardRead
-                | Self::StrideRead
-                | Self::SeekRead
-        )
+        self.traits().1 == Target::Packaged
     }
-    /// Each pass makes its file.
+
+    /// Whether each pass makes its file.
     pub fn makes(self) -> bool {
-        matches!(self, Self::Write | Self::Append)
+        self.traits().1 == Target::New
     }
-    /// Writes over a file that is there and is none of the package's.
+
+    /// Whether it writes over an existing file that is not packaged.
     pub fn overwrites(self) -> bool {
-        self.writes() && !self.makes() && !self.packaged()
+        self.traits().1 == Target::Existing
     }
-    /// Whether the state of the cache before it can be chosen: a new file has none, a second
-    /// read is warm by its nature.
+
+    /// Whether the cache state before it can be chosen: a new file has none, and a second read is
+    /// always warm.
     pub fn cacheable(self) -> bool {
         !self.makes() && self != Self::Reread
     }
-    /// What fio tells the kernel of the same order. Where it is the kernel's own guess that an order
-    /// puts to the test, nothing is said.
+
+    /// What the kernel is told about the order.
     pub fn advice(self) -> Option<Advice> {
-        match self {
-            Self::Write | Self::Rewrite | Self::Append | Self::Read | Self::Reread => {
-                Some(Advice::Sequential)
-            }
-            Self::RandRead | Self::RandWrite | Self::Mix => Some(Advice::Random),
-            Self::FirstWrite
-            | Self::BackwardRead
-            | Self::StrideRead
-            | Self::SeekRead
-            | Self::RecordRewrite => None,
-        }
-    }
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::Write => "write",
-            Self::Rewrite => "rewrite",
-            Self::Read => "read",
-            Self::Reread => "reread",
-            Self::RandRead => "rand-read",
-            Self::RandWrite => "rand-write",
-            Self::FirstWrite => "first-write",
-            Self::BackwardRead => "backward-read",
-            Self::StrideRead => "stride-read",
-            Self::SeekRead => "seek-read",
-            Self::RecordRewrite => "record-rewrite",
-            Self::Append => "append",
-            Self::Mix => "mix",
-        }
+        self.traits().2
     }
 }
 
-/// How durable a write is when its clock stops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Sync {
-    /// Not at all.
-    None,
-    /// close(2) inside the clock.
-    Close,
-    /// fsync(2) at the end, inside the clock.
-    Fsync,
-    /// fdatasync(2) at the end, inside the clock.
-    Fdatasync,
-    /// fsync(2), then close(2), both inside the clock.
-    #[serde(rename = "fsync-close")]
-    FsyncClose,
-    /// fsync(2) after each record.
-    Each,
-    /// Opened with `O_SYNC`.
-    Osync,
-    /// Opened with `O_DSYNC`.
-    Odsync,
+words! {
+    /// How durable a write is when its clock stops.
+    pub enum Sync {
+        /// Not at all.
+        None = "none",
+        /// close(2) inside the clock.
+        Close = "close",
+        /// fsync(2) at the end, inside the clock.
+        Fsync = "fsync",
+        /// fdatasync(2) at the end, inside the clock.
+        Fdatasync = "fdatasync",
+        /// fsync(2), then close(2), both inside the clock.
+        FsyncClose = "fsync-close",
+        /// fsync(2) after each record.
+        Each = "each",
+        /// Opened with `O_SYNC`.
+        Osync = "osync",
+        /// Opened with `O_DSYNC`.
+        Odsync = "odsync",
+    }
 }
 
 impl Sync {
@@ -137,30 +124,9 @@ impl Sync {
     pub fn closes(self) -> bool {
         matches!(self, Self::Close | Self::FsyncClose)
     }
+
     /// Whether dirty data may be left when the clock stops.
     pub fn leaves_debt(self) -> bool {
         matches!(self, Self::None | Self::Close)
     }
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Close => "close",
-            Self::Fsync => "fsync",
-            Self::Fdatasync => "fdatasync",
-            Self::FsyncClose => "fsync-close",
-            Self::Each => "each",
-            Self::Osync => "osync",
-            Self::Odsync => "odsync",
-        }
-    }
-}
-
-/// State of the cache before the clock starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Cache {
-    /// Read once before.
-    Warm,
-    /// Emptied, as far as each layer allows; proved afterwards.
-    Cold,
 }

@@ -5,17 +5,18 @@ use std::{fs, io};
 use layermark_model::{Trial, Verified};
 
 use super::{
-    job::{Amount, FileJob, Worked, ends_together, once},
+    job::{Amount, FileJob, Worked, ends_together},
+    open::{advise, open, refused},
     params::{FileParams, Op, Sync},
-    prepare::{FileWork, Slot, advise, open, refused},
+    prepare::FileWork,
     rates::{self, Did},
-    team::Together,
-    touches,
+    slot::ThreadSlot,
+    team::{Together, failed},
 };
 use crate::{
     Context, ProbeError,
     clock::{Source, monotonic_ns},
-    run::{Edge, Extent, Mark, Passes, Repeat, Stretch, drive::Stopped},
+    run::{Edge, Extent, Mark, Passes, Repeat, Stretch},
 };
 
 /// Threads that work at the same time start within a microsecond or so of each other and do not
@@ -45,7 +46,7 @@ impl Repeat for FileWork {
         let p = &self.job.p;
         Passes {
             fixed: p.passes,
-            most: if once(p) { p.files } else { 0 },
+            most: if p.once() { p.files } else { 0 },
             min_ms: p.min_ms,
             whole: ends_together(p),
         }
@@ -58,7 +59,7 @@ impl Repeat for FileWork {
     /// Of files with a thread each, those whose pass is over: the others go on with theirs.
     fn renew(&mut self) -> Result<(), ProbeError> {
         let FileJob { p, ops, .. } = &self.job;
-        let over = |slot: &&mut Slot| slot.generation == 0 || slot.at == *ops;
+        let over = |slot: &&mut ThreadSlot| slot.generation == 0 || slot.at == *ops;
         let mut over = self.slots.iter_mut().filter(over);
         over.try_for_each(|slot| renew(p, slot))
     }
@@ -171,7 +172,7 @@ impl FileWork {
         if !self.job.p.latency {
             return;
         }
-        if let Some((Slot { recorder: all, .. }, others)) = self.slots.split_first_mut() {
+        if let Some((ThreadSlot { recorder: all, .. }, others)) = self.slots.split_first_mut() {
             for other in others {
                 all.add(&other.recorder);
             }
@@ -182,7 +183,7 @@ impl FileWork {
 
     /// The counter's sum over all operations against `CLOCK_MONOTONIC`'s elapsed time.
     fn compare_clocks(&self, trial: &mut Trial) {
-        let [Slot { recorder: all, .. }] = &self.slots[..] else {
+        let [ThreadSlot { recorder: all, .. }] = &self.slots[..] else {
             return;
         };
         let plain = matches!(
@@ -208,14 +209,14 @@ impl FileWork {
 /// opening, nor where the user has said how often.
 fn repeats(p: &FileParams) -> bool {
     let short = p.threads > 1 || (p.file_size <= SHORT && p.sync == Sync::None);
-    short && p.passes == 0 && !once(p) && !p.op.makes() && !p.sync.closes()
+    short && p.passes == 0 && !p.once() && !p.op.makes() && !p.sync.closes()
 }
 
 /// Outside the clock. A write goes to a file that was not there before; others go on with the
 /// open one.
-fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
+fn renew(p: &FileParams, slot: &mut ThreadSlot) -> Result<(), ProbeError> {
     let op = slot.op;
-    if op.packaged() || !touches(p) {
+    if op.packaged() || !p.touches() {
         return Ok(());
     }
     if op.makes() {
@@ -239,21 +240,9 @@ fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
 /// Calls that flush in what one thread did.
 fn syncs(p: &FileParams, op: Op, worked: &Worked) -> u64 {
     match p.sync {
-        _ if !touches(p) || !op.writes() => 0,
+        _ if !p.touches() || !op.writes() => 0,
         Sync::None | Sync::Close => 0,
         Sync::Fsync | Sync::Fdatasync | Sync::FsyncClose => worked.passes,
         Sync::Each | Sync::Osync | Sync::Odsync => worked.ops,
     }
-}
-
-pub fn failed(p: &FileParams, slot: &Slot, stopped: &Stopped) -> ProbeError {
-    let what = if slot.op.writes() { "write" } else { "read" };
-    if stopped.at == 0 {
-        return refused(p, &slot.path, what, &stopped.error);
-    }
-    ProbeError::io(
-        &format!("{what} record {} of", stopped.at),
-        &slot.path,
-        &stopped.error,
-    )
 }

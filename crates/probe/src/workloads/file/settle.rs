@@ -9,22 +9,18 @@ use super::{
     first_write::first_record,
     job::order,
     params::{FileParams, Op},
-    prepare::{FileWork, Slot, evict},
-    touches,
+    prepare::FileWork,
+    slot::ThreadSlot,
 };
 use crate::{
     ProbeError,
     counters::{self, Devices},
     data::{self, Stamp},
+    files::{DIRECT_CACHED, DIRECT_SHARE, evict},
     packaged::BLOCK,
     resident,
     run::Mark,
 };
-
-/// Share of the application's bytes that must have crossed the device for `O_DIRECT` to be real.
-pub const DIRECT_SHARE: f64 = 0.95;
-/// Share of the file that may lie in the cache after `O_DIRECT`: readahead of others, tails.
-pub const DIRECT_CACHED: f64 = 0.05;
 
 /// Share of what was written above which a flush that came after its own was not for nothing.
 const LEFT: f64 = 0.1;
@@ -38,7 +34,7 @@ impl FileWork {
             left.map_err(|e| ProbeError::io("write", &slot.path, &e))?;
             slot.file = None;
         }
-        if !touches(&self.job.p) {
+        if !self.job.p.touches() {
             return Ok(());
         }
         // Before anything reads the files again or flushes them.
@@ -79,8 +75,8 @@ impl FileWork {
         }
         self.tell_what_is_dirty(trial);
         self.sum_up(trial);
-        trial.filled_with = self.job.p.filled_with().filter(|_| touches(&self.job.p));
-        if touches(&self.job.p) && self.job.p.verify {
+        trial.filled_with = self.job.p.filled_with().filter(|_| self.job.p.touches());
+        if self.job.p.touches() && self.job.p.verify {
             trial.verified = Some(self.verify(trial)?);
         }
         Ok(())
@@ -205,7 +201,13 @@ impl Check<'_> {
     }
 
     /// One record that pass `generation` wrote.
-    fn record(&mut self, at: u64, p: &FileParams, slot: &Slot, generation: u64) -> io::Result<()> {
+    fn record(
+        &mut self,
+        at: u64,
+        p: &FileParams,
+        slot: &ThreadSlot,
+        generation: u64,
+    ) -> io::Result<()> {
         let mut block = vec![0; p.unit() as usize];
         let n = read_at(self.file, &mut block, at)?;
         let expected = Stamp {
@@ -222,7 +224,7 @@ impl Check<'_> {
 
     /// Every record that was written. Each pass writes each once; the last one may not have come to
     /// its end.
-    fn records(&mut self, p: &FileParams, slot: &Slot) -> io::Result<()> {
+    fn records(&mut self, p: &FileParams, slot: &ThreadSlot) -> io::Result<()> {
         let record = p.unit() as usize;
         let mut chunk = vec![0; record * (1usize << 20).div_ceil(record)];
         let end = p.file_size / p.unit() * p.unit();

@@ -14,8 +14,9 @@ use std::{
 
 use super::{
     job::{Amount, FileJob, Worked},
-    pass::failed,
-    prepare::Slot,
+    open::refused,
+    params::FileParams,
+    slot::ThreadSlot,
 };
 use crate::{
     ProbeError,
@@ -23,7 +24,7 @@ use crate::{
     counters::Devices,
     error::panicked,
     limits::HEARTBEAT_NS,
-    run::{Edge, barrier::SpinBarrier},
+    run::{Edge, barrier::SpinBarrier, drive::Stopped},
 };
 
 /// A thread for each file, waiting for orders. They end when this is dropped.
@@ -42,10 +43,10 @@ pub struct Together {
 }
 
 /// What a thread does next, and to which file.
-type Assignment = (Amount, Slot);
+type Assignment = (Amount, ThreadSlot);
 
 /// A thread's number, its file and what it did.
-type Done = (usize, Slot, Result<Worked, ProbeError>);
+type Done = (usize, ThreadSlot, Result<Worked, ProbeError>);
 
 /// What the threads share.
 struct Shared {
@@ -75,7 +76,12 @@ impl Shared {
         self.edges.lock().unwrap_or_else(PoisonError::into_inner)[which] = edge;
     }
 
-    fn work(&self, job: &FileJob, slot: &mut Slot, amount: Amount) -> Result<Worked, ProbeError> {
+    fn work(
+        &self,
+        job: &FileJob,
+        slot: &mut ThreadSlot,
+        amount: Amount,
+    ) -> Result<Worked, ProbeError> {
         self.barrier.wait(|| self.start());
         // Where there are more threads than CPUs it had to wait for one. A turn ends for all at the
         // same time, and that wait is part of it.
@@ -146,7 +152,7 @@ impl Team {
     /// Has all threads do so much, each with its file. `beat` gets the operations so far.
     pub fn work(
         &self,
-        slots: &mut Vec<Slot>,
+        slots: &mut Vec<ThreadSlot>,
         amount: Amount,
         beat: &mut dyn FnMut(u64),
     ) -> Result<Together, ProbeError> {
@@ -192,4 +198,17 @@ fn no_thread(error: &io::Error) -> ProbeError {
         errno: error.raw_os_error(),
     }
     .hint("use fewer `threads`, or raise the limit: `ulimit -u` shows it")
+}
+
+/// The error of an operation.
+pub fn failed(p: &FileParams, slot: &ThreadSlot, stopped: &Stopped) -> ProbeError {
+    let what = if slot.op.writes() { "write" } else { "read" };
+    if stopped.at == 0 {
+        return refused(p, &slot.path, what, &stopped.error);
+    }
+    ProbeError::io(
+        &format!("{what} record {} of", stopped.at),
+        &slot.path,
+        &stopped.error,
+    )
 }

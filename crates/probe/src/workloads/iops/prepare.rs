@@ -21,12 +21,11 @@ use crate::{
     Context, ProbeError,
     buffer::{ALIGN, Buffer},
     data::{self, Pattern},
-    engines, resident,
+    engines,
+    files::{direct_refused, evict},
+    queue, resident,
     run::{Mark, recorder},
-    workloads::{
-        file::{direct_refused, evict, uring_available},
-        work_dir::WorkDir,
-    },
+    workloads::work_dir::WorkDir,
 };
 
 /// Bytes of one write that lays the file out.
@@ -52,7 +51,7 @@ pub struct IopsWork {
 
 pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork, ProbeError> {
     if engines::find(&p.engine).is_some_and(engines::Engine::queues) {
-        uring_available()?;
+        queue::available()?;
     }
     let spec = read_spec(&p.spec)?;
     let work = if spec.writes() {

@@ -27,12 +27,12 @@ use crate::{
     counters::Devices,
     engines::{Engine, find},
     error::panicked,
+    files::{DIRECT_CACHED, DIRECT_SHARE, direct_refused},
     limits::HEARTBEAT_NS,
     queue::{FailedIo, Queue},
     resident,
     run::{self, Edge, Mark, Used, barrier::SpinBarrier, recorder::Recorder},
     selftest,
-    workloads::file::{DIRECT_CACHED, DIRECT_SHARE, direct_refused},
 };
 
 /// What a window came to.

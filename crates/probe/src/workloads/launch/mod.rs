@@ -13,7 +13,9 @@ use layermark_model::{
 
 use crate::{
     Ask, Beat, Context, PackagedFile, Placed, ProbeError, Turned, Work, Workload, counters,
-    limits::HEARTBEAT_NS, workloads::work_dir::WorkDir,
+    limits::HEARTBEAT_NS,
+    param::{self, read},
+    workloads::work_dir::WorkDir,
 };
 
 mod apart;
@@ -23,7 +25,6 @@ mod forks;
 mod group;
 mod guard;
 mod inside;
-mod options;
 mod package;
 mod params;
 mod ready;
@@ -52,27 +53,31 @@ impl Workload for Launch {
     }
 
     fn params(&self) -> &'static [Param] {
-        options::PARAMS
+        params::PARAMS
     }
 
     fn points(&self, settings: &Settings, _: f64) -> Result<Vec<Point>, PointError> {
-        params::points(settings)
+        param::points::<LaunchParams>(settings, 1.0)
     }
 
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        read(at).map(|_| Vec::new())
+        read::<LaunchParams>(at).map(|_| Vec::new())
     }
 
     fn placed(&self, at: &Point, env: &Environment) -> Result<Vec<Placed>, PointError> {
-        package::files(at, &read(at)?, env)
+        package::files(at, &read::<LaunchParams>(at)?, env)
     }
 
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
-        Point::new("launch", at.label.clone(), &read(at)?.in_layer(layer))
+        Point::new(
+            "launch",
+            at.label.clone(),
+            &read::<LaunchParams>(at)?.in_layer(layer),
+        )
     }
 
     fn extra(&self, at: &Point) -> Option<Point> {
-        let p = read(at).ok().filter(|p| p.trace)?;
+        let p = read::<LaunchParams>(at).ok().filter(|p| p.trace)?;
         let tracing = LaunchParams { tracing: true, ..p };
         Point::new("launch", at.label.clone(), &tracing).ok()
     }
@@ -100,7 +105,7 @@ impl Workload for Launch {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn Work>, ProbeError> {
-        let p = read(at)?;
+        let p = read::<LaunchParams>(at)?;
         let warmups = if p.tracing || !first_time(at) {
             0
         } else {
@@ -114,12 +119,6 @@ impl Workload for Launch {
             _work: work,
         }))
     }
-}
-
-fn read(at: &Point) -> Result<LaunchParams, PointError> {
-    let p: LaunchParams = at.typed()?;
-    params::check(&p)?;
-    Ok(p)
 }
 
 /// Whether this process has not launched the point before: a layer's probe lives for a session.

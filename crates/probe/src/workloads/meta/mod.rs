@@ -5,7 +5,11 @@ use std::path::Path;
 
 use layermark_model::{Param, Point, PointError, Settings};
 
-use crate::{Context, Divided, PackagedFile, ProbeError, Work, Workload, run::Repeated};
+use crate::{
+    Context, Divided, PackagedFile, ProbeError, Work, Workload,
+    param::{self, read},
+    run::Repeated,
+};
 
 mod ops;
 mod params;
@@ -38,11 +42,11 @@ impl Workload for Meta {
     }
 
     fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        params::points(settings, scale)
+        param::points::<MetaParams>(settings, scale)
     }
 
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        let p = read(at)?;
+        let p = read::<MetaParams>(at)?;
         if p.op.writes() {
             return Ok(Vec::new());
         }
@@ -56,11 +60,11 @@ impl Workload for Meta {
     }
 
     fn writes(&self, at: &Point) -> bool {
-        read(at).is_ok_and(|p| p.op.writes())
+        read::<MetaParams>(at).is_ok_and(|p| p.op.writes())
     }
 
     fn divided(&self, at: &Point) -> Option<Divided> {
-        let p = read(at).ok()?;
+        let p = read::<MetaParams>(at).ok()?;
         (p.passes == 0).then(|| Divided {
             in_memory: p.cache == Cache::Warm && !p.op.writes(),
             uses_up: p.cache == Cache::Cold,
@@ -76,7 +80,7 @@ impl Workload for Meta {
 
     /// A small file takes a block, and its inode about as much again.
     fn space(&self, at: &Point) -> u64 {
-        match read(at) {
+        match read::<MetaParams>(at) {
             Ok(p) if p.op.writes() => p
                 .files
                 .saturating_mul(p.file_size.next_multiple_of(4096) + 4096),
@@ -92,16 +96,10 @@ impl Workload for Meta {
     ) -> Result<Box<dyn Work>, ProbeError> {
         Ok(Box::new(Repeated::new(work::prepare(
             dir,
-            read(at)?,
+            read::<MetaParams>(at)?,
             context,
         )?)))
     }
-}
-
-fn read(at: &Point) -> Result<MetaParams, PointError> {
-    let p: MetaParams = at.typed()?;
-    params::check(&p)?;
-    Ok(p)
 }
 
 fn packaged_root(p: &MetaParams) -> String {

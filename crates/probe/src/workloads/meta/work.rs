@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::{
     PER_DIRECTORY, name, ops, packaged_root,
-    params::{Cache, MetaParams, Op, Sync},
+    params::{Cache, MetaOp, MetaParams, MetaSync},
 };
 use crate::{
     Context, ProbeError,
@@ -58,13 +58,13 @@ pub struct MetaWork {
 
 pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork, ProbeError> {
     let size = p.file_size.max(1);
-    let pool = if p.op == Op::SmallWrite {
+    let pool = if p.op == MetaOp::SmallWrite {
         data::pool(size)
     } else {
         size
     };
     let mut buffer = Buffer::new(pool as usize);
-    if p.op == Op::SmallWrite {
+    if p.op == MetaOp::SmallWrite {
         Pattern::Random.fill(
             buffer.bytes_mut(),
             pool as usize,
@@ -96,7 +96,7 @@ impl MetaWork {
         if self.p.op.writes() {
             self.make()?;
             // What others left unwritten must not be counted as this point's debt.
-            return if self.p.op == Op::Unlink {
+            return if self.p.op == MetaOp::Unlink {
                 Ok(()) // synced just now
             } else {
                 self.sync_all()
@@ -128,7 +128,7 @@ impl MetaWork {
         } else {
             for path in &self.paths {
                 if let Ok(file) = File::open(Path::new(OsStr::from_bytes(path.as_bytes()))) {
-                    crate::workloads::file::evict(&file);
+                    crate::files::evict(&file);
                 }
             }
         }
@@ -150,7 +150,7 @@ impl MetaWork {
             for d in 0..self.p.files.div_ceil(PER_DIRECTORY) {
                 fs::create_dir(root.join(format!("d{d}")))?;
             }
-            if self.p.op == Op::Unlink {
+            if self.p.op == MetaOp::Unlink {
                 let data = vec![0x5a; self.p.file_size as usize];
                 for i in 0..self.p.files {
                     fs::write(root.join(name(i)), &data)?;
@@ -160,7 +160,7 @@ impl MetaWork {
         };
         fill().map_err(|e| ProbeError::io("make the files in", &root, &e))?;
         self.name_files(&root)?;
-        if self.p.op == Op::Unlink {
+        if self.p.op == MetaOp::Unlink {
             // Not file by file: a layer may take no notice of that, and what is not on the disk is far
             // cheaper to remove.
             self.sync_all()?;
@@ -171,10 +171,10 @@ impl MetaWork {
     /// The pass is over. Its files stay, without their data: an inode that was just deleted is in the
     /// way of the next file that is made.
     fn leave(&mut self) {
-        let Some(work) = self.work.take().filter(|_| self.p.op != Op::Unlink) else {
+        let Some(work) = self.work.take().filter(|_| self.p.op != MetaOp::Unlink) else {
             return;
         };
-        if self.p.op == Op::SmallWrite {
+        if self.p.op == MetaOp::SmallWrite {
             let emptied = self.paths[..self.at as usize].iter().try_for_each(|path| {
                 let path = Path::new(OsStr::from_bytes(path.as_bytes()));
                 rustix::fs::open(path, OFlags::WRONLY | OFlags::TRUNC, Mode::empty()).map(drop)
@@ -215,14 +215,16 @@ impl MetaWork {
         };
         let size = self.p.file_size as usize;
         match self.p.op {
-            Op::OpenStat => drive::drive(clock, part, recorder, beat, &mut ops::OpenStat(paths)),
-            Op::SmallRead => {
+            MetaOp::OpenStat => {
+                drive::drive(clock, part, recorder, beat, &mut ops::OpenStat(paths))
+            }
+            MetaOp::SmallRead => {
                 let buffer = &mut self.buffer.bytes_mut()[..size];
                 let mut step = ops::SmallRead { paths, buffer };
                 drive::drive(clock, part, recorder, beat, &mut step)
             }
-            Op::SmallWrite | Op::Create => {
-                let size = if self.p.op == Op::Create { 0 } else { size };
+            MetaOp::SmallWrite | MetaOp::Create => {
+                let size = if self.p.op == MetaOp::Create { 0 } else { size };
                 let mut step = ops::SmallWrite {
                     paths,
                     pool: self.buffer.bytes(),
@@ -231,7 +233,7 @@ impl MetaWork {
                 };
                 drive::drive(clock, part, recorder, beat, &mut step)
             }
-            Op::Unlink => drive::drive(clock, part, recorder, beat, &mut ops::Unlink(paths)),
+            MetaOp::Unlink => drive::drive(clock, part, recorder, beat, &mut ops::Unlink(paths)),
         }
     }
 
@@ -242,7 +244,11 @@ impl MetaWork {
         let Some(work) = &self.work else {
             return Ok(());
         };
-        let made = if self.p.op == Op::Unlink { 0 } else { self.at };
+        let made = if self.p.op == MetaOp::Unlink {
+            0
+        } else {
+            self.at
+        };
         let files = self.paths[..made as usize].iter();
         let files = files.map(|p| Path::new(OsStr::from_bytes(p.as_bytes())).to_owned());
         let dirs = (0..self.p.files.div_ceil(PER_DIRECTORY)).map(|d| format!("d{d}"));
@@ -346,14 +352,14 @@ impl Repeat for MetaWork {
             }
         }
         sum.bytes = sum.ops * self.p.op.moves(self.p.file_size);
-        if self.p.sync == Sync::Fsync {
+        if self.p.sync == MetaSync::Fsync {
             sum.syncs = sum.ops;
         }
         Ok(sum)
     }
 
     fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError> {
-        if self.p.op.writes() && self.p.sync == Sync::None {
+        if self.p.op.writes() && self.p.sync == MetaSync::None {
             self.flush()?;
             // Nobody else has written.
             if trial.turns.is_empty() {
