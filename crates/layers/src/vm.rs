@@ -11,6 +11,7 @@ mod cache;
 mod clock;
 mod disk;
 mod guest;
+mod guest_card;
 mod initramfs;
 mod kernel;
 mod modules;
@@ -245,8 +246,18 @@ impl Inside {
 }
 
 #[cfg(test)]
+#[path = "../../probe/tests/probe/circles.rs"]
+mod circles;
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn modules_form_no_circle() {
+        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        circles::assert_none(&src, &["vm"]);
+    }
 
     #[test]
     fn a_kernel_without_virtio_serial_is_reached_by_a_serial_port() {

@@ -14,7 +14,7 @@ use std::{
 use layermark_model::{DroppedCaches, Facts};
 use serde::{Deserialize, Serialize};
 
-use crate::{Output, vm::net::CardFacts};
+use crate::{Output, vm::guest_card::CardFacts};
 
 /// Longest frame either side accepts, bytes.
 pub(crate) const LONGEST: usize = 1 << 20;

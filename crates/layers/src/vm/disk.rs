@@ -10,7 +10,7 @@ use layermark_model::{Missing, Spec};
 use crate::{
     Base, LayerError, child, loop_fs, needs,
     options::{bad, on, value},
-    vm::{OPTIONS, agent_protocol::Mounting},
+    vm::{agent_protocol::Mounting, options::OPTIONS},
 };
 
 /// A disk controller as the guest sees it.
@@ -68,8 +68,6 @@ const CONTROLLERS: &[Controller] = &[
     },
 ];
 
-/// Values of the option `disk`.
-pub(crate) const NAMES: &[&str] = &["virtio-blk", "virtio-scsi", "nvme", "ide", "ahci"];
 /// Options that only a disk has.
 pub(crate) const ONLY: &[&str] = &["disk", "aio", "format", "fs", "iothread", "size"];
 /// Values of the option `cache` for a disk; QEMU's own default comes first.

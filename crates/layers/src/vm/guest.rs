@@ -22,8 +22,9 @@ use crate::{
         agent_protocol::{
             self, AT, AgentReply, AgentRequest, Channel, LONGEST, Mounting, ROOT_TAG,
         },
+        guest_card::{self, CardFacts},
         initramfs::LIST,
-        net::{CardFacts, card, echo},
+        net::{card, echo},
         rootfs,
     },
 };
@@ -296,7 +297,9 @@ impl Agent {
     fn connect(&mut self, address: Ipv4Addr) -> io::Result<()> {
         let name = wait_for("the network card", card::first)?;
         card::switch_on(&name, address)?;
-        wait_for("its carrier", || card::has_carrier(&name).then_some(()))?;
+        wait_for("its carrier", || {
+            guest_card::has_carrier(&name).then_some(())
+        })?;
         echo::serve(address)?;
         self.card = Some(name);
         Ok(())

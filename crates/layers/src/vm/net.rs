@@ -18,7 +18,10 @@ use crate::{
     LayerError, child, needs,
     options::{bad, value},
     sandbox,
-    vm::{OPTIONS, agent_client::AgentError, agent_protocol::AgentRequest},
+    vm::{
+        agent_client::AgentError, agent_protocol::AgentRequest, guest_card::CardFacts,
+        options::OPTIONS,
+    },
 };
 
 pub(crate) mod card;
@@ -28,7 +31,6 @@ pub(crate) mod server;
 mod space;
 mod switch;
 
-pub(crate) use card::CardFacts;
 pub(crate) use space::set_up;
 
 use card::{CARDS, Card};
@@ -43,9 +45,6 @@ pub(crate) const GUEST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 const USER: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 2, 2), Ipv4Addr::new(10, 0, 2, 15)];
 
 const VHOST: &str = "/dev/vhost-net";
-
-/// Values of the option `backend`.
-pub(crate) const BACKENDS: &[&str] = &["tap", "user", "socket"];
 
 /// What QEMU plugs the card into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,8 @@ use crate::{
         agent_protocol::{AT, AgentReply, AgentRequest, Mounting},
         boot::{Accel, Guest},
         clock::{self, Reading},
-        net::{CardFacts, Network},
+        guest_card::CardFacts,
+        net::Network,
         process_tree::ProcessTree,
     },
 };

@@ -11,8 +11,8 @@ use crate::{
     options::{bad, on, value},
     sandbox,
     vm::{
-        OPTIONS,
         agent_protocol::{Mounting, ROOT_TAG},
+        options::OPTIONS,
         secrets,
     },
 };

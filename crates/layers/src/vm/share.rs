@@ -13,16 +13,13 @@ use crate::{
     Control, LayerError,
     child::Process,
     options::{bad, value},
-    vm::{OPTIONS, agent_protocol::Mounting, disk, net::Network},
+    vm::{agent_protocol::Mounting, disk, net::Network, options::OPTIONS},
 };
 
 mod nfs;
 mod plan9;
 mod smb;
 mod virtiofs;
-
-/// Values of the option `share`.
-pub(crate) const NAMES: &[&str] = &["none", "virtiofs", "9p", "nfs", "smb"];
 
 const PROTOCOLS: [&dyn ShareProtocol; 4] =
     [&virtiofs::Virtiofs, &plan9::Plan9, &nfs::Nfs, &smb::Smb];
@@ -206,11 +203,12 @@ impl<'a> Share<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vm::options;
 
     #[test]
     fn each_way_is_listed_with_a_cache_of_its_own() {
         let names: Vec<&str> = PROTOCOLS.iter().map(|k| k.name()).collect();
-        assert_eq!(names, NAMES[1..]);
+        assert_eq!(names, options::SHARES[1..]);
         for kind in PROTOCOLS {
             let spec: Spec = format!("vm:share={}", kind.name()).parse().unwrap();
             let share = Share::of(&spec).unwrap();
