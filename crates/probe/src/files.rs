@@ -1,4 +1,4 @@
-//! What every workload does with its files: caches, flushes, `O_DIRECT`.
+//! What every workload does with its files: drop caches, flush, check `O_DIRECT`.
 
 use std::{fs::File, io, path::Path};
 
@@ -11,8 +11,9 @@ pub const DIRECT_SHARE: f64 = 0.95;
 /// Share of the file that may be cached after `O_DIRECT`, because of tails and readahead by others.
 pub const DIRECT_CACHED: f64 = 0.05;
 
-/// Synced first, since dirty pages stay. Read-only file systems refuse the sync and have nothing
-/// to sync; whether the pages went is not believed but looked at (`resident`).
+/// Drops the file from the page cache. It is synced first, since dirty pages stay. A read-only file
+/// system refuses the sync and has nothing to sync. Whether the pages left is checked afterwards
+/// (`resident`).
 pub fn evict(file: &File) {
     let _ = file.sync_all();
     let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
@@ -23,7 +24,7 @@ pub fn sync_file_system(dir: &Path) -> Result<(), ProbeError> {
     sync().map_err(|e| ProbeError::io("sync the file system of", dir, &e))
 }
 
-/// `EINVAL` with `O_DIRECT` is how a file system says that it has no such thing.
+/// The error for a refused `O_DIRECT`, which a file system reports as `EINVAL`.
 pub fn direct_refused(path: &Path, what: &str, error: &io::Error) -> Option<ProbeError> {
     if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) {
         return None;

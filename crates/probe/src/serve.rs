@@ -24,9 +24,9 @@ use crate::{
 /// Characters of an unreadable line that are shown.
 const SHOWN: usize = 200;
 
-/// Serves jobs until `quit` or the end of `input`. An error is the output's: the lab has gone; or
-/// there is no second thread to be had.
-/// Whatever a line says or a job does, the probe lives on and says what was wrong.
+/// Serves jobs until `quit` or the end of `input`. Returns an error when the output fails, because
+/// the lab has gone, or when the heartbeat thread cannot be started. Bad lines and failed jobs are
+/// reported, and the probe continues.
 pub fn serve(input: impl BufRead, output: impl Write + AsFd + Send) -> io::Result<()> {
     let fd = output.as_fd().as_raw_fd();
     let output = Mutex::new(output);
@@ -80,7 +80,7 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
         }
     }
     server.drop_ready()?;
-    // The lab may have closed its end too by now; nobody is left to tell.
+    // The lab may have closed its end too; nobody is left to receive it.
     let _ = server.say(&FromProbe::Done);
     Ok(())
 }
@@ -109,7 +109,7 @@ impl<R: BufRead> BoundedLines<R> {
                 Err(e) => return Err(e),
             };
             if bytes.is_empty() {
-                // A last line without its end was cut off: it is not obeyed.
+                // A last line without a line end was cut off. It is ignored.
                 return Ok(JobLine::End);
             }
             let end = bytes.iter().position(|b| *b == b'\n');
@@ -139,7 +139,7 @@ struct Server<'env, W> {
     ready: Option<PreparedJob>,
 }
 
-/// A job that is ready, and what came of it so far.
+/// A prepared job, and its results so far.
 struct PreparedJob {
     id: u64,
     work: Box<dyn Work>,
@@ -215,7 +215,7 @@ impl<'env, W: Write> Server<'env, W> {
         )
     }
 
-    /// Runs what may take long but is not measured, with signs of life.
+    /// Runs unmeasured work that may take long, with a heartbeat.
     fn attended<T>(
         &mut self,
         id: u64,
@@ -227,7 +227,7 @@ impl<'env, W: Write> Server<'env, W> {
         done.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
     }
 
-    /// Gives up what is ready and did not come to its end.
+    /// Drops a prepared job that did not finish.
     fn drop_ready(&mut self) -> io::Result<()> {
         let Some(PreparedJob { id, work, .. }) = self.ready.take() else {
             return Ok(());
@@ -241,7 +241,7 @@ impl<'env, W: Write> Server<'env, W> {
         }
     }
 
-    /// Reports a job's error and gives the job up. What of it has to go is gone when the lab hears of it.
+    /// Reports a job's error and drops the job. Its files are removed before the lab hears of it.
     fn give_up(&mut self, id: u64, error: ProbeError) -> io::Result<()> {
         self.drop_ready()?;
         self.fail(Some(id), error)
@@ -260,7 +260,7 @@ impl<'env, W: Write> Server<'env, W> {
         }
     }
 
-    /// The job that is ready, if it is the one that is meant and `may` finds nothing against it.
+    /// The prepared job, if its id matches and `may` does not object.
     fn meant(
         &mut self,
         what: &str,
@@ -349,7 +349,7 @@ impl<'env, W: Write> Server<'env, W> {
         }
     }
 
-    /// Proof and clean-up: when the lab hears of the trial, nothing of it is under way any more.
+    /// Proof and clean-up. Nothing of the trial is in flight any more when the lab gets its result.
     fn end(&mut self, id: u64) -> io::Result<()> {
         let settled = |ready: &PreparedJob| {
             let settled = ready.settled;
@@ -458,7 +458,7 @@ mod tests {
         }
     }
 
-    /// What a server says while this is done with it.
+    /// The output of a server while `what` is done with it.
     fn with_server(what: impl FnOnce(&mut Server<'_, Vec<u8>>)) -> Vec<FromProbe> {
         let output = Mutex::new(Vec::new());
         thread::scope(|scope| {
@@ -502,7 +502,7 @@ mod tests {
                 complaint(&said[before]).contains(&format!("in {part}")),
                 "{said:?}"
             );
-            // What the lab asks of a job that is given up is refused.
+            // Requests for a dropped job are refused.
             for refused in &said[before + 1..3] {
                 assert!(complaint(refused).contains("not ready"), "{said:?}");
             }
@@ -559,7 +559,7 @@ mod tests {
     fn what_takes_long_outside_the_clock_is_attended() {
         let said = with_server(|server| {
             let result = server.attended(3, || {
-                // As one waits for a slow disk: a little is done now and then.
+                // Like waiting for a slow disk: a little work now and then.
                 for _ in 0..120 {
                     thread::sleep(Duration::from_millis(10));
                 }
@@ -572,7 +572,7 @@ mod tests {
             ops: 0,
             bytes: 0,
         };
-        // How many depends on how busy the machine is.
+        // The number depends on how busy the machine is.
         assert!(
             !said.is_empty() && said.iter().all(|e| *e == progress),
             "{said:?}"

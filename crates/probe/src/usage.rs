@@ -1,4 +1,4 @@
-//! What this process has used, all threads.
+//! Resources used by this process, all threads.
 #![allow(unsafe_code)] // getrusage(2) is not in rustix
 
 use layermark_model::{CpuUse, Faults};
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_page_that_is_touched_for_the_first_time_is_a_minor_fault() {
         let before = super::now().faults;
-        // Larger than what the allocator hands out again, and each page written to.
+        // Larger than what the allocator reuses, and each page is written.
         let pages: Vec<u8> = vec![1; 16 << 20];
         let after = super::now().faults;
         std::hint::black_box(pages);

@@ -4,12 +4,12 @@ use std::{
     thread,
 };
 
-/// Looks at the barrier before a thread gives up its CPU: a few microseconds.
+/// Number of checks of the barrier before a thread yields its CPU: a few microseconds.
 const SPINS: u32 = 2000;
 
-/// Where threads wait for each other before the clock. They spin, because being woken takes tens
-/// of microseconds, longer than a short pass; after a while they yield, so that threads beyond
-/// the number of CPUs get there at all.
+/// Where threads wait for each other before the clock starts. They spin, because waking up takes
+/// tens of microseconds, longer than a short pass. After a while they yield, so that threads beyond
+/// the number of CPUs arrive at all.
 pub struct SpinBarrier {
     count: usize,
     arrived: AtomicUsize,
@@ -26,7 +26,7 @@ impl SpinBarrier {
         }
     }
 
-    /// Returns when all are there. The last one calls `last` before any goes on.
+    /// Returns when all have arrived. The last one calls `last` before the others continue.
     pub fn wait(&self, last: impl FnOnce()) {
         // Cannot change before this thread has arrived.
         let turn = self.turn.load(Ordering::Acquire);

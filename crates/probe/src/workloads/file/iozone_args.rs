@@ -3,7 +3,7 @@
 use layermark_model::{IOZONE_TESTS, PointError, Settings, parse_size};
 use serde_json::{Map, Value};
 
-/// Letters that take an argument, and whether it may be missing at the end of the text.
+/// Letters that take a value, and whether the value may be missing at the end of the text.
 const WITH: [(char, bool); 16] = [
     ('b', true),
     ('f', true),
@@ -23,8 +23,8 @@ const WITH: [(char, bool); 16] = [
     ('F', false),
 ];
 
-/// The settings with `like` replaced by what its arguments mean. A parameter that is written out
-/// beside it wins.
+/// The settings with `like` replaced by what its arguments mean. A parameter that is given as well
+/// takes precedence.
 pub fn translate(settings: &Settings) -> Result<Settings, PointError> {
     let mut settings = settings.clone();
     if let Some(like) = settings.params.remove("like") {
@@ -97,7 +97,8 @@ impl Meant {
     fn alone(&mut self, letter: char) -> Result<(), PointError> {
         match letter {
             'a' => self.auto = true,
-            // What is printed and where: `-o` and the report have it all. -T: ours are threads.
+            // Output format and place: `-o` and the report cover them. -T: our threads are always
+            // threads.
             'R' | 'O' | 'N' | 'M' | 'C' | 'T' => {}
             'c' => self.sync("-c", "close")?,
             'e' => self.sync("-e", "fsync")?,
@@ -126,7 +127,7 @@ impl Meant {
                 .map_err(|_| bad("it takes a whole number"))
         };
         match letter {
-            // Where iozone's files are to be, ours cannot: the layer says where. Workbooks: `-o`.
+            // iozone's file names do not apply: the layer decides where files are. Workbooks: `-o`.
             'b' | 'f' | 'F' => {}
             'U' => {
                 self.params.insert("cache".into(), "cold".into());
@@ -147,7 +148,7 @@ impl Meant {
             'n' => self.size("min_file_size", kilobytes(value).ok_or_else(|| bad(SIZE))?),
             't' => self.size("threads", number()?),
             'j' => self.size("stride", number()?),
-            // The pattern is ours; what is looked at is every record.
+            // The pattern is our own, and every record is checked.
             'V' => self.switch("verify"),
             other => return Err(cannot(&format!("-{other}"))),
         }
@@ -176,7 +177,7 @@ impl Meant {
 
     fn sync(&mut self, letter: &'static str, word: &'static str) -> Result<(), PointError> {
         match self.sync {
-            // fsync and close inside the clock, as iozone does it.
+            // Both inside the clock, as in iozone.
             Some((_, before))
                 if matches!((before, word), ("close", "fsync") | ("fsync", "close")) =>
             {

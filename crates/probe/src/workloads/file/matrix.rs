@@ -58,7 +58,7 @@ pub const PARAMS: &[Param] = &[
     ),
 ];
 
-/// Tests with a number below this are made when nothing else is asked for.
+/// Tests with a number below this run by default.
 const USUAL: u64 = 8;
 
 /// Words of the parameter `tests`.
@@ -72,9 +72,9 @@ pub const IDS: &[&str] = &{
     ids
 };
 
-/// Smallest and largest record, bytes. Those of files are the defaults of their parameters.
+/// Smallest and largest record, bytes. For files, the defaults of the parameters apply.
 const RECORD: (u64, u64) = (4 << 10, 16 << 20);
-/// Milliseconds of a trial: a matrix has so many of them that each has to be short.
+/// Milliseconds of a trial: a matrix has so many trials that each has to be short.
 const MIN_MS: u64 = 1;
 /// Files larger than this have no records below the second figure.
 const CUT_OFF: (u64, u64) = (16 << 20, 64 << 10);
@@ -138,7 +138,7 @@ impl<'a> Matrix<'a> {
             for record in records.iter().filter(fits) {
                 for (op, engine) in &tests {
                     let mut cell = cell(values, (file, *record), op, *engine);
-                    // What is left to write depends on the size of the file, not on the record.
+                    // The debt depends on the size of the file, not on the record.
                     if !values.given("no_debt") {
                         let rest = Some(record) != largest;
                         cell = cell.with("no_debt", vec![rest.into()]);

@@ -100,8 +100,9 @@ impl Workload for File {
         Ok(writers.map(file).collect())
     }
 
-    /// A copy-up, and a number of passes or a time that the user has fixed, are one stretch each. So is a cold file that is read in some order: what was read ahead
-    /// while others had their turns would come for nothing. Of several files each is a turn.
+    /// One stretch each: a copy-up, and points with a fixed number of passes or a minimum time.
+    /// Also a cold file that is read in order, where readahead during the turns of other layers
+    /// would cost nothing. With several files each file is a turn.
     fn divided(&self, at: &Point) -> Option<Divided> {
         let p = read::<FileParams>(at).ok()?;
         if p.files > 1 {
@@ -130,7 +131,7 @@ impl Workload for File {
         })
     }
 
-    /// First writes count whole files: an overlay copies them.
+    /// A first write counts the whole file: an overlay copies it.
     fn space(&self, at: &Point) -> u64 {
         match read::<FileParams>(at) {
             Ok(p) if p.op.writes() && p.touches() => {

@@ -12,7 +12,7 @@ use rustix::fs::Advice;
 use super::params::{FileParams, Op, Sync};
 use crate::{ProbeError, files::direct_refused};
 
-/// Opens the file of a pass the way the point wants it for that operation.
+/// Opens the file of a pass for this operation.
 pub fn open(p: &FileParams, op: Op, path: &Path) -> io::Result<File> {
     let writes = op.writes();
     let direct = if p.direct { libc::O_DIRECT } else { 0 };
@@ -33,13 +33,13 @@ pub fn open(p: &FileParams, op: Op, path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// What the kernel is told of the order, if anything.
+/// What the kernel is told about the order, if anything.
 pub fn advice(p: &FileParams, op: Op) -> Option<Advice> {
     op.advice().filter(|_| !p.no_advice)
 }
 
-/// Before the clock, and behind the reading that warms the file up: without read-ahead that would
-/// fill the cache with single pages. A refusal changes nothing that could be told.
+/// Advises the kernel before the clock starts, and after the file was read to warm it up: without
+/// readahead the cache would fill with single pages. A refusal does not matter.
 pub fn advise(p: &FileParams, op: Op, file: &File) {
     if let Some(advice) = advice(p, op) {
         let _ = rustix::fs::fadvise(file, 0, None, advice);

@@ -22,7 +22,7 @@ pub struct FileParams {
     pub record: u64,
     pub file_size: u64,
     pub threads: u64,
-    /// Files that one thread goes over once each, where a second time would find them changed.
+    /// Files that one thread covers once each, where a second pass would find them changed.
     #[serde(default = "one")]
     pub files: u64,
     pub sync: Sync,
@@ -47,20 +47,19 @@ pub struct FileParams {
     /// Records of one call, for the engine `preadv`; else 0.
     #[serde(default)]
     pub vectors: u64,
-    /// Milliseconds that a trial's passes last at least; 0: what the lab thinks right.
+    /// Minimum duration of a trial's passes, milliseconds; 0: the lab decides.
     #[serde(default)]
     pub min_ms: u64,
-    /// A file that is overwritten stays for later trials of its size.
+    /// An overwritten file is kept for later trials of its size.
     #[serde(default)]
     pub keep: bool,
-    /// What is left to be written is not counted. A new file goes as it is.
+    /// Debt is not counted. A new file is removed as it is.
     #[serde(default)]
     pub no_debt: bool,
-    /// Bytes of one write that makes the file, of operations that overwrite one; 0: those of one
-    /// operation.
+    /// Size of the writes that make a file to be overwritten, bytes; 0: the size of one operation.
     #[serde(default)]
     pub fill_record: u64,
-    /// The kernel is not told of the order. Points that were stored before it could be, were not.
+    /// The kernel gets no advice. Points stored before the parameter existed had none.
     #[serde(default = "yes")]
     pub no_advice: bool,
 }
@@ -194,9 +193,9 @@ impl FileParams {
         self.record.saturating_mul(self.vectors.max(1))
     }
 
-    /// The same work, whether its debt is waited for or not.
+    /// The same work, apart from `no_debt`.
     pub fn is_like(&self, other: &Self) -> bool {
-        // Most differ in these, which cost no copy.
+        // Most points differ in these, which need no copy.
         let cell = |p: &Self| (p.op, p.record, p.file_size);
         cell(self) == cell(other)
             && Self {
@@ -205,12 +204,12 @@ impl FileParams {
             } == *other
     }
 
-    /// Whether what it leaves to be written is waited for and counted.
+    /// Whether its debt is waited for and counted.
     pub fn owes(&self) -> bool {
         self.op.writes() && self.sync.leaves_debt() && !self.no_debt
     }
 
-    /// Bytes of one write that makes the file, where the point overwrites one. The pages of a file
+    /// Size of the writes that make the file, for points that overwrite one. The pages of a file
     /// are as large as the writes that made it, but never smaller than a page.
     pub fn filled_with(&self) -> Option<u64> {
         let asked = if self.fill_record > 0 {
@@ -223,7 +222,7 @@ impl FileParams {
         some.then(|| asked.max(page).min(self.file_size))
     }
 
-    /// Whether a second pass would find what it works on changed.
+    /// Whether a second pass would find its files changed.
     pub fn once(&self) -> bool {
         self.op == Op::FirstWrite || (self.cache == Cache::Cold && self.op.cacheable())
     }
@@ -233,7 +232,7 @@ impl FileParams {
         engines::find(&self.engine).is_some_and(engines::Engine::needs_file)
     }
 
-    /// Path below the layer's directory of the file that trials of one size overwrite, one after the other.
+    /// Path, below the layer's directory, of the file that trials of one size overwrite in turn.
     pub fn kept_name(&self, thread: u64) -> String {
         format!("kept/data-{}-{thread}", self.file_size)
     }
@@ -259,7 +258,8 @@ impl FileParams {
         }
     }
 
-    /// What one thread does. Of a mix the first one reads, then they take turns by the share.
+    /// What one thread does. In a mix the first thread reads, and the others are assigned by the
+    /// share.
     pub fn role(&self, thread: u64) -> Op {
         if self.op != Op::Mix {
             return self.op;
@@ -272,7 +272,7 @@ impl FileParams {
         }
     }
 
-    /// Files that there are: one for each thread, or several for one.
+    /// Number of files: one per thread, or several for one thread.
     pub fn files_in_all(&self) -> u64 {
         self.threads.max(self.files)
     }

@@ -1,4 +1,4 @@
-//! Files and buffers made ready, all before the clock.
+//! Prepares files and buffers before the clock starts.
 
 use std::{
     fs::File,
@@ -29,16 +29,16 @@ use crate::{
     workloads::work_dir::WorkDir,
 };
 
-/// Bytes that may be dirty on the whole machine without being written back before a trial.
+/// Dirty bytes on the whole machine that are tolerated before a trial.
 const FORGIVEN: u64 = 128 << 10;
 
 /// Bytes of one read that brings a file into the cache.
 const READ_AT_ONCE: usize = 1 << 20;
 
-/// What the trial has seen so far, for the proofs after it.
+/// What the trial has observed so far, for the proofs after it.
 #[derive(Default)]
 pub struct Seen {
-    /// How evenly the threads got on, pass by pass.
+    /// How evenly the threads progressed, pass by pass.
     pub threads: Vec<layermark_model::ThreadRates>,
     /// Time and bytes of each thread in all turns.
     pub each: Vec<Did>,
@@ -54,11 +54,11 @@ pub struct FileWork {
     pub rounds: u64,
     pub slots: Vec<ThreadSlot>,
     pub seen: Seen,
-    /// Where there are several files.
+    /// Present where there are several files.
     pub team: Option<Team>,
     /// The layer's directory.
     pub dir: PathBuf,
-    /// Removed when this is dropped; after `slots`, whose files lie in it.
+    /// Removed when this is dropped; after `slots`, whose files are in it.
     _work: Option<WorkDir>,
 }
 
@@ -129,8 +129,8 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
         made.team = Some(Team::start(made.slots.len(), &made.job, devices)?);
     }
     if leaves_debt {
-        // What others left unwritten must not be counted as this point's debt. Asking the machine
-        // takes microseconds, a flush of nothing milliseconds.
+        // Data that others left unwritten must not be counted as this point's debt. Checking takes
+        // microseconds, a flush that does nothing takes milliseconds.
         if crate::counters::dirty().is_none_or(|dirty| dirty > FORGIVEN) {
             context.sync(dir)?;
         }
@@ -138,7 +138,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     Ok(made)
 }
 
-/// Readers use one record for each operation under way; writers a pool of whole records.
+/// Readers use one record for each operation in flight, writers a pool of whole records.
 fn buffer_len(p: &FileParams, op: Op) -> u64 {
     let unit = p.unit();
     let most = p.file_size / unit;
@@ -174,8 +174,8 @@ fn check_size(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
     )))
 }
 
-/// For a cold point, leaves nothing in the cache that the program itself can take out of it; the
-/// lab empties the rest between `ready` and the first turn.
+/// For a cold point, drops what the program itself can drop from the cache. The lab drops the rest
+/// between `ready` and the first turn.
 fn settle_cache(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
     if p.cache == Cache::Cold || p.direct {
         let file = File::open(path).map_err(|e| ProbeError::io("open", path, &e))?;
@@ -185,7 +185,7 @@ fn settle_cache(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
 }
 
 impl FileWork {
-    /// Before `ready`: all that no clock times. Files of a cold point are not even opened.
+    /// Warms up before `ready`. Files of a cold point are not even opened.
     fn warm_up(&mut self) -> Result<(), ProbeError> {
         if self.job.p.cache == Cache::Cold {
             return Ok(());
@@ -195,7 +195,8 @@ impl FileWork {
                 let fail = |what: &str, e: &io::Error| ProbeError::io(what, &slot.path, e);
                 let first = slot.op == Op::FirstWrite;
                 let mut file = if first {
-                    // Opening is what this point measures: this handle goes before the clock.
+                    // Opening is what this point measures: this handle is closed before the clock
+                    // starts.
                     File::open(&slot.path).map_err(|e| fail("open", &e))?
                 } else {
                     open(&self.job.p, slot.op, &slot.path)
@@ -235,8 +236,8 @@ impl FileWork {
                 advise(&self.job.p, slot.op, &file);
                 file
             };
-            // With O_DIRECT what matters is not what is in the cache before, but that nothing is
-            // after.
+            // With O_DIRECT the cache before the trial does not matter, but nothing may be in it
+            // afterwards.
             if !self.job.p.direct {
                 shares.push(resident::share_of(&file));
             }
@@ -249,8 +250,8 @@ impl FileWork {
     }
 }
 
-/// Reads the file once, unless all of it is in the cache already. Through the descriptor that is
-/// measured: a FUSE file may lose its cache when it is opened again.
+/// Reads the file once, unless it is completely cached already. Uses the measured descriptor: a
+/// FUSE file may lose its cache when it is opened again.
 fn warm(file: &mut File) -> io::Result<()> {
     if resident::share_of(file) == Some(1.0) {
         return Ok(());

@@ -19,16 +19,16 @@ pub struct ThreadSlot {
     pub buffer: Buffer,
     /// Latencies of all that counts.
     pub recorder: Recorder,
-    /// For those of a lead-in: they are not kept.
+    /// For the operations of a lead-in, which are not kept.
     pub spare: Recorder,
     /// The engine at work on its file.
     pub runner: Box<dyn Runner>,
     /// The pass that was begun last, from 1: the generation of what it writes.
     pub generation: u64,
-    /// Operations of it that are done.
+    /// Operations of that pass that are done.
     pub at: u64,
     /// The open file, between passes.
     pub file: Option<File>,
-    /// Blocks that were right or wrong as the timed loop read them, with `verify`.
+    /// Good and bad blocks found by the timed loop, with `verify`.
     pub checked: Verified,
 }

@@ -1,4 +1,4 @@
-//! The threads of a trial with more than one: they live as long as it does, and start together.
+//! The threads of a trial with more than one. They live as long as the trial, and start together.
 
 use std::{
     io,
@@ -27,7 +27,7 @@ use crate::{
     run::{Edge, barrier::SpinBarrier, drive::Stopped},
 };
 
-/// A thread for each file, waiting for orders. They end when this is dropped.
+/// One thread per file, waiting for assignments. The threads end when this is dropped.
 pub struct Team {
     shared: Arc<Shared>,
     orders: Vec<Sender<Assignment>>,
@@ -35,7 +35,7 @@ pub struct Team {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What all threads did from their common start on, in their order.
+/// What all threads did since their common start, in their order.
 pub struct Together {
     pub each: Vec<Worked>,
     /// Read by the last thread to be ready and by the last to end.
@@ -63,7 +63,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// By the last thread that is ready: nobody has to be woken between this and the start.
+    /// Called by the last thread that is ready: no thread has to be woken between this and the
+    /// start.
     fn start(&self) {
         self.working.store(self.count, Ordering::Relaxed);
         self.told.store(0, Ordering::Relaxed);
@@ -83,8 +84,8 @@ impl Shared {
         amount: Amount,
     ) -> Result<Worked, ProbeError> {
         self.barrier.wait(|| self.start());
-        // Where there are more threads than CPUs it had to wait for one. A turn ends for all at the
-        // same time, and that wait is part of it.
+        // With more threads than CPUs it had to wait for a CPU. A turn ends for all at the same
+        // time, and that wait is part of it.
         let late_ns = match amount {
             Amount::Passes(_) => 0,
             Amount::Time { .. } => monotonic_ns() - self.start_ns.load(Ordering::Relaxed),
@@ -107,13 +108,13 @@ impl Shared {
     }
 }
 
-/// A thread that dies of a bug of ours would leave the others waiting for ever.
+/// A thread that panics would leave the others waiting for ever.
 fn guarded<T>(what: impl FnOnce() -> Result<T, ProbeError>) -> Result<T, ProbeError> {
     catch_unwind(AssertUnwindSafe(what)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
 }
 
 impl Team {
-    /// Starts so many threads.
+    /// Starts this many threads.
     pub fn start(count: usize, job: &FileJob, devices: Devices) -> Result<Self, ProbeError> {
         let shared = Arc::new(Shared {
             devices,
@@ -149,7 +150,7 @@ impl Team {
         Ok(team)
     }
 
-    /// Has all threads do so much, each with its file. `beat` gets the operations so far.
+    /// Lets all threads do this amount, each with its file. `beat` gets the operations so far.
     pub fn work(
         &self,
         slots: &mut Vec<ThreadSlot>,

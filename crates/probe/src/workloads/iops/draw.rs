@@ -1,4 +1,4 @@
-//! What the next I/O is: drawn from the seed, as Iometer does for each anew.
+//! Draws the next I/O from the seed, as Iometer draws each one.
 
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 
@@ -15,7 +15,7 @@ pub struct Draw {
 }
 
 struct Choice {
-    /// Shares of this line and those before it, percent.
+    /// Cumulative share up to this line, percent.
     upto: u64,
     size: u64,
     read: u64,
@@ -32,7 +32,7 @@ struct Choice {
 /// An I/O, and the delay after it.
 pub struct Drawn {
     pub op: QueuedIo,
-    /// Nanoseconds in which nothing begins, once it has ended.
+    /// Nanoseconds without a new I/O, once it has completed.
     pub delay_ns: u64,
 }
 
@@ -79,7 +79,8 @@ impl Draw {
         let found = self.lines.iter().position(|l| which < l.upto);
         let line = &mut self.lines[found.unwrap_or(0)];
         let at = if Self::percent(word, 16) < line.random {
-            // The high word of a product: every place as likely, to 2^-64 times their number.
+            // The high word of a product: every place is equally likely, up to 2^-64 times their
+            // number.
             let place = (u128::from(self.noise.next_u64()) * u128::from(line.places)) >> 64;
             place as u64 * line.step
         } else {

@@ -1,10 +1,10 @@
-//! How a worker hands its I/Os over: a queue of several, or one after the other.
+//! How a worker submits its I/Os: through a queue, or one after the other.
 
 use std::{io, os::fd::BorrowedFd, time::Duration};
 
 use crate::queue::{FailedIo, Queue, QueuedIo, Slot};
 
-/// What a worker needs. The meaning of each is that of [`Queue`].
+/// What a worker needs of an engine. The methods have the meaning of those of [`Queue`].
 pub trait IoEngine {
     fn has_room(&self) -> bool;
     fn in_flight(&self) -> usize;
@@ -41,7 +41,7 @@ pub struct PreadEngine<'a> {
     file: BorrowedFd<'a>,
     buffer: &'a mut [u8],
     piece: usize,
-    /// Where in the buffer the next one's data lies.
+    /// Offset of the next one's data in the buffer.
     at: usize,
     slot: Option<Slot>,
     error: Option<io::Error>,
@@ -59,7 +59,7 @@ impl<'a> PreadEngine<'a> {
         }
     }
 
-    /// The whole of it: short transfers and interruptions are gone on with.
+    /// Transfers all of it: continues after short transfers and interruptions.
     fn transfer(&mut self, slot: &mut Slot) -> io::Result<()> {
         let QueuedIo { at, len, write, .. } = slot.op;
         loop {

@@ -40,7 +40,7 @@ impl Workload for Iops {
         param::points::<IopsParams>(settings, scale)
     }
 
-    /// What only reads needs no file of its own: it shares those of `file`.
+    /// A point that only reads needs no file of its own: it shares those of `file`.
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
         let p = read::<IopsParams>(at)?;
         if params::read_spec(&p.spec)?.writes() {

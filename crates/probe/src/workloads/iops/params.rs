@@ -16,8 +16,8 @@ type Row = param::Row<IopsParams>;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IopsParams {
-    /// The access specification in full. The six below it sum it up: its only line, or means of
-    /// the mix and the longest delay.
+    /// The full access specification. The six fields below summarise it: its only line, or the
+    /// means of the mix and the longest delay.
     pub spec: String,
     pub size: u64,
     pub read: u64,
@@ -28,19 +28,19 @@ pub struct IopsParams {
     pub align: u64,
     pub engine: String,
     pub iodepth: u64,
-    /// I/Os handed over in one call, at most.
+    /// Largest number of I/Os submitted in one call.
     #[serde(default = "batch")]
     pub batch: u64,
     pub workers: u64,
     pub direct: bool,
     pub file_size: u64,
-    /// Milliseconds in one stretch; 0: turns, as long as the lab says.
+    /// Milliseconds in one stretch; 0: in turns, as long as the lab decides.
     pub time: u64,
     /// Milliseconds.
     pub ramp: u64,
-    /// I/Os a second of all workers together; 0 is as many as there can be.
+    /// I/Os a second of all workers together; 0: as many as possible.
     pub rate: u64,
-    /// The kernel is not told of the order. Points that were stored before it could be, were not.
+    /// The kernel gets no advice. Points stored before the parameter existed had none.
     #[serde(default = "yes")]
     pub no_advice: bool,
     /// `read`, `write` or `read-write`, derived from the specification.
@@ -48,7 +48,7 @@ pub struct IopsParams {
     pub op: String,
 }
 
-/// Of points stored before there was a choice.
+/// For points stored before the parameter existed.
 fn batch() -> u64 {
     4
 }
@@ -232,7 +232,7 @@ const LONGEST: u64 = 3_600_000;
 /// Highest rate: beyond it the moments are less than 100 ns apart.
 const FASTEST: u64 = 10_000_000;
 
-/// One stretch where no time was given, milliseconds.
+/// Duration of a stretch where no time was given, milliseconds.
 const STRETCH: u64 = 300;
 
 impl IopsParams {
@@ -246,8 +246,8 @@ impl IopsParams {
         }
     }
 
-    /// Whether it can be interrupted: the moments of a rate, and bursts with delays between them,
-    /// go on whatever others do.
+    /// Whether it can be interrupted. The moments of a rate, and bursts with delays between them,
+    /// cannot wait for other layers.
     pub fn divides(&self, spec: &AccessSpec) -> bool {
         self.time == 0 && self.rate == 0 && !spec.pauses()
     }

@@ -1,4 +1,4 @@
-//! The file laid out and the buffers filled, all before the clock.
+//! Lays out the file and fills the buffers before the clock starts.
 
 use std::{
     fs::{File, OpenOptions},
@@ -66,7 +66,7 @@ pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork,
     if work.is_some() {
         let seed = data::derive(context.seed, "iops layout");
         lay_out(&path, p.file_size, seed).map_err(|e| ProbeError::io("write", &path, &e))?;
-        // What is dirty now must not be written while the clock runs.
+        // Data that is dirty now must not be written while the clock runs.
         context.sync(dir)?;
     }
     let file = open(&p, &spec, &path)?;
@@ -88,7 +88,8 @@ pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork,
     })
 }
 
-/// A new file full of data: what was never written would be read as zeros without a transfer.
+/// Writes a new file full of data: blocks that were never written would be read as zeros without a
+/// transfer.
 fn lay_out(path: &Path, size: u64, seed: u64) -> io::Result<()> {
     let mut pool = Buffer::new(LAID_OUT as usize);
     Pattern::Random.fill(pool.bytes_mut(), LAID_OUT as usize, seed);
@@ -128,13 +129,13 @@ fn open(p: &IopsParams, spec: &AccessSpec, path: &Path) -> Result<File, ProbeErr
         refused.unwrap_or_else(|| ProbeError::io("open", path, &e))
     })?;
     if !p.no_advice {
-        // A refusal changes nothing that could be told.
+        // A refusal does not matter.
         let _ = rustix::fs::fadvise(&file, 0, None, advice(spec));
     }
     Ok(file)
 }
 
-/// What fio tells the kernel of such a mix.
+/// The advice that fio gives for such a mix.
 fn advice(spec: &AccessSpec) -> Advice {
     if spec.0.iter().any(|line| line.random > 0) {
         Advice::Random

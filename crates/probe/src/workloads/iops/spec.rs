@@ -42,13 +42,13 @@ pub struct SpecLine {
     pub size: u64,
     /// Percent that read; the others write. Drawn for each I/O.
     pub read: u64,
-    /// Percent that go to a random place; the others go on behind the last one. Drawn for each.
+    /// Percent that go to a random place; the others continue after the last one. Drawn for each.
     pub random: u64,
     /// I/Os before each delay.
     pub burst: u64,
-    /// Milliseconds in which nothing is begun after a burst has ended.
+    /// Milliseconds without a new I/O after a burst has completed.
     pub delay_ms: u64,
-    /// Places are multiples of this many bytes; 0 is the size.
+    /// Places are multiples of this many bytes; 0: of the size.
     pub align: u64,
     /// Percent of the mix.
     pub share: u64,
@@ -104,7 +104,7 @@ impl AccessSpec {
         self.0.iter().any(|l| l.read < 100)
     }
 
-    /// Whether there are times in which nothing is begun.
+    /// Whether there are pauses between bursts.
     pub fn pauses(&self) -> bool {
         self.0.iter().any(|l| l.delay_ms > 0)
     }
@@ -166,7 +166,7 @@ fn line(text: &str) -> Result<(SpecLine, Option<u64>), String> {
     Ok((line, share))
 }
 
-/// `67% read`, `33% write`, `100% random`, `0% sequential`. What it settles.
+/// Sets a share: `67% read`, `33% write`, `100% random`, `0% sequential`. Returns which one.
 fn set_share<'a>(line: &mut SpecLine, percent: u64, what: &str) -> Result<&'a str, String> {
     match what {
         "read" => line.read = percent,

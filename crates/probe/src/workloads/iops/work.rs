@@ -1,4 +1,4 @@
-//! The trial: workers started together, a window of time, and what is owed after it.
+//! The trial: workers started together, a window of time, and the debt after it.
 
 use std::{
     fs::File,
@@ -39,7 +39,7 @@ use crate::{
 struct Counted {
     pass: Pass,
     used: Used,
-    /// CPU time that went into waiting for moments.
+    /// CPU time spent waiting for moments.
     spun_ns: u64,
     /// Time of the I/Os that do not count.
     uncounted_ns: u64,
@@ -48,11 +48,11 @@ struct Counted {
 /// What the workers share.
 struct Shared {
     barrier: SpinBarrier,
-    /// PreadEngine could not get ready, so none starts.
+    /// One could not get ready, so none starts.
     off: AtomicBool,
-    /// Readings of the workers' clock and of `CLOCK_MONOTONIC` when all were there.
+    /// Readings of the workers' clock and of `CLOCK_MONOTONIC` when all had arrived.
     start: Mutex<(u64, u64)>,
-    /// I/Os so far, as far as told.
+    /// I/Os so far, as last reported.
     told: AtomicU64,
 }
 
@@ -81,7 +81,7 @@ impl Work for IopsWork {
                 let text = format!("no I/O ended within {} s", PATIENCE_NS / 1_000_000_000);
                 return Err(ProbeError::new(text));
             }
-            // PreadEngine I/O at least, if that takes longer.
+            // At least one I/O, if that takes longer.
             window.until += 3 * length;
         };
         let Counted {
@@ -121,7 +121,8 @@ impl Work for IopsWork {
             if trial.turns.is_empty() {
                 self.context.sync(&self.dir)?;
             } else {
-                // Its own file's: a flush of the file system would pay for other layers too.
+                // Flushes its own file: a flush of the whole file system would also pay for other
+                // layers.
                 since = Some(Mark::read(&devices));
                 let flushed = File::open(&self.path).and_then(|file| file.sync_all());
                 flushed.map_err(|e| ProbeError::io("flush", &self.path, &e))?;
@@ -141,7 +142,7 @@ impl Work for IopsWork {
         }
         trial.latency = response.latency();
         trial.service = service.latency();
-        // Where time passes in which nothing is asked for, an I/O costs what it is waited for.
+        // With pauses, the cost of an I/O is the time it is waited for.
         if self.p.rate > 0 || self.spec.pauses() {
             trial.response_ns = trial.latency.as_ref().map(|l| l.mean);
         }
@@ -151,7 +152,7 @@ impl Work for IopsWork {
 }
 
 impl IopsWork {
-    /// What of a turn counts, or of the one stretch.
+    /// The part of a turn, or of the one stretch, that counts.
     fn window(&self, ask: &Ask) -> Window {
         let ms = |n: u64| n * 1_000_000;
         let (from, length) = if ask.ns > 0 {
@@ -216,7 +217,7 @@ impl IopsWork {
         Ok(self.sum_up(window, &used))
     }
 
-    /// Time that the I/Os that count took, as if all workers had been at it equally long.
+    /// Time of the I/Os that count, as if all workers had been busy for the same time.
     fn elapsed_ns(&self, window: Window) -> u64 {
         if !window.whole {
             return window.until - window.from;
@@ -243,14 +244,14 @@ impl IopsWork {
             ops: sum(&|w| w.ops),
             bytes: sum(&|w| w.bytes),
         };
-        // Counters cannot be read at the very ends of the window; what they counted belongs to all
-        // I/Os alike, those of the ramp too.
+        // Counters cannot be read at the exact ends of the window. What they counted belongs to all
+        // I/Os alike, including those of the ramp.
         let share =
             |part: u64, of: u64, all: u64| (part as f64 * of as f64 / (all as f64).max(1.0)) as u64;
         let all_ops = sum(&|w| w.all_ops);
         let ours = |n| share(n, pass.ops, all_ops);
         let moved = |n| share(n, pass.bytes, sum(&|w| w.all_bytes));
-        // Waiting for a moment by spinning is the tool's doing.
+        // Spinning until a moment is due is the tool's doing.
         let spun_ns = sum(&|w| w.spun);
         let cpu = CpuUse {
             user_ns: ours(used.cpu.user_ns.saturating_sub(spun_ns)),
@@ -282,7 +283,7 @@ impl IopsWork {
         })
     }
 
-    /// As for `file`: nothing of it in the cache, and the bytes crossed the device.
+    /// As for `file`: nothing of it is cached, and the bytes crossed the device.
     fn direct(&self, trial: &Trial) -> DirectIo {
         let cached = resident::share(&self.path).is_some_and(|share| share > DIRECT_CACHED);
         let crossed = trial
@@ -295,7 +296,7 @@ impl IopsWork {
         }
     }
 
-    /// A rate that was not reached: what was still due is in no histogram.
+    /// A rate that was not reached: I/Os that were still due are in no histogram.
     fn tell_of_the_rate(&self, trial: &mut Trial) {
         let reached = trial.ops() as f64 / (trial.elapsed_ns() as f64 / 1e9);
         if self.p.rate > 0 && reached < 0.95 * self.p.rate as f64 {
@@ -317,7 +318,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// PreadEngine worker's thread. `None`: nothing failed.
+/// One worker's thread. Returns `None` when nothing failed.
 fn work<C: Clock>(
     clock: C,
     shared: &Shared,
@@ -361,7 +362,7 @@ fn joined(
     Ok(first)
 }
 
-/// Sleeps until a moment of `CLOCK_MONOTONIC`, with a progress line now and then.
+/// Sleeps until a moment of `CLOCK_MONOTONIC`, with a progress line from time to time.
 fn pause(until: u64, beat: &mut dyn FnMut()) {
     loop {
         let left = until.saturating_sub(monotonic_ns());

@@ -1,4 +1,4 @@
-//! One worker: begins, waits, counts, until the time is over.
+//! One worker: begins I/Os, waits, counts, until the time is over.
 
 use std::{
     hint,
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{clock::Clock, limits::HEARTBEAT_NS, queue::FailedIo, run::recorder::Recorder};
 
-/// A thread that sleeps wakes up late by some tens of microseconds. Waiting for a moment ends in a
-/// spin that long, and what is spun away is taken out of the CPU time again.
+/// A sleeping thread wakes up some tens of microseconds late. A wait for a moment ends in a spin of
+/// this length, whose CPU time is subtracted again.
 const SPIN_NS: u64 = 60_000;
 
 /// Nanoseconds since all workers started.
@@ -33,17 +33,18 @@ impl<C: Clock> Watch<C> {
     }
 }
 
-/// What counts: from one moment to another, in the watch's time.
+/// The part that counts: from one moment to another, in the watch's time.
 #[derive(Clone, Copy)]
 pub struct Window {
     pub from: u64,
     pub until: u64,
-    /// From the first I/O that ends in it to the last one, or to the first one after it: a short window
-    /// cuts off a part of an I/O at either end, and of the same length each time.
+    /// Counts from the first I/O that ends in the window to the last one, or to the first one after
+    /// it. A short window cuts off a part of an I/O at both ends, always of the same length.
     pub whole: bool,
 }
 
-/// I/Os that end so long after a window are not waited for, and no window is made longer than this.
+/// I/Os that end this long after a window are not waited for, and no window is extended beyond
+/// this.
 pub const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// What a worker draws from and what it counted.
@@ -54,22 +55,22 @@ pub struct Worker {
     pub pace: Pace,
     /// From when it was due to its end.
     pub response: Recorder,
-    /// From when it was handed over to its end, where that is something else.
+    /// Response time, from the due moment to the end, where it differs.
     pub service: Option<Recorder>,
-    /// Of the last run: I/Os that ended in the window, and their bytes.
+    /// In the last run: I/Os that ended in the window, and their bytes.
     pub ops: u64,
     pub bytes: u64,
-    /// When the first I/O of a window ended that counts whole ones, and the last.
+    /// When the first and the last whole I/O of a window ended.
     pub span: Option<(u64, u64)>,
     /// All that ended, whenever.
     pub all_ops: u64,
     pub all_bytes: u64,
-    /// Nanoseconds of CPU that went into waiting for a moment, ramp included.
+    /// Nanoseconds of CPU spent waiting for a moment, including the ramp.
     pub spun: u64,
 }
 
 impl Worker {
-    /// Works until the window's end, then waits for what is under engine.
+    /// Works until the window's end, then waits for what is in flight.
     pub fn run<C: Clock, W: IoEngine>(
         &mut self,
         watch: Watch<C>,
@@ -118,9 +119,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Begins what may begin. The moment before which nothing more may, if it is known.
+    /// Begins the I/Os that are due. Returns the next moment at which one is due, if known.
     ///
-    /// A full batch is handed over at once: the device is then at work while the next is prepared.
+    /// A full batch is submitted at once: the device then works while the next one is prepared.
     #[inline]
     fn begin<C: Clock, W: IoEngine>(
         &mut self,
@@ -152,7 +153,7 @@ impl Worker {
         Ok(None)
     }
 
-    /// Takes what has ended by `now`; whether anything had.
+    /// Reaps what has completed by `now`. Returns whether anything had.
     #[inline]
     fn count<W: IoEngine>(
         &mut self,

@@ -1,9 +1,10 @@
 //! The process between probe and program.
 //!
-//! Programs start others and leave them behind. Those become children of the nearest ancestor that
-//! has asked for them: the guard. It alone knows all of the tree, counts what it uses, and ends it;
-//! also when the probe was killed, which it sees by the end of its socket. When the guard itself is
-//! killed, its PID namespace ends the tree; where there is none, the probe does.
+//! Programs start other processes and orphan them. Orphans become children of the nearest ancestor
+//! that has asked for them: the guard. Only the guard knows the whole tree, counts its resources,
+//! and ends it. It also does so when the probe was killed, which it sees by the end of its socket.
+//! When the guard itself is killed, its PID namespace ends the tree; without a namespace the probe
+//! does.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -33,10 +34,10 @@ use super::{
 };
 use crate::{ProbeError, error::panicked, motion};
 
-/// Launches that a warm point may make again because they were not warm.
+/// Number of times a warm point may repeat a launch that was not warm.
 const AGAIN: u64 = 2;
 
-/// From guard to probe, one JSON object a line.
+/// From guard to probe, one JSON object per line.
 #[derive(Debug, Serialize, Deserialize)]
 enum Says {
     Ready,
@@ -55,12 +56,12 @@ enum Says {
 const GO: u8 = b'g';
 const STOP: u8 = b's';
 
-/// A guard that is ready to launch; ended, with all that it started, when dropped.
+/// A guard that is ready to launch. When dropped, it ends with all processes it started.
 pub struct Guard {
     /// The guard, or the first process of its namespace.
     pid: i32,
     socket: BufReader<UnixStream>,
-    /// Whether the kernel ends all that it started when it ends.
+    /// Whether the kernel ends all processes it started when it ends.
     apart: bool,
     /// Where it makes a home outside the layer.
     outside: Option<PathBuf>,
@@ -69,7 +70,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts the guard, and has it prepare the launch: `prepare`, uncounted launches, X server.
+    /// Starts the guard, which prepares the launch: `prepare`, uncounted launches, X server.
     pub fn start(mut site: LaunchSite, warmups: u64) -> Result<Self, ProbeError> {
         let fail = |e: io::Error| ProbeError::new(format!("cannot start the launcher: {e}"));
         let (ours, its) = UnixStream::pair().map_err(fail)?;
@@ -87,7 +88,7 @@ impl Guard {
         }
         let mut ours = Some(ours);
         let pid = sys::spawn(apart, &mut || {
-            // Its copy: the end of the probe's is the end of the conversation.
+            // Its copy: when the probe closes its end, the conversation is over.
             ours = None;
             live(&mut site, warmups, &its, &mut counting, apart);
         })
@@ -106,7 +107,7 @@ impl Guard {
         }
     }
 
-    /// Launches; calls `beat` each `every` while it waits.
+    /// Launches. Calls `beat` each `every` while it waits.
     pub fn launch(
         &mut self,
         every: Duration,
@@ -131,7 +132,7 @@ impl Guard {
         let mut used = 0;
         while let Err(e) = self.socket.fill_buf() {
             match e.kind() {
-                // Starting a program from a dead server takes for ever.
+                // Starting a program from a dead server never returns.
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                     if motion::goes_on(self.pid.unsigned_abs(), &mut used) {
                         beat();
@@ -193,7 +194,7 @@ impl Drop for Guard {
     }
 }
 
-/// The whole life of the new process: of the guard, or of the process before it in its namespace.
+/// Runs the new process: the guard, or process 1 of its namespace.
 fn live(
     site: &mut LaunchSite,
     warmups: u64,
@@ -202,7 +203,7 @@ fn live(
     apart: bool,
 ) {
     let mut begin = || -> io::Result<Option<i32>> {
-        // The lab must not take this end of the pipe for the probe's.
+        // The lab must not mistake this end of the pipe for the probe's.
         let null = OpenOptions::new()
             .read(true)
             .write(true)
@@ -220,7 +221,7 @@ fn live(
         Ok(None) => serve(site, warmups, socket, counting),
         Err(e) => {
             let message = format!("cannot start the launcher: {e}");
-            // Nobody may be there to hear it.
+            // The probe may be gone.
             let _ = say(
                 socket,
                 &Says::Failed {
@@ -263,7 +264,7 @@ fn serve(site: &mut LaunchSite, warmups: u64, socket: &UnixStream, counting: &mu
     }))
     .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     tree.stop(site.p.grace());
-    // Here as well as in the probe: whoever of the two is left removes what they made.
+    // Here as well as in the probe: whichever is left removes what they created.
     *counting = Counting::default();
     site.display = None;
     if site.outside {
@@ -272,7 +273,7 @@ fn serve(site: &mut LaunchSite, warmups: u64, socket: &UnixStream, counting: &mu
     if let Err(ProbeError { message, hint, .. }) = result {
         let message = site.masked(message);
         let hint = hint.map(|hint| site.masked(hint));
-        // Nobody may be there to hear it.
+        // The probe may be gone.
         let _ = say(socket, &Says::Failed { message, hint });
     }
 }
@@ -295,7 +296,7 @@ fn prepare(
         tree.spared.insert(display.pid());
         site.display = Some(display);
     }
-    // Afterwards, since the package is shown the directory that the X server has made.
+    // Last, since the package must see the directory that the X server has created.
     if let Some(root) = &site.root {
         inside::mounts(root, site.user, site.display.is_some())?;
     }
@@ -303,7 +304,7 @@ fn prepare(
     Ok(())
 }
 
-/// Launches that are not counted, and what comes before the one that is.
+/// Uncounted launches, and what precedes the one that counts.
 fn warm_up(
     site: &LaunchSite,
     warmups: u64,
@@ -320,7 +321,7 @@ fn warm_up(
     site.aside("prepare", &text, tree, socket.as_fd())
 }
 
-/// The launch that counts. One that is not as warm as was asked is made again.
+/// The launch that counts. Repeated when it is not as warm as requested.
 fn launch(
     site: &LaunchSite,
     tree: &mut Tree,

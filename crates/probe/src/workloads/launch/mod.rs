@@ -82,7 +82,7 @@ impl Workload for Launch {
         Point::new("launch", at.label.clone(), &tracing).ok()
     }
 
-    /// Where a program writes is its own business: in a layer that is read-only it has its home.
+    /// Where a program writes is its own business: in a read-only layer it has its home elsewhere.
     fn writes(&self, _: &Point) -> bool {
         false
     }
@@ -128,7 +128,7 @@ fn first_time(at: &Point) -> bool {
     seen.insert(at.key())
 }
 
-/// Where the program is started: in the layer's directory, or with a package as its whole world.
+/// Where the program is started: in the layer's directory, or with a package as its root.
 fn site(
     dir: &Path,
     p: LaunchParams,
@@ -171,7 +171,7 @@ fn site(
     Ok((site, work))
 }
 
-/// A home that is not in a layer, for one that is read-only. Nobody can guess its name.
+/// A home outside the layer, for a read-only layer. Its name cannot be guessed.
 fn outside() -> PathBuf {
     std::env::temp_dir().join(random_name("layermark-work-"))
 }
@@ -231,7 +231,7 @@ impl Work for LaunchWork {
     }
 }
 
-/// A directory that is there without being made: for programs that need one.
+/// `path` below `root`, which may be absent.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }

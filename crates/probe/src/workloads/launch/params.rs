@@ -47,7 +47,7 @@ pub struct LaunchParams {
     pub ignore_failure: bool,
     pub trace: bool,
     pub parameters: Vec<String>,
-    /// Who it runs as; whoever we are when it is empty.
+    /// User that runs it; our own user when empty.
     #[serde(default)]
     pub user: String,
     /// Of cold points only.
@@ -63,7 +63,7 @@ pub struct LaunchParams {
 
 /// Longest a launch may be waited for.
 const LONGEST: Duration = Duration::from_hours(1);
-/// Most launches before the first that counts.
+/// Largest number of launches before the first one that counts.
 const WARMUPS: u64 = 1000;
 
 impl LaunchParams {
@@ -98,8 +98,8 @@ impl LaunchParams {
         self.env.iter().map(value).collect()
     }
 
-    /// With the command of this layer: the one for its whole name, else the one for its kind. Its
-    /// user is named by numbers, which mean the same everywhere.
+    /// With the command for this layer: the one for its full name, else the one for its kind. The
+    /// user becomes numbers, which mean the same everywhere.
     pub fn in_layer(mut self, layer: &Spec) -> Self {
         if let Ok(Some(User { uid, gid })) = self.user() {
             self.user = format!("{uid}:{gid}");
@@ -112,7 +112,7 @@ impl LaunchParams {
     }
 }
 
-/// The words of a command line; what is wrong when there is no word.
+/// The words of a command line, or an error when there is none.
 pub fn words(name: &str, text: &str) -> Result<Vec<String>, PointError> {
     let error = |why: &str| {
         Err(PointError::new(format!("launch: `{name}` = {text}: {why}"))
@@ -252,7 +252,7 @@ fn check(p: &LaunchParams) -> Result<(), PointError> {
         words("cmd", command)?;
     }
     ready::parse(&p.ready)?;
-    // Not shown: it may be a value that is a secret.
+    // Not shown: it may be a secret value.
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if p.env
         .iter()

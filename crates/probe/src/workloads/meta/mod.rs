@@ -1,5 +1,5 @@
-//! `meta`: many small files, one operation each. What source trees, mail boxes and package
-//! managers do, and where layers that pass every call on are slowest.
+//! `meta`: many small files, one operation each. This is what source trees, mail boxes and package
+//! managers do, and where layers that forward every call are slowest.
 
 use std::path::Path;
 
@@ -22,7 +22,8 @@ use params::{Cache, MetaParams};
 /// Files in one directory.
 const PER_DIRECTORY: u64 = 100;
 
-/// What the kernel keeps of a file beside its data, about: inode, directory entry. Bytes.
+/// Approximate memory that the kernel needs for a file in addition to its data: inode, directory
+/// entry. Bytes.
 const INODE: u64 = 1024;
 
 /// The workload `meta`.
@@ -78,7 +79,7 @@ impl Workload for Meta {
         false
     }
 
-    /// A small file takes a block, and its inode about as much again.
+    /// A small file takes a block, and about the same for its inode.
     fn space(&self, at: &Point) -> u64 {
         match read::<MetaParams>(at) {
             Ok(p) if p.op.writes() => p

@@ -10,7 +10,7 @@ use rustix::{
 use super::params::MetaSync;
 use crate::run::drive::Step;
 
-/// Paths made before the clock, as the kernel takes them.
+/// Paths built before the clock starts, as the kernel takes them.
 pub fn path(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_encoded_bytes())?)
 }

@@ -1,4 +1,4 @@
-//! Files made ready, the passes, and what is owed after them.
+//! Prepares the files, makes the passes, settles the debt.
 
 use std::{
     ffi::{CString, OsStr},
@@ -44,7 +44,7 @@ pub struct MetaWork {
     paths: Vec<CString>,
     buffer: Buffer,
     recorder: Recorder,
-    /// For operations of a lead-in: they are not kept.
+    /// For the operations of a lead-in, which are not kept.
     spare: Recorder,
     /// Operations of the pass that are done.
     at: u64,
@@ -52,7 +52,7 @@ pub struct MetaWork {
     begun: bool,
     /// The layer's directory.
     dir: PathBuf,
-    /// Of a point that writes: another one for each pass.
+    /// For a point that writes: a different one for each pass.
     work: Option<WorkDir>,
 }
 
@@ -95,7 +95,7 @@ impl MetaWork {
     fn first_state(&mut self) -> Result<(), ProbeError> {
         if self.p.op.writes() {
             self.make()?;
-            // What others left unwritten must not be counted as this point's debt.
+            // Data that others left unwritten must not be counted as this point's debt.
             return if self.p.op == MetaOp::Unlink {
                 Ok(()) // synced just now
             } else {
@@ -139,9 +139,9 @@ impl MetaWork {
         self.context.sync(&self.dir)
     }
 
-    /// The state that a pass starts from, outside the clock: no files for create and
-    /// small-write, all of them for unlink, and on the disk: a file that was never written back
-    /// has no blocks to give up and is far cheaper to remove.
+    /// Restores the state that a pass starts from, outside the clock: no files for create and
+    /// small-write, all of them for unlink. They are on the disk: a file that was never written
+    /// back has no blocks to free and is much cheaper to remove.
     fn make(&mut self) -> Result<(), ProbeError> {
         self.leave();
         let work = self.work.insert(WorkDir::new(&self.dir)?);
@@ -161,15 +161,15 @@ impl MetaWork {
         fill().map_err(|e| ProbeError::io("make the files in", &root, &e))?;
         self.name_files(&root)?;
         if self.p.op == MetaOp::Unlink {
-            // Not file by file: a layer may take no notice of that, and what is not on the disk is far
-            // cheaper to remove.
+            // Not file by file: a layer may ignore that, and files that are not on the disk are
+            // much cheaper to remove.
             self.sync_all()?;
         }
         Ok(())
     }
 
-    /// The pass is over. Its files stay, without their data: an inode that was just deleted is in the
-    /// way of the next file that is made.
+    /// Ends a pass. Its files stay, without their data: an inode that was just deleted slows down
+    /// the next file that is created.
     fn leave(&mut self) {
         let Some(work) = self.work.take().filter(|_| self.p.op != MetaOp::Unlink) else {
             return;
@@ -186,9 +186,9 @@ impl MetaWork {
         work.leave(self.p.files);
     }
 
-    /// Paths of the files in the order in which they are gone through. Neighbours in a directory are
-    /// also neighbours on disk, and reading them in order would measure the read-ahead: each file
-    /// once, in random order.
+    /// Paths of the files in the order of access. Neighbours in a directory are also neighbours on
+    /// disk, and reading them in order would measure the readahead. So each file comes once, in
+    /// random order.
     fn name_files(&mut self, root: &Path) -> Result<(), ProbeError> {
         let seed = data::derive(self.context.seed, "meta order");
         let order = Permutation::new(self.p.files, seed);
@@ -237,8 +237,8 @@ impl MetaWork {
         }
     }
 
-    /// Flushes the files of the pass and the directories that name them, many at a time, so that
-    /// a journal commits them together. A flush of the file system would pay for other layers too that
+    /// Flushes the files of the pass and their directories, many at a time, so that a journal
+    /// commits them together. A flush of the whole file system would also pay for other layers that
     /// share it.
     fn flush(&self) -> Result<(), ProbeError> {
         let Some(work) = &self.work else {
@@ -267,7 +267,7 @@ impl MetaWork {
         })
     }
 
-    /// Whether a pass can go on with what the one before has left.
+    /// Whether a pass can continue with what the previous one left.
     fn rolls(&self) -> bool {
         !self.p.op.writes() && self.p.cache == Cache::Warm
     }
@@ -328,7 +328,7 @@ impl Repeat for MetaWork {
                 Ok(done) => done,
                 Err(stopped) => {
                     let failed = self.failed(&stopped);
-                    // What is there of the pass is removed and not left: the disk may be full.
+                    // Files of the pass are removed and not left: the disk may be full.
                     self.work = None;
                     return Err(failed);
                 }
@@ -371,7 +371,7 @@ impl Repeat for MetaWork {
     }
 
     fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
-        // Encoding it takes a while, which is no debt.
+        // Encoding it takes a while, which is not debt.
         trial.latency = self.recorder.latency();
         Ok(())
     }

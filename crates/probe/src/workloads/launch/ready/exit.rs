@@ -20,7 +20,7 @@ impl ReadyKind for Exit {
     }
 }
 
-/// The end of the program is looked for whatever is waited for; here it is all there is.
+/// The end of the program is checked for every condition; here it is the only one.
 struct Ends;
 
 impl Ready for Ends {

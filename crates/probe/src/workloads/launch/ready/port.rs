@@ -9,8 +9,8 @@ use std::{
 use super::{Found, Ready, ReadyKind, Scene, WAKE_NS};
 use crate::ProbeError;
 
-/// No event tells that somebody listens: it is tried so often, nanoseconds. A refused connection
-/// on the loopback takes about 20 us.
+/// Interval of connection attempts, nanoseconds: there is no event for a new listener. A refused
+/// connection on the loopback takes about 20 us.
 pub const EVERY_NS: u64 = 400_000;
 
 /// A listener whose queue is full does not answer at all.
@@ -42,7 +42,7 @@ impl ReadyKind for Port {
     }
 }
 
-/// Nobody listens there yet: else that one would be taken for the program.
+/// No process may listen there yet: it would be mistaken for the program.
 pub fn unheard(at: SocketAddr) -> Result<(), ProbeError> {
     if TcpStream::connect_timeout(&at, PATIENCE).is_err() {
         return Ok(());
