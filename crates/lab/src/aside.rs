@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
-use layermark_layers::{Behind, LayerError, Place, Wire};
-use layermark_model::{Cooled, CpuTime, Facts};
+use layermark_layers::{BackingExtents, LayerError, Place, Wire};
+use layermark_model::{CpuTime, DroppedCaches, Facts};
 use layermark_probe::motion::{Motion, Who};
 
 /// How often it is looked whether a call goes on.
@@ -151,9 +151,9 @@ impl Place for Aside {
         self.asked(|place| place.facts())
     }
 
-    fn behind(&self, files: &[PathBuf]) -> Vec<Behind> {
+    fn backing_extents(&self, files: &[PathBuf]) -> Vec<BackingExtents> {
         let files = files.to_vec();
-        self.call(move |place| place.behind(&files))
+        self.call(move |place| place.backing_extents(&files))
             .unwrap_or_default()
     }
 
@@ -161,15 +161,15 @@ impl Place for Aside {
         self.asked(|place| place.keeps_time())
     }
 
-    fn cool(&mut self) -> Result<Cooled, LayerError> {
-        self.asked(|place| place.cool())
+    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+        self.asked(|place| place.drop_caches())
     }
 
     fn refresh(&mut self) -> Result<(), LayerError> {
         self.asked(|place| place.refresh())
     }
 
-    fn upkeep(&self) -> Result<CpuTime, LayerError> {
-        self.asked(|place| place.upkeep())
+    fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
+        self.asked(|place| place.helper_cpu())
     }
 }

@@ -1,7 +1,7 @@
 //! What is wrong with a trial, in words that the report knows.
 
 use layermark_model::{
-    Cooled, DirectIo, Facts, ForeignWrites, Point, Trial, Warmth,
+    DirectIo, DroppedCaches, Facts, ForeignWrites, Point, Trial, Warmth,
     flags::{CACHE, CACHE_UNPROVED, DIRECT_IGNORED, MAJOR_FAULTS, VERIFY, WRITE_BACK},
 };
 
@@ -19,7 +19,7 @@ pub(crate) struct Around<'a> {
     /// Cached share of the files behind the layer.
     pub backing: Option<f64>,
     /// What emptying the caches reached.
-    pub cooled: &'a Cooled,
+    pub cooled: &'a DroppedCaches,
 }
 
 /// Everything that is wrong with a trial.
@@ -148,7 +148,7 @@ mod tests {
             reads,
             facts,
             backing,
-            cooled: &Cooled::default(),
+            cooled: &DroppedCaches::default(),
         };
         of(point, &around, trial)
     }
@@ -192,9 +192,9 @@ mod tests {
     fn cold_without_evidence_is_not_proved() {
         let (point, facts) = (point("cold"), disk());
         let with = |complete, trial: &Trial| {
-            let cooled = Cooled {
+            let cooled = DroppedCaches {
                 complete,
-                ..Cooled::default()
+                ..DroppedCaches::default()
             };
             let around = Around {
                 reads: true,

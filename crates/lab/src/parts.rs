@@ -43,7 +43,7 @@ impl Lab<'_> {
             .iter()
             .map(|layer| {
                 let up = self.ups[*layer].as_ref().filter(|_| divided.uses_up);
-                let behind = up.map(|up| up.place.behind(&workload.open_before(at)));
+                let behind = up.map(|up| up.place.backing_extents(&workload.open_before(at)));
                 let files = behind.unwrap_or_default();
                 Member {
                     layer: *layer,

@@ -81,7 +81,7 @@ impl Lab<'_> {
             let ups = tries
                 .iter()
                 .filter_map(|this| self.ups[this.layer].as_ref());
-            OneCpu::with(ups.filter_map(|up| up.talk.pid()))
+            OneCpu::with(ups.filter_map(|up| up.probe.pid()))
         });
         let layers: Vec<usize> = tries.iter().map(|t| t.layer).collect();
         let share = SHARE_NS * layers.len() as u64;

@@ -16,7 +16,7 @@ use rustix::{
 use crate::{
     Stop,
     aside::{self, Aside},
-    line::{Broken, Talk},
+    probe_client::{Broken, ProbeClient},
     watch::Watch,
 };
 
@@ -53,7 +53,7 @@ impl From<LayerError> for Lost {
 
 /// A layer that is up. The fields are dropped in their order: probe, place, then what was set up.
 pub(crate) struct Up {
-    pub talk: Talk,
+    pub probe: ProbeClient,
     pub place: Box<dyn Place>,
     undo: Undo,
     pub facts: Facts,
@@ -84,10 +84,10 @@ impl Up {
             place = Box::new(Aside::new(spec.to_string(), place, silence)?);
         }
         let started = start(place.as_mut(), silence, stop);
-        let (talk, self_test) = watching.judge(started)?;
+        let (probe, self_test) = watching.judge(started)?;
         let ground = place.ground();
         Ok(Self {
-            talk,
+            probe,
             place,
             ground,
             idle_flushes: None,
@@ -107,15 +107,15 @@ impl Up {
     /// Starts the probe again after it broke.
     pub(crate) fn restart(&mut self, stop: &Stop) -> Result<(), Lost> {
         // Two probes at once would work on the same files.
-        if !self.talk.end() {
+        if !self.probe.end() {
             return Err(Lost::new("it waits in the kernel and cannot be ended"));
         }
         if !self.answers(self.silence) {
             let dir = self.place.dir().display();
             return Err(Lost::new(format!("{dir} does not answer either")));
         }
-        let (talk, self_test) = start(self.place.as_mut(), self.silence, stop)?;
-        self.talk = talk;
+        let (probe, self_test) = start(self.place.as_mut(), self.silence, stop)?;
+        self.probe = probe;
         self.self_test = self_test;
         Ok(())
     }
@@ -185,7 +185,7 @@ impl Drop for Up {
     /// What does not answer is given up: nothing of its undoing may wait for ever.
     fn drop(&mut self) {
         // What the probe waits for has to be ended too, if that can be done.
-        self.talk.end();
+        self.probe.end();
         if self.answers(self.silence) {
             return;
         }
@@ -246,19 +246,23 @@ fn proof(place: &dyn Place) -> Result<Facts, Lost> {
     Ok(facts)
 }
 
-fn start(place: &mut dyn Place, silence: Duration, stop: &Stop) -> Result<(Talk, SelfTest), Lost> {
+fn start(
+    place: &mut dyn Place,
+    silence: Duration,
+    stop: &Stop,
+) -> Result<(ProbeClient, SelfTest), Lost> {
     let wire = place.start()?;
-    let mut talk = Talk::new(wire, silence);
-    let said = |talk: &Talk, e: Broken| Lost {
+    let mut probe = ProbeClient::new(wire, silence);
+    let said = |probe: &ProbeClient, e: Broken| Lost {
         cut_off: e == Broken::CutOff,
-        ..Lost::new(format!("{e}{}", talk.last_words()))
+        ..Lost::new(format!("{e}{}", probe.last_words()))
     };
-    match talk.receive(stop) {
+    match probe.receive(stop) {
         Ok(FromProbe::Hello {
             protocol: VERSION,
             self_test,
             ..
-        }) => Ok((talk, self_test)),
+        }) => Ok((probe, self_test)),
         Ok(FromProbe::Hello {
             protocol, version, ..
         }) => Err(Lost {
@@ -272,9 +276,9 @@ fn start(place: &mut dyn Place, silence: Duration, stop: &Stop) -> Result<(Talk,
             ..Lost::new(message)
         }),
         Ok(_) => Err(said(
-            &talk,
+            &probe,
             Broken::OutOfTurn("it must say hello first".into()),
         )),
-        Err(e) => Err(said(&talk, e)),
+        Err(e) => Err(said(&probe, e)),
     }
 }

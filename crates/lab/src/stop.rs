@@ -30,8 +30,7 @@ pub(crate) struct Known {
     pub given_up: bool,
 }
 
-/// A layer at a point.
-pub(crate) type Site = (usize, usize);
+pub(crate) use layermark_model::Site;
 
 /// Looks at the data, at the numbers of pairs laid down beforehand.
 pub(crate) struct Stopping {

@@ -5,9 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::{Behind, LayerError, in_words};
+use layermark_layers::{BackingExtents, LayerError, in_words};
 use layermark_model::{
-    Cooled, CpuTime, DeviceBytes, Environment, Point, Trial, Turn,
+    CpuTime, DeviceBytes, DroppedCaches, Environment, Point, Trial, Turn,
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, ToProbe},
 };
@@ -21,9 +21,9 @@ use crate::{
     Stop,
     cpu::{Meter, Moment, Usage, Used},
     flags::{self, Around},
-    line::Broken,
     machine::now_ms,
     others::{self, Own, Written},
+    probe_client::Broken,
     session::{Lost, Up},
     turn::Length,
 };
@@ -67,8 +67,8 @@ pub(crate) struct Attempt {
     uncounted_ns: u64,
     /// What devices wrote in each turn, where that is known.
     written: Vec<Written>,
-    behind: Vec<Behind>,
-    cooled: Cooled,
+    behind: Vec<BackingExtents>,
+    cooled: DroppedCaches,
     pub used: Used,
     /// All that was used in the turns of the block.
     pub beside: Used,
@@ -117,7 +117,7 @@ impl Attempt {
             uncounted_ns: 0,
             written: Vec::new(),
             behind: Vec::new(),
-            cooled: Cooled::default(),
+            cooled: DroppedCaches::default(),
             used: Used::default(),
             beside: Used::default(),
             cpu_ns: 0,
@@ -151,7 +151,7 @@ impl Attempt {
                 self.flags = vec![LAYER_LOST.to_owned()];
             }
             // Whatever it still does would be in the way of the other layers' turns.
-            Some(Failure::Broken(_)) => drop(up.talk.end()),
+            Some(Failure::Broken(_)) => drop(up.probe.end()),
             _ => {}
         }
         self.took += begun.elapsed();
@@ -351,11 +351,11 @@ fn ready(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
 }
 
 /// Empties the caches for a point that asks for it.
-fn cooled(up: &mut Up, point: &Point) -> Result<Cooled, Failure> {
+fn cooled(up: &mut Up, point: &Point) -> Result<DroppedCaches, Failure> {
     if point.text("cache") != "cold" {
-        return Ok(Cooled::default());
+        return Ok(DroppedCaches::default());
     }
-    let cooled = up.place.cool();
+    let cooled = up.place.drop_caches();
     cooled.map_err(|e| Failure::Broken(e.to_string()))
 }
 
@@ -392,7 +392,7 @@ fn beside(up: &mut Up, ask: &Ask<'_>, point: &Point, of: &mut Trial) -> Result<(
 }
 
 fn upkeep(up: &Up) -> Result<CpuTime, Failure> {
-    let upkeep = up.place.upkeep();
+    let upkeep = up.place.helper_cpu();
     upkeep.map_err(|e| Failure::Broken(e.to_string()))
 }
 
@@ -421,12 +421,12 @@ fn job(up: &Up, ask: &Ask<'_>, point: &Point) -> Job {
 }
 
 fn say(up: &mut Up, message: &ToProbe) -> Result<(), Failure> {
-    up.talk.send(message).map_err(|e| broken(up, &e))
+    up.probe.send(message).map_err(|e| broken(up, &e))
 }
 
 /// The next line; an error that the probe reports is a failure of the work.
 fn hear(up: &mut Up, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
-    match up.talk.receive(ask.stop) {
+    match up.probe.receive(ask.stop) {
         Ok(FromProbe::Error {
             id,
             message,
@@ -448,7 +448,7 @@ fn broken(up: &Up, e: &Broken) -> Failure {
     if *e == Broken::CutOff {
         Failure::CutOff
     } else {
-        Failure::Broken(format!("{e}{}", up.talk.last_words()))
+        Failure::Broken(format!("{e}{}", up.probe.last_words()))
     }
 }
 
@@ -467,12 +467,14 @@ fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
 }
 
 /// What holds the data of the files that the point reads; else the whole of the layer's images.
-fn behind(up: &Up, ask: &Ask<'_>) -> Vec<Behind> {
-    let found = up.place.behind(&ask.workload.open_before(&ask.point));
+fn behind(up: &Up, ask: &Ask<'_>) -> Vec<BackingExtents> {
+    let found = up
+        .place
+        .backing_extents(&ask.workload.open_before(&ask.point));
     if !found.is_empty() {
         return found;
     }
-    let whole = |path: &PathBuf| Behind {
+    let whole = |path: &PathBuf| BackingExtents {
         path: path.clone(),
         ranges: None,
     };
@@ -480,7 +482,7 @@ fn behind(up: &Up, ask: &Ask<'_>) -> Vec<Behind> {
 }
 
 /// Share of all bytes of these files that is in the page cache; `None` when it cannot be known.
-fn backing_share(files: &[Behind]) -> Option<f64> {
+fn backing_share(files: &[BackingExtents]) -> Option<f64> {
     let looks = files
         .iter()
         .filter_map(|f| resident::cached(&f.path, f.ranges.as_deref()));
@@ -505,7 +507,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().join("a");
         std::fs::write(&file, vec![1; 8192]).unwrap();
-        let whole = |path: PathBuf| Behind { path, ranges: None };
+        let whole = |path: PathBuf| BackingExtents { path, ranges: None };
         let files = [file, temp.path().join("gone")].map(whole);
         assert_eq!(backing_share(&files), Some(1.0));
         assert_eq!(backing_share(&[]), None);

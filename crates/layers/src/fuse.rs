@@ -15,7 +15,7 @@ use crate::{
     Base, Control, Layer, LayerError, LayerOption, Place, Undo,
     child::{self, Process},
     fuse_fs::Through,
-    fuse_way::{Agreed, Cache, Way},
+    fuse_options::{Agreed, FuseCache, FuseOptions},
     host::{self, HostPlace, PACKAGED},
     mounts, needs,
     options::{bad, on, value},
@@ -90,12 +90,12 @@ impl Layer for Fuse {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let way = way(spec)?;
+        let options = options(spec)?;
         let clash = match () {
-            () if !way.passthrough => None,
-            () if way.writeback => Some(("writeback", "on")),
-            () if !way.direct => Some(("direct", "drop")),
-            () if way.cache == Cache::None => Some(("cache", "none")),
+            () if !options.passthrough => None,
+            () if options.writeback => Some(("writeback", "on")),
+            () if !options.direct => Some(("direct", "drop")),
+            () if options.cache == FuseCache::None => Some(("cache", "none")),
             () => None,
         };
         match clash {
@@ -139,7 +139,7 @@ impl Layer for Fuse {
         mounts::assert_mounted(&name, &at, "fuse")?;
         let place = HostPlace::new(base, spec, at.clone())
             .proof(&at, "fuse")
-            .behind(&below)
+            .backing_dir(&below)
             .helper(pid)
             .note("passthrough", switch(agreed.passthrough))
             .note("writeback", switch(agreed.writeback))
@@ -156,7 +156,7 @@ fn switch(on: bool) -> &'static str {
 }
 
 /// How requests are to be served, from the layer's name.
-fn way(spec: &Spec) -> Result<Way, LayerError> {
+fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
     let text = value(spec, OPTIONS, "delay");
     let must = format!(
         "is not a time up to {} s, such as 20us",
@@ -165,11 +165,11 @@ fn way(spec: &Spec) -> Result<Way, LayerError> {
     let delay = delay(text)
         .filter(|d| *d <= LONGEST_DELAY)
         .ok_or_else(|| bad(spec, "delay", text, must))?;
-    Ok(Way {
+    Ok(FuseOptions {
         cache: match value(spec, OPTIONS, "cache") {
-            "always" => Cache::Always,
-            "none" => Cache::None,
-            _ => Cache::Auto,
+            "always" => FuseCache::Always,
+            "none" => FuseCache::None,
+            _ => FuseCache::Auto,
         },
         writeback: on(spec, OPTIONS, "writeback"),
         passthrough: on(spec, OPTIONS, "passthrough"),
@@ -277,7 +277,7 @@ pub fn fuse_serve(args: &[OsString]) -> Result<(), LayerError> {
 }
 
 fn serve(below: &Path, at: &Path, spec: &Spec) -> io::Result<()> {
-    let way = way(spec).map_err(io::Error::other)?;
+    let options = options(spec).map_err(io::Error::other)?;
     let threads = value(spec, OPTIONS, "threads").parse().unwrap_or(2);
     // One descriptor for each file that the kernel knows.
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -287,7 +287,7 @@ fn serve(below: &Path, at: &Path, spec: &Spec) -> io::Result<()> {
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
 
     let agreed = Arc::new(Mutex::new(Agreed::default()));
-    let system = Through::new(below, way, agreed.clone())?;
+    let system = Through::new(below, options, agreed.clone())?;
     let device = mount(at)?;
     let mut config = fuser::Config::default();
     config.n_threads = Some(threads);

@@ -11,8 +11,8 @@ use std::{
 };
 
 use crate::{
-    fuse_table::{Entry, Open, Table, attributes, errno, kind},
-    fuse_way::{Agreed, Cache, Way, timespec, wait, with_buffer},
+    fuse_options::{Agreed, FuseCache, FuseOptions, timespec, wait, with_buffer},
+    fuse_table::{InodeEntry, InodeTable, Open, attributes, errno, kind},
 };
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation,
@@ -25,8 +25,8 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom, Timestamps};
 /// The file system.
 #[derive(Debug)]
 pub(crate) struct Through {
-    table: Table,
-    way: Way,
+    table: InodeTable,
+    options: FuseOptions,
     agreed: Arc<Mutex<Agreed>>,
     ttl: Duration,
 }
@@ -35,17 +35,21 @@ pub(crate) struct Through {
 const LARGEST: u32 = 1 << 20;
 
 impl Through {
-    pub(crate) fn new(backing: &Path, way: Way, agreed: Arc<Mutex<Agreed>>) -> io::Result<Self> {
+    pub(crate) fn new(
+        backing: &Path,
+        options: FuseOptions,
+        agreed: Arc<Mutex<Agreed>>,
+    ) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(backing, flags, Mode::empty())?;
-        let ttl = match way.cache {
-            Cache::Auto => Duration::from_secs(1),
-            Cache::Always => Duration::from_hours(24),
-            Cache::None => Duration::ZERO,
+        let ttl = match options.cache {
+            FuseCache::Auto => Duration::from_secs(1),
+            FuseCache::Always => Duration::from_hours(24),
+            FuseCache::None => Duration::ZERO,
         };
         Ok(Self {
-            table: Table::new(root)?,
-            way,
+            table: InodeTable::new(root)?,
+            options,
             agreed,
             ttl,
         })
@@ -53,8 +57,8 @@ impl Through {
 
     /// The injected delay. Every request but `forget` pays it, since nobody waits for that one.
     fn pause(&self) {
-        if !self.way.delay.is_zero() {
-            wait(Instant::now(), self.way.delay);
+        if !self.options.delay.is_zero() {
+            wait(Instant::now(), self.options.delay);
         }
     }
 
@@ -62,7 +66,7 @@ impl Through {
     fn below(&self, flags: i32) -> OFlags {
         let mut flags = OFlags::from_bits_retain(flags.cast_unsigned())
             - (OFlags::CREATE | OFlags::EXCL | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::DIRECT);
-        if self.way.writeback {
+        if self.options.writeback {
             // The kernel reads around partial pages and knows where the end is.
             if flags.contains(OFlags::WRONLY) {
                 flags = (flags - OFlags::WRONLY) | OFlags::RDWR;
@@ -73,15 +77,15 @@ impl Through {
     }
 
     fn wants_direct(&self, flags: i32) -> bool {
-        self.way.direct && flags & libc::O_DIRECT != 0
+        self.options.direct && flags & libc::O_DIRECT != 0
     }
 
     fn reply_flags(&self) -> FopenFlags {
-        match self.way.cache {
-            _ if self.way.passthrough => FopenFlags::empty(),
+        match self.options.cache {
+            _ if self.options.passthrough => FopenFlags::empty(),
             // With `Auto` the kernel itself drops the data of a file whose time has changed.
-            Cache::Auto | Cache::Always => FopenFlags::FOPEN_KEEP_CACHE,
-            Cache::None => FopenFlags::FOPEN_DIRECT_IO,
+            FuseCache::Auto | FuseCache::Always => FopenFlags::FOPEN_KEEP_CACHE,
+            FuseCache::None => FopenFlags::FOPEN_DIRECT_IO,
         }
     }
 
@@ -110,13 +114,13 @@ impl Through {
         Ok(attributes(ino.0, &stat))
     }
 
-    fn list(&self, ino: INodeNo) -> Result<Vec<Entry>, Errno> {
+    fn list(&self, ino: INodeNo) -> Result<Vec<InodeEntry>, Errno> {
         let dir = self.table.reopen(ino, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let entries = rustix::fs::Dir::read_from(&dir).map_err(errno)?;
         entries
             .map(|entry| {
                 let entry = entry.map_err(errno)?;
-                Ok(Entry {
+                Ok(InodeEntry {
                     number: entry.ino(),
                     kind: kind(entry.file_type()),
                     name: entry.file_name().to_bytes().to_vec(),
@@ -169,10 +173,10 @@ impl Filesystem for Through {
             | InitFlags::FUSE_ATOMIC_O_TRUNC
             | InitFlags::FUSE_AUTO_INVAL_DATA;
         wanted &= config.capabilities();
-        if self.way.writeback {
+        if self.options.writeback {
             wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
         }
-        if self.way.passthrough {
+        if self.options.passthrough {
             wanted |= InitFlags::FUSE_PASSTHROUGH;
             // Two, so that the directory below may itself lie on an overlay.
             let _ = config.set_max_stack_depth(2);
@@ -185,8 +189,8 @@ impl Filesystem for Through {
         let mut agreed = self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
         *agreed = Agreed {
             abi: config.kernel_abi().to_string(),
-            passthrough: self.way.passthrough,
-            writeback: self.way.writeback,
+            passthrough: self.options.passthrough,
+            writeback: self.options.writeback,
         };
         Ok(())
     }
@@ -365,7 +369,7 @@ impl Filesystem for Through {
         let open = || {
             let file = self.table.reopen(ino, self.below(flags.0))?;
             let direct = self.direct_twin(ino, flags.0)?;
-            let backing = if self.way.passthrough {
+            let backing = if self.options.passthrough {
                 Some(self.table.backing(ino, || reply.open_backing(&file))?)
             } else {
                 None
@@ -408,7 +412,7 @@ impl Filesystem for Through {
             let file = File::from(file);
             let attr = self.table.lookup(parent, name)?;
             let direct = self.direct_twin(attr.ino, flags)?;
-            let backing = if self.way.passthrough {
+            let backing = if self.options.passthrough {
                 Some(self.table.backing(attr.ino, || reply.open_backing(&file))?)
             } else {
                 None

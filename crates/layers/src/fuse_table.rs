@@ -43,18 +43,18 @@ struct Inodes {
 
 /// All of both, and the directories being listed.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct InodeTable {
     inodes: RwLock<Inodes>,
     open: RwLock<HashMap<u64, Arc<Open>>>,
-    dirs: RwLock<HashMap<u64, Arc<Vec<Entry>>>>,
+    dirs: RwLock<HashMap<u64, Arc<Vec<InodeEntry>>>>,
     next_handle: AtomicU64,
-    /// `/proc/self/fd`: the way from an `O_PATH` descriptor to an open file.
+    /// `/proc/self/fd`: the options from an `O_PATH` descriptor to an open file.
     fds: OwnedFd,
 }
 
 /// One name in a directory.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct InodeEntry {
     pub(crate) number: u64,
     pub(crate) kind: FileType,
     pub(crate) name: Vec<u8>,
@@ -72,7 +72,7 @@ pub(crate) fn errno(e: rustix::io::Errno) -> Errno {
     Errno::from_i32(e.raw_os_error())
 }
 
-impl Table {
+impl InodeTable {
     /// A table whose root is `root`, opened with `O_PATH`.
     pub(crate) fn new(root: OwnedFd) -> std::io::Result<Self> {
         let stat = statat(&root, c"", AtFlags::EMPTY_PATH)?;
@@ -224,13 +224,13 @@ impl Table {
         write(&self.open).remove(&handle);
     }
 
-    pub(crate) fn add_dir(&self, entries: Vec<Entry>) -> u64 {
+    pub(crate) fn add_dir(&self, entries: Vec<InodeEntry>) -> u64 {
         let handle = self.handle();
         write(&self.dirs).insert(handle, Arc::new(entries));
         handle
     }
 
-    pub(crate) fn dir(&self, handle: u64) -> Result<Arc<Vec<Entry>>, Errno> {
+    pub(crate) fn dir(&self, handle: u64) -> Result<Arc<Vec<InodeEntry>>, Errno> {
         read(&self.dirs).get(&handle).cloned().ok_or(Errno::EBADF)
     }
 

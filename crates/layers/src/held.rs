@@ -12,12 +12,12 @@ const LENGTH: usize = 1;
 /// FUSE file system and waits for its answer, at the end of a process too, which would not end where
 /// that server has stopped. To end a mapping does not.
 #[derive(Debug)]
-pub(crate) struct Held(*mut c_void);
+pub(crate) struct MappedLock(*mut c_void);
 
 // SAFETY: nobody reads or writes through the pointer.
-unsafe impl Send for Held {}
+unsafe impl Send for MappedLock {}
 
-impl Held {
+impl MappedLock {
     pub(crate) fn new(file: File) -> io::Result<Self> {
         // SAFETY: the kernel chooses where the mapping is, so that no other is touched.
         let at = unsafe {
@@ -36,7 +36,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for MappedLock {
     fn drop(&mut self) {
         // SAFETY: this is the mapping that was made above, and nobody has a reference into it.
         let _ = unsafe { munmap(self.0, LENGTH) };
@@ -57,7 +57,7 @@ mod tests {
         drop(file);
         let file = File::options().read(true).write(true).open(&path).unwrap();
         flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
-        let held = Held::new(file).unwrap();
+        let held = MappedLock::new(file).unwrap();
         let other = File::open(&path).unwrap();
         let lock = || flock(&other, FlockOperation::NonBlockingLockExclusive);
         assert_eq!(lock(), Err(rustix::io::Errno::WOULDBLOCK));

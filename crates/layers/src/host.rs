@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::{Cooled, CpuTime, Facts, Spec};
+use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
 use rustix::fs::{Advice, fadvise, syncfs};
 
 use crate::{
-    Base, Behind, LayerError, Place, Wire,
+    BackingExtents, Base, LayerError, Place, Wire,
     child::{self, Process},
     extents, mounts,
     tree::{self, Seen},
@@ -28,7 +28,7 @@ pub(crate) struct HostPlace {
     /// File system type that has to be mounted at a directory.
     proof: Vec<(PathBuf, String)>,
     /// Directories whose files serve this layer from another cache.
-    behind: Vec<PathBuf>,
+    backing_dirs: Vec<PathBuf>,
     /// Directories of which the first that has a file is the one that it lies in.
     stacked: Vec<PathBuf>,
     /// Files that serve this layer from another cache.
@@ -58,7 +58,7 @@ impl HostPlace {
             master: base.packaged.clone(),
             exe: base.exe.clone(),
             proof: Vec::new(),
-            behind: Vec::new(),
+            backing_dirs: Vec::new(),
             stacked: Vec::new(),
             backing: Vec::new(),
             plain: false,
@@ -78,8 +78,8 @@ impl HostPlace {
         self
     }
 
-    pub(crate) fn behind(mut self, dir: &Path) -> Self {
-        self.behind.push(dir.into());
+    pub(crate) fn backing_dir(mut self, dir: &Path) -> Self {
+        self.backing_dirs.push(dir.into());
         self
     }
 
@@ -162,7 +162,7 @@ impl HostPlace {
             let file = File::open(path)?;
             Ok(fadvise(&file, 0, None, Advice::DontNeed)?)
         };
-        for dir in [&self.dir].into_iter().chain(&self.behind) {
+        for dir in [&self.dir].into_iter().chain(&self.backing_dirs) {
             tree::files(dir, &mut forget)?;
         }
         Ok(())
@@ -212,7 +212,7 @@ impl Place for HostPlace {
         self.proven()?;
         let below = |path: &Path| self.io("find the mounts of", path);
         let mut facts = mounts::facts_of(&self.dir).map_err(below(&self.dir))?;
-        for path in self.behind.iter().chain(&self.backing) {
+        for path in self.backing_dirs.iter().chain(&self.backing) {
             mounts::add_facts(path, &mut facts, 0).map_err(below(path))?;
         }
         for path in &self.backing {
@@ -228,14 +228,14 @@ impl Place for HostPlace {
         Ok(facts)
     }
 
-    fn behind(&self, files: &[PathBuf]) -> Vec<Behind> {
-        let whole = |path| Behind { path, ranges: None };
+    fn backing_extents(&self, files: &[PathBuf]) -> Vec<BackingExtents> {
+        let whole = |path| BackingExtents { path, ranges: None };
         let mut found = Vec::new();
         for file in files {
             let there = |dir: &PathBuf| Some(dir.join(file)).filter(|path| path.exists());
             let stacked = self.stacked.iter().find_map(there);
             found.extend(
-                self.behind
+                self.backing_dirs
                     .iter()
                     .filter_map(there)
                     .chain(stacked)
@@ -250,20 +250,20 @@ impl Place for HostPlace {
             Some(all.concat()).filter(|ranges| !ranges.is_empty())
         };
         let ranges = if self.plain { extents() } else { None };
-        found.extend(self.backing.iter().map(|path| Behind {
+        found.extend(self.backing.iter().map(|path| BackingExtents {
             path: path.clone(),
             ranges: ranges.clone(),
         }));
         found
     }
 
-    fn cool(&mut self) -> Result<Cooled, LayerError> {
-        let mut cooled = Cooled::default();
+    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+        let mut cooled = DroppedCaches::default();
         // From the top down: what a layer writes back lands in the cache of the one below it.
         // Dirty pages cannot be dropped.
         for path in [&self.dir]
             .into_iter()
-            .chain(&self.behind)
+            .chain(&self.backing_dirs)
             .chain(&self.backing)
         {
             sync(path).map_err(self.io("sync", path))?;
@@ -312,7 +312,7 @@ impl Place for HostPlace {
         self.helpers.clone()
     }
 
-    fn upkeep(&self) -> Result<CpuTime, LayerError> {
+    fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
         let mut ns = 0;
         for pid in &self.helpers {
             ns +=

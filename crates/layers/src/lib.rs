@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-pub use layermark_model::{Cooled, CpuTime, Facts, Missing, Spec};
+pub use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec};
 
 mod child;
 mod devices;
@@ -16,8 +16,8 @@ mod extents;
 mod fd;
 mod fuse;
 mod fuse_fs;
+mod fuse_options;
 mod fuse_table;
-mod fuse_way;
 mod held;
 mod host;
 mod image;
@@ -76,7 +76,7 @@ impl Base {
 
 /// A file on this host that holds data of files in a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Behind {
+pub struct BackingExtents {
     /// The file.
     pub path: PathBuf,
     /// Byte ranges in it, offset and length, that hold the data; `None` when it may be anywhere.
@@ -111,7 +111,7 @@ pub trait Place: Send {
     fn dir(&self) -> &Path;
     /// Whether paths and devices mean to the probe what they mean to this host, and its process is
     /// one of this host's. If not, this host counts the devices below the layer itself, and the
-    /// probe's own CPU time is part of [`Place::upkeep`].
+    /// probe's own CPU time is part of [`Place::helper_cpu`].
     fn on_this_host(&self) -> bool {
         true
     }
@@ -127,7 +127,7 @@ pub trait Place: Send {
     /// What holds the data of `files`, paths below [`Place::dir`], on this host: the lower or
     /// upper file of an overlay, what a server serves, an image. Asked before caches are emptied,
     /// since it may look into the files' inodes.
-    fn behind(&self, _files: &[PathBuf]) -> Vec<Behind> {
+    fn backing_extents(&self, _files: &[PathBuf]) -> Vec<BackingExtents> {
         Vec::new()
     }
     /// Asked before and after each trial: whether the probe's clock has run like this host's since
@@ -136,7 +136,7 @@ pub trait Place: Send {
         Ok(())
     }
     /// Empties the caches the layer has on this host.
-    fn cool(&mut self) -> Result<Cooled, LayerError>;
+    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError>;
     /// Puts `packaged/` back to its packaged state. No probe may have files open in it.
     fn refresh(&mut self) -> Result<(), LayerError> {
         Ok(())
@@ -154,7 +154,7 @@ pub trait Place: Send {
         Vec::new()
     }
     /// CPU time the layer's own helpers on this host have used since they started.
-    fn upkeep(&self) -> Result<CpuTime, LayerError>;
+    fn helper_cpu(&self) -> Result<CpuTime, LayerError>;
 }
 
 /// Every layer, in the order of `layermark layers`.

@@ -43,7 +43,7 @@ const OPTIONS: &[LayerOption] = &[
 const ROOM: u64 = 4 << 30;
 
 /// A file system that can be made in an image.
-pub(crate) struct Kind {
+pub(crate) struct LoopFsType {
     pub(crate) name: &'static str,
     pub(crate) mkfs: &'static str,
     pub(crate) package: &'static str,
@@ -53,8 +53,8 @@ pub(crate) struct Kind {
     pub(crate) least: u64,
 }
 
-const KINDS: [Kind; 3] = [
-    Kind {
+const FILE_SYSTEMS: [LoopFsType; 3] = [
+    LoopFsType {
         name: "ext4",
         mkfs: "mkfs.ext4",
         package: "e2fsprogs",
@@ -66,14 +66,14 @@ const KINDS: [Kind; 3] = [
         ],
         least: 64 << 20,
     },
-    Kind {
+    LoopFsType {
         name: "xfs",
         mkfs: "mkfs.xfs",
         package: "xfsprogs",
         args: &["-q", "-f", "-K"],
         least: 320 << 20,
     },
-    Kind {
+    LoopFsType {
         name: "btrfs",
         mkfs: "mkfs.btrfs",
         package: "btrfs-progs",
@@ -83,17 +83,17 @@ const KINDS: [Kind; 3] = [
 ];
 
 /// The file system of this name.
-pub(crate) fn named(name: &str) -> Option<&'static Kind> {
-    KINDS.iter().find(|k| k.name == name)
+pub(crate) fn named(name: &str) -> Option<&'static LoopFsType> {
+    FILE_SYSTEMS.iter().find(|k| k.name == name)
 }
 
-fn kind(spec: &Spec) -> Result<&'static Kind, LayerError> {
+fn kind(spec: &Spec) -> Result<&'static LoopFsType, LayerError> {
     let name = value(spec, OPTIONS, "variant");
     named(name).ok_or_else(|| bad(spec, "variant", name, "is not known".into()))
 }
 
 /// Makes the file system in an image; the program's version.
-pub(crate) fn make_fs(layer: &str, kind: &Kind, image: &Path) -> Result<String, LayerError> {
+pub(crate) fn make_fs(layer: &str, kind: &LoopFsType, image: &Path) -> Result<String, LayerError> {
     let version = child::run(
         layer,
         child::tool(layer, kind.mkfs, kind.package)?.arg("-V"),

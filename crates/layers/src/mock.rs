@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{Cooled, CpuTime, Facts, Missing, Spec, parse_duration};
+use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec, parse_duration};
 
 use crate::{
     Base, Control, Layer, LayerError, LayerOption, Place, Undo, Wire,
@@ -250,14 +250,14 @@ impl Place for MockPlace {
         Ok(facts)
     }
 
-    fn cool(&mut self) -> Result<Cooled, LayerError> {
-        Ok(Cooled {
+    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+        Ok(DroppedCaches {
             how: vec!["mock".into()],
             complete: true,
         })
     }
 
-    fn upkeep(&self) -> Result<CpuTime, LayerError> {
+    fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
         Ok(CpuTime::default())
     }
 }

@@ -20,7 +20,7 @@ use crate::{LayerError, devices};
 
 /// A line of `/proc/self/mountinfo`, see proc(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct MountEntry {
     /// Id of the mount, unique while it lasts.
     pub id: u64,
     /// `major:minor` of the files in it.
@@ -40,11 +40,11 @@ pub struct Entry {
 }
 
 /// Reads the text of a `mountinfo`; lines that are not as proc(5) says are left out.
-pub fn parse(text: &[u8]) -> Vec<Entry> {
+pub fn parse(text: &[u8]) -> Vec<MountEntry> {
     text.split(|b| *b == b'\n').filter_map(parse_line).collect()
 }
 
-fn parse_line(line: &[u8]) -> Option<Entry> {
+fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let mut fields = line.split(|b| *b == b' ');
     let mut next = || fields.next().map(unescape);
     let id = next()?.to_str()?.parse().ok()?;
@@ -54,7 +54,7 @@ fn parse_line(line: &[u8]) -> Option<Entry> {
     let options = next()?.into_string().ok()?;
     // Any number of optional fields, then a lone dash.
     while next()? != "-" {}
-    Some(Entry {
+    Some(MountEntry {
         id,
         device,
         root,
@@ -83,7 +83,7 @@ fn unescape(field: &[u8]) -> OsString {
 }
 
 /// The mounts of this process.
-pub fn list() -> io::Result<Vec<Entry>> {
+pub fn list() -> io::Result<Vec<MountEntry>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
 
@@ -102,7 +102,7 @@ pub fn answers(dir: &Path, limit: Duration) -> bool {
 }
 
 /// The mount that holds `path`.
-pub fn holding(path: &Path) -> io::Result<Entry> {
+pub fn holding(path: &Path) -> io::Result<MountEntry> {
     let path = fs::canonicalize(path)?;
     let mounts = list()?;
     // The kernel says which one, whatever is mounted over what; before Linux 5.8 it is the
@@ -138,9 +138,9 @@ const MAGIC: &[(&str, u32)] = &[
 
 /// Checks that a file system of type `fs` is mounted at `dir` itself. A mount that has failed
 /// leaves the directory below it, which can be measured just as well.
-pub fn assert_mounted(layer: &str, dir: &Path, fs: &str) -> Result<Entry, LayerError> {
+pub fn assert_mounted(layer: &str, dir: &Path, fs: &str) -> Result<MountEntry, LayerError> {
     let error = LayerError::io(layer, "look for the mount at", dir);
-    let check = || -> io::Result<(Entry, bool)> {
+    let check = || -> io::Result<(MountEntry, bool)> {
         let real = fs::canonicalize(dir)?;
         let entry = holding(&real)?;
         // A sub-type follows a dot: `fuse.squashfuse`.
@@ -207,7 +207,7 @@ pub(crate) fn add_facts(path: &Path, facts: &mut Facts, depth: usize) -> io::Res
     Ok(())
 }
 
-fn as_fact(entry: &Entry) -> Mount {
+fn as_fact(entry: &MountEntry) -> Mount {
     let mut options = entry.options.clone();
     let own = entry.fs_options.to_string_lossy();
     for option in own.split(',') {
@@ -224,7 +224,7 @@ fn as_fact(entry: &Entry) -> Mount {
 }
 
 /// Where a file system without a device number of its own keeps its data.
-fn sources(entry: &Entry) -> Vec<PathBuf> {
+fn sources(entry: &MountEntry) -> Vec<PathBuf> {
     if entry.fs == "overlay" {
         return overlay_dirs(entry.fs_options.as_bytes());
     }

@@ -42,17 +42,19 @@ pub fn enter() -> Result<Privilege, LayerError> {
     if let Some(known) = PRIVILEGE.get() {
         return Ok(*known);
     }
-    let way = [Way::Mount, Way::User].into_iter().find(|way| works(*way));
-    let privilege = match way {
+    let kind = [NamespaceKind::Mount, NamespaceKind::User]
+        .into_iter()
+        .find(|kind| works(*kind));
+    let privilege = match kind {
         None => Privilege::None,
-        Some(way) => {
-            go(way).map_err(|(what, source)| LayerError::Sandbox {
+        Some(kind) => {
+            go(kind).map_err(|(what, source)| LayerError::Sandbox {
                 what: what.into(),
                 source,
             })?;
-            match way {
-                Way::Mount if is_root() => Privilege::Root,
-                Way::Mount | Way::User => Privilege::UserNamespace,
+            match kind {
+                NamespaceKind::Mount if is_root() => Privilege::Root,
+                NamespaceKind::Mount | NamespaceKind::User => Privilege::UserNamespace,
             }
         }
     };
@@ -79,19 +81,19 @@ fn is_of_machine(map: &str) -> bool {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum NamespaceKind {
     Mount,
     User,
 }
 
-/// Tries it in a child first: entering half-way (no uid map, no right to mount) cannot be undone,
+/// Tries it in a child first: entering half-kind (no uid map, no right to mount) cannot be undone,
 /// and containers, seccomp and `AppArmor` forbid any of the steps.
-fn works(way: Way) -> bool {
+fn works(kind: NamespaceKind) -> bool {
     // SAFETY: the process has one thread (see `enter`), so the child may do what it likes; it
     // ends with `_exit` and runs nothing of the parent's.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        let ok = go(way).is_ok() && mount("none", "/", "tmpfs", MountFlags::empty(), None).is_ok();
+        let ok = go(kind).is_ok() && mount("none", "/", "tmpfs", MountFlags::empty(), None).is_ok();
         // SAFETY: ends the child without running the parent's exit handlers.
         unsafe { libc::_exit(i32::from(!ok)) }
     }
@@ -111,23 +113,23 @@ fn works(way: Way) -> bool {
     }
 }
 
-fn go(way: Way) -> Result<(), (&'static str, io::Error)> {
+fn go(kind: NamespaceKind) -> Result<(), (&'static str, io::Error)> {
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
     let mut flags = UnshareFlags::NEWNS;
-    if way == Way::User {
+    if kind == NamespaceKind::User {
         flags |= UnshareFlags::NEWUSER;
     }
     // SAFETY: neither flag touches the table of file descriptors, the one thing that could
     // invalidate what Rust holds.
     unsafe { unshare_unsafe(flags) }.map_err(|e| ("unshare", e.into()))?;
-    if way == Way::User {
+    if kind == NamespaceKind::User {
         // Without this an unprivileged process may not write a gid map (user_namespaces(7)).
         fs::write("/proc/self/setgroups", "deny").map_err(|e| ("setgroups", e))?;
         fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(|e| ("uid_map", e))?;
         fs::write("/proc/self/gid_map", format!("0 {gid} 1")).map_err(|e| ("gid_map", e))?;
     }
-    // Slave and not private: nothing of ours reaches the host either way, but a disk that the
+    // Slave and not private: nothing of ours reaches the host either kind, but a disk that the
     // user unmounts meanwhile is let go, and one that is mounted meanwhile can be used.
     mount_change(
         "/",
@@ -136,7 +138,7 @@ fn go(way: Way) -> Result<(), (&'static str, io::Error)> {
     .map_err(|e| ("make / a slave mount", e.into()))
 }
 
-/// What stands in the way of mounting in a user namespace, and the command that removes it.
+/// What stands in the kind of mounting in a user namespace, and the command that removes it.
 pub(crate) fn lacking() -> Missing {
     let read = |path: &str| {
         fs::read_to_string(Path::new("/proc/sys").join(path))

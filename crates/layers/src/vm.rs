@@ -4,35 +4,36 @@ use crate::{
     Base, Layer, LayerError, LayerOption, Place, Undo, host::HostPlace, needs, options::value,
 };
 
+mod agent_client;
+mod agent_protocol;
 mod boot;
 mod cache;
 mod clock;
 mod disk;
-mod family;
 mod guest;
+mod guest_card;
 mod initramfs;
 mod kernel;
-mod kind;
-mod link;
 mod modules;
 mod net;
 mod options;
 mod place;
+mod process_tree;
 mod root;
+mod rootfs;
 mod secrets;
 mod share;
-mod talk;
-mod world;
+mod storage;
 
 pub use guest::guest;
 
 use boot::{Accel, Boot};
 use kernel::Kernel;
-use kind::Kind;
 use net::{Network, Wiring};
 use options::{OPTIONS, cpus, memory};
 use place::VmPlace;
 use root::Root;
+use storage::GuestStorage;
 
 /// A disk of a virtual machine, or a directory shared into it.
 pub(crate) struct Vm;
@@ -62,25 +63,25 @@ impl Layer for Vm {
         cpus(spec)?;
         memory(spec)?;
         Root::of(spec)?;
-        let kind = Kind::of(spec)?;
-        if let Some(wiring) = Wiring::of(spec, kind.networked()) {
+        let storage = GuestStorage::of(spec)?;
+        if let Some(wiring) = Wiring::of(spec, storage.networked()) {
             wiring.check()?;
         }
-        kind.check()
+        storage.check()
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let mut missing: Vec<Missing> = needs::program(boot::QEMU.0, boot::QEMU.1)
             .into_iter()
             .collect();
-        if let Ok(kind) = Kind::of(spec) {
-            missing.extend(kind.missing());
-            if let Some(wiring) = Wiring::of(spec, kind.networked()) {
+        if let Ok(storage) = GuestStorage::of(spec) {
+            missing.extend(storage.missing());
+            if let Some(wiring) = Wiring::of(spec, storage.networked()) {
                 missing.extend(wiring.missing());
             }
             if let Ok(root) = Root::of(spec) {
                 missing.extend(root.as_ref().and_then(Root::missing));
-                missing.extend(Inside::of(spec, &kind, root.as_ref()).err());
+                missing.extend(Inside::of(spec, &storage, root.as_ref()).err());
             }
         }
         if value(spec, OPTIONS, "accel") == "kvm" {
@@ -97,20 +98,20 @@ impl Layer for Vm {
     ) -> Result<Box<dyn Place>, LayerError> {
         let name = spec.to_string();
         base.emptied(undo);
-        let kind = Kind::of(spec)?;
+        let storage = GuestStorage::of(spec)?;
         let dir = place::private(&name, &base.dir)?;
-        let host = kind.make(spec, base, &dir)?;
+        let host = storage.make(spec, base, &dir)?;
         let root = Root::of(spec)?;
-        let inside = Inside::of(spec, &kind, root.as_ref());
+        let inside = Inside::of(spec, &storage, root.as_ref());
         let inside = inside.map_err(|missing| LayerError::Missing {
             layer: name.clone(),
             missing: vec![missing],
         })?;
         let (accels, no_kvm) = accels(spec, &inside.kernel);
         let memory = memory(spec)? >> 20;
-        let wiring = Wiring::of(spec, kind.networked());
+        let wiring = Wiring::of(spec, storage.networked());
         let network = wiring.map(|w| w.make()).transpose()?;
-        let mut devices = kind.devices(memory);
+        let mut devices = storage.devices(memory);
         devices.extend(root.iter().flat_map(Root::devices));
         devices.extend(network.iter().flat_map(Network::devices));
         let mut guest = boot::boot(&Boot {
@@ -120,24 +121,24 @@ impl Layer for Vm {
             kernel: &inside.kernel,
             modules: &inside.modules,
             serial: inside.serial,
-            machine: kind.machine(),
+            machine: storage.machine(),
             cpus: cpus(spec)?,
             memory,
             accels: &accels,
             devices: &devices,
             network: network.as_ref(),
             view: &|| root.as_ref().map_or(Ok(Vec::new()), |root| root.view(&dir)),
-            server: &|| kind.serve(&dir, network.as_ref()),
+            server: &|| storage.serve(&dir, network.as_ref()),
         })?;
         guest.no_kvm = guest.no_kvm.take().or(no_kvm);
         let host = with_guest(host, spec, &guest)?
-            .note("machine", kind.machine())
+            .note("machine", storage.machine())
             .note("agent", inside.port());
         let mut place = VmPlace::new(guest, host, &base.exe, &base.packaged);
-        if let Kind::Share(share) = &kind {
+        if let GuestStorage::Share(share) = &storage {
             place = place.shared(share.sticky());
         }
-        furnish(&mut place, &kind, network, root.as_ref())?;
+        furnish(&mut place, &storage, network, root.as_ref())?;
         Ok(Box::new(place))
     }
 }
@@ -145,7 +146,7 @@ impl Layer for Vm {
 /// Gives a guest that is up what it works with.
 fn furnish(
     place: &mut VmPlace,
-    kind: &Kind<'_>,
+    storage: &GuestStorage<'_>,
     network: Option<Network>,
     root: Option<&Root<'_>>,
 ) -> Result<(), LayerError> {
@@ -155,10 +156,10 @@ fn furnish(
     if let Some(root) = root {
         place.enter(root.mounting())?;
     }
-    place.mount(kind.mounting())?;
-    match kind {
-        Kind::Disk(_) => place.package(),
-        Kind::Share(_) => Ok(()),
+    place.mount(storage.mounting())?;
+    match storage {
+        GuestStorage::Disk(_) => place.package(),
+        GuestStorage::Share(_) => Ok(()),
     }
 }
 
@@ -210,10 +211,14 @@ struct Inside {
 }
 
 impl Inside {
-    fn of(spec: &Spec, kind: &Kind<'_>, root: Option<&Root<'_>>) -> Result<Self, Missing> {
-        let mut modules = kind.modules();
+    fn of(
+        spec: &Spec,
+        storage: &GuestStorage<'_>,
+        root: Option<&Root<'_>>,
+    ) -> Result<Self, Missing> {
+        let mut modules = storage.modules();
         modules.extend(root.into_iter().flat_map(Root::modules));
-        let wiring = Wiring::of(spec, kind.networked());
+        let wiring = Wiring::of(spec, storage.networked());
         modules.extend(wiring.iter().flat_map(Wiring::modules));
         let with = |port: &[&'static str]| {
             let modules = [port, modules.as_slice()].concat();
@@ -241,8 +246,18 @@ impl Inside {
 }
 
 #[cfg(test)]
+#[path = "../../probe/tests/probe/circles.rs"]
+mod circles;
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn modules_form_no_circle() {
+        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        circles::assert_none(&src, &["vm"]);
+    }
 
     #[test]
     fn a_kernel_without_virtio_serial_is_reached_by_a_serial_port() {
@@ -251,7 +266,7 @@ mod tests {
         let inside = |agent: &str| {
             let text = format!("vm:kernel={},agent={agent}", image.display());
             let spec: Spec = text.parse().unwrap();
-            Inside::of(&spec, &Kind::of(&spec).unwrap(), None)
+            Inside::of(&spec, &GuestStorage::of(&spec).unwrap(), None)
         };
         for agent in ["auto", "serial"] {
             let inside = inside(agent).unwrap();
@@ -266,7 +281,7 @@ mod tests {
             "ext4 virtio_pci virtio_blk virtio_console",
         );
         let spec: Spec = format!("vm:kernel={}", image.display()).parse().unwrap();
-        let inside = Inside::of(&spec, &Kind::of(&spec).unwrap(), None).unwrap();
+        let inside = Inside::of(&spec, &GuestStorage::of(&spec).unwrap(), None).unwrap();
         assert_eq!(inside.port(), "virtio-serial");
     }
 }

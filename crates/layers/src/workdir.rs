@@ -24,7 +24,7 @@ use rustix::{
 
 use crate::{
     LayerError, fd,
-    held::Held,
+    held::MappedLock,
     janitor, mounts, removal,
     sandbox::{self, Privilege},
     view::View,
@@ -48,7 +48,7 @@ pub struct WorkDir {
     /// `None` where nothing can be mounted: then nobody else can change what is on its path.
     view: Option<View>,
     /// Locked while we live: whoever can lock it knows that its owner has died.
-    _marker: Held,
+    _marker: MappedLock,
     /// Locked while we live: one run at a time on a directory, since two would measure each other.
     parent: Option<OwnedFd>,
     removed: bool,
@@ -240,7 +240,7 @@ impl Fresh {
 
     /// Writes the marker and locks it. It shows to whom our files belong there: on NFS it need not
     /// be us. A directory that belongs to anybody else is not the one that we have made.
-    pub(crate) fn mark(&self) -> io::Result<Held> {
+    pub(crate) fn mark(&self) -> io::Result<MappedLock> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mut marker: File = openat(&self.dir, MARKER, flags, Mode::RUSR | Mode::WUSR)?.into();
         if fstat(&marker)?.st_uid != fstat(&self.dir)?.st_uid {
@@ -250,7 +250,7 @@ impl Fresh {
         // Locked before it can be taken for a marker: no reaper finds a marker that is free.
         flock(&marker, FlockOperation::NonBlockingLockExclusive)?;
         marker.write_all(MARKER_TEXT.as_bytes())?;
-        Held::new(marker)
+        MappedLock::new(marker)
     }
 
     /// Removes it once it is empty.

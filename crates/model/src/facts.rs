@@ -113,7 +113,7 @@ pub struct Missing {
 
 /// What emptying a layer's caches reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Cooled {
+pub struct DroppedCaches {
     /// What was done, such as `drop_caches` or `fadvise`.
     pub how: Vec<String>,
     /// `false` when something stands in the way, such as a lack of privilege.

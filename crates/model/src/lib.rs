@@ -21,7 +21,7 @@ mod size;
 mod spec;
 mod trial;
 
-pub use facts::{Cooled, CpuTime, Device, Facts, GuestFacts, Missing, Mount};
+pub use facts::{CpuTime, Device, DroppedCaches, Facts, GuestFacts, Missing, Mount};
 pub use import::{Import, ImportedPoint, mix_name};
 pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_tables};
 pub use launch::{Launch, Stopped, Trace, Warmth, layers_command, split_layer};

@@ -1,4 +1,4 @@
-//! Memory that data is read into and written from.
+//! Buffers for reading and writing.
 
 use std::{
     mem,
@@ -7,18 +7,18 @@ use std::{
 
 use crate::data::Pattern;
 
-/// Alignment that `O_DIRECT` is content with on every device so far.
+/// Alignment that `O_DIRECT` accepts on every device seen so far.
 pub const ALIGN: usize = 4096;
 
-/// Bytes that are kept for the next buffer.
+/// Bytes kept for the next buffer.
 const KEPT: usize = 64 << 20;
 
-/// Memory at a page boundary, touched when it is made.
+/// Page-aligned memory, touched when it is allocated.
 pub struct Buffer {
     room: Room,
     start: usize,
     len: usize,
-    /// Where it goes when it is dropped, and the seed of the block in which it is used again.
+    /// Where it is kept when dropped, and the seed of the block that may use it again.
     home: Option<(&'static Spare, u64)>,
 }
 
@@ -28,8 +28,8 @@ struct Room {
     noise: Option<u64>,
 }
 
-/// The largest buffer that is not in use, with the seed of its block. The kernel takes longer to
-/// give a process 16 MiB than many a trial that needs them.
+/// The largest buffer that is not in use, with the seed of its block. Allocating 16 MiB takes the
+/// kernel longer than many of the trials that need them.
 #[derive(Default)]
 pub struct Spare(Mutex<Option<(u64, Room)>>);
 
@@ -39,9 +39,9 @@ pub static TO_READ: Spare = Spare(Mutex::new(None));
 pub static TO_WRITE: Spare = Spare(Mutex::new(None));
 
 impl Spare {
-    /// `len` bytes with anything in them, where an earlier trial with this seed had its own. Which
-    /// pages of memory a process has may be worth a fifth of what it reads from the cache, so
-    /// blocks, which are what is averaged over, have each their own.
+    /// A buffer of `len` bytes with unspecified content, at the place that an earlier trial with
+    /// this seed used. The physical pages of a buffer can change the speed of cached reads by a
+    /// fifth, so each block, over which results are averaged, gets its own.
     pub fn buffer(&'static self, seed: u64, len: usize) -> Buffer {
         let home = Some((self, seed));
         let kept = self.lock().take();
@@ -49,7 +49,7 @@ impl Spare {
             Some((block, room)) if block == seed && room.memory.len() >= len + ALIGN => {
                 Buffer::over(room, len, home)
             }
-            // It goes when its successor is there, which else would get its pages.
+            // Freed only when its successor exists, which would otherwise get the same pages.
             _does_not_fit => Buffer::over(touched(len), len, home),
         }
     }
@@ -68,8 +68,8 @@ impl Spare {
     }
 }
 
-/// Room for `len` bytes from a page boundary on, none of it zero: a page of zeros could be shared
-/// and never touched.
+/// `len` bytes from a page boundary, none of them zero: pages of zeros could be shared and never
+/// touched.
 fn touched(len: usize) -> Room {
     Room {
         memory: vec![0x5a; len + ALIGN],
@@ -93,8 +93,7 @@ impl Buffer {
         }
     }
 
-    /// Fills it with records of `record` bytes to be written, unless the noise that is wanted is in
-    /// it already.
+    /// Fills it with records of `record` bytes, unless it already holds the same noise.
     pub fn fill(&mut self, pattern: Pattern, record: usize, seed: u64) {
         let noise = (pattern == Pattern::Random).then_some(seed);
         if noise.is_none() {
@@ -155,7 +154,7 @@ mod tests {
         let again = spare.buffer(1, 100);
         assert_eq!((at(&again), again.bytes().len()), (large, 100));
         drop(again);
-        // What would fit is given up with its block, and what does not fit is not taken.
+        // A buffer that would fit is given up with its block; one that does not fit is not taken.
         let other = spare.buffer(2, 100);
         assert_eq!(other.room.memory.len(), 100 + ALIGN);
         assert_ne!(at(&other), large);

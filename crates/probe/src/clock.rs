@@ -32,7 +32,7 @@ pub trait Clock: Copy + Send + Sync {
     fn now(&self) -> u64;
     /// Ticks as nanoseconds.
     fn ns(&self, ticks: u64) -> u64;
-    /// Nanoseconds as ticks, as far as they go.
+    /// Nanoseconds as ticks, saturating.
     fn ticks(&self, ns: u64) -> u64;
 }
 
@@ -91,7 +91,7 @@ impl Source {
         if !counter::invariant() || !trusted_by_kernel(names.ok().as_deref()) {
             return Self::Monotonic;
         }
-        // A counter that a hypervisor emulates badly shows itself by two rates.
+        // A counter that a hypervisor emulates badly shows two different rates.
         let (first, second) = (calibrate(1_000_000), calibrate(3_000_000));
         if first > 0 && first.abs_diff(second) * 1000 <= first {
             Self::Tsc { mult: second }
@@ -114,7 +114,7 @@ fn trusted_by_kernel(clocksource: Option<&str>) -> bool {
     matches!(clocksource.map(str::trim), Some("tsc" | "kvm-clock"))
 }
 
-/// Nanoseconds a tick times 2^32, over `window` nanoseconds; 0 when it cannot be told.
+/// Nanoseconds per tick times 2^32, over `window` nanoseconds; 0 when unknown.
 fn calibrate(window: u64) -> u64 {
     let (first_tick, first_ns) = pair();
     while monotonic_ns().saturating_sub(first_ns) < window {
@@ -128,7 +128,7 @@ fn calibrate(window: u64) -> u64 {
     ((u128::from(last_ns - first_ns) << 32) / u128::from(ticks)) as u64
 }
 
-/// Both clocks at the same moment: the tightest of several tries, so that an interrupt between
+/// Both clocks at the same moment: the tightest of several attempts, so that an interrupt between
 /// the two readings does not spoil the rate.
 fn pair() -> (u64, u64) {
     let mut best = (u64::MAX, 0, 0);
@@ -192,7 +192,7 @@ mod tests {
             return;
         };
         let clock = Tsc { mult };
-        // The best of several: on a busy machine much can pass between the two readings.
+        // The best of several: on a busy machine much time can pass between the two readings.
         let off = || {
             let (tick, ns) = (clock.now(), monotonic_ns());
             std::thread::sleep(std::time::Duration::from_millis(20));

@@ -10,16 +10,16 @@ const SECTOR: u64 = 512;
 /// Room for what sysfs has of one device: 17 numbers.
 const STAT: usize = 512;
 
-/// Devices that are looked at again and again: around each pass of a trial.
+/// Devices that are read repeatedly: around each pass of a trial.
 pub struct Devices(Vec<File>);
 
 impl Devices {
-    /// Those of these devices, `major:minor`, that sysfs shows.
+    /// Those of the devices `major:minor` that sysfs shows.
     pub fn open(devices: &[String]) -> Self {
         Self(devices.iter().filter_map(|d| open(d)).collect())
     }
 
-    /// Their counters added up; `None` when not one of them is known.
+    /// The sum of their counters; `None` when no device is known.
     pub fn sum(&self) -> Option<DeviceBytes> {
         self.0
             .iter()
@@ -39,16 +39,16 @@ impl Devices {
 fn open(device: &str) -> Option<File> {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let (major, minor) = device.split_once(':')?;
-    // Comes from another process: nothing but a device number may become part of a path.
+    // The name comes from another process: only a device number may become part of a path.
     if !number(major) || !number(minor) {
         return None;
     }
     File::open(Path::new("/sys/dev/block").join(device).join("stat")).ok()
 }
 
-/// The beginning of a file of `/proc` or `/sys`, as much of it as there is room for, in one reading:
-/// the kernel gives all that it has at once. Reading to the end takes three calls more, and these
-/// files are read around each trial.
+/// The start of a file of `/proc` or `/sys`, up to the size of the buffer, in one read: the kernel
+/// returns everything at once. Reading to the end takes three more calls, and these files are read
+/// around each trial.
 pub fn beginning<'a>(path: &Path, room: &'a mut [u8]) -> Option<&'a str> {
     let length = File::open(path).ok()?.read(room).ok()?;
     str::from_utf8(&room[..length]).ok()
@@ -67,12 +67,12 @@ fn parse(text: &str) -> Option<DeviceBytes> {
     })
 }
 
-/// Counters of several devices added up; `None` when not one of them is known.
+/// The sum of several devices' counters; `None` when no device is known.
 pub fn sum(devices: &[String]) -> Option<DeviceBytes> {
     Devices::open(devices).sum()
 }
 
-/// What crossed between two readings. Counters that went back (a device replaced) count as 0.
+/// Bytes between two readings. Counters that went back (a replaced device) count as 0.
 pub fn between(before: DeviceBytes, after: DeviceBytes) -> DeviceBytes {
     DeviceBytes {
         read: after.read.saturating_sub(before.read),
@@ -86,8 +86,7 @@ pub fn written(before: Option<DeviceBytes>, after: Option<DeviceBytes>) -> Optio
     Some(between(before?, after?).written)
 }
 
-/// Bytes in the machine's memory that still have to be written: Dirty and Writeback of
-/// `/proc/meminfo`.
+/// Bytes in memory that still have to be written: Dirty and Writeback of `/proc/meminfo`.
 pub fn dirty() -> Option<u64> {
     let mut room = [0; 8192];
     let text = beginning(Path::new("/proc/meminfo"), &mut room)?;

@@ -1,8 +1,8 @@
-//! What is written, and how it is known again.
+//! The data that is written, and how it is recognised later.
 //!
-//! A checked block starts with a header of 32 bytes: seed, offset in the file, generation (which
-//! pass wrote it), and an XXH3 checksum over these and the rest. So a block that is altered, lost,
-//! old or in the wrong place is found without knowing what else was in it.
+//! A checked block starts with a header of 32 bytes: seed, offset in the file, generation (the pass
+//! that wrote it), and an XXH3 checksum over these and the rest. A block that is altered, lost,
+//! stale or in the wrong place is found without knowing what else the block contained.
 
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -35,7 +35,7 @@ pub fn stamp(block: &mut [u8], stamp: Stamp) {
     block[24..32].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// What the header says, when the checksum is right.
+/// The content of the header, if the checksum is right.
 pub fn read_stamp(block: &[u8]) -> Option<Stamp> {
     let field = |at: usize| Some(u64::from_le_bytes(block.get(at..at + 8)?.try_into().ok()?));
     let stamp = Stamp {
@@ -50,7 +50,7 @@ fn checksum(block: &[u8]) -> u64 {
     xxh3_64_with_seed(&block[HEADER..], xxh3_64(&block[..HEADER - 8]))
 }
 
-/// Seed of one file or purpose, made from the run's.
+/// Seed of one file or purpose, derived from the run's seed.
 pub fn derive(seed: u64, what: &str) -> u64 {
     xxh3_64_with_seed(what.as_bytes(), seed)
 }
@@ -73,15 +73,16 @@ impl Noise {
 /// Bytes of random data before they repeat within one buffer.
 pub const PERIOD: usize = 1 << 20;
 
-/// What file systems compress as one piece at most, bytes.
+/// The largest piece that file systems compress as a whole, bytes.
 const COMPRESSED: u64 = 128 << 10;
 
-/// Bytes of data that writes of at most `unit` bytes take in turn: whole units, at least one.
+/// Bytes of the data pool that writes of up to `unit` bytes cycle through: whole units, at least
+/// one.
 ///
-/// An eighth of the core's own cache, where the data stays between two uses although what is
-/// written passes through the same cache: of 1 MiB of it, a pool of 128 KiB costs a write of 64 KiB
-/// nothing, 512 KiB 3 %, 1 MiB 5 %. At least as much as a file system compresses as one piece, so
-/// that incompressible data stays so.
+/// The pool is an eighth of the core's own cache, so that it stays there although the written data
+/// passes through the same cache: with 1 MiB of cache, a pool of 128 KiB costs a write of 64 KiB
+/// nothing, 512 KiB 3 %, 1 MiB 5 %. It is at least the size that a file system compresses as one
+/// piece, so that incompressible data stays incompressible.
 pub fn pool(unit: u64) -> u64 {
     pool_in(own_cache(), unit)
 }
@@ -100,20 +101,20 @@ fn noise(bytes: &mut [u8], seed: u64) {
     }
 }
 
-/// What records are filled with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pattern {
-    /// Incompressible and seeded. A record of more than 1 MiB repeats after as much.
-    Random,
-    /// Zero bytes.
-    Zeros,
-    /// The letter A.
-    A,
-    /// The letter A, each record ended by carriage return and line feed.
-    ACrlf,
-    /// English words: compresses to about a third.
-    Text,
+crate::param::words! {
+    /// Data of a record.
+    pub enum Pattern {
+        /// Seeded and incompressible. Repeats after 1 MiB in a larger record.
+        Random = "random",
+        /// Zero bytes.
+        Zeros = "zeros",
+        /// The letter A.
+        A = "a",
+        /// The letter A, with a carriage return and line feed at the end of each record.
+        ACrlf = "a-crlf",
+        /// English words: compresses to about a third.
+        Text = "text",
+    }
 }
 
 impl Pattern {

@@ -2,7 +2,7 @@ use std::{io, path::Path};
 
 use layermark_model::PointError;
 
-/// Work that could not be done. The probe lives on.
+/// Work that failed. The probe continues.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProbeError {
@@ -15,7 +15,7 @@ pub struct ProbeError {
 }
 
 impl ProbeError {
-    /// An error that came from no system call.
+    /// An error that no system call reported.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -67,7 +67,7 @@ impl From<PointError> for ProbeError {
     }
 }
 
-/// A bug of ours, told instead of died of.
+/// A panic in our code, reported as an error.
 pub fn panicked(panic: &(dyn std::any::Any + Send)) -> ProbeError {
     let text = panic
         .downcast_ref::<&str>()

@@ -1,6 +1,6 @@
-//! Bounds that keep a slip of the pen from taking the machine's memory or years of time.
+//! Bounds that keep a typing error from using up the machine's memory or years of time.
 
-/// Largest file a point may ask for, bytes. Whether the disk has room is for the lab to check.
+/// Largest file a point may ask for, bytes. The lab checks whether the disk has room.
 pub const FILE_SIZE: u64 = 16 << 40;
 /// Largest record, bytes.
 pub const RECORD: u64 = 256 << 20;
@@ -8,13 +8,15 @@ pub const RECORD: u64 = 256 << 20;
 pub const BUFFERS: u64 = 1 << 30;
 /// Most threads.
 pub const THREADS: u64 = 256;
-/// Most operations under way at once in one thread.
+/// Most operations in flight in one thread.
 pub const DEPTH: u64 = 1024;
+/// Largest small file, bytes. The workload `file` has larger ones.
+pub const SMALL_FILE: u64 = 16 << 20;
 /// Most small files.
 pub const FILES: u64 = 1_000_000;
-/// Longest least time of a trial, milliseconds.
+/// Longest minimum time of a trial, milliseconds.
 pub const TRIAL_MS: u64 = 600_000;
 /// Most passes.
 pub const PASSES: u64 = 1_000_000;
 /// Time between two progress lines, nanoseconds. Half of what the protocol promises.
-pub const BEAT_NS: u64 = 500_000_000;
+pub const HEARTBEAT_NS: u64 = 500_000_000;

@@ -1,8 +1,8 @@
-//! Whether work goes on, or waits in the kernel for what never comes: by the CPU time that it uses.
+//! Whether work makes progress or hangs in the kernel, judged by its CPU time.
 //!
-//! A thread that waits for a dead server uses none. One that waits for a slow disk may sleep through
-//! many megabytes of one fsync too (4 s for 12 MiB were seen), so bytes that move on the disk count
-//! as well, as long as a thread waits for a disk.
+//! A thread that waits for a dead server uses no CPU time. A thread that waits for a slow disk may
+//! sleep through one fsync of many megabytes (4 s for 12 MiB were seen). So bytes that move on the
+//! disk count as well, as long as a thread waits for a disk.
 
 use std::{fs, path::Path};
 
@@ -14,8 +14,8 @@ use rustix::{
 
 use crate::counters;
 
-/// File systems whose requests go to a server, by their numbers in statfs(2): what their threads wait
-/// for is no disk of this machine.
+/// File systems whose requests go to a server, by their numbers in statfs(2): their threads do not
+/// wait for a disk of this machine.
 const SERVED: [u32; 6] = [
     0x6573_5546, // FUSE
     0x0000_6969, // NFS
@@ -33,7 +33,7 @@ pub struct Disks {
 }
 
 impl Disks {
-    /// These, `major:minor`, unless a server stands before them.
+    /// The devices `major:minor`, unless a server is in front of them.
     pub fn below(dir: &Path, numbers: &[String]) -> Self {
         let served = statfs(dir).is_ok_and(|s| SERVED.contains(&(s.f_type as u32)));
         let numbers = if served { Vec::new() } else { numbers.to_vec() };
@@ -43,7 +43,7 @@ impl Disks {
         }
     }
 
-    /// Whether bytes have moved there since this was asked, for a thread of this process that waits.
+    /// Whether bytes have moved there since the last call, if a thread of this process waits.
     pub fn have_moved(&mut self) -> bool {
         if self.numbers.is_empty() {
             return false;
@@ -60,7 +60,7 @@ fn some_thread_waits() -> bool {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
     threads.flatten().any(|thread| {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        // The name before it, in brackets, may hold anything.
+        // The name before it, in brackets, may contain anything.
         stat.rsplit_once(") ")
             .is_some_and(|(_, rest)| rest.starts_with('D'))
     })
@@ -69,7 +69,7 @@ fn some_thread_waits() -> bool {
 /// Who works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Who {
-    /// All threads of this process but the one that asks, and its children.
+    /// All threads of this process except the calling one, and its children.
     Others,
     /// These processes, and this thread of this process.
     These(Vec<u32>, i32),
@@ -90,7 +90,7 @@ impl Motion {
         Self { who, used }
     }
 
-    /// Whether something has been done since it was last found so.
+    /// Whether work has been done since the last call that returned true.
     pub fn is_seen(&mut self) -> bool {
         let now = self.who.used();
         // It is less when a child has ended.
@@ -107,7 +107,7 @@ impl Who {
     fn used(&self) -> (u64, u64) {
         match self {
             Self::Others => {
-                // The clock of the process runs while this thread looks at it.
+                // The process's clock runs while this thread reads it.
                 let before = ns(ClockId::ThreadCPUTime);
                 let all = ns(ClockId::ProcessCPUTime);
                 let after = ns(ClockId::ThreadCPUTime);
@@ -123,14 +123,14 @@ impl Who {
         }
     }
 
-    /// A child of ours that waits for an event does so with a limit of its own.
+    /// A child of ours that waits for an event does so with a timeout.
     fn waits_for_a_time(&self) -> bool {
         *self == Self::Others && workers().into_iter().any(waits_for_a_time)
     }
 }
 
-/// Whether a child goes on: it has used CPU time since `used`, which is set to what it has used by
-/// now, or it waits with a limit of its own.
+/// Whether a child makes progress: it has used CPU time since `used`, which is updated, or it waits
+/// with a timeout.
 pub fn goes_on(child: u32, used: &mut u64) -> bool {
     let child = worker(child);
     let before = *used;
@@ -143,7 +143,7 @@ fn ns(clock: ClockId) -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// CPU time of a process that is there, nanoseconds.
+/// CPU time of an existing process, nanoseconds.
 fn cpu_ns(pid: u32) -> Option<u64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let each = threads.filter_map(|t| run_ns(t.path().join("schedstat").to_str()?));
@@ -156,13 +156,13 @@ fn run_ns(path: &str) -> Option<u64> {
     text.split(' ').next()?.parse().ok()
 }
 
-/// Processes that this one has started, and that work.
+/// Working processes that this one has started.
 fn workers() -> Vec<u32> {
     let children = children("self");
     children.into_iter().map(worker).collect()
 }
 
-/// The first process of a PID namespace only waits until the one that it has started ends: then that
+/// The first process of a PID namespace only waits for the one that it has started. Returns that
 /// one, else the process itself.
 fn worker(pid: u32) -> u32 {
     let waits = poll_of(pid).is_some_and(|limited| !limited);
@@ -185,12 +185,12 @@ fn children(of: &str) -> Vec<u32> {
         .collect()
 }
 
-/// Whether a process is in poll(2) with a limit. What cannot be known is taken for it.
+/// Whether a process is in poll(2) with a timeout. Returns true when this cannot be determined.
 fn waits_for_a_time(pid: u32) -> bool {
     fs::metadata(format!("/proc/{pid}/syscall")).is_err() || poll_of(pid).unwrap_or(false)
 }
 
-/// For a process in poll(2) or ppoll(2): whether it has a limit. The number of the call and its
+/// For a process in poll(2) or ppoll(2): whether it has a timeout. The number of the call and its
 /// arguments are in `/proc/PID/syscall`, see proc(5).
 fn poll_of(pid: u32) -> Option<bool> {
     let text = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
@@ -199,7 +199,7 @@ fn poll_of(pid: u32) -> Option<bool> {
     let limit = words.nth(2)?.trim_start_matches("0x");
     let limit = u64::from_str_radix(limit, 16).ok()?;
     match call {
-        // Milliseconds, a negative 32-bit number for none.
+        // Milliseconds; a negative 32-bit number means no timeout.
         libc::SYS_poll => Some(limit & 0x8000_0000 == 0),
         // A pointer to the limit.
         libc::SYS_ppoll => Some(limit != 0),

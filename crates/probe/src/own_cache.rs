@@ -1,11 +1,11 @@
-//! The cache that a CPU core has for itself.
+//! The private cache of a CPU core.
 
 use std::{fs, sync::OnceLock};
 
-/// Where the kernel does not tell, bytes.
+/// Used when the kernel does not report it, bytes.
 const USUAL: u64 = 1 << 20;
 
-/// Bytes of the largest cache that a core has for itself: the second level's. Read once.
+/// Bytes of the largest cache private to a core: its level 2 cache. Read once.
 pub fn own_cache() -> u64 {
     static SIZE: OnceLock<u64> = OnceLock::new();
     *SIZE.get_or_init(|| (0..8).find_map(second_level).unwrap_or(USUAL))

@@ -14,8 +14,8 @@ pub(crate) const BLOCK: usize = 4096;
 
 const CHUNK: usize = 256 * BLOCK;
 
-/// Writes the files below `dir`, parent directories included, and syncs nothing. A file that is
-/// there with the right size stays: several points often share one.
+/// Writes the files below `dir`, including parent directories, and syncs nothing. An existing file
+/// of the right size stays: several points often share one.
 pub fn write(dir: &Path, files: &[PackagedFile], seed: u64) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     for file in files {
@@ -36,9 +36,9 @@ pub fn write(dir: &Path, files: &[PackagedFile], seed: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies what is placed to below `dir`, directories before what is in them. Files and directories
-/// keep their modification times: programs tell by them whether what they have compiled or cached
-/// (`.pyc`, fontconfig) is still right.
+/// Copies placed files to `dir`, directories before their content. Files and directories keep their
+/// modification times, by which programs decide whether what they have compiled or cached (`.pyc`,
+/// fontconfig) is still valid.
 pub fn place(dir: &Path, all: &[Placed]) -> io::Result<()> {
     for placed in all {
         let path = dir.join(&placed.path);
@@ -53,7 +53,7 @@ pub fn place(dir: &Path, all: &[Placed]) -> io::Result<()> {
         }
         .map_err(about)?;
     }
-    // Last, since what is put into a directory renews its time.
+    // Last, since adding files to a directory changes its time.
     for placed in all {
         if let PlacedKind::Directory { modified } = placed.kind {
             let path = dir.join(&placed.path);
@@ -69,8 +69,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     dated(&fs::File::open(to)?, from.metadata()?.modified()?)
 }
 
-/// Gives a file or directory this modification time. Only the owner may (`futimens(2)`), and some
-/// file systems have none: what is only read and written is measured there all the same.
+/// Sets the modification time of a file or directory. Only the owner may (`futimens(2)`), and some
+/// file systems have none. Reads and writes are measured there all the same.
 fn dated(file: &fs::File, time: SystemTime) -> io::Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     match file.set_modified(time) {

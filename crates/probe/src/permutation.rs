@@ -1,6 +1,6 @@
 //! A random order of record indexes that needs no table: a bijection on `k` bits (odd
-//! multiplications and shifted xors, both of which can be undone), walked past indexes at or
-//! above `n`. Each index comes exactly once. About 3 ns an index.
+//! multiplications and shifted xors, both invertible) that skips indexes at or above `n`. Each
+//! index comes exactly once. About 3 ns per index.
 
 /// A seeded permutation of `0..n`.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +12,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// The permutation of `0..n` that `seed` names.
+    /// The permutation of `0..n` for this seed.
     pub fn new(n: u64, seed: u64) -> Self {
         let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
         let mask = if bits == 0 {
@@ -38,7 +38,7 @@ impl Permutation {
             x ^= x >> self.shift;
             x = x.wrapping_mul(self.keys[2]) & self.mask;
             x ^= x >> self.shift;
-            // At most half of the values are walked past, and the walk always comes back.
+            // At most half of the values are skipped, so the walk always ends.
             if x < self.n {
                 return x;
             }

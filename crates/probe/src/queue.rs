@@ -1,7 +1,7 @@
-//! Several operations under way at once: `io_uring(7)` with registered file and buffers.
+//! Several operations in flight: `io_uring(7)` with registered file and buffers.
 //!
-//! What is begun between two calls goes to the kernel in one call, and one call brings back all
-//! that has ended. Nothing is allocated between [`Queue::new`] and its end.
+//! Operations begun between two calls are submitted in one call, and one call reaps all that
+//! completed. Nothing is allocated between [`Queue::new`] and its end.
 #![allow(unsafe_code)] // the kernel is handed pointers into the buffer
 
 use std::{
@@ -18,9 +18,11 @@ use io_uring::{
     types::{Fixed, SubmitArgs, Timespec},
 };
 
+use crate::ProbeError;
+
 /// One read or write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Op {
+pub struct QueuedIo {
     /// Offset in the file, bytes.
     pub at: u64,
     /// Bytes.
@@ -35,24 +37,24 @@ pub struct Op {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Slot {
     /// What it is.
-    pub op: Op,
-    /// Clock reading just before it was handed to the kernel.
+    pub op: QueuedIo,
+    /// Clock reading just before it was submitted.
     pub begun: u64,
     moved: u32,
 }
 
 /// An operation that ended with an error.
 #[derive(Debug)]
-pub struct Failed {
+pub struct FailedIo {
     /// Which.
-    pub op: Op,
+    pub op: QueuedIo,
     /// Its error.
     pub error: io::Error,
 }
 
 thread_local! {
-    /// The ring of this thread's last queue: making one takes longer than a short pass, and the
-    /// kernel takes its time over closing one.
+    /// The ring of this thread's last queue: creating one takes longer than a short pass, and
+    /// closing one is slow.
     static KEPT: RefCell<Option<(usize, IoUring)>> = const { RefCell::new(None) };
 }
 
@@ -63,19 +65,19 @@ pub struct Queue<'a> {
     /// The buffer, cut into pieces of `piece` bytes, one for each slot.
     buffer: &'a mut [u8],
     piece: usize,
-    /// The kernel knows the buffer's pages; refused where `RLIMIT_MEMLOCK` is too small for it.
+    /// The kernel has registered the buffer's pages. Refused where `RLIMIT_MEMLOCK` is too small.
     fixed: bool,
     slots: Vec<Slot>,
     free: VecDeque<usize>,
     /// Begun since the last call.
     fresh: Vec<usize>,
-    /// Moved less than asked, or interrupted: the rest is asked for again.
+    /// Operations that moved less than asked, or were interrupted: the rest is submitted again.
     again: Vec<usize>,
     in_flight: usize,
 }
 
 impl<'a> Queue<'a> {
-    /// Makes all ready. `buffer` holds at least `depth` pieces; with more of them, each operation
+    /// Sets up the queue. `buffer` holds at least `depth` pieces. If it has more, each operation
     /// takes the piece that has been idle longest.
     pub fn new(
         depth: usize,
@@ -88,7 +90,7 @@ impl<'a> Queue<'a> {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let ring = ring(depth)?;
-        // A ring that was kept may still know what another pass registered.
+        // A kept ring may still have the registrations of another pass.
         let _ = ring.submitter().unregister_files();
         let _ = ring.submitter().unregister_buffers();
         ring.submitter().register_files(&[file.as_raw_fd()])?;
@@ -97,7 +99,7 @@ impl<'a> Queue<'a> {
             iov_len: buffer.len(),
         }];
         // SAFETY: the memory is borrowed for as long as this queue lives, and `drop` waits for all
-        // that uses it.
+        // operations that use it.
         let fixed = unsafe { ring.submitter().register_buffers(&whole) }.is_ok();
         Ok(Self {
             ring: ManuallyDrop::new(ring),
@@ -124,7 +126,7 @@ impl<'a> Queue<'a> {
         self.in_flight < self.depth
     }
 
-    /// Operations that have begun and not ended.
+    /// Operations in flight.
     #[inline]
     pub fn in_flight(&self) -> usize {
         self.in_flight
@@ -142,9 +144,9 @@ impl<'a> Queue<'a> {
         &mut self.buffer[start..start + self.piece]
     }
 
-    /// Begins an operation with the next call to [`Queue::enter`]. Needs room.
+    /// Begins an operation, which the next call to [`Queue::enter`] submits. There must be room.
     #[inline]
-    pub fn push(&mut self, op: Op) -> io::Result<()> {
+    pub fn push(&mut self, op: QueuedIo) -> io::Result<()> {
         let full = || io::Error::other("the queue is full");
         if !self.has_room() || op.len as usize > self.piece {
             return Err(full());
@@ -173,14 +175,14 @@ impl<'a> Queue<'a> {
                 .build(),
             (true, false) => opcode::Write::new(Fixed(0), memory, len).offset(at).build(),
         };
-        // SAFETY: the memory is the slot's own, lives as long as this queue, which waits for the
-        // operation before it goes, and is not touched while the operation is under way.
+        // SAFETY: the memory is the slot's own and is not touched while the operation is in flight.
+        // It lives as long as this queue, which waits for the operation before it ends.
         unsafe { self.ring.submission().push(&entry.user_data(index as u64)) }
             .map_err(|_| io::Error::other("the submission queue is full"))
     }
 
-    /// Hands over what has begun, `now` being the clock's reading, and waits until `wanted` have
-    /// ended or the time is over. A signal ends the wait early.
+    /// Submits what has begun, at clock reading `now`, and waits until `wanted` operations have
+    /// completed or the time is over. A signal ends the wait early.
     #[inline]
     pub fn enter(&mut self, now: u64, wanted: usize, most: Option<Duration>) -> io::Result<()> {
         for index in self.fresh.drain(..) {
@@ -203,9 +205,9 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Takes what has ended. An error does not keep the others from being taken.
+    /// Reaps completed operations. An error does not keep the others from being reaped.
     #[inline]
-    pub fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), Failed> {
+    pub fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), FailedIo> {
         let mut failed = None;
         for entry in self.ring.completion() {
             let index = entry.user_data() as usize;
@@ -217,7 +219,7 @@ impl<'a> Queue<'a> {
                     continue;
                 }
                 Err(error) => {
-                    failed.get_or_insert(Failed { op: slot.op, error });
+                    failed.get_or_insert(FailedIo { op: slot.op, error });
                 }
             }
             self.free.push_back(index);
@@ -225,15 +227,15 @@ impl<'a> Queue<'a> {
         }
         while let Some(index) = self.again.pop() {
             let op = self.slots[index].op;
-            self.submit(index).map_err(|error| Failed { op, error })?;
+            self.submit(index).map_err(|error| FailedIo { op, error })?;
         }
         failed.map_or(Ok(()), Err)
     }
 }
 
 impl Slot {
-    /// An operation that is handed to the kernel now.
-    pub fn new(op: Op, begun: u64) -> Self {
+    /// An operation that is submitted now.
+    pub fn new(op: QueuedIo, begun: u64) -> Self {
         Self {
             op,
             begun,
@@ -246,7 +248,8 @@ impl Slot {
         self.op.len - self.moved
     }
 
-    /// Counts what a call moved, or takes its error, `-errno`; whether that is all.
+    /// Adds the bytes that a call moved, or returns its error, `-errno`. Returns whether the
+    /// operation is complete.
     pub fn moved(&mut self, result: i32) -> io::Result<bool> {
         match result {
             0 if self.op.len > 0 => Err(self.nothing()),
@@ -290,14 +293,14 @@ impl Drop for Queue<'_> {
             let _ = ring.submitter().unregister_files();
             KEPT.set(Some((self.depth, ring)));
         } else {
-            // Its pages must not be used for anything else, and the ring's end is not waited for.
+            // Its pages must not be reused, and the ring's end is not waited for.
             std::process::abort();
         }
     }
 }
 
-/// A ring for this many operations: the thread's last one, or a new one. Only this thread submits
-/// and the kernel does its part only when we ask (Linux 6.1), else as older kernels do.
+/// A ring for this many operations: the thread's last one, or a new one. Only this thread submits,
+/// and the kernel works only when asked (Linux 6.1); older kernels get a plain ring.
 fn ring(depth: usize) -> io::Result<IoUring> {
     if let Some((kept, ring)) = KEPT.take()
         && kept == depth
@@ -318,8 +321,9 @@ fn ring(depth: usize) -> io::Result<IoUring> {
     Ok(ring)
 }
 
-/// Whether `io_uring` may be used here; else why not, and what to do about it.
-pub fn available() -> Result<(), (io::Error, &'static str)> {
+/// An error with a hint when `io_uring` cannot be used here. It is the point's error: the run goes
+/// on.
+pub fn available() -> Result<(), ProbeError> {
     let Err(error) = IoUring::new(1) else {
         return Ok(());
     };
@@ -328,12 +332,16 @@ pub fn available() -> Result<(), (io::Error, &'static str)> {
             "this kernel has no io_uring (Linux 5.1), or a sandbox hides it: use engine pread"
         }
         Some(libc::EPERM | libc::EACCES) => {
-            "io_uring is forbidden here, by `sysctl kernel.io_uring_disabled` or by a seccomp filter, as containers have: use engine pread"
+            "io_uring is forbidden here, by `sysctl kernel.io_uring_disabled` or by a seccomp filter, as in containers: use engine pread"
         }
         Some(libc::ENOMEM) => "raise the limit of locked memory, `ulimit -l`, or use engine pread",
         _ => "use engine pread",
     };
-    Err((error, hint))
+    let refused = ProbeError {
+        errno: error.raw_os_error(),
+        ..ProbeError::new(format!("engine uring: io_uring is refused: {error}"))
+    };
+    Err(refused.hint(hint))
 }
 
 #[cfg(test)]
@@ -347,8 +355,8 @@ mod tests {
         file
     }
 
-    fn read(number: u64, at: u64, len: u32) -> Op {
-        Op {
+    fn read(number: u64, at: u64, len: u32) -> QueuedIo {
+        QueuedIo {
             at,
             len,
             write: false,

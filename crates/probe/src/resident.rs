@@ -1,4 +1,4 @@
-//! How much of a file lies in the page cache: the proof of `cold` and `warm`.
+//! How much of a file is in the page cache: the proof of `cold` and `warm`.
 #![allow(unsafe_code)] // cachestat(2), mmap(2) and mincore(2) have no safe wrapper
 
 use std::{
@@ -15,20 +15,20 @@ use rustix::{fs::FsWord, param::page_size};
 const OVERLAYFS: FsWord = 0x794c_7630;
 
 /// Share of the file at `path` (0 to 1) that is in the page cache; `None` when it is empty or the
-/// kernel does not tell. Opening and asking brings nothing into the cache.
+/// kernel does not report it. Opening and asking does not bring anything into the cache.
 pub fn share(path: &Path) -> Option<f64> {
     share_of(&File::open(path).ok()?)
 }
 
 /// Bytes of the file at `path` that are in the page cache, and bytes that could be: those of the
-/// ranges (offset and length), or without ranges all that the file has on its disk. `None` where
-/// the kernel does not tell.
+/// ranges (offset and length), or without ranges all bytes allocated on disk. `None` where the
+/// kernel does not report it.
 pub fn cached(path: &Path, ranges: Option<&[(u64, u64)]>) -> Option<(u64, u64)> {
     let file = File::open(path).ok()?;
     let meta = file.metadata().ok()?;
     let page = page_size() as u64;
     let Some(ranges) = ranges else {
-        // An image is sparse: what it has not been given cannot be in memory either.
+        // An image is sparse: bytes that are not allocated cannot be in memory either.
         let held = meta.len().min(meta.blocks() * 512);
         let cached = (share_of(&file)? * meta.len() as f64) as u64;
         return Some((cached.min(held), held));
@@ -84,8 +84,8 @@ fn cachestat(file: &File, offset: u64, length: u64) -> Option<[u64; 5]> {
     (result == 0).then_some(counts)
 }
 
-/// Pages in the cache by mincore(2) over a mapping, a part at a time so that a large file needs
-/// neither much address space nor memory.
+/// Pages in the cache by mincore(2) over a mapping, in parts, so that a large file needs little
+/// address space and memory.
 fn mincore(file: &File, len: u64) -> Option<u64> {
     mincore_range(file, 0, len)
 }
@@ -126,7 +126,7 @@ fn mincore_part(file: &File, offset: u64, len: usize) -> Option<u64> {
     (result == 0).then(|| pages.iter().filter(|p| **p & 1 == 1).count() as u64)
 }
 
-/// Pages of the file that are not on its disk yet: dirty ones and those on their way.
+/// Pages of the file that are not on its disk yet: dirty ones and those being written.
 #[cfg(test)]
 pub fn unwritten(file: &File) -> Option<u64> {
     cachestat(file, 0, 0).map(|counts| counts[1] + counts[2])

@@ -1,4 +1,4 @@
-//! What measuring costs here. Run at the start of every probe, in every layer.
+//! What measuring costs here. Runs at the start of every probe, in every layer.
 
 use std::{hint::black_box, io, sync::OnceLock};
 
@@ -11,20 +11,20 @@ use crate::{
     run::recorder::Recorder,
 };
 
-/// Turns in a batch, batches, and the longest that a part may last where a clock is very slow.
+/// Operations per batch, number of batches, and time limit of a part where a clock is very slow.
 const TURNS: u64 = 1000;
 const BATCHES: usize = 11;
-/// Batches made however long they take: the median must survive one that was interrupted.
+/// Batches made however long they take: the median must survive one interrupted batch.
 const LEAST: usize = 3;
 const PART_NS: u64 = 4_000_000;
 
-/// The clock of this process, decided once.
+/// The clock of this process, chosen once.
 pub fn source() -> Source {
     static SOURCE: OnceLock<Source> = OnceLock::new();
     *SOURCE.get_or_init(Source::detect)
 }
 
-/// Measures the clock, the empty loop and the null operation. Below 20 ms altogether.
+/// Measures the clock, the empty loop and the null operation. Takes less than 20 ms in total.
 pub fn self_test() -> SelfTest {
     let source = source();
     let mut recorder = Recorder::new();
@@ -89,7 +89,7 @@ impl Step for Nothing {
     }
 }
 
-/// Median over batches of nanoseconds a turn.
+/// Median over batches, nanoseconds per operation.
 fn median(mut batch: impl FnMut()) -> f64 {
     let begun = monotonic_ns();
     let mut each = Vec::with_capacity(BATCHES);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn costs_are_plausible_and_found_quickly() {
         source();
-        // The quickest of several: on a busy machine one may wait for its turn.
+        // The fastest of several: on a busy machine one may have to wait.
         let mut quickest = u64::MAX;
         let mut test = SelfTest::default();
         for _ in 0..5 {

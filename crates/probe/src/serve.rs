@@ -17,22 +17,22 @@ use layermark_model::{
 };
 
 use crate::{
-    Ask, Context, ProbeError, Turned, Work, beats::Beats, error::panicked, motion::Disks, selftest,
-    usage, workloads,
+    Ask, Context, ProbeError, Turned, Work, error::panicked, heartbeat::Heartbeat, motion::Disks,
+    selftest, usage, workloads,
 };
 
 /// Characters of an unreadable line that are shown.
 const SHOWN: usize = 200;
 
-/// Serves jobs until `quit` or the end of `input`. An error is the output's: the lab has gone; or
-/// there is no second thread to be had.
-/// Whatever a line says or a job does, the probe lives on and says what was wrong.
+/// Serves jobs until `quit` or the end of `input`. Returns an error when the output fails, because
+/// the lab has gone, or when the heartbeat thread cannot be started. Bad lines and failed jobs are
+/// reported, and the probe continues.
 pub fn serve(input: impl BufRead, output: impl Write + AsFd + Send) -> io::Result<()> {
     let fd = output.as_fd().as_raw_fd();
     let output = Mutex::new(output);
     thread::scope(|scope| {
-        let beats = Beats::start(scope, &output, Some(fd))?;
-        obey(input, Server::new(&output, beats))
+        let heartbeat = Heartbeat::start(scope, &output, Some(fd))?;
+        obey(input, Server::new(&output, heartbeat))
     })
 }
 
@@ -45,18 +45,18 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
         pid: std::process::id(),
         self_test,
     })?;
-    let mut lines = Lines {
+    let mut lines = BoundedLines {
         input,
         line: Vec::new(),
     };
     loop {
         match lines.next()? {
-            Line::End => break,
-            Line::TooLong => server.complain(
+            JobLine::End => break,
+            JobLine::TooLong => server.complain(
                 &lines.line,
                 &format!("a line may have up to {MAX_LINE} bytes"),
             )?,
-            Line::Complete => match serde_json::from_slice(&lines.line) {
+            JobLine::Complete => match serde_json::from_slice(&lines.line) {
                 Ok(ToProbe::Quit) => break,
                 Ok(ToProbe::Job(job)) => server.prepare(&job)?,
                 Ok(ToProbe::Turn {
@@ -80,26 +80,26 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
         }
     }
     server.drop_ready()?;
-    // The lab may have closed its end too by now; nobody is left to tell.
+    // The lab may have closed its end too; nobody is left to receive it.
     let _ = server.say(&FromProbe::Done);
     Ok(())
 }
 
-enum Line {
+enum JobLine {
     Complete,
     /// `line` holds its beginning; the rest was skipped.
     TooLong,
     End,
 }
 
-/// Lines of bounded length.
-struct Lines<R> {
+/// BoundedLines of bounded length.
+struct BoundedLines<R> {
     input: R,
     line: Vec<u8>,
 }
 
-impl<R: BufRead> Lines<R> {
-    fn next(&mut self) -> io::Result<Line> {
+impl<R: BufRead> BoundedLines<R> {
+    fn next(&mut self) -> io::Result<JobLine> {
         self.line.clear();
         let mut too_long = false;
         loop {
@@ -109,8 +109,8 @@ impl<R: BufRead> Lines<R> {
                 Err(e) => return Err(e),
             };
             if bytes.is_empty() {
-                // A last line without its end was cut off: it is not obeyed.
-                return Ok(Line::End);
+                // A last line without a line end was cut off. It is ignored.
+                return Ok(JobLine::End);
             }
             let end = bytes.iter().position(|b| *b == b'\n');
             let part = &bytes[..end.unwrap_or(bytes.len())];
@@ -124,9 +124,9 @@ impl<R: BufRead> Lines<R> {
             self.input.consume(used);
             if end.is_some() {
                 return Ok(if too_long {
-                    Line::TooLong
+                    JobLine::TooLong
                 } else {
-                    Line::Complete
+                    JobLine::Complete
                 });
             }
         }
@@ -135,12 +135,12 @@ impl<R: BufRead> Lines<R> {
 
 struct Server<'env, W> {
     output: &'env Mutex<W>,
-    beats: Beats,
-    ready: Option<Ready>,
+    heartbeat: Heartbeat,
+    ready: Option<PreparedJob>,
 }
 
-/// A job that is ready, and what came of it so far.
-struct Ready {
+/// A prepared job, and its results so far.
+struct PreparedJob {
     id: u64,
     work: Box<dyn Work>,
     trial: Trial,
@@ -149,7 +149,7 @@ struct Ready {
     settled: bool,
 }
 
-impl Ready {
+impl PreparedJob {
     fn new(id: u64, work: Box<dyn Work>) -> Self {
         Self {
             id,
@@ -161,7 +161,7 @@ impl Ready {
     }
 }
 
-/// A whole line at once: the beats write too.
+/// A whole line at once: the heartbeat thread writes too.
 pub fn say(output: &Mutex<impl Write>, event: &FromProbe) -> io::Result<()> {
     let mut line = serde_json::to_vec(event)?;
     line.push(b'\n');
@@ -171,10 +171,10 @@ pub fn say(output: &Mutex<impl Write>, event: &FromProbe) -> io::Result<()> {
 }
 
 impl<'env, W: Write> Server<'env, W> {
-    fn new(output: &'env Mutex<W>, beats: Beats) -> Self {
+    fn new(output: &'env Mutex<W>, heartbeat: Heartbeat) -> Self {
         Self {
             output,
-            beats,
+            heartbeat,
             ready: None,
         }
     }
@@ -215,21 +215,21 @@ impl<'env, W: Write> Server<'env, W> {
         )
     }
 
-    /// Runs what may take long but is not measured, with signs of life.
+    /// Runs unmeasured work that may take long, with a heartbeat.
     fn attended<T>(
         &mut self,
         id: u64,
         what: impl FnOnce() -> Result<T, ProbeError>,
     ) -> Result<T, ProbeError> {
-        self.beats.begin(id);
+        self.heartbeat.begin(id);
         let done = catch_unwind(AssertUnwindSafe(what));
-        self.beats.end();
+        self.heartbeat.end();
         done.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
     }
 
-    /// Gives up what is ready and did not come to its end.
+    /// Drops a prepared job that did not finish.
     fn drop_ready(&mut self) -> io::Result<()> {
-        let Some(Ready { id, work, .. }) = self.ready.take() else {
+        let Some(PreparedJob { id, work, .. }) = self.ready.take() else {
             return Ok(());
         };
         match self.attended(id, move || {
@@ -241,7 +241,7 @@ impl<'env, W: Write> Server<'env, W> {
         }
     }
 
-    /// Reports a job's error and gives the job up. What of it has to go is gone when the lab hears of it.
+    /// Reports a job's error and drops the job. Its files are removed before the lab hears of it.
     fn give_up(&mut self, id: u64, error: ProbeError) -> io::Result<()> {
         self.drop_ready()?;
         self.fail(Some(id), error)
@@ -250,23 +250,23 @@ impl<'env, W: Write> Server<'env, W> {
     fn prepare(&mut self, job: &Job) -> io::Result<()> {
         self.drop_ready()?;
         let disks = Disks::below(Path::new(&job.dir), &job.devices);
-        self.beats.above(disks);
+        self.heartbeat.above(disks);
         match self.attended(job.id, || prepare(job)) {
             Ok(work) => {
-                self.ready = Some(Ready::new(job.id, work));
+                self.ready = Some(PreparedJob::new(job.id, work));
                 self.say(&FromProbe::Ready { id: job.id })
             }
             Err(e) => self.fail(Some(job.id), e),
         }
     }
 
-    /// The job that is ready, if it is the one that is meant and `may` finds nothing against it.
+    /// The prepared job, if its id matches and `may` does not object.
     fn meant(
         &mut self,
         what: &str,
         id: u64,
-        may: impl FnOnce(&Ready) -> Result<(), &'static str>,
-    ) -> Result<&mut Ready, ProbeError> {
+        may: impl FnOnce(&PreparedJob) -> Result<(), &'static str>,
+    ) -> Result<&mut PreparedJob, ProbeError> {
         let ready = self.ready.as_mut().filter(|ready| ready.id == id);
         let Some(ready) = ready else {
             return Err(ProbeError::new(format!(
@@ -301,7 +301,7 @@ impl<'env, W: Write> Server<'env, W> {
             cpu.user_ns + cpu.sys_ns
         };
         let before_ns = cpu_ns();
-        let Ready { work, trial, .. } = ready;
+        let PreparedJob { work, trial, .. } = ready;
         let turned = catch_unwind(AssertUnwindSafe(|| {
             work.turn(ask, trial, &mut |ops, bytes| {
                 let _ = say(output, &FromProbe::Progress { id, ops, bytes });
@@ -329,9 +329,9 @@ impl<'env, W: Write> Server<'env, W> {
     }
 
     fn settle(&mut self, id: u64) -> io::Result<()> {
-        let settles = |ready: &Ready| match ready {
-            Ready { round: None, .. } => Err("which had no turn"),
-            Ready { settled: true, .. } => Err("which is settled"),
+        let settles = |ready: &PreparedJob| match ready {
+            PreparedJob { round: None, .. } => Err("which had no turn"),
+            PreparedJob { settled: true, .. } => Err("which is settled"),
             _ => Ok(()),
         };
         if let Err(e) = self.meant("settle", id, settles) {
@@ -349,16 +349,16 @@ impl<'env, W: Write> Server<'env, W> {
         }
     }
 
-    /// Proof and clean-up: when the lab hears of the trial, nothing of it is under way any more.
+    /// Proof and clean-up. Nothing of the trial is in flight any more when the lab gets its result.
     fn end(&mut self, id: u64) -> io::Result<()> {
-        let settled = |ready: &Ready| {
+        let settled = |ready: &PreparedJob| {
             let settled = ready.settled;
             settled.then_some(()).ok_or("which is not settled")
         };
         if let Err(e) = self.meant("end", id, settled) {
             return self.fail(Some(id), e);
         }
-        let Some(Ready {
+        let Some(PreparedJob {
             mut work,
             mut trial,
             ..
@@ -458,12 +458,12 @@ mod tests {
         }
     }
 
-    /// What a server says while this is done with it.
+    /// The output of a server while `what` is done with it.
     fn with_server(what: impl FnOnce(&mut Server<'_, Vec<u8>>)) -> Vec<FromProbe> {
         let output = Mutex::new(Vec::new());
         thread::scope(|scope| {
-            let beats = Beats::start(scope, &output, None).unwrap();
-            what(&mut Server::new(&output, beats));
+            let heartbeat = Heartbeat::start(scope, &output, None).unwrap();
+            what(&mut Server::new(&output, heartbeat));
         });
         let output = output.into_inner().unwrap();
         let lines = output.split(|b| *b == b'\n').filter(|l| !l.is_empty());
@@ -493,16 +493,16 @@ mod tests {
     fn a_panic_becomes_an_error_and_the_probe_lives_on() {
         for (part, before) in [("turn", 0), ("settle", 1), ("end", 2), ("drop", 2)] {
             let said = with_server(|server| {
-                server.ready = Some(Ready::new(1, Box::new(Buggy(part))));
+                server.ready = Some(PreparedJob::new(1, Box::new(Buggy(part))));
                 whole(server, 1);
-                server.ready = Some(Ready::new(2, Box::new(Buggy("nowhere"))));
+                server.ready = Some(PreparedJob::new(2, Box::new(Buggy("nowhere"))));
                 whole(server, 2);
             });
             assert!(
                 complaint(&said[before]).contains(&format!("in {part}")),
                 "{said:?}"
             );
-            // What the lab asks of a job that is given up is refused.
+            // Requests for a dropped job are refused.
             for refused in &said[before + 1..3] {
                 assert!(complaint(refused).contains("not ready"), "{said:?}");
             }
@@ -521,7 +521,7 @@ mod tests {
     #[test]
     fn a_turn_is_taken_once_and_in_its_order_and_by_the_job_that_is_ready() {
         let said = with_server(|server| {
-            server.ready = Some(Ready::new(1, Box::new(Buggy("nowhere"))));
+            server.ready = Some(PreparedJob::new(1, Box::new(Buggy("nowhere"))));
             server.settle(1).unwrap();
             server.end(1).unwrap();
             server.turn(2, &ASK).unwrap();
@@ -559,7 +559,7 @@ mod tests {
     fn what_takes_long_outside_the_clock_is_attended() {
         let said = with_server(|server| {
             let result = server.attended(3, || {
-                // As one waits for a slow disk: a little is done now and then.
+                // Like waiting for a slow disk: a little work now and then.
                 for _ in 0..120 {
                     thread::sleep(Duration::from_millis(10));
                 }
@@ -572,7 +572,7 @@ mod tests {
             ops: 0,
             bytes: 0,
         };
-        // How many depends on how busy the machine is.
+        // The number depends on how busy the machine is.
         assert!(
             !said.is_empty() && said.iter().all(|e| *e == progress),
             "{said:?}"

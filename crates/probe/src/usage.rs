@@ -1,26 +1,26 @@
-//! What this process has used, all threads.
+//! Resources used by this process, all threads.
 #![allow(unsafe_code)] // getrusage(2) is not in rustix
 
 use layermark_model::{CpuUse, Faults};
 
 /// Since it started, ended threads included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct ProcessUsage {
     pub cpu: CpuUse,
     pub faults: Faults,
 }
 
 /// All of it by one call.
-pub fn now() -> Usage {
+pub fn now() -> ProcessUsage {
     // SAFETY: all-zero bytes are a valid `rusage`, which is plain integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a live `rusage` that only this call writes to.
     let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
     if result != 0 {
-        return Usage::default();
+        return ProcessUsage::default();
     }
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
-    Usage {
+    ProcessUsage {
         cpu: CpuUse {
             user_ns: ns(usage.ru_utime),
             sys_ns: ns(usage.ru_stime),
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_page_that_is_touched_for_the_first_time_is_a_minor_fault() {
         let before = super::now().faults;
-        // Larger than what the allocator hands out again, and each page written to.
+        // Larger than what the allocator reuses, and each page is written.
         let pages: Vec<u8> = vec![1; 16 << 20];
         let after = super::now().faults;
         std::hint::black_box(pages);

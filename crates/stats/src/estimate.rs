@@ -78,7 +78,7 @@ pub struct Estimate {
 ///   means, moderated in the same way where all cells show it.
 /// * Interval and p are of that one t.
 pub fn estimate(cells: &[Vec<(u32, f64)>], level: f64) -> Vec<Option<Estimate>> {
-    let cells: Vec<Option<Cell>> = cells.iter().map(|c| Cell::of(c)).collect();
+    let cells: Vec<Option<CellSums>> = cells.iter().map(|c| CellSums::of(c)).collect();
     let known = || cells.iter().flatten().filter(|c| c.all.kept >= MIN_VALUES);
     let variances: Vec<(f64, f64)> = known().map(|c| (c.all.variance, c.all.df())).collect();
     let prior_of_blocks = prior(&variances);
@@ -104,7 +104,7 @@ pub fn estimate(cells: &[Vec<(u32, f64)>], level: f64) -> Vec<Option<Estimate>> 
 }
 
 /// A cell's values, summed up.
-struct Cell {
+struct CellSums {
     n: usize,
     all: Trimmed,
     sessions: Option<Sessions>,
@@ -182,7 +182,7 @@ fn differ_everywhere(cells: &[Sessions]) -> bool {
     variance > 0.0 && normal_cdf(excess / f64::sqrt(variance)) > 0.95
 }
 
-impl Cell {
+impl CellSums {
     fn of(values: &[(u32, f64)]) -> Option<Self> {
         let d: Vec<f64> = values.iter().map(|v| v.1).collect();
         let all = Trimmed::of(&d)?;

@@ -52,7 +52,7 @@ fn plan_names() -> String {
 }
 
 /// What to do, once the flags are understood.
-enum Order {
+enum RunMode {
     New(Box<Request>),
     Replay(Box<Request>),
     Resume(String, Environment),
@@ -63,7 +63,7 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     let common = args.common;
     let env = environment(&args.env)?;
     let order = match (args.resume, args.replay) {
-        (Some(run), _) => Order::Resume(run, env),
+        (Some(run), _) => RunMode::Resume(run, env),
         (_, Some(run)) => {
             let (run, _) = output::read_store(common.out.store.store.as_deref())?.load(&run)?;
             let mut request = Request::replay(&run, exe()?);
@@ -71,7 +71,7 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
                 request.plan.budget.clone_from(&common.budget);
                 request.left_out = None;
             }
-            Order::Replay(Box::new(Request {
+            RunMode::Replay(Box::new(Request {
                 env,
                 silence: common.silence,
                 allow_tmpfs: common.allow_tmpfs,
@@ -81,7 +81,7 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
         _ => {
             let plan = with_flags(read_plan(args.plan.as_deref().unwrap_or("card"))?, &common)?;
             let request = request(plan, &common)?;
-            Order::New(Box::new(Request { env, ..request }))
+            RunMode::New(Box::new(Request { env, ..request }))
         }
     };
     go(order, &common)
@@ -121,7 +121,7 @@ pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Fai
 }
 
 /// A plan with one workload.
-fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> {
+fn new_order(settings: Settings, common: &CommonArgs) -> Result<RunMode, Failure> {
     let params = &settings.params;
     let matrix = params.contains_key("like") || params.get("matrix").is_some_and(|m| m == "iozone");
     let free = common.budget.is_none() && common.precision.is_none() && common.profile.is_none();
@@ -149,7 +149,7 @@ fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> 
         work: vec![settings],
     };
     let request = request(with_flags(plan, common)?, common)?;
-    Ok(Order::New(Box::new(request)))
+    Ok(RunMode::New(Box::new(request)))
 }
 
 /// `layermark launch`: as every workload, and the times in hyperfine's format.
@@ -229,12 +229,12 @@ fn may_write(dir: &Path) -> Result<(), Failure> {
 }
 
 /// Measures, then reports whatever there is, also after a failure.
-fn go(order: Order, common: &CommonArgs) -> Result<ExitCode, Failure> {
+fn go(order: RunMode, common: &CommonArgs) -> Result<ExitCode, Failure> {
     go_with(order, common, None)
 }
 
 fn go_with(
-    order: Order,
+    order: RunMode,
     common: &CommonArgs,
     more: Option<target::Target>,
 ) -> Result<ExitCode, Failure> {
@@ -244,7 +244,7 @@ fn go_with(
     // Held until the end: when we go, however we go, it removes the work directory.
     let _janitor = janitor::spawn(&exe()?)
         .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;
-    if matches!(order, Order::New(_)) {
+    if matches!(order, RunMode::New(_)) {
         may_write(&common.dir)?;
     }
     sandbox::enter()?;
@@ -282,7 +282,7 @@ fn go_with(
 }
 
 fn measure(
-    order: Order,
+    order: RunMode,
     common: &CommonArgs,
     store: &mut Store,
     stop: &Stop,
@@ -296,7 +296,7 @@ fn measure(
         progress.show(&event);
     };
     let request = match order {
-        Order::New(request) => {
+        RunMode::New(request) => {
             if common.budget.is_none() && request.plan.budget.as_deref() == Some(COMMAND_BUDGET) {
                 progress.show(&Event::Note(
                     "aims to end within 20 s; for more: --budget 2m, --precision 2% or --blocks 30"
@@ -305,8 +305,8 @@ fn measure(
             }
             *request
         }
-        Order::Replay(request) => *request,
-        Order::Resume(run, env) => {
+        RunMode::Replay(request) => *request,
+        RunMode::Resume(run, env) => {
             let again = Resume {
                 env,
                 silence: common.silence,
@@ -413,7 +413,7 @@ mod tests {
             Parsed::Cli(_) => panic!("{line}: not a workload"),
         };
         match order {
-            Ok(Order::New(request)) => request.plan,
+            Ok(RunMode::New(request)) => request.plan,
             _ => panic!("{line}: no new run"),
         }
     }

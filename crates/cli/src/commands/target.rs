@@ -18,11 +18,11 @@ use crate::{args::OutArgs, failure::Failure};
 /// What writes a report, and where to.
 pub struct Target {
     exporter: &'static dyn Exporter,
-    place: Place,
+    place: Destination,
     force: bool,
 }
 
-enum Place {
+enum Destination {
     Stdout,
     /// A file that is there or is made; new content replaces it as a whole.
     File(PathBuf),
@@ -78,7 +78,7 @@ impl Target {
             "xlsx" if io::stdout().is_terminal() => refused("a terminal shows no workbook"),
             _ => Ok(Self {
                 exporter,
-                place: Place::Stdout,
+                place: Destination::Stdout,
                 force: false,
             }),
         }
@@ -90,15 +90,15 @@ impl Target {
         };
         let elsewhere = || "layermark report last -o /tmp/report.html".to_owned();
         let place = match standing(path) {
-            Standing::Directory => return Err(refused("this is a directory".into(), elsewhere())),
-            Standing::Other(what) if !force => {
+            Existing::Directory => return Err(refused("this is a directory".into(), elsewhere())),
+            Existing::Other(what) if !force => {
                 let hint = "name another file, or replace it with --force".to_owned();
                 return Err(refused(what, hint));
             }
-            Standing::Other(_) => behind(path).map_err(|why| refused(why, elsewhere()))?,
-            Standing::Free | Standing::Own(_) => Place::File(path.into()),
+            Existing::Other(_) => behind(path).map_err(|why| refused(why, elsewhere()))?,
+            Existing::Free | Existing::Own(_) => Destination::File(path.into()),
         };
-        if let Place::File(path) = &place {
+        if let Destination::File(path) = &place {
             let parent = parent_of(path);
             if !parent.is_dir() {
                 let why = format!("there is no directory {}", parent.display());
@@ -121,13 +121,13 @@ impl Target {
     pub fn page(path: PathBuf) -> Result<Self, Failure> {
         Ok(Self {
             exporter: exporter(&path)?,
-            place: Place::File(path),
+            place: Destination::File(path),
             force: false,
         })
     }
 
     pub fn is_stdout(&self) -> bool {
-        matches!(self.place, Place::Stdout)
+        matches!(self.place, Destination::Stdout)
     }
 
     /// Writes the report; answers the names of the files.
@@ -139,14 +139,14 @@ impl Target {
             ))
         };
         match &self.place {
-            Place::Stdout => {
+            Destination::Stdout => {
                 let mut text = Vec::new();
                 let written = self.exporter.write(report, &mut text);
                 written.map_err(Failure::failed)?;
                 super::output::write_stdout(&text)?;
                 Ok(Vec::new())
             }
-            Place::Stream(path) => {
+            Destination::Stream(path) => {
                 let write = || -> anyhow::Result<()> {
                     let mut text = Vec::new();
                     self.exporter.write(report, &mut text)?;
@@ -155,7 +155,7 @@ impl Target {
                 write().map_err(|e| failed(path, e))?;
                 Ok(vec![path.clone()])
             }
-            Place::File(path) => {
+            Destination::File(path) => {
                 let write = || -> anyhow::Result<Vec<PathBuf>> {
                     let mut parts = Parts::new(path);
                     self.exporter.write(report, &mut parts)?;
@@ -168,7 +168,7 @@ impl Target {
 }
 
 /// What stands where a report is to go.
-enum Standing {
+enum Existing {
     /// Nothing.
     Free,
     /// A report, or an empty file.
@@ -178,28 +178,28 @@ enum Standing {
     Directory,
 }
 
-fn standing(path: &Path) -> Standing {
+fn standing(path: &Path) -> Existing {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Standing::Free,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Existing::Free,
         // A name that is too long and the like: the reason is told when it is written.
-        Err(_) => return Standing::Free,
+        Err(_) => return Existing::Free,
     };
     let kind = found.file_type();
     if kind.is_dir() {
-        Standing::Directory
+        Existing::Directory
     } else if kind.is_symlink() {
         let to = fs::read_link(path).unwrap_or_default();
-        Standing::Other(format!("this is a symbolic link to {}", to.display()))
+        Existing::Other(format!("this is a symbolic link to {}", to.display()))
     } else if kind.is_fifo() {
-        Standing::Other("this is a FIFO".into())
+        Existing::Other("this is a FIFO".into())
     } else if !kind.is_file() {
-        Standing::Other("this is a device or a socket".into())
+        Existing::Other("this is a device or a socket".into())
     } else {
         match is_own(path) {
-            Ok(true) => Standing::Own(found),
-            Ok(false) => Standing::Other("layermark did not write this file".into()),
-            Err(e) => Standing::Other(format!("whose file this is cannot be seen: {e}")),
+            Ok(true) => Existing::Own(found),
+            Ok(false) => Existing::Other("layermark did not write this file".into()),
+            Err(e) => Existing::Other(format!("whose file this is cannot be seen: {e}")),
         }
     }
 }
@@ -214,7 +214,7 @@ fn is_own(path: &Path) -> io::Result<bool> {
 }
 
 /// What `--force` writes to: the file itself, or what a symbolic link points to.
-fn behind(path: &Path) -> Result<Place, String> {
+fn behind(path: &Path) -> Result<Destination, String> {
     let target = fs::canonicalize(path).map_err(|e| format!("this is a symbolic link: {e}"))?;
     let kind = fs::metadata(&target)
         .map_err(|e| e.to_string())?
@@ -222,11 +222,11 @@ fn behind(path: &Path) -> Result<Place, String> {
     if kind.is_dir() {
         Err(format!("{} is a directory", target.display()))
     } else if kind.is_file() {
-        Ok(Place::File(target))
+        Ok(Destination::File(target))
     } else if kind.is_socket() || kind.is_block_device() {
         Err("a socket or a disk is never written".into())
     } else {
-        Ok(Place::Stream(target))
+        Ok(Destination::Stream(target))
     }
 }
 
@@ -282,24 +282,24 @@ fn put(mut part: NamedTempFile, wanted: &Path, force: bool) -> anyhow::Result<Pa
     let mut path = wanted.to_path_buf();
     loop {
         match standing(&path) {
-            Standing::Own(old) => {
+            Existing::Own(old) => {
                 keep_mode(part.as_file(), &old);
                 part.persist(&path)?;
                 return Ok(path);
             }
-            Standing::Other(_) if force && number == 1 => {
+            Existing::Other(_) if force && number == 1 => {
                 if let Ok(old) = fs::metadata(&path) {
                     keep_mode(part.as_file(), &old);
                 }
                 part.persist(&path)?;
                 return Ok(path);
             }
-            Standing::Free => match part.persist_noclobber(&path) {
+            Existing::Free => match part.persist_noclobber(&path) {
                 Ok(_) => return Ok(path),
                 Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => part = e.file,
                 Err(e) => return Err(e.error.into()),
             },
-            Standing::Other(_) | Standing::Directory => {
+            Existing::Other(_) | Existing::Directory => {
                 number += 1;
                 path = exporters::part_path(wanted, &number.to_string());
             }

@@ -59,7 +59,7 @@ fn a_negative_size_is_refused() {
     refused(&work("record = \"-4K\""), &["record", "-4K", "negative"]);
     refused(&work("record = -4"), &["record", "-4"]);
     refused(&work("file_size = \"-1G\""), &["file_size", "negative"]);
-    refused(&work("record = 0"), &["record", "at least 1 byte"]);
+    refused(&work("record = 0"), &["record", "between 1 and 256M"]);
 }
 
 #[test]

@@ -78,13 +78,13 @@ struct Output {
     #[serde(rename = "global options", default)]
     global: Options,
     #[serde(default, deserialize_with = "bounded")]
-    jobs: Vec<Job>,
+    jobs: Vec<FioJob>,
 }
 
 type Options = BTreeMap<String, String>;
 
 #[derive(Deserialize)]
-struct Job {
+struct FioJob {
     #[serde(default)]
     jobname: String,
     #[serde(default)]
@@ -216,7 +216,7 @@ struct Crowds<'a> {
 }
 
 impl<'a> Crowds<'a> {
-    fn new(jobs: &'a [Job]) -> Self {
+    fn new(jobs: &'a [FioJob]) -> Self {
         let mut crowds = Self::default();
         for job in jobs {
             *crowds.all.entry(job.groupid).or_default() += 1;
@@ -226,7 +226,7 @@ impl<'a> Crowds<'a> {
     }
 
     /// The next job's; `None` where one entry stands for the whole group.
-    fn next(&mut self, job: &'a Job, asked: &Asked) -> Option<Crowd> {
+    fn next(&mut self, job: &'a FioJob, asked: &Asked) -> Option<Crowd> {
         let name = (job.groupid, job.jobname.as_str());
         let number = self.seen.entry(name).or_default();
         *number += 1;
@@ -242,7 +242,7 @@ impl<'a> Crowds<'a> {
     }
 }
 
-fn add(job: &Job, asked: &Asked, crowd: Option<Crowd>, found: &mut Found) -> Result<(), String> {
+fn add(job: &FioJob, asked: &Asked, crowd: Option<Crowd>, found: &mut Found) -> Result<(), String> {
     let mut name = values::clean(&job.jobname);
     if let Some(crowd) = crowd.filter(|c| c.alike > 1) {
         name = format!("{name} ({} of {})", crowd.number, crowd.alike);

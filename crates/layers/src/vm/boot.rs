@@ -18,11 +18,11 @@ use crate::{
     Control, LayerError,
     child::{self, Change, Process, Tail},
     vm::{
+        agent_client::{AgentClient, AgentError},
+        agent_protocol::{AgentReply, PORT},
         cache, guest, initramfs,
         kernel::Kernel,
-        link::{Broken, Link},
         net::Network,
-        talk::{Answer, PORT},
     },
 };
 
@@ -82,13 +82,13 @@ pub(crate) struct Boot<'a> {
 }
 
 /// Why a guest did not come up.
-struct Failed {
+struct BootFailure {
     error: Box<LayerError>,
     /// It was running and said nothing.
     silent: bool,
 }
 
-impl From<LayerError> for Failed {
+impl From<LayerError> for BootFailure {
     fn from(error: LayerError) -> Self {
         Self {
             error: Box::new(error),
@@ -99,7 +99,7 @@ impl From<LayerError> for Failed {
 
 /// A guest that answers.
 pub(crate) struct Guest {
-    pub(crate) link: Arc<Link>,
+    pub(crate) agent: Arc<AgentClient>,
     pub(crate) accel: Accel,
     /// Version of the guest's kernel.
     pub(crate) kernel: String,
@@ -123,7 +123,7 @@ impl Drop for Guest {
     fn drop(&mut self) {
         // First, so that nobody is left who holds the line and waits for a guest that hangs.
         self.process.kill();
-        self.link.cut();
+        self.agent.cut();
     }
 }
 
@@ -139,8 +139,9 @@ impl Guest {
     }
 
     /// The error for a guest that did not do what it was asked, with its console's last lines.
-    pub(crate) fn error(&mut self, layer: &str, what: &str, why: &Broken) -> LayerError {
-        let ended = matches!(why, Broken::Gone).then(|| self.process.wait(Duration::from_secs(1)));
+    pub(crate) fn error(&mut self, layer: &str, what: &str, why: &AgentError) -> LayerError {
+        let ended =
+            matches!(why, AgentError::Gone).then(|| self.process.wait(Duration::from_secs(1)));
         let status = match ended.flatten() {
             Some(how) => format!("QEMU has ended: {how}"),
             None => why.to_string(),
@@ -265,7 +266,12 @@ pub(crate) fn accels(kernel: &Kernel) -> (Vec<Accel>, Option<String>) {
     }
 }
 
-fn start(boot: &Boot<'_>, image: &Path, accel: Accel, limit: Duration) -> Result<Guest, Failed> {
+fn start(
+    boot: &Boot<'_>,
+    image: &Path,
+    accel: Accel,
+    limit: Duration,
+) -> Result<Guest, BootFailure> {
     let io = |e| LayerError::io(boot.layer, "start", Path::new(QEMU.0))(e);
     let (ours, theirs) = UnixStream::pair().map_err(io)?;
     let server = (boot.server)()?;
@@ -296,7 +302,7 @@ fn start(boot: &Boot<'_>, image: &Path, accel: Accel, limit: Duration) -> Result
         None => Tail::default(),
     };
     let mut guest = Guest {
-        link: Link::new(ours).map_err(io)?,
+        agent: AgentClient::new(ours).map_err(io)?,
         accel,
         kernel: String::new(),
         boot_s: 0.0,
@@ -308,16 +314,18 @@ fn start(boot: &Boot<'_>, image: &Path, accel: Accel, limit: Duration) -> Result
         console,
         server,
     };
-    match guest.link.hello(limit) {
-        Ok(Answer::Ready { kernel, .. }) => {
+    match guest.agent.hello(limit) {
+        Ok(AgentReply::Ready { kernel, .. }) => {
             guest.kernel = kernel;
             guest.boot_s = started.elapsed().as_secs_f64();
             Ok(guest)
         }
-        Ok(_) => Err(guest.error(boot.layer, "boot", &Broken::OutOfTurn).into()),
-        Err(e) => Err(Failed {
+        Ok(_) => Err(guest
+            .error(boot.layer, "boot", &AgentError::OutOfTurn)
+            .into()),
+        Err(e) => Err(BootFailure {
             error: Box::new(guest.error(boot.layer, "boot", &e)),
-            silent: matches!(e, Broken::Silent(_)),
+            silent: matches!(e, AgentError::Silent(_)),
         }),
     }
 }

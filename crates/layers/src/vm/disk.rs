@@ -10,7 +10,7 @@ use layermark_model::{Missing, Spec};
 use crate::{
     Base, LayerError, child, loop_fs, needs,
     options::{bad, on, value},
-    vm::{OPTIONS, talk::Mounting},
+    vm::{agent_protocol::Mounting, options::OPTIONS},
 };
 
 /// A disk controller as the guest sees it.
@@ -68,8 +68,6 @@ const CONTROLLERS: &[Controller] = &[
     },
 ];
 
-/// Values of the option `disk`.
-pub(crate) const NAMES: &[&str] = &["virtio-blk", "virtio-scsi", "nvme", "ide", "ahci"];
 /// Options that only a disk has.
 pub(crate) const ONLY: &[&str] = &["disk", "aio", "format", "fs", "iothread", "size"];
 /// Values of the option `cache` for a disk; QEMU's own default comes first.
@@ -79,7 +77,7 @@ const CACHES: &[&str] = &["writeback", "none", "writethrough", "directsync", "un
 pub(crate) struct Disk<'a> {
     spec: &'a Spec,
     controller: &'static Controller,
-    fs: &'static loop_fs::Kind,
+    fs: &'static loop_fs::LoopFsType,
 }
 
 impl<'a> Disk<'a> {

@@ -13,16 +13,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::Cooled;
+use layermark_model::DroppedCaches;
 
 use crate::{
     host::sync,
     mounts,
     vm::{
+        agent_protocol::{
+            self, AT, AgentReply, AgentRequest, Channel, LONGEST, Mounting, ROOT_TAG,
+        },
+        guest_card::{self, CardFacts},
         initramfs::LIST,
-        net::{CardFacts, card, echo},
-        talk::{self, AT, Answer, Ask, Channel, LONGEST, Mounting, ROOT_TAG},
-        world,
+        net::{card, echo},
+        rootfs,
     },
 };
 
@@ -87,7 +90,7 @@ fn agent(command_line: &str) -> io::Result<()> {
     let kernel = rustix::system::uname();
     tell(
         &port,
-        &Answer::Ready {
+        &AgentReply::Ready {
             kernel: kernel.release().to_string_lossy().into_owned(),
             up_s: now().as_secs_f64(),
             refused,
@@ -98,9 +101,9 @@ fn agent(command_line: &str) -> io::Result<()> {
         probe: None,
         packaged: Packaged::below(AT),
         card: None,
-        has_world: false,
+        has_rootfs: false,
     };
-    while let Some((channel, bytes)) = talk::receive(&mut input)? {
+    while let Some((channel, bytes)) = agent_protocol::receive(&mut input)? {
         agent.hear(channel, &bytes)?;
     }
     Ok(())
@@ -111,8 +114,8 @@ fn now() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-fn tell(port: &Port, answer: &Answer) -> io::Result<()> {
-    talk::say(
+fn tell(port: &Port, answer: &AgentReply) -> io::Result<()> {
+    agent_protocol::say(
         &mut *port.lock().unwrap_or_else(PoisonError::into_inner),
         answer,
     )
@@ -161,7 +164,7 @@ fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> io::Result<T>
     }
 }
 
-/// The disk; memory devices and loops are none, nor is that of the probe's world.
+/// The disk; memory devices and loops are none, nor is that of the probe's root.
 fn find_disk() -> Option<PathBuf> {
     let disks = fs::read_dir("/sys/block").ok()?;
     let is_root = |entry: &fs::DirEntry| {
@@ -189,7 +192,7 @@ struct Agent {
     /// The network card that is switched on.
     card: Option<String>,
     /// The probe runs in a tree of files of the user's.
-    has_world: bool,
+    has_rootfs: bool,
 }
 
 impl Agent {
@@ -212,38 +215,41 @@ impl Agent {
         Ok(())
     }
 
-    fn answer(&mut self, ask: Ask) -> Option<Answer> {
+    fn answer(&mut self, ask: AgentRequest) -> Option<AgentReply> {
         let done = |result: io::Result<()>| match result {
-            Ok(()) => Answer::Done,
-            Err(e) => Answer::Failed(e.to_string()),
+            Ok(()) => AgentReply::Done,
+            Err(e) => AgentReply::Failed(e.to_string()),
         };
         Some(match ask {
-            Ask::Network { address } => done(self.connect(address)),
-            Ask::Reach { to } => done(echo::reach(to)),
-            Ask::Ping { to } => done(echo::ping(to)),
-            Ask::World(from) => done(self.enter_world(from.as_ref())),
-            Ask::Mount(what) => done(self.mount_layer(&what)),
-            Ask::Start { name } => done(self.start(&name)),
-            Ask::Kill => {
+            AgentRequest::Network { address } => done(self.connect(address)),
+            AgentRequest::Reach { to } => done(echo::reach(to)),
+            AgentRequest::Ping { to } => done(echo::ping(to)),
+            AgentRequest::Rootfs(from) => done(self.enter_rootfs(from.as_ref())),
+            AgentRequest::Mount(what) => done(self.mount_layer(&what)),
+            AgentRequest::Start { name } => done(self.start(&name)),
+            AgentRequest::Kill => {
                 self.probe = None;
-                Answer::Done
+                AgentReply::Done
             }
-            Ask::Time => Answer::Time {
+            AgentRequest::Time => AgentReply::Time {
                 ns: now().as_nanos() as u64,
             },
-            Ask::Facts => self
+            AgentRequest::Facts => self
                 .facts()
-                .unwrap_or_else(|e| Answer::Failed(e.to_string())),
-            Ask::Cool => cool().map_or_else(|e| Answer::Failed(e.to_string()), Answer::Cooled),
-            Ask::Changed => match self.packaged.changed() {
+                .unwrap_or_else(|e| AgentReply::Failed(e.to_string())),
+            AgentRequest::DropCaches => drop_caches().map_or_else(
+                |e| AgentReply::Failed(e.to_string()),
+                AgentReply::DroppedCaches,
+            ),
+            AgentRequest::Changed => match self.packaged.changed() {
                 // More does not fit into a frame.
                 Ok(paths) if paths.iter().map(String::len).sum::<usize>() > LONGEST / 2 => {
-                    Answer::Failed(format!("{} packaged files have changed", paths.len()))
+                    AgentReply::Failed(format!("{} packaged files have changed", paths.len()))
                 }
-                Ok(paths) => Answer::Changed { paths },
-                Err(e) => Answer::Failed(e.to_string()),
+                Ok(paths) => AgentReply::Changed { paths },
+                Err(e) => AgentReply::Failed(e.to_string()),
             },
-            Ask::Put {
+            AgentRequest::Put {
                 path,
                 size,
                 runs,
@@ -252,7 +258,7 @@ impl Agent {
                 self.packaged.begin(&path, size, runs, modified);
                 return None;
             }
-            Ask::Make {
+            AgentRequest::Make {
                 path,
                 link,
                 modified,
@@ -260,21 +266,21 @@ impl Agent {
                 self.packaged.make(&path, link.as_deref(), modified);
                 return None;
             }
-            Ask::Seal => done(self.packaged.seal()),
+            AgentRequest::Seal => done(self.packaged.seal()),
         })
     }
 
-    fn enter_world(&mut self, from: Option<&Mounting>) -> io::Result<()> {
-        world::make(from)
+    fn enter_rootfs(&mut self, from: Option<&Mounting>) -> io::Result<()> {
+        rootfs::make(from)
             .map_err(|e| io::Error::new(e.kind(), format!("make the root of the probe: {e}")))?;
-        self.has_world = true;
+        self.has_rootfs = true;
         Ok(())
     }
 
     fn mount_layer(&self, what: &Mounting) -> io::Result<()> {
         if mounts::holding(Path::new(AT))?.at == Path::new(AT) {
-            if self.has_world {
-                world::hide_layer()?;
+            if self.has_rootfs {
+                rootfs::hide_layer()?;
             }
             mounts::unmount_now(Path::new(AT))?;
         }
@@ -284,23 +290,25 @@ impl Agent {
     fn start(&mut self, name: &str) -> io::Result<()> {
         // There is one at a time.
         self.probe = None;
-        self.probe = Some(Probe::start(&self.port, name, self.has_world)?);
+        self.probe = Some(Probe::start(&self.port, name, self.has_rootfs)?);
         Ok(())
     }
 
     fn connect(&mut self, address: Ipv4Addr) -> io::Result<()> {
         let name = wait_for("the network card", card::first)?;
         card::switch_on(&name, address)?;
-        wait_for("its carrier", || card::has_carrier(&name).then_some(()))?;
+        wait_for("its carrier", || {
+            guest_card::has_carrier(&name).then_some(())
+        })?;
         echo::serve(address)?;
         self.card = Some(name);
         Ok(())
     }
 
-    fn facts(&self) -> io::Result<Answer> {
+    fn facts(&self) -> io::Result<AgentReply> {
         let facts = mounts::facts_of(Path::new(AT))?;
         let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        Ok(Answer::Facts {
+        Ok(AgentReply::Facts {
             facts: Box::new(facts),
             clock: fs::read_to_string(clock)?.trim().to_owned(),
             card: self.card.as_deref().map(CardFacts::of).transpose()?,
@@ -320,10 +328,10 @@ fn mount_at(what: &Mounting) -> io::Result<()> {
     })
 }
 
-fn cool() -> io::Result<Cooled> {
+fn drop_caches() -> io::Result<DroppedCaches> {
     sync(Path::new(AT))?;
     fs::write("/proc/sys/vm/drop_caches", "3")?;
-    Ok(Cooled {
+    Ok(DroppedCaches {
         how: vec!["guest: syncfs".into(), "guest: drop_caches".into()],
         complete: true,
     })

@@ -12,8 +12,9 @@ use layermark_model::{Missing, Spec};
 use crate::{
     options::value,
     vm::{
-        OPTIONS, cache,
+        cache,
         modules::{Modules, Packing, unpack},
+        options::OPTIONS,
     },
 };
 

@@ -88,7 +88,7 @@ impl Modules {
 
     /// Everything to load for these, each once, what is needed first; nothing for what is built in.
     pub(crate) fn order(&self, names: &[&str]) -> Vec<Module> {
-        let mut order = Order {
+        let mut order = LoadOrder {
             modules: self,
             begun: HashSet::new(),
             done: Vec::new(),
@@ -112,13 +112,13 @@ impl Modules {
     }
 }
 
-struct Order<'a> {
+struct LoadOrder<'a> {
     modules: &'a Modules,
     begun: HashSet<String>,
     done: Vec<Module>,
 }
 
-impl Order<'_> {
+impl LoadOrder<'_> {
     fn add(&mut self, name: &str, optional: bool) {
         // Marked before its dependencies, so that a circle in the soft ones comes to an end.
         if !self.begun.insert(name.to_owned()) {

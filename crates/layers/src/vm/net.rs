@@ -18,7 +18,10 @@ use crate::{
     LayerError, child, needs,
     options::{bad, value},
     sandbox,
-    vm::{OPTIONS, link::Broken, talk::Ask},
+    vm::{
+        agent_client::AgentError, agent_protocol::AgentRequest, guest_card::CardFacts,
+        options::OPTIONS,
+    },
 };
 
 pub(crate) mod card;
@@ -28,7 +31,6 @@ pub(crate) mod server;
 mod space;
 mod switch;
 
-pub(crate) use card::CardFacts;
 pub(crate) use space::set_up;
 
 use card::{CARDS, Card};
@@ -43,9 +45,6 @@ pub(crate) const GUEST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 const USER: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 2, 2), Ipv4Addr::new(10, 0, 2, 15)];
 
 const VHOST: &str = "/dev/vhost-net";
-
-/// Values of the option `backend`.
-pub(crate) const BACKENDS: &[&str] = &["tap", "user", "socket"];
 
 /// What QEMU plugs the card into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,16 +236,19 @@ impl Network {
     }
 
     /// Has the guest reach this host and every other guest; `order` asks it to.
-    pub(crate) fn prove(&self, order: impl Fn(&Ask) -> Result<(), Broken>) -> Result<(), Broken> {
-        let failed = |e: io::Error| Broken::Failed(format!("this host's end: {e}"));
+    pub(crate) fn prove(
+        &self,
+        order: impl Fn(&AgentRequest) -> Result<(), AgentError>,
+    ) -> Result<(), AgentError> {
+        let failed = |e: io::Error| AgentError::Failed(format!("this host's end: {e}"));
         let [host, _] = self.addresses();
         let Some(plug) = &self.plug else {
             // What plays a network answers by itself; no program of this host is behind it.
-            return order(&Ask::Ping { to: host });
+            return order(&AgentRequest::Ping { to: host });
         };
         let reach = |to, port| {
             let to = SocketAddrV4::new(to, port);
-            order(&Ask::Reach { to })
+            order(&AgentRequest::Reach { to })
         };
         match self.space() {
             Some(net) => {
@@ -264,11 +266,11 @@ impl Network {
     }
 
     /// Whether the kernel does what QEMU (process `qemu`) was asked to let it do.
-    pub(crate) fn check_vhost(&self, qemu: Option<u32>) -> Result<(), Broken> {
+    pub(crate) fn check_vhost(&self, qemu: Option<u32>) -> Result<(), AgentError> {
         if !self.vhost || qemu.is_some_and(has_vhost) {
             return Ok(());
         }
-        Err(Broken::Failed(format!("QEMU has not opened {VHOST}")))
+        Err(AgentError::Failed(format!("QEMU has not opened {VHOST}")))
     }
 
     /// Whether that is the card that was asked for, with the cable in.

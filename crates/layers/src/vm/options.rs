@@ -2,22 +2,30 @@
 
 use layermark_model::{Spec, parse_size};
 
-use super::{disk, net, share};
 use crate::{
     LayerError, LayerOption,
     options::{bad, value},
 };
 
+/// Values of the option `disk`.
+pub(super) const DISKS: &[&str] = &["virtio-blk", "virtio-scsi", "nvme", "ide", "ahci"];
+/// Values of the option `share`.
+pub(super) const SHARES: &[&str] = &["none", "virtiofs", "9p", "nfs", "smb"];
+/// Values of the option `nic`.
+pub(super) const CARDS: &[&str] = &["virtio-net", "e1000", "e1000e", "rtl8139", "vmxnet3"];
+/// Values of the option `backend`.
+pub(super) const BACKENDS: &[&str] = &["tap", "user", "socket"];
+
 pub(super) const OPTIONS: &[LayerOption] = &[
     LayerOption {
         name: "disk",
-        values: disk::NAMES,
+        values: DISKS,
         default: "virtio-blk",
         help: "controller of the virtual disk",
     },
     LayerOption {
         name: "share",
-        values: share::NAMES,
+        values: SHARES,
         default: "none",
         help: "instead of a disk, a directory of this host shared into the guest",
     },
@@ -99,14 +107,14 @@ pub(super) const OPTIONS: &[LayerOption] = &[
     },
     LayerOption {
         name: "nic",
-        values: net::card::NAMES,
+        values: CARDS,
         default: "virtio-net",
         help: "network card; without nic, backend, switch and vhost a guest has none, but for a share over a \
                network (nfs, smb)",
     },
     LayerOption {
         name: "backend",
-        values: net::BACKENDS,
+        values: BACKENDS,
         default: "tap",
         help: "what the card is plugged into; tap: a network namespace (root); user: a network that QEMU \
                plays; socket: a switch in layermark",

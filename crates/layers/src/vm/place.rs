@@ -9,19 +9,20 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use layermark_model::{Cooled, CpuTime, Facts, GuestFacts};
+use layermark_model::{CpuTime, DroppedCaches, Facts, GuestFacts};
 
 use crate::{
-    Behind, LayerError, Place, Wire,
+    BackingExtents, LayerError, Place, Wire,
     host::HostPlace,
     tree,
     vm::{
+        agent_client::{AgentClient, AgentError},
+        agent_protocol::{AT, AgentReply, AgentRequest, Mounting},
         boot::{Accel, Guest},
         clock::{self, Reading},
-        family::Family,
-        link::{Broken, Link},
-        net::{CardFacts, Network},
-        talk::{AT, Answer, Ask, Mounting},
+        guest_card::CardFacts,
+        net::Network,
+        process_tree::ProcessTree,
     },
 };
 
@@ -38,7 +39,7 @@ pub(crate) struct VmPlace {
     /// Named to the probe.
     exe: String,
     guest: Mutex<Guest>,
-    link: Arc<Link>,
+    agent: Arc<AgentClient>,
     /// What its network card is plugged into; let go of after the guest.
     network: Option<Network>,
     /// What the layer is on this host: its image.
@@ -52,7 +53,7 @@ pub(crate) struct VmPlace {
     /// It forgets everything about that only when it mounts it again.
     sticky: bool,
     /// What serves the guest's devices.
-    family: Mutex<Family>,
+    process_tree: Mutex<ProcessTree>,
     started: Instant,
     /// Both clocks when the layer was up, and when they were last asked.
     clocks: Option<[Reading; 2]>,
@@ -64,8 +65,8 @@ impl VmPlace {
         Self {
             layer: host.layer.clone(),
             exe: name.to_string_lossy().into_owned(),
-            link: guest.link.clone(),
-            family: Mutex::new(Family::of(guest.server())),
+            agent: guest.agent.clone(),
+            process_tree: Mutex::new(ProcessTree::of(guest.server())),
             guest: Mutex::new(guest),
             host,
             network: None,
@@ -91,10 +92,10 @@ impl VmPlace {
         let mut best: Option<Reading> = None;
         for _ in 0..QUESTIONS {
             let before = self.started.elapsed();
-            let answer = self.link.ask(&Ask::Time, QUICK);
+            let answer = self.agent.ask(&AgentRequest::Time, QUICK);
             let took = self.started.elapsed().saturating_sub(before);
-            let Answer::Time { ns } = answer.map_err(self.broken("tell the time"))? else {
-                return Err(self.broken("tell the time")(Broken::OutOfTurn));
+            let AgentReply::Time { ns } = answer.map_err(self.broken("tell the time"))? else {
+                return Err(self.broken("tell the time")(AgentError::OutOfTurn));
             };
             let reading = Reading {
                 host: before + took / 2,
@@ -105,14 +106,14 @@ impl VmPlace {
                 best = Some(reading);
             }
         }
-        best.ok_or_else(|| self.broken("tell the time")(Broken::OutOfTurn))
+        best.ok_or_else(|| self.broken("tell the time")(AgentError::OutOfTurn))
     }
 
     fn lock(&self) -> MutexGuard<'_, Guest> {
         self.guest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn broken(&self, what: &str) -> impl FnOnce(Broken) -> LayerError {
+    fn broken(&self, what: &str) -> impl FnOnce(AgentError) -> LayerError {
         move |why| {
             let mut guest = self.lock();
             guest.error(&self.layer, what, &why)
@@ -121,17 +122,17 @@ impl VmPlace {
 
     /// Connects the guest's network card, and has it reach whom it can reach.
     pub(crate) fn connect(&mut self, network: Network) -> Result<(), LayerError> {
-        let (link, qemu) = (self.link.clone(), self.lock().pid());
+        let (agent, qemu) = (self.agent.clone(), self.lock().pid());
         // Before anything fails: it is let go of after the guest.
         let network = self.network.insert(network);
         let address = network.guest();
-        let on = link.order(&Ask::Network { address }, CABLED);
+        let on = agent.order(&AgentRequest::Network { address }, CABLED);
         let proved = on
             .map_err(|why| ("switch its network card on", why))
             .and_then(|()| {
                 network
                     .check_vhost(qemu)
-                    .and_then(|()| network.prove(|ask| link.order(ask, QUICK)))
+                    .and_then(|()| network.prove(|ask| agent.order(ask, QUICK)))
                     .map_err(|why| ("reach its network", why))
             });
         proved.map_err(|(what, why)| self.broken(what)(why))
@@ -147,7 +148,9 @@ impl VmPlace {
             (Some(network), Some(card)) if network.is_at(&card) => network.notes(&card),
             (Some(network), card) => {
                 let why = format!("it has {card:?} for {}", network.card.name);
-                return Err(self.broken("keep its network card")(Broken::Failed(why)));
+                return Err(self.broken("keep its network card")(AgentError::Failed(
+                    why,
+                )));
             }
         };
         Ok(notes
@@ -155,18 +158,18 @@ impl VmPlace {
             .map(|(name, value)| (name.to_owned(), value)))
     }
 
-    /// Makes a tree of files the world of the probe.
+    /// Makes a tree of files the root file system of the probe.
     pub(crate) fn enter(&self, from: Option<Mounting>) -> Result<(), LayerError> {
-        self.link
-            .order(&Ask::World(from), QUICK)
+        self.agent
+            .order(&AgentRequest::Rootfs(from), QUICK)
             .map_err(self.broken("take the root it was given"))
     }
 
     /// Mounts the layer in the guest.
     pub(crate) fn mount(&mut self, what: Mounting) -> Result<(), LayerError> {
         self.mounting = Some(what.clone());
-        self.link
-            .order(&Ask::Mount(what), QUICK)
+        self.agent
+            .order(&AgentRequest::Mount(what), QUICK)
             .map_err(self.broken("mount the layer"))
     }
 
@@ -194,8 +197,8 @@ impl VmPlace {
                 &path,
             ))?;
         }
-        self.link
-            .order(&Ask::Seal, SLOW)
+        self.agent
+            .order(&AgentRequest::Seal, SLOW)
             .map_err(self.broken("take in the packaged files"))
     }
 
@@ -205,23 +208,23 @@ impl VmPlace {
         let modified = meta.modified()?.max(SystemTime::UNIX_EPOCH);
         let path = name.to_owned();
         if meta.is_file() {
-            let put = Ask::Put {
+            let put = AgentRequest::Put {
                 path,
                 size: meta.len(),
                 runs: meta.permissions().mode() & 0o111 != 0,
                 modified,
             };
-            return self.link.put(&put, &mut File::open(from)?);
+            return self.agent.put(&put, &mut File::open(from)?);
         }
         let text = meta.is_symlink().then(|| fs::read_link(from)).transpose()?;
         let text = text.map(|t| t.into_os_string().into_string()).transpose();
         let link = text.map_err(|_| io::ErrorKind::InvalidFilename)?;
-        let make = Ask::Make {
+        let make = AgentRequest::Make {
             path,
             link,
             modified,
         };
-        self.link.put(&make, &mut io::empty())
+        self.agent.put(&make, &mut io::empty())
     }
 }
 
@@ -236,16 +239,16 @@ impl Place for VmPlace {
 
     fn start(&mut self) -> Result<Wire, LayerError> {
         self.facts()?;
-        self.link
+        self.agent
             .start(self.exe.clone(), QUICK)
             .map_err(self.broken("start the probe"))
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {
-        let answer = self.link.ask(&Ask::Facts, QUICK);
+        let answer = self.agent.ask(&AgentRequest::Facts, QUICK);
         let (inside, clock, card) = match answer.map_err(self.broken("tell its facts"))? {
-            Answer::Facts { facts, clock, card } => (*facts, clock, card),
-            _ => return Err(self.broken("tell its facts")(Broken::OutOfTurn)),
+            AgentReply::Facts { facts, clock, card } => (*facts, clock, card),
+            _ => return Err(self.broken("tell its facts")(AgentError::OutOfTurn)),
         };
         let top = inside.mounts.first().cloned().unwrap_or_default();
         let expected = self.mounting.as_ref().map_or("nothing", |m| &m.fs);
@@ -272,8 +275,8 @@ impl Place for VmPlace {
         Ok(facts)
     }
 
-    fn behind(&self, files: &[PathBuf]) -> Vec<Behind> {
-        Place::behind(&self.host, files)
+    fn backing_extents(&self, files: &[PathBuf]) -> Vec<BackingExtents> {
+        Place::backing_extents(&self.host, files)
     }
 
     fn keeps_time(&mut self) -> Result<(), LayerError> {
@@ -296,14 +299,14 @@ impl Place for VmPlace {
         Ok(())
     }
 
-    fn cool(&mut self) -> Result<Cooled, LayerError> {
-        let answer = self.link.ask(&Ask::Cool, SLOW);
+    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+        let answer = self.agent.ask(&AgentRequest::DropCaches, SLOW);
         let answer = answer.map_err(self.broken("drop its caches"))?;
-        let Answer::Cooled(mut cooled) = answer else {
-            return Err(self.broken("drop its caches")(Broken::OutOfTurn));
+        let AgentReply::DroppedCaches(mut cooled) = answer else {
+            return Err(self.broken("drop its caches")(AgentError::OutOfTurn));
         };
         // What the guest wrote back lies in this host's cache.
-        let host = self.host.cool()?;
+        let host = self.host.drop_caches()?;
         cooled.how.extend(host.how);
         cooled.complete &= host.complete;
         Ok(cooled)
@@ -313,17 +316,19 @@ impl Place for VmPlace {
         if self.shared {
             self.host.refresh()?;
             // What the guest has cached of them is not what they are now.
-            let answer = self.link.ask(&Ask::Cool, SLOW);
+            let answer = self.agent.ask(&AgentRequest::DropCaches, SLOW);
             answer.map_err(self.broken("drop its caches"))?;
             return match self.mounting.clone().filter(|_| self.sticky) {
                 Some(again) => self.mount(again),
                 None => Ok(()),
             };
         }
-        let answer = self.link.ask(&Ask::Changed, SLOW);
+        let answer = self.agent.ask(&AgentRequest::Changed, SLOW);
         match answer.map_err(self.broken("look at its packaged files"))? {
-            Answer::Changed { paths } => self.put(&paths),
-            _ => Err(self.broken("look at its packaged files")(Broken::OutOfTurn)),
+            AgentReply::Changed { paths } => self.put(&paths),
+            _ => Err(self.broken("look at its packaged files")(
+                AgentError::OutOfTurn,
+            )),
         }
     }
 
@@ -331,12 +336,15 @@ impl Place for VmPlace {
         self.host.helpers()
     }
 
-    fn upkeep(&self) -> Result<CpuTime, LayerError> {
-        let mut family = self.family.lock().unwrap_or_else(PoisonError::into_inner);
-        let host = self.host.upkeep()?;
+    fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
+        let mut process_tree = self
+            .process_tree
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let host = self.host.helper_cpu()?;
         let network = self.network.as_ref().map_or(0, Network::cpu_ns);
         Ok(CpuTime {
-            ns: host.ns + family.cpu_ns() + network,
+            ns: host.ns + process_tree.cpu_ns() + network,
             within_ns: host.within_ns + network,
         })
     }

@@ -1,4 +1,4 @@
-//! `root=`: a tree of files that becomes the probe's world in the guest, so that the user's own
+//! `root=`: a tree of files that becomes the probe's root in the guest, so that the user's own
 //! programs run there. It is never written to: changes stay in the guest's memory.
 
 use std::{io, path::Path};
@@ -11,8 +11,9 @@ use crate::{
     options::{bad, on, value},
     sandbox,
     vm::{
-        OPTIONS, secrets,
-        talk::{Mounting, ROOT_TAG},
+        agent_protocol::{Mounting, ROOT_TAG},
+        options::OPTIONS,
+        secrets,
     },
 };
 

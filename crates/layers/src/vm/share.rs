@@ -13,7 +13,7 @@ use crate::{
     Control, LayerError,
     child::Process,
     options::{bad, value},
-    vm::{OPTIONS, disk, net::Network, talk::Mounting},
+    vm::{agent_protocol::Mounting, disk, net::Network, options::OPTIONS},
 };
 
 mod nfs;
@@ -21,10 +21,8 @@ mod plan9;
 mod smb;
 mod virtiofs;
 
-/// Values of the option `share`.
-pub(crate) const NAMES: &[&str] = &["none", "virtiofs", "9p", "nfs", "smb"];
-
-const KINDS: [&dyn Kind; 4] = [&virtiofs::Virtiofs, &plan9::Plan9, &nfs::Nfs, &smb::Smb];
+const PROTOCOLS: [&dyn ShareProtocol; 4] =
+    [&virtiofs::Virtiofs, &plan9::Plan9, &nfs::Nfs, &smb::Smb];
 
 /// Directory that is shared, beside the private directory in which QEMU works.
 pub(crate) const DIR: &str = "share";
@@ -32,7 +30,7 @@ pub(crate) const DIR: &str = "share";
 const TAG: &str = "layer";
 
 /// A way of sharing.
-trait Kind: Sync {
+trait ShareProtocol: Sync {
     /// Value of the option `share`.
     fn name(&self) -> &'static str;
     /// Modules of the guest.
@@ -105,14 +103,14 @@ impl Serve<'_> {
 /// A shared directory as the user described it.
 pub(crate) struct Share<'a> {
     spec: &'a Spec,
-    kind: &'static dyn Kind,
+    kind: &'static dyn ShareProtocol,
 }
 
 impl<'a> Share<'a> {
     /// `None`: a disk is meant.
     pub(crate) fn of(spec: &'a Spec) -> Option<Self> {
         let name = value(spec, OPTIONS, "share");
-        let kind = *KINDS.iter().find(|k| k.name() == name)?;
+        let kind = *PROTOCOLS.iter().find(|k| k.name() == name)?;
         Some(Self { spec, kind })
     }
 
@@ -153,7 +151,7 @@ impl<'a> Share<'a> {
         self.kind.devices(0).is_empty()
     }
 
-    /// See [`Kind::sticky`].
+    /// See [`ShareProtocol::sticky`].
     pub(crate) fn sticky(&self) -> bool {
         self.kind.sticky()
     }
@@ -205,12 +203,13 @@ impl<'a> Share<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vm::options;
 
     #[test]
     fn each_way_is_listed_with_a_cache_of_its_own() {
-        let names: Vec<&str> = KINDS.iter().map(|k| k.name()).collect();
-        assert_eq!(names, NAMES[1..]);
-        for kind in KINDS {
+        let names: Vec<&str> = PROTOCOLS.iter().map(|k| k.name()).collect();
+        assert_eq!(names, options::SHARES[1..]);
+        for kind in PROTOCOLS {
             let spec: Spec = format!("vm:share={}", kind.name()).parse().unwrap();
             let share = Share::of(&spec).unwrap();
             share.check().unwrap();

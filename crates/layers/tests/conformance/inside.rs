@@ -133,10 +133,10 @@ fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
         trial(&mut up);
         writing(&mut up);
     }
-    let cooled = up.place.cool().unwrap();
+    let cooled = up.place.drop_caches().unwrap();
     assert!(!cooled.how.is_empty());
     up.place.refresh().unwrap();
-    let upkeep = up.place.upkeep().unwrap();
+    let upkeep = up.place.helper_cpu().unwrap();
     println!("upkeep: {} ns, cooled: {cooled:?}", upkeep.ns);
     if matches!(spec.layer.as_str(), "fuse") || spec.variant.as_deref() == Some("squashfuse") {
         assert!(

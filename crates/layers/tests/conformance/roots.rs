@@ -1,4 +1,4 @@
-//! Trees of files that become the world of a guest's programs: a directory, an image of a file
+//! Trees of files that become the root of a guest's programs: a directory, an image of a file
 //! system, and an image of a disk with partitions.
 
 use std::{

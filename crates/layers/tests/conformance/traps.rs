@@ -34,9 +34,9 @@ fn big(up: &Up) -> std::path::PathBuf {
 
 /// `O_DIRECT` may be dropped without a word: then what lies behind the layer gets cached.
 fn cached_after_direct_read(up: &mut Up) -> bool {
-    let behind = up.place.behind(&["packaged/big".into()]);
+    let behind = up.place.backing_extents(&["packaged/big".into()]);
     let backing = behind[0].path.clone();
-    up.place.cool().unwrap();
+    up.place.drop_caches().unwrap();
     let forget = || {
         let file = File::open(&backing).unwrap();
         file.sync_all().unwrap();
@@ -97,7 +97,7 @@ fn overlay_residency(up: &Up) {
     assert_eq!(resident::share(&big(up)), Some(1.0));
     let [shown] = up
         .place
-        .behind(&["packaged/big".into()])
+        .backing_extents(&["packaged/big".into()])
         .try_into()
         .unwrap();
     assert!(shown.path != big(up), "{shown:?}");
@@ -112,7 +112,7 @@ fn cool_works(up: &mut Up) {
     // FUSE forgets what was written when it sees the new time, and caches what is read.
     assert_eq!(fs::read(&path).unwrap().len(), 1 << 20);
     assert_eq!(resident::share(&path), Some(1.0));
-    let cooled = up.place.cool().unwrap();
+    let cooled = up.place.drop_caches().unwrap();
     let left = resident::share(&path).unwrap();
     assert!(left < 0.05, "{left} is left after {cooled:?}");
     assert!(resident::share(&big(up)).unwrap() < 0.05);
@@ -120,7 +120,7 @@ fn cool_works(up: &mut Up) {
 
 /// tmpfs is never evicted: it may not claim to be cold.
 fn cool_cannot(up: &mut Up) {
-    let cooled = up.place.cool().unwrap();
+    let cooled = up.place.drop_caches().unwrap();
     assert!(!cooled.complete, "{cooled:?}");
     assert_eq!(resident::share(&big(up)), Some(1.0));
 }

@@ -49,7 +49,7 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
         }
         Some(_) => launched(&mut up, &format!("{} own", roots::PROGRAM)),
     }
-    let upkeep = up.place.upkeep().unwrap();
+    let upkeep = up.place.helper_cpu().unwrap();
     assert!(upkeep.ns > 100_000_000, "a guest costs CPU: {upkeep:?}");
     if spec.options.get("share").is_some_and(|s| s == "virtiofs") {
         // Two at once.
@@ -251,8 +251,8 @@ fn launched(up: &mut Up, command: &str) {
 
 /// Both caches are empty.
 fn cooled(up: &mut Up) {
-    let files = up.place.behind(&["packaged/big".into()]);
-    let cooled = up.place.cool().unwrap();
+    let files = up.place.backing_extents(&["packaged/big".into()]);
+    let cooled = up.place.drop_caches().unwrap();
     println!("{cooled:?}");
     let has = |what: &str| cooled.how.iter().any(|h| h == what);
     assert!(has("guest: drop_caches") && has("syncfs"), "{cooled:?}");

@@ -1,8 +1,8 @@
-//! A file in memory, and what becomes of a page that cannot be had.
+//! A file mapped into memory, and the handling of pages that cannot be loaded.
 //!
 //! Where write(2) returns `ENOSPC` or `EIO`, a mapping gets `SIGBUS`, which ends the process. Here
-//! the handler puts an empty page into the hole and remembers it, so that the copy comes to its
-//! end and the operation is an error like any other.
+//! the handler puts an empty page in its place and remembers it, so that the copy finishes and the
+//! operation fails with an error like any other.
 #![allow(unsafe_code)] // mmap(2), memory that the kernel may take away, and a signal handler
 
 use std::{
@@ -18,14 +18,14 @@ use std::{
 
 use rustix::{fs::Advice, param::page_size};
 
-/// Mappings at a time: one a thread, and some for tests that run at the same time.
+/// Mappings at a time: one per thread, and some for tests that run in parallel.
 const MOST: usize = 512;
 
-/// What the handler knows of a mapping. A start of 0: free.
+/// What the handler knows of a mapping. A start of 0 marks a free entry.
 struct Entry {
     start: AtomicUsize,
     end: AtomicUsize,
-    /// 1 + the offset of the first page that could not be had.
+    /// 1 + the offset of the first page that could not be loaded.
     lost: AtomicUsize,
 }
 
@@ -94,20 +94,21 @@ impl Mapping {
         self.len
     }
 
-    /// madvise(2): read-ahead of a mapping goes by what it was told, not by what its file was.
+    /// madvise(2): the readahead of a mapping follows the mapping's own advice, not that of its
+    /// file.
     pub fn advise(&self, advice: Advice) {
         let advice = match advice {
             Advice::Random => libc::MADV_RANDOM,
             Advice::Sequential => libc::MADV_SEQUENTIAL,
             _ => libc::MADV_NORMAL,
         };
-        // SAFETY: exactly the mapping that `new` made. None of these changes what is in it, and a
-        // refusal changes nothing at all.
+        // SAFETY: exactly the mapping that `new` made. None of these calls changes its content, and
+        // a refusal changes nothing.
         unsafe { libc::madvise(self.start.cast(), self.len, advice) };
     }
 
-    /// Copies what lies at `at`, as much as there is. An error is the offset of a page that could
-    /// not be had.
+    /// Copies what is at `at`, as much as there is. The error is the offset of a page that could
+    /// not be loaded.
     #[inline]
     pub fn read(&self, at: usize, into: &mut [u8]) -> Result<usize, usize> {
         let n = into.len().min(self.len.saturating_sub(at));
@@ -129,7 +130,7 @@ impl Mapping {
 
     #[inline]
     fn there(&self, n: usize) -> Result<usize, usize> {
-        // The handler runs in this thread, in the midst of the copy.
+        // The handler runs in this thread, in the middle of the copy.
         compiler_fence(Ordering::SeqCst);
         match self.entry.lost.load(Ordering::Relaxed) {
             0 => Ok(n),
@@ -137,7 +138,7 @@ impl Mapping {
         }
     }
 
-    /// msync(2) of the pages that `len` bytes at `at` lie in.
+    /// msync(2) of the pages that hold `len` bytes at `at`.
     pub fn sync(&self, at: usize, len: usize) -> io::Result<()> {
         let first = at / page_size() * page_size();
         let end = at.saturating_add(len).min(self.len);
@@ -175,8 +176,8 @@ fn catch() -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_sigbus;
     ours.sa_sigaction = handler as usize;
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: both pointers are to live structs. Asked first, so that the handler never runs
-    // without knowing what was there before it.
+    // SAFETY: both pointers are to live structs. The old handler is read first, so that ours never
+    // runs without it.
     if unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut before) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -193,8 +194,8 @@ fn catch() -> io::Result<()> {
     }
 }
 
-/// Puts an empty page where one of our mappings has none. Any other `SIGBUS` is none of ours: the
-/// handler that was there before gets it when the instruction is tried again.
+/// Puts an empty page where one of our mappings has none. Any other `SIGBUS` goes to the previous
+/// handler when the instruction is tried again.
 extern "C" fn on_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: with SA_SIGINFO the kernel passes a valid `siginfo_t`, and SIGBUS has an address.
     let address = unsafe { (*info).si_addr() } as usize;

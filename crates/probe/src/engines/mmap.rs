@@ -2,9 +2,9 @@ use std::{fs::File, io, os::fd::BorrowedFd};
 
 use super::{After, Io, Shape, mapping::Mapping};
 
-/// Memory mapped: each operation is a memcpy(3). Shared with the file for writes, which go to a
-/// file that has its full size and, when it is new, no blocks yet; private for reads, as in
-/// iozone. The mapping is made before the clock, so that page faults are in it and mmap(2) is not.
+/// Memory mapped: each operation is a memcpy(3). Writes use a shared mapping of a file with its
+/// full size and, when it is new, no blocks yet. Reads use a private mapping, as in iozone. The
+/// mapping is made before the clock starts, so that page faults are measured and mmap(2) is not.
 #[derive(Default)]
 pub struct Mmap {
     map: Option<Mapping>,
@@ -29,7 +29,7 @@ impl Io for Mmap {
         Ok(())
     }
 
-    /// A file that is shorter than it was made gives fewer bytes, as read(2) does.
+    /// A file that has become shorter gives fewer bytes, as read(2) does.
     #[inline]
     fn read(&mut self, file: BorrowedFd<'_>, at: u64, into: &mut [u8]) -> io::Result<usize> {
         let Some(map) = &self.map else { return Ok(0) };
@@ -69,7 +69,7 @@ impl Io for Mmap {
     }
 }
 
-/// Why a page could not be had. The signal that says so has no errno, so the disk is asked.
+/// Why a page could not be loaded. The signal has no errno, so the disk is asked.
 #[cold]
 fn lost(file: BorrowedFd<'_>, at: usize) -> io::Error {
     if rustix::fs::fstatvfs(file).is_ok_and(|disk| disk.f_bavail == 0) {

@@ -1,7 +1,8 @@
-//! Ways of doing one read or write. An engine is a name, what it can do, and two functions.
+//! I/O engines: ways of doing one read or write. An engine is a name, what it can do, and two
+//! functions.
 //!
-//! To add one, write `engines/NAME.rs` with a type that is [`Io`], and its line in [`ALL`]. The
-//! loop is compiled once for each engine, so an operation costs no virtual call.
+//! To add one, write `engines/NAME.rs` with a type that implements [`Io`], and its line in [`ALL`].
+//! The loop is compiled once for each engine, so an operation costs no virtual call.
 
 use std::{
     fs::File,
@@ -70,36 +71,36 @@ pub trait Io: Default + Send + 'static {
     const ID: &'static str;
     /// One line for help.
     const ABOUT: &'static str;
-    /// Whether it touches a file. `false`: it measures the tool.
+    /// Whether it touches a file. `false`: it measures the tool itself.
     const NEEDS_FILE: bool = true;
-    /// Before the clock of a pass, which may be done in several parts: buffers, mappings. It may take the file, and then gets
-    /// [`rustix::fs::CWD`] in its place.
+    /// Prepares a pass before the clock: buffers, mappings. The pass may be done in several parts.
+    /// An engine that takes the file gets [`rustix::fs::CWD`] in its place later.
     fn begin(&mut self, _file: &mut Option<File>, _shape: &Shape) -> io::Result<()> {
         Ok(())
     }
-    /// Reads at `at`; returns how many bytes came, as read(2) does.
+    /// Reads at `at`; returns the number of bytes, as read(2) does.
     fn read(&mut self, file: BorrowedFd<'_>, at: u64, into: &mut [u8]) -> io::Result<usize>;
-    /// Writes at `at`; returns how many bytes went.
+    /// Writes at `at`; returns the number of bytes.
     fn write(&mut self, file: BorrowedFd<'_>, at: u64, from: &[u8]) -> io::Result<usize>;
     /// Makes the `len` bytes that were just written at `at` durable, as part of the operation.
     fn sync(&mut self, file: BorrowedFd<'_>, _at: u64, _len: usize) -> io::Result<()> {
         Ok(rustix::fs::fsync(file)?)
     }
-    /// Inside the clock, behind the last operation: hands over what it holds back, then does
-    /// what `after` says. What is left to tidy up comes when it is dropped, outside the clock.
+    /// Runs inside the clock, after the last operation: writes out what it still buffers, then does
+    /// what `after` says. Clean-up comes when it is dropped, outside the clock.
     fn end(&mut self, file: &mut Option<File>, after: After) -> io::Result<()> {
         after.apply(file)
     }
 }
 
-/// What an engine may want to know of a pass before it starts.
+/// What an engine may need to know of a pass before it starts.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// Bytes of one operation.
     pub record: usize,
     /// Bytes of one record, several of which may make an operation.
     pub piece: usize,
-    /// Bytes of the file that the pass moves within.
+    /// Bytes of the file that the pass covers.
     pub size: u64,
     /// Whether it writes.
     pub writes: bool,
@@ -125,7 +126,7 @@ pub enum After {
 }
 
 impl After {
-    /// Whether the file is closed in the end.
+    /// Whether the file is closed at the end.
     pub fn closes(self) -> bool {
         matches!(self, Self::Close | Self::FsyncClose)
     }
@@ -157,7 +158,7 @@ pub trait Engine: std::marker::Sync {
     fn about(&self) -> &'static str;
     /// Whether it touches a file.
     fn needs_file(&self) -> bool;
-    /// Whether it can have more than one operation under way: [`Task::depth`].
+    /// Whether it can have several operations in flight: [`Task::depth`].
     fn queues(&self) -> bool {
         false
     }
@@ -167,10 +168,10 @@ pub trait Engine: std::marker::Sync {
 
 /// An engine at work on the file of one thread, for as long as a trial lasts.
 pub trait Runner: Send {
-    /// A part of a pass over the open file; `None` for engines that touch none. A pass that ends
-    /// with a close takes it.
-    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<Way, Stopped>;
-    /// Leaves a pass in the middle, outside the clock: hands over what it holds back.
+    /// Does a part of a pass over the open file; `None` for engines that touch no file. A pass that
+    /// ends with a close takes the file.
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, Stopped>;
+    /// Leaves a pass in the middle, outside the clock: writes out what it still buffers.
     fn leave(&mut self, _file: &mut Option<File>) -> io::Result<()> {
         Ok(())
     }
@@ -178,7 +179,7 @@ pub trait Runner: Send {
 
 /// How far a part of a pass went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Way {
+pub struct PassProgress {
     /// When.
     pub span: Span,
     /// Operations that are done of the pass.
@@ -189,9 +190,9 @@ pub struct Way {
 
 /// What is done to each record.
 pub enum Transfer<'a> {
-    /// Read into this buffer, one record for each operation that may be under way.
+    /// Read into this buffer, one record for each operation that may be in flight.
     Read(&'a mut [u8]),
-    /// Write from this pool of data, a whole number of records that are used in turn.
+    /// Write from this pool of data: a whole number of records, used in turn.
     Write(&'a mut [u8]),
 }
 
@@ -201,31 +202,32 @@ pub struct Task<'a> {
     pub record: usize,
     /// Bytes of one record, several of which may make an operation.
     pub piece: usize,
-    /// Records; `part.to` is that of the whole pass.
+    /// Operations; `part.to` is the end of the whole pass.
     pub part: Part,
     /// Bytes of the file, as far as records reach.
     pub size: u64,
     /// Their order.
     pub order: Order,
-    /// What the kernel is told of it, where the file alone cannot say it: for a mapping.
+    /// What the kernel is told about the order, where advice on the file is not enough: for a
+    /// mapping.
     pub advice: Option<Advice>,
-    /// Operations under way at once, for an engine that can: [`Engine::queues`].
+    /// Operations in flight, for an engine with a queue: [`Engine::queues`].
     pub depth: usize,
     /// What is done.
     pub transfer: Transfer<'a>,
     /// fsync(2) after each record, as part of the operation.
     pub sync_each: bool,
-    /// What is done behind the last record of the pass, as part of it.
+    /// What is done after the last record of the pass, as part of it.
     pub after: After,
     /// Mark each written record with this seed and generation.
     pub mark: Option<(u64, u64)>,
-    /// Look at each record that was read, outside the clock, and count its blocks here.
+    /// Check each record that was read, outside the clock, and count its blocks here.
     pub check: Option<&'a mut Verified>,
     /// The clock; `None` leaves it out.
     pub clock: Option<Source>,
     /// Where latencies go.
     pub recorder: &'a mut Recorder,
-    /// Called now and then with the operations so far.
+    /// Called from time to time with the operations so far.
     pub beat: &'a mut dyn FnMut(u64),
 }
 
@@ -247,15 +249,15 @@ impl<T: Io> Engine for Compiled<T> {
         T::NEEDS_FILE
     }
     fn runner(&self) -> Box<dyn Runner> {
-        Box::new(Held::<T>(None))
+        Box::new(EngineRunner::<T>(None))
     }
 }
 
 /// What an engine keeps during a pass.
-struct Held<T>(Option<T>);
+struct EngineRunner<T>(Option<T>);
 
-impl<T: Io> Runner for Held<T> {
-    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<Way, Stopped> {
+impl<T: Io> Runner for EngineRunner<T> {
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, Stopped> {
         let (part, after) = (task.part, task.after);
         let shape = Shape {
             record: task.record,
@@ -266,7 +268,7 @@ impl<T: Io> Runner for Held<T> {
             advice: task.advice,
         };
         let stopped = |at| move |error| Stopped { at, error };
-        // Taken, so that nothing is left of it after an error.
+        // Taken, so that it is dropped after an error.
         let mut io = if let Some(io) = self.0.take() {
             io
         } else {
@@ -286,7 +288,7 @@ impl<T: Io> Runner for Held<T> {
             paused: done.paused_ns,
         };
         self.0 = (!over).then_some(io);
-        Ok(Way {
+        Ok(PassProgress {
             span,
             next: done.next,
             ops: done.next - part.from,

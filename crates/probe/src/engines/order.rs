@@ -2,16 +2,16 @@
 
 use crate::permutation::Permutation;
 
-/// Which record the `i`th operation of a pass goes to.
+/// The record that operation `i` of a pass accesses.
 #[derive(Debug, Clone, Copy)]
 pub enum Order {
     /// First to last.
     Sequential,
-    /// Last to first, of so many.
+    /// Last to first, of this many.
     Backward(u64),
     /// Each once, in this order.
     Random(Permutation),
-    /// Every so-manyth, then the same from the next record on.
+    /// Every n-th record, then the same from the next record on.
     Stride(Stride),
     /// There and back over a fixed distance.
     Seek(Seek),
@@ -35,12 +35,12 @@ impl Order {
 }
 
 /// Records 0, s, 2s, ... to the end of the file, then 1, 1 + s, ... and so on: a start record that
-/// advances each time the end is reached, as in iozone's stride read. Each record of a file comes
-/// once. Where the file has no more records than the stride they come one after the other.
+/// advances each time the end is reached, as in iozone's stride read. Each record comes once. In a
+/// file with no more records than the stride they come one after the other.
 #[derive(Debug, Clone, Copy)]
 pub struct Stride {
     step: u64,
-    /// Records of a way through the file, of those ways that have one less.
+    /// Records of one way through the file, for the ways that have one less.
     each: u64,
     /// Ways that have one record more.
     longer: u64,
@@ -75,8 +75,8 @@ impl Stride {
     }
 }
 
-/// Records 0, d, 1, d + 1, 2, d + 2, ...: each is d records after the one before, or d - 1 before
-/// it, and none comes twice. When the pairs meet it goes on behind them.
+/// Records 0, d, 1, d + 1, 2, d + 2, ...: each is d records after the previous one, or d - 1 before
+/// it, and none comes twice. When the pairs meet, the order continues after them.
 #[derive(Debug, Clone, Copy)]
 pub struct Seek {
     distance: u64,

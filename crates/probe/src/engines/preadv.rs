@@ -10,7 +10,7 @@ use super::{Io, Shape};
 /// Records of one call at most, as in iozone.
 pub const MOST: usize = 16;
 
-/// preadv(2) and pwritev(2): one system call for several records that lie side by side.
+/// preadv(2) and pwritev(2): one system call for several adjacent records.
 #[derive(Default)]
 pub struct Preadv {
     /// Bytes of one part of the vector.

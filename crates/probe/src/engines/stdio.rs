@@ -6,11 +6,11 @@ use super::{After, Io, Shape, stream::Stream};
 
 /// fread(3) and fwrite(3) with a buffer of one record: what most C programs do.
 ///
-/// What the buffer still holds when the last record was written is handed over inside the clock.
+/// What the buffer still holds after the last record is written inside the clock.
 #[derive(Default)]
 pub struct Stdio {
     stream: Option<Stream>,
-    /// Where the stream stands; `None` when it has to be told.
+    /// Offset of the stream; `None` when it has to be set.
     position: Option<u64>,
 }
 
@@ -30,9 +30,9 @@ impl Io for Stdio {
     const ID: &'static str = "stdio";
     const ABOUT: &'static str = "fread(3) and fwrite(3), the buffer one record long";
 
-    /// A stream closes its descriptor. It gets the file's own where closing is part of the pass,
-    /// so that there is one close(2) as in a program, and another one to it otherwise, also where
-    /// the file is flushed before it is closed.
+    /// A stream closes its descriptor. Where closing is part of the pass, it gets the file's own
+    /// descriptor, so that there is one close(2), as in a program. Otherwise, and where the file is
+    /// flushed before it is closed, it gets a duplicate.
     fn begin(&mut self, file: &mut Option<File>, shape: &Shape) -> io::Result<()> {
         let open = match shape.after {
             After::Close => file.take(),

@@ -1,7 +1,8 @@
 //! What is done to one record: the body of the measuring loop, compiled for each engine.
 //!
-//! Operations are inlined into the loop, always: a function that makes a system call returns with
-//! an empty return predictor on kernels that flush it, which costs a 4 KiB write 200 ns of 500.
+//! Operations are always inlined into the loop. On kernels that flush the return predictor, a
+//! function that makes a system call returns with an empty one, which costs a 4 KiB write 200 ns of
+//! 500.
 #![allow(clippy::inline_always)]
 
 use std::{io, os::fd::BorrowedFd};
@@ -52,11 +53,11 @@ impl<T: Io> Step for Read<'_, T> {
     }
 }
 
-/// Reads of packaged files whose blocks are looked at outside the clock, each record before the
-/// next one takes its place.
+/// Reads of packaged files whose blocks are checked outside the clock, each record before the next
+/// one replaces it.
 pub struct Checked<'a, T> {
     pub read: Read<'a, T>,
-    /// Where the record in the buffer comes from, while it was not looked at.
+    /// Offset of the record in the buffer, while it has not been checked.
     pub unseen: Option<u64>,
     pub sum: &'a mut Verified,
 }
@@ -69,8 +70,7 @@ impl<T> Checked<'_, T> {
     }
 }
 
-/// Counts the blocks that lie as a whole in a record read at `at`; a checksum says nothing of a
-/// part.
+/// Counts the whole blocks of a record read at `at`. A checksum cannot check a part of a block.
 pub fn look(record: &[u8], at: u64, sum: &mut Verified) {
     let skip = at.next_multiple_of(BLOCK as u64) - at;
     let whole = record.get(skip as usize..).unwrap_or_default();
@@ -94,7 +94,7 @@ impl<T: Io> Step for Checked<'_, T> {
     }
 }
 
-/// Short reads and interruptions are gone on with; the end of the file is an error.
+/// Continues after short reads and interruptions. The end of the file is an error.
 #[cold]
 fn read_rest<T: Io>(
     place: &mut Place<'_, T>,
@@ -128,7 +128,7 @@ fn read_rest<T: Io>(
 pub struct Write<'a, T> {
     pub place: Place<'a, T>,
     pub pool: &'a mut [u8],
-    /// Where in the pool the next record's data lies.
+    /// Offset of the next record's data in the pool.
     pub at: usize,
     pub sync_each: bool,
 }
@@ -154,7 +154,7 @@ impl<T: Io> Step for Write<'_, T> {
     }
 }
 
-/// Short writes and interruptions are gone on with; a write of nothing is an error.
+/// Continues after short writes and interruptions. A write of zero bytes is an error.
 #[cold]
 fn write_rest<T: Io>(
     place: &mut Place<'_, T>,

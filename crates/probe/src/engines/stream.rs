@@ -7,7 +7,7 @@ use std::{fs::File, io, os::fd::IntoRawFd, ptr};
 pub struct Stream {
     /// Null once it is closed.
     file: *mut libc::FILE,
-    /// setvbuf(3) has been given its memory: it must stay where it is until the stream is closed.
+    /// setvbuf(3) has been given this memory: it must not move until the stream is closed.
     _buffer: Box<[u8]>,
 }
 
@@ -28,8 +28,8 @@ impl Stream {
             unsafe { libc::close(fd) };
             return Err(error);
         }
-        // SAFETY: the stream is open and unused so far; the buffer lives as long as it, on the
-        // heap, and nobody else touches it.
+        // SAFETY: the stream is open and unused so far. The buffer lives as long as the stream, on
+        // the heap, and nothing else touches it.
         let result =
             unsafe { libc::setvbuf(file, buffer.as_mut_ptr().cast(), libc::_IOFBF, buffer.len()) };
         let stream = Self {
@@ -86,8 +86,7 @@ impl Stream {
         result
     }
 
-    /// What errno(3) says right after a call that has moved too little; the end of the file is no
-    /// error.
+    /// The errno(3) of a call that has just moved too little; the end of the file is no error.
     #[cold]
     fn failed(&mut self) -> io::Result<()> {
         let error = io::Error::last_os_error();
@@ -104,8 +103,8 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if !self.file.is_null() {
-            // SAFETY: the stream is open and nobody has it after this. What its buffer holds goes
-            // to the file; an error of that was `flush`'s to tell.
+            // SAFETY: the stream is open and not used after this. Its buffer is written to the
+            // file; `flush` has reported errors of that.
             unsafe { libc::fclose(self.file) };
         }
     }

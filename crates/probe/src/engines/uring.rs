@@ -1,5 +1,5 @@
-//! `uring`: several operations under way at once. The only engine with a queue, so its loop is
-//! its own.
+//! `uring`: several operations in flight. It is the only engine with a queue, so it has its own
+//! loop.
 
 use std::{
     fs::File,
@@ -9,12 +9,12 @@ use std::{
 
 use layermark_model::Verified;
 
-use super::{After, Engine, Order, Runner, Task, Transfer, Way, steps::look};
+use super::{After, Engine, Order, PassProgress, Runner, Task, Transfer, steps::look};
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     data::{self, Stamp},
-    limits::BEAT_NS,
-    queue::{Failed, Op, Queue},
+    limits::HEARTBEAT_NS,
+    queue::{FailedIo, Queue, QueuedIo},
     run::drive::{Part, Span, Stopped},
     run::recorder::Recorder,
 };
@@ -45,16 +45,20 @@ impl Engine for Uring {
 }
 
 impl Runner for Uring {
-    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<Way, Stopped> {
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, Stopped> {
         match task.clock {
             Some(Source::Tsc { mult }) => pass(Tsc { mult }, file, task),
-            // Without latencies the clock is still read once a batch, for the progress lines.
+            // Without latencies the clock is still read once per batch, for the progress lines.
             Some(Source::Monotonic) | None => pass(Monotonic, file, task),
         }
     }
 }
 
-fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<Way, Stopped> {
+fn pass<C: Clock>(
+    clock: C,
+    file: &mut Option<File>,
+    task: Task<'_>,
+) -> Result<PassProgress, Stopped> {
     let (write, buffer) = match task.transfer {
         Transfer::Read(buffer) => (false, buffer),
         Transfer::Write(pool) => (true, pool),
@@ -87,8 +91,8 @@ fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<W
     let mut counted = pass.run(part, task.beat)?;
     pass.look();
     let (mut paused, next) = (pass.paused, pass.ended);
-    // Gives registered memory back, which is none of the work, and the registered file, without
-    // which nothing would be closed.
+    // Releases registered memory, which is not part of the work, and the registered file, without
+    // which the close would have no effect.
     drop(pass);
     if next == part.to && task.after != After::Nothing {
         if !task.after.closes() {
@@ -99,7 +103,7 @@ fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<W
     }
     let Counted { start, end, ops } = counted;
     let span = Span { start, end, paused };
-    Ok(Way { span, next, ops })
+    Ok(PassProgress { span, next, ops })
 }
 
 /// Operations that count, and their time.
@@ -113,7 +117,7 @@ struct Counted {
 struct Pass<'a, C> {
     clock: C,
     queue: Queue<'a>,
-    /// Nothing is begun from this operation on.
+    /// No operation is begun from this one on.
     until: u64,
     order: Order,
     record: usize,
@@ -121,11 +125,12 @@ struct Pass<'a, C> {
     sync: Option<BorrowedFd<'a>>,
     mark: Option<(u64, u64)>,
     check: Option<&'a mut Verified>,
-    /// Where the record that was read last comes from, while it was not looked at.
+    /// Offset of the record that was read last, while it has not been checked.
     unseen: Option<u64>,
     /// Absent without latencies.
     recorder: Option<&'a mut Recorder>,
-    /// Nanoseconds of operations before and behind those that count: as many as may be under way, twice.
+    /// Nanoseconds of operations before and after those that count: twice as many as may be in
+    /// flight.
     outside: Vec<u64>,
     begun: u64,
     ended: u64,
@@ -134,11 +139,11 @@ struct Pass<'a, C> {
 }
 
 impl<C: Clock> Pass<'_, C> {
-    /// When the time is over nothing more is begun, and what is under way is waited for.
+    /// When the time is over nothing more is begun, and operations in flight are waited for.
     ///
-    /// In a turn with several operations under way the queue fills at its start and drains at its
-    /// end. What counts is between the first time that any have ended and the last time that others
-    /// were begun behind them.
+    /// With several operations in flight, the queue of a turn fills at its start and drains at its
+    /// end. The part that counts lies between the first time that any completed and the last time
+    /// that others were begun after them.
     fn run(&mut self, part: Part, beat: &mut dyn FnMut(u64)) -> Result<Counted, Stopped> {
         let in_part = part.limit_ns != u64::MAX && self.queue.depth() > 1;
         let start = monotonic_ns();
@@ -162,10 +167,11 @@ impl<C: Clock> Pass<'_, C> {
             }
             let end = self.clock.now();
             self.reap(end, !in_part || (first.is_some() && last.is_none()))?;
-            if self.clock.ns(end.saturating_sub(beat_at)) >= BEAT_NS {
+            if self.clock.ns(end.saturating_sub(beat_at)) >= HEARTBEAT_NS {
                 beat(self.ended - part.from);
                 beat_at = self.clock.now();
-                // What is under way goes on meanwhile; only where nothing is does the clock pause.
+                // Operations in flight continue meanwhile; the clock is paused only where there are
+                // none.
                 if self.queue.in_flight() == 0 {
                     self.paused += self.clock.ns(beat_at.saturating_sub(end));
                 }
@@ -205,7 +211,7 @@ impl<C: Clock> Pass<'_, C> {
         })
     }
 
-    /// Begins as many operations as there is room for. Returns the clock's reading after it.
+    /// Begins as many operations as there is room for. Returns the clock's reading after that.
     #[inline]
     fn fill(&mut self) -> Result<u64, Stopped> {
         while self.begun < self.until && self.queue.has_room() {
@@ -213,7 +219,7 @@ impl<C: Clock> Pass<'_, C> {
             if self.mark.is_some() || self.check.is_some() {
                 self.prepare(at);
             }
-            let op = Op {
+            let op = QueuedIo {
                 at,
                 len: self.record as u32,
                 write: self.write,
@@ -244,14 +250,14 @@ impl<C: Clock> Pass<'_, C> {
                 outside.push(ns);
             }
         });
-        result.map_err(|Failed { op, error }| Stopped {
+        result.map_err(|FailedIo { op, error }| Stopped {
             at: op.number,
             error,
         })
     }
 
-    /// With one operation at a time: outside the clock, marks what is written next, or looks at
-    /// what was read before its place is taken.
+    /// With one operation at a time: outside the clock, marks what is written next, or checks what
+    /// was read before it is overwritten.
     #[cold]
     fn prepare(&mut self, at: u64) {
         let start = monotonic_ns();

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
-    limits::BEAT_NS,
+    limits::HEARTBEAT_NS,
     run::recorder::Recorder,
 };
 
@@ -13,7 +13,7 @@ pub trait Step {
     /// Whether [`Step::prepare`] does anything. When it does not, the loop reads the clock once
     /// an operation; when it does, twice.
     const PREPARES: bool = false;
-    /// Makes operation `i` ready, outside the clock.
+    /// Prepares operation `i`, outside the clock.
     fn prepare(&mut self, _i: u64) {}
     /// Does operation `i`, inside the clock.
     fn run(&mut self, i: u64) -> io::Result<()>;
@@ -24,7 +24,7 @@ pub trait Step {
 pub struct Done {
     /// `CLOCK_MONOTONIC` before the first operation.
     pub start_ns: u64,
-    /// Nanoseconds since then that were not the work's: progress lines and preparation.
+    /// Nanoseconds since then that do not belong to the work: progress lines and preparation.
     pub paused_ns: u64,
     /// The operation that would have come next.
     pub next: u64,
@@ -37,7 +37,8 @@ pub struct Part {
     pub from: u64,
     /// The one behind the last.
     pub to: u64,
-    /// The operation under way after so many nanoseconds is the last one; `u64::MAX`: all of them.
+    /// The loop ends with the operation in flight after this many nanoseconds; `u64::MAX`: after
+    /// all of them.
     pub limit_ns: u64,
 }
 
@@ -52,7 +53,7 @@ impl Part {
     }
 }
 
-/// A thread's way through one pass: `CLOCK_MONOTONIC`, nanoseconds.
+/// A thread's time on one pass: `CLOCK_MONOTONIC`, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span {
     /// Before the first operation.
@@ -80,7 +81,7 @@ pub struct Stopped {
 }
 
 /// Does the operations of `part` with the clock that `source` names, or without one. `beat` gets
-/// the number of those that are done.
+/// the number of finished operations.
 pub fn drive<S: Step>(
     source: Option<Source>,
     part: Part,
@@ -95,13 +96,13 @@ pub fn drive<S: Step>(
     }
 }
 
-/// Clock readings kept before they are put into the histogram: 2 KiB, which stay in the first cache.
+/// Clock readings kept before they enter the histogram: 2 KiB, which stay in the level 1 cache.
 const KEPT: usize = 256;
 
-/// The end of one operation is the start of the next: one clock read an operation.
+/// The end of one operation is the start of the next: one clock read per operation.
 ///
-/// In the loop a reading is only kept; conversion and histogram come for many at a time, where the
-/// processor overlaps them. Right behind the counter each would wait for it.
+/// The loop only keeps a reading. Conversion and histogram come for many readings at once, where
+/// the processor overlaps them. Directly after the counter each would wait for it.
 #[inline(never)]
 fn timed<C: Clock, S: Step>(
     clock: C,
@@ -115,7 +116,7 @@ fn timed<C: Clock, S: Step>(
     let mut kept = [0; KEPT];
     let mut count = 0;
     let mut last = clock.now();
-    let beat_ticks = clock.ticks(BEAT_NS);
+    let beat_ticks = clock.ticks(HEARTBEAT_NS);
     let mut beat_at = last.saturating_add(beat_ticks);
     let mut stop_at = last.saturating_add(clock.ticks(part.limit_ns));
     let mut next = part.from;
@@ -163,19 +164,19 @@ fn timed<C: Clock, S: Step>(
 /// Puts operations that ended at `ends`, one after the other since `last`, into the histogram.
 fn record<C: Clock>(clock: C, recorder: &mut Recorder, last: &mut u64, ends: &[u64]) {
     for &end in ends {
-        // A counter that is a little behind on another CPU must not become 500 years.
+        // A counter that is slightly behind on another CPU must not become 500 years.
         recorder.record(clock.ns(end.saturating_sub(*last)));
         *last = end;
     }
 }
 
-/// Without the clock in the loop. Whether the time is over or a progress line is due is looked at
-/// after a number of operations that adapts itself to their speed.
+/// The loop without a clock. The time limit and progress lines are checked after a number of
+/// operations that adapts to their speed.
 #[inline(never)]
 fn untimed<S: Step>(part: Part, beat: &mut dyn FnMut(u64), step: &mut S) -> Result<Done, Stopped> {
     let start_ns = monotonic_ns();
     let (mut paused_ns, mut last_beat, mut last_look) = (0, start_ns, start_ns);
-    let often = (BEAT_NS / 10).min(part.limit_ns / 16);
+    let often = (HEARTBEAT_NS / 10).min(part.limit_ns / 16);
     let (mut stride, mut next_look) = (1, part.from + 1);
     let mut next = part.from;
     while next < part.to {
@@ -199,7 +200,7 @@ fn untimed<S: Step>(part: Part, beat: &mut dyn FnMut(u64), step: &mut S) -> Resu
                 (stride / 2).max(1)
             };
             last_look = now;
-            if now - last_beat >= BEAT_NS {
+            if now - last_beat >= HEARTBEAT_NS {
                 beat(next - part.from);
                 last_beat = monotonic_ns();
                 last_look = last_beat;
@@ -255,8 +256,8 @@ mod tests {
         [Some(Source::detect()), Some(Source::Monotonic), None]
     }
 
-    /// What was recorded and what was paused fit into the time that passed. Says nothing about
-    /// how long a sleep really took, which on a busy machine is anything.
+    /// Recorded and paused time fit into the time that passed. How long a sleep really took is not
+    /// checked: on a busy machine it can be anything.
     fn adds_up(recorder: &Recorder, done: Done) {
         let elapsed = (monotonic_ns() - done.start_ns) as f64;
         let total = recorder.total_ns() + done.paused_ns as f64;
@@ -339,7 +340,7 @@ mod tests {
         }
     }
 
-    /// Operations of a few microseconds: so many that a stride of the untimed loop is in it.
+    /// Operations of a few microseconds, enough for a stride of the untimed loop.
     struct Spins;
     impl Step for Spins {
         fn run(&mut self, _: u64) -> io::Result<()> {
@@ -357,7 +358,7 @@ mod tests {
                 to: u64::MAX,
                 limit_ns: 2_000_000,
             };
-            // The best of several: on a busy machine the loop may be away for long.
+            // The best of several: on a busy machine the loop may be interrupted for long.
             let took = || {
                 let done = drive(source, part, &mut Recorder::new(), &mut |_| {}, &mut Spins);
                 let done = done.unwrap();

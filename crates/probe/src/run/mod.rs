@@ -1,6 +1,6 @@
-//! The one loop of work that repeats operations: lead-in, turn's end, passes, counters, heartbeat.
+//! The one loop of work that repeats operations: lead-in, end of turn, passes, counters, heartbeat.
 //!
-//! A workload is [`Repeat`]: it gives operations and what has to be done between two passes over
+//! A workload implements [`Repeat`]: its operations, and what has to happen between two passes over
 //! them. It has no loop over turns and reads no counter.
 
 use layermark_model::{CpuUse, Debt, DeviceBytes, Faults, Pass, Trial, Turn};
@@ -9,17 +9,17 @@ use crate::{
     Ask, Beat, Context, ProbeError, Turned, Work,
     clock::monotonic_ns,
     counters::{self, Devices},
-    limits::{BEAT_NS, PASSES},
-    usage::{self, Usage},
+    limits::{HEARTBEAT_NS, PASSES},
+    usage::{self, ProcessUsage},
 };
 
+pub mod barrier;
 pub mod drive;
-pub mod gate;
 pub mod recorder;
 
 use drive::Span;
 
-/// A moment, and what had crossed the devices by then.
+/// A moment, and what the devices had transferred by then.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark {
     at_ns: u64,
@@ -34,7 +34,7 @@ impl Mark {
         }
     }
 
-    /// What was written since, and how long that is ago.
+    /// Bytes written since, and the time since.
     pub fn debt(&self, devices: &Devices) -> Debt {
         Debt {
             seconds: (monotonic_ns() - self.at_ns) as f64 / 1e9,
@@ -43,11 +43,11 @@ impl Mark {
     }
 }
 
-/// What is read at the edges of a stretch. The files stay open, so it takes some microseconds.
+/// Counters at the edges of a stretch. The files stay open, so reading takes some microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Edge {
     pub mark: Mark,
-    usage: Usage,
+    usage: ProcessUsage,
 }
 
 impl Edge {
@@ -95,13 +95,13 @@ impl Used {
 /// How far [`Repeat::go`] goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// To the end of a pass; over short files several times.
+    /// To the end of a pass; short files are covered several times.
     Pass,
-    /// Until so many nanoseconds of work have passed, or a pass is over after which
-    /// [`Repeat::renew`] is needed. What cannot be divided is done as a whole.
+    /// Until this many nanoseconds of work have passed, or a pass has ended after which
+    /// [`Repeat::renew`] is needed. Work that cannot be divided is done as a whole.
     Time {
         ns: u64,
-        /// Not a lead-in: operations go into the histogram.
+        /// Not a lead-in: operations enter the histogram.
         counted: bool,
     },
 }
@@ -115,23 +115,23 @@ pub struct Stretch {
     pub bytes: u64,
     /// Calls that flush.
     pub syncs: u64,
-    /// The pass is over: before another one comes [`Repeat::renew`].
+    /// The pass is over: [`Repeat::renew`] comes before another one.
     pub over: bool,
-    /// Where the work reads them itself: threads do, between being ready and being at work.
+    /// Present where the work reads them itself: threads do, between being ready and working.
     pub edges: Option<[Edge; 2]>,
 }
 
-/// How often a workload's passes are made.
+/// How many passes a workload makes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Passes {
-    /// Exactly so many; 0: as long as the lab says.
+    /// Exactly this many; 0: as many as the lab decides.
     pub fixed: u64,
-    /// No more than these, each with a turn of its own unless it is longer: another one would find
+    /// At most this many, each in a turn of its own unless it is longer: another one would find
     /// something else. 0: no limit.
     pub most: u64,
-    /// Least time that the point itself asks for, milliseconds; 0: as long as the lab says.
+    /// Minimum time that the point itself asks for, milliseconds; 0: the lab decides.
     pub min_ms: u64,
-    /// A pass is done as a whole: something comes at its end that belongs to all of it.
+    /// A pass is done as a whole: something at its end belongs to all of it.
     pub whole: bool,
 }
 
@@ -139,8 +139,8 @@ pub struct Passes {
 pub trait Repeat: Send {
     fn context(&self) -> &Context;
     fn passes(&self) -> Passes;
-    /// Before the first turn, when the caches are as the point wants them: opens the files of a
-    /// cold point. Returns the share of the files in the cache.
+    /// Called before the first turn, when the caches are in the state that the point asks for:
+    /// opens the files of a cold point. Returns the share of the files in the cache.
     fn look(&mut self) -> Result<Option<f64>, ProbeError> {
         Ok(None)
     }
@@ -150,7 +150,7 @@ pub trait Repeat: Send {
     }
     /// Does operations. `beat` gets how many of this call are done.
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError>;
-    /// See [`Work::settle`]. What is owed counts from `since`.
+    /// See [`Work::settle`]. Debt counts from `since`.
     fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError>;
     /// See [`Work::end`].
     fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError>;
@@ -210,8 +210,8 @@ impl<W: Repeat> Repeated<W> {
         most > 0 && self.done >= most
     }
 
-    /// Work that is not counted: caches, a daemon and a CPU that slept come to what they are at
-    /// work. An operation that lasts longer has time to wake up itself. Returns how long it took.
+    /// Uncounted work, until caches, a daemon and an idle CPU are in their working state. A longer
+    /// operation has time to wake them up itself. Returns how long it took.
     fn lead_in(&mut self, ns: u64) -> Result<u64, ProbeError> {
         if ns == 0 || self.op_ns >= ns || self.work.passes().whole || self.through() {
             return Ok(0);
@@ -234,7 +234,7 @@ impl<W: Repeat> Repeated<W> {
             round: ask.round,
             ..Turn::default()
         };
-        // For the last tenth no new pass is begun.
+        // No new pass is begun for the last tenth.
         while turn.elapsed_ns < ask.ns - ask.ns / 10 && !self.through() {
             let extent = Extent::Time {
                 ns: ask.ns - turn.elapsed_ns,
@@ -288,7 +288,7 @@ impl<W: Repeat> Repeated<W> {
             sum.elapsed_ns += done.elapsed_ns;
             sum.ops += done.ops;
             sum.bytes += done.bytes;
-            if monotonic_ns() - last_beat >= BEAT_NS {
+            if monotonic_ns() - last_beat >= HEARTBEAT_NS {
                 beat(sum.ops, sum.bytes);
                 last_beat = monotonic_ns();
             }
@@ -304,7 +304,7 @@ impl<W: Repeat> Repeated<W> {
     }
 }
 
-/// Enters a turn: the turn itself, and its part of the one pass that sums up all of them.
+/// Records a turn: the turn itself, and its part of the one pass that sums up all turns.
 pub fn enter(trial: &mut Trial, turn: Turn) {
     trial.turns.push(turn);
     if trial.passes.is_empty() {
@@ -346,8 +346,8 @@ impl<W: Repeat> Work for Repeated<W> {
         }
     }
 
-    /// In one stretch nothing of others comes between its end and this; after the last turn the
-    /// others had theirs.
+    /// In one stretch nothing of other layers comes between its end and this. After the last turn
+    /// the others had theirs.
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
         let stopped = self.stopped.filter(|_| trial.turns.is_empty());
         let since = stopped.unwrap_or_else(|| Mark::read(&self.devices));
@@ -360,7 +360,7 @@ impl<W: Repeat> Work for Repeated<W> {
 }
 
 impl Span {
-    /// Goes on with what came right after it; what lies between the two is no work.
+    /// Continues with the stretch that came next; the time between the two is not work.
     pub fn join(&mut self, next: Self) {
         self.paused += next.paused + next.start.saturating_sub(self.end);
         self.end = next.end;
@@ -523,7 +523,7 @@ mod tests {
             },
         );
         let devices = Devices::open(&devices);
-        // The best of many: on a busy machine it may be away for long.
+        // The best of many: on a busy machine it may be interrupted for long.
         let took = (0..200).map(|_| {
             let start = monotonic_ns();
             std::hint::black_box(Edge::read(&devices));

@@ -5,15 +5,15 @@ use hdrhistogram::{
 };
 use layermark_model::Latency;
 
-/// Longest latency that is told apart, nanoseconds (100 s); longer ones count as this.
+/// Longest latency that is resolved, nanoseconds (100 s). Longer ones count as this.
 const MAX_NS: u64 = 100_000_000_000;
 
-/// Latency of every operation: an HDR histogram with 3 significant digits, 1 ns to 100 s, about
-/// 230 KB. Its memory is allocated and touched before the clock starts.
+/// Latency of every operation: an HDR histogram with 3 significant digits, 1 ns to 100 s, about 230
+/// KB. Its memory is allocated and touched before the clock starts.
 ///
 /// Clock, conversion and histogram together took 18 ns an operation on an AMD EPYC guest, 9.5 of
-/// them the counter. A histogram of our own, with nothing but one raised counter in the loop, took
-/// 17.5: what costs is the memory access right after the counter, so the library stays.
+/// them the counter. A simpler histogram, with only one increment in the loop, took 17.5. The cost
+/// is the memory access right after the counter, so the library stays.
 pub struct Recorder {
     histogram: Histogram<u64>,
 }
@@ -21,15 +21,15 @@ pub struct Recorder {
 impl Recorder {
     /// An empty one.
     pub fn new() -> Self {
-        // The bounds are constants that the library accepts; the test below holds it to that.
+        // The bounds are constants that the library accepts, as the test below checks.
         let mut histogram = Histogram::new_with_bounds(1, MAX_NS, 3)
             .unwrap_or_else(|e| unreachable!("constant histogram bounds: {e}"));
-        // Writes every count, so that no page of it is first touched inside the clock.
+        // Writes every count, so that no page is first touched inside the clock.
         histogram.reset();
         Self { histogram }
     }
 
-    /// For operations that are not timed one by one: small, and stays empty.
+    /// For operations that are not timed individually: small, and stays empty.
     pub fn unused() -> Self {
         let histogram = Histogram::new_with_bounds(1, 2, 0)
             .unwrap_or_else(|e| unreachable!("constant histogram bounds: {e}"));
@@ -53,7 +53,7 @@ impl Recorder {
         self.histogram.reset();
     }
 
-    /// Nanoseconds of all operations together, as far as the histogram keeps them.
+    /// Sum of all operations in nanoseconds, with the precision of the histogram.
     pub fn total_ns(&self) -> f64 {
         self.histogram.mean() * self.histogram.len() as f64
     }

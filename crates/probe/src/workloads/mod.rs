@@ -23,7 +23,7 @@ pub(crate) mod tests {
     use layermark_model::{ParamKind, Trial};
     use std::{fs, path::Path};
 
-    /// Helper modules in these folders that are no plug-ins.
+    /// Helper modules in these folders that are not plug-ins.
     const HELPERS: [&str; 7] = [
         "mapping", "mod", "order", "steps", "stream", "tests", "work_dir",
     ];
@@ -44,8 +44,9 @@ pub(crate) mod tests {
         }
     }
 
-    /// Two layers over one file system, where a flush of all of it would pay for both. Each does a turn
-    /// of `ns`; `dirty` counts the pages of the work in a directory that are not on the disk.
+    /// Checks that a layer's debt covers only its own files. Two layers share a file system, where
+    /// a flush of all of it would pay for both. Each does a turn of `ns`; `dirty` counts the pages
+    /// of the work in a directory that are not on the disk.
     pub fn assert_pays_for_its_own_files(
         ready: impl Fn(&Path) -> Box<dyn Work>,
         ns: u64,
@@ -99,7 +100,7 @@ pub(crate) mod tests {
             let points = workload.points(&settings, 1.0).unwrap();
             assert!(!points.is_empty());
             for param in workload.params() {
-                if file::MATRIX_KEYS.contains(&param.name) {
+                if file::MATRIX_PARAMS.contains(param) {
                     // They say which points there are.
                     continue;
                 }

@@ -13,31 +13,31 @@ use std::{
 
 use crate::ProbeError;
 
-/// Their names begin so.
+/// Prefix of their names.
 const PREFIX: &str = "work-";
 
-/// What one probe leaves takes this part of the free inodes at most, beside those of other layers ...
+/// Files that a probe leaves use at most this part of the free inodes ...
 const FREE_PART: u64 = 64;
-/// ... and is no more than this, so that removing it takes no longer than a moment.
+/// ... and are at most this many, so that removing them does not take long.
 const MOST_LEFT: u64 = 50_000;
 
 /// Those that this process has.
 static OURS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// A directory below the layer's, for what a trial makes. What is in it goes when this is dropped,
-/// unless it is left to whoever sets the layer down.
-/// Only the probe that a job runs in writes there.
+/// A directory in the layer's directory for the files of a trial. Its content is removed when this
+/// is dropped, unless it is left to the owner of the layer. Only the probe that runs the job writes
+/// there.
 ///
-/// Each has another name: ext4 places a directory by its name where the one above it spreads what
-/// is in it (`chattr +T`), and without a journal looks at every inode of its group that was deleted
-/// in the last minutes before it takes one. Where files were made and deleted again and again, making
-/// one then takes twenty times as long.
+/// Each has a different name. ext4 places a directory by its name where the parent spreads its
+/// subdirectories (`chattr +T`). Without a journal ext4 also checks every inode of its group that
+/// was deleted in the last minutes before it takes one. Where files were created and deleted
+/// repeatedly, creating one then takes twenty times as long.
 pub struct WorkDir {
     path: PathBuf,
 }
 
 impl WorkDir {
-    /// Makes it. What a trial that was killed has left goes first.
+    /// Creates it. Removes first what a killed trial has left.
     pub fn new(dir: &Path) -> Result<Self, ProbeError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -57,9 +57,9 @@ impl WorkDir {
         Ok(Self { path })
     }
 
-    /// Leaves it, with so many files in it, for whoever sets the layer down: to remove them would be in
-    /// the way of the files that are made next. Where that would take more than a part of the inodes
-    /// that are free, it goes now.
+    /// Leaves it, with this many files in it, to the owner of the layer: removing them would slow
+    /// down the files that are created next. It is removed now if it uses more than a part of the
+    /// free inodes.
     pub fn leave(self, files: u64) {
         static LEFT: Mutex<(u64, Vec<WorkDir>)> = Mutex::new((0, Vec::new()));
         let free = rustix::fs::statvfs(&self.path).map_or(0, |fs| fs.f_ffree);
@@ -92,9 +92,9 @@ impl Drop for WorkDir {
     }
 }
 
-/// Removes a directory with all that is in it. FUSE and NFS keep a deleted file under another name
-/// (`.fuse_hidden*`, `.nfs*`) until they have heard, a moment later, that it was closed: that is
-/// waited for.
+/// Removes a directory with its content. FUSE and NFS keep a deleted file under another name
+/// (`.fuse_hidden*`, `.nfs*`) until they hear, a moment later, that it was closed; that is waited
+/// for.
 fn remove(path: &Path) -> io::Result<()> {
     use io::ErrorKind::{DirectoryNotEmpty, NotFound, ResourceBusy};
     let until = Instant::now() + Duration::from_secs(5);
@@ -130,7 +130,7 @@ mod tests {
         let name = work.path().to_owned();
         drop(work);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        // As FUSE does it: what was open comes back under another name until it is closed.
+        // As FUSE does: an open file comes back under another name until it is closed.
         let work = WorkDir::new(dir.path()).unwrap();
         assert_ne!(work.path(), name);
         let second = WorkDir::new(dir.path()).unwrap();

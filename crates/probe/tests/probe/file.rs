@@ -387,3 +387,9 @@ fn without_latency_there_is_no_histogram_but_the_same_work() {
     );
     lab.end();
 }
+
+#[test]
+fn modules_form_no_circle() {
+    let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    crate::circles::assert_none(&src, &["workloads", "file"]);
+}

@@ -217,12 +217,12 @@ fn what_cannot_be_is_refused_with_what_would_be_right() {
         (json!({"spec": "4K @50%"}), "50% instead of 100%"),
         (
             json!({"spec": "database", "read": 50}),
-            "no effect beside `spec`",
+            "no effect without `spec` = own",
         ),
-        (json!({"read": 101}), "between 0 and 100"),
+        (json!({"read": 101}), "at most 100"),
         (
             json!({"engine": "pread", "iodepth": 4}),
-            "one I/O under way",
+            "one I/O in flight",
         ),
         (json!({"engine": "sync"}), "not known"),
         (json!({"iodepth": 0}), "between 1 and 1024"),

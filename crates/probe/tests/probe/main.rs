@@ -1,6 +1,7 @@
 //! The probe over pipes, one module for each workload, engine or property.
 
 mod advice;
+mod circles;
 mod common;
 mod file;
 mod iops;

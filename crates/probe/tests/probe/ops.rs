@@ -279,11 +279,7 @@ fn what_cannot_be_is_refused_with_a_way_out() {
             "half of the file (32M)",
             "larger `file_size`",
         ),
-        (
-            json!({"op": "stride-read", "stride": 0}),
-            "at least 1 record",
-            "",
-        ),
+        (json!({"op": "stride-read", "stride": 0}), "at least 1", ""),
         (
             json!({"op": "read", "stride": 3}),
             "`stride` has no effect",
@@ -306,12 +302,12 @@ fn what_cannot_be_is_refused_with_a_way_out() {
         ),
         (
             json!({"op": "read", "vectors": 17, "engine": "preadv"}),
-            "1 to 16",
+            "between 1 and 16",
             "",
         ),
         (
             json!({"op": "read", "vectors": 0, "engine": "preadv"}),
-            "1 to 16",
+            "between 1 and 16",
             "",
         ),
     ] {

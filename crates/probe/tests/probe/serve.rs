@@ -40,7 +40,7 @@ fn errors_keep_the_probe_alive() {
 
     let mut broken = point("file", json!({"op": "read", "file_size": "64K"}));
     broken.params.insert("record".into(), json!(0));
-    assert!(error(lab.job(&broken)).1.contains("at least 1 byte"));
+    assert!(error(lab.job(&broken)).1.contains("between 1 and 256M"));
     broken.params.insert("record".into(), json!("much"));
     assert!(error(lab.job(&broken)).1.contains("much"));
 

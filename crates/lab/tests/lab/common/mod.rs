@@ -18,8 +18,8 @@ use std::{
 use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{Base, Control, Layer, LayerError, LayerOption, Place, Undo, Wire};
 use layermark_model::{
-    Cooled, CpuTime, CpuUse, DeviceBytes, Facts, Missing, Pass, Plan, Run, SelfTest, Spec, Trial,
-    TrialRecord, Turn,
+    CpuTime, CpuUse, DeviceBytes, DroppedCaches, Facts, Missing, Pass, Plan, Run, SelfTest, Spec,
+    Trial, TrialRecord, Turn,
     protocol::{FromProbe, Job, ToProbe, VERSION},
 };
 use layermark_store::Store;
@@ -170,10 +170,10 @@ impl Place for ScriptedPlace {
         facts.notes.insert("script".into(), self.spec.to_string());
         Ok(facts)
     }
-    fn cool(&mut self) -> Result<Cooled, LayerError> {
-        Ok(Cooled::default())
+    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+        Ok(DroppedCaches::default())
     }
-    fn upkeep(&self) -> Result<CpuTime, LayerError> {
+    fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
         Ok(CpuTime {
             ns: self.upkeep.load(SeqCst),
             within_ns: 0,

@@ -12,7 +12,7 @@ use std::{
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use super::{SERIAL, wait_for};
-use crate::vm::talk::{PIECE, PORT, Pieces};
+use crate::vm::agent_protocol::{PIECE, PORT, Pieces};
 
 /// The second serial port; the first is the console.
 const TTY: &str = "/dev/ttyS1";

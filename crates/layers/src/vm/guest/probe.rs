@@ -14,9 +14,9 @@ use super::Port;
 use crate::{
     child,
     vm::{
+        agent_protocol::{self, Channel, PIECE},
         initramfs::INIT,
-        talk::{self, Channel, PIECE},
-        world,
+        rootfs,
     },
 };
 
@@ -27,12 +27,12 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Starts it under this name; with `has_world` in the user's tree of files.
-    pub(super) fn start(port: &Port, name: &str, has_world: bool) -> io::Result<Self> {
-        let mut command = if has_world {
-            world::show_layer()?;
-            let mut command = Command::new(world::PROGRAM);
-            child::in_root(&mut command, world::WORLD);
+    /// Starts it under this name; with `has_rootfs` in the user's tree of files.
+    pub(super) fn start(port: &Port, name: &str, has_rootfs: bool) -> io::Result<Self> {
+        let mut command = if has_rootfs {
+            rootfs::show_layer()?;
+            let mut command = Command::new(rootfs::PROGRAM);
+            child::in_root(&mut command, rootfs::ROOTFS);
             command
         } else {
             Command::new(Path::new("/").join(INIT))
@@ -57,7 +57,7 @@ impl Probe {
             }
             let how = end_of(&watched);
             let mut port = port.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = talk::send(&mut *port, Channel::Ended, how.as_bytes());
+            let _ = agent_protocol::send(&mut *port, Channel::Ended, how.as_bytes());
         });
         Ok(Self {
             child,
@@ -102,7 +102,7 @@ fn pump(port: &Port, channel: Channel, mut from: impl Read + Send + 'static) -> 
                 return;
             }
             let mut port = port.lock().unwrap_or_else(PoisonError::into_inner);
-            if talk::send(&mut *port, channel, &piece[..got]).is_err() || got == 0 {
+            if agent_protocol::send(&mut *port, channel, &piece[..got]).is_err() || got == 0 {
                 return;
             }
         }

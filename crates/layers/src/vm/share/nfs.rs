@@ -9,14 +9,14 @@ use std::{
 
 use layermark_model::Missing;
 
-use super::{DIR, Kind, Serve};
+use super::{DIR, Serve, ShareProtocol};
 use crate::{
     LayerError,
     child::{self, Process},
     needs,
     vm::{
+        agent_protocol::Mounting,
         net::{self, server},
-        talk::Mounting,
     },
 };
 
@@ -27,7 +27,7 @@ const CONFIG: &str = "ganesha.conf";
 /// See the module.
 pub(super) struct Nfs;
 
-impl Kind for Nfs {
+impl ShareProtocol for Nfs {
     fn name(&self) -> &'static str {
         "nfs"
     }

@@ -2,13 +2,13 @@
 
 use layermark_model::Missing;
 
-use super::{DIR, Kind, Serve, TAG};
-use crate::{LayerError, child::Process, vm::talk::Mounting};
+use super::{DIR, Serve, ShareProtocol, TAG};
+use crate::{LayerError, child::Process, vm::agent_protocol::Mounting};
 
 /// See the module.
 pub(super) struct Plan9;
 
-impl Kind for Plan9 {
+impl ShareProtocol for Plan9 {
     fn name(&self) -> &'static str {
         "9p"
     }

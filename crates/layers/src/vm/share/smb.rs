@@ -10,14 +10,14 @@ use std::{
 
 use layermark_model::Missing;
 
-use super::{DIR, Kind, Serve};
+use super::{DIR, Serve, ShareProtocol};
 use crate::{
     Control, LayerError,
     child::{self, Process},
     needs,
     vm::{
+        agent_protocol::Mounting,
         net::{self, server},
-        talk::Mounting,
     },
 };
 
@@ -33,7 +33,7 @@ const STATE: [&str; 6] = ["private", "lock", "state", "cache", "pid", "ncalrpc"]
 /// See the module.
 pub(super) struct Smb;
 
-impl Kind for Smb {
+impl ShareProtocol for Smb {
     fn name(&self) -> &'static str {
         "smb"
     }

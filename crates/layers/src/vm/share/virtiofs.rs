@@ -4,11 +4,11 @@ use std::{os::unix::process::CommandExt, path::PathBuf, process::Stdio};
 
 use layermark_model::Missing;
 
-use super::{DIR, Kind, Serve, TAG};
+use super::{DIR, Serve, ShareProtocol, TAG};
 use crate::{
     LayerError,
     child::{self, Process},
-    vm::{net::server, talk::Mounting},
+    vm::{agent_protocol::Mounting, net::server},
 };
 
 const SOCKET: &str = "virtiofs.sock";
@@ -27,7 +27,7 @@ fn program() -> Option<PathBuf> {
 /// See the module.
 pub(super) struct Virtiofs;
 
-impl Kind for Virtiofs {
+impl ShareProtocol for Virtiofs {
     fn name(&self) -> &'static str {
         "virtiofs"
     }

@@ -1,32 +1,17 @@
-//! What a point may be.
+//! What the ranges of the parameters' table cannot say.
 
 use layermark_model::{PointError, format_size};
 
-use super::{
-    job::once,
-    params::{Cache, FileParams, Op, Sync},
-};
-use crate::{
-    data::HEADER,
-    engines::{self, MOST_VECTORS},
-    limits,
-};
+use super::params::{Cache, FileParams, Op, Sync};
+use crate::{data::HEADER, engines, limits};
 
 fn error(p: &FileParams, name: &str, value: &str, must: &str) -> PointError {
     PointError::new(format!("file: {}: `{name}` = {value}: {must}", p.op.id()))
 }
 
-/// What a point may be. Asked when a plan is read, and again in the probe.
+/// Checks parameters that depend on each other, when a plan is read and again in the probe.
 pub fn check(p: &FileParams) -> Result<(), PointError> {
     let size = |name, bytes, must: &str| Err(error(p, name, &format_size(bytes), must));
-    if p.record == 0 {
-        return Err(
-            error(p, "record", "0", "a record has at least 1 byte").hint("write a size such as 4K")
-        );
-    }
-    if p.file_size > limits::FILE_SIZE {
-        return size("file_size", p.file_size, "a file may have up to 16T");
-    }
     if p.record > p.file_size {
         let must = format!(
             "a record cannot be larger than its file ({})",
@@ -35,91 +20,56 @@ pub fn check(p: &FileParams) -> Result<(), PointError> {
         return size("record", p.record, &must)
             .map_err(|e| e.hint("make `record` smaller or `file_size` larger"));
     }
-    if p.threads == 0 || p.threads > limits::THREADS {
-        return Err(error(
-            p,
-            "threads",
-            &p.threads.to_string(),
-            "between 1 and 256 threads",
-        ));
-    }
     check_depth(p)?;
     let under_way = p.files_in_all().saturating_mul(p.iodepth);
-    if p.record > limits::RECORD || p.unit().saturating_mul(under_way) > limits::BUFFERS {
-        return size(
-            "record",
-            p.record,
-            "up to 256M a record and 1G for all threads together, with all that they have under way",
-        )
-        .map_err(|e| e.hint("use a smaller `record`, `iodepth` or fewer `threads`"));
-    }
-    if p.passes > limits::PASSES {
-        return Err(error(
-            p,
-            "passes",
-            &p.passes.to_string(),
-            "up to 1000000 passes",
-        ));
-    }
-    if p.min_ms > limits::TRIAL_MS {
-        return Err(error(
-            p,
-            "min_ms",
-            &p.min_ms.to_string(),
-            "up to 600000 milliseconds",
-        ));
+    if p.unit().saturating_mul(under_way) > limits::BUFFERS {
+        let must = "up to 1G for all threads together, with all operations in flight";
+        return size("record", p.record, must)
+            .map_err(|e| e.hint("use a smaller `record`, `iodepth` or fewer `threads`"));
     }
     check_mixed(p)?;
     check_own(p)
 }
 
-/// More than one operation under way, where the engine can and it means something.
+/// Checks that the engine and the operation can have several operations in flight.
 fn check_depth(p: &FileParams) -> Result<(), PointError> {
     let wrong = |must: &str| Err(error(p, "iodepth", &p.iodepth.to_string(), must));
-    if p.iodepth == 0 || p.iodepth > limits::DEPTH {
-        return wrong("between 1 and 1024 operations under way");
-    }
     if p.iodepth == 1 {
         return Ok(());
     }
     if !engines::find(&p.engine).is_some_and(engines::Engine::queues) {
-        let must = format!("engine {} has one operation under way at a time", p.engine);
+        let must = format!("engine {} has one operation in flight at a time", p.engine);
         return wrong(&must).map_err(|e| e.hint("use engine uring, or `threads`"));
     }
     if p.sync == Sync::Each || p.op == Op::FirstWrite {
-        return wrong("a flush after every record, or a single write, leaves one under way");
+        return wrong(
+            "a flush after every record, or a single write, leaves one operation in flight",
+        );
     }
     if p.verify {
-        return wrong("`verify` looks at each record between two operations")
+        return wrong("`verify` checks each record between two operations")
             .map_err(|e| e.hint("verify at iodepth 1"));
     }
     Ok(())
 }
 
-/// What one operation or engine alone has.
+/// Checks parameters of a single operation.
 fn check_own(p: &FileParams) -> Result<(), PointError> {
     let number = |name, value: u64, must: &str| error(p, name, &value.to_string(), must);
     if p.fill_record > p.file_size.min(limits::RECORD) {
         let must = "a file is made with records of up to its own size and 256M";
         return Err(error(p, "fill_record", &format_size(p.fill_record), must));
     }
-    let longest = (p.file_size / p.record).min(MOST_VECTORS as u64);
-    let right = if p.engine == "preadv" {
-        1..=longest
+    let calls = if p.engine == "preadv" {
+        1..=p.file_size / p.record
     } else {
         0..=0
     };
-    if !right.contains(&p.vectors) {
-        return Err(number(
-            "vectors",
-            p.vectors,
-            "1 to 16 records a call, for engine preadv",
-        ));
+    if !calls.contains(&p.vectors) {
+        let must = "up to as many records as the file has, and only with engine preadv";
+        return Err(number("vectors", p.vectors, must));
     }
     match p.op {
-        Op::StrideRead if p.stride == 0 => {
-            return Err(number("stride", 0, "at least 1 record"));
-        }
         Op::SeekRead if !p.distance.is_multiple_of(p.unit()) || p.distance == 0 => {
             let unit = format_size(p.unit());
             let must = format!("a whole number of operations of {unit}, at least 1");
@@ -132,7 +82,9 @@ fn check_own(p: &FileParams) -> Result<(), PointError> {
                 p,
                 "distance",
                 &format_size(p.distance),
-                &format!("up to half of the file ({half}): every read goes to another record"),
+                &format!(
+                    "up to half of the file ({half}): consecutive reads go to different records"
+                ),
             )
             .hint("use a larger `file_size` or a smaller `distance`"));
         }
@@ -155,15 +107,15 @@ fn check_own(p: &FileParams) -> Result<(), PointError> {
     check_engine(p)
 }
 
-/// What an engine cannot do.
+/// Checks what an engine cannot do.
 fn check_engine(p: &FileParams) -> Result<(), PointError> {
     let cannot = |why: &str, hint: &str| Err(error(p, "engine", &p.engine, why).hint(hint));
     let (stdio, mmap) = (p.engine == "stdio", p.engine == "mmap");
     if p.direct && (stdio || mmap) {
         let why = if stdio {
-            "its buffer is not aligned as O_DIRECT wants it"
+            "its buffer is not aligned for O_DIRECT"
         } else {
-            "a mapping is the page cache, which O_DIRECT goes past"
+            "a mapping is the page cache, which O_DIRECT bypasses"
         };
         return cannot(
             why,
@@ -178,7 +130,7 @@ fn check_engine(p: &FileParams) -> Result<(), PointError> {
     }
     if mmap && matches!(p.sync, Sync::Osync | Sync::Odsync) {
         return cannot(
-            "O_SYNC and O_DSYNC say nothing about what is written through a mapping",
+            "O_SYNC and O_DSYNC do not apply to writes through a mapping",
             "use sync = each, which is an msync of each record, or fsync",
         );
     }
@@ -191,7 +143,7 @@ fn check_engine(p: &FileParams) -> Result<(), PointError> {
     Ok(())
 }
 
-/// Parameters that do not go together.
+/// Checks parameters that cannot be combined.
 fn check_mixed(p: &FileParams) -> Result<(), PointError> {
     let record = format_size(p.record);
     if p.direct && !p.record.is_multiple_of(512) {
@@ -217,14 +169,14 @@ fn check_mixed(p: &FileParams) -> Result<(), PointError> {
             p,
             "engine",
             &p.engine,
-            "it touches no file, so there is nothing to verify, cool or open",
+            "it touches no file, so there is nothing to verify, open or drop from a cache",
         )
         .hint("use engine pread or sync"));
     }
     if engines::find(&p.engine).is_none() {
         return Err(error(p, "engine", &p.engine, "no such engine"));
     }
-    let once = once(p);
+    let once = p.once();
     let in_order = once && p.op.packaged() && p.op != Op::RandRead;
     if p.files == 0 || p.files > limits::THREADS || (p.files > 1 && (!in_order || p.threads > 1)) {
         let must = "1, or up to 256 for one thread that writes for the first time, or reads in order with a cold cache";

@@ -1,8 +1,8 @@
-//! Files that a point overwrites, made before the clock.
+//! Files that a point overwrites, made before the clock starts.
 //!
-//! Where a file system has large folios (ext4, xfs, btrfs), the pages of a file in the cache are as
-//! large as the writes that brought them there, and large ones are quicker to write: what a point
-//! measures hangs on how its file was made.
+//! Where a file system has large folios (ext4, xfs, btrfs), the cached pages of a file are as large
+//! as the writes that made them, and large ones are faster to overwrite. So the result depends on
+//! how the file was made.
 
 use std::{
     collections::BTreeMap,
@@ -14,18 +14,15 @@ use std::{
 
 use rustix::fs::Advice;
 
-use super::{
-    params::FileParams,
-    prepare::{Slot, evict},
-};
-use crate::{buffer::Buffer, resident};
+use super::{params::FileParams, slot::ThreadSlot};
+use crate::{buffer::Buffer, files::evict, resident};
 
-/// Files that earlier trials of this process have left, with the bytes of each write that their
-/// pages come from.
+/// Files that earlier trials of this process have left, with the size of the writes that made their
+/// pages.
 static KEPT: Mutex<BTreeMap<PathBuf, u64>> = Mutex::new(BTreeMap::new());
 
-/// Makes the file, or makes one that is kept fit for this point.
-pub fn make_ready(p: &FileParams, slot: &Slot) -> io::Result<()> {
+/// Makes the file, or prepares a kept one for this point.
+pub fn make_ready(p: &FileParams, slot: &ThreadSlot) -> io::Result<()> {
     let Some(record) = p.filled_with() else {
         return Ok(());
     };
@@ -45,20 +42,21 @@ pub fn make_ready(p: &FileParams, slot: &Slot) -> io::Result<()> {
     Ok(())
 }
 
-/// What is read back from below the cache has pages of the read-ahead's choice.
+/// Data that is read back into the cache gets pages of a size that the readahead chooses.
 pub fn forget(path: &Path) {
     let mut known = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     known.remove(path);
 }
 
-/// Whether an earlier trial has left the file. A trial that was cut off may have left a part of it.
+/// Whether an earlier trial has left the whole file. An interrupted trial may have left a part of
+/// it.
 fn is_whole(p: &FileParams, path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == p.file_size)
 }
 
 fn has_pages_of(path: &Path, record: u64) -> bool {
     let known = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    // What has left the cache comes back in pages of the read-ahead's choice.
+    // Data that has left the cache comes back in pages of a size that the readahead chooses.
     known.get(path) == Some(&record) && resident::share(path) == Some(1.0)
 }
 
@@ -68,7 +66,7 @@ fn remember(path: &Path, record: u64) {
 }
 
 /// A new file, on the disk.
-fn make(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
+fn make(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -77,8 +75,8 @@ fn make(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// In the place of what is there. When there is no room for it, nothing of it stays.
-fn make_kept(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
+/// Replaces an existing file. When there is no room, nothing of it stays.
+fn make_kept(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
     slot.path.parent().map_or(Ok(()), fs::create_dir_all)?;
     match fs::remove_file(&slot.path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
@@ -91,12 +89,12 @@ fn make_kept(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
     made
 }
 
-/// Takes a file that is there out of the cache and writes over it, so that its pages are of the
-/// right size. On the disk it is before the clock starts where what is written later is counted
-/// or flushed; else the next flush takes it along.
-fn renew_pages(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
+/// Drops an existing file from the cache and overwrites it, so that its pages have the right size.
+/// Where later writes are counted or flushed, it is on the disk before the clock starts; otherwise
+/// the next flush includes it.
+fn renew_pages(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).open(&slot.path)?;
-    // The last trial has flushed it: to do so again for nothing takes milliseconds.
+    // The last trial has flushed it. Another flush would do nothing and take milliseconds.
     let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
     if resident::share_of(&file) != Some(0.0) {
         evict(&file);
@@ -105,7 +103,7 @@ fn renew_pages(p: &FileParams, slot: &Slot, record: u64) -> io::Result<()> {
     if p.no_debt { Ok(()) } else { file.sync_all() }
 }
 
-fn write_all(p: &FileParams, slot: &Slot, record: u64, file: &mut File) -> io::Result<()> {
+fn write_all(p: &FileParams, slot: &ThreadSlot, record: u64, file: &mut File) -> io::Result<()> {
     let (pool, record) = (slot.buffer.bytes(), record as usize);
     let own = (pool.len() < record).then(|| {
         let mut own = Buffer::new(record);
@@ -116,7 +114,7 @@ fn write_all(p: &FileParams, slot: &Slot, record: u64, file: &mut File) -> io::R
     pieces(data, record, p.file_size).try_for_each(|piece| file.write_all(piece))
 }
 
-/// `size` bytes in records of `record` bytes, of which `data` holds one at least; the last one may
+/// `size` bytes in records of `record` bytes, of which `data` holds at least one. The last one may
 /// be shorter.
 fn pieces(data: &[u8], record: usize, size: u64) -> impl Iterator<Item = &[u8]> {
     let records = data.chunks_exact(record).cycle();
@@ -176,7 +174,7 @@ mod tests {
             assert!(has_pages_of(&file, bytes), "{record}");
             assert!(!has_pages_of(&file, 2 * bytes), "{record}");
         }
-        // Out of the cache it has no pages, and the read-ahead would choose others.
+        // Out of the cache it has no pages, and the readahead would choose another size.
         evict(&File::open(&file).unwrap());
         assert!(!has_pages_of(&file, 4096));
         let before = file.metadata().unwrap().modified().unwrap();

@@ -3,8 +3,8 @@
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
 use super::{
+    open::open,
     params::{FileParams, Op, Sync},
-    prepare::open,
 };
 use crate::{
     data::{self, Stamp},
@@ -12,7 +12,7 @@ use crate::{
     run::drive::Step,
 };
 
-/// Opens a packaged file for writing and writes one record: where a copy-up is paid.
+/// Opens a packaged file for writing and writes one record: this is where a copy-up is paid.
 pub struct FirstWrite<'a> {
     pub p: &'a FileParams,
     pub path: &'a Path,
@@ -27,7 +27,7 @@ pub fn first_record(p: &FileParams, seed: u64) -> u64 {
 }
 
 impl FirstWrite<'_> {
-    /// Before the clock: the record's header, when it is to be verified.
+    /// Marks the record before the clock starts, if it will be verified.
     pub fn mark(&mut self) {
         if self.p.verify {
             let offset = first_record(self.p, self.seed);

@@ -1,21 +1,21 @@
-//! One thread's way over its file: passes, whole or in parts.
+//! One thread's work on its file: passes, whole or in parts.
 
 use super::{
     first_write::FirstWrite,
-    params::{Cache, FileParams, Op, Sync},
-    prepare::{Slot, advice},
-    touches,
+    open::advice,
+    params::{FileParams, Op, Sync},
+    slot::ThreadSlot,
 };
 use crate::{
     clock::{Source, monotonic_ns},
-    engines::{After, Order, Seek, Stride, Task, Transfer, Way},
+    engines::{After, Order, PassProgress, Seek, Stride, Task, Transfer},
     permutation::Permutation,
     run::drive::{self, Part, Span, Stopped},
 };
 
 /// What all passes of a trial have in common.
 #[derive(Clone)]
-pub struct Job {
+pub struct FileJob {
     pub p: FileParams,
     pub clock: Option<Source>,
     /// Operations of a pass.
@@ -27,13 +27,13 @@ pub struct Job {
 pub enum Amount {
     /// So many passes.
     Passes(u64),
-    /// For so many nanoseconds; a pass that is over ends it where another one needs to be made
-    /// ready.
+    /// For this many nanoseconds. The end of a pass ends it too, where another pass needs
+    /// preparation.
     Time { ns: u64, counted: bool },
 }
 
 impl Amount {
-    /// What is left of a time when so much of it has passed: one operation at least.
+    /// The rest of the time when `by_ns` has passed, at least one operation.
     pub fn shortened(self, by_ns: u64) -> Self {
         match self {
             Self::Time { ns, counted } => Self::Time {
@@ -54,7 +54,7 @@ pub struct Worked {
     pub passes: u64,
 }
 
-impl Job {
+impl FileJob {
     pub fn new(p: FileParams, clock: Option<Source>) -> Self {
         Self {
             ops: p.ops(),
@@ -63,10 +63,10 @@ impl Job {
         }
     }
 
-    /// One thread's work; its clock starts and stops in here. Goes on where the last call ended.
+    /// One thread's work; its clock starts and stops here. Continues where the last call ended.
     pub fn work(
         &self,
-        slot: &mut Slot,
+        slot: &mut ThreadSlot,
         amount: Amount,
         beat: &mut dyn FnMut(u64),
     ) -> Result<Worked, Stopped> {
@@ -100,7 +100,7 @@ impl Job {
                 passes: 0,
             });
             if worked.is_some() {
-                // What an engine makes ready between two passes is not the work's either.
+                // Time in which an engine prepares the next pass does not belong to the work.
                 sum.span.join(way.span);
             }
             sum.ops += way.ops;
@@ -118,8 +118,8 @@ impl Job {
         }
     }
 
-    /// Once over the file, untimed, as generation 0, which every pass overwrites.
-    pub fn rehearse(&self, slot: &mut Slot) -> Result<Span, Stopped> {
+    /// One pass over the file, untimed, as generation 0, which every later pass overwrites.
+    pub fn rehearse(&self, slot: &mut ThreadSlot) -> Result<Span, Stopped> {
         let way = self.part(slot, 0, Part::whole(self.ops), true, &mut |_| {})?;
         Ok(way.span)
     }
@@ -127,13 +127,13 @@ impl Job {
     /// A part of a pass.
     fn part(
         &self,
-        slot: &mut Slot,
+        slot: &mut ThreadSlot,
         generation: u64,
         part: Part,
         counted: bool,
         beat: &mut dyn FnMut(u64),
-    ) -> Result<Way, Stopped> {
-        let Slot {
+    ) -> Result<PassProgress, Stopped> {
+        let ThreadSlot {
             op,
             path,
             seed,
@@ -164,7 +164,7 @@ impl Job {
                 end: monotonic_ns(),
                 paused: done.paused_ns,
             };
-            return Ok(Way {
+            return Ok(PassProgress {
                 span,
                 next: 1,
                 ops: 1,
@@ -183,7 +183,7 @@ impl Job {
             } else {
                 Transfer::Read(buffer.bytes_mut())
             },
-            sync_each: self.p.sync == Sync::Each && touches(&self.p),
+            sync_each: self.p.sync == Sync::Each && self.p.touches(),
             after: if op.writes() {
                 after(self.p.sync)
             } else {
@@ -199,7 +199,8 @@ impl Job {
     }
 }
 
-/// Each pass in an order of its own. Random reads and random writes of one seed share theirs.
+/// Each pass has an order of its own. Random reads and random writes with the same seed use the
+/// same order.
 pub fn order(p: &FileParams, op: Op, seed: u64, generation: u64) -> Order {
     let n = p.ops();
     match op {
@@ -214,25 +215,20 @@ pub fn order(p: &FileParams, op: Op, seed: u64, generation: u64) -> Order {
     }
 }
 
-/// What a second pass would find changed.
-pub fn once(p: &FileParams) -> bool {
-    p.op == Op::FirstWrite || (p.cache == Cache::Cold && p.op.cacheable())
-}
-
-/// A pass is done as a whole: something comes at its end that belongs to all of it, or threads begin
-/// the next one together, with new files.
+/// Whether a pass is done as a whole, because its end belongs to all of it, or because threads
+/// begin the next one together with new files.
 pub fn ends_together(p: &FileParams) -> bool {
     let new_files = p.threads > 1 && p.op.makes();
     let each_once = p.files > 1 || p.op == Op::FirstWrite;
     each_once || new_files || (p.op.writes() && after(p.sync) != After::Nothing)
 }
 
-/// A pass cannot go on with what the one before has left.
+/// Whether a pass cannot continue with the file as the previous one left it.
 fn needs_renewal(p: &FileParams) -> bool {
-    once(p) || p.op.makes() || p.sync.closes()
+    p.once() || p.op.makes() || p.sync.closes()
 }
 
-/// What the end of a pass does for the durability that the point asks for.
+/// What the end of a pass does for the durability of the point.
 fn after(sync: Sync) -> After {
     match sync {
         Sync::Close => After::Close,

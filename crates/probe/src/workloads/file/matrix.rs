@@ -1,26 +1,64 @@
 //! `matrix = "iozone"`: file sizes by record sizes, each with a row of tests.
 
-use layermark_model::{IOZONE_TESTS, PointError, Settings, format_size};
-use serde_json::{Map, Value};
+use layermark_model::{IOZONE_TESTS, Param, ParamKind, PointError, format_size};
 
-use super::{
-    like,
-    params::{FileParams, PARAMS, expand},
-};
-use crate::params::{self, Values};
+use super::params::FileParams;
+use crate::param::{Applied, Values, expand};
 
 /// Parameters that say which points there are, and are not part of one.
-pub const KEYS: [&str; 7] = [
-    "matrix",
-    "tests",
-    "min_file_size",
-    "max_file_size",
-    "no_cut_off",
-    "no_retest",
-    "like",
+pub const PARAMS: &[Param] = &[
+    Param::new(
+        "matrix",
+        ParamKind::Word(&["none", "iozone"]),
+        "none",
+        false,
+        "iozone: every file size with every record size and test, as `iozone -a`; on the command line 3 blocks of it, unless --blocks, --budget, --precision or --profile is given",
+    ),
+    Param::new(
+        "tests",
+        ParamKind::Word(IDS),
+        "usual",
+        true,
+        "matrix: its tests; usual is write to fread, tests 0 to 7 of iozone",
+    ),
+    Param::new(
+        "min_file_size",
+        ParamKind::Size,
+        "64K",
+        false,
+        "matrix: smallest file",
+    ),
+    Param::new(
+        "max_file_size",
+        ParamKind::Size,
+        "512M",
+        false,
+        "matrix: largest file",
+    ),
+    Param::new(
+        "no_cut_off",
+        ParamKind::Switch,
+        "false",
+        false,
+        "matrix: records below 64K also for files above 16M",
+    ),
+    Param::new(
+        "no_retest",
+        ParamKind::Switch,
+        "false",
+        false,
+        "matrix: no rewrite and no reread",
+    ),
+    Param::new(
+        "like",
+        ParamKind::Text,
+        "",
+        false,
+        "arguments of iozone, such as \"-Racb -g 64M\"; docs/src/iozone.md lists them",
+    ),
 ];
 
-/// Tests with a number below this are made when nothing else is asked for.
+/// Tests with a number below this run by default.
 const USUAL: u64 = 8;
 
 /// Words of the parameter `tests`.
@@ -34,68 +72,41 @@ pub const IDS: &[&str] = &{
     ids
 };
 
-/// The word for a number of iozone's `-i`.
-pub fn word(number: u64) -> Option<&'static str> {
-    let test = IOZONE_TESTS.iter().find(|t| t.number == number);
-    test.map(|t| t.id)
-}
-
-/// Smallest and largest record, bytes. Those of files are the defaults of their parameters.
+/// Smallest and largest record, bytes. For files, the defaults of the parameters apply.
 const RECORD: (u64, u64) = (4 << 10, 16 << 20);
-/// Milliseconds of a trial: a matrix has so many of them that each has to be short.
+/// Milliseconds of a trial: a matrix has so many trials that each has to be short.
 const MIN_MS: u64 = 1;
 /// Files larger than this have no records below the second figure.
 const CUT_OFF: (u64, u64) = (16 << 20, 64 << 10);
 
-/// The settings as they are without a matrix, with what iozone's letters stand for, and the
-/// matrix if one is asked for.
-pub fn read(settings: &Settings) -> Result<(Settings, Option<Matrix>), PointError> {
-    let mut settings = settings.clone();
-    if let Some(like) = settings.params.remove("like") {
-        let meant = like::read(&like)?;
-        for (key, value) in meant {
-            // What is written out beside it wins.
-            settings.params.entry(key).or_insert(value);
-        }
-    }
-    let own: Map<String, Value> = KEYS
-        .iter()
-        .filter_map(|key| Some(((*key).to_owned(), settings.params.remove(*key)?)))
-        .collect();
-    let given: Vec<String> = own.keys().filter(|k| *k != "matrix").cloned().collect();
-    let values = params::read(
-        PARAMS,
-        &Settings {
-            params: own,
-            ..settings.clone()
-        },
-    )?;
-    if !values.words("matrix").contains(&"iozone") {
-        if let Some(key) = given.first() {
-            return Err(
-                PointError::new(format!("file: `{key}` has no effect without `matrix`"))
-                    .hint(format!("leave `{key}` out, or add matrix = iozone")),
-            );
-        }
-        return Ok((settings, None));
-    }
-    if settings.params.contains_key("op") {
-        return Err(PointError::new(
-            "file: a matrix has its own operations, so `op` means nothing in it",
-        )
-        .hint("choose with `tests`: write, read, random, backward, ..."));
-    }
-    Ok((settings, Some(Matrix { own: values })))
-}
+/// The matrix that the settings ask for.
+pub struct Matrix<'a>(&'a Values);
 
-/// What the matrix is made of.
-pub struct Matrix {
-    own: Values,
-}
+impl<'a> Matrix<'a> {
+    /// `None` when no matrix is asked for.
+    pub fn of(values: &'a Values) -> Result<Option<Self>, PointError> {
+        if !values.words("matrix").contains(&"iozone") {
+            let names = PARAMS.iter().map(|p| p.name).filter(|n| *n != "matrix");
+            return match names.into_iter().find(|name| values.given(name)) {
+                None => Ok(None),
+                Some(name) => Err(PointError::new(format!(
+                    "file: `{name}` has no effect without `matrix`"
+                ))
+                .hint(format!("leave `{name}` out, or add matrix = iozone"))),
+            };
+        }
+        if values.given("op") {
+            return Err(PointError::new(
+                "file: `op` has no effect in a matrix, which has its own operations",
+            )
+            .hint("choose with `tests`: write, read, random, backward, ..."));
+        }
+        Ok(Some(Self(values)))
+    }
 
-impl Matrix {
     /// Every cell, by file size, then record size, then test.
-    pub fn expand(&self, values: &Values, scale: f64) -> Result<Vec<FileParams>, PointError> {
+    pub fn expand(&self, scale: f64, applied: &mut Applied) -> Result<Vec<FileParams>, PointError> {
+        let values = self.0;
         let (smallest, largest) = (self.size("min_file_size"), self.size("max_file_size"));
         if smallest == 0 {
             return Err(PointError::new(
@@ -112,10 +123,9 @@ impl Matrix {
         }
         let files = given(values, "file_size").unwrap_or_else(|| doubling((smallest, largest)));
         let records = given(values, "record");
-        let cut_off =
-            records.is_none() && !values.given("file_size") && !self.own.flag("no_cut_off");
+        let cut_off = records.is_none() && !values.given("file_size") && !values.flag("no_cut_off");
         let records = records.unwrap_or_else(|| doubling(RECORD));
-        let tests = self.tests(values)?;
+        let tests = self.tests()?;
         let mut all: Vec<FileParams> = Vec::new();
         for file in files {
             let least = if cut_off && file > CUT_OFF.0 {
@@ -128,12 +138,12 @@ impl Matrix {
             for record in records.iter().filter(fits) {
                 for (op, engine) in &tests {
                     let mut cell = cell(values, (file, *record), op, *engine);
-                    // What is left to write depends on the size of the file, not on the record.
+                    // The debt depends on the size of the file, not on the record.
                     if !values.given("no_debt") {
                         let rest = Some(record) != largest;
                         cell = cell.with("no_debt", vec![rest.into()]);
                     }
-                    for p in expand(&cell, scale)? {
+                    for p in expand::<FileParams>(&cell, scale, applied)? {
                         match all.iter_mut().find(|known| known.is_like(&p)) {
                             Some(known) => known.no_debt &= p.no_debt,
                             None => all.push(p),
@@ -152,12 +162,9 @@ impl Matrix {
     }
 
     /// Operations and engines of the tests asked for.
-    fn tests(
-        &self,
-        values: &Values,
-    ) -> Result<Vec<(&'static str, Option<&'static str>)>, PointError> {
-        let asked: Vec<&str> = self.own.words("tests");
-        let retest = !self.own.flag("no_retest");
+    fn tests(&self) -> Result<Vec<(&'static str, Option<&'static str>)>, PointError> {
+        let asked = self.0.words("tests");
+        let retest = !self.0.flag("no_retest");
         let mut tests = Vec::new();
         for test in &IOZONE_TESTS {
             let usual = test.number < USUAL && asked.contains(&"usual");
@@ -166,7 +173,7 @@ impl Matrix {
                 tests.extend(steps.map(|s| (s.op, test.engine)));
             }
         }
-        let threads = given(values, "threads").unwrap_or_default();
+        let threads = given(self.0, "threads").unwrap_or_default();
         if tests.iter().any(|(op, _)| *op == "mix") && threads.iter().all(|t| *t < 2) {
             return Err(
                 PointError::new("file: the test `mix` needs at least 2 threads")
@@ -177,35 +184,30 @@ impl Matrix {
     }
 
     fn size(&self, name: &str) -> u64 {
-        self.own
-            .all(name)
-            .first()
-            .and_then(Value::as_u64)
-            .unwrap_or_default()
+        self.0.numbers(name).first().copied().unwrap_or_default()
     }
 }
 
 /// The settings of one cell and test.
 fn cell(values: &Values, (file, record): (u64, u64), op: &str, engine: Option<&str>) -> Values {
-    let mut cell = values.with("op", vec![op.into()]);
-    cell = cell.with("file_size", vec![file.into()]);
-    cell = cell.with("record", vec![record.into()]);
-    match engine {
-        Some(engine) => cell = cell.with("engine", vec![engine.into()]),
-        None if !values.given("engine") => cell = cell.with("engine", vec!["sync".into()]),
-        None => {}
+    let mut cell = values
+        .with("op", vec![op.into()])
+        .with("file_size", vec![file.into()])
+        .with("record", vec![record.into()]);
+    if let Some(engine) = engine {
+        cell = cell.with("engine", vec![engine.into()]);
     }
-    if !values.given("min_ms") {
-        cell = cell.with("min_ms", vec![MIN_MS.into()]);
-    }
-    if !values.given("keep") {
-        cell = cell.with("keep", vec![true.into()]);
-    }
-    if !values.given("no_advice") {
-        cell = cell.with("no_advice", vec![true.into()]);
-    }
-    if !values.given("latency") {
-        cell = cell.with("latency", vec![false.into()]);
+    let defaults = [
+        ("engine", engine.unwrap_or("sync").into()),
+        ("min_ms", MIN_MS.into()),
+        ("keep", true.into()),
+        ("no_advice", true.into()),
+        ("latency", false.into()),
+    ];
+    for (name, value) in defaults {
+        if !values.given(name) {
+            cell = cell.with(name, vec![value]);
+        }
     }
     // As in iozone, -I is not for the stdio tests.
     if engine == Some("stdio") {
@@ -215,8 +217,7 @@ fn cell(values: &Values, (file, record): (u64, u64), op: &str, engine: Option<&s
 }
 
 fn given(values: &Values, name: &str) -> Option<Vec<u64>> {
-    let list = values.all(name).iter().filter_map(Value::as_u64);
-    values.given(name).then(|| list.collect())
+    values.given(name).then(|| values.numbers(name))
 }
 
 /// `from`, twice that, and so on up to `to`.

@@ -1,20 +1,17 @@
-//! Parameters of the workload `file`: what they are, what they may be, what they are called.
+//! Parameters of the workload `file`.
 
-use layermark_model::{Param, ParamKind, Point, PointError, Settings};
+use layermark_model::{Param, format_size};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-pub use super::words::{Cache, Op, Sync};
-use super::{
-    check::check,
-    label::{full_label, parts},
-    matrix,
-};
+pub use super::op::{Op, Sync};
+pub use crate::param::Cache;
 use crate::{
     data::Pattern,
-    engines::{self, Seek},
-    params,
+    engines::{self, MOST_VECTORS, Seek},
+    limits, param,
 };
+
+type Row = param::Row<FileParams>;
 
 /// The parameters of one point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +22,7 @@ pub struct FileParams {
     pub record: u64,
     pub file_size: u64,
     pub threads: u64,
-    /// Files that one thread goes over once each, where a second time would find them changed.
+    /// Files that one thread covers once each, where a second pass would find them changed.
     #[serde(default = "one")]
     pub files: u64,
     pub sync: Sync,
@@ -50,23 +47,145 @@ pub struct FileParams {
     /// Records of one call, for the engine `preadv`; else 0.
     #[serde(default)]
     pub vectors: u64,
-    /// Milliseconds that a trial's passes last at least; 0: what the lab thinks right.
+    /// Minimum duration of a trial's passes, milliseconds; 0: the lab decides.
     #[serde(default)]
     pub min_ms: u64,
-    /// A file that is overwritten stays for later trials of its size.
+    /// An overwritten file is kept for later trials of its size.
     #[serde(default)]
     pub keep: bool,
-    /// What is left to be written is not counted. A new file goes as it is.
+    /// Debt is not counted. A new file is removed as it is.
     #[serde(default)]
     pub no_debt: bool,
-    /// Bytes of one write that makes the file, of operations that overwrite one; 0: those of one
-    /// operation.
+    /// Size of the writes that make a file to be overwritten, bytes; 0: the size of one operation.
     #[serde(default)]
     pub fill_record: u64,
-    /// The kernel is not told of the order. Points that were stored before it could be, were not.
+    /// The kernel gets no advice. Points stored before the parameter existed had none.
     #[serde(default = "yes")]
     pub no_advice: bool,
 }
+
+fn one() -> u64 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+const OVERWRITES: &str = "an operation that overwrites a file";
+
+/// In the order of labels and help.
+pub const TABLE: &[Row] = &[
+    Row::word("op", Op::WORDS, "write,rewrite,read,reread,rand-read,rand-write")
+        .list()
+        .help("what is done to the file; first-write opens a packaged file for writing and writes one record")
+        .label(|p| Some(p.op.id().into())),
+    Row::size("record", "4K")
+        .list()
+        .range(1, limits::RECORD)
+        .help("bytes of one read or write")
+        .label(|p| Some(format_size(p.record))),
+    Row::size("file_size", "64M")
+        .list()
+        .range(1, limits::FILE_SIZE)
+        .help("bytes of the file; each thread has its own file")
+        .label(|p| Some(format!("file {}", format_size(p.file_size)))),
+    Row::word("cache", Cache::WORDS, "warm")
+        .list()
+        .only("an operation on a file that may be cached: not write, append, reread", |p| p.op.cacheable())
+        .help("state of the cache before the clock starts")
+        .label(|p| {
+            let said = p.cache == Cache::Cold || (!p.op.makes() && !p.direct);
+            said.then(|| p.cache.id().into())
+        }),
+    Row::word("sync", Sync::WORDS, "none")
+        .list()
+        .only("an operation that writes", |p| p.op.writes())
+        .help("how durable a write is when its clock stops; fsync-close is both inside the clock, each an fsync after every record")
+        .label(|p| (p.sync != Sync::None).then(|| p.sync.id().into())),
+    Row::count("threads", "1")
+        .list()
+        .range(1, limits::THREADS)
+        .help("threads, each with a file of its own; with more than one, a short pass covers the files several times")
+        .label(|p| (p.threads > 1).then(|| format!("{} threads", p.threads))),
+    Row::count("files", "1")
+        .help("first-write, and sequential cold reads: files that a trial covers one after the other, each in its own turn")
+        .label(|p| (p.files > 1).then(|| format!("{} files", p.files))),
+    Row::switch("direct", "false")
+        .help("O_DIRECT: bypass the page cache, tried and proved")
+        .label(|p| p.direct.then(|| "O_DIRECT".into())),
+    Row::word("engine", engines::IDS, "pread")
+        .list()
+        .help("how a record is read or written")
+        .label(|p| (p.engine != "pread").then(|| format!("engine {}", p.engine))),
+    Row::count("iodepth", "1")
+        .list()
+        .range(1, limits::DEPTH)
+        .help("operations in flight in each thread; more than one only with engine uring")
+        .label(|p| (p.iodepth > 1).then(|| format!("iodepth {}", p.iodepth))),
+    Row::count("vectors", "16")
+        .list()
+        .range(1, MOST_VECTORS as u64)
+        .only("`engine` = preadv", |p| p.engine == "preadv")
+        .help("engine preadv: records of one call, which is one operation")
+        .label(|p| (![0, 16].contains(&p.vectors)).then(|| format!("{} records a call", p.vectors))),
+    Row::count("stride", "17")
+        .list()
+        .range(1, u64::MAX)
+        .only("`op` = stride-read", |p| p.op == Op::StrideRead)
+        .help("stride-read: records from one read to the next")
+        .label(|p| (![0, 17].contains(&p.stride)).then(|| format!("stride {}", p.stride))),
+    Row::size("distance", "64K")
+        .list()
+        .only("`op` = seek-read", |p| p.op == Op::SeekRead)
+        .help("seek-read: bytes from one read to the next, back and forth; at most half of the file")
+        .label(|p| (p.distance > 0).then(|| format!("distance {}", format_size(p.distance)))),
+    Row::count("read_share", "50")
+        .list()
+        .only("`op` = mix", |p| p.op == Op::Mix)
+        .help("mix: percent of the threads that read")
+        .label(|p| (![0, 50].contains(&p.read_share)).then(|| format!("{} % readers", p.read_share))),
+    Row::count("passes", "0")
+        .range(0, limits::PASSES)
+        .help("passes over the file; 0 repeats until the trial is long enough")
+        .label(|p| (p.passes > 0 && p.op != Op::FirstWrite).then(|| format!("{} passes", p.passes))),
+    Row::size("fill_record", "0")
+        .only(OVERWRITES, |p| p.op.overwrites())
+        .help("rewrite, rand-write, record-rewrite, mix: bytes of each write that makes the file, at least a page; 0: the size of one operation. Large writes make large pages, which are faster to overwrite")
+        .label(|p| (p.fill_record > 0).then(|| format!("made with {}", format_size(p.fill_record)))),
+    Row::switch("no_advice", "false")
+        .only("an operation in sequential or random order", |p| p.op.advice().is_some())
+        .help("do not tell the kernel whether access is sequential or random, as fio does with fadvise [in a matrix: true, as iozone]")
+        .label(|p| p.no_advice.then(|| "no advice".into())),
+    Row::switch("verify", "false")
+        .help("check the data: writes after the clock has stopped; reads record by record while the clock is paused, and the whole file again at the end; parts of a 4K block only at the end")
+        .label(|p| p.verify.then(|| "verified".into())),
+    Row::switch("latency", "true")
+        .help("time every operation; false leaves the clock out of the loop")
+        .label(|p| (!p.latency).then(|| "no latency".into())),
+    Row::word("pattern", Pattern::WORDS, "random")
+        .help("data that is written: random cannot be compressed; a-crlf is the letter A with a line end after each record")
+        .label(|p| match p.pattern {
+            Pattern::Random => None,
+            Pattern::A => Some("letter A".into()),
+            Pattern::ACrlf => Some("letter A and line ends".into()),
+            Pattern::Zeros | Pattern::Text => Some(p.pattern.id().into()),
+        }),
+    Row::count("min_ms", "0")
+        .range(0, limits::TRIAL_MS)
+        .help("repeat short passes for this many milliseconds; 0: for 50, and 200 operations [in a matrix: 1]"),
+    Row::switch("keep", "false")
+        .only(OVERWRITES, |p| p.op.overwrites())
+        .help("rewrite, rand-write, record-rewrite, mix: overwrite a file that is kept for later trials of its size, instead of making a new one for each trial [in a matrix: true]"),
+    Row::switch("no_debt", "false")
+        .only("a write, an append or an overwrite without a flush", |p| {
+            (p.op.makes() || p.op.overwrites()) && p.sync.leaves_debt()
+        })
+        .help("writes without a flush: do not count the time until dirty data is on disk; a new file is removed first, an existing one is flushed [in a matrix: true, except with the largest record of each file]"),
+];
+
+/// Parameters of a point, as help and flags need them.
+pub const PARAMS: &[Param] = &param::list::<_, { TABLE.len() }>(TABLE);
 
 impl FileParams {
     /// Bytes of one operation: a record, or several where a call takes them.
@@ -74,9 +193,9 @@ impl FileParams {
         self.record.saturating_mul(self.vectors.max(1))
     }
 
-    /// The same work, whether its debt is waited for or not.
+    /// The same work, apart from `no_debt`.
     pub fn is_like(&self, other: &Self) -> bool {
-        // Most differ in these, which cost no copy.
+        // Most points differ in these, which need no copy.
         let cell = |p: &Self| (p.op, p.record, p.file_size);
         cell(self) == cell(other)
             && Self {
@@ -85,12 +204,12 @@ impl FileParams {
             } == *other
     }
 
-    /// Whether what it leaves to be written is waited for and counted.
+    /// Whether its debt is waited for and counted.
     pub fn owes(&self) -> bool {
         self.op.writes() && self.sync.leaves_debt() && !self.no_debt
     }
 
-    /// Bytes of one write that makes the file, where the point overwrites one. The pages of a file
+    /// Size of the writes that make the file, for points that overwrite one. The pages of a file
     /// are as large as the writes that made it, but never smaller than a page.
     pub fn filled_with(&self) -> Option<u64> {
         let asked = if self.fill_record > 0 {
@@ -103,7 +222,33 @@ impl FileParams {
         some.then(|| asked.max(page).min(self.file_size))
     }
 
-    /// Operations of once over a file.
+    /// Whether a second pass would find its files changed.
+    pub fn once(&self) -> bool {
+        self.op == Op::FirstWrite || (self.cache == Cache::Cold && self.op.cacheable())
+    }
+
+    /// Whether the engine touches files at all.
+    pub fn touches(&self) -> bool {
+        engines::find(&self.engine).is_some_and(engines::Engine::needs_file)
+    }
+
+    /// Path, below the layer's directory, of the file that trials of one size overwrite in turn.
+    pub fn kept_name(&self, thread: u64) -> String {
+        format!("kept/data-{}-{thread}", self.file_size)
+    }
+
+    /// Path below `packaged/` of a thread's file. Points of one size share it; first writes have
+    /// their own, since they change it.
+    pub fn packaged_name(&self, thread: u64) -> String {
+        let kind = if self.op == Op::FirstWrite {
+            "first"
+        } else {
+            "data"
+        };
+        format!("{kind}-{}-{thread}", self.file_size)
+    }
+
+    /// Operations of one pass over a file.
     pub fn ops(&self) -> u64 {
         let units = self.file_size / self.unit();
         match self.op {
@@ -113,7 +258,8 @@ impl FileParams {
         }
     }
 
-    /// What one thread does. Of a mix the first one reads, then they take turns by the share.
+    /// What one thread does. In a mix the first thread reads, and the others are assigned by the
+    /// share.
     pub fn role(&self, thread: u64) -> Op {
         if self.op != Op::Mix {
             return self.op;
@@ -126,7 +272,7 @@ impl FileParams {
         }
     }
 
-    /// Files that there are: one for each thread, or several for one.
+    /// Number of files: one per thread, or several for one thread.
     pub fn files_in_all(&self) -> u64 {
         self.threads.max(self.files)
     }
@@ -138,430 +284,3 @@ impl FileParams {
             .count() as u64
     }
 }
-
-fn one() -> u64 {
-    1
-}
-
-fn yes() -> bool {
-    true
-}
-
-const OPS: &[&str] = &[
-    "write",
-    "rewrite",
-    "read",
-    "reread",
-    "rand-read",
-    "rand-write",
-    "first-write",
-    "backward-read",
-    "stride-read",
-    "seek-read",
-    "record-rewrite",
-    "append",
-    "mix",
-];
-const SYNCS: &[&str] = &[
-    "none",
-    "close",
-    "fsync",
-    "fdatasync",
-    "fsync-close",
-    "each",
-    "osync",
-    "odsync",
-];
-
-pub const PARAMS: &[Param] = &[
-    Param::new(
-        "op",
-        ParamKind::Word(OPS),
-        "write,rewrite,read,reread,rand-read,rand-write",
-        true,
-        "what is done to the file; first-write opens a packaged file for writing and writes one record",
-    ),
-    Param::new(
-        "record",
-        ParamKind::Size,
-        "4K",
-        true,
-        "bytes of one read or write",
-    ),
-    Param::new(
-        "file_size",
-        ParamKind::Size,
-        "64M",
-        true,
-        "bytes of the file, of each thread's own",
-    ),
-    Param::new(
-        "threads",
-        ParamKind::Count,
-        "1",
-        true,
-        "threads, each with a file of its own; with more than one, short passes go over the files several times",
-    ),
-    Param::new(
-        "files",
-        ParamKind::Count,
-        "1",
-        false,
-        "first-write, and cold reads in order: files that a trial takes one after the other, each in a turn of its own",
-    ),
-    Param::new(
-        "sync",
-        ParamKind::Word(SYNCS),
-        "none",
-        true,
-        "how durable a write is when its clock stops; fsync-close is both inside the clock, each an fsync after every record",
-    ),
-    Param::new(
-        "cache",
-        ParamKind::Word(&["warm", "cold"]),
-        "warm",
-        true,
-        "state of the cache before the clock starts",
-    ),
-    Param::new(
-        "direct",
-        ParamKind::Switch,
-        "false",
-        false,
-        "O_DIRECT: past the page cache, tried and proved",
-    ),
-    Param::new(
-        "engine",
-        ParamKind::Word(engines::IDS),
-        "pread",
-        true,
-        "how a record is read or written",
-    ),
-    Param::new(
-        "iodepth",
-        ParamKind::Count,
-        "1",
-        true,
-        "operations under way at once in each thread; only engine uring has more than one",
-    ),
-    Param::new(
-        "passes",
-        ParamKind::Count,
-        "0",
-        false,
-        "times over the file; 0 repeats until the trial is long enough",
-    ),
-    Param::new(
-        "verify",
-        ParamKind::Switch,
-        "false",
-        false,
-        "check the data: writes after the clock has stopped, reads record by record with the clock paused and the whole file once more at the end; a part of a 4K block only at the end",
-    ),
-    Param::new(
-        "latency",
-        ParamKind::Switch,
-        "true",
-        false,
-        "time every operation; false leaves the clock out of the loop",
-    ),
-    Param::new(
-        "pattern",
-        ParamKind::Word(&["random", "zeros", "a", "a-crlf", "text"]),
-        "random",
-        false,
-        "what is written: random cannot be compressed; a-crlf is the letter A, each record ended as a line",
-    ),
-    Param::new(
-        "stride",
-        ParamKind::Count,
-        "17",
-        true,
-        "stride-read: records from one read to the next",
-    ),
-    Param::new(
-        "distance",
-        ParamKind::Size,
-        "64K",
-        true,
-        "seek-read: bytes from one read to the next, there and back; up to half of the file",
-    ),
-    Param::new(
-        "read_share",
-        ParamKind::Count,
-        "50",
-        true,
-        "mix: percent of the threads that read",
-    ),
-    Param::new(
-        "vectors",
-        ParamKind::Count,
-        "16",
-        true,
-        "engine preadv: records of one call, which is one operation",
-    ),
-    Param::new(
-        "min_ms",
-        ParamKind::Count,
-        "0",
-        false,
-        "repeat short passes for so many milliseconds; 0: for 50, and 200 operations [in a matrix: 1]",
-    ),
-    Param::new(
-        "keep",
-        ParamKind::Switch,
-        "false",
-        false,
-        "rewrite, rand-write, record-rewrite, mix: go over a file that stays for later trials of its size, instead of making one for each [in a matrix: true]",
-    ),
-    Param::new(
-        "no_debt",
-        ParamKind::Switch,
-        "false",
-        false,
-        "writes without a flush: what was left to write is not counted; a new file goes before it reaches the disk, another is flushed [in a matrix: true, but with the largest record of each file]",
-    ),
-    Param::new(
-        "fill_record",
-        ParamKind::Size,
-        "0",
-        false,
-        "rewrite, rand-write, record-rewrite, mix: bytes of one write that makes the file, a page at least; 0: as many as an operation has. Large ones make large pages, which are quicker to write",
-    ),
-    Param::new(
-        "no_advice",
-        ParamKind::Switch,
-        "false",
-        false,
-        "do not tell the kernel whether the file is gone over in order or at random, as fio does (fadvise) [in a matrix: true, as iozone]",
-    ),
-    Param::new(
-        "matrix",
-        ParamKind::Word(&["none", "iozone"]),
-        "none",
-        false,
-        "iozone: every file size with every record size and test, as `iozone -a`; on the command line 3 blocks of it, unless --blocks, --budget, --precision or --profile says otherwise",
-    ),
-    Param::new(
-        "tests",
-        ParamKind::Word(matrix::IDS),
-        "usual",
-        true,
-        "matrix: its tests; usual is write to fread, of iozone's 0 to 7",
-    ),
-    Param::new(
-        "min_file_size",
-        ParamKind::Size,
-        "64K",
-        false,
-        "matrix: smallest file",
-    ),
-    Param::new(
-        "max_file_size",
-        ParamKind::Size,
-        "512M",
-        false,
-        "matrix: largest file",
-    ),
-    Param::new(
-        "no_cut_off",
-        ParamKind::Switch,
-        "false",
-        false,
-        "matrix: records below 64K for files above 16M too",
-    ),
-    Param::new(
-        "no_retest",
-        ParamKind::Switch,
-        "false",
-        false,
-        "matrix: no rewrite and no reread",
-    ),
-    Param::new(
-        "like",
-        ParamKind::Text,
-        "",
-        false,
-        "iozone's own letters, such as \"-Racb -g 64M\"; docs/src/iozone.md has them",
-    ),
-];
-
-/// Settings expanded to points, in the order of the parameters.
-pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-    let (settings, matrix) = matrix::read(settings)?;
-    let values = params::read(PARAMS, &settings)?;
-    let all = match matrix {
-        Some(matrix) => matrix.expand(&values, scale)?,
-        None => expand(&values, scale)?,
-    };
-    all_have_effect(&values, &all)?;
-    let labels = params::labels(&settings, &all, full_label, parts);
-    labels
-        .into_iter()
-        .zip(&all)
-        .map(|(label, p)| Point::new("file", label, p))
-        .collect()
-}
-
-/// Every combination of values, each once.
-pub fn expand(values: &params::Values, scale: f64) -> Result<Vec<FileParams>, PointError> {
-    let mut all: Vec<FileParams> = Vec::new();
-    for mut map in values.combinations(PARAMS)? {
-        for key in matrix::KEYS {
-            map.remove(key);
-        }
-        let mut p: FileParams = serde_json::from_value(Value::Object(map))
-            .map_err(|e| PointError::new(format!("file: {e}")))?;
-        only_its_own(&mut p);
-        check(&p)?;
-        if !p.op.writes() {
-            p.sync = Sync::None;
-        }
-        if !p.op.cacheable() {
-            p.cache = Cache::Warm;
-        }
-        if p.op == Op::FirstWrite {
-            p.passes = 1;
-        }
-        scale_file(&mut p, scale, values.all("record"))?;
-        if !all.contains(&p) {
-            all.push(p);
-        }
-    }
-    Ok(all)
-}
-
-/// Parameters that mean nothing to the point's operation or engine are as if not given, so that
-/// equal work is one point.
-fn only_its_own(p: &mut FileParams) {
-    if p.op != Op::StrideRead {
-        p.stride = 0;
-    }
-    if p.op != Op::SeekRead {
-        p.distance = 0;
-    }
-    if p.op != Op::Mix {
-        p.read_share = 0;
-    }
-    p.keep &= p.op.overwrites();
-    if !p.op.overwrites() {
-        p.fill_record = 0;
-    }
-    p.no_advice &= p.op.advice().is_some();
-    p.no_debt &= (p.op.makes() || p.op.overwrites()) && p.sync.leaves_debt();
-    if p.engine == "preadv" && p.record > 0 {
-        // A file of fewer records makes shorter calls.
-        p.vectors = p.vectors.min(p.file_size / p.record);
-    } else {
-        p.vectors = 0;
-    }
-}
-
-/// A smaller file keeps whole records and at least one of them. Where it can, it keeps whole ones
-/// of the table's largest record too, so that what differed in the record alone still does. What is
-/// searched for in it is as much nearer.
-fn scale_file(p: &mut FileParams, scale: f64, records: &[Value]) -> Result<(), PointError> {
-    if (scale - 1.0).abs() > f64::EPSILON {
-        let size = params::scaled(p.file_size, scale);
-        let fits = |r: &u64| *r <= size && r.is_multiple_of(p.record);
-        let all = records.iter().filter_map(Value::as_u64);
-        let (unit, least) = if p.op == Op::SeekRead {
-            (p.unit(), 2)
-        } else {
-            (all.filter(fits).max().unwrap_or(p.record), 1)
-        };
-        p.file_size = (size / unit).max(least) * unit;
-        p.fill_record = p.fill_record.min(p.file_size);
-        if p.op == Op::SeekRead {
-            let distance = params::scaled(p.distance, scale).min(p.file_size / 2) / unit;
-            p.distance = distance.max(1) * unit;
-        }
-        only_its_own(p);
-        check(p)?;
-    }
-    Ok(())
-}
-
-/// A value that the user gave and no point obeys would be a silent lie.
-fn all_have_effect(values: &params::Values, points: &[FileParams]) -> Result<(), PointError> {
-    let unused = |name: &'static str, of: &dyn Fn(&FileParams) -> &'static str| {
-        let used: Vec<&str> = points.iter().map(of).collect();
-        let given = if values.given(name) {
-            values.all(name)
-        } else {
-            &[]
-        };
-        given
-            .iter()
-            .filter_map(Value::as_str)
-            .find(|v| !used.contains(v))
-            .map(str::to_owned)
-    };
-    let cache = |p: &FileParams| {
-        if p.cache == Cache::Warm {
-            "warm"
-        } else {
-            "cold"
-        }
-    };
-    if let Some(v) = unused("sync", &|p| p.sync.id()) {
-        return Err(PointError::new(format!(
-            "file: `sync` = {v} has no effect on operations that only read"
-        ))
-        .hint("leave `sync` out, or add an operation that writes"));
-    }
-    if let Some(v) = unused("cache", &cache) {
-        return Err(PointError::new(format!(
-            "file: `cache` = {v} has no effect on write, append and reread"
-        ))
-        .hint("a new file is in no cache yet and a second read is always warm: use read, rand-read or rewrite"));
-    }
-    let numbers = OF_ONE.iter().map(|(name, of, number)| {
-        let some = values.all(name).iter().any(|n| *n != 0);
-        (name, of, some && points.iter().all(|p| number(p) == 0))
-    });
-    let switches = OF_SOME.iter().map(|(name, of, switch)| {
-        let on = values.flag(name);
-        (name, of, on && !points.iter().any(switch))
-    });
-    let mut idle = numbers
-        .chain(switches)
-        .filter(|(name, _, idle)| values.given(name) && *idle);
-    match idle.next() {
-        None => Ok(()),
-        Some((name, belongs, _)) => Err(PointError::new(format!(
-            "file: `{name}` has no effect without {belongs}"
-        ))
-        .hint(format!("leave `{name}` out, or add {belongs}"))),
-    }
-}
-
-type Switch = fn(&FileParams) -> bool;
-
-const OVERWRITES: &str = "an operation that overwrites a file";
-
-/// Switches of some operations, off in the points of others.
-const OF_SOME: [(&str, &str, Switch); 3] = [
-    ("keep", OVERWRITES, |p| p.keep),
-    (
-        "no_advice",
-        "an operation that goes in order or at random",
-        |p| p.no_advice,
-    ),
-    (
-        "no_debt",
-        "a write, an append or what overwrites, without a flush",
-        |p| p.no_debt,
-    ),
-];
-
-type Number = fn(&FileParams) -> u64;
-
-/// Parameters of one operation or engine, 0 in the points of others.
-const OF_ONE: [(&str, &str, Number); 5] = [
-    ("fill_record", OVERWRITES, |p| p.fill_record),
-    ("stride", "`op` = stride-read", |p| p.stride),
-    ("distance", "`op` = seek-read", |p| p.distance),
-    ("read_share", "`op` = mix", |p| p.read_share),
-    ("vectors", "`engine` = preadv", |p| p.vectors),
-];

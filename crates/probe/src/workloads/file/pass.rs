@@ -1,41 +1,42 @@
-//! What the loop of [`crate::run`] needs from files: passes over them, whole or in parts.
+//! Passes over files, whole or in parts, for the loop of [`crate::run`].
 
 use std::{fs, io};
 
 use layermark_model::{Trial, Verified};
 
 use super::{
-    job::{Amount, Job, Worked, ends_together, once},
+    job::{Amount, FileJob, Worked, ends_together},
+    open::{advise, open, refused},
     params::{FileParams, Op, Sync},
-    prepare::{FileWork, Slot, advise, open, refused},
+    prepare::FileWork,
     rates::{self, Did},
-    team::Together,
-    touches,
+    slot::ThreadSlot,
+    team::{Together, failed},
 };
 use crate::{
     Context, ProbeError,
     clock::{Source, monotonic_ns},
-    run::{Edge, Extent, Mark, Passes, Repeat, Stretch, drive::Stopped},
+    run::{Edge, Extent, Mark, Passes, Repeat, Stretch},
 };
 
-/// Threads that work at the same time start within a microsecond or so of each other and do not
-/// end together: a pass of theirs lasts about this long at least, nanoseconds.
+/// Minimum duration of a pass with several threads, nanoseconds: they start within about a
+/// microsecond of each other and do not end together.
 const TOGETHER_NS: u64 = 5_000_000;
 
-/// One thread's pass over a short file would take less than the counters read around it, and a trial
-/// have a hundred thousand of them: it lasts about this long at least, nanoseconds.
+/// Minimum duration of one thread's pass over a short file, nanoseconds. A single pass would take
+/// less than the counters read around it, and a trial would have a hundred thousand passes.
 const ALONE_NS: u64 = 1_000_000;
 /// Bytes of a file that is short.
 const SHORT: u64 = 1 << 20;
-/// Times over a file that tell how long the quickest takes ...
+/// Passes over a file that show how long the fastest takes ...
 const FEW: u64 = 3;
-/// ... unless they take this many times as long as a pass has to ...
+/// ... unless they take this many times the minimum duration of a pass ...
 const LONG: u64 = 10;
-/// ... and more, if this part of a pass has not gone by yet.
+/// ... and more, until this part of a pass has gone by.
 const PART: u64 = 10;
 
-/// One thread works in the probe's own: with a second thread that has the file open too the
-/// kernel would count references on it at each call, which costs a small read 2 %.
+/// A single thread's work runs in the probe's main thread. With a second thread that has the file
+/// open, the kernel would count references at each call, which costs a small read 2 %.
 impl Repeat for FileWork {
     fn context(&self) -> &Context {
         &self.context
@@ -45,7 +46,7 @@ impl Repeat for FileWork {
         let p = &self.job.p;
         Passes {
             fixed: p.passes,
-            most: if once(p) { p.files } else { 0 },
+            most: if p.once() { p.files } else { 0 },
             min_ms: p.min_ms,
             whole: ends_together(p),
         }
@@ -55,10 +56,10 @@ impl Repeat for FileWork {
         self.look_at_caches()
     }
 
-    /// Of files with a thread each, those whose pass is over: the others go on with theirs.
+    /// Threads with a file each stop at the end of their pass; the others continue with theirs.
     fn renew(&mut self) -> Result<(), ProbeError> {
-        let Job { p, ops, .. } = &self.job;
-        let over = |slot: &&mut Slot| slot.generation == 0 || slot.at == *ops;
+        let FileJob { p, ops, .. } = &self.job;
+        let over = |slot: &&mut ThreadSlot| slot.generation == 0 || slot.at == *ops;
         let mut over = self.slots.iter_mut().filter(over);
         over.try_for_each(|slot| renew(p, slot))
     }
@@ -123,8 +124,8 @@ impl FileWork {
         }
     }
 
-    /// Before `ready`: the untimed pass that a second reading follows, and how often threads go
-    /// over their files in one pass to be long enough under way.
+    /// Runs before `ready`: the untimed pass that a reread follows, and the number of times that
+    /// threads cover their files in one pass so that it is long enough.
     pub fn rehearse(&mut self) -> Result<(), ProbeError> {
         let least = if self.job.p.threads > 1 {
             TOGETHER_NS
@@ -134,15 +135,15 @@ impl FileWork {
         self.rehearse_for(least)
     }
 
-    /// With a pass that takes at least so many nanoseconds.
+    /// With passes of at least this many nanoseconds.
     pub fn rehearse_for(&mut self, least: u64) -> Result<(), ProbeError> {
         let p = &self.job.p;
         let repeats = repeats(p);
         for (i, slot) in self.slots.iter_mut().enumerate() {
             let (mut rounds, start) = (0, monotonic_ns());
             let counts = i == 0 && repeats;
-            // Once at least: a busy machine may have taken all the time before the first look at
-            // it. And a few times if need be: it may have taken it in the first round.
+            // At least once, even if a busy machine has used up the time before the first check. A
+            // few times if needed: it may have done so in the first round.
             let more = |rounds, now| match rounds {
                 0 => counts || p.op == Op::Reread,
                 1..FEW => counts && now - start < LONG * least,
@@ -155,7 +156,7 @@ impl FileWork {
                 rounds += 1;
             }
             if counts {
-                // A tenth more: what falls just short of it would be made twice.
+                // A tenth more: a pass that falls just short of it would be done twice.
                 self.rounds = (least + least / 10).div_ceil(quickest).max(1);
             }
             slot.recorder.clear();
@@ -164,14 +165,14 @@ impl FileWork {
         Ok(())
     }
 
-    /// Adds up what the threads recorded. Encoding it takes a while, which is no debt.
+    /// Adds up what the threads recorded. Encoding it takes a while, which is not debt.
     pub fn sum_up(&mut self, trial: &mut Trial) {
         let in_turns = rates::of(&self.seen.each);
         trial.threads = in_turns.or_else(|| rates::mean(&self.seen.threads));
         if !self.job.p.latency {
             return;
         }
-        if let Some((Slot { recorder: all, .. }, others)) = self.slots.split_first_mut() {
+        if let Some((ThreadSlot { recorder: all, .. }, others)) = self.slots.split_first_mut() {
             for other in others {
                 all.add(&other.recorder);
             }
@@ -180,9 +181,9 @@ impl FileWork {
         self.compare_clocks(trial);
     }
 
-    /// The counter's sum over all operations against `CLOCK_MONOTONIC`'s elapsed time.
+    /// Compares the counter's sum over all operations with the elapsed time of `CLOCK_MONOTONIC`.
     fn compare_clocks(&self, trial: &mut Trial) {
-        let [Slot { recorder: all, .. }] = &self.slots[..] else {
+        let [ThreadSlot { recorder: all, .. }] = &self.slots[..] else {
             return;
         };
         let plain = matches!(
@@ -204,18 +205,18 @@ impl FileWork {
     }
 }
 
-/// Whether a pass may go over the files several times: not where each needs a new file or an
-/// opening, nor where the user has said how often.
+/// Whether a pass may cover the files several times: not where each pass needs a new file or an
+/// open, and not where the user has fixed the number.
 fn repeats(p: &FileParams) -> bool {
     let short = p.threads > 1 || (p.file_size <= SHORT && p.sync == Sync::None);
-    short && p.passes == 0 && !once(p) && !p.op.makes() && !p.sync.closes()
+    short && p.passes == 0 && !p.once() && !p.op.makes() && !p.sync.closes()
 }
 
-/// Outside the clock. A write goes to a file that was not there before; others go on with the
+/// Renews the file outside the clock. `write` gets a new file; other operations continue with the
 /// open one.
-fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
+fn renew(p: &FileParams, slot: &mut ThreadSlot) -> Result<(), ProbeError> {
     let op = slot.op;
-    if op.packaged() || !touches(p) {
+    if op.packaged() || !p.touches() {
         return Ok(());
     }
     if op.makes() {
@@ -236,24 +237,12 @@ fn renew(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// Calls that flush in what one thread did.
+/// Calls that flush, in what one thread did.
 fn syncs(p: &FileParams, op: Op, worked: &Worked) -> u64 {
     match p.sync {
-        _ if !touches(p) || !op.writes() => 0,
+        _ if !p.touches() || !op.writes() => 0,
         Sync::None | Sync::Close => 0,
         Sync::Fsync | Sync::Fdatasync | Sync::FsyncClose => worked.passes,
         Sync::Each | Sync::Osync | Sync::Odsync => worked.ops,
     }
-}
-
-pub fn failed(p: &FileParams, slot: &Slot, stopped: &Stopped) -> ProbeError {
-    let what = if slot.op.writes() { "write" } else { "read" };
-    if stopped.at == 0 {
-        return refused(p, &slot.path, what, &stopped.error);
-    }
-    ProbeError::io(
-        &format!("{what} record {} of", stopped.at),
-        &slot.path,
-        &stopped.error,
-    )
 }

@@ -1,72 +1,44 @@
-//! Files and buffers made ready, all before the clock.
+//! Prepares files and buffers before the clock starts.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 use layermark_model::Verified;
-use rustix::fs::Advice;
 
 use super::{
     fill,
-    job::Job,
-    kept_name, packaged_name,
-    params::{Cache, FileParams, Op, Sync},
+    job::FileJob,
+    open::{advise, open, refused},
+    params::{Cache, FileParams, Op},
     rates::Did,
+    slot::ThreadSlot,
     team::Team,
-    touches,
 };
 use crate::{
     Context, ProbeError,
-    buffer::{Buffer, TO_READ, TO_WRITE},
+    buffer::{TO_READ, TO_WRITE},
     counters::Devices,
-    data,
-    engines::{self, Runner},
+    data, engines,
+    files::evict,
     queue, resident,
     run::recorder::Recorder,
     selftest,
     workloads::work_dir::WorkDir,
 };
 
-/// Bytes that may be dirty on the whole machine without being written back before a trial.
+/// Dirty bytes on the whole machine that are tolerated before a trial.
 const FORGIVEN: u64 = 128 << 10;
 
 /// Bytes of one read that brings a file into the cache.
 const READ_AT_ONCE: usize = 1 << 20;
 
-/// What one thread needs.
-pub struct Slot {
-    /// What it does: the point's operation, or its part of a mix.
-    pub op: Op,
-    /// Its file.
-    pub path: PathBuf,
-    /// Seed of its data and order.
-    pub seed: u64,
-    /// One record to read into, or the pool to write from.
-    pub buffer: Buffer,
-    /// Latencies of all that counts.
-    pub recorder: Recorder,
-    /// For those of a lead-in: they are not kept.
-    pub spare: Recorder,
-    /// The engine at work on its file.
-    pub runner: Box<dyn Runner>,
-    /// The pass that was begun last, from 1: the generation of what it writes.
-    pub generation: u64,
-    /// Operations of it that are done.
-    pub at: u64,
-    /// The open file, between passes.
-    pub file: Option<File>,
-    /// Blocks that were right or wrong as the timed loop read them, with `verify`.
-    pub checked: Verified,
-}
-
-/// What the trial has seen so far, for the proofs after it.
+/// What the trial has observed so far, for the proofs after it.
 #[derive(Default)]
 pub struct Seen {
-    /// How evenly the threads got on, pass by pass.
+    /// How evenly the threads progressed, pass by pass.
     pub threads: Vec<layermark_model::ThreadRates>,
     /// Time and bytes of each thread in all turns.
     pub each: Vec<Did>,
@@ -77,16 +49,16 @@ pub struct Seen {
 /// A point made ready.
 pub struct FileWork {
     pub context: Context,
-    pub job: Job,
+    pub job: FileJob,
     /// Times over the files in a pass.
     pub rounds: u64,
-    pub slots: Vec<Slot>,
+    pub slots: Vec<ThreadSlot>,
     pub seen: Seen,
-    /// Where there are several files.
+    /// Present where there are several files.
     pub team: Option<Team>,
     /// The layer's directory.
     pub dir: PathBuf,
-    /// Removed when this is dropped; after `slots`, whose files lie in it.
+    /// Removed when this is dropped; after `slots`, whose files are in it.
     _work: Option<WorkDir>,
 }
 
@@ -94,9 +66,9 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     let engine = engines::find(&p.engine)
         .ok_or_else(|| ProbeError::new(format!("file: no engine `{}`", p.engine)))?;
     if engine.queues() {
-        uring_available()?;
+        queue::available()?;
     }
-    let touches = touches(&p);
+    let touches = p.touches();
     let own = touches && p.op.writes() && !p.op.packaged();
     let work = (own && !p.keep).then(|| WorkDir::new(dir)).transpose()?;
     let mut slots = Vec::new();
@@ -104,8 +76,8 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
         let op = p.role(thread);
         let path = match &work {
             Some(work) if !op.packaged() => work.path().join(format!("file-{thread}")),
-            None if own && !op.packaged() => dir.join(kept_name(&p, thread)),
-            _ => dir.join("packaged").join(packaged_name(&p, thread)),
+            None if own && !op.packaged() => dir.join(p.kept_name(thread)),
+            _ => dir.join("packaged").join(p.packaged_name(thread)),
         };
         let seed = data::derive(context.seed, &format!("thread {thread}"));
         let len = buffer_len(&p, op) as usize;
@@ -116,7 +88,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
         } else {
             TO_READ.buffer(context.seed, len)
         };
-        slots.push(Slot {
+        slots.push(ThreadSlot {
             op,
             path,
             seed,
@@ -142,7 +114,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     let clock = p.latency.then(selftest::source);
     let leaves_debt = p.op.writes() && touches && !p.no_debt;
     let mut made = FileWork {
-        job: Job::new(p, clock),
+        job: FileJob::new(p, clock),
         rounds: 1,
         context: context.clone(),
         slots,
@@ -157,8 +129,8 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
         made.team = Some(Team::start(made.slots.len(), &made.job, devices)?);
     }
     if leaves_debt {
-        // What others left unwritten must not be counted as this point's debt. Asking the machine
-        // takes microseconds, a flush of nothing milliseconds.
+        // Data that others left unwritten must not be counted as this point's debt. Checking takes
+        // microseconds, a flush that does nothing takes milliseconds.
         if crate::counters::dirty().is_none_or(|dirty| dirty > FORGIVEN) {
             context.sync(dir)?;
         }
@@ -166,18 +138,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     Ok(made)
 }
 
-/// A refusal is this point's error; the run goes on.
-pub(crate) fn uring_available() -> Result<(), ProbeError> {
-    queue::available().map_err(|(error, hint)| {
-        ProbeError {
-            errno: error.raw_os_error(),
-            ..ProbeError::new(format!("engine uring: io_uring is refused: {error}"))
-        }
-        .hint(hint)
-    })
-}
-
-/// Readers use one record for each operation under way; writers a pool of whole records.
+/// Readers use one record for each operation in flight, writers a pool of whole records.
 fn buffer_len(p: &FileParams, op: Op) -> u64 {
     let unit = p.unit();
     let most = p.file_size / unit;
@@ -188,7 +149,7 @@ fn buffer_len(p: &FileParams, op: Op) -> u64 {
     }
 }
 
-fn prepare_file(p: &FileParams, slot: &mut Slot) -> Result<(), ProbeError> {
+fn prepare_file(p: &FileParams, slot: &mut ThreadSlot) -> Result<(), ProbeError> {
     match slot.op {
         op if op.makes() => return Ok(()),
         op if op.packaged() => check_size(p, &slot.path)?,
@@ -213,8 +174,8 @@ fn check_size(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
     )))
 }
 
-/// For a cold point, leaves nothing in the cache that the program itself can take out of it; the
-/// lab empties the rest between `ready` and the first turn.
+/// For a cold point, drops what the program itself can drop from the cache. The lab drops the rest
+/// between `ready` and the first turn.
 fn settle_cache(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
     if p.cache == Cache::Cold || p.direct {
         let file = File::open(path).map_err(|e| ProbeError::io("open", path, &e))?;
@@ -223,64 +184,19 @@ fn settle_cache(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// Synced first, since dirty pages stay. Read-only file systems refuse the sync and have nothing
-/// to sync; whether the pages went is not believed but looked at (`resident`).
-pub fn evict(file: &File) {
-    let _ = file.sync_all();
-    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
-}
-
-pub fn sync_file_system(dir: &Path) -> Result<(), ProbeError> {
-    let sync = || -> io::Result<()> { Ok(rustix::fs::syncfs(File::open(dir)?)?) };
-    sync().map_err(|e| ProbeError::io("sync the file system of", dir, &e))
-}
-
-/// Opens the file of a pass the way the point wants it for that operation.
-pub fn open(p: &FileParams, op: Op, path: &Path) -> io::Result<File> {
-    let writes = op.writes();
-    let direct = if p.direct { libc::O_DIRECT } else { 0 };
-    let append = if op == Op::Append { libc::O_APPEND } else { 0 };
-    let sync = match p.sync {
-        Sync::Osync if writes => libc::O_SYNC,
-        Sync::Odsync if writes => libc::O_DSYNC,
-        _ => 0,
-    };
-    let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .write(writes)
-        .custom_flags(direct | append | sync);
-    if op.makes() {
-        options.create_new(true);
-    }
-    options.open(path)
-}
-
-/// What the kernel is told of the order, if anything.
-pub fn advice(p: &FileParams, op: Op) -> Option<Advice> {
-    op.advice().filter(|_| !p.no_advice)
-}
-
-/// Before the clock, and behind the reading that warms the file up: without read-ahead that would
-/// fill the cache with single pages. A refusal changes nothing that could be told.
-pub fn advise(p: &FileParams, op: Op, file: &File) {
-    if let Some(advice) = advice(p, op) {
-        let _ = rustix::fs::fadvise(file, 0, None, advice);
-    }
-}
-
 impl FileWork {
-    /// Before `ready`: all that no clock times. Files of a cold point are not even opened.
+    /// Warms up before `ready`. Files of a cold point are not even opened.
     fn warm_up(&mut self) -> Result<(), ProbeError> {
         if self.job.p.cache == Cache::Cold {
             return Ok(());
         }
-        if touches(&self.job.p) && !self.job.p.op.makes() {
+        if self.job.p.touches() && !self.job.p.op.makes() {
             for slot in &mut self.slots {
                 let fail = |what: &str, e: &io::Error| ProbeError::io(what, &slot.path, e);
                 let first = slot.op == Op::FirstWrite;
                 let mut file = if first {
-                    // Opening is what this point measures: this handle goes before the clock.
+                    // Opening is what this point measures: this handle is closed before the clock
+                    // starts.
                     File::open(&slot.path).map_err(|e| fail("open", &e))?
                 } else {
                     open(&self.job.p, slot.op, &slot.path)
@@ -302,7 +218,7 @@ impl FileWork {
         if self.job.p.owes() {
             self.seen.dirty = crate::counters::dirty();
         }
-        if !touches(&self.job.p) || self.job.p.op.makes() {
+        if !self.job.p.touches() || self.job.p.op.makes() {
             return Ok(None);
         }
         let mut shares = Vec::new();
@@ -320,8 +236,8 @@ impl FileWork {
                 advise(&self.job.p, slot.op, &file);
                 file
             };
-            // With O_DIRECT what matters is not what is in the cache before, but that nothing is
-            // after.
+            // With O_DIRECT the cache before the trial does not matter, but nothing may be in it
+            // afterwards.
             if !self.job.p.direct {
                 shares.push(resident::share_of(&file));
             }
@@ -334,8 +250,8 @@ impl FileWork {
     }
 }
 
-/// Reads the file once, unless all of it is in the cache already. Through the descriptor that is
-/// measured: a FUSE file may lose its cache when it is opened again.
+/// Reads the file once, unless it is completely cached already. Uses the measured descriptor: a
+/// FUSE file may lose its cache when it is opened again.
 fn warm(file: &mut File) -> io::Result<()> {
     if resident::share_of(file) == Some(1.0) {
         return Ok(());
@@ -344,40 +260,4 @@ fn warm(file: &mut File) -> io::Result<()> {
     while file.read(&mut buffer)? > 0 {}
     rustix::fs::seek(&*file, rustix::fs::SeekFrom::Start(0))?;
     Ok(())
-}
-
-pub fn refused(p: &FileParams, path: &Path, what: &str, error: &io::Error) -> ProbeError {
-    if let Some(refused) = direct_refused(path, what, error).filter(|_| p.direct) {
-        return refused;
-    }
-    let error_of_map = |errno| p.engine == "mmap" && errno == libc::ENODEV;
-    if error.raw_os_error().is_some_and(error_of_map) {
-        return ProbeError {
-            message: format!(
-                "the file system of {} cannot map files into memory",
-                path.display()
-            ),
-            hint: None,
-            errno: error.raw_os_error(),
-        }
-        .hint("use another `engine` for this layer");
-    }
-    ProbeError::io(what, path, error)
-}
-
-/// `EINVAL` with `O_DIRECT` is how a file system says that it has no such thing.
-pub fn direct_refused(path: &Path, what: &str, error: &io::Error) -> Option<ProbeError> {
-    if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) {
-        return None;
-    }
-    let message = format!(
-        "O_DIRECT refused at {what} by the file system of {}",
-        path.display()
-    );
-    let refused = ProbeError {
-        message,
-        hint: None,
-        errno: error.raw_os_error(),
-    };
-    Some(refused.hint("leave `direct` out for this layer, or move multiples of 4K"))
 }

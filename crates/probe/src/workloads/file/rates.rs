@@ -1,4 +1,4 @@
-//! How evenly threads got on, and how long they took together.
+//! How evenly threads progressed, and how long they took together.
 
 use layermark_model::ThreadRates;
 
@@ -13,7 +13,7 @@ pub struct Did {
 }
 
 impl Did {
-    /// In operations of so many bytes each.
+    /// From operations of this many bytes each.
     pub fn of(worked: &Worked, unit: u64) -> Self {
         Self {
             span: worked.span,
@@ -22,8 +22,8 @@ impl Did {
     }
 }
 
-/// Adds a turn to those before it, thread by thread: what each would have done in so many nanoseconds
-/// at its own speed.
+/// Adds a turn to those before it, thread by thread: what each would have done in `elapsed_ns` at
+/// its own speed.
 pub fn add(sum: &mut Vec<Did>, turn: &[Did], elapsed_ns: u64) {
     sum.resize(turn.len(), Did::default());
     for (sum, did) in sum.iter_mut().zip(turn) {
@@ -33,8 +33,8 @@ pub fn add(sum: &mut Vec<Did>, turn: &[Did], elapsed_ns: u64) {
     }
 }
 
-/// Of a pass, nanoseconds: from the first one's start to the last one's end. Only preparation
-/// pauses a thread here; the mean is what the whole lost by it.
+/// Duration of a pass, nanoseconds: from the first thread's start to the last one's end. Only
+/// preparation pauses a thread here; the mean of the pauses is subtracted.
 pub fn from_first_to_last(did: &[Did]) -> u64 {
     let start = did.iter().map(|d| d.span.start).min().unwrap_or(0);
     let end = did.iter().map(|d| d.span.end).max().unwrap_or(0);
@@ -42,8 +42,9 @@ pub fn from_first_to_last(did: &[Did]) -> u64 {
     Span { start, end, paused }.net_ns()
 }
 
-/// Of a turn, nanoseconds: what all operations would have taken if each thread had gone on to the
-/// same moment at its own speed. No thread's last operation counts longer than it was.
+/// Duration of a turn, nanoseconds: what all operations would have taken if each thread had
+/// continued to the same moment at its own speed. No thread's last operation counts longer than it
+/// was.
 pub fn as_if_equally_long(each: &[Worked]) -> u64 {
     let ops: u64 = each.iter().map(|w| w.ops).sum();
     let per_ns = |w: &Worked| w.ops as f64 / w.span.net_ns() as f64;
@@ -51,7 +52,8 @@ pub fn as_if_equally_long(each: &[Worked]) -> u64 {
     ((ops as f64 / per_ns).round() as u64).max(1)
 }
 
-/// Of threads that did the same work, or worked for the same time; `None` for a thread alone.
+/// Rates of threads that did the same work, or worked for the same time; `None` for a single
+/// thread.
 pub fn of(threads: &[Did]) -> Option<ThreadRates> {
     if threads.len() < 2 {
         return None;
@@ -136,8 +138,8 @@ mod tests {
         assert!(rates.each[1] < rates.each[0]);
     }
 
-    /// One thread is twice as fast as the other: that is so whether they have the same work or the
-    /// same time, and however long the last operation of a turn takes.
+    /// One thread is twice as fast as the other: the result is the same whether they have the same
+    /// work or the same time, and however long the last operation of a turn takes.
     #[test]
     fn turns_tell_of_threads_what_a_pass_does() {
         let pass = of(&[did(0, 1000, 4000), did(0, 2000, 4000)]).unwrap();

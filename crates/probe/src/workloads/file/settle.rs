@@ -1,4 +1,4 @@
-//! After the clock: what is still owed, whether `O_DIRECT` was real, whether the data is right.
+//! After the clock: debt, proof of `O_DIRECT`, verification of data.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
@@ -9,36 +9,32 @@ use super::{
     first_write::first_record,
     job::order,
     params::{FileParams, Op},
-    prepare::{FileWork, Slot, evict},
-    touches,
+    prepare::FileWork,
+    slot::ThreadSlot,
 };
 use crate::{
     ProbeError,
     counters::{self, Devices},
     data::{self, Stamp},
+    files::{DIRECT_CACHED, DIRECT_SHARE, evict},
     packaged::BLOCK,
     resident,
     run::Mark,
 };
 
-/// Share of the application's bytes that must have crossed the device for `O_DIRECT` to be real.
-pub const DIRECT_SHARE: f64 = 0.95;
-/// Share of the file that may lie in the cache after `O_DIRECT`: readahead of others, tails.
-pub const DIRECT_CACHED: f64 = 0.05;
-
-/// Share of what was written above which a flush that came after its own was not for nothing.
+/// Share of the written bytes above which a second flush still had something to do.
 const LEFT: f64 = 0.1;
 
 impl FileWork {
-    /// Flushes its own files. A flush of the file system would pay for other layers too that share
-    /// it, so that comes when all have paid.
+    /// Flushes its own files. A flush of the whole file system would also pay for other layers that
+    /// share it, so it comes after all have paid.
     pub fn pay(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError> {
         for slot in &mut self.slots {
             let left = slot.runner.leave(&mut slot.file);
             left.map_err(|e| ProbeError::io("write", &slot.path, &e))?;
             slot.file = None;
         }
-        if !touches(&self.job.p) {
+        if !self.job.p.touches() {
             return Ok(());
         }
         // Before anything reads the files again or flushes them.
@@ -53,8 +49,8 @@ impl FileWork {
             }
             trial.debt = Some(since.debt(&self.devices()));
         } else if self.job.p.no_debt && self.job.p.keep {
-            // The next trial finds it as this one did. What the rest of the file system owes can
-            // wait; what lies below a layer cannot, since a layer may take no notice of a flush.
+            // The next trial finds the same state. What the rest of the file system owes can wait.
+            // What is below a layer cannot, since a layer may ignore a flush.
             self.flush(Op::overwrites)?;
             self.context.sync_below(&self.dir)?;
         }
@@ -79,14 +75,14 @@ impl FileWork {
         }
         self.tell_what_is_dirty(trial);
         self.sum_up(trial);
-        trial.filled_with = self.job.p.filled_with().filter(|_| touches(&self.job.p));
-        if touches(&self.job.p) && self.job.p.verify {
+        trial.filled_with = self.job.p.filled_with().filter(|_| self.job.p.touches());
+        if self.job.p.touches() && self.job.p.verify {
             trial.verified = Some(self.verify(trial)?);
         }
         Ok(())
     }
 
-    /// What a layer that takes no notice of a flush still owes.
+    /// Debt of a layer that ignores a flush.
     fn rest(&self, debt: Debt, trial: &Trial) -> Result<Debt, ProbeError> {
         let (since, devices) = (Mark::read(&self.devices()), self.devices());
         self.context.sync(&self.dir)?;
@@ -101,7 +97,7 @@ impl FileWork {
         })
     }
 
-    /// In turns it may be that of other layers.
+    /// In turns it may belong to other layers.
     fn tell_what_is_dirty(&self, trial: &mut Trial) {
         if trial.debt.is_none() || !trial.turns.is_empty() {
             return;
@@ -118,8 +114,8 @@ impl FileWork {
         }
     }
 
-    /// `O_DIRECT` is real when nothing of the file came into the cache and the bytes crossed the
-    /// device. Where no device is known, the cache alone decides.
+    /// `O_DIRECT` is real when nothing of the file is cached and the bytes crossed the device.
+    /// Where no device is known, the cache alone decides.
     fn direct(&self, trial: &Trial) -> DirectIo {
         let cached = self
             .slots
@@ -143,7 +139,7 @@ impl FileWork {
     fn verify(&self, trial: &mut Trial) -> Result<Verified, ProbeError> {
         let mut sum = Verified::default();
         let mut first_bad = None;
-        // Of several files the last ones may not have had their turn.
+        // With several files the last ones may not have had their turn.
         for slot in self.slots.iter().filter(|s| s.generation > 0) {
             sum.records += slot.checked.records;
             sum.bad += slot.checked.bad;
@@ -188,7 +184,7 @@ impl FileWork {
     }
 }
 
-/// Records of one file, looked at in a second pass.
+/// Checks the records of one file, in a second pass.
 struct Check<'a> {
     file: &'a File,
     sum: &'a mut Verified,
@@ -205,7 +201,13 @@ impl Check<'_> {
     }
 
     /// One record that pass `generation` wrote.
-    fn record(&mut self, at: u64, p: &FileParams, slot: &Slot, generation: u64) -> io::Result<()> {
+    fn record(
+        &mut self,
+        at: u64,
+        p: &FileParams,
+        slot: &ThreadSlot,
+        generation: u64,
+    ) -> io::Result<()> {
         let mut block = vec![0; p.unit() as usize];
         let n = read_at(self.file, &mut block, at)?;
         let expected = Stamp {
@@ -220,9 +222,9 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Every record that was written. Each pass writes each once; the last one may not have come to
-    /// its end.
-    fn records(&mut self, p: &FileParams, slot: &Slot) -> io::Result<()> {
+    /// Every record that was written. Each pass writes each once; the last one may not have
+    /// finished.
+    fn records(&mut self, p: &FileParams, slot: &ThreadSlot) -> io::Result<()> {
         let record = p.unit() as usize;
         let mut chunk = vec![0; record * (1usize << 20).div_ceil(record)];
         let end = p.file_size / p.unit() * p.unit();
@@ -279,8 +281,8 @@ impl Check<'_> {
                 if !wanted(offset) {
                     continue;
                 }
-                // What lies beyond a short file's end is missing; a tail shorter than a header
-                // carries none and only has to be there.
+                // Data beyond a short file's end is missing. A tail shorter than a header has no
+                // checksum and only has to exist.
                 let there = start + bytes.len() <= n;
                 self.count(
                     there && (bytes.len() < data::HEADER || good(data::read_stamp(bytes), offset)),

@@ -1,4 +1,4 @@
-//! The threads of a trial with more than one: they live as long as it does, and start together.
+//! The threads of a trial with more than one. They live as long as the trial, and start together.
 
 use std::{
     io,
@@ -13,28 +13,29 @@ use std::{
 };
 
 use super::{
-    job::{Amount, Job, Worked},
-    pass::failed,
-    prepare::Slot,
+    job::{Amount, FileJob, Worked},
+    open::refused,
+    params::FileParams,
+    slot::ThreadSlot,
 };
 use crate::{
     ProbeError,
     clock::monotonic_ns,
     counters::Devices,
     error::panicked,
-    limits::BEAT_NS,
-    run::{Edge, gate::Gate},
+    limits::HEARTBEAT_NS,
+    run::{Edge, barrier::SpinBarrier, drive::Stopped},
 };
 
-/// A thread for each file, waiting for orders. They end when this is dropped.
+/// One thread per file, waiting for assignments. The threads end when this is dropped.
 pub struct Team {
     shared: Arc<Shared>,
-    orders: Vec<Sender<Order>>,
+    orders: Vec<Sender<Assignment>>,
     done: Receiver<Done>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What all threads did from their common start on, in their order.
+/// What all threads did since their common start, in their order.
 pub struct Together {
     pub each: Vec<Worked>,
     /// Read by the last thread to be ready and by the last to end.
@@ -42,15 +43,15 @@ pub struct Together {
 }
 
 /// What a thread does next, and to which file.
-type Order = (Amount, Slot);
+type Assignment = (Amount, ThreadSlot);
 
 /// A thread's number, its file and what it did.
-type Done = (usize, Slot, Result<Worked, ProbeError>);
+type Done = (usize, ThreadSlot, Result<Worked, ProbeError>);
 
 /// What the threads share.
 struct Shared {
     devices: Devices,
-    gate: Gate,
+    barrier: SpinBarrier,
     count: usize,
     /// Threads that still work.
     working: AtomicUsize,
@@ -62,7 +63,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// By the last thread that is ready: nobody has to be woken between this and the start.
+    /// Called by the last thread that is ready: no thread has to be woken between this and the
+    /// start.
     fn start(&self) {
         self.working.store(self.count, Ordering::Relaxed);
         self.told.store(0, Ordering::Relaxed);
@@ -75,10 +77,15 @@ impl Shared {
         self.edges.lock().unwrap_or_else(PoisonError::into_inner)[which] = edge;
     }
 
-    fn work(&self, job: &Job, slot: &mut Slot, amount: Amount) -> Result<Worked, ProbeError> {
-        self.gate.meet(|| self.start());
-        // Where there are more threads than CPUs it had to wait for one. A turn ends for all at the
-        // same time, and that wait is part of it.
+    fn work(
+        &self,
+        job: &FileJob,
+        slot: &mut ThreadSlot,
+        amount: Amount,
+    ) -> Result<Worked, ProbeError> {
+        self.barrier.wait(|| self.start());
+        // With more threads than CPUs it had to wait for a CPU. A turn ends for all at the same
+        // time, and that wait is part of it.
         let late_ns = match amount {
             Amount::Passes(_) => 0,
             Amount::Time { .. } => monotonic_ns() - self.start_ns.load(Ordering::Relaxed),
@@ -101,17 +108,17 @@ impl Shared {
     }
 }
 
-/// A thread that dies of a bug of ours would leave the others waiting for ever.
+/// A thread that panics would leave the others waiting for ever.
 fn guarded<T>(what: impl FnOnce() -> Result<T, ProbeError>) -> Result<T, ProbeError> {
     catch_unwind(AssertUnwindSafe(what)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
 }
 
 impl Team {
-    /// Starts so many threads.
-    pub fn start(count: usize, job: &Job, devices: Devices) -> Result<Self, ProbeError> {
+    /// Starts this many threads.
+    pub fn start(count: usize, job: &FileJob, devices: Devices) -> Result<Self, ProbeError> {
         let shared = Arc::new(Shared {
             devices,
-            gate: Gate::new(count),
+            barrier: SpinBarrier::new(count),
             count,
             working: AtomicUsize::new(0),
             told: AtomicU64::new(0),
@@ -126,7 +133,7 @@ impl Team {
             threads: Vec::with_capacity(count),
         };
         for number in 0..count {
-            let (order, orders) = mpsc::channel::<Order>();
+            let (order, orders) = mpsc::channel::<Assignment>();
             let (shared, job, say) = (Arc::clone(&team.shared), job.clone(), say.clone());
             let worker = move || {
                 for (amount, mut slot) in orders {
@@ -143,10 +150,10 @@ impl Team {
         Ok(team)
     }
 
-    /// Has all threads do so much, each with its file. `beat` gets the operations so far.
+    /// Lets all threads do this amount, each with its file. `beat` gets the operations so far.
     pub fn work(
         &self,
-        slots: &mut Vec<Slot>,
+        slots: &mut Vec<ThreadSlot>,
         amount: Amount,
         beat: &mut dyn FnMut(u64),
     ) -> Result<Together, ProbeError> {
@@ -156,7 +163,7 @@ impl Team {
         }
         let mut done = Vec::with_capacity(self.orders.len());
         while done.len() < self.orders.len() {
-            match self.done.recv_timeout(Duration::from_nanos(BEAT_NS)) {
+            match self.done.recv_timeout(Duration::from_nanos(HEARTBEAT_NS)) {
                 Ok(one) => done.push(one),
                 Err(RecvTimeoutError::Timeout) => beat(self.shared.told.load(Ordering::Relaxed)),
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),
@@ -192,4 +199,17 @@ fn no_thread(error: &io::Error) -> ProbeError {
         errno: error.raw_os_error(),
     }
     .hint("use fewer `threads`, or raise the limit: `ulimit -u` shows it")
+}
+
+/// The error of an operation.
+pub fn failed(p: &FileParams, slot: &ThreadSlot, stopped: &Stopped) -> ProbeError {
+    let what = if slot.op.writes() { "write" } else { "read" };
+    if stopped.at == 0 {
+        return refused(p, &slot.path, what, &stopped.error);
+    }
+    ProbeError::io(
+        &format!("{what} record {} of", stopped.at),
+        &slot.path,
+        &stopped.error,
+    )
 }

@@ -57,14 +57,14 @@ fn lists_make_points_with_labels_of_what_differs() {
 #[test]
 fn impossible_points_are_refused_with_what_would_be_right() {
     for (params, says) in [
-        (json!({"record": 0}), "at least 1 byte"),
+        (json!({"record": 0}), "between 1 and 256M"),
         (
             json!({"record": "128M"}),
             "cannot be larger than its file (64M)",
         ),
         (json!({"record": -5}), "whole number"),
         (json!({"file_size": "-1K"}), "negative"),
-        (json!({"file_size": "17T"}), "up to 16T"),
+        (json!({"file_size": "17T"}), "between 1 and 16T"),
         (json!({"threads": 0}), "between 1 and 256"),
         (json!({"threads": 257}), "between 1 and 256"),
         (json!({"files": 2}), "up to 256"),
@@ -99,7 +99,10 @@ fn impossible_points_are_refused_with_what_would_be_right() {
             json!({"op": "rewrite", "fill_record": "65M"}),
             "up to its own size",
         ),
-        (json!({"record": "512M", "file_size": "1G"}), "up to 256M"),
+        (
+            json!({"record": "512M", "file_size": "1G"}),
+            "between 1 and 256M",
+        ),
         (
             json!({"record": "256M", "file_size": "1G", "threads": 8}),
             "all threads together",
@@ -173,8 +176,8 @@ fn a_scale_makes_files_smaller_and_keeps_whole_records() {
 fn how_a_file_is_made_and_what_the_kernel_is_told() {
     let page = rustix::param::page_size() as u64;
     let made = |params: Value| {
-        let p = read(&points(&params).unwrap()[0]).unwrap();
-        (p.filled_with(), prepare::advice(&p, p.op))
+        let p = read::<FileParams>(&points(&params).unwrap()[0]).unwrap();
+        (p.filled_with(), open::advice(&p, p.op))
     };
     let (random, order) = (Some(Advice::Random), Some(Advice::Sequential));
     for (params, expected) in [
@@ -204,7 +207,7 @@ fn how_a_file_is_made_and_what_the_kernel_is_told() {
     // What was stored before there was advice was measured without it.
     let mut old = points(&json!({"op": "read"})).unwrap().remove(0);
     old.params.remove("no_advice");
-    assert!(read(&old).unwrap().no_advice);
+    assert!(read::<FileParams>(&old).unwrap().no_advice);
 }
 
 proptest! {
@@ -229,7 +232,7 @@ proptest! {
             prop_assert_eq!(labels.len(), count);
             for p in &points {
                 prop_assert!(File.packaged(p).is_ok());
-                prop_assert!(read(p).is_ok());
+                prop_assert!(read::<FileParams>(p).is_ok());
             }
         }
     }
@@ -250,7 +253,9 @@ fn ready(dir: &Path, params: &Value) -> Box<dyn Work> {
     crate::packaged::write(&dir.join("packaged"), &files, 3).unwrap();
     if p.text("cache") != "cold" {
         for file in &files {
-            evict(&std::fs::File::open(dir.join("packaged").join(&file.path)).unwrap());
+            crate::files::evict(
+                &std::fs::File::open(dir.join("packaged").join(&file.path)).unwrap(),
+            );
         }
     }
     File.prepare(dir, &p, &Context::least()).unwrap()
@@ -272,7 +277,7 @@ fn a_pass_does_something_however_slow_the_machine_is() {
     let dir = tempfile::tempdir().unwrap();
     for threads in [1, 2] {
         let p = json!({"op": "rewrite", "file_size": "64K", "threads": threads});
-        let p = read(&points(&p).unwrap()[0]).unwrap();
+        let p = read::<FileParams>(&points(&p).unwrap()[0]).unwrap();
         let mut work = prepare::prepare(dir.path(), p, &Context::least()).unwrap();
         assert!(work.rounds > 0);
         // The time is over before the first look at the clock.

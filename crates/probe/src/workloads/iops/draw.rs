@@ -1,9 +1,9 @@
-//! What the next I/O is: drawn from the seed, as Iometer does for each anew.
+//! Draws the next I/O from the seed, as Iometer draws each one.
 
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 
-use super::spec::Spec;
-use crate::queue::Op;
+use super::spec::AccessSpec;
+use crate::queue::QueuedIo;
 
 /// One worker's sequence of I/Os. Allocates nothing after it was made.
 pub struct Draw {
@@ -15,7 +15,7 @@ pub struct Draw {
 }
 
 struct Choice {
-    /// Shares of this line and those before it, percent.
+    /// Cumulative share up to this line, percent.
     upto: u64,
     size: u64,
     read: u64,
@@ -31,14 +31,14 @@ struct Choice {
 
 /// An I/O, and the delay after it.
 pub struct Drawn {
-    pub op: Op,
-    /// Nanoseconds in which nothing begins, once it has ended.
+    pub op: QueuedIo,
+    /// Nanoseconds without a new I/O, once it has completed.
     pub delay_ns: u64,
 }
 
 impl Draw {
     /// Worker `index` of `workers`: sequential I/O starts at its own part of the file.
-    pub fn new(spec: &Spec, file_size: u64, seed: u64, index: u64, workers: u64) -> Self {
+    pub fn new(spec: &AccessSpec, file_size: u64, seed: u64, index: u64, workers: u64) -> Self {
         let mut upto = 0;
         let lines = spec
             .0
@@ -79,7 +79,8 @@ impl Draw {
         let found = self.lines.iter().position(|l| which < l.upto);
         let line = &mut self.lines[found.unwrap_or(0)];
         let at = if Self::percent(word, 16) < line.random {
-            // The high word of a product: every place as likely, to 2^-64 times their number.
+            // The high word of a product: every place is equally likely, up to 2^-64 times their
+            // number.
             let place = (u128::from(self.noise.next_u64()) * u128::from(line.places)) >> 64;
             place as u64 * line.step
         } else {
@@ -98,7 +99,7 @@ impl Draw {
             delay_ns = line.delay_ns;
         }
         Drawn {
-            op: Op {
+            op: QueuedIo {
                 at,
                 len: line.size as u32,
                 write: Self::percent(word, 32) >= line.read,
@@ -116,7 +117,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn draw(text: &str, size: u64, seed: u64) -> Draw {
-        Draw::new(&Spec::parse(text).unwrap(), size, seed, 0, 1)
+        Draw::new(&AccessSpec::parse(text).unwrap(), size, seed, 0, 1)
     }
 
     #[test]
@@ -126,8 +127,8 @@ mod tests {
             MIB,
             7,
         );
-        let all: Vec<Op> = (0..100_000).map(|_| draw.next().op).collect();
-        let count = |f: &dyn Fn(&Op) -> bool| all.iter().filter(|op| f(op)).count() as f64;
+        let all: Vec<QueuedIo> = (0..100_000).map(|_| draw.next().op).collect();
+        let count = |f: &dyn Fn(&QueuedIo) -> bool| all.iter().filter(|op| f(op)).count() as f64;
         let large = count(&|op| op.len == 65536);
         assert!((large / 1e5 - 0.2).abs() < 0.01, "{large}");
         let small = 1e5 - large;
@@ -151,14 +152,14 @@ mod tests {
         let mut one = draw("4K sequential", 4 * 4096, 1);
         let at: Vec<u64> = (0..6).map(|_| one.next().op.at / 4096).collect();
         assert_eq!(at, [0, 1, 2, 3, 0, 1]);
-        let spec = Spec::parse("4K sequential").unwrap();
+        let spec = AccessSpec::parse("4K sequential").unwrap();
         let mut second = Draw::new(&spec, 4 * 4096, 1, 1, 2);
         assert_eq!(second.next().op.at, 2 * 4096, "each worker in its own part");
     }
 
     #[test]
     fn equal_seeds_draw_equally_and_places_keep_the_alignment() {
-        let of = |seed| -> Vec<Op> {
+        let of = |seed| -> Vec<QueuedIo> {
             let mut draw = draw("2K 50% read 50% random align 512", 10_000, seed);
             (0..1000).map(|_| draw.next().op).collect()
         };

@@ -4,14 +4,17 @@ use std::path::Path;
 
 use layermark_model::{Param, Point, PointError, Settings};
 
-use crate::{Context, Divided, PackagedFile, ProbeError, Work, Workload};
+use crate::{
+    Context, Divided, PackagedFile, ProbeError, Work, Workload,
+    param::{self, read},
+};
 
 mod draw;
+mod engine;
 mod pace;
 mod params;
 mod prepare;
 mod spec;
-mod ways;
 mod work;
 mod worker;
 
@@ -34,12 +37,12 @@ impl Workload for Iops {
     }
 
     fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        params::points(settings, scale)
+        param::points::<IopsParams>(settings, scale)
     }
 
-    /// What only reads needs no file of its own: it shares those of `file`.
+    /// A point that only reads needs no file of its own: it shares those of `file`.
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        let p = read(at)?;
+        let p = read::<IopsParams>(at)?;
         if params::read_spec(&p.spec)?.writes() {
             return Ok(Vec::new());
         }
@@ -50,11 +53,11 @@ impl Workload for Iops {
     }
 
     fn writes(&self, at: &Point) -> bool {
-        read(at).is_ok_and(|p| params::read_spec(&p.spec).is_ok_and(|s| s.writes()))
+        read::<IopsParams>(at).is_ok_and(|p| params::read_spec(&p.spec).is_ok_and(|s| s.writes()))
     }
 
     fn divided(&self, at: &Point) -> Option<Divided> {
-        let p = read(at).ok()?;
+        let p = read::<IopsParams>(at).ok()?;
         let spec = params::read_spec(&p.spec).ok()?;
         p.divides(&spec).then_some(Divided {
             in_memory: !p.direct,
@@ -84,15 +87,12 @@ impl Workload for Iops {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn Work>, ProbeError> {
-        Ok(Box::new(prepare::prepare(dir, read(at)?, context)?))
+        Ok(Box::new(prepare::prepare(
+            dir,
+            read::<IopsParams>(at)?,
+            context,
+        )?))
     }
-}
-
-/// The point's parameters, checked: in the probe they come from another process.
-fn read(at: &Point) -> Result<IopsParams, PointError> {
-    let p: IopsParams = at.typed()?;
-    params::check(&p)?;
-    Ok(p)
 }
 
 fn packaged_name(p: &IopsParams) -> String {

@@ -7,26 +7,26 @@ pub enum Next {
     Begin(u64),
     /// Begin nothing before this moment.
     At(u64),
-    /// Begin nothing before all that is under way has ended.
+    /// Begin nothing before all I/Os in flight have completed.
     Drain,
 }
 
 /// One worker's moments.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// I/Os a second of all workers; 0 is no rate.
+    /// I/Os a second of all workers; 0: no rate.
     rate: u64,
     workers: u64,
     index: u64,
     /// I/Os begun.
     begun: u64,
-    /// A delay that starts when nothing is under way any more.
+    /// A delay that starts when nothing is in flight any more.
     owed: u64,
     resume_at: u64,
 }
 
 impl Pace {
-    /// Worker `index` of `workers`, which take turns at the moments of a fixed rate.
+    /// Worker `index` of `workers`, which take the moments of a fixed rate in turn.
     pub fn new(rate: u64, index: u64, workers: u64) -> Self {
         Self {
             rate,
@@ -68,7 +68,7 @@ impl Pace {
         Next::Begin(now)
     }
 
-    /// One was begun, and this much delay comes after it.
+    /// An I/O was begun, and this delay comes after it.
     #[inline]
     pub fn begun(&mut self, delay_ns: u64) {
         self.begun += 1;
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(two[1].next(0, 0), Next::At(1_000_000));
         two[0].begun(0);
         assert_eq!(two[0].next(0, 5), Next::At(2_000_000));
-        // A layer that stood still for a second: what was due is late, and stays due when it was.
+        // A layer that stood still for a second: what was due is late, and keeps its due time.
         for k in 1..500 {
             assert_eq!(two[0].next(1_000_000_000, 0), Next::Begin(k * 2_000_000));
             two[0].begun(0);

@@ -1,4 +1,4 @@
-//! The file laid out and the buffers filled, all before the clock.
+//! Lays out the file and fills the buffers before the clock starts.
 
 use std::{
     fs::{File, OpenOptions},
@@ -14,19 +14,18 @@ use super::{
     pace::Pace,
     packaged_name,
     params::{IopsParams, read_spec},
-    spec::Spec,
+    spec::AccessSpec,
     worker::Worker,
 };
 use crate::{
     Context, ProbeError,
     buffer::{ALIGN, Buffer},
     data::{self, Pattern},
-    engines, resident,
+    engines,
+    files::{direct_refused, evict},
+    queue, resident,
     run::{Mark, recorder},
-    workloads::{
-        file::{direct_refused, evict, uring_available},
-        work_dir::WorkDir,
-    },
+    workloads::work_dir::WorkDir,
 };
 
 /// Bytes of one write that lays the file out.
@@ -35,7 +34,7 @@ const LAID_OUT: u64 = 1 << 20;
 /// A point made ready.
 pub struct IopsWork {
     pub p: IopsParams,
-    pub spec: Spec,
+    pub spec: AccessSpec,
     pub context: Context,
     /// The layer's directory.
     pub dir: PathBuf,
@@ -52,7 +51,7 @@ pub struct IopsWork {
 
 pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork, ProbeError> {
     if engines::find(&p.engine).is_some_and(engines::Engine::queues) {
-        uring_available()?;
+        queue::available()?;
     }
     let spec = read_spec(&p.spec)?;
     let work = if spec.writes() {
@@ -67,7 +66,7 @@ pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork,
     if work.is_some() {
         let seed = data::derive(context.seed, "iops layout");
         lay_out(&path, p.file_size, seed).map_err(|e| ProbeError::io("write", &path, &e))?;
-        // What is dirty now must not be written while the clock runs.
+        // Data that is dirty now must not be written while the clock runs.
         context.sync(dir)?;
     }
     let file = open(&p, &spec, &path)?;
@@ -89,7 +88,8 @@ pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork,
     })
 }
 
-/// A new file full of data: what was never written would be read as zeros without a transfer.
+/// Writes a new file full of data: blocks that were never written would be read as zeros without a
+/// transfer.
 fn lay_out(path: &Path, size: u64, seed: u64) -> io::Result<()> {
     let mut pool = Buffer::new(LAID_OUT as usize);
     Pattern::Random.fill(pool.bytes_mut(), LAID_OUT as usize, seed);
@@ -103,7 +103,7 @@ fn lay_out(path: &Path, size: u64, seed: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-fn open(p: &IopsParams, spec: &Spec, path: &Path) -> Result<File, ProbeError> {
+fn open(p: &IopsParams, spec: &AccessSpec, path: &Path) -> Result<File, ProbeError> {
     let plain = File::open(path).map_err(|e| ProbeError::io("open", path, &e))?;
     let size = plain
         .metadata()
@@ -129,14 +129,14 @@ fn open(p: &IopsParams, spec: &Spec, path: &Path) -> Result<File, ProbeError> {
         refused.unwrap_or_else(|| ProbeError::io("open", path, &e))
     })?;
     if !p.no_advice {
-        // A refusal changes nothing that could be told.
+        // A refusal does not matter.
         let _ = rustix::fs::fadvise(&file, 0, None, advice(spec));
     }
     Ok(file)
 }
 
-/// What fio tells the kernel of such a mix.
-fn advice(spec: &Spec) -> Advice {
+/// The advice that fio gives for such a mix.
+fn advice(spec: &AccessSpec) -> Advice {
     if spec.0.iter().any(|line| line.random > 0) {
         Advice::Random
     } else {
@@ -154,7 +154,7 @@ fn warm(mut file: File) -> io::Result<()> {
 
 fn worker(
     p: &IopsParams,
-    spec: &Spec,
+    spec: &AccessSpec,
     context: &Context,
     index: u64,
     piece: u64,

@@ -37,24 +37,24 @@ pub const PRESETS: &[(&str, &str)] = &[
 
 /// One kind of I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
+pub struct SpecLine {
     /// Bytes of a transfer.
     pub size: u64,
     /// Percent that read; the others write. Drawn for each I/O.
     pub read: u64,
-    /// Percent that go to a random place; the others go on behind the last one. Drawn for each.
+    /// Percent that go to a random place; the others continue after the last one. Drawn for each.
     pub random: u64,
     /// I/Os before each delay.
     pub burst: u64,
-    /// Milliseconds in which nothing is begun after a burst has ended.
+    /// Milliseconds without a new I/O after a burst has completed.
     pub delay_ms: u64,
-    /// Places are multiples of this many bytes; 0 is the size.
+    /// Places are multiples of this many bytes; 0: of the size.
     pub align: u64,
     /// Percent of the mix.
     pub share: u64,
 }
 
-impl Line {
+impl SpecLine {
     /// Bytes between two places.
     pub fn step(&self) -> u64 {
         if self.align == 0 {
@@ -67,9 +67,9 @@ impl Line {
 
 /// Lines whose shares add up to 100.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spec(pub Vec<Line>);
+pub struct AccessSpec(pub Vec<SpecLine>);
 
-impl Spec {
+impl AccessSpec {
     /// Reads a specification or a preset's name; the error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
@@ -88,8 +88,8 @@ impl Spec {
     }
 
     /// Mean over the mix of a line's figure.
-    pub fn mean(&self, of: impl Fn(&Line) -> u64) -> u64 {
-        let part = |l: &Line| u128::from(of(l)) * u128::from(l.share);
+    pub fn mean(&self, of: impl Fn(&SpecLine) -> u64) -> u64 {
+        let part = |l: &SpecLine| u128::from(of(l)) * u128::from(l.share);
         let mean = self.0.iter().map(part).sum::<u128>() / 100;
         u64::try_from(mean).unwrap_or(u64::MAX)
     }
@@ -104,18 +104,18 @@ impl Spec {
         self.0.iter().any(|l| l.read < 100)
     }
 
-    /// Whether there are times in which nothing is begun.
+    /// Whether there are pauses between bursts.
     pub fn pauses(&self) -> bool {
         self.0.iter().any(|l| l.delay_ms > 0)
     }
 }
 
-fn line(text: &str) -> Result<(Line, Option<u64>), String> {
+fn line(text: &str) -> Result<(SpecLine, Option<u64>), String> {
     let mut words = text.split_ascii_whitespace();
     let size = words
         .next()
         .ok_or("a line is empty: it starts with a size, as in `4K 67% read`")?;
-    let mut line = Line {
+    let mut line = SpecLine {
         size: parse_size(size).map_err(|e| e.to_string())?,
         read: 100,
         random: 100,
@@ -166,8 +166,8 @@ fn line(text: &str) -> Result<(Line, Option<u64>), String> {
     Ok((line, share))
 }
 
-/// `67% read`, `33% write`, `100% random`, `0% sequential`. What it settles.
-fn set_share<'a>(line: &mut Line, percent: u64, what: &str) -> Result<&'a str, String> {
+/// Sets a share: `67% read`, `33% write`, `100% random`, `0% sequential`. Returns which one.
+fn set_share<'a>(line: &mut SpecLine, percent: u64, what: &str) -> Result<&'a str, String> {
     match what {
         "read" => line.read = percent,
         "write" => line.read = 100 - percent,
@@ -204,7 +204,7 @@ fn milliseconds(text: &str) -> Result<u64, String> {
 }
 
 /// Lines without a share divide what the others leave.
-fn share_out(lines: Vec<(Line, Option<u64>)>) -> Result<Vec<Line>, String> {
+fn share_out(lines: Vec<(SpecLine, Option<u64>)>) -> Result<Vec<SpecLine>, String> {
     let given: u64 = lines.iter().filter_map(|(_, share)| *share).sum();
     let open = lines.iter().filter(|(_, share)| share.is_none()).count() as u64;
     if given > 100 || (open == 0 && given != 100) {
@@ -220,14 +220,14 @@ fn share_out(lines: Vec<(Line, Option<u64>)>) -> Result<Vec<Line>, String> {
     }
     Ok(lines
         .into_iter()
-        .map(|(line, share)| Line {
+        .map(|(line, share)| SpecLine {
             share: share.unwrap_or_else(|| left / open.max(1)),
             ..line
         })
         .collect())
 }
 
-impl fmt::Display for Spec {
+impl fmt::Display for AccessSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, line) in self.0.iter().enumerate() {
             if n > 0 {
@@ -272,22 +272,22 @@ mod tests {
             ),
             ("database", "8K 67% read 100% random"),
         ] {
-            let spec = Spec::parse(text).unwrap();
+            let spec = AccessSpec::parse(text).unwrap();
             assert_eq!(spec.to_string(), canonical, "{text}");
-            assert_eq!(Spec::parse(canonical).unwrap(), spec, "{text}");
+            assert_eq!(AccessSpec::parse(canonical).unwrap(), spec, "{text}");
         }
     }
 
     #[test]
     fn presets_add_up_to_what_they_are_known_for() {
         for (name, _) in PRESETS {
-            let spec = Spec::parse(name).unwrap();
+            let spec = AccessSpec::parse(name).unwrap();
             assert_eq!(spec.0.iter().map(|l| l.share).sum::<u64>(), 100, "{name}");
         }
-        let server = Spec::parse("fileserver").unwrap();
+        let server = AccessSpec::parse("fileserver").unwrap();
         assert_eq!((server.0.len(), server.largest()), (8, 64 << 10));
         assert_eq!(server.mean(|l| l.read), 80);
-        assert!(!Spec::parse("webserver").unwrap().writes());
+        assert!(!AccessSpec::parse("webserver").unwrap().writes());
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
             ("4K; 8K; 16K", "cannot be divided among 3"),
             ("4K @100%; 8K", "cannot be divided among 1"),
         ] {
-            let e = Spec::parse(text).expect_err(text);
+            let e = AccessSpec::parse(text).expect_err(text);
             assert!(e.contains(says), "{text}: {e}");
         }
     }
@@ -318,8 +318,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "[0-9KMG%@; a-z.-]{0,40}") {
-            if let Ok(spec) = Spec::parse(&text) {
-                prop_assert_eq!(Spec::parse(&spec.to_string()).unwrap(), spec);
+            if let Ok(spec) = AccessSpec::parse(&text) {
+                prop_assert_eq!(AccessSpec::parse(&spec.to_string()).unwrap(), spec);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The trial: workers started together, a window of time, and what is owed after it.
+//! The trial: workers started together, a window of time, and the debt after it.
 
 use std::{
     fs::File,
@@ -16,9 +16,9 @@ use std::{
 use layermark_model::{CpuUse, DeviceBytes, DirectIo, Pass, Trial, Turn};
 
 use super::{
+    engine::PreadEngine,
     params::IopsParams,
     prepare::IopsWork,
-    ways::One,
     worker::{PATIENCE_NS, Watch, Window, Worker},
 };
 use crate::{
@@ -27,19 +27,19 @@ use crate::{
     counters::Devices,
     engines::{Engine, find},
     error::panicked,
-    limits::BEAT_NS,
-    queue::{Failed, Queue},
+    files::{DIRECT_CACHED, DIRECT_SHARE, direct_refused},
+    limits::HEARTBEAT_NS,
+    queue::{FailedIo, Queue},
     resident,
-    run::{self, Edge, Mark, Used, gate::Gate, recorder::Recorder},
+    run::{self, Edge, Mark, Used, barrier::SpinBarrier, recorder::Recorder},
     selftest,
-    workloads::file::{DIRECT_CACHED, DIRECT_SHARE, direct_refused},
 };
 
 /// What a window came to.
 struct Counted {
     pass: Pass,
     used: Used,
-    /// CPU time that went into waiting for moments.
+    /// CPU time spent waiting for moments.
     spun_ns: u64,
     /// Time of the I/Os that do not count.
     uncounted_ns: u64,
@@ -47,12 +47,12 @@ struct Counted {
 
 /// What the workers share.
 struct Shared {
-    gate: Gate,
+    barrier: SpinBarrier,
     /// One could not get ready, so none starts.
     off: AtomicBool,
-    /// Readings of the workers' clock and of `CLOCK_MONOTONIC` when all were there.
+    /// Readings of the workers' clock and of `CLOCK_MONOTONIC` when all had arrived.
     start: Mutex<(u64, u64)>,
-    /// I/Os so far, as far as told.
+    /// I/Os so far, as last reported.
     told: AtomicU64,
 }
 
@@ -81,7 +81,7 @@ impl Work for IopsWork {
                 let text = format!("no I/O ended within {} s", PATIENCE_NS / 1_000_000_000);
                 return Err(ProbeError::new(text));
             }
-            // One I/O at least, if that takes longer.
+            // At least one I/O, if that takes longer.
             window.until += 3 * length;
         };
         let Counted {
@@ -121,7 +121,8 @@ impl Work for IopsWork {
             if trial.turns.is_empty() {
                 self.context.sync(&self.dir)?;
             } else {
-                // Its own file's: a flush of the file system would pay for other layers too.
+                // Flushes its own file: a flush of the whole file system would also pay for other
+                // layers.
                 since = Some(Mark::read(&devices));
                 let flushed = File::open(&self.path).and_then(|file| file.sync_all());
                 flushed.map_err(|e| ProbeError::io("flush", &self.path, &e))?;
@@ -141,7 +142,7 @@ impl Work for IopsWork {
         }
         trial.latency = response.latency();
         trial.service = service.latency();
-        // Where time passes in which nothing is asked for, an I/O costs what it is waited for.
+        // With pauses, the cost of an I/O is the time it is waited for.
         if self.p.rate > 0 || self.spec.pauses() {
             trial.response_ns = trial.latency.as_ref().map(|l| l.mean);
         }
@@ -151,7 +152,7 @@ impl Work for IopsWork {
 }
 
 impl IopsWork {
-    /// What of a turn counts, or of the one stretch.
+    /// The part of a turn, or of the one stretch, that counts.
     fn window(&self, ask: &Ask) -> Window {
         let ms = |n: u64| n * 1_000_000;
         let (from, length) = if ask.ns > 0 {
@@ -173,7 +174,7 @@ impl IopsWork {
         beat: &mut Beat<'_>,
     ) -> Result<Counted, ProbeError> {
         let shared = Shared {
-            gate: Gate::new(self.workers.len() + 1),
+            barrier: SpinBarrier::new(self.workers.len() + 1),
             off: AtomicBool::new(false),
             start: Mutex::new((0, 0)),
             told: AtomicU64::new(0),
@@ -199,7 +200,7 @@ impl IopsWork {
             for order in &orders {
                 let _ = order.send(());
             }
-            shared.gate.meet(|| shared.begin(clock));
+            shared.barrier.wait(|| shared.begin(clock));
             let before = Edge::read(&devices);
             let (_, start) = *lock(&shared.start);
             if !shared.off.load(Ordering::Relaxed) {
@@ -216,7 +217,7 @@ impl IopsWork {
         Ok(self.sum_up(window, &used))
     }
 
-    /// Time that the I/Os that count took, as if all workers had been at it equally long.
+    /// Time of the I/Os that count, as if all workers had been busy for the same time.
     fn elapsed_ns(&self, window: Window) -> u64 {
         if !window.whole {
             return window.until - window.from;
@@ -243,14 +244,14 @@ impl IopsWork {
             ops: sum(&|w| w.ops),
             bytes: sum(&|w| w.bytes),
         };
-        // Counters cannot be read at the very ends of the window; what they counted belongs to all
-        // I/Os alike, those of the ramp too.
+        // Counters cannot be read at the exact ends of the window. What they counted belongs to all
+        // I/Os alike, including those of the ramp.
         let share =
             |part: u64, of: u64, all: u64| (part as f64 * of as f64 / (all as f64).max(1.0)) as u64;
         let all_ops = sum(&|w| w.all_ops);
         let ours = |n| share(n, pass.ops, all_ops);
         let moved = |n| share(n, pass.bytes, sum(&|w| w.all_bytes));
-        // Waiting for a moment by spinning is the tool's doing.
+        // Spinning until a moment is due is the tool's doing.
         let spun_ns = sum(&|w| w.spun);
         let cpu = CpuUse {
             user_ns: ours(used.cpu.user_ns.saturating_sub(spun_ns)),
@@ -273,7 +274,7 @@ impl IopsWork {
         }
     }
 
-    fn failed(&self, failed: &Failed) -> ProbeError {
+    fn failed(&self, failed: &FailedIo) -> ProbeError {
         let what = if failed.op.write { "write" } else { "read" };
         let refused = direct_refused(&self.path, what, &failed.error).filter(|_| self.p.direct);
         refused.unwrap_or_else(|| {
@@ -282,7 +283,7 @@ impl IopsWork {
         })
     }
 
-    /// As for `file`: nothing of it in the cache, and the bytes crossed the device.
+    /// As for `file`: nothing of it is cached, and the bytes crossed the device.
     fn direct(&self, trial: &Trial) -> DirectIo {
         let cached = resident::share(&self.path).is_some_and(|share| share > DIRECT_CACHED);
         let crossed = trial
@@ -295,7 +296,7 @@ impl IopsWork {
         }
     }
 
-    /// A rate that was not reached: what was still due is in no histogram.
+    /// A rate that was not reached: I/Os that were still due are in no histogram.
     fn tell_of_the_rate(&self, trial: &mut Trial) {
         let reached = trial.ops() as f64 / (trial.elapsed_ns() as f64 / 1e9);
         if self.p.rate > 0 && reached < 0.95 * self.p.rate as f64 {
@@ -317,7 +318,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One worker's thread. `None`: nothing failed.
+/// One worker's thread. Returns `None` when nothing failed.
 fn work<C: Clock>(
     clock: C,
     shared: &Shared,
@@ -326,33 +327,33 @@ fn work<C: Clock>(
     worker: &mut Worker,
     bytes: &mut [u8],
     (file, piece): (BorrowedFd<'_>, usize),
-) -> Option<Failed> {
+) -> Option<FailedIo> {
     let begin = || {
-        shared.gate.meet(|| shared.begin(clock));
+        shared.barrier.wait(|| shared.begin(clock));
         let (start, _) = *lock(&shared.start);
         (!shared.off.load(Ordering::Relaxed)).then_some(Watch { clock, start })
     };
     // Wake up when asked to, not up to 50 us later.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     if !find(&p.engine).is_some_and(Engine::queues) {
-        let mut one = One::new(file, bytes, piece);
+        let mut one = PreadEngine::new(file, bytes, piece);
         return worker.run(begin()?, window, &mut one, &shared.told).err();
     }
     match Queue::new(p.iodepth as usize, file, bytes, piece) {
         Ok(mut queue) => worker.run(begin()?, window, &mut queue, &shared.told).err(),
         Err(error) => {
             shared.off.store(true, Ordering::Relaxed);
-            let op = crate::queue::Op::default();
+            let op = crate::queue::QueuedIo::default();
             begin();
-            Some(Failed { op, error })
+            Some(FailedIo { op, error })
         }
     }
 }
 
 /// The first failure, once all have ended.
 fn joined(
-    handles: Vec<ScopedJoinHandle<'_, Option<Failed>>>,
-) -> Result<Option<Failed>, ProbeError> {
+    handles: Vec<ScopedJoinHandle<'_, Option<FailedIo>>>,
+) -> Result<Option<FailedIo>, ProbeError> {
     let mut first = None;
     for handle in handles {
         let failed = handle.join().map_err(|panic| panicked(panic.as_ref()))?;
@@ -361,15 +362,15 @@ fn joined(
     Ok(first)
 }
 
-/// Sleeps until a moment of `CLOCK_MONOTONIC`, with a progress line now and then.
+/// Sleeps until a moment of `CLOCK_MONOTONIC`, with a progress line from time to time.
 fn pause(until: u64, beat: &mut dyn FnMut()) {
     loop {
         let left = until.saturating_sub(monotonic_ns());
         if left == 0 {
             return;
         }
-        thread::sleep(Duration::from_nanos(left.min(BEAT_NS)));
-        if left > BEAT_NS {
+        thread::sleep(Duration::from_nanos(left.min(HEARTBEAT_NS)));
+        if left > HEARTBEAT_NS {
             beat();
         }
     }

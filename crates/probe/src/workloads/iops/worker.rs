@@ -1,4 +1,4 @@
-//! One worker: begins, waits, counts, until the time is over.
+//! One worker: begins I/Os, waits, counts, until the time is over.
 
 use std::{
     hint,
@@ -9,13 +9,13 @@ use std::{
 
 use super::{
     draw::Draw,
+    engine::IoEngine,
     pace::{Next, Pace},
-    ways::Way,
 };
-use crate::{clock::Clock, limits::BEAT_NS, queue::Failed, run::recorder::Recorder};
+use crate::{clock::Clock, limits::HEARTBEAT_NS, queue::FailedIo, run::recorder::Recorder};
 
-/// A thread that sleeps wakes up late by some tens of microseconds. Waiting for a moment ends in a
-/// spin that long, and what is spun away is taken out of the CPU time again.
+/// A sleeping thread wakes up some tens of microseconds late. A wait for a moment ends in a spin of
+/// this length, whose CPU time is subtracted again.
 const SPIN_NS: u64 = 60_000;
 
 /// Nanoseconds since all workers started.
@@ -33,17 +33,18 @@ impl<C: Clock> Watch<C> {
     }
 }
 
-/// What counts: from one moment to another, in the watch's time.
+/// The part that counts: from one moment to another, in the watch's time.
 #[derive(Clone, Copy)]
 pub struct Window {
     pub from: u64,
     pub until: u64,
-    /// From the first I/O that ends in it to the last one, or to the first one after it: a short window
-    /// cuts off a part of an I/O at either end, and of the same length each time.
+    /// Counts from the first I/O that ends in the window to the last one, or to the first one after
+    /// it. A short window cuts off a part of an I/O at both ends, always of the same length.
     pub whole: bool,
 }
 
-/// I/Os that end so long after a window are not waited for, and no window is made longer than this.
+/// I/Os that end this long after a window are not waited for, and no window is extended beyond
+/// this.
 pub const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// What a worker draws from and what it counted.
@@ -54,38 +55,38 @@ pub struct Worker {
     pub pace: Pace,
     /// From when it was due to its end.
     pub response: Recorder,
-    /// From when it was handed over to its end, where that is something else.
+    /// Response time, from the due moment to the end, where it differs.
     pub service: Option<Recorder>,
-    /// Of the last run: I/Os that ended in the window, and their bytes.
+    /// In the last run: I/Os that ended in the window, and their bytes.
     pub ops: u64,
     pub bytes: u64,
-    /// When the first I/O of a window ended that counts whole ones, and the last.
+    /// When the first and the last whole I/O of a window ended.
     pub span: Option<(u64, u64)>,
     /// All that ended, whenever.
     pub all_ops: u64,
     pub all_bytes: u64,
-    /// Nanoseconds of CPU that went into waiting for a moment, ramp included.
+    /// Nanoseconds of CPU spent waiting for a moment, including the ramp.
     pub spun: u64,
 }
 
 impl Worker {
-    /// Works until the window's end, then waits for what is under way.
-    pub fn run<C: Clock, W: Way>(
+    /// Works until the window's end, then waits for what is in flight.
+    pub fn run<C: Clock, W: IoEngine>(
         &mut self,
         watch: Watch<C>,
         window: Window,
-        way: &mut W,
+        engine: &mut W,
         told: &AtomicU64,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), FailedIo> {
         (self.ops, self.bytes, self.all_ops, self.all_bytes) = (0, 0, 0, 0);
         (self.spun, self.span) = (0, None);
         self.pace.restart();
         let mut now = watch.now();
-        let (mut tell_at, mut before) = (now + BEAT_NS, 0);
+        let (mut tell_at, mut before) = (now + HEARTBEAT_NS, 0);
         let late = window.until.saturating_add(PATIENCE_NS);
         while now < window.until || (window.whole && self.ops == 0 && now < late) {
-            let due = self.begin(watch, now, way)?;
-            if way.in_flight() == 0 {
+            let due = self.begin(watch, now, engine)?;
+            if engine.in_flight() == 0 {
                 if let Some(due) = due {
                     self.wait(watch, due.min(window.until.max(now)));
                 }
@@ -94,50 +95,51 @@ impl Worker {
             }
             now = watch.now();
             let most = due.map(|due| due.saturating_sub(now + SPIN_NS));
-            way.enter(now, 1, most.map(Duration::from_nanos))
+            engine
+                .enter(now, 1, most.map(Duration::from_nanos))
                 .map_err(failed)?;
             let entered = now;
             now = watch.now();
-            let any = self.count(now, window, way)?;
+            let any = self.count(now, window, engine)?;
             if most == Some(0) && !any {
                 self.spun += now - entered;
             }
             if now >= tell_at {
                 told.fetch_add(self.ops - before, Ordering::Relaxed);
-                (tell_at, before) = (now + BEAT_NS, self.ops);
+                (tell_at, before) = (now + HEARTBEAT_NS, self.ops);
             }
         }
         // Their bytes are counted at the device, whenever they end.
-        while way.in_flight() > 0 {
+        while engine.in_flight() > 0 {
             now = watch.now();
-            way.enter(now, 1, None).map_err(failed)?;
+            engine.enter(now, 1, None).map_err(failed)?;
             now = watch.now();
-            self.count(now.max(window.until), window, way)?;
+            self.count(now.max(window.until), window, engine)?;
         }
         Ok(())
     }
 
-    /// Begins what may begin. The moment before which nothing more may, if it is known.
+    /// Begins the I/Os that are due. Returns the next moment at which one is due, if known.
     ///
-    /// A full batch is handed over at once: the device is then at work while the next is prepared.
+    /// A full batch is submitted at once: the device then works while the next one is prepared.
     #[inline]
-    fn begin<C: Clock, W: Way>(
+    fn begin<C: Clock, W: IoEngine>(
         &mut self,
         watch: Watch<C>,
         now: u64,
-        way: &mut W,
-    ) -> Result<Option<u64>, Failed> {
+        engine: &mut W,
+    ) -> Result<Option<u64>, FailedIo> {
         let mut fresh = 0;
-        while way.has_room() {
+        while engine.has_room() {
             if fresh == self.batch {
-                way.enter(watch.now(), 0, None).map_err(failed)?;
+                engine.enter(watch.now(), 0, None).map_err(failed)?;
                 fresh = 0;
             }
-            match self.pace.next(now, way.in_flight()) {
+            match self.pace.next(now, engine.in_flight()) {
                 Next::Begin(due) => {
                     let mut drawn = self.draw.next();
                     drawn.op.number = due;
-                    way.push(drawn.op).map_err(|error| Failed {
+                    engine.push(drawn.op).map_err(|error| FailedIo {
                         op: drawn.op,
                         error,
                     })?;
@@ -151,9 +153,14 @@ impl Worker {
         Ok(None)
     }
 
-    /// Takes what has ended by `now`; whether anything had.
+    /// Reaps what has completed by `now`. Returns whether anything had.
     #[inline]
-    fn count<W: Way>(&mut self, now: u64, window: Window, way: &mut W) -> Result<bool, Failed> {
+    fn count<W: IoEngine>(
+        &mut self,
+        now: u64,
+        window: Window,
+        engine: &mut W,
+    ) -> Result<bool, FailedIo> {
         let ends_it = now >= window.until && !(window.whole && self.ops == 0);
         let counts = now >= window.from && !ends_it && (!window.whole || self.span.is_some());
         let Self {
@@ -167,7 +174,7 @@ impl Worker {
             ..
         } = self;
         let mut any = false;
-        way.reap(|slot| {
+        engine.reap(|slot| {
             any = true;
             *all_ops += 1;
             *all_bytes += u64::from(slot.op.len);
@@ -209,9 +216,9 @@ impl Worker {
 }
 
 /// A call that failed as a whole.
-fn failed(error: std::io::Error) -> Failed {
-    Failed {
-        op: crate::queue::Op::default(),
+fn failed(error: std::io::Error) -> FailedIo {
+    FailedIo {
+        op: crate::queue::QueuedIo::default(),
         error,
     }
 }
@@ -221,22 +228,22 @@ mod tests {
     use super::*;
     use crate::{
         clock::Monotonic,
-        queue::{Op, Slot},
-        workloads::iops::spec::Spec,
+        queue::{QueuedIo, Slot},
+        workloads::iops::spec::AccessSpec,
     };
 
     /// One I/O after the other, each of 3 ms.
     #[derive(Default)]
     struct Slow(Option<Slot>);
 
-    impl Way for Slow {
+    impl IoEngine for Slow {
         fn has_room(&self) -> bool {
             self.0.is_none()
         }
         fn in_flight(&self) -> usize {
             usize::from(self.0.is_some())
         }
-        fn push(&mut self, op: Op) -> std::io::Result<()> {
+        fn push(&mut self, op: QueuedIo) -> std::io::Result<()> {
             self.0 = Some(Slot::new(op, 0));
             Ok(())
         }
@@ -245,7 +252,7 @@ mod tests {
             thread::sleep(Duration::from_millis(3));
             Ok(())
         }
-        fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), Failed> {
+        fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), FailedIo> {
             if let Some(slot) = self.0.take() {
                 ended(&slot);
             }
@@ -260,7 +267,7 @@ mod tests {
         for ms in [10, 1] {
             let mut worker = Worker {
                 draw: Draw::new(
-                    &Spec::parse("4K 100% read 0% random").unwrap(),
+                    &AccessSpec::parse("4K 100% read 0% random").unwrap(),
                     1 << 20,
                     1,
                     0,

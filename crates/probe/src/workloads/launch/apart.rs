@@ -1,8 +1,8 @@
-//! A PID namespace around the guard and all that it starts, so that nothing of it outlives the guard,
-//! however that ends.
+//! A PID namespace around the guard and all processes it starts, so that none of them outlives the
+//! guard, however it ends.
 //!
-//! Its process 1 does nothing but wait for the guard. The guard is an ordinary process in it: programs
-//! that ask for their parent are not told 1, which some take for a sign that they were left behind.
+//! Its process 1 only waits for the guard. The guard is an ordinary process in it: programs do not
+//! see 1 as their parent, which some take for a sign that they were orphaned.
 
 use std::{
     io,
@@ -20,12 +20,12 @@ use rustix::{
 
 use super::sys;
 
-/// Time beyond the program's grace for a guard whose probe has gone. One that is stopped would keep all
-/// for ever.
+/// Time beyond the program's grace for a guard whose probe has gone. A stopped guard would keep
+/// everything for ever.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Whether this process may make such a namespace. Tried once, in a child: containers and seccomp forbid
-/// any of the steps.
+/// Whether this process may create such a namespace. Tried once, in a child: containers and seccomp
+/// may forbid any of the steps.
 pub fn possible() -> bool {
     static POSSIBLE: OnceLock<bool> = OnceLock::new();
     *POSSIBLE.get_or_init(|| {
@@ -38,15 +38,15 @@ pub fn possible() -> bool {
     })
 }
 
-/// Shows the processes of the namespace in `/proc`, to those in it alone.
+/// Shows the processes of the namespace in `/proc`, inside the namespace only.
 pub fn enter() -> io::Result<()> {
     sys::own_mounts()?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     Ok(mount("proc", Path::new("/proc"), "proc", flags, None)?)
 }
 
-/// The life of process 1: it ends with the guard, or when the probe at the other end of `socket` has
-/// gone and the guard has not ended within the program's grace and some seconds.
+/// Runs process 1. It ends with the guard, or when the probe at the other end of `socket` has gone
+/// and the guard has not ended within the program's grace and some seconds.
 pub fn outlive(guard: i32, socket: &UnixStream, grace: Duration) {
     let pid = Pid::from_raw(guard);
     let Some(Ok(guard)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
@@ -61,7 +61,7 @@ pub fn outlive(guard: i32, socket: &UnixStream, grace: Duration) {
     };
     let ended = has_ended(Some(socket), None) || has_ended(None, Some(grace + PATIENCE));
     if ended && let Some(pid) = pid {
-        // What it has used is counted with us by whoever waits for us.
+        // Its resource usage is counted with ours by the process that waits for us.
         sys::wait_for(pid.as_raw_nonzero().get());
     }
 }
@@ -99,7 +99,7 @@ mod tests {
         }
         rustix::process::kill_process(Pid::from_raw(first).unwrap(), rustix::process::Signal::KILL)
             .unwrap();
-        // Returns when all of the namespace is gone.
+        // Returns when all processes of the namespace are gone.
         assert_eq!(sys::wait_for(first), None);
         fs::remove_file(&beat).unwrap();
         thread::sleep(Duration::from_millis(100));

@@ -1,5 +1,5 @@
-//! What a launch's whole tree of processes has used, by counters that miss nobody: those of a
-//! control group, and the kernel's own word on each process that is made.
+//! Resources used by the whole process tree of a launch, by counters that miss no process: those of
+//! a control group, and the kernel's events for each new process.
 
 use std::os::fd::BorrowedFd;
 
@@ -7,22 +7,22 @@ use layermark_model::Launch;
 
 use super::{
     forks::Forks,
-    group::{Counters, Group},
+    group::{Counters, LaunchCgroup},
 };
 
-/// The counters that this machine keeps. None is no error: `/proc` tells the rest.
+/// The counters available on this machine. None is no error: `/proc` provides the rest.
 #[derive(Debug, Default)]
 pub struct Counting {
-    group: Option<Group>,
+    group: Option<LaunchCgroup>,
     forks: Option<Forks>,
 }
 
 impl Counting {
-    /// Makes counters for a guard. Called by the probe: in a PID namespace the kernel tells nobody of
-    /// processes, and what a killed guard leaves has to be removed.
+    /// Creates the counters for a guard. Called by the probe: in a PID namespace the kernel sends
+    /// no process events, and what a killed guard leaves has to be removed.
     pub fn make() -> Self {
         Self {
-            group: Group::make(),
+            group: LaunchCgroup::make(),
             forks: Forks::listen(),
         }
     }
@@ -38,7 +38,7 @@ impl Counting {
         self.counters()
     }
 
-    /// Just after it: what was counted meanwhile goes into `launch`, and who counted.
+    /// Called just after it: adds what was counted to `launch`, and names the counters.
     pub fn after(&mut self, before: Counters, main: BorrowedFd<'_>, launch: &mut Launch) {
         let now = self.counters();
         let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
@@ -55,6 +55,9 @@ impl Counting {
     }
 
     fn counters(&self) -> Counters {
-        self.group.as_ref().map(Group::counters).unwrap_or_default()
+        self.group
+            .as_ref()
+            .map(LaunchCgroup::counters)
+            .unwrap_or_default()
     }
 }

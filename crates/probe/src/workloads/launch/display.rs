@@ -1,8 +1,8 @@
 //! A private X server without a screen, for programs with windows.
 //!
-//! Its socket, its lock and the cookie that it asks for lie in memory, and only the guard and what it
-//! starts see them. Where nothing can be mounted they lie in `/tmp` as usual, and the cookie alone keeps
-//! other users out.
+//! Its socket, lock file and cookie are in memory, and only the guard and its children see them.
+//! Where nothing can be mounted they are in `/tmp` as usual, and only the cookie keeps other users
+//! out.
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
@@ -27,7 +27,7 @@ use crate::ProbeError;
 
 /// Directory of X sockets, in which clients look.
 const SOCKETS: &str = "/tmp/.X11-unix";
-/// How a client proves who it is: by 16 bytes that both sides know.
+/// How a client authenticates: 16 bytes that both sides know.
 const COOKIE: &str = "MIT-MAGIC-COOKIE-1";
 
 /// Xvfb; ended when dropped.
@@ -40,8 +40,8 @@ pub struct Display {
 }
 
 impl Display {
-    /// Starts a server with a screen of `size`, such as `1280x1024`, for clients of `user`, and waits
-    /// until it is there.
+    /// Starts a server with a screen of `size`, such as `1280x1024`, for clients of `user`, and
+    /// waits until it is ready.
     pub fn start(size: &str, home: &Path, user: Option<User>) -> Result<Self, ProbeError> {
         let failed = |e: io::Error| ProbeError::io("prepare X sockets in", Path::new(SOCKETS), &e);
         let private = own_sockets().map_err(failed)?;
@@ -51,8 +51,8 @@ impl Display {
         let cookie = std::array::from_fn(|n| halves[n / 8][n % 8]);
         write_authority(&authority, &cookie, user)
             .map_err(|e| ProbeError::io("write", &authority, &e))?;
-        // Some clients try an abstract socket of that number first, which may be a desktop's or, if it
-        // can be guessed, anybody's.
+        // Some clients try an abstract socket of that number first, which may belong to a desktop
+        // or, if it can be guessed, to anyone.
         let number = 1000 + (random() & 0xffff) as u32;
         let server = serve(size, number, &authority, private).map_err(|e| {
             ProbeError::new(format!("a private X server (Xvfb) is needed: {e}"))
@@ -68,7 +68,7 @@ impl Display {
         Ok(display)
     }
 
-    /// Waits until the server has said its number, or has ended.
+    /// Waits until the server has reported its display number, or has ended.
     fn wait(&mut self) -> Result<(), ProbeError> {
         let mut said = String::new();
         if let Some(out) = self.server.stdout.take() {
@@ -108,7 +108,7 @@ impl Display {
         self.server.id()
     }
 
-    /// The directory of X sockets, which a program with a root of its own has to see.
+    /// The directory of X sockets, which must be visible to a program with its own root.
     pub fn sockets() -> &'static Path {
         Path::new(SOCKETS)
     }
@@ -132,8 +132,8 @@ impl Drop for Display {
     }
 }
 
-/// Hides the machine's X sockets behind an empty directory in memory, from this process and its children
-/// alone; whether that was possible.
+/// Hides the machine's X sockets behind an empty directory in memory, for this process and its
+/// children only. Returns whether that was possible.
 fn own_sockets() -> io::Result<bool> {
     let at = Path::new(SOCKETS);
     match DirBuilder::new().mode(0o1777).create(at) {
@@ -142,8 +142,8 @@ fn own_sockets() -> io::Result<bool> {
         Err(e) => return Err(e),
     }
     let meta = fs::symlink_metadata(at)?;
-    // An owner without a number here is root or a stranger outside a user namespace, which is that of
-    // an ordinary user.
+    // An owner without a number here is root or a stranger outside the user namespace of an
+    // ordinary user.
     if !meta.is_dir() || (meta.uid() != 0 && user::mapped(meta.uid())) {
         return Err(io::Error::other("it is not root's directory"));
     }

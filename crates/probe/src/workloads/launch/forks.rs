@@ -1,5 +1,5 @@
-//! Every process that is made on this machine, told by the kernel: the process connector
-//! (`linux/cn_proc.h`), for root only. Processes that end at once are seen as well.
+//! Every process that is created on this machine, reported by the kernel's process connector
+//! (`linux/cn_proc.h`), for root only. It also sees processes that end at once.
 #![allow(unsafe_code)]
 
 use std::{
@@ -11,13 +11,14 @@ use std::{
 
 use rustix::fs::{Mode, OFlags, openat};
 
-/// Index and value of the process connector, and the group that it speaks to.
+/// Index and value of the process connector, and its multicast group.
 const CN_PROC: u32 = 1;
 const LISTEN: u32 = 1;
 const IGNORE: u32 = 2;
 /// `nlmsghdr` and `cn_msg`.
 const HEADERS: usize = 16 + 20;
-/// Room for events that nobody reads while a program starts, bytes: some thousand.
+/// Buffer for events that arrive while a program starts and nobody reads, bytes: some thousand
+/// events.
 const ROOM: libc::c_int = 8 << 20;
 
 const EVENT_NONE: u32 = 0;
@@ -27,16 +28,16 @@ const EVENT_FORK: u32 = 1;
 #[derive(Debug)]
 pub struct Forks {
     socket: OwnedFd,
-    /// `/proc` of the namespace that the kernel's numbers are of.
+    /// `/proc` of the namespace that the kernel's numbers refer to.
     proc: File,
-    /// The process that listens; a copy of it that was forked off only reads.
+    /// The process that listens; a forked copy only reads.
     owner: u32,
-    /// Some events were lost: there is nothing to be said.
+    /// Some events were lost: the count is unknown.
     lost: bool,
 }
 
 impl Forks {
-    /// `None` where the kernel tells nothing: not root, or in a container.
+    /// `None` where the kernel reports nothing: not root, or in a container.
     pub fn listen() -> Option<Self> {
         let mut forks = Self {
             socket: socket().ok()?,
@@ -53,7 +54,7 @@ impl Forks {
         agreed.then_some(forks)
     }
 
-    /// The kernel's own number of a process, which is another one inside a PID namespace.
+    /// The kernel's own number of a process, which differs inside a PID namespace.
     pub fn number(&self, pidfd: BorrowedFd<'_>) -> Option<u32> {
         let path = format!("self/fdinfo/{}", pidfd.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -64,14 +65,14 @@ impl Forks {
         line.trim().parse().ok()
     }
 
-    /// Forgets what has been told so far.
+    /// Discards the events so far.
     pub fn forget(&mut self) {
         while self.next().is_some() {}
         self.lost = false;
     }
 
-    /// How many processes `main` and its descendants were and have made, itself included; `None`
-    /// when the kernel had more to tell than there was room for.
+    /// Number of processes that `main` and its descendants were and created, itself included;
+    /// `None` when events were lost.
     pub fn count(&mut self, main: u32) -> Option<u64> {
         let mut tree = BTreeSet::from([main]);
         while let Some(event) = self.next() {
@@ -123,8 +124,8 @@ impl Forks {
 
 impl Drop for Forks {
     fn drop(&mut self) {
-        // Older kernels go on telling nobody when a listener only closes its socket, and count how
-        // often they are told so.
+        // Older kernels keep sending events when a listener only closes its socket, and count the
+        // listeners.
         if self.owner == std::process::id() {
             let _ = self.tell(IGNORE);
         }
@@ -133,8 +134,8 @@ impl Drop for Forks {
 
 fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: a zeroed address is a valid one; the descriptor is new and nobody else's; pointers
-    // are to live variables of the sizes that are told.
+    // SAFETY: a zeroed address is valid; the descriptor is new and only ours; pointers are to live
+    // variables of the given sizes.
     unsafe {
         let fd = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_CONNECTOR);
         if fd < 0 {
@@ -157,8 +158,8 @@ fn socket() -> io::Result<OwnedFd> {
     }
 }
 
-/// A process that one of the tree has made belongs to it. `proc_event`: kind, CPU, time (8 bytes);
-/// of a fork: thread and process that made it, new thread and its process.
+/// A process created by one of the tree belongs to the tree. `proc_event`: kind, CPU, time (8
+/// bytes); of a fork: thread and process that created it, new thread and its process.
 fn follow(event: &[u8], tree: &mut BTreeSet<u32>) {
     let all = [0, 20, 24, 28].map(|at| word(event, at));
     if let [Some(EVENT_FORK), Some(parent), Some(thread), Some(process)] = all

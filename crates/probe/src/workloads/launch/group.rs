@@ -1,5 +1,5 @@
-//! A control group (version 2) around the guard and all that it starts: what the whole tree waited
-//! for and read, however short its processes lived.
+//! A control group (version 2) around the guard and all processes it starts: what the whole tree
+//! waited for and read, including short-lived processes.
 
 use std::{
     fs, io,
@@ -8,18 +8,18 @@ use std::{
 
 use layermark_model::random_name;
 
-/// Groups of ours are named so, and by the process that made them.
+/// Prefix of our groups' names, followed by the process that created them.
 const PREFIX: &str = "layermark-";
 
-/// A group of ours. Both the probe, which makes it, and the guard, which enters it, remove it when they
-/// drop it: whoever of them is left.
+/// A control group of ours. Both the probe, which creates it, and the guard, which enters it,
+/// remove it on drop: whichever ends last.
 #[derive(Debug)]
-pub struct Group {
+pub struct LaunchCgroup {
     parent: PathBuf,
     path: PathBuf,
 }
 
-/// Counters of a group; those that the machine does not keep are absent.
+/// Counters of a group. Those that the machine does not have are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Time in which at least one of its tasks waited for I/O, nanoseconds.
@@ -28,9 +28,9 @@ pub struct Counters {
     pub read_bytes: Option<u64>,
 }
 
-impl Group {
-    /// Makes a group below this process's own. `None` where that is not allowed, or the group would
-    /// count nothing.
+impl LaunchCgroup {
+    /// Creates a group below this process's own. `None` where that is not allowed, or where the
+    /// group would count nothing.
     pub fn make() -> Option<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -60,9 +60,9 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for LaunchCgroup {
     fn drop(&mut self) {
-        // It may be gone. What cannot be removed now is removed by the next one.
+        // It may be gone. Groups that cannot be removed now are removed by the next run.
         let _ = move_to(&self.parent);
         let _ = fs::remove_dir(&self.path);
     }
@@ -104,7 +104,7 @@ fn waited_ns(text: &str) -> Option<u64> {
     Some(total.parse::<u64>().ok()? * 1000)
 }
 
-/// `rbytes=` of all lines of `io.stat` whose device holds bytes itself: what a loop device reads is
+/// `rbytes=` of all lines of `io.stat` whose device stores bytes itself: reads of a loop device are
 /// counted again at the device below it.
 fn read_bytes(text: &str, counts: fn(&str) -> bool) -> u64 {
     let bytes = |line: &str| -> Option<u64> {

@@ -1,9 +1,10 @@
 //! The process between probe and program.
 //!
-//! Programs start others and leave them behind. Those become children of the nearest ancestor that
-//! has asked for them: the guard. It alone knows all of the tree, counts what it uses, and ends it;
-//! also when the probe was killed, which it sees by the end of its socket. When the guard itself is
-//! killed, its PID namespace ends the tree; where there is none, the probe does.
+//! Programs start other processes and orphan them. Orphans become children of the nearest ancestor
+//! that has asked for them: the guard. Only the guard knows the whole tree, counts its resources,
+//! and ends it. It also does so when the probe was killed, which it sees by the end of its socket.
+//! When the guard itself is killed, its PID namespace ends the tree; without a namespace the probe
+//! does.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -25,18 +26,18 @@ use super::{
     counting::Counting,
     display::Display,
     inside,
-    params::Cache,
+    params::LaunchCache,
     ready,
-    start::{Site, Started},
+    start::{LaunchSite, Started},
     sys,
     tree::Tree,
 };
 use crate::{ProbeError, error::panicked, motion};
 
-/// Launches that a warm point may make again because they were not warm.
+/// Number of times a warm point may repeat a launch that was not warm.
 const AGAIN: u64 = 2;
 
-/// From guard to probe, one JSON object a line.
+/// From guard to probe, one JSON object per line.
 #[derive(Debug, Serialize, Deserialize)]
 enum Says {
     Ready,
@@ -55,12 +56,12 @@ enum Says {
 const GO: u8 = b'g';
 const STOP: u8 = b's';
 
-/// A guard that is ready to launch; ended, with all that it started, when dropped.
+/// A guard that is ready to launch. When dropped, it ends with all processes it started.
 pub struct Guard {
     /// The guard, or the first process of its namespace.
     pid: i32,
     socket: BufReader<UnixStream>,
-    /// Whether the kernel ends all that it started when it ends.
+    /// Whether the kernel ends all processes it started when it ends.
     apart: bool,
     /// Where it makes a home outside the layer.
     outside: Option<PathBuf>,
@@ -69,8 +70,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts the guard, and has it prepare the launch: `prepare`, uncounted launches, X server.
-    pub fn start(mut site: Site, warmups: u64) -> Result<Self, ProbeError> {
+    /// Starts the guard, which prepares the launch: `prepare`, uncounted launches, X server.
+    pub fn start(mut site: LaunchSite, warmups: u64) -> Result<Self, ProbeError> {
         let fail = |e: io::Error| ProbeError::new(format!("cannot start the launcher: {e}"));
         let (ours, its) = UnixStream::pair().map_err(fail)?;
         // Not what strace reads.
@@ -87,7 +88,7 @@ impl Guard {
         }
         let mut ours = Some(ours);
         let pid = sys::spawn(apart, &mut || {
-            // Its copy: the end of the probe's is the end of the conversation.
+            // Its copy: when the probe closes its end, the conversation is over.
             ours = None;
             live(&mut site, warmups, &its, &mut counting, apart);
         })
@@ -106,7 +107,7 @@ impl Guard {
         }
     }
 
-    /// Launches; calls `beat` each `every` while it waits.
+    /// Launches. Calls `beat` each `every` while it waits.
     pub fn launch(
         &mut self,
         every: Duration,
@@ -131,7 +132,7 @@ impl Guard {
         let mut used = 0;
         while let Err(e) = self.socket.fill_buf() {
             match e.kind() {
-                // Starting a program from a dead server takes for ever.
+                // Starting a program from a dead server never returns.
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                     if motion::goes_on(self.pid.unsigned_abs(), &mut used) {
                         beat();
@@ -193,10 +194,16 @@ impl Drop for Guard {
     }
 }
 
-/// The whole life of the new process: of the guard, or of the process before it in its namespace.
-fn live(site: &mut Site, warmups: u64, socket: &UnixStream, counting: &mut Counting, apart: bool) {
+/// Runs the new process: the guard, or process 1 of its namespace.
+fn live(
+    site: &mut LaunchSite,
+    warmups: u64,
+    socket: &UnixStream,
+    counting: &mut Counting,
+    apart: bool,
+) {
     let mut begin = || -> io::Result<Option<i32>> {
-        // The lab must not take this end of the pipe for the probe's.
+        // The lab must not mistake this end of the pipe for the probe's.
         let null = OpenOptions::new()
             .read(true)
             .write(true)
@@ -214,7 +221,7 @@ fn live(site: &mut Site, warmups: u64, socket: &UnixStream, counting: &mut Count
         Ok(None) => serve(site, warmups, socket, counting),
         Err(e) => {
             let message = format!("cannot start the launcher: {e}");
-            // Nobody may be there to hear it.
+            // The probe may be gone.
             let _ = say(
                 socket,
                 &Says::Failed {
@@ -227,7 +234,7 @@ fn live(site: &mut Site, warmups: u64, socket: &UnixStream, counting: &mut Count
 }
 
 /// The guard's whole life.
-fn serve(site: &mut Site, warmups: u64, socket: &UnixStream, counting: &mut Counting) {
+fn serve(site: &mut LaunchSite, warmups: u64, socket: &UnixStream, counting: &mut Counting) {
     let mut tree = Tree::default();
     let result = catch_unwind(AssertUnwindSafe(|| {
         prepare(site, counting, &mut tree)?;
@@ -257,7 +264,7 @@ fn serve(site: &mut Site, warmups: u64, socket: &UnixStream, counting: &mut Coun
     }))
     .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     tree.stop(site.p.grace());
-    // Here as well as in the probe: whoever of the two is left removes what they made.
+    // Here as well as in the probe: whichever is left removes what they created.
     *counting = Counting::default();
     site.display = None;
     if site.outside {
@@ -266,12 +273,16 @@ fn serve(site: &mut Site, warmups: u64, socket: &UnixStream, counting: &mut Coun
     if let Err(ProbeError { message, hint, .. }) = result {
         let message = site.masked(message);
         let hint = hint.map(|hint| site.masked(hint));
-        // Nobody may be there to hear it.
+        // The probe may be gone.
         let _ = say(socket, &Says::Failed { message, hint });
     }
 }
 
-fn prepare(site: &mut Site, counting: &mut Counting, tree: &mut Tree) -> Result<(), ProbeError> {
+fn prepare(
+    site: &mut LaunchSite,
+    counting: &mut Counting,
+    tree: &mut Tree,
+) -> Result<(), ProbeError> {
     sys::become_guard().map_err(|e| ProbeError::new(format!("cannot become the launcher: {e}")))?;
     if site.outside {
         let made = DirBuilder::new().mode(0o700).create(&site.home);
@@ -285,7 +296,7 @@ fn prepare(site: &mut Site, counting: &mut Counting, tree: &mut Tree) -> Result<
         tree.spared.insert(display.pid());
         site.display = Some(display);
     }
-    // Afterwards, since the package is shown the directory that the X server has made.
+    // Last, since the package must see the directory that the X server has created.
     if let Some(root) = &site.root {
         inside::mounts(root, site.user, site.display.is_some())?;
     }
@@ -293,9 +304,9 @@ fn prepare(site: &mut Site, counting: &mut Counting, tree: &mut Tree) -> Result<
     Ok(())
 }
 
-/// Launches that are not counted, and what comes before the one that is.
+/// Uncounted launches, and what precedes the one that counts.
 fn warm_up(
-    site: &Site,
+    site: &LaunchSite,
     warmups: u64,
     tree: &mut Tree,
     socket: &UnixStream,
@@ -310,9 +321,9 @@ fn warm_up(
     site.aside("prepare", &text, tree, socket.as_fd())
 }
 
-/// The launch that counts. One that is not as warm as was asked is made again.
+/// The launch that counts. Repeated when it is not as warm as requested.
 fn launch(
-    site: &Site,
+    site: &LaunchSite,
     tree: &mut Tree,
     counting: &mut Counting,
     socket: &UnixStream,
@@ -321,7 +332,7 @@ fn launch(
     loop {
         let mut done = site.launch(tree, counting, socket.as_fd())?;
         let cold = done.launch.warmth() == Warmth::Cold;
-        if site.p.cache == Cache::Warm && cold && remade < AGAIN && !site.p.tracing {
+        if site.p.cache == LaunchCache::Warm && cold && remade < AGAIN && !site.p.tracing {
             tree.stop(site.p.grace());
             site.aside("conclude", &site.p.conclude, tree, socket.as_fd())?;
             site.aside("prepare", &site.p.prepare, tree, socket.as_fd())?;

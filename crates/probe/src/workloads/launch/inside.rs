@@ -1,5 +1,5 @@
-//! A package as the whole world of a program: every name it looks up and every byte it reads comes
-//! from the layer.
+//! A package as the program's root: every name it looks up and every byte it reads comes from the
+//! layer.
 
 use std::{
     fs, io,
@@ -10,19 +10,21 @@ use std::{
 use layermark_model::Environment;
 use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 
-use super::{below, display::Display, package, params::LaunchParams, start::Site, sys, user::User};
+use super::{
+    below, display::Display, package, params::LaunchParams, start::LaunchSite, sys, user::User,
+};
 use crate::ProbeError;
 
 /// Where a packaged program has its home, on a file system in memory.
 pub const HOME: &str = "/tmp/home";
 
-/// The site of a packaged program; the mounts come when the guard is a process of its own.
+/// The site of a packaged program. The mounts follow when the guard is a separate process.
 pub fn enter(
     dir: &Path,
     p: LaunchParams,
     env: Environment,
     user: Option<User>,
-) -> Result<Site, ProbeError> {
+) -> Result<LaunchSite, ProbeError> {
     let root = dir.join("packaged").join(package::ROOT);
     if !root.is_dir() {
         return Err(ProbeError::new(format!(
@@ -39,8 +41,8 @@ pub fn at_home(
     env: Environment,
     root: Option<PathBuf>,
     user: Option<User>,
-) -> Site {
-    Site {
+) -> LaunchSite {
+    LaunchSite {
         p,
         dir: HOME.into(),
         root,
@@ -52,8 +54,8 @@ pub fn at_home(
     }
 }
 
-/// Puts what is no file of the package below its root: processes, devices, room to write, X. Seen
-/// by this process and its children only.
+/// Mounts what is not in the package below its root: processes, devices, writable space, X. Only
+/// this process and its children see the mounts.
 pub fn mounts(root: &Path, user: Option<User>, windows: bool) -> Result<(), ProbeError> {
     let all = || -> io::Result<()> {
         sys::own_mounts()?;
@@ -75,8 +77,8 @@ pub fn mounts(root: &Path, user: Option<User>, windows: bool) -> Result<(), Prob
     })
 }
 
-/// The same room to write for a program that is launched natively to find its package: an empty `/tmp`
-/// with its home, in memory. Nobody else sees it or could have put something there.
+/// The same writable space for a program that is launched natively to find its package: an empty
+/// `/tmp` with its home, in memory. No other process sees it or could have put something there.
 pub fn room(user: Option<User>) -> Result<(), ProbeError> {
     let made = sys::own_mounts().and_then(|()| home(Path::new("/"), user));
     made.map_err(|e| {

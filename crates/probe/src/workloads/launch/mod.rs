@@ -13,7 +13,9 @@ use layermark_model::{
 
 use crate::{
     Ask, Beat, Context, PackagedFile, Placed, ProbeError, Turned, Work, Workload, counters,
-    limits::BEAT_NS, workloads::work_dir::WorkDir,
+    limits::HEARTBEAT_NS,
+    param::{self, read},
+    workloads::work_dir::WorkDir,
 };
 
 mod apart;
@@ -23,7 +25,6 @@ mod forks;
 mod group;
 mod guard;
 mod inside;
-mod options;
 mod package;
 mod params;
 mod ready;
@@ -36,7 +37,7 @@ mod user;
 
 use guard::Guard;
 use params::LaunchParams;
-use start::Site;
+use start::LaunchSite;
 use user::User;
 
 /// The workload `launch`.
@@ -52,32 +53,36 @@ impl Workload for Launch {
     }
 
     fn params(&self) -> &'static [Param] {
-        options::PARAMS
+        params::PARAMS
     }
 
     fn points(&self, settings: &Settings, _: f64) -> Result<Vec<Point>, PointError> {
-        params::points(settings)
+        param::points::<LaunchParams>(settings, 1.0)
     }
 
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        read(at).map(|_| Vec::new())
+        read::<LaunchParams>(at).map(|_| Vec::new())
     }
 
     fn placed(&self, at: &Point, env: &Environment) -> Result<Vec<Placed>, PointError> {
-        package::files(at, &read(at)?, env)
+        package::files(at, &read::<LaunchParams>(at)?, env)
     }
 
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
-        Point::new("launch", at.label.clone(), &read(at)?.in_layer(layer))
+        Point::new(
+            "launch",
+            at.label.clone(),
+            &read::<LaunchParams>(at)?.in_layer(layer),
+        )
     }
 
     fn extra(&self, at: &Point) -> Option<Point> {
-        let p = read(at).ok().filter(|p| p.trace)?;
+        let p = read::<LaunchParams>(at).ok().filter(|p| p.trace)?;
         let tracing = LaunchParams { tracing: true, ..p };
         Point::new("launch", at.label.clone(), &tracing).ok()
     }
 
-    /// Where a program writes is its own business: in a layer that is read-only it has its home.
+    /// Where a program writes is its own business: in a read-only layer it has its home elsewhere.
     fn writes(&self, _: &Point) -> bool {
         false
     }
@@ -100,7 +105,7 @@ impl Workload for Launch {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn Work>, ProbeError> {
-        let p = read(at)?;
+        let p = read::<LaunchParams>(at)?;
         let warmups = if p.tracing || !first_time(at) {
             0
         } else {
@@ -116,12 +121,6 @@ impl Workload for Launch {
     }
 }
 
-fn read(at: &Point) -> Result<LaunchParams, PointError> {
-    let p: LaunchParams = at.typed()?;
-    params::check(&p)?;
-    Ok(p)
-}
-
 /// Whether this process has not launched the point before: a layer's probe lives for a session.
 fn first_time(at: &Point) -> bool {
     static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -129,12 +128,12 @@ fn first_time(at: &Point) -> bool {
     seen.insert(at.key())
 }
 
-/// Where the program is started: in the layer's directory, or with a package as its whole world.
+/// Where the program is started: in the layer's directory, or with a package as its root.
 fn site(
     dir: &Path,
     p: LaunchParams,
     env: Environment,
-) -> Result<(Site, Option<WorkDir>), ProbeError> {
+) -> Result<(LaunchSite, Option<WorkDir>), ProbeError> {
     let user = p.user()?;
     if let Some(User { uid, .. }) = user.filter(|u| !user::mapped(u.uid)) {
         return Err(ProbeError::new(format!(
@@ -159,7 +158,7 @@ fn site(
         Some(work) => work.path().to_owned(),
         None => outside(),
     };
-    let site = Site {
+    let site = LaunchSite {
         p,
         dir: dir.to_owned(),
         root: None,
@@ -172,7 +171,7 @@ fn site(
     Ok((site, work))
 }
 
-/// A home that is not in a layer, for one that is read-only. Nobody can guess its name.
+/// A home outside the layer, for a read-only layer. Its name cannot be guessed.
 fn outside() -> PathBuf {
     std::env::temp_dir().join(random_name("layermark-work-"))
 }
@@ -193,7 +192,7 @@ impl Work for LaunchWork {
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
         let before = counters::sum(&self.devices);
-        let every = Duration::from_nanos(BEAT_NS);
+        let every = Duration::from_nanos(HEARTBEAT_NS);
         let (elapsed_ns, cpu, launch) = self.guard.launch(every, &mut || beat(0, 0))?;
         let after = counters::sum(&self.devices);
         let pass = Pass {
@@ -232,7 +231,7 @@ impl Work for LaunchWork {
     }
 }
 
-/// A directory that is there without being made: for programs that need one.
+/// `path` below `root`, which may be absent.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }

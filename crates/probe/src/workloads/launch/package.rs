@@ -1,5 +1,5 @@
-//! What has to lie in a layer so that a program can be launched from there: found by launching it
-//! once natively, traced, and taking every file that it has found.
+//! Files that must be in a layer so that a program can be launched from there. They are found by
+//! launching the program once natively, with a trace, and taking every file that it has found.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -19,7 +19,7 @@ use layermark_model::{
 };
 
 use super::{
-    params::{Cache, LaunchParams},
+    params::{LaunchCache, LaunchParams},
     sys,
 };
 use crate::{Placed, PlacedKind};
@@ -27,7 +27,7 @@ use crate::{Placed, PlacedKind};
 /// Directory of the package below `packaged/`: one for all programs of a run.
 pub const ROOT: &str = "root";
 
-/// What no package holds: it is made anew at every start, or is the machine's own.
+/// What no package contains: it is created at every start, or belongs to the machine.
 const OUTSIDE: [&str; 6] = ["/proc", "/dev", "/sys", "/run", "/tmp", "/var/tmp"];
 
 /// Loaders, which the kernel opens itself and no trace shows.
@@ -37,10 +37,10 @@ const LOADERS: [&str; 3] = [
     "/lib/ld-linux-armhf.so.3",
 ];
 
-/// Links that lead to links: more than Linux follows (`path_resolution(7)`).
+/// Longest chain of links: more than Linux follows (`path_resolution(7)`).
 const HOPS: usize = 40;
 
-/// The package of a point. Launches its programs the first time it is asked in a process.
+/// The package of a point. Launches its programs on the first call in a process.
 pub fn files(at: &Point, p: &LaunchParams, env: &Environment) -> Result<Vec<Placed>, PointError> {
     static MADE: Mutex<BTreeMap<String, Vec<Placed>>> = Mutex::new(BTreeMap::new());
     if !p.package {
@@ -79,7 +79,7 @@ fn captured(p: &LaunchParams, env: &Environment) -> Result<BTreeSet<String>, Poi
         cmd: Vec::new(),
         package: false,
         add: Vec::new(),
-        cache: Cache::AsIs,
+        cache: LaunchCache::AsIs,
         restart: false,
         tracing: true,
         listing: true,
@@ -93,7 +93,7 @@ fn captured(p: &LaunchParams, env: &Environment) -> Result<BTreeSet<String>, Poi
         };
         names.extend(capture(&its, env)?);
     }
-    // What is run beside the program is run with the same files.
+    // Commands that run with the program use the same files.
     for (n, aside) in [&p.prepare, &p.conclude].into_iter().enumerate() {
         if !aside.is_empty() {
             let its = LaunchParams {
@@ -113,7 +113,7 @@ fn captured(p: &LaunchParams, env: &Environment) -> Result<BTreeSet<String>, Poi
     Ok(names)
 }
 
-/// One launch in a probe of its own, natively, in a home that the launcher makes in memory.
+/// One launch in a separate probe, natively, in a home that the launcher creates in memory.
 fn capture(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointError> {
     in_a_probe(p, env).map_err(|e| {
         PointError::new(format!(
@@ -233,8 +233,8 @@ fn interpreter(at: &Path) -> Option<PathBuf> {
     path.is_absolute().then(|| path.to_owned())
 }
 
-/// Adds what a path leads to, and all that is passed on the way. What is not there, or may not be
-/// read, or is of the machine and not of the program, is left out.
+/// Adds what a path leads to, and everything on the way. Skips what is not there, may not be read,
+/// or belongs to the machine and not to the program.
 fn reach(path: &Path, outside: &[&str], found: &mut BTreeMap<PathBuf, PlacedKind>) {
     let parts = |p: &Path| -> VecDeque<OsString> {
         p.components()
@@ -285,8 +285,8 @@ fn reach(path: &Path, outside: &[&str], found: &mut BTreeMap<PathBuf, PlacedKind
     }
 }
 
-/// The text of a link that leads there from the root of any tree: a server that follows links itself,
-/// as those for SMB do, knows nothing of the program's root.
+/// The text of a link that leads there from the root of any tree: a server that follows links
+/// itself, as SMB servers do, does not know the program's root.
 fn relative(link: &Path, target: &Path) -> PathBuf {
     let Ok(below) = target.strip_prefix("/") else {
         return target.to_owned();

@@ -2,28 +2,28 @@
 
 use std::time::Duration;
 
-use layermark_model::{Environment, Point, PointError, Settings, Spec, parse_duration};
+use layermark_model::{Environment, Param, ParamKind, PointError, Spec, parse_duration};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::{
-    options::PARAMS,
     ready,
     user::{self, User},
 };
-use crate::params;
+use crate::param::{self, Params, Values, words};
 
-/// State of the caches before each launch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cache {
-    /// As the launch before left them: the first one of a series may be cold.
-    AsIs,
-    /// A launch that turns out not to be warm is made again.
-    Warm,
-    /// Emptied by the lab.
-    Cold,
+words! {
+    /// State of the caches before each launch.
+    pub enum LaunchCache {
+        /// As the launch before left them: the first one of a series may be cold.
+        AsIs = "as-is",
+        /// A launch that turns out not to be warm is repeated.
+        Warm = "warm",
+        /// Emptied by the lab.
+        Cold = "cold",
+    }
 }
+
+type Row = param::Row<LaunchParams>;
 
 /// The parameters of one point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct LaunchParams {
     pub command: String,
     pub cmd: Vec<String>,
     pub ready: String,
-    pub cache: Cache,
+    pub cache: LaunchCache,
     pub package: bool,
     pub add: Vec<String>,
     /// Names; the values go beside a point, since they may be secrets.
@@ -47,7 +47,7 @@ pub struct LaunchParams {
     pub ignore_failure: bool,
     pub trace: bool,
     pub parameters: Vec<String>,
-    /// Who it runs as; whoever we are when it is empty.
+    /// User that runs it; our own user when empty.
     #[serde(default)]
     pub user: String,
     /// Of cold points only.
@@ -63,7 +63,7 @@ pub struct LaunchParams {
 
 /// Longest a launch may be waited for.
 const LONGEST: Duration = Duration::from_hours(1);
-/// Most launches before the first that counts.
+/// Largest number of launches before the first one that counts.
 const WARMUPS: u64 = 1000;
 
 impl LaunchParams {
@@ -98,8 +98,8 @@ impl LaunchParams {
         self.env.iter().map(value).collect()
     }
 
-    /// With the command of this layer: the one for its whole name, else the one for its kind. Its
-    /// user is named by numbers, which mean the same everywhere.
+    /// With the command for this layer: the one for its full name, else the one for its kind. The
+    /// user becomes numbers, which mean the same everywhere.
     pub fn in_layer(mut self, layer: &Spec) -> Self {
         if let Ok(Some(User { uid, gid })) = self.user() {
             self.user = format!("{uid}:{gid}");
@@ -112,7 +112,7 @@ impl LaunchParams {
     }
 }
 
-/// The words of a command line; what is wrong when there is no word.
+/// The words of a command line, or an error when there is none.
 pub fn words(name: &str, text: &str) -> Result<Vec<String>, PointError> {
     let error = |why: &str| {
         Err(PointError::new(format!("launch: `{name}` = {text}: {why}"))
@@ -125,35 +125,65 @@ pub fn words(name: &str, text: &str) -> Result<Vec<String>, PointError> {
     }
 }
 
-pub fn points(settings: &Settings) -> Result<Vec<Point>, PointError> {
-    let values = params::read(PARAMS, settings)?;
-    let mut all: Vec<LaunchParams> = Vec::new();
-    let mut restarts = false;
-    for map in values.combinations(PARAMS)? {
-        let mut p: LaunchParams = serde_json::from_value(Value::Object(map))
-            .map_err(|e| PointError::new(format!("launch: {e}")))?;
-        restarts |= p.restart;
-        // What is to be found warm is not to be set up anew.
-        p.restart &= p.cache == Cache::Cold;
-        for p in substituted(&p)? {
-            check(&p)?;
-            if !all.contains(&p) {
-                all.push(p);
-            }
-        }
+/// Parameters, as help and flags need them.
+pub const PARAMS: &[Param] = &param::list::<_, { LaunchParams::TABLE.len() }>(LaunchParams::TABLE);
+
+impl Params for LaunchParams {
+    const WORKLOAD: &'static str = "launch";
+    const TABLE: &'static [Row] = &[
+        Row::text("command", "true")
+            .kind(ParamKind::Command)
+            .list()
+            .help("the program and its arguments; split into words as a shell does, without a shell")
+            .label(|p| Some(shorter(&p.command))),
+        Row::texts("cmd")
+            .help("LAYER=COMMAND: another command in one layer; a name without a variant is for all its variants"),
+        Row::text("ready", "exit")
+            .list()
+            .help("when it has been launched: exit, stdout=REGEX, stderr=REGEX, port=[HOST:]N, http=URL, file=PATH, notify, window[=TITLE], content, settled=MS")
+            .label(|p| (p.ready != "exit").then(|| p.ready.clone())),
+        Row::word("cache", LaunchCache::WORDS, "as-is")
+            .list()
+            .help("state of the caches before each launch, proved by faults and blocks read")
+            .label(|p| (p.cache != LaunchCache::AsIs).then(|| p.cache.id().into())),
+        Row::switch("package", "false")
+            .help("put the program and all files it opens into the layer, and launch it from there"),
+        Row::texts("add")
+            .only("`package`", |p| p.package)
+            .help("a file or directory to put into the package in addition to what the program opens"),
+        Row::texts("env")
+            .kind(ParamKind::Env)
+            .help("NAME=VALUE: a variable of the program's environment, which is empty except for PATH, HOME and the language; NAME alone takes the value from layermark's own environment. Values are never stored"),
+        Row::text("prepare", "").help("a command to run before each launch, outside the clock"),
+        Row::text("conclude", "")
+            .help("a command to run after each launch, when the program has been stopped"),
+        Row::count("warmup", "0")
+            .range(0, WARMUPS)
+            .help("launches in each layer before the first one that counts"),
+        Row::text("timeout", "60s").help("a program that is not ready after this time has failed"),
+        Row::text("grace", "5s").help("time between SIGTERM and SIGKILL when it is stopped"),
+        Row::text("screen", "1280x1024").help("size of the private X screen"),
+        Row::switch("ignore_failure", "false").help("accept exit codes other than 0"),
+        Row::switch("trace", "false")
+            .help("trace one extra launch in each layer, which does not count: what it opened, did not find and read (needs strace)"),
+        Row::texts("parameters")
+            .help("NAME=V1,V2,...: a point for each value, which replaces {NAME} in the commands")
+            .label(|p| (!p.parameters.is_empty()).then(|| p.parameters.join(", "))),
+        Row::text("user", "")
+            .list()
+            .help("user that runs the program, a name or UID:GID; needs root and --package"),
+        Row::switch("restart", "false")
+            .only("`cache` = cold", |p| p.cache == LaunchCache::Cold)
+            .help("tear down and set up the layer itself before each cold launch"),
+    ];
+
+    fn settle(self, _: &Values) -> Result<Vec<Self>, PointError> {
+        substituted(&self)
     }
-    if restarts && !all.iter().any(|p| p.restart) {
-        return Err(
-            PointError::new("launch: `restart` has no effect without `cache` = cold")
-                .hint("add --cache cold, or leave it out"),
-        );
+
+    fn check(&self) -> Result<(), PointError> {
+        check(self)
     }
-    let labels = params::labels(settings, &all, full_label, parts);
-    labels
-        .into_iter()
-        .zip(&all)
-        .map(|(label, p)| Point::new("launch", label, p))
-        .collect()
 }
 
 /// A point for each combination of the values of `parameters`.
@@ -201,8 +231,8 @@ fn with_value(p: &LaunchParams, name: &str, value: &str) -> LaunchParams {
     made
 }
 
-/// What a point may be. Asked when a plan is read, and again in the probe.
-pub fn check(p: &LaunchParams) -> Result<(), PointError> {
+/// Checks texts and what depends on each other.
+fn check(p: &LaunchParams) -> Result<(), PointError> {
     words("command", &p.command)?;
     for (name, text) in [("prepare", &p.prepare), ("conclude", &p.conclude)] {
         if !text.is_empty() {
@@ -222,7 +252,7 @@ pub fn check(p: &LaunchParams) -> Result<(), PointError> {
         words("cmd", command)?;
     }
     ready::parse(&p.ready)?;
-    // Not shown: it may be a value that is a secret.
+    // Not shown: it may be a secret value.
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if p.env
         .iter()
@@ -242,18 +272,6 @@ pub fn check(p: &LaunchParams) -> Result<(), PointError> {
             )));
         }
     }
-    if p.warmup > WARMUPS {
-        return Err(PointError::new(format!(
-            "launch: `warmup` = {}: up to {WARMUPS} launches",
-            p.warmup
-        )));
-    }
-    if !p.add.is_empty() && !p.package {
-        return Err(
-            PointError::new("launch: `add` has no effect without `package`")
-                .hint("add --package, or leave it out"),
-        );
-    }
     if p.user()?.is_some() && !p.package && !p.listing {
         return Err(PointError::new("launch: `user` needs `package`: nobody else may enter a layer's directory, but a package is the whole world of its program")
             .hint("add --package"));
@@ -272,32 +290,6 @@ fn check_screen(text: &str) -> Result<(), PointError> {
     }
 }
 
-fn full_label(p: &LaunchParams) -> String {
-    let all = parts(p);
-    let shown: Vec<&str> = all
-        .iter()
-        .map(String::as_str)
-        .filter(|t| !t.is_empty())
-        .collect();
-    shown.join(", ")
-}
-
-/// One text for each parameter; empty where it is the default and need not be said.
-fn parts(p: &LaunchParams) -> Vec<String> {
-    let cache = match p.cache {
-        Cache::AsIs => "",
-        Cache::Warm => "warm",
-        Cache::Cold => "cold",
-    };
-    let ready = if p.ready == "exit" { "" } else { &p.ready };
-    vec![
-        shorter(&p.command),
-        ready.to_owned(),
-        cache.to_owned(),
-        p.parameters.join(", "),
-    ]
-}
-
 /// Long command lines are cut in labels.
 fn shorter(command: &str) -> String {
     const LONGEST: usize = 40;
@@ -311,17 +303,19 @@ fn shorter(command: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use layermark_model::{Point, Settings};
+    use serde_json::{Value, json};
 
     fn read(params: Value) -> Result<Vec<Point>, PointError> {
         let Value::Object(params) = params else {
             panic!("not a table")
         };
-        points(&Settings {
+        let settings = Settings {
             workload: "launch".into(),
             label: None,
             params,
-        })
+        };
+        param::points::<LaunchParams>(&settings, 1.0)
     }
 
     #[test]

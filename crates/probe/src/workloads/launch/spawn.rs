@@ -1,9 +1,9 @@
 //! Starts a program without copying the memory of the process that starts it.
 //!
-//! `std::process` can do that only as long as nothing has to be done between fork and exec; else it
-//! forks, and the time of that lies on the clock and grows with the probe's memory. Here the new
-//! process borrows the memory of the guard, which sleeps until it has become the program
-//! (`CLONE_VM` and `CLONE_VFORK`, as `posix_spawn` does it).
+//! `std::process` can do that only when nothing has to be done between fork and exec. Otherwise it
+//! forks, which takes time inside the clock that grows with the probe's memory. Here the new
+//! process borrows the memory of the guard, which sleeps until the exec (`CLONE_VM` and
+//! `CLONE_VFORK`, as in `posix_spawn`).
 #![allow(unsafe_code)]
 
 use std::{
@@ -35,14 +35,14 @@ pub struct Program {
     stdin: OwnedFd,
     stdout: OwnedFd,
     stderr: OwnedFd,
-    /// What it takes for the whole tree of files.
+    /// The directory that it sees as the root.
     root: Option<PathBuf>,
     dir: PathBuf,
     user: Option<User>,
 }
 
 impl Program {
-    /// With an empty environment, nothing to read, and nobody who reads what it prints.
+    /// With an empty environment, no input, and output that is discarded.
     pub fn new(argv: &[String], root: Option<PathBuf>, dir: PathBuf) -> io::Result<Self> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         Ok(Self {
@@ -102,7 +102,7 @@ impl Program {
         })
     }
 
-    /// Where the program may lie: a name without a slash is looked for as execvp(3) does.
+    /// Paths where the program may be: a name without a slash is searched as execvp(3) does.
     fn candidates(&self) -> Vec<OsString> {
         let name = self
             .argv
@@ -122,7 +122,7 @@ fn c_string(text: &OsStr) -> io::Result<CString> {
     CString::new(text.as_bytes()).map_err(io::Error::other)
 }
 
-/// A program of which nothing is left to be done but to start it.
+/// A program that is ready to be started.
 #[derive(Debug)]
 pub struct Prepared {
     paths: Vec<CString>,
@@ -134,7 +134,7 @@ pub struct Prepared {
     user: Option<User>,
 }
 
-/// A process that was started; it has to be waited for by somebody.
+/// A started process. The caller must wait for it.
 #[derive(Debug)]
 pub struct Started {
     pub pid: u32,
@@ -143,7 +143,7 @@ pub struct Started {
 }
 
 /// What the new process works with: pointers into a [`Prepared`] that outlives it.
-struct Plan {
+struct ExecPlan {
     paths: *const CString,
     path_count: usize,
     argv: *const *const libc::c_char,
@@ -157,14 +157,14 @@ struct Plan {
 }
 
 impl Prepared {
-    /// Starts it: the clock is read into `start_ns` just before its process is made.
+    /// Starts it. The clock is read into `start_ns` just before the process is created.
     pub fn start(self, clock: fn() -> u64, start_ns: &mut u64) -> io::Result<Started> {
         let pointers = |all: &[CString]| -> Vec<*const libc::c_char> {
             let all = all.iter().map(|s| s.as_ptr());
             all.chain([ptr::null()]).collect()
         };
         let (argv, env) = (pointers(&self.argv), pointers(&self.env));
-        let mut plan = Plan {
+        let mut plan = ExecPlan {
             paths: self.paths.as_ptr(),
             path_count: self.paths.len(),
             argv: argv.as_ptr(),
@@ -181,10 +181,10 @@ impl Prepared {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
         let blocked = Signals::block()?;
         *start_ns = clock();
-        // SAFETY: the child runs `become_program` on a stack of its own that lives until this
-        // thread goes on, which is when the child has called execve(2) or _exit(2). It only makes
-        // system calls on what `plan` points to, all of which outlives the call, and no signal
-        // handler of ours can run in it: all signals are blocked.
+        // SAFETY: the child runs `become_program` on its own stack, which lives until this thread
+        // continues. By then the child has called execve(2) or _exit(2). It only makes system calls
+        // on what `plan` points to, all of which outlives the call. No signal handler of ours can
+        // run in it: all signals are blocked.
         let pid = unsafe {
             libc::clone(
                 become_program,
@@ -242,18 +242,18 @@ impl Drop for Signals {
 extern "C" fn become_program(plan: *mut libc::c_void) -> libc::c_int {
     // SAFETY: the plan of `Prepared::start`, which sleeps until this process is another program.
     unsafe {
-        let plan = plan.cast::<Plan>();
+        let plan = plan.cast::<ExecPlan>();
         (*plan).errno = steps(&*plan);
         libc::_exit(127)
     }
 }
 
-/// Error number of the step that failed; does not return when none does.
+/// Returns the error number of the step that failed; does not return on success.
 ///
 /// # Safety
 ///
-/// What the plan points to is alive, and nobody else uses this process's streams and credentials.
-unsafe fn steps(plan: &Plan) -> libc::c_int {
+/// What the plan points to is alive, and nothing else uses this process's streams and credentials.
+unsafe fn steps(plan: &ExecPlan) -> libc::c_int {
     // SAFETY: system calls on live strings and descriptors. Credentials are changed by the system
     // calls themselves: the C library's functions would have all threads of the guard do the same.
     unsafe {
@@ -278,7 +278,7 @@ unsafe fn steps(plan: &Plan) -> libc::c_int {
         {
             return errno();
         }
-        // A change of the user would take it back.
+        // A change of the user would clear it.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         let mut none = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);

@@ -1,4 +1,4 @@
-//! One start of a program: the clock from just before its process is made to the ready event.
+//! One start of a program: from just before its process is created to the ready event.
 
 use std::{
     fs::File,
@@ -25,29 +25,29 @@ use super::{
 };
 use crate::{ProbeError, clock::monotonic_ns};
 
-/// Directories looked in for programs; no user's own `PATH` decides what is measured.
+/// Directories searched for programs. The user's own `PATH` does not influence the measurement.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Last words of a program that failed, bytes.
+/// Bytes kept of the last output of a program that failed.
 const LAST_WORDS: u64 = 2000;
 
-/// Values of the environment that are at least so long, bytes, are masked in texts.
+/// Values of the environment of at least this length, bytes, are masked in texts.
 const SECRET: usize = 4;
 
 /// Where and how programs are started.
-pub struct Site {
+pub struct LaunchSite {
     pub p: LaunchParams,
     /// Where the program is started, as it sees it.
     pub dir: PathBuf,
-    /// What it takes for the whole tree of files.
+    /// The directory that it sees as the root.
     pub root: Option<PathBuf>,
     /// Writable and its own, as it sees it.
     pub home: PathBuf,
-    /// The guard makes and removes the home: it is not in the layer.
+    /// The guard creates and removes the home: it is not in the layer.
     pub outside: bool,
-    /// What it finds in its environment beside the usual. Nobody else is told the values.
+    /// Additional variables of its environment. Their values are shown nowhere.
     pub env: Environment,
     pub display: Option<Display>,
-    /// Who it runs as; whoever we are when it is nobody.
+    /// User that runs it; our own user when `None`.
     pub user: Option<User>,
 }
 
@@ -58,15 +58,15 @@ pub struct Started {
     pub launch: Launch,
 }
 
-impl Site {
-    /// A text without the values of the environment. Shorter ones are no secrets, and stand in texts by
-    /// chance.
+impl LaunchSite {
+    /// The text with the values of the environment masked. Shorter values are no secrets, and occur
+    /// in texts by chance.
     pub fn masked(&self, text: String) -> String {
         let secrets = self.env.values().filter(|v| v.len() >= SECRET);
         secrets.fold(text, |text, value| text.replace(value.as_str(), "***"))
     }
 
-    /// Masks what comes from the program. Names of files, which a package is made of, are stored nowhere.
+    /// Masks the program's output. File names, which a package consists of, are not stored.
     pub fn mask(&self, launch: &mut Launch) {
         let window = launch.window.take();
         launch.window = window.map(|title| self.masked(title));
@@ -93,7 +93,7 @@ impl Site {
         Ok((program, said))
     }
 
-    /// Runs `--prepare` or `--conclude` to its end, or until the other end of `asker` has gone.
+    /// Runs `--prepare` or `--conclude` to its end, or until the other end of `asker` is closed.
     pub fn aside(
         &self,
         name: &str,
@@ -143,8 +143,8 @@ impl Site {
         }
     }
 
-    /// Starts the program and waits until it is ready. Whatever comes of it, the caller has to stop
-    /// the tree. `gone` can be read when nobody waits for the result any more.
+    /// Starts the program and waits until it is ready. In any case the caller has to stop the tree.
+    /// `gone` becomes readable when the result is no longer needed.
     pub fn launch(
         &self,
         tree: &mut Tree,
@@ -209,7 +209,7 @@ impl Site {
         })
     }
 
-    /// Whether what came is what was waited for.
+    /// Whether the condition was met.
     fn came(
         &self,
         came: Came,
@@ -310,7 +310,7 @@ fn wait(
                 Err(e) => return Err(ProbeError::new(format!("cannot wait for events: {e}"))),
             }
             let exit = !all[0].revents().is_empty();
-            // A `go` that was sent is read by now: what can be read is the end.
+            // A `go` has been read by now: readable means closed.
             (exit.then(monotonic_ns), !all[1].revents().is_empty())
         };
         if exit.is_none() || !watched.is_exit() {
@@ -333,7 +333,7 @@ fn wait(
     }
 }
 
-/// The standard error stream, kept in memory so that nobody has to empty a pipe meanwhile.
+/// The standard error stream, kept in memory so that no pipe has to be emptied meanwhile.
 struct Said(File);
 
 fn last_words_to(program: &mut Program) -> std::io::Result<Said> {

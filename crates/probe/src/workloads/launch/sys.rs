@@ -16,7 +16,7 @@ use rustix::{
 };
 
 /// Runs `child` in a new process, which ends with it. With `apart` that is process 1 of a PID
-/// namespace: the kernel ends all others in it when it ends, however that happens.
+/// namespace: the kernel ends all others in it when it ends, for whatever reason.
 pub fn spawn(apart: bool, child: &mut (dyn FnMut() + Send)) -> io::Result<i32> {
     let split = move || -> io::Result<i32> {
         if apart {
@@ -33,8 +33,8 @@ pub fn spawn(apart: bool, child: &mut (dyn FnMut() + Send)) -> io::Result<i32> {
     if !apart {
         return split();
     }
-    // What a thread has unshared is for its own children: those of the probe's other threads stay
-    // in the namespace they are in.
+    // Unsharing applies to this thread's own children: those of the probe's other threads stay in
+    // the namespace they are in.
     let ended = thread::scope(|scope| {
         let thread = thread::Builder::new().name("fork".into());
         thread
@@ -56,14 +56,14 @@ pub fn fork() -> io::Result<i32> {
     }
 }
 
-/// Ends the process without running anything that belongs to the one it was split from.
+/// Ends the process without running destructors of the process it was forked from.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: _exit(2) has no preconditions.
     unsafe { libc::_exit(code) }
 }
 
-/// Has a program end when this process does, however that ends. It is asked to, so that it can remove
-/// what it has made.
+/// Ends a program when this process ends, for whatever reason. It gets SIGTERM, so that it can
+/// remove what it has created.
 pub fn end_with_us(command: &mut Command) {
     let ask = || {
         let signal = Some(rustix::process::Signal::TERM);
@@ -74,7 +74,7 @@ pub fn end_with_us(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Gives a program a `/tmp` of its own, in memory, in which there is nothing but `kept`.
+/// Gives a program a private `/tmp` in memory, which contains only `kept`.
 pub fn own_tmp(command: &mut Command, kept: &'static str) {
     let enter = move || {
         own_mounts()?;
@@ -115,9 +115,9 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Pid::from_raw(1))?)
 }
 
-/// What makes a process the guard: a session of its own, orphans are its children, a timer that
-/// wakes up on time (the usual slack is 50 us), and a place before all others that want to run, so
-/// that the event is seen when it is there. What it starts has none of that.
+/// Makes a process the guard: a new session, subreaper, a timer that wakes up on time (the usual
+/// slack is 50 us), and a priority above all others, so that the event is seen at once. Its
+/// children inherit none of that.
 pub fn become_guard() -> io::Result<()> {
     setsid()?;
     adopt_orphans()?;
@@ -141,12 +141,12 @@ pub struct Reaped {
     pub cpu: CpuUse,
     pub major_faults: u64,
     pub input_blocks: u64,
-    /// Largest resident set it ever had, bytes. Never less than what its parent had when it was
-    /// started, see `ru_maxrss` in getrusage(2).
+    /// Largest resident set so far, bytes. Never less than its parent had when it was started, see
+    /// `ru_maxrss` in getrusage(2).
     pub max_rss: u64,
 }
 
-/// Waits for a child that has ended, without waiting for it to end.
+/// Reaps a child that has ended, without blocking.
 pub fn reap() -> Option<Reaped> {
     let mut status = 0;
     // SAFETY: all-zero bytes are a valid `rusage`, which is plain integers.
@@ -174,7 +174,7 @@ pub fn reap() -> Option<Reaped> {
     })
 }
 
-/// Waits for one child to end; its exit code, when it has one.
+/// Waits for one child to end. Returns its exit code, if it has one.
 pub fn wait_for(pid: i32) -> Option<i32> {
     let ended = waitpid(Some(Pid::from_raw(pid)?), WaitOptions::empty());
     ended.ok().flatten()?.1.exit_status()

@@ -1,4 +1,4 @@
-//! What a launch does, by strace(1): one extra launch that is not counted.
+//! What a launch does, by strace(1): one extra launch that does not count.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,29 +12,29 @@ use std::{
 
 use layermark_model::{Trace, random_name};
 
-use super::start::Site;
+use super::start::LaunchSite;
 use crate::ProbeError;
 
-/// System calls that look a name up, open it or read; those that a machine does not have are left
-/// out by `?`.
+/// System calls that look up, open or read a file. Those that a machine does not have are skipped
+/// because of `?`.
 const CALLS: &str = "trace=?open,openat,?openat2,?stat,?lstat,?newfstatat,statx,?access,faccessat,\
 ?faccessat2,?readlink,readlinkat,execve,?execveat,read,pread64,readv,preadv";
 
-/// A program that has opened nothing for so long has all that it needs for now.
+/// A program that has opened nothing for this long has all that it needs for now.
 const QUIET: Duration = Duration::from_millis(700);
 const LONGEST: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A traced launch.
 pub struct Tracer {
-    /// Where strace writes, as it sees it and as we do.
+    /// Where strace writes, as strace sees it and as we do.
     inside: PathBuf,
     outside: PathBuf,
     listing: bool,
 }
 
 impl Tracer {
-    pub fn new(site: &Site) -> Self {
+    pub fn new(site: &LaunchSite) -> Self {
         let inside = site.home.join(random_name("layermark-trace-"));
         let outside = match &site.root {
             Some(root) => root.join(inside.strip_prefix("/").unwrap_or(&inside)),
@@ -68,8 +68,8 @@ impl Tracer {
         command
     }
 
-    /// Waits until a launched program, which runs on when it is ready, does nothing new: what it
-    /// opens at once afterwards belongs to it as well.
+    /// Waits until a launched program, which keeps running when it is ready, does nothing new: what
+    /// it opens at once afterwards belongs to it as well.
     pub fn calm(&self) {
         // strace writes each line out at once.
         let size = || fs::metadata(&self.outside).map_or(0, |m| m.len());
@@ -85,7 +85,7 @@ impl Tracer {
 
     /// What was written, when all traced processes have ended.
     pub fn read(&self, elapsed_ns: u64) -> Result<Trace, ProbeError> {
-        // The home is the program's, which may put anything there.
+        // The program's home may contain anything.
         let own = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let mut bytes = Vec::new();
         let file = File::options()
@@ -112,7 +112,7 @@ struct Call<'a> {
     ns: u64,
 }
 
-/// Reads strace's lines: `PID NAME(ARGUMENTS) = RESULT <SECONDS>`, also those that were cut in two.
+/// Reads strace's lines: `PID NAME(ARGUMENTS) = RESULT <SECONDS>`, including those that were split.
 fn parse(text: &str, listing: bool) -> Trace {
     let mut trace = Trace::default();
     let mut pids = BTreeSet::new();
@@ -141,7 +141,7 @@ fn parse(text: &str, listing: bool) -> Trace {
             names.extend(path(&call));
         }
     }
-    // What the quickest call took is the cost of tracing one.
+    // The time of the fastest call is the cost of tracing one.
     let floor = done.iter().map(|d| d.2).min().unwrap_or(0);
     for (lookup, failed, ns) in done {
         let ns = ns - floor;
@@ -241,7 +241,7 @@ mod tests {
         let trace = parse(TEXT, true);
         assert_eq!((trace.processes, trace.lookups, trace.failed), (2, 4, 2));
         assert_eq!((trace.opened, trace.reads, trace.read_bytes), (1, 1, 832));
-        // 12 us, the quickest call, is what tracing costs.
+        // 12 us, the fastest call, is what tracing costs.
         assert_eq!(trace.failed_ns, (110 - 12 + 510 - 12) * 1000);
         assert_eq!(trace.read_ns, 0);
         assert_eq!(

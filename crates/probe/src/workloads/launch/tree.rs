@@ -1,4 +1,4 @@
-//! The processes that a program has started: who they are, what they have used, and their end.
+//! The process tree of a program: its members, their resources, and their end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,15 +11,15 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::sys::{self, Reaped};
 
-/// Time between two looks at processes that were told to end.
+/// Interval of checks for processes that were told to end.
 const LOOK: Duration = Duration::from_millis(2);
-/// What was killed has to be gone after this.
+/// Killed processes must be gone after this time.
 const KILLED: Duration = Duration::from_secs(10);
 
-/// All children of this process, theirs and so on; this process is their reaper.
+/// All descendants of this process, which is their reaper.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// A process of ours that is none of the program's, with its own children.
+    /// A process of ours that does not belong to the program, with its own children.
     pub spared: BTreeSet<u32>,
     /// The program's own process.
     pub main: Option<u32>,
@@ -57,7 +57,7 @@ impl Tree {
         };
     }
 
-    /// Waits for all that has ended and adds it up.
+    /// Reaps all processes that have ended and adds up their resources.
     pub fn reap(&mut self) {
         while let Some(ended) = sys::reap() {
             let pid = ended.pid as u32;
@@ -81,8 +81,8 @@ impl Tree {
         sum.peak_bytes = sum.peak_bytes.max(ended.max_rss);
     }
 
-    /// What the tree has used so far. Zombies are read before they are waited for: nothing else
-    /// tells what they have read.
+    /// Resources that the tree has used so far. Zombies are read before they are reaped: nothing
+    /// else shows what they have read.
     pub fn used(&mut self) -> Sum {
         let alive = self.alive();
         let mut read_bytes = 0;
@@ -115,7 +115,7 @@ impl Tree {
         }
     }
 
-    /// Ends all of it: `SIGTERM`, and after `grace` `SIGKILL`. Returns when nothing is left.
+    /// Ends all of it: `SIGTERM`, and `SIGKILL` after `grace`. Returns when nothing is left.
     pub fn stop(&mut self, grace: Duration) -> Stopped {
         self.reap();
         if self.alive().is_empty() {
@@ -158,7 +158,8 @@ impl Tree {
         let me = std::process::id();
         let ours = |pid: u32| {
             let mut at = pid;
-            // As many steps as there are processes: a loop cannot be, but a torn reading may.
+            // At most as many steps as there are processes: there is no loop, but an inconsistent
+            // reading may show one.
             for _ in 0..all.len() {
                 if self.spared.contains(&at) {
                     return false;
@@ -198,7 +199,7 @@ fn everybody() -> BTreeMap<u32, Stat> {
 }
 
 /// Fields of proc(5), counted from 1: 3 state, 4 parent, 12 and 13 major faults, 14 to 17 CPU in
-/// ticks; the second of each for children that were waited for.
+/// ticks. The second of each pair is for reaped children.
 fn parse(text: &str) -> Option<Stat> {
     let (_, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -215,7 +216,7 @@ fn parse(text: &str) -> Option<Stat> {
     })
 }
 
-/// `rchar` and `read_bytes` of `/proc/PID/io`, children that were waited for included.
+/// `rchar` and `read_bytes` of `/proc/PID/io`, including reaped children.
 fn io(pid: u32) -> (u64, u64) {
     let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     let value = |key: &str| {

@@ -1,4 +1,4 @@
-//! Who a program runs as. Servers like databases refuse to be root.
+//! The user that runs a program. Servers such as databases refuse to run as root.
 
 use std::fs;
 

@@ -1,11 +1,15 @@
-//! `meta`: many small files, one operation each. What source trees, mail boxes and package
-//! managers do, and where layers that pass every call on are slowest.
+//! `meta`: many small files, one operation each. This is what source trees, mail boxes and package
+//! managers do, and where layers that forward every call are slowest.
 
 use std::path::Path;
 
 use layermark_model::{Param, Point, PointError, Settings};
 
-use crate::{Context, Divided, PackagedFile, ProbeError, Work, Workload, run::Repeated};
+use crate::{
+    Context, Divided, PackagedFile, ProbeError, Work, Workload,
+    param::{self, read},
+    run::Repeated,
+};
 
 mod ops;
 mod params;
@@ -18,7 +22,8 @@ use params::{Cache, MetaParams};
 /// Files in one directory.
 const PER_DIRECTORY: u64 = 100;
 
-/// What the kernel keeps of a file beside its data, about: inode, directory entry. Bytes.
+/// Approximate memory that the kernel needs for a file in addition to its data: inode, directory
+/// entry. Bytes.
 const INODE: u64 = 1024;
 
 /// The workload `meta`.
@@ -38,11 +43,11 @@ impl Workload for Meta {
     }
 
     fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        params::points(settings, scale)
+        param::points::<MetaParams>(settings, scale)
     }
 
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        let p = read(at)?;
+        let p = read::<MetaParams>(at)?;
         if p.op.writes() {
             return Ok(Vec::new());
         }
@@ -56,11 +61,11 @@ impl Workload for Meta {
     }
 
     fn writes(&self, at: &Point) -> bool {
-        read(at).is_ok_and(|p| p.op.writes())
+        read::<MetaParams>(at).is_ok_and(|p| p.op.writes())
     }
 
     fn divided(&self, at: &Point) -> Option<Divided> {
-        let p = read(at).ok()?;
+        let p = read::<MetaParams>(at).ok()?;
         (p.passes == 0).then(|| Divided {
             in_memory: p.cache == Cache::Warm && !p.op.writes(),
             uses_up: p.cache == Cache::Cold,
@@ -74,9 +79,9 @@ impl Workload for Meta {
         false
     }
 
-    /// A small file takes a block, and its inode about as much again.
+    /// A small file takes a block, and about the same for its inode.
     fn space(&self, at: &Point) -> u64 {
-        match read(at) {
+        match read::<MetaParams>(at) {
             Ok(p) if p.op.writes() => p
                 .files
                 .saturating_mul(p.file_size.next_multiple_of(4096) + 4096),
@@ -92,16 +97,10 @@ impl Workload for Meta {
     ) -> Result<Box<dyn Work>, ProbeError> {
         Ok(Box::new(Repeated::new(work::prepare(
             dir,
-            read(at)?,
+            read::<MetaParams>(at)?,
             context,
         )?)))
     }
-}
-
-fn read(at: &Point) -> Result<MetaParams, PointError> {
-    let p: MetaParams = at.typed()?;
-    params::check(&p)?;
-    Ok(p)
 }
 
 fn packaged_root(p: &MetaParams) -> String {

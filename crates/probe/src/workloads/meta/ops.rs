@@ -7,10 +7,10 @@ use rustix::{
     fs::{CWD, Mode, OFlags, openat, unlinkat},
 };
 
-use super::params::Sync;
+use super::params::MetaSync;
 use crate::run::drive::Step;
 
-/// Paths made before the clock, as the kernel takes them.
+/// Paths built before the clock starts, as the kernel takes them.
 pub fn path(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_encoded_bytes())?)
 }
@@ -71,7 +71,7 @@ pub struct SmallWrite<'a> {
     /// Data of the files in turn: a whole number of files.
     pub pool: &'a [u8],
     pub size: usize,
-    pub sync: Sync,
+    pub sync: MetaSync,
 }
 
 impl Step for SmallWrite<'_> {
@@ -89,7 +89,7 @@ impl Step for SmallWrite<'_> {
                 }
             }
         }
-        if self.sync == Sync::Fsync {
+        if self.sync == MetaSync::Fsync {
             rustix::fs::fsync(&file)?;
         }
         Ok(())

@@ -39,7 +39,7 @@ fn impossible_points_are_refused_with_what_would_be_right() {
     for (params, says) in [
         (json!({"files": 0}), "between 1 and 1000000"),
         (json!({"files": -1}), "whole number"),
-        (json!({"file_size": "1G"}), "up to 16M"),
+        (json!({"file_size": "1G"}), "at most 16M"),
         (
             json!({"op": "small-read", "file_size": 0}),
             "nothing to read",

@@ -1,4 +1,4 @@
-//! Files made ready, the passes, and what is owed after them.
+//! Prepares the files, makes the passes, settles the debt.
 
 use std::{
     ffi::{CString, OsStr},
@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::{
     PER_DIRECTORY, name, ops, packaged_root,
-    params::{Cache, MetaParams, Op, Sync},
+    params::{Cache, MetaOp, MetaParams, MetaSync},
 };
 use crate::{
     Context, ProbeError,
@@ -44,7 +44,7 @@ pub struct MetaWork {
     paths: Vec<CString>,
     buffer: Buffer,
     recorder: Recorder,
-    /// For operations of a lead-in: they are not kept.
+    /// For the operations of a lead-in, which are not kept.
     spare: Recorder,
     /// Operations of the pass that are done.
     at: u64,
@@ -52,19 +52,19 @@ pub struct MetaWork {
     begun: bool,
     /// The layer's directory.
     dir: PathBuf,
-    /// Of a point that writes: another one for each pass.
+    /// For a point that writes: a different one for each pass.
     work: Option<WorkDir>,
 }
 
 pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork, ProbeError> {
     let size = p.file_size.max(1);
-    let pool = if p.op == Op::SmallWrite {
+    let pool = if p.op == MetaOp::SmallWrite {
         data::pool(size)
     } else {
         size
     };
     let mut buffer = Buffer::new(pool as usize);
-    if p.op == Op::SmallWrite {
+    if p.op == MetaOp::SmallWrite {
         Pattern::Random.fill(
             buffer.bytes_mut(),
             pool as usize,
@@ -95,8 +95,8 @@ impl MetaWork {
     fn first_state(&mut self) -> Result<(), ProbeError> {
         if self.p.op.writes() {
             self.make()?;
-            // What others left unwritten must not be counted as this point's debt.
-            return if self.p.op == Op::Unlink {
+            // Data that others left unwritten must not be counted as this point's debt.
+            return if self.p.op == MetaOp::Unlink {
                 Ok(()) // synced just now
             } else {
                 self.sync_all()
@@ -128,7 +128,7 @@ impl MetaWork {
         } else {
             for path in &self.paths {
                 if let Ok(file) = File::open(Path::new(OsStr::from_bytes(path.as_bytes()))) {
-                    crate::workloads::file::evict(&file);
+                    crate::files::evict(&file);
                 }
             }
         }
@@ -139,9 +139,9 @@ impl MetaWork {
         self.context.sync(&self.dir)
     }
 
-    /// The state that a pass starts from, outside the clock: no files for create and
-    /// small-write, all of them for unlink, and on the disk: a file that was never written back
-    /// has no blocks to give up and is far cheaper to remove.
+    /// Restores the state that a pass starts from, outside the clock: no files for create and
+    /// small-write, all of them for unlink. They are on the disk: a file that was never written
+    /// back has no blocks to free and is much cheaper to remove.
     fn make(&mut self) -> Result<(), ProbeError> {
         self.leave();
         let work = self.work.insert(WorkDir::new(&self.dir)?);
@@ -150,7 +150,7 @@ impl MetaWork {
             for d in 0..self.p.files.div_ceil(PER_DIRECTORY) {
                 fs::create_dir(root.join(format!("d{d}")))?;
             }
-            if self.p.op == Op::Unlink {
+            if self.p.op == MetaOp::Unlink {
                 let data = vec![0x5a; self.p.file_size as usize];
                 for i in 0..self.p.files {
                     fs::write(root.join(name(i)), &data)?;
@@ -160,21 +160,21 @@ impl MetaWork {
         };
         fill().map_err(|e| ProbeError::io("make the files in", &root, &e))?;
         self.name_files(&root)?;
-        if self.p.op == Op::Unlink {
-            // Not file by file: a layer may take no notice of that, and what is not on the disk is far
-            // cheaper to remove.
+        if self.p.op == MetaOp::Unlink {
+            // Not file by file: a layer may ignore that, and files that are not on the disk are
+            // much cheaper to remove.
             self.sync_all()?;
         }
         Ok(())
     }
 
-    /// The pass is over. Its files stay, without their data: an inode that was just deleted is in the
-    /// way of the next file that is made.
+    /// Ends a pass. Its files stay, without their data: an inode that was just deleted slows down
+    /// the next file that is created.
     fn leave(&mut self) {
-        let Some(work) = self.work.take().filter(|_| self.p.op != Op::Unlink) else {
+        let Some(work) = self.work.take().filter(|_| self.p.op != MetaOp::Unlink) else {
             return;
         };
-        if self.p.op == Op::SmallWrite {
+        if self.p.op == MetaOp::SmallWrite {
             let emptied = self.paths[..self.at as usize].iter().try_for_each(|path| {
                 let path = Path::new(OsStr::from_bytes(path.as_bytes()));
                 rustix::fs::open(path, OFlags::WRONLY | OFlags::TRUNC, Mode::empty()).map(drop)
@@ -186,9 +186,9 @@ impl MetaWork {
         work.leave(self.p.files);
     }
 
-    /// Paths of the files in the order in which they are gone through. Neighbours in a directory are
-    /// also neighbours on disk, and reading them in order would measure the read-ahead: each file
-    /// once, in random order.
+    /// Paths of the files in the order of access. Neighbours in a directory are also neighbours on
+    /// disk, and reading them in order would measure the readahead. So each file comes once, in
+    /// random order.
     fn name_files(&mut self, root: &Path) -> Result<(), ProbeError> {
         let seed = data::derive(self.context.seed, "meta order");
         let order = Permutation::new(self.p.files, seed);
@@ -215,14 +215,16 @@ impl MetaWork {
         };
         let size = self.p.file_size as usize;
         match self.p.op {
-            Op::OpenStat => drive::drive(clock, part, recorder, beat, &mut ops::OpenStat(paths)),
-            Op::SmallRead => {
+            MetaOp::OpenStat => {
+                drive::drive(clock, part, recorder, beat, &mut ops::OpenStat(paths))
+            }
+            MetaOp::SmallRead => {
                 let buffer = &mut self.buffer.bytes_mut()[..size];
                 let mut step = ops::SmallRead { paths, buffer };
                 drive::drive(clock, part, recorder, beat, &mut step)
             }
-            Op::SmallWrite | Op::Create => {
-                let size = if self.p.op == Op::Create { 0 } else { size };
+            MetaOp::SmallWrite | MetaOp::Create => {
+                let size = if self.p.op == MetaOp::Create { 0 } else { size };
                 let mut step = ops::SmallWrite {
                     paths,
                     pool: self.buffer.bytes(),
@@ -231,18 +233,22 @@ impl MetaWork {
                 };
                 drive::drive(clock, part, recorder, beat, &mut step)
             }
-            Op::Unlink => drive::drive(clock, part, recorder, beat, &mut ops::Unlink(paths)),
+            MetaOp::Unlink => drive::drive(clock, part, recorder, beat, &mut ops::Unlink(paths)),
         }
     }
 
-    /// Flushes the files of the pass and the directories that name them, many at a time, so that
-    /// a journal commits them together. A flush of the file system would pay for other layers too that
+    /// Flushes the files of the pass and their directories, many at a time, so that a journal
+    /// commits them together. A flush of the whole file system would also pay for other layers that
     /// share it.
     fn flush(&self) -> Result<(), ProbeError> {
         let Some(work) = &self.work else {
             return Ok(());
         };
-        let made = if self.p.op == Op::Unlink { 0 } else { self.at };
+        let made = if self.p.op == MetaOp::Unlink {
+            0
+        } else {
+            self.at
+        };
         let files = self.paths[..made as usize].iter();
         let files = files.map(|p| Path::new(OsStr::from_bytes(p.as_bytes())).to_owned());
         let dirs = (0..self.p.files.div_ceil(PER_DIRECTORY)).map(|d| format!("d{d}"));
@@ -261,7 +267,7 @@ impl MetaWork {
         })
     }
 
-    /// Whether a pass can go on with what the one before has left.
+    /// Whether a pass can continue with what the previous one left.
     fn rolls(&self) -> bool {
         !self.p.op.writes() && self.p.cache == Cache::Warm
     }
@@ -322,7 +328,7 @@ impl Repeat for MetaWork {
                 Ok(done) => done,
                 Err(stopped) => {
                     let failed = self.failed(&stopped);
-                    // What is there of the pass is removed and not left: the disk may be full.
+                    // Files of the pass are removed and not left: the disk may be full.
                     self.work = None;
                     return Err(failed);
                 }
@@ -346,14 +352,14 @@ impl Repeat for MetaWork {
             }
         }
         sum.bytes = sum.ops * self.p.op.moves(self.p.file_size);
-        if self.p.sync == Sync::Fsync {
+        if self.p.sync == MetaSync::Fsync {
             sum.syncs = sum.ops;
         }
         Ok(sum)
     }
 
     fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError> {
-        if self.p.op.writes() && self.p.sync == Sync::None {
+        if self.p.op.writes() && self.p.sync == MetaSync::None {
             self.flush()?;
             // Nobody else has written.
             if trial.turns.is_empty() {
@@ -365,7 +371,7 @@ impl Repeat for MetaWork {
     }
 
     fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
-        // Encoding it takes a while, which is no debt.
+        // Encoding it takes a while, which is not debt.
         trial.latency = self.recorder.latency();
         Ok(())
     }

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::super::tests::points;
+use crate::workloads::file::tests::points;
 use layermark_model::Point;
 
 /// File and record in kB, with operation and engine.
@@ -195,7 +195,7 @@ fn letters_that_cannot_be_honoured_are_errors_that_say_so() {
         (json!({"no_retest": true}), "without `matrix`"),
         (
             json!({"matrix": "iozone", "op": "read"}),
-            "`op` means nothing",
+            "`op` has no effect",
         ),
         (json!({"matrix": "iozone", "tests": "raed"}), "not known"),
         (json!({"matrix": "bonnie"}), "not known"),
@@ -218,7 +218,7 @@ fn a_scaled_matrix_has_each_cell_once() {
         label: Some("m".into()),
         params,
     };
-    let all = super::super::params::points(&settings, 0.1).unwrap();
+    let all = crate::workloads::file::points::points(&settings, 0.1).unwrap();
     let mut labels: Vec<&str> = all.iter().map(|p| p.label.as_str()).collect();
     labels.sort_unstable();
     labels.dedup();

@@ -2,13 +2,13 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::{Found, Kind, Ready, Scene};
+use super::{Found, Ready, ReadyKind, Scene};
 use crate::ProbeError;
 
 /// `exit`
 pub struct Exit;
 
-impl Kind for Exit {
+impl ReadyKind for Exit {
     fn id(&self) -> &'static str {
         "exit"
     }
@@ -20,7 +20,7 @@ impl Kind for Exit {
     }
 }
 
-/// The end of the program is looked for whatever is waited for; here it is all there is.
+/// The end of the program is checked for every condition; here it is the only one.
 struct Ends;
 
 impl Ready for Ends {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Found, Kind, Ready, Scene, WAKE_NS,
+    Found, Ready, ReadyKind, Scene, WAKE_NS,
     port::{EVERY_NS, unheard},
 };
 use crate::ProbeError;
@@ -20,7 +20,7 @@ const LONGEST: usize = 8192;
 /// `http=URL`
 pub struct Http;
 
-impl Kind for Http {
+impl ReadyKind for Http {
     fn id(&self) -> &'static str {
         "http"
     }

@@ -1,4 +1,4 @@
-//! When a program is ready. One file for each way of seeing it, listed here.
+//! Conditions for a program to be ready, one file each, listed here.
 
 use std::{
     os::fd::BorrowedFd,
@@ -18,17 +18,17 @@ mod output;
 mod port;
 mod window;
 
-/// A way of seeing that a program is ready.
-pub trait Kind: Sync {
+/// A condition for a program to be ready.
+pub trait ReadyKind: Sync {
     /// The word before `=`.
     fn id(&self) -> &'static str;
-    /// What stands behind `=`, for help; empty when nothing does.
+    /// What follows `=`, for help; empty when nothing does.
     fn value(&self) -> &'static str;
     /// Whether it can be left out.
     fn optional(&self) -> bool {
         self.value().is_empty()
     }
-    /// Checks what stands behind `=`; what it must be instead.
+    /// Checks what follows `=`. The error says what it must be.
     fn check(&self, _value: &str) -> Result<(), String> {
         Ok(())
     }
@@ -36,17 +36,15 @@ pub trait Kind: Sync {
     fn needs_display(&self) -> bool {
         false
     }
-    /// So much later than it happened the event may be seen, nanoseconds, when the machine is not
-    /// busy.
+    /// Delay between the event and its detection on an idle machine, nanoseconds.
     fn error_ns(&self) -> u64 {
         WAKE_NS
     }
-    /// Gets ready to see it, and gives the command what it needs for that.
+    /// Prepares the detection, and gives the command what it needs for it.
     fn arm(&self, value: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError>;
 }
 
-/// Readings at one look: a program that never stops telling something would keep the clock from being
-/// looked at.
+/// Reads per check: a program that never stops printing would keep the clock from being checked.
 const MOST: usize = 16;
 
 /// Waking up on an event.
@@ -77,15 +75,15 @@ impl Scene<'_> {
 
 /// A program being watched.
 pub trait Ready {
-    /// What to wait for; [`Ready::look`] is called when one of them can be read.
+    /// File descriptors to wait for; [`Ready::look`] is called when one of them is readable.
     fn fds(&self) -> Vec<BorrowedFd<'_>>;
-    /// Looks so often beside that, nanoseconds, for what has no event.
+    /// Interval of additional checks, nanoseconds, for conditions without an event.
     fn every_ns(&self) -> Option<u64> {
         None
     }
     /// Whether it is ready, and since when.
     fn look(&mut self) -> Result<Option<Found>, ProbeError>;
-    /// Whether the end of the program is what is waited for.
+    /// Whether the end of the program is the condition.
     fn is_exit(&self) -> bool {
         false
     }
@@ -111,7 +109,7 @@ impl Found {
 }
 
 /// Every condition.
-pub const ALL: &[&dyn Kind] = &[
+pub const ALL: &[&dyn ReadyKind] = &[
     &exit::Exit,
     &output::Output::STDOUT,
     &output::Output::STDERR,
@@ -124,8 +122,8 @@ pub const ALL: &[&dyn Kind] = &[
     &window::Settled,
 ];
 
-/// Reads `port=8080`, `window`, ...: the kind and what stands behind `=`.
-pub fn parse(text: &str) -> Result<(&'static dyn Kind, &str), PointError> {
+/// Reads `port=8080`, `window`, ...: the condition and what follows `=`.
+pub fn parse(text: &str) -> Result<(&'static dyn ReadyKind, &str), PointError> {
     let (id, value) = text.split_once('=').unwrap_or((text, ""));
     let Some(kind) = ALL.iter().copied().find(|k| k.id() == id) else {
         let ids = ALL.iter().map(|k| k.id());
@@ -157,10 +155,10 @@ pub fn parse(text: &str) -> Result<(&'static dyn Kind, &str), PointError> {
     Ok((kind, value))
 }
 
-/// A regular expression, or what is wrong with it in a line.
+/// A regular expression, or a one-line error.
 fn expression(text: &str) -> Result<regex::bytes::Regex, String> {
     let mut expression = regex::bytes::RegexBuilder::new(text);
-    // `^` and `$` are the ends of a line: that is how output is read.
+    // `^` and `$` match at line ends: output is read line by line.
     expression.multi_line(true).crlf(true);
     expression.build().map_err(|e| {
         let text = e.to_string();

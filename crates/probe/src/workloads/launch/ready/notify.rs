@@ -1,4 +1,4 @@
-//! Ready when it says so in the way of `sd_notify(3)`.
+//! Ready when the program reports it by `sd_notify(3)`.
 
 use std::os::{
     fd::{AsFd, BorrowedFd},
@@ -8,13 +8,13 @@ use std::os::{
 
 use layermark_model::random_name;
 
-use super::{Found, Kind, MOST, Ready, Scene};
+use super::{Found, MOST, Ready, ReadyKind, Scene};
 use crate::ProbeError;
 
 /// `notify`
 pub struct Notify;
 
-impl Kind for Notify {
+impl ReadyKind for Notify {
     fn id(&self) -> &'static str {
         "notify"
     }
@@ -22,7 +22,7 @@ impl Kind for Notify {
         ""
     }
     fn arm(&self, _: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
-        // An abstract name needs no directory that both sides see, and anybody may send to it.
+        // An abstract name needs no directory that both sides see, and any process may send to it.
         let name = random_name("layermark/");
         let bound = SocketAddr::from_abstract_name(&name)
             .and_then(|at| UnixDatagram::bind_addr(&at))

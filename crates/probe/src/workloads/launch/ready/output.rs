@@ -12,10 +12,10 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
-use super::{Found, Kind, MOST, Ready, Scene, expression};
+use super::{Found, MOST, Ready, ReadyKind, Scene, expression};
 use crate::ProbeError;
 
-/// So much of what was printed before is looked at again with what follows, bytes.
+/// Bytes of earlier output that are searched again together with what follows.
 const KEPT: usize = 64 << 10;
 
 /// `stdout=REGEX` and `stderr=REGEX`
@@ -28,7 +28,7 @@ impl Output {
     pub const STDERR: Self = Self { error: true };
 }
 
-impl Kind for Output {
+impl ReadyKind for Output {
     fn id(&self) -> &'static str {
         if self.error { "stderr" } else { "stdout" }
     }
@@ -43,7 +43,7 @@ impl Kind for Output {
     }
     fn arm(&self, value: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
         let made = pipe_with(PipeFlags::CLOEXEC).and_then(|(read, write)| {
-            // Only read when there is something: without it the read would wait for the program.
+            // Read only when there is data: otherwise the read would wait for the program.
             fcntl_setfl(&read, OFlags::NONBLOCK)?;
             Ok((read, write))
         });

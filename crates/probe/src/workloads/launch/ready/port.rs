@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use super::{Found, Kind, Ready, Scene, WAKE_NS};
+use super::{Found, Ready, ReadyKind, Scene, WAKE_NS};
 use crate::ProbeError;
 
-/// No event tells that somebody listens: it is tried so often, nanoseconds. A refused connection
-/// on the loopback takes about 20 us.
+/// Interval of connection attempts, nanoseconds: there is no event for a new listener. A refused
+/// connection on the loopback takes about 20 us.
 pub const EVERY_NS: u64 = 400_000;
 
 /// A listener whose queue is full does not answer at all.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// `port=[HOST:]N`
 pub struct Port;
 
-impl Kind for Port {
+impl ReadyKind for Port {
     fn id(&self) -> &'static str {
         "port"
     }
@@ -42,7 +42,7 @@ impl Kind for Port {
     }
 }
 
-/// Nobody listens there yet: else that one would be taken for the program.
+/// No process may listen there yet: it would be mistaken for the program.
 pub fn unheard(at: SocketAddr) -> Result<(), ProbeError> {
     if TcpStream::connect_timeout(&at, PATIENCE).is_err() {
         return Ok(());

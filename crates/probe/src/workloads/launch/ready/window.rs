@@ -1,6 +1,6 @@
 //! Ready when a window is shown, when something is drawn in it, or when nothing changes any more.
 //!
-//! Seen by events of the X server: `MapNotify` and `PropertyNotify` of the core protocol, and
+//! Detected by events of the X server: `MapNotify` and `PropertyNotify` of the core protocol, and
 //! `DamageNotify` of the damage extension on the root window, which reports drawing in all others.
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -20,7 +20,7 @@ use x11rb::{
     rust_connection::RustConnection,
 };
 
-use super::{Found, Kind, MOST, Ready, Scene, expression};
+use super::{Found, MOST, Ready, ReadyKind, Scene, expression};
 use crate::{ProbeError, clock::monotonic_ns};
 
 /// `window[=TITLE]`
@@ -45,7 +45,7 @@ fn number(value: &str) -> Result<u64, String> {
     }
 }
 
-impl Kind for Window {
+impl ReadyKind for Window {
     fn id(&self) -> &'static str {
         "window"
     }
@@ -67,7 +67,7 @@ impl Kind for Window {
     }
 }
 
-impl Kind for Content {
+impl ReadyKind for Content {
     fn id(&self) -> &'static str {
         "content"
     }
@@ -77,7 +77,7 @@ impl Kind for Content {
     fn needs_display(&self) -> bool {
         true
     }
-    /// What was drawn is looked at before the next drawing is.
+    /// Each drawing is checked before the next one.
     fn error_ns(&self) -> u64 {
         1_000_000
     }
@@ -86,7 +86,7 @@ impl Kind for Content {
     }
 }
 
-impl Kind for Settled {
+impl ReadyKind for Settled {
     fn id(&self) -> &'static str {
         "settled"
     }
@@ -153,7 +153,7 @@ struct Screen {
     /// Windows of programs that are on the screen, the first one first.
     shown: Vec<Id>,
     last_drawn: Option<u64>,
-    /// There may be events that have been read from the X server and not been looked at.
+    /// There may be events that have been read from the X server but not processed.
     more: bool,
 }
 
@@ -192,7 +192,7 @@ impl Screen {
         }
     }
 
-    /// The window, when it is the one that is waited for.
+    /// The window, if it is the one that is waited for.
     fn named(&self, window: Id, at_ns: u64) -> Answer<Option<Found>> {
         let Wanted::Shown(wanted) = &self.wanted else {
             return Ok(None);
@@ -207,7 +207,7 @@ impl Screen {
         }))
     }
 
-    /// Programs make windows of one pixel, and such that only take input, for other purposes.
+    /// Programs also create windows of one pixel, and windows that only take input.
     fn is_real(&self, window: Id) -> Answer<bool> {
         let attributes = self.x.get_window_attributes(window)?;
         let size = self.x.get_geometry(window)?;
@@ -233,7 +233,7 @@ impl Screen {
         Ok(None)
     }
 
-    /// More than one colour: the background alone is the server's work, not the program's.
+    /// More than one colour: the background alone is drawn by the server, not by the program.
     fn has_content(&self, area: Rectangle) -> Answer<bool> {
         let root = self.x.setup().roots[0].root;
         let (x, y, w, h) = (area.x, area.y, area.width, area.height);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the kernel may keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cache {
+pub(crate) enum FuseCache {
     /// Names and attributes for a second; data until the file is seen to have changed.
     Auto,
     /// Everything, as long as it likes.
@@ -23,8 +23,8 @@ pub(crate) enum Cache {
 
 /// How requests are served.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Way {
-    pub(crate) cache: Cache,
+pub(crate) struct FuseOptions {
+    pub(crate) cache: FuseCache,
     /// The kernel gathers writes.
     pub(crate) writeback: bool,
     /// The kernel reads and writes the file below by itself.

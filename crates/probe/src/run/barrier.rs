@@ -4,19 +4,19 @@ use std::{
     thread,
 };
 
-/// Looks at the gate before a thread gives up its CPU: a few microseconds.
+/// Number of checks of the barrier before a thread yields its CPU: a few microseconds.
 const SPINS: u32 = 2000;
 
-/// Where threads wait for each other before the clock. They spin, because being woken takes tens
-/// of microseconds, longer than a short pass; after a while they yield, so that threads beyond
-/// the number of CPUs get there at all.
-pub struct Gate {
+/// Where threads wait for each other before the clock starts. They spin, because waking up takes
+/// tens of microseconds, longer than a short pass. After a while they yield, so that threads beyond
+/// the number of CPUs arrive at all.
+pub struct SpinBarrier {
     count: usize,
     arrived: AtomicUsize,
     turn: AtomicU64,
 }
 
-impl Gate {
+impl SpinBarrier {
     /// For this many threads.
     pub fn new(count: usize) -> Self {
         Self {
@@ -26,8 +26,8 @@ impl Gate {
         }
     }
 
-    /// Returns when all are there. The last one calls `last` before any goes on.
-    pub fn meet(&self, last: impl FnOnce()) {
+    /// Returns when all have arrived. The last one calls `last` before the others continue.
+    pub fn wait(&self, last: impl FnOnce()) {
         // Cannot change before this thread has arrived.
         let turn = self.turn.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.count {
@@ -56,14 +56,14 @@ mod tests {
     fn none_goes_on_before_all_are_there_however_many_they_are() {
         const TURNS: u64 = 50;
         for count in [2, 40] {
-            let (gate, inside) = (Gate::new(count), AtomicUsize::new(0));
+            let (barrier, inside) = (SpinBarrier::new(count), AtomicUsize::new(0));
             let lasts = AtomicUsize::new(0);
             thread::scope(|scope| {
                 for _ in 0..count {
                     scope.spawn(|| {
                         for _ in 0..TURNS {
                             inside.fetch_add(1, Ordering::SeqCst);
-                            gate.meet(|| {
+                            barrier.wait(|| {
                                 assert_eq!(inside.swap(0, Ordering::SeqCst), count);
                                 lasts.fetch_add(1, Ordering::SeqCst);
                             });

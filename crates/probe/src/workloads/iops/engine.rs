@@ -1,19 +1,19 @@
-//! How a worker hands its I/Os over: a queue of several, or one after the other.
+//! How a worker submits its I/Os: through a queue, or one after the other.
 
 use std::{io, os::fd::BorrowedFd, time::Duration};
 
-use crate::queue::{Failed, Op, Queue, Slot};
+use crate::queue::{FailedIo, Queue, QueuedIo, Slot};
 
-/// What a worker needs. The meaning of each is that of [`Queue`].
-pub trait Way {
+/// What a worker needs of an engine. The methods have the meaning of those of [`Queue`].
+pub trait IoEngine {
     fn has_room(&self) -> bool;
     fn in_flight(&self) -> usize;
-    fn push(&mut self, op: Op) -> io::Result<()>;
+    fn push(&mut self, op: QueuedIo) -> io::Result<()>;
     fn enter(&mut self, now: u64, wanted: usize, most: Option<Duration>) -> io::Result<()>;
-    fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), Failed>;
+    fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), FailedIo>;
 }
 
-impl Way for Queue<'_> {
+impl IoEngine for Queue<'_> {
     #[inline]
     fn has_room(&self) -> bool {
         self.has_room()
@@ -23,7 +23,7 @@ impl Way for Queue<'_> {
         self.in_flight()
     }
     #[inline]
-    fn push(&mut self, op: Op) -> io::Result<()> {
+    fn push(&mut self, op: QueuedIo) -> io::Result<()> {
         self.push(op)
     }
     #[inline]
@@ -31,23 +31,23 @@ impl Way for Queue<'_> {
         self.enter(now, wanted, most)
     }
     #[inline]
-    fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), Failed> {
+    fn reap(&mut self, ended: impl FnMut(&Slot)) -> Result<(), FailedIo> {
         self.reap(ended)
     }
 }
 
 /// pread(2) and pwrite(2).
-pub struct One<'a> {
+pub struct PreadEngine<'a> {
     file: BorrowedFd<'a>,
     buffer: &'a mut [u8],
     piece: usize,
-    /// Where in the buffer the next one's data lies.
+    /// Offset of the next one's data in the buffer.
     at: usize,
     slot: Option<Slot>,
     error: Option<io::Error>,
 }
 
-impl<'a> One<'a> {
+impl<'a> PreadEngine<'a> {
     pub fn new(file: BorrowedFd<'a>, buffer: &'a mut [u8], piece: usize) -> Self {
         Self {
             file,
@@ -59,9 +59,9 @@ impl<'a> One<'a> {
         }
     }
 
-    /// The whole of it: short transfers and interruptions are gone on with.
+    /// Transfers all of it: continues after short transfers and interruptions.
     fn transfer(&mut self, slot: &mut Slot) -> io::Result<()> {
-        let Op { at, len, write, .. } = slot.op;
+        let QueuedIo { at, len, write, .. } = slot.op;
         loop {
             let rest = slot.rest();
             let from = at + u64::from(len - rest);
@@ -82,7 +82,7 @@ impl<'a> One<'a> {
     }
 }
 
-impl Way for One<'_> {
+impl IoEngine for PreadEngine<'_> {
     #[inline]
     fn has_room(&self) -> bool {
         self.slot.is_none()
@@ -92,7 +92,7 @@ impl Way for One<'_> {
         usize::from(self.slot.is_some())
     }
     #[inline]
-    fn push(&mut self, op: Op) -> io::Result<()> {
+    fn push(&mut self, op: QueuedIo) -> io::Result<()> {
         self.slot = Some(Slot::new(op, 0));
         Ok(())
     }
@@ -110,12 +110,12 @@ impl Way for One<'_> {
         Ok(())
     }
     #[inline]
-    fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), Failed> {
+    fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), FailedIo> {
         let Some(slot) = self.slot.take() else {
             return Ok(());
         };
         if let Some(error) = self.error.take() {
-            return Err(Failed { op: slot.op, error });
+            return Err(FailedIo { op: slot.op, error });
         }
         ended(&slot);
         Ok(())

@@ -1,4 +1,4 @@
-//! Signs of life while something takes long that is not measured.
+//! Heartbeat: progress lines while something unmeasured takes long.
 #![allow(unsafe_code)] // unshare(2) and close_range(2) have no safe wrapper
 
 use std::{
@@ -16,44 +16,44 @@ use layermark_model::protocol::FromProbe;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::{
-    limits::BEAT_NS,
+    limits::HEARTBEAT_NS,
     motion::{Disks, Motion, Who},
     serve::say,
 };
 
-/// A thread that says within half a second, and then twice as often, that the job in hand goes on,
-/// so that the lab does not take a slow disk for a dead probe. It says so only when something has
-/// been done since: work that waits in the kernel for ever is silent. There is one for the whole life of a
-/// probe: to start and end one takes longer than many a part of a short trial.
-pub struct Beats {
-    work: Arc<Mutex<Work>>,
+/// A thread that reports within half a second, and then twice as often, that the current job makes
+/// progress, so that the lab does not mistake a slow disk for a dead probe. It reports only when
+/// something has been done since: work that hangs in the kernel stays silent. One thread serves the
+/// probe's whole life, because starting one takes longer than many steps of a short trial.
+pub struct Heartbeat {
+    work: Arc<Mutex<CurrentJob>>,
     /// Dropped, it ends the thread.
     _end: Sender<()>,
 }
 
 /// What is under way.
 #[derive(Default)]
-struct Work {
+struct CurrentJob {
     job: Option<u64>,
-    /// Whether it was at the last beat. What is short needs no sign of life.
+    /// Whether it was running at the last beat. Short work needs no heartbeat.
     seen: bool,
     /// Below the place of the job.
     disks: Disks,
 }
 
-impl Beats {
-    /// Starts the thread, which writes to `output`, whose number is `fd` if it has one. An error is
-    /// that of starting it.
+impl Heartbeat {
+    /// Starts the thread, which writes to `output`, whose descriptor is `fd` if it has one. Fails
+    /// when the thread cannot be started.
     pub fn start<'scope, 'env>(
         scope: &'scope Scope<'scope, 'env>,
         output: &'env Mutex<impl Write + Send>,
         fd: Option<RawFd>,
     ) -> io::Result<Self> {
-        let work = Arc::new(Mutex::new(Work::default()));
+        let work = Arc::new(Mutex::new(CurrentJob::default()));
         let (end, ended) = channel();
         let looked_at = Arc::clone(&work);
         Builder::new()
-            .name("beats".into())
+            .name("heartbeat".into())
             .spawn_scoped(scope, move || {
                 if let Some(fd) = fd {
                     leave_files(fd);
@@ -68,12 +68,12 @@ impl Beats {
         self.set(Some(job));
     }
 
-    /// Nothing is. No line of the thread is half written when this returns.
+    /// No job is running. No line of the thread is half written when this returns.
     pub fn end(&self) {
         self.set(None);
     }
 
-    /// Jobs work above these disks from now on.
+    /// Jobs run on these disks from now on.
     pub fn above(&self, disks: Disks) {
         self.lock().disks = disks;
     }
@@ -83,20 +83,20 @@ impl Beats {
         (work.job, work.seen) = (job, false);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Work> {
+    fn lock(&self) -> MutexGuard<'_, CurrentJob> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Has this thread go on with a table of files of its own, with nothing but `fd` in it. Sharing one
-/// makes the kernel count references at each call, which costs a small read 2 %; where it may not
-/// be left, that is the price.
+/// Gives this thread a file table of its own, with only `fd` in it. With a shared table the kernel
+/// counts references at each call, which costs a small read 2 %. Where this is refused, the cost
+/// remains.
 fn leave_files(fd: RawFd) {
     // SAFETY: this thread uses no file but `fd`, which was open before, and its own.
     if unsafe { unshare_unsafe(UnshareFlags::FILES) }.is_err() {
         return;
     }
-    // What others close is not to be held open here: a pipe would not end.
+    // Files that others close must not stay open here: a pipe would not end.
     for (first, last) in [
         (0, i64::from(fd) - 1),
         (i64::from(fd) + 1, i64::from(u32::MAX)),
@@ -108,9 +108,9 @@ fn leave_files(fd: RawFd) {
     }
 }
 
-fn beat(output: &Mutex<impl Write>, work: &Mutex<Work>, ended: &Receiver<()>) {
-    // What is under way was begun a part of this ago when it is first seen.
-    let every = Duration::from_nanos(BEAT_NS / 2);
+fn beat(output: &Mutex<impl Write>, work: &Mutex<CurrentJob>, ended: &Receiver<()>) {
+    // A job has been running for part of this interval when it is first seen.
+    let every = Duration::from_nanos(HEARTBEAT_NS / 2);
     let mut motion = None;
     while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,7 +125,7 @@ fn beat(output: &Mutex<impl Write>, work: &Mutex<Work>, ended: &Receiver<()>) {
                         ops: 0,
                         bytes: 0,
                     };
-                    // A lab that has gone is noticed with the next line that counts.
+                    // If the lab has gone, the next line that counts notices it.
                     let _ = say(output, &progress);
                 }
             }

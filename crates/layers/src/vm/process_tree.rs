@@ -7,13 +7,13 @@ use crate::child;
 /// A process and all below it; those that have ended count with what they had used when they were
 /// last seen.
 #[derive(Debug, Default)]
-pub(crate) struct Family {
+pub(crate) struct ProcessTree {
     head: Option<u32>,
     /// Nanoseconds by process.
     seen: HashMap<u32, u64>,
 }
 
-impl Family {
+impl ProcessTree {
     pub(crate) fn of(head: Option<u32>) -> Self {
         Self {
             head,
@@ -52,18 +52,18 @@ mod tests {
 
     #[test]
     fn children_count_also_when_they_have_ended() {
-        assert_eq!(Family::of(None).cpu_ns(), 0);
+        assert_eq!(ProcessTree::of(None).cpu_ns(), 0);
         let script = "for n in 1 2 3 4 5 6 7 8 9; do :; done; cat & wait; read end";
         let mut process = Process::start(child::command("/bin/sh").args(["-c", script])).unwrap();
         let head = process.pid().unwrap();
-        let mut family = Family::of(Some(head));
+        let mut process_tree = ProcessTree::of(Some(head));
         // The shell starts `cat`, which ends at once: a shell's background has no input.
-        while family.cpu_ns() == 0 {
+        while process_tree.cpu_ns() == 0 {
             std::thread::yield_now();
         }
-        let before = family.cpu_ns();
+        let before = process_tree.cpu_ns();
         process.kill();
         process.wait(std::time::Duration::from_secs(5)).unwrap();
-        assert!(before > 0 && family.cpu_ns() >= before);
+        assert!(before > 0 && process_tree.cpu_ns() >= before);
     }
 }

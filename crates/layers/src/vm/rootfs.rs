@@ -1,4 +1,4 @@
-//! In the guest: a tree of files as the world of the probe, with room to write over it in memory.
+//! In the guest: the root file system of the probe, a tree of files below an overlay in memory.
 
 use std::{
     fs::{self, File},
@@ -11,23 +11,23 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 use crate::{
     mounts,
     vm::{
+        agent_protocol::{AT, Mounting, ROOT_TAG},
         initramfs::INIT,
         net,
-        talk::{AT, Mounting, ROOT_TAG},
     },
 };
 
-/// The world. The root of what the guest has mounted itself is not part of it.
-pub(crate) const WORLD: &str = "/world";
-/// Our binary in the world.
+/// Where it is mounted. Mounts of the guest itself are not part of it.
+pub(crate) const ROOTFS: &str = "/rootfs";
+/// Our binary in it.
 pub(crate) const PROGRAM: &str = "/run/layermark";
 
 /// File systems looked for on an image, with what mounts them without writing to them.
 const ON_IMAGES: [(&str, &str); 2] = [("ext4", "noload"), ("xfs", "norecovery")];
 
-/// Makes the world of what `from` says; `None`: of the disk that is meant for it.
+/// Makes it from `from`; `None`: from the disk named [`ROOT_TAG`].
 pub(crate) fn make(from: Option<&Mounting>) -> io::Result<()> {
-    for dir in ["/lower", "/over", WORLD] {
+    for dir in ["/lower", "/over", ROOTFS] {
         fs::create_dir_all(dir)?;
     }
     let lower = Path::new("/lower");
@@ -43,17 +43,17 @@ pub(crate) fn make(from: Option<&Mounting>) -> io::Result<()> {
         fs::create_dir(dir)?;
     }
     let options = b"lowerdir=/lower,upperdir=/over/upper,workdir=/over/work";
-    let world = Path::new(WORLD);
-    mounts::mount(Path::new("world"), world, "overlay", false, options)?;
+    let rootfs = Path::new(ROOTFS);
+    mounts::mount(Path::new("rootfs"), rootfs, "overlay", false, options)?;
     devices()?;
     count_groups();
     for name in ["proc", "sys", "dev"] {
-        let at = world.join(name);
+        let at = rootfs.join(name);
         fs::create_dir_all(&at)?;
         mount_bind_recursive(Path::new("/").join(name), &at)?;
     }
     for name in ["tmp", "run"] {
-        let at = world.join(name);
+        let at = rootfs.join(name);
         fs::create_dir_all(&at)?;
         mount(
             "tmpfs",
@@ -87,10 +87,10 @@ fn count_groups() {
 }
 
 fn below(path: &str) -> PathBuf {
-    Path::new(WORLD).join(path.trim_start_matches('/'))
+    Path::new(ROOTFS).join(path.trim_start_matches('/'))
 }
 
-/// Shows the layer, which is mounted at [`AT`], in the world too.
+/// Shows the layer, which is mounted at [`AT`], in it too.
 pub(crate) fn show_layer() -> io::Result<()> {
     let at = below(AT);
     fs::create_dir_all(&at)?;

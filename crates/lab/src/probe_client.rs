@@ -1,4 +1,4 @@
-//! Lines to and from a probe. Lines are bounded, and no more is read than is asked for, so that a
+//! LineReader to and from a probe. LineReader are bounded, and no more is read than is asked for, so that a
 //! probe gone wild cannot fill the memory.
 
 use std::{
@@ -37,7 +37,7 @@ pub(crate) enum Broken {
 
 /// What there is to be read.
 #[derive(Debug, PartialEq, Eq)]
-enum Line {
+enum ReadLine {
     Text(Vec<u8>),
     /// Too long, or cut off by the end: its beginning.
     Broken(Vec<u8>),
@@ -46,8 +46,8 @@ enum Line {
     None,
 }
 
-/// Lines as they come.
-struct Lines {
+/// LineReader as they come.
+struct LineReader {
     /// None once nobody listens any more.
     from: Option<Box<dyn Output>>,
     /// What has been read and not been given out.
@@ -56,7 +56,7 @@ struct Lines {
     searched: usize,
 }
 
-impl Lines {
+impl LineReader {
     fn new(from: Box<dyn Output>) -> Self {
         Self {
             from: Some(from),
@@ -66,7 +66,7 @@ impl Lines {
     }
 
     /// The next line, waited for up to `limit`.
-    fn next(&mut self, limit: Duration) -> Line {
+    fn next(&mut self, limit: Duration) -> ReadLine {
         let until = Instant::now() + limit;
         loop {
             let found = self.read[self.searched..].iter().position(|b| *b == b'\n');
@@ -79,54 +79,54 @@ impl Lines {
                 let mut line = std::mem::replace(&mut self.read, rest);
                 line.pop();
                 self.searched = 0;
-                return Line::Text(line);
+                return ReadLine::Text(line);
             }
             self.searched = length;
             let Some(from) = self.from.as_mut() else {
-                return Line::End;
+                return ReadLine::End;
             };
             // Bytes that never become a line are no sign of life.
             match from.wait(until.saturating_duration_since(Instant::now())) {
-                Ok(true) if length > 0 && Instant::now() >= until => return Line::None,
+                Ok(true) if length > 0 && Instant::now() >= until => return ReadLine::None,
                 Ok(true) => {}
-                Ok(false) => return Line::None,
-                Err(_) => return Line::End,
+                Ok(false) => return ReadLine::None,
+                Err(_) => return ReadLine::End,
             }
             self.read.resize(length + PIECE, 0);
             let got = from.read(&mut self.read[length..]);
             self.read
                 .truncate(length + got.as_ref().copied().unwrap_or(0));
             match got {
-                Ok(0) if self.read.is_empty() => return Line::End,
+                Ok(0) if self.read.is_empty() => return ReadLine::End,
                 // What a dying probe has said by half is worth showing.
                 Ok(0) => return self.broken(),
-                Err(e) if e.kind() != ErrorKind::Interrupted => return Line::End,
+                Err(e) if e.kind() != ErrorKind::Interrupted => return ReadLine::End,
                 _ => {}
             }
         }
     }
 
-    fn broken(&mut self) -> Line {
+    fn broken(&mut self) -> ReadLine {
         self.searched = 0;
-        Line::Broken(std::mem::take(&mut self.read))
+        ReadLine::Broken(std::mem::take(&mut self.read))
     }
 }
 
 /// A conversation with one probe. Dropping it ends the probe.
-pub(crate) struct Talk {
+pub(crate) struct ProbeClient {
     stdin: Option<Box<dyn Write + Send>>,
-    lines: Lines,
+    lines: LineReader,
     control: Box<dyn Control>,
     silence: Duration,
     /// Whether the probe could be ended, once that was tried.
     ended: Option<bool>,
 }
 
-impl Talk {
+impl ProbeClient {
     pub(crate) fn new(wire: Wire, silence: Duration) -> Self {
         Self {
             stdin: Some(wire.stdin),
-            lines: Lines::new(wire.stdout),
+            lines: LineReader::new(wire.stdout),
             control: wire.control,
             silence,
             ended: None,
@@ -167,14 +167,14 @@ impl Talk {
         let mut how = None;
         loop {
             match self.lines.next(tick) {
-                Line::Text(line) => {
+                ReadLine::Text(line) => {
                     return serde_json::from_slice(&line)
                         .map_err(|_| Broken::Rubbish(shown(&line)));
                 }
-                Line::Broken(start) => return Err(Broken::Rubbish(shown(&start))),
-                Line::End => return Err(self.ended()),
-                Line::None if stop.at_once() => return Err(Broken::CutOff),
-                Line::None => quiet += tick,
+                ReadLine::Broken(start) => return Err(Broken::Rubbish(shown(&start))),
+                ReadLine::End => return Err(self.ended()),
+                ReadLine::None if stop.at_once() => return Err(Broken::CutOff),
+                ReadLine::None => quiet += tick,
             }
             if let Some(how) = how {
                 return Err(Broken::Ended(how));
@@ -223,7 +223,7 @@ impl Talk {
     }
 }
 
-impl Drop for Talk {
+impl Drop for ProbeClient {
     fn drop(&mut self) {
         self.end();
     }
@@ -249,16 +249,16 @@ mod tests {
 
     use super::*;
 
-    fn lines(of: impl FnOnce(&mut UnixStream) + Send + 'static) -> Lines {
+    fn lines(of: impl FnOnce(&mut UnixStream) + Send + 'static) -> LineReader {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         std::thread::spawn(move || of(&mut theirs));
-        Lines::new(Box::new(ours))
+        LineReader::new(Box::new(ours))
     }
 
     #[test]
     fn lines_are_cut_and_bounded() {
         let long = Duration::from_mins(1);
-        let text = |s: &str| Line::Text(s.into());
+        let text = |s: &str| ReadLine::Text(s.into());
         let mut some = lines(|out| {
             out.write_all(b"one\ntw").unwrap();
             out.write_all(b"o\n\nhalf").unwrap();
@@ -266,10 +266,10 @@ mod tests {
         for expected in [text("one"), text("two"), text("")] {
             assert_eq!(some.next(long), expected);
         }
-        assert_eq!(some.next(long), Line::Broken("half".into()));
-        assert_eq!(some.next(long), Line::End);
+        assert_eq!(some.next(long), ReadLine::Broken("half".into()));
+        assert_eq!(some.next(long), ReadLine::End);
         let mut endless = lines(|out| while out.write_all(&[b'x'; 4096]).is_ok() {});
-        let Line::Broken(start) = endless.next(long) else {
+        let ReadLine::Broken(start) = endless.next(long) else {
             panic!("bounded");
         };
         assert!(start.len() <= MAX_LINE + PIECE, "{}", start.len());
@@ -277,16 +277,16 @@ mod tests {
             out.write_all(&vec![b'x'; MAX_LINE]).unwrap();
             out.write_all(b"\n").unwrap();
         });
-        assert!(matches!(longest.next(long), Line::Text(l) if l.len() == MAX_LINE));
+        assert!(matches!(longest.next(long), ReadLine::Text(l) if l.len() == MAX_LINE));
     }
 
     #[test]
     fn who_says_nothing_is_not_waited_for() {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut silent = Lines::new(Box::new(ours));
-        assert_eq!(silent.next(Duration::from_millis(1)), Line::None);
+        let mut silent = LineReader::new(Box::new(ours));
+        assert_eq!(silent.next(Duration::from_millis(1)), ReadLine::None);
         drop(theirs);
-        assert_eq!(silent.next(Duration::from_mins(1)), Line::End);
+        assert_eq!(silent.next(Duration::from_mins(1)), ReadLine::End);
     }
 
     #[test]

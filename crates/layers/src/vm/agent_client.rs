@@ -15,7 +15,7 @@ use std::{
 use crate::{
     Control, Wire,
     child::Tail,
-    vm::talk::{self, Answer, Ask, Channel, PIECE, Pieces},
+    vm::agent_protocol::{self, AgentReply, AgentRequest, Channel, PIECE, Pieces},
 };
 
 /// Frames of the probe's output that may wait to be read.
@@ -26,7 +26,7 @@ const TAKES: Duration = Duration::from_secs(30);
 
 /// Why the guest gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Broken {
+pub(crate) enum AgentError {
     /// It answered that it could not.
     #[error("{0}")]
     Failed(String),
@@ -42,10 +42,10 @@ pub(crate) enum Broken {
 }
 
 /// The line to one guest.
-pub(crate) struct Link {
+pub(crate) struct AgentClient {
     out: Mutex<UnixStream>,
     /// Held while a question is open: there is one at a time.
-    answers: Mutex<Receiver<Answer>>,
+    answers: Mutex<Receiver<AgentReply>>,
     probe: Mutex<Arc<Probe>>,
 }
 
@@ -79,31 +79,31 @@ impl Probe {
     }
 }
 
-impl Link {
+impl AgentClient {
     /// Speaks through `stream`, which is connected to the guest's port.
     pub(crate) fn new(stream: UnixStream) -> io::Result<Arc<Self>> {
         let (sender, answers) = mpsc::channel();
         stream.set_write_timeout(Some(TAKES))?;
         let mut input = stream.try_clone()?;
-        let link = Arc::new(Self {
+        let client = Arc::new(Self {
             out: Mutex::new(stream),
             answers: Mutex::new(answers),
             probe: Mutex::new(Probe::new(None)),
         });
         // Not a strong one: the thread ends when the line is cut, which the last owner does.
-        let weak = Arc::downgrade(&link);
+        let weak = Arc::downgrade(&client);
         thread::Builder::new().name("guest".into()).spawn(move || {
-            while let Ok(Some((channel, bytes))) = talk::receive(&mut input) {
-                let Some(link) = weak.upgrade() else { return };
-                if !link.take(channel, bytes, &sender) {
+            while let Ok(Some((channel, bytes))) = agent_protocol::receive(&mut input) {
+                let Some(client) = weak.upgrade() else { return };
+                if !client.take(channel, bytes, &sender) {
                     break;
                 }
             }
-            if let Some(link) = weak.upgrade() {
-                link.current().end("the guest is gone");
+            if let Some(client) = weak.upgrade() {
+                client.current().end("the guest is gone");
             }
         })?;
-        Ok(link)
+        Ok(client)
     }
 
     fn current(&self) -> Arc<Probe> {
@@ -111,7 +111,7 @@ impl Link {
     }
 
     /// Whether to go on.
-    fn take(&self, channel: Channel, bytes: Vec<u8>, answers: &mpsc::Sender<Answer>) -> bool {
+    fn take(&self, channel: Channel, bytes: Vec<u8>, answers: &mpsc::Sender<AgentReply>) -> bool {
         let probe = self.current();
         match channel {
             Channel::Control => match serde_json::from_slice(&bytes) {
@@ -134,67 +134,75 @@ impl Link {
     }
 
     /// Asks and waits for the answer.
-    pub(crate) fn ask(&self, ask: &Ask, limit: Duration) -> Result<Answer, Broken> {
+    pub(crate) fn ask(
+        &self,
+        ask: &AgentRequest,
+        limit: Duration,
+    ) -> Result<AgentReply, AgentError> {
         let answers = lock(&self.answers);
-        talk::say(&mut *lock(&self.out), ask).map_err(|e| match e.kind() {
-            io::ErrorKind::WouldBlock => Broken::Silent(TAKES),
-            _ => Broken::Gone,
+        agent_protocol::say(&mut *lock(&self.out), ask).map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => AgentError::Silent(TAKES),
+            _ => AgentError::Gone,
         })?;
         wait(&answers, limit)
     }
 
     /// Asks for something that is done or not.
-    pub(crate) fn order(&self, ask: &Ask, limit: Duration) -> Result<(), Broken> {
+    pub(crate) fn order(&self, ask: &AgentRequest, limit: Duration) -> Result<(), AgentError> {
         match self.ask(ask, limit)? {
-            Answer::Done => Ok(()),
-            _ => Err(Broken::OutOfTurn),
+            AgentReply::Done => Ok(()),
+            _ => Err(AgentError::OutOfTurn),
         }
     }
 
     /// Waits for what the agent says first.
-    pub(crate) fn hello(&self, limit: Duration) -> Result<Answer, Broken> {
+    pub(crate) fn hello(&self, limit: Duration) -> Result<AgentReply, AgentError> {
         wait(&lock(&self.answers), limit)
     }
 
-    /// Sends what is not answered: an [`Ask::Make`], or an [`Ask::Put`] with the bytes of the file.
-    pub(crate) fn put(&self, what: &Ask, from: &mut impl Read) -> io::Result<()> {
+    /// Sends what is not answered: an [`AgentRequest::Make`], or an [`AgentRequest::Put`] with the bytes of the file.
+    pub(crate) fn put(&self, what: &AgentRequest, from: &mut impl Read) -> io::Result<()> {
         self.send(what, from).map_err(|e| match e.kind() {
-            io::ErrorKind::WouldBlock => io::Error::other(Broken::Silent(TAKES)),
+            io::ErrorKind::WouldBlock => io::Error::other(AgentError::Silent(TAKES)),
             _ => e,
         })
     }
 
-    fn send(&self, what: &Ask, from: &mut impl Read) -> io::Result<()> {
+    fn send(&self, what: &AgentRequest, from: &mut impl Read) -> io::Result<()> {
         let _turn = lock(&self.answers);
         let mut out = lock(&self.out);
-        talk::say(&mut *out, what)?;
+        agent_protocol::say(&mut *out, what)?;
         let mut left = match what {
-            Ask::Put { size, .. } => *size,
+            AgentRequest::Put { size, .. } => *size,
             _ => 0,
         };
         let mut piece = vec![0; PIECE];
         while left > 0 {
             let length = PIECE.min(usize::try_from(left).unwrap_or(PIECE));
             from.read_exact(&mut piece[..length])?;
-            talk::send(&mut *out, Channel::File, &piece[..length])?;
+            agent_protocol::send(&mut *out, Channel::File, &piece[..length])?;
             left -= length as u64;
         }
         Ok(())
     }
 
     /// Starts a probe of this name, after the one before has ended.
-    pub(crate) fn start(self: &Arc<Self>, name: String, limit: Duration) -> Result<Wire, Broken> {
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        name: String,
+        limit: Duration,
+    ) -> Result<Wire, AgentError> {
         // What the one before still says comes before the answer to this.
-        self.order(&Ask::Kill, limit)?;
+        self.order(&AgentRequest::Kill, limit)?;
         let (sender, output) = mpsc::sync_channel(QUEUE);
         let probe = Probe::new(Some(sender));
         *lock(&self.probe) = probe.clone();
-        self.order(&Ask::Start { name }, limit)?;
+        self.order(&AgentRequest::Start { name }, limit)?;
         Ok(Wire {
             stdin: Box::new(Input(self.clone())),
             stdout: Box::new(Pieces::from(output)),
             control: Box::new(Remote {
-                link: self.clone(),
+                client: self.clone(),
                 probe,
             }),
         })
@@ -207,24 +215,24 @@ impl Link {
     }
 }
 
-fn wait(answers: &Receiver<Answer>, limit: Duration) -> Result<Answer, Broken> {
+fn wait(answers: &Receiver<AgentReply>, limit: Duration) -> Result<AgentReply, AgentError> {
     match answers.recv_timeout(limit) {
-        Ok(Answer::Failed(why)) => Err(Broken::Failed(why)),
+        Ok(AgentReply::Failed(why)) => Err(AgentError::Failed(why)),
         Ok(answer) => Ok(answer),
-        Err(RecvTimeoutError::Timeout) => Err(Broken::Silent(limit)),
-        Err(RecvTimeoutError::Disconnected) => Err(Broken::Gone),
+        Err(RecvTimeoutError::Timeout) => Err(AgentError::Silent(limit)),
+        Err(RecvTimeoutError::Disconnected) => Err(AgentError::Gone),
     }
 }
 
 /// The probe's standard input. Dropped: its end.
-struct Input(Arc<Link>);
+struct Input(Arc<AgentClient>);
 
 impl Write for Input {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let piece = &bytes[..bytes.len().min(PIECE)];
         // An empty frame is the end of the input.
         if !piece.is_empty() {
-            talk::send(&mut *lock(&self.0.out), Channel::Probe, piece)?;
+            agent_protocol::send(&mut *lock(&self.0.out), Channel::Probe, piece)?;
         }
         Ok(piece.len())
     }
@@ -237,13 +245,13 @@ impl Write for Input {
 impl Drop for Input {
     fn drop(&mut self) {
         // A guest that is gone needs no end.
-        let _ = talk::send(&mut *lock(&self.0.out), Channel::Probe, &[]);
+        let _ = agent_protocol::send(&mut *lock(&self.0.out), Channel::Probe, &[]);
     }
 }
 
 /// A probe that is a process of the guest.
 struct Remote {
-    link: Arc<Link>,
+    client: Arc<AgentClient>,
     probe: Arc<Probe>,
 }
 
@@ -256,7 +264,9 @@ impl Control for Remote {
         let over = lock(&self.probe.ended).is_some();
         if !over {
             // A guest that does not answer is ended with its layer.
-            let _ = self.link.order(&Ask::Kill, Duration::from_secs(5));
+            let _ = self
+                .client
+                .order(&AgentRequest::Kill, Duration::from_secs(5));
         }
     }
 
@@ -289,31 +299,33 @@ mod tests {
     use super::*;
 
     /// Plays the guest: answers each question with what `with` makes of it.
-    fn pair(mut with: impl FnMut(Ask, &mut UnixStream) + Send + 'static) -> Arc<Link> {
+    fn pair(
+        mut with: impl FnMut(AgentRequest, &mut UnixStream) + Send + 'static,
+    ) -> Arc<AgentClient> {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         thread::spawn(move || {
-            while let Ok(Some((channel, bytes))) = talk::receive(&mut theirs) {
+            while let Ok(Some((channel, bytes))) = agent_protocol::receive(&mut theirs) {
                 match channel {
                     Channel::Control => {
                         with(serde_json::from_slice(&bytes).unwrap(), &mut theirs);
                     }
                     Channel::Probe if bytes.is_empty() => {
-                        talk::send(&mut theirs, Channel::Probe, &[]).unwrap();
-                        talk::send(&mut theirs, Channel::Ended, b"exit code 0").unwrap();
+                        agent_protocol::send(&mut theirs, Channel::Probe, &[]).unwrap();
+                        agent_protocol::send(&mut theirs, Channel::Ended, b"exit code 0").unwrap();
                     }
-                    other => talk::send(&mut theirs, other, &bytes).unwrap(),
+                    other => agent_protocol::send(&mut theirs, other, &bytes).unwrap(),
                 }
             }
         });
-        Link::new(ours).unwrap()
+        AgentClient::new(ours).unwrap()
     }
 
     #[test]
     fn a_probe_speaks_through_the_guest() {
-        let link = pair(|_, out| talk::say(out, &Answer::Done).unwrap());
+        let client = pair(|_, out| agent_protocol::say(out, &AgentReply::Done).unwrap());
         let data = vec![7; 200_000];
         for _ in 0..2 {
-            let mut wire = link.start("x".into(), Duration::from_secs(5)).unwrap();
+            let mut wire = client.start("x".into(), Duration::from_secs(5)).unwrap();
             wire.stdin.write_all(&data).unwrap();
             drop(wire.stdin);
             let mut back = Vec::new();
@@ -326,17 +338,31 @@ mod tests {
 
     #[test]
     fn silence_and_a_cut_line_are_told_apart() {
-        let link = pair(|ask, out| match ask {
-            Ask::Time => talk::say(out, &Answer::Time { ns: 1 }).unwrap(),
-            Ask::Cool => talk::say(out, &Answer::Failed("no".into())).unwrap(),
+        let client = pair(|ask, out| match ask {
+            AgentRequest::Time => agent_protocol::say(out, &AgentReply::Time { ns: 1 }).unwrap(),
+            AgentRequest::DropCaches => {
+                agent_protocol::say(out, &AgentReply::Failed("no".into())).unwrap()
+            }
             _ => {}
         });
         let (long, short) = (Duration::from_secs(5), Duration::from_millis(50));
-        assert_eq!(link.ask(&Ask::Time, long), Ok(Answer::Time { ns: 1 }));
-        assert_eq!(link.order(&Ask::Time, long), Err(Broken::OutOfTurn));
-        assert_eq!(link.ask(&Ask::Cool, long), Err(Broken::Failed("no".into())));
-        assert_eq!(link.ask(&Ask::Seal, short), Err(Broken::Silent(short)));
-        link.cut();
-        assert_eq!(link.ask(&Ask::Time, long), Err(Broken::Gone));
+        assert_eq!(
+            client.ask(&AgentRequest::Time, long),
+            Ok(AgentReply::Time { ns: 1 })
+        );
+        assert_eq!(
+            client.order(&AgentRequest::Time, long),
+            Err(AgentError::OutOfTurn)
+        );
+        assert_eq!(
+            client.ask(&AgentRequest::DropCaches, long),
+            Err(AgentError::Failed("no".into()))
+        );
+        assert_eq!(
+            client.ask(&AgentRequest::Seal, short),
+            Err(AgentError::Silent(short))
+        );
+        client.cut();
+        assert_eq!(client.ask(&AgentRequest::Time, long), Err(AgentError::Gone));
     }
 }

@@ -11,10 +11,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use layermark_model::{Cooled, Facts};
+use layermark_model::{DroppedCaches, Facts};
 use serde::{Deserialize, Serialize};
 
-use crate::{Output, vm::net::CardFacts};
+use crate::{Output, vm::guest_card::CardFacts};
 
 /// Longest frame either side accepts, bytes.
 pub(crate) const LONGEST: usize = 1 << 20;
@@ -25,7 +25,7 @@ pub(crate) const PIECE: usize = 64 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Channel {
-    /// An [`Ask`] to the guest, an [`Answer`] to the host.
+    /// An [`AgentRequest`] to the guest, an [`AgentReply`] to the host.
     Control = 1,
     /// The probe's standard input to the guest, its output to the host. Empty: its end.
     Probe = 2,
@@ -33,7 +33,7 @@ pub(crate) enum Channel {
     Errors = 3,
     /// How the probe ended, in words.
     Ended = 4,
-    /// Bytes of the file that [`Ask::Put`] has announced.
+    /// Bytes of the file that [`AgentRequest::Put`] has announced.
     File = 5,
 }
 
@@ -98,12 +98,12 @@ pub(crate) const PORT: &str = "layermark.0";
 /// Where the guest has the layer.
 pub(crate) const AT: &str = "/layer";
 
-/// Name of what holds the probe's world: a shared directory's tag, a disk's serial number.
+/// Name of what holds the probe's root file system: a shared directory's tag, a disk's serial number.
 pub(crate) const ROOT_TAG: &str = "root";
 
 /// From this host to the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Ask {
+pub(crate) enum AgentRequest {
     /// Give the network card this address, switch it on, and send back what comes to
     /// [`echo::PORT`](crate::vm::net::echo::PORT).
     Network { address: Ipv4Addr },
@@ -111,8 +111,8 @@ pub(crate) enum Ask {
     Reach { to: SocketAddrV4 },
     /// Send ICMP messages there until one comes back.
     Ping { to: Ipv4Addr },
-    /// Make this tree of files the world of the probe; `None`: the disk named [`ROOT_TAG`].
-    World(Option<Mounting>),
+    /// Make this tree of files the root of the probe; `None`: the disk named [`ROOT_TAG`].
+    Rootfs(Option<Mounting>),
     /// Mount the layer at [`AT`]; what was mounted there before is not any more.
     Mount(Mounting),
     /// Start the probe under this name.
@@ -124,9 +124,9 @@ pub(crate) enum Ask {
     /// Mounts and devices of the layer.
     Facts,
     /// Write back, and drop all caches.
-    Cool,
+    DropCaches,
     /// Remove from the packaged files what was never sent, and name those that are not as they were
-    /// after [`Ask::Seal`].
+    /// after [`AgentRequest::Seal`].
     Changed,
     /// Write a packaged file; its bytes follow. Not answered: the next `Seal` tells of errors.
     Put {
@@ -161,7 +161,7 @@ pub(crate) struct Mounting {
 
 /// From the guest to this host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum AgentReply {
     /// The agent is there; the first of all.
     Ready {
         /// The guest's kernel.
@@ -178,14 +178,14 @@ pub(crate) enum Answer {
     /// `CLOCK_MONOTONIC`, the probe's clock, nanoseconds.
     Time { ns: u64 },
     /// What the guest knows of the layer, of its clock, and of its network card after
-    /// [`Ask::Network`].
+    /// [`AgentRequest::Network`].
     Facts {
         facts: Box<Facts>,
         clock: String,
         card: Option<CardFacts>,
     },
     /// What was emptied.
-    Cooled(Cooled),
+    DroppedCaches(DroppedCaches),
     /// Packaged files that are not as they were, below `packaged`.
     Changed { paths: Vec<String> },
 }
@@ -232,13 +232,16 @@ mod tests {
     #[test]
     fn frames_read_back_and_rubbish_is_refused() {
         let mut bytes = Vec::new();
-        say(&mut bytes, &Ask::Time).unwrap();
+        say(&mut bytes, &AgentRequest::Time).unwrap();
         send(&mut bytes, Channel::Probe, b"").unwrap();
         send(&mut bytes, Channel::File, &[7; 3]).unwrap();
         let mut from = bytes.as_slice();
         let (channel, text) = receive(&mut from).unwrap().unwrap();
         assert_eq!(channel, Channel::Control);
-        assert_eq!(serde_json::from_slice::<Ask>(&text).unwrap(), Ask::Time);
+        assert_eq!(
+            serde_json::from_slice::<AgentRequest>(&text).unwrap(),
+            AgentRequest::Time
+        );
         assert_eq!(receive(&mut from).unwrap(), Some((Channel::Probe, vec![])));
         assert_eq!(
             receive(&mut from).unwrap(),

@@ -5,20 +5,20 @@ use std::path::Path;
 use layermark_model::{Missing, Spec};
 
 use super::{
+    agent_protocol::Mounting,
     disk::Disk,
     net::Network,
     share::{self, Share},
-    talk::Mounting,
 };
 use crate::{Base, LayerError, child::Process, host::HostPlace};
 
 /// What the guest works on.
-pub(super) enum Kind<'a> {
+pub(super) enum GuestStorage<'a> {
     Disk(Disk<'a>),
     Share(Share<'a>),
 }
 
-impl<'a> Kind<'a> {
+impl<'a> GuestStorage<'a> {
     pub(super) fn of(spec: &'a Spec) -> Result<Self, LayerError> {
         match Share::of(spec) {
             Some(share) => Ok(Self::Share(share)),
@@ -102,7 +102,7 @@ impl<'a> Kind<'a> {
             }
             Self::Share(share) => {
                 let at = base.dir.join(share::DIR);
-                let host = HostPlace::new(base, spec, at.clone()).behind(&at);
+                let host = HostPlace::new(base, spec, at.clone()).backing_dir(&at);
                 crate::spread::create(&at).map_err(host.io("make", &at))?;
                 host.package()?;
                 let host = match share.server() {

@@ -1,11 +1,9 @@
-//! `like = "-Racb"`: iozone's letters, as parameters of ours.
+//! `like = "-Racb"`: iozone's command-line arguments, translated to parameters.
 
-use layermark_model::{PointError, parse_size};
+use layermark_model::{IOZONE_TESTS, PointError, Settings, parse_size};
 use serde_json::{Map, Value};
 
-use super::matrix;
-
-/// Letters that take an argument, and whether it may be missing at the end of the text.
+/// Letters that take a value, and whether the value may be missing at the end of the text.
 const WITH: [(char, bool); 16] = [
     ('b', true),
     ('f', true),
@@ -25,8 +23,20 @@ const WITH: [(char, bool); 16] = [
     ('F', false),
 ];
 
-/// What the letters mean in this file's parameters.
-pub fn read(like: &Value) -> Result<Map<String, Value>, PointError> {
+/// The settings with `like` replaced by what its arguments mean. A parameter that is given as well
+/// takes precedence.
+pub fn translate(settings: &Settings) -> Result<Settings, PointError> {
+    let mut settings = settings.clone();
+    if let Some(like) = settings.params.remove("like") {
+        for (key, value) in read(&like)? {
+            settings.params.entry(key).or_insert(value);
+        }
+    }
+    Ok(settings)
+}
+
+/// Parameters with the same meaning as the arguments.
+fn read(like: &Value) -> Result<Map<String, Value>, PointError> {
     let text = like
         .as_str()
         .ok_or_else(|| PointError::new(format!("file: `like` = {like}: it must be text")))?;
@@ -87,7 +97,8 @@ impl Meant {
     fn alone(&mut self, letter: char) -> Result<(), PointError> {
         match letter {
             'a' => self.auto = true,
-            // What is printed and where: `-o` and the report have it all. -T: ours are threads.
+            // Output format and place: `-o` and the report cover them. -T: our threads are always
+            // threads.
             'R' | 'O' | 'N' | 'M' | 'C' | 'T' => {}
             'c' => self.sync("-c", "close")?,
             'e' => self.sync("-e", "fsync")?,
@@ -116,14 +127,16 @@ impl Meant {
                 .map_err(|_| bad("it takes a whole number"))
         };
         match letter {
-            // Where iozone's files are to be, ours cannot: the layer says where. Workbooks: `-o`.
+            // iozone's file names do not apply: the layer decides where files are. Workbooks: `-o`.
             'b' | 'f' | 'F' => {}
             'U' => {
                 self.params.insert("cache".into(), "cold".into());
             }
             'i' => {
-                let test = matrix::word(number()?).ok_or_else(|| bad("tests are 0 to 12"))?;
-                self.tests.push(test);
+                let number = number()?;
+                let test = IOZONE_TESTS.iter().find(|t| t.number == number);
+                self.tests
+                    .push(test.ok_or_else(|| bad("tests are 0 to 12"))?.id);
             }
             'r' => self
                 .records
@@ -135,7 +148,7 @@ impl Meant {
             'n' => self.size("min_file_size", kilobytes(value).ok_or_else(|| bad(SIZE))?),
             't' => self.size("threads", number()?),
             'j' => self.size("stride", number()?),
-            // The pattern is ours; what is looked at is every record.
+            // The pattern is our own, and every record is checked.
             'V' => self.switch("verify"),
             other => return Err(cannot(&format!("-{other}"))),
         }
@@ -164,7 +177,7 @@ impl Meant {
 
     fn sync(&mut self, letter: &'static str, word: &'static str) -> Result<(), PointError> {
         match self.sync {
-            // fsync and close inside the clock, as iozone does it.
+            // Both inside the clock, as in iozone.
             Some((_, before))
                 if matches!((before, word), ("close", "fsync") | ("fsync", "close")) =>
             {

@@ -1,0 +1,42 @@
+//! What every workload does with its files: drop caches, flush, check `O_DIRECT`.
+
+use std::{fs::File, io, path::Path};
+
+use rustix::fs::Advice;
+
+use crate::ProbeError;
+
+/// Share of the application's bytes that must have crossed the device for `O_DIRECT` to be real.
+pub const DIRECT_SHARE: f64 = 0.95;
+/// Share of the file that may be cached after `O_DIRECT`, because of tails and readahead by others.
+pub const DIRECT_CACHED: f64 = 0.05;
+
+/// Drops the file from the page cache. It is synced first, since dirty pages stay. A read-only file
+/// system refuses the sync and has nothing to sync. Whether the pages left is checked afterwards
+/// (`resident`).
+pub fn evict(file: &File) {
+    let _ = file.sync_all();
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+}
+
+pub fn sync_file_system(dir: &Path) -> Result<(), ProbeError> {
+    let sync = || -> io::Result<()> { Ok(rustix::fs::syncfs(File::open(dir)?)?) };
+    sync().map_err(|e| ProbeError::io("sync the file system of", dir, &e))
+}
+
+/// The error for a refused `O_DIRECT`, which a file system reports as `EINVAL`.
+pub fn direct_refused(path: &Path, what: &str, error: &io::Error) -> Option<ProbeError> {
+    if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) {
+        return None;
+    }
+    let message = format!(
+        "O_DIRECT refused at {what} by the file system of {}",
+        path.display()
+    );
+    let refused = ProbeError {
+        message,
+        hint: None,
+        errno: error.raw_os_error(),
+    };
+    Some(refused.hint("leave `direct` out for this layer, or move multiples of 4K"))
+}

@@ -1,0 +1,167 @@
+//! From settings to points: values, combinations, what applies, checks, scale, labels.
+
+use std::collections::BTreeSet;
+
+use layermark_model::{Point, PointError, Settings};
+use serde_json::{Map, Value};
+
+use super::{Params, Values, unused};
+
+/// Settings expanded to points, in the order of the table: the last parameter changes fastest.
+pub fn points<P: Params>(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
+    let params: Vec<_> = P::TABLE.iter().map(|row| row.param).collect();
+    let values = Values::read(&params, settings)?;
+    let mut applied = Applied::default();
+    let all: Vec<P> = expand(&values, scale, &mut applied)?;
+    finish(settings, &values, &applied, &all)
+}
+
+/// Every combination of the values, each once.
+pub fn expand<P: Params>(
+    values: &Values,
+    scale: f64,
+    applied: &mut Applied,
+) -> Result<Vec<P>, PointError> {
+    let mut all: Vec<P> = Vec::new();
+    for map in values.combinations(P::TABLE)? {
+        for mut p in applied.clear::<P>(map)?.settle(values)? {
+            check(&p)?;
+            if (scale - 1.0).abs() > f64::EPSILON {
+                p.scale(scale, values);
+                check(&p)?;
+            }
+            if !all.contains(&p) {
+                all.push(p);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Checks that everything given has an effect, and labels the points.
+pub fn finish<P: Params>(
+    settings: &Settings,
+    values: &Values,
+    applied: &Applied,
+    all: &[P],
+) -> Result<Vec<Point>, PointError> {
+    applied.all_given::<P>(values)?;
+    let labels = labels(settings.label.as_deref(), all);
+    let points = labels.into_iter().zip(all);
+    points
+        .map(|(label, p)| Point::new(P::WORKLOAD, label, p))
+        .collect()
+}
+
+/// The parameters of a point, checked: in the probe they come from another process.
+pub fn read<P: Params>(at: &Point) -> Result<P, PointError> {
+    let p: P = at.typed()?;
+    check_ranges(&p, &at.params)?;
+    p.check()?;
+    Ok(p)
+}
+
+fn check<P: Params>(p: &P) -> Result<(), PointError> {
+    match serde_json::to_value(p) {
+        Ok(Value::Object(map)) => check_ranges(p, &map)?,
+        Ok(_) => return Err(error::<P>("parameters are not a table")),
+        Err(e) => return Err(error::<P>(e)),
+    }
+    p.check()
+}
+
+fn check_ranges<P: Params>(p: &P, map: &Map<String, Value>) -> Result<(), PointError> {
+    let mut rows = P::TABLE.iter().filter(|row| row.applies(p));
+    rows.try_for_each(|row| row.check(P::WORKLOAD, map))
+}
+
+fn error<P: Params>(why: impl std::fmt::Display) -> PointError {
+    PointError::new(format!("{}: {why}", P::WORKLOAD))
+}
+
+/// Parameters that applied to some point.
+#[derive(Default)]
+pub struct Applied(BTreeSet<&'static str>);
+
+impl Applied {
+    /// The parameters of a combination, in their ranges, without those that do not apply to it: equal
+    /// work becomes one point.
+    fn clear<P: Params>(&mut self, mut map: Map<String, Value>) -> Result<P, PointError> {
+        let typed = |map: &Map<String, Value>| -> Result<P, PointError> {
+            serde_json::from_value(Value::Object(map.clone())).map_err(error::<P>)
+        };
+        let p = typed(&map)?;
+        for row in P::TABLE {
+            if row.applies(&p) {
+                row.check(P::WORKLOAD, &map)?;
+                self.0.insert(row.param.name);
+            } else {
+                map.insert(row.param.name.into(), unused(row.param.kind));
+            }
+        }
+        typed(&map)
+    }
+
+    /// An error for a parameter that the user gave and no point obeys.
+    fn all_given<P: Params>(&self, values: &Values) -> Result<(), PointError> {
+        for row in P::TABLE {
+            let (name, unused) = (row.param.name, unused(row.param.kind));
+            let asked = values.given(name) && values.all(name).iter().any(|v| *v != unused);
+            if let Some(only) = &row.only
+                && asked
+                && !self.0.contains(name)
+            {
+                let needs = only.needs;
+                return Err(
+                    error::<P>(format!("`{name}` has no effect without {needs}"))
+                        .hint(format!("leave `{name}` out, or add {needs}")),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Labels that differ: made from the parameters alone, or the user's label with what differs.
+fn labels<P: Params>(label: Option<&str>, points: &[P]) -> Vec<String> {
+    let Some(label) = label else {
+        return points.iter().map(full_label).collect();
+    };
+    if points.len() <= 1 {
+        return points.iter().map(|_| label.to_owned()).collect();
+    }
+    let parts = |p: &P| -> Vec<Option<String>> {
+        let parts = P::TABLE.iter().map(|row| (row.part)(p));
+        parts.collect()
+    };
+    let all: Vec<Vec<Option<String>>> = points.iter().map(parts).collect();
+    let differs = |i: usize| all.iter().any(|parts| parts[i] != all[0][i]);
+    let differing: Vec<usize> = (0..P::TABLE.len()).filter(|i| differs(*i)).collect();
+    all.iter()
+        .map(|parts| {
+            let parts = differing.iter().filter_map(|i| parts[*i].as_deref());
+            match parts.collect::<Vec<_>>().join(", ").as_str() {
+                "" => label.to_owned(),
+                parts => format!("{label} ({parts})"),
+            }
+        })
+        .collect()
+}
+
+fn full_label<P: Params>(p: &P) -> String {
+    let (title, replaced) = p.title().unwrap_or_default();
+    let rows = P::TABLE.iter();
+    let rows = rows.filter(|row| !replaced.contains(&row.param.name));
+    let parts = rows.filter_map(|row| (row.part)(p));
+    let title = (!title.is_empty()).then_some(title);
+    title
+        .into_iter()
+        .chain(parts)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// A size or count times the plan's scale, at least 1.
+pub fn scaled(value: u64, scale: f64) -> u64 {
+    ((value as f64 * scale) as u64).max(1)
+}

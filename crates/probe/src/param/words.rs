@@ -1,0 +1,34 @@
+//! Enums whose values are words in a plan.
+
+/// Defines an enum with a word for each variant: the word a user writes, and the one a point
+/// stores.
+macro_rules! words {
+    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $($(#[$doc])* #[serde(rename = $word)] $variant,)+
+        }
+
+        impl $name {
+            /// All words, in the order of the variants.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// The word of this variant.
+            pub fn id(self) -> &'static str {
+                Self::WORDS[self as usize]
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+words! {
+    /// State of the cache before the clock starts.
+    pub enum Cache {
+        /// Every file was read or opened once before.
+        Warm = "warm",
+        /// Emptied as far as the layer allows. A proof is taken afterwards.
+        Cold = "cold",
+    }
+}

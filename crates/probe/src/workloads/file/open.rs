@@ -1,0 +1,66 @@
+//! Opens the file of a pass, and explains why a file system refuses it.
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use rustix::fs::Advice;
+
+use super::params::{FileParams, Op, Sync};
+use crate::{ProbeError, files::direct_refused};
+
+/// Opens the file of a pass for this operation.
+pub fn open(p: &FileParams, op: Op, path: &Path) -> io::Result<File> {
+    let writes = op.writes();
+    let direct = if p.direct { libc::O_DIRECT } else { 0 };
+    let append = if op == Op::Append { libc::O_APPEND } else { 0 };
+    let sync = match p.sync {
+        Sync::Osync if writes => libc::O_SYNC,
+        Sync::Odsync if writes => libc::O_DSYNC,
+        _ => 0,
+    };
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .write(writes)
+        .custom_flags(direct | append | sync);
+    if op.makes() {
+        options.create_new(true);
+    }
+    options.open(path)
+}
+
+/// What the kernel is told about the order, if anything.
+pub fn advice(p: &FileParams, op: Op) -> Option<Advice> {
+    op.advice().filter(|_| !p.no_advice)
+}
+
+/// Advises the kernel before the clock starts, and after the file was read to warm it up: without
+/// readahead the cache would fill with single pages. A refusal does not matter.
+pub fn advise(p: &FileParams, op: Op, file: &File) {
+    if let Some(advice) = advice(p, op) {
+        let _ = rustix::fs::fadvise(file, 0, None, advice);
+    }
+}
+
+pub fn refused(p: &FileParams, path: &Path, what: &str, error: &io::Error) -> ProbeError {
+    if let Some(refused) = direct_refused(path, what, error).filter(|_| p.direct) {
+        return refused;
+    }
+    let error_of_map = |errno| p.engine == "mmap" && errno == libc::ENODEV;
+    if error.raw_os_error().is_some_and(error_of_map) {
+        return ProbeError {
+            message: format!(
+                "the file system of {} cannot map files into memory",
+                path.display()
+            ),
+            hint: None,
+            errno: error.raw_os_error(),
+        }
+        .hint("use another `engine` for this layer");
+    }
+    ProbeError::io(what, path, error)
+}
