@@ -71,7 +71,7 @@ pub fn to_probe(data: &[u8]) {
     for line in data.split_inclusive(|b| *b == b'\n') {
         if let Ok(ToProbe::Job(job)) = serde_json::from_slice::<ToProbe>(line) {
             if let Some(workload) = workloads::find(&job.point.workload) {
-                let _ = workload.writes(&job.point);
+                let _ = workload.meaning(&job.point);
                 let _ = workload.space(&job.point);
                 let _ = workload.packaged(&job.point);
             }

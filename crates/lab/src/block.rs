@@ -163,16 +163,10 @@ impl<'a> Lab<'a> {
     /// Whether a layer is up and can do a point at all.
     fn can(&self, layer: usize, point: usize) -> bool {
         let l = &self.run.layers[layer];
-        let point = &self.run.points[point];
-        let writes = || {
-            self.setup
-                .catalog
-                .workload(&point.workload)
-                .is_ok_and(|w| w.writes(point))
-        };
+        let meaning = &self.run.points[point].meaning;
         // Memory has nothing below it to be cold.
-        let cold_memory = || point.text("cache") == "cold" && l.facts.in_memory();
-        l.status == LayerStatus::Ready && !(l.read_only && writes()) && !cold_memory()
+        let cold_memory = meaning.is_cold() && l.facts.in_memory();
+        l.status == LayerStatus::Ready && !(l.read_only && meaning.changes) && !cold_memory
     }
 
     /// All points in their order. Whether the user has asked to stop.
@@ -199,8 +193,7 @@ impl<'a> Lab<'a> {
             return Ok(false);
         }
         let at = &self.run.points[due.point];
-        let workload = self.setup.catalog.workload(&at.workload)?;
-        let Some(divided) = workload.divided(at) else {
+        let Some(divided) = at.meaning.divided else {
             for layer in &due.layers {
                 if self.stop.asked() {
                     return Ok(true);
@@ -269,7 +262,7 @@ impl<'a> Lab<'a> {
             });
             entered.and_then(|()| books.enter(&owed))?;
         }
-        if self.run.points[point].text("cache") == "cold" {
+        if self.run.points[point].meaning.is_cold() {
             for this in &mut tries {
                 this.step(&self.watch, &mut self.ups, Attempt::cool);
             }

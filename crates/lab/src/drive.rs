@@ -7,7 +7,7 @@ use std::{
 };
 
 use layermark_layers::{Base, in_facts, in_words, workdir::WorkDir};
-use layermark_model::{Environment, LayerStatus, Point, Run, RunStatus, TrialRecord};
+use layermark_model::{Environment, LayerStatus, Run, RunStatus, TrialRecord};
 use layermark_probe::{counters, packaged};
 use layermark_store::Store;
 
@@ -320,8 +320,7 @@ impl<'a> Lab<'a> {
     /// The control window of flush accounting: what the devices below flush on their own while all
     /// layers are up and nobody works. Only where flushes are counted at all.
     fn idle_flushes(&mut self) {
-        let flushes = |p: &Point| !matches!(p.text("sync"), "" | "none" | "close");
-        if !self.run.points.iter().any(flushes) {
+        if !self.run.points.iter().any(|p| p.meaning.flushes) {
             return;
         }
         let ups = || self.ups.iter().flatten();

@@ -1,7 +1,7 @@
 //! What is wrong with a trial, in words that the report knows.
 
 use layermark_model::{
-    DirectIo, DroppedCaches, Facts, ForeignWrites, Point, Trial, Warmth,
+    CacheState, DirectIo, DroppedCaches, Facts, ForeignWrites, Meaning, Trial, Warmth,
     flags::{CACHE, CACHE_UNPROVED, DIRECT_IGNORED, MAJOR_FAULTS, VERIFY, WRITE_BACK},
 };
 
@@ -23,8 +23,8 @@ pub(crate) struct Around<'a> {
 }
 
 /// Everything that is wrong with a trial.
-pub(crate) fn of(point: &Point, around: &Around<'_>, trial: &Trial) -> Vec<String> {
-    let mut flags: Vec<String> = cache(point, around, trial)
+pub(crate) fn of(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Vec<String> {
+    let mut flags: Vec<String> = cache(meaning, around, trial)
         .map(str::to_owned)
         .into_iter()
         .collect();
@@ -34,7 +34,7 @@ pub(crate) fn of(point: &Point, around: &Around<'_>, trial: &Trial) -> Vec<Strin
     if trial.verified.is_some_and(|v| v.bad > 0) {
         flags.push(VERIFY.to_owned());
     }
-    if read_from_memory(point, around, trial) && trial.faults.is_some_and(|f| f.major > 0) {
+    if read_from_memory(meaning, around, trial) && trial.faults.is_some_and(|f| f.major > 0) {
         flags.push(MAJOR_FAULTS.to_owned());
     }
     let turns = trial.turns.len().max(1) as f64;
@@ -46,20 +46,18 @@ pub(crate) fn of(point: &Point, around: &Around<'_>, trial: &Trial) -> Vec<Strin
 }
 
 /// Whether the point reads what lies in memory, with nothing that it would have to wait for.
-fn read_from_memory(point: &Point, around: &Around<'_>, trial: &Trial) -> bool {
-    let cached = point.text("cache") != "cold" && trial.direct.is_none();
+fn read_from_memory(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> bool {
+    let cached = !meaning.is_cold() && trial.direct.is_none();
     around.reads && cached && trial.launch.is_none()
 }
 
-fn cache(point: &Point, around: &Around<'_>, trial: &Trial) -> Option<&'static str> {
-    if !point.asks_for_cache() {
-        return None;
-    }
+fn cache(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Option<&'static str> {
+    let asked = meaning.cache?;
     if let Some(launch) = &trial.launch {
-        return launched(point, around, launch.warmth());
+        return launched(asked, around, launch.warmth());
     }
     let from_device = device_share(around, trial);
-    if point.text("cache") == "cold" {
+    if asked == CacheState::Cold {
         let cold = |share: f64| share <= SLACK;
         let read = from_device.map(|share| share >= 1.0 - SLACK);
         // What is compressed needs fewer bytes than it gives.
@@ -84,10 +82,10 @@ fn cache(point: &Point, around: &Around<'_>, trial: &Trial) -> Option<&'static s
 
 /// A launch is proved by the faults and blocks of its own processes. What lies in memory waits for
 /// nothing, so a lack of both is no proof of warmth of anything else.
-fn launched(point: &Point, around: &Around<'_>, warmth: Warmth) -> Option<&'static str> {
-    match (point.text("cache"), warmth) {
-        ("cold", Warmth::Warm) | ("warm", Warmth::Cold) => Some(CACHE),
-        ("cold", Warmth::Uncertain) if !around.cooled.complete => Some(CACHE_UNPROVED),
+fn launched(asked: CacheState, around: &Around<'_>, warmth: Warmth) -> Option<&'static str> {
+    match (asked, warmth) {
+        (CacheState::Cold, Warmth::Warm) | (CacheState::Warm, Warmth::Cold) => Some(CACHE),
+        (CacheState::Cold, Warmth::Uncertain) if !around.cooled.complete => Some(CACHE_UNPROVED),
         _ => None,
     }
 }
@@ -103,11 +101,15 @@ fn device_share(around: &Around<'_>, trial: &Trial) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use CacheState::{Cold, Warm};
     use layermark_model::{Device, DeviceBytes, Faults, Pass, Turn, Verified};
 
-    fn point(cache: &str) -> Point {
-        let params = serde_json::json!({ "cache": cache });
-        Point::new("file", "x".into(), &params).unwrap()
+    /// A point that asks for a state of the caches.
+    fn asking(cache: CacheState) -> Meaning {
+        Meaning {
+            cache: Some(cache),
+            ..Meaning::default()
+        }
     }
 
     fn disk() -> Facts {
@@ -138,7 +140,7 @@ mod tests {
 
     /// Flags where nothing could be emptied as a whole.
     fn flags(
-        point: &Point,
+        meaning: &Meaning,
         reads: bool,
         facts: &Facts,
         backing: Option<f64>,
@@ -150,12 +152,12 @@ mod tests {
             backing,
             cooled: &DroppedCaches::default(),
         };
-        of(point, &around, trial)
+        of(meaning, &around, trial)
     }
 
     #[test]
     fn cold_must_be_proved_by_pages_backing_and_device() {
-        let cold = point("cold");
+        let cold = asking(Cold);
         let flagged = |t: &Trial, backing| !flags(&cold, true, &disk(), backing, t).is_empty();
         assert!(!flagged(&trial(1000, 0.0), None));
         assert!(
@@ -180,7 +182,7 @@ mod tests {
         let mut facts = disk();
         facts.notes.insert("compression".into(), "lz4".into());
         let flagged =
-            |t: &Trial, backing| !flags(&point("cold"), true, &facts, backing, t).is_empty();
+            |t: &Trial, backing| !flags(&asking(Cold), true, &facts, backing, t).is_empty();
         assert!(!flagged(&trial(400, 0.0), Some(0.0)));
         assert!(
             flagged(&trial(400, 0.0), Some(0.5)),
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn cold_without_evidence_is_not_proved() {
-        let (point, facts) = (point("cold"), disk());
+        let (meaning, facts) = (asking(Cold), disk());
         let with = |complete, trial: &Trial| {
             let cooled = DroppedCaches {
                 complete,
@@ -202,7 +204,7 @@ mod tests {
                 backing: Some(0.0),
                 cooled: &cooled,
             };
-            of(&point, &around, trial)
+            of(&meaning, &around, trial)
         };
         let blind = Trial {
             device: None,
@@ -232,32 +234,33 @@ mod tests {
             })),
             ..Trial::default()
         };
-        let of = |cache, faults| flags(&point(cache), true, &disk(), None, &launched(faults));
-        assert!(of("cold", 90).is_empty() && of("warm", 0).is_empty() && of("as-is", 5).is_empty());
+        let of = |cache, faults| flags(&asking(cache), true, &disk(), None, &launched(faults));
+        assert!(of(Cold, 90).is_empty() && of(Warm, 0).is_empty());
+        let as_is = flags(&Meaning::default(), true, &disk(), None, &launched(5));
+        assert!(as_is.is_empty());
         assert_eq!(
-            (of("cold", 0), of("warm", 90)),
+            (of(Cold, 0), of(Warm, 90)),
             (vec![CACHE.into()], vec![CACHE.into()])
         );
-        assert_eq!(of("cold", 1), [CACHE_UNPROVED]);
+        assert_eq!(of(Cold, 1), [CACHE_UNPROVED]);
     }
 
     #[test]
-    fn what_is_made_new_has_no_cache_to_prove() {
-        let params = serde_json::json!({ "cache": "cold", "op": "create" });
-        let create = Point::new("meta", "x".into(), &params).unwrap();
-        assert!(flags(&create, false, &disk(), None, &Trial::default()).is_empty());
+    fn what_asks_for_no_cache_has_none_to_prove() {
+        let making = Meaning::default();
+        assert!(flags(&making, false, &disk(), None, &Trial::default()).is_empty());
     }
 
     #[test]
     fn warm_must_not_come_from_a_device() {
-        let warm = point("warm");
+        let warm = asking(Warm);
         assert!(flags(&warm, true, &disk(), Some(1.0), &trial(50, 0.5)).is_empty());
         assert_eq!(flags(&warm, true, &disk(), None, &trial(51, 0.5)), [CACHE]);
         assert!(
             flags(&warm, true, &disk(), None, &trial(51, 1.0)).is_empty(),
             "somebody else's bytes"
         );
-        assert!(flags(&point(""), true, &disk(), None, &trial(51, 0.5)).is_empty());
+        assert!(flags(&Meaning::default(), true, &disk(), None, &trial(51, 0.5)).is_empty());
         let direct = Trial {
             direct: Some(DirectIo::Honoured),
             ..trial(1000, 0.0)
@@ -271,18 +274,18 @@ mod tests {
             faults: Some(Faults { minor: 9, major }),
             ..trial(1000, 1.0)
         };
-        let found = |cache, reads, t: &Trial| flags(&point(cache), reads, &disk(), Some(0.0), t);
-        assert_eq!(found("warm", true, &with(1)), [MAJOR_FAULTS]);
-        assert!(found("warm", true, &with(0)).is_empty());
-        assert!(found("warm", false, &with(1)).is_empty(), "a write");
+        let found = |cache, reads, t: &Trial| flags(&asking(cache), reads, &disk(), Some(0.0), t);
+        assert_eq!(found(Warm, true, &with(1)), [MAJOR_FAULTS]);
+        assert!(found(Warm, true, &with(0)).is_empty());
+        assert!(found(Warm, false, &with(1)).is_empty(), "a write");
         let mut cold = with(1);
         cold.resident = Some(0.0);
-        assert!(found("cold", true, &cold).is_empty());
+        assert!(found(Cold, true, &cold).is_empty());
         let past_it = Trial {
             direct: Some(DirectIo::Honoured),
             ..with(1)
         };
-        assert!(found("warm", true, &past_it).is_empty());
+        assert!(found(Warm, true, &past_it).is_empty());
     }
 
     #[test]
@@ -295,7 +298,7 @@ mod tests {
             }),
             ..trial(0, 1.0)
         };
-        let found = |t: &Trial| flags(&point("warm"), true, &disk(), None, t);
+        let found = |t: &Trial| flags(&asking(Warm), true, &disk(), None, t);
         assert_eq!(found(&in_turns(2, 8)), [WRITE_BACK]);
         assert!(found(&in_turns(2, 10)).is_empty());
         assert_eq!(found(&in_turns(1, 0)), [WRITE_BACK], "one stretch");
@@ -308,7 +311,7 @@ mod tests {
             verified: Some(Verified { records: 9, bad }),
             ..Trial::default()
         };
-        let found = |t: &Trial| flags(&point(""), true, &disk(), None, t);
+        let found = |t: &Trial| flags(&Meaning::default(), true, &disk(), None, t);
         assert_eq!(found(&with(DirectIo::Ignored, 1)), [DIRECT_IGNORED, VERIFY]);
         assert!(found(&with(DirectIo::Honoured, 0)).is_empty());
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 
-use layermark_probe::Divided;
+use layermark_model::Divided;
 
 use crate::{Event, LabError, aside, budget::Due, check, drive::Lab};
 

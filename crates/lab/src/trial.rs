@@ -273,10 +273,11 @@ impl Attempt {
         }
         // Read around the lead-ins too, in which helpers do the same work.
         self.usage.upkeep_ns = of_turns(self.usage.upkeep_ns, self.elapsed_ns, self.uncounted_ns);
-        let reads = !ask.workload.writes(&ask.point);
+        let meaning = &ask.point.meaning;
+        let reads = !meaning.changes;
         let own = (!reads).then(|| Own {
             files: ask.workload.space(&ask.point),
-            under_way: ask.workload.divided(&ask.point).map_or(0, |d| d.under_way),
+            under_way: meaning.divided.map_or(0, |d| d.under_way),
         });
         trial.foreign_writes = others::wrote(&self.written, own, &trial);
         if trial.syncs > 0 {
@@ -296,7 +297,7 @@ impl Attempt {
             backing: self.backing,
             cooled: &self.cooled,
         };
-        self.flags = flags::of(&ask.point, &around, &trial);
+        self.flags = flags::of(meaning, &around, &trial);
         if self.usage.contaminated {
             self.flags.push(CONTAMINATED.to_owned());
         }
@@ -352,7 +353,7 @@ fn ready(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
 
 /// Empties the caches for a point that asks for it.
 fn cooled(up: &mut Up, point: &Point) -> Result<DroppedCaches, Failure> {
-    if point.text("cache") != "cold" {
+    if !point.meaning.is_cold() {
         return Ok(DroppedCaches::default());
     }
     let cooled = up.place.drop_caches();

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use layermark_probe::{Divided, own_cache};
+use layermark_model::Divided;
+use layermark_probe::own_cache;
 
 /// A turn, where nothing asks for longer ones.
 const SHORT: Duration = Duration::from_millis(2);

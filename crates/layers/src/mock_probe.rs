@@ -7,7 +7,7 @@ use std::{
 };
 
 use layermark_model::{
-    CpuUse, Pass, SelfTest, Trial, Turn,
+    CpuUse, Pass, Quantity, SelfTest, Trial, Turn,
     protocol::{FromProbe, Job, MAX_LINE, ToProbe, VERSION},
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -178,7 +178,7 @@ fn take(
         sys_ns: turn.elapsed_ns / 2,
     };
     if first {
-        let cold = job.point.text("cache") == "cold";
+        let cold = job.point.meaning.is_cold();
         trial.resident = Some(if cold { 0.0 } else { 1.0 });
         trial.passes.push(Pass::default());
     }
@@ -232,15 +232,12 @@ fn work(script: &Script, job: &Job, number: u64, length_ns: u64) -> Turn {
         length => (length, 1),
     };
     let ops = least_ops.max((least_ns as f64 / ns).ceil() as u64).max(1);
-    let record = match job.point.number("record") {
-        0 => 4096,
-        record => record,
-    };
+    let record = job.point.meaning.value(Quantity::RequestSize);
     Turn {
         round: 0,
         elapsed_ns: (ops as f64 * ns).round().max(1.0) as u64,
         ops,
-        bytes: ops.saturating_mul(record),
+        bytes: ops.saturating_mul(record.unwrap_or(4096)),
     }
 }
 
@@ -268,6 +265,7 @@ mod tests {
                 workload: "file".into(),
                 label: "x".into(),
                 params: serde_json::Map::new(),
+                meaning: layermark_model::Meaning::default(),
             };
             let job = Job {
                 id,

@@ -9,6 +9,7 @@ mod import;
 mod iozone;
 mod launch;
 mod machine;
+mod meaning;
 mod near;
 mod pair;
 mod plain;
@@ -26,6 +27,9 @@ pub use import::{Import, ImportedPoint, mix_name};
 pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_tables};
 pub use launch::{Launch, Stopped, Trace, Warmth, layers_command, split_layer};
 pub use machine::Machine;
+pub use meaning::{
+    Axis, CacheState, Direction, Divided, Meaning, Part, Quantity, Target, Unit, WorkGroup,
+};
 pub use near::nearest;
 pub use pair::{Cost, Ledger, Paired, Site};
 pub use plain::plain;

@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
+use crate::Meaning;
+
 /// Values of environment variables by their names. They may be secrets: they are neither stored nor
 /// shown.
 pub type Environment = BTreeMap<String, String>;
@@ -16,6 +18,9 @@ pub struct Point {
     pub label: String,
     /// The workload's own parameters; it alone knows their types. Sizes are bytes.
     pub params: Map<String, Value>,
+    /// What it means, said by the workload.
+    #[serde(default)]
+    pub meaning: Meaning,
 }
 
 /// A point or setting that cannot be: the user's mistake, exit code 2.
@@ -47,12 +52,18 @@ impl PointError {
 
 impl Point {
     /// A point from a workload's own parameter struct.
-    pub fn new(workload: &str, label: String, params: &impl Serialize) -> Result<Self, PointError> {
+    pub fn new(
+        workload: &str,
+        label: String,
+        params: &impl Serialize,
+        meaning: Meaning,
+    ) -> Result<Self, PointError> {
         match serde_json::to_value(params) {
             Ok(Value::Object(params)) => Ok(Self {
                 workload: workload.into(),
                 label,
                 params,
+                meaning,
             }),
             Ok(_) => Err(PointError::new(format!(
                 "{workload}: parameters are not a table"
@@ -89,15 +100,6 @@ impl Point {
             .get(key)
             .and_then(Value::as_bool)
             .unwrap_or_default()
-    }
-
-    /// Whether it asks for a state of the cache; a file that is made new has none.
-    pub fn asks_for_cache(&self) -> bool {
-        let made_new = matches!(
-            self.text("op"),
-            "write" | "append" | "small-write" | "create"
-        );
-        !made_new && matches!(self.text("cache"), "cold" | "warm")
     }
 
     /// A key that is equal for equal work, whatever its label.

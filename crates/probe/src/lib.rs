@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use layermark_model::{
-    CpuUse, DeviceBytes, Environment, Param, Point, PointError, Settings, Spec, Trial, Turn,
+    CpuUse, DeviceBytes, Environment, Meaning, Param, Point, PointError, Settings, Spec, Trial,
+    Turn,
 };
 
 mod buffer;
@@ -52,6 +53,9 @@ pub trait Workload: Sync {
     /// Settings as the user wrote them, expanded to checked points. `scale` multiplies file sizes
     /// and counts.
     fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>;
+    /// What a point means, by its parameters. `points` says it of each; asked here of points that were
+    /// stored before that was.
+    fn meaning(&self, at: &Point) -> Result<Meaning, PointError>;
     /// Files that must be in `packaged/` before the layer is set up.
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError>;
     /// Files, directories and links of this machine that must be copied there as well. `env` has
@@ -68,12 +72,6 @@ pub trait Workload: Sync {
     fn extra(&self, _at: &Point) -> Option<Point> {
         None
     }
-    /// How the point divides into turns of milliseconds; `None`: a trial is one stretch of work.
-    fn divided(&self, _at: &Point) -> Option<Divided> {
-        None
-    }
-    /// Whether the point writes: read-only layers leave it out.
-    fn writes(&self, at: &Point) -> bool;
     /// Packaged files that are open before the clock starts, by their path below the layer's
     /// directory. Looking at them, and at their backing files, does not change the measurement.
     fn open_before(&self, _at: &Point) -> Vec<PathBuf> {
@@ -197,30 +195,6 @@ impl Context {
             below: Vec::new(),
             env: Environment::new(),
         }
-    }
-}
-
-/// How a point divides into turns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Divided {
-    /// Its data is read from memory and written to memory.
-    pub in_memory: bool,
-    /// Later turns do not find again what a turn has consumed, as with a cold cache: there is
-    /// nothing to spare for a lead-in.
-    pub uses_up: bool,
-    /// Bytes of the files that it covers repeatedly.
-    pub working_set: u64,
-    /// Each turn starts or wakes several threads, which takes some tenths of a millisecond.
-    pub starts_threads: bool,
-    /// Bytes that a turn may move in addition to those that count, while its queue fills and
-    /// drains.
-    pub under_way: u64,
-}
-
-impl Divided {
-    /// Whether a single thread repeats it, so that all turns can run on one CPU.
-    pub fn on_one_cpu(&self) -> bool {
-        !self.uses_up && !self.starts_threads
     }
 }
 

@@ -216,14 +216,10 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
                 .failures(number, at)
                 .last()
                 .map(|r| r.error.clone().unwrap_or_else(|| "it failed".into()));
-            let writes = !matches!(
-                crate::analysis::points::kind(point),
-                crate::analysis::points::Kind::Reading | crate::analysis::points::Kind::Launching
-            );
             let reason = match failed {
                 Some(error) => error,
-                None if layer.read_only && writes => "the layer is read-only".into(),
-                None if layer.facts.in_memory() && point.text("cache") == "cold" => {
+                None if layer.read_only && point.meaning.changes => "the layer is read-only".into(),
+                None if layer.facts.in_memory() && point.meaning.is_cold() => {
                     "what lies in memory cannot be cold".into()
                 }
                 None if begun => "no trial was made before the run ended".into(),
@@ -283,7 +279,7 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
         at_ms: record.at_ms,
         layer: run.layers.get(record.cell.layer)?.name.clone(),
         point: point.label.clone(),
-        op_us: index::cost(record).map(|ns| ns * crate::analysis::points::threads(point) / 1e3),
+        op_us: index::cost(record).map(|ns| ns * point.meaning.under_way() / 1e3),
         ops: trial.map_or(0, layermark_model::Trial::ops),
         bytes: trial.map_or(0, layermark_model::Trial::bytes),
         device_read: device.map(|d| d.read),

@@ -1,7 +1,7 @@
 //! What is read back. Rows come by column name, so a later column is no trouble.
 
 use layermark_model::{
-    Cell, Latency, LayerRun, LayerStatus, Point, Run, RunStatus, Spec, Trial, TrialRecord,
+    Cell, Latency, LayerRun, LayerStatus, Meaning, Point, Run, RunStatus, Spec, Trial, TrialRecord,
 };
 use serde::de::DeserializeOwned;
 use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
@@ -56,11 +56,12 @@ pub(crate) async fn run(c: &mut SqliteConnection, id: &str) -> Result<Run, Inner
     .bind(id)
     .fetch_all(&mut *c)
     .await?;
-    let points =
-        sqlx::query("SELECT workload, label, params FROM points WHERE run_id = $1 ORDER BY idx")
-            .bind(id)
-            .fetch_all(c)
-            .await?;
+    let points = sqlx::query(
+        "SELECT workload, label, params, meaning FROM points WHERE run_id = $1 ORDER BY idx",
+    )
+    .bind(id)
+    .fetch_all(c)
+    .await?;
     Ok(Run {
         id: row.try_get("id")?,
         version: row.try_get("version")?,
@@ -102,11 +103,18 @@ fn layer(row: &SqliteRow) -> Result<LayerRun, Inner> {
 }
 
 fn point(row: &SqliteRow) -> Result<Point, Inner> {
-    Ok(Point {
+    let mut point = Point {
         workload: row.try_get("workload")?,
         label: row.try_get("label")?,
         params: json("points.params", row.try_get("params")?)?,
-    })
+        meaning: Meaning::default(),
+    };
+    point.meaning = match row.try_get::<Option<&str>, _>("meaning")? {
+        Some(said) => json("points.meaning", said)?,
+        // Stored before points said it.
+        None => layermark_probe::workloads::meaning(&point),
+    };
+    Ok(point)
 }
 
 pub(crate) async fn trials(c: &mut SqliteConnection, id: &str) -> Result<Vec<TrialRecord>, Inner> {

@@ -117,13 +117,15 @@ async fn put_point(
     point: &Point,
 ) -> Result<(), Inner> {
     sqlx::query(
-        "INSERT INTO points (run_id, idx, workload, label, params) VALUES ($1, $2, $3, $4, $5)",
+        "INSERT INTO points (run_id, idx, workload, label, params, meaning)
+         VALUES ($1, $2, $3, $4, $5, $6)",
     )
     .bind(run_id)
     .bind(index_of(index))
     .bind(&point.workload)
     .bind(&point.label)
     .bind(json("points.params", &point.params)?)
+    .bind(json("points.meaning", &point.meaning)?)
     .execute(c)
     .await?;
     Ok(())

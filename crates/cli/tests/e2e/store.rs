@@ -193,8 +193,8 @@ fn what_is_stored_can_be_read_where_nothing_can_be_written() {
         assert!(said.stdout.ends_with("\nfiller\nl.db\n"), "{}", said.stdout);
     }
     // Of an older format, which is not made newer there.
-    let older = "sqlite3 l.db 'DROP TABLE imports; DELETE FROM _sqlx_migrations WHERE version = 2; \
-        PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE;';";
+    let older = "sqlite3 l.db 'DROP TABLE imports; ALTER TABLE points DROP COLUMN meaning; \
+        DELETE FROM _sqlx_migrations WHERE version > 1; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE;';";
     if !sql(Path::new(":memory:"), "SELECT 1") {
         skipped("sqlite3 is missing; hint: apt-get install sqlite3");
         return;

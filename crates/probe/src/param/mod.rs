@@ -1,7 +1,7 @@
 //! Parameters of workloads. Each is declared once, as a row of its workload's table; parsing, help,
 //! checks and labels come from the rows.
 
-use layermark_model::{Param, ParamKind, PointError, format_size};
+use layermark_model::{Meaning, Param, ParamKind, PointError, format_size};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -9,13 +9,19 @@ mod points;
 mod values;
 mod words;
 
-pub use points::{Applied, expand, finish, points, read, scaled};
+pub use points::{Applied, expand, finish, meaning, point, points, read, scaled};
 pub use values::Values;
 pub use words::Cache;
 pub(crate) use words::words;
 
+/// What a point means, by its parameters.
+pub trait Means {
+    /// Said once, when settings are expanded to points.
+    fn meaning(&self) -> Result<Meaning, PointError>;
+}
+
 /// Parameters of one point of a workload. The fields have the names of the rows.
-pub trait Params: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
+pub trait Params: Means + Clone + PartialEq + Serialize + DeserializeOwned + 'static {
     /// Id of the workload.
     const WORKLOAD: &'static str;
     /// A row for each parameter a user may give, in the order of the help.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use layermark_model::{Point, PointError, Settings};
+use layermark_model::{Meaning, Point, PointError, Settings};
 use serde_json::{Map, Value};
 
 use super::{Params, Values, unused};
@@ -48,9 +48,17 @@ pub fn finish<P: Params>(
     applied.all_given::<P>(values)?;
     let labels = labels(settings.label.as_deref(), all);
     let points = labels.into_iter().zip(all);
-    points
-        .map(|(label, p)| Point::new(P::WORKLOAD, label, p))
-        .collect()
+    points.map(|(label, p)| point(label, p)).collect()
+}
+
+/// A point with its meaning.
+pub fn point<P: Params>(label: String, p: &P) -> Result<Point, PointError> {
+    Point::new(P::WORKLOAD, label, p, p.meaning()?)
+}
+
+/// What a point means that does not say so.
+pub fn meaning<P: Params>(at: &Point) -> Result<Meaning, PointError> {
+    at.typed::<P>()?.meaning()
 }
 
 /// The parameters of a point, checked: in the probe they come from another process.

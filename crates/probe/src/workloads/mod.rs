@@ -1,5 +1,7 @@
 //! Kinds of work. To add one, write `workloads/NAME.rs` and its line in [`ALL`].
 
+use layermark_model::{Meaning, Point};
+
 use crate::Workload;
 
 pub mod file;
@@ -14,6 +16,13 @@ pub const ALL: &[&dyn Workload] = &[&file::File, &iops::Iops, &meta::Meta, &laun
 /// The workload of that name.
 pub fn find(id: &str) -> Option<&'static dyn Workload> {
     ALL.iter().copied().find(|w| w.id() == id)
+}
+
+/// What a point means that was stored before points said it. Of a workload that is not known here
+/// nothing is.
+pub fn meaning(at: &Point) -> Meaning {
+    let said = find(&at.workload).and_then(|w| w.meaning(at).ok());
+    said.unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -99,6 +108,10 @@ pub(crate) mod tests {
             };
             let points = workload.points(&settings, 1.0).unwrap();
             assert!(!points.is_empty());
+            for point in &points {
+                assert_ne!(point.meaning, Meaning::default(), "{}", point.label);
+                assert_eq!(meaning(point), point.meaning, "{}", point.label);
+            }
             for param in workload.params() {
                 if file::MATRIX_PARAMS.contains(param) {
                     // They say which points there are.

@@ -3,13 +3,10 @@
 
 use std::fmt;
 
-use layermark_model::{Facts, Point};
+use layermark_model::{Facts, Point, Quantity, Target};
 
 use crate::{
-    analysis::{
-        facts,
-        points::{self, Kind},
-    },
+    analysis::facts,
     number,
     types::{Cause, DurabilityVerdict, ResultRow, ServedBy, Sides, Verdict},
 };
@@ -146,10 +143,7 @@ fn faster(compared: &Compared) -> Vec<Cause> {
         facts::file_system(compared.facts),
         facts::file_system(compared.native_facts),
     );
-    if found.is_empty()
-        && !fs.is_empty()
-        && fs != native_fs
-        && points::kind(compared.point) != Kind::Reading
+    if found.is_empty() && !fs.is_empty() && fs != native_fs && !compared.point.meaning.only_reads()
     {
         found.push(Cause::OtherFileSystem(Sides {
             here: fs.into(),
@@ -174,7 +168,7 @@ fn slower(compared: &Compared) -> Vec<Cause> {
     found.extend(other_device(compared));
     found.extend(other_source(here, native));
     found.extend(other_flushes(here, native, "more"));
-    if points::kind(compared.point) != Kind::Reading
+    if !compared.point.meaning.only_reads()
         && let (Some(a), Some(b)) = (here.device_share, native.device_share)
         && a > 1.5 * b
         && a > 0.1
@@ -197,9 +191,10 @@ const FASTEST_COPY: f64 = 20_000.0;
 /// The layer copies lower files before it changes them, and what it cost is enough for a copy: a
 /// file that lies in the upper directory already, or a reflink, is not copied.
 fn copied(compared: &Compared) -> bool {
-    let least = compared.point.number("file_size") as f64 / FASTEST_COPY;
+    let said = &compared.point.meaning;
+    let least = said.value(Quantity::DataSize).unwrap_or(0) as f64 / FASTEST_COPY;
     let extra = compared.here.extra_us.map_or(0.0, |e| e.estimate);
-    points::changes_packaged(compared.point) && facts::copies_up(compared.facts) && extra >= least
+    said.target == Target::PackagedFile && facts::copies_up(compared.facts) && extra >= least
 }
 
 fn other_device(compared: &Compared) -> Option<Cause> {

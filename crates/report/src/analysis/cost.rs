@@ -6,9 +6,8 @@ use layermark_stats::{self as stats, CostLine, Line, Pair, Step};
 use crate::{
     analysis::{
         LEVEL,
-        family::{self, Family},
         index::Index,
-        points,
+        sweep::{self, Sweep},
     },
     code_span::code,
     number,
@@ -20,13 +19,10 @@ const SPAN: u64 = 8;
 /// How far a size may lie from the line, as a share, for the line to be a model.
 pub const OFF: f64 = 0.25;
 
-/// Models of every family with enough record sizes, by family and within it by layer.
+/// Models of every sweep with enough record sizes, by sweep and within it by layer.
 pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> Vec<CostRow> {
     let mut rows = Vec::new();
-    for family in family::families(run, "record") {
-        if !points::is_bulk(&family.common) {
-            continue;
-        }
+    for sweep in sweep::request_sizes(run) {
         for (layer, of) in run.layers.iter().enumerate() {
             if of.control {
                 continue;
@@ -35,7 +31,7 @@ pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) ->
                 index,
                 baseline,
                 layer,
-                family: &family,
+                sweep: &sweep,
                 trusted: &|label| trusted(results, &of.name, label),
                 run,
             };
@@ -67,29 +63,29 @@ struct Site<'a> {
     index: &'a Index<'a>,
     baseline: usize,
     layer: usize,
-    family: &'a Family,
+    sweep: &'a Sweep<1, usize>,
     trusted: &'a dyn Fn(&str) -> bool,
 }
 
 impl Site<'_> {
     fn labels(&self) -> impl Iterator<Item = &str> {
-        let label = |(_, at): &(u64, usize)| self.run.points[*at].label.as_str();
-        self.family.steps.iter().map(label)
+        let label = |at: &usize| self.run.points[*at].label.as_str();
+        self.sweep.members().map(label)
     }
 
     /// Nanoseconds an operation as one thread waits for it, by size and block.
     fn steps(&self) -> Vec<Step> {
-        let threads = points::threads(&self.family.common);
+        let threads = self.sweep.meaning.under_way();
         let scaled = |p: Pair| Pair {
             layer: p.layer * threads,
             native: p.native * threads,
             ..p
         };
-        self.family
+        self.sweep
             .steps
             .iter()
             .filter(|(_, at)| (self.trusted)(&self.run.points[*at].label))
-            .map(|(size, at)| Step {
+            .map(|([size], at)| Step {
                 size: *size as f64,
                 pairs: self
                     .index
@@ -116,9 +112,9 @@ impl Site<'_> {
         let ns = |read| estimate(read, 1.0);
         Some(CostRow {
             id: String::new(),
-            workload: self.family.common.workload.clone(),
-            label: self.family.describe(),
-            point: family::params(self.family),
+            workload: self.sweep.workload.clone(),
+            label: self.sweep.describe(),
+            point: self.sweep.params.clone(),
             layer: String::new(),
             fits,
             typical: share(line.layer.typical),
@@ -131,7 +127,7 @@ impl Site<'_> {
             // The line is one operation's of those under way; together they are so many times as fast.
             ceiling: ceiling(&line, last as f64)
                 .filter(|_| fits)
-                .map(|rate| rate * points::threads(&self.family.common)),
+                .map(|rate| rate * self.sweep.meaning.under_way()),
             records,
             text: String::new(),
             evidence: Vec::new(),

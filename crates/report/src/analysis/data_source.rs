@@ -1,13 +1,10 @@
 //! Where data read came from: device bytes against application bytes, and what lay in memory.
 
-use layermark_model::{Facts, Point, Trial, TrialRecord};
+use layermark_model::{CacheState, Direction, Facts, Meaning, Target, Trial, TrialRecord};
 use layermark_stats::median;
 
 use crate::{
-    analysis::{
-        facts,
-        points::{self, Kind},
-    },
+    analysis::facts,
     number,
     types::{ResultRow, ServedBy},
 };
@@ -32,14 +29,14 @@ pub struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    pub fn of(point: &Point, facts: &'a Facts, records: &[&TrialRecord]) -> Self {
+    pub fn of(meaning: &Meaning, facts: &'a Facts, records: &[&TrialRecord]) -> Self {
         let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
         let middle = |share: &dyn Fn(&TrialRecord) -> Option<f64>| {
             median(&records.iter().filter_map(|r| share(r)).collect::<Vec<_>>())
         };
         Self {
             facts,
-            device: device_share(point, &trials),
+            device: device_share(meaning, &trials),
             resident: middle(&|r| r.trial.as_ref()?.resident),
             behind: middle(&|r| r.backing_resident),
             guest: guest_share(&trials),
@@ -47,8 +44,8 @@ impl<'a> Seen<'a> {
     }
 
     /// The label of a read result; `None` where nothing is read.
-    pub fn label(&self, point: &Point) -> Option<ServedBy> {
-        if points::kind(point) != Kind::Reading {
+    pub fn label(&self, meaning: &Meaning) -> Option<ServedBy> {
+        if !meaning.only_reads() {
             return None;
         }
         if self.facts.in_memory() {
@@ -138,11 +135,12 @@ fn guest_share(trials: &[&Trial]) -> Option<f64> {
 }
 
 /// Device bytes for each application byte in the point's own direction, over all trials.
-fn device_share(point: &Point, trials: &[&Trial]) -> Option<f64> {
-    let reads = match points::kind(point) {
-        Kind::Reading => true,
-        Kind::Writing | Kind::Flushing => false,
-        Kind::Mixed | Kind::Changing | Kind::Names | Kind::Launching => return None,
+fn device_share(meaning: &Meaning, trials: &[&Trial]) -> Option<f64> {
+    let reads = match (meaning.target, meaning.direction) {
+        (Target::Data, Direction::Reads) => true,
+        (Target::Data, Direction::Writes) => false,
+        // Which of the bytes of both went which way is not counted.
+        _ => return None,
     };
     let bytes: u64 = trials.iter().map(|t| t.bytes()).sum();
     let mut moved = 0;
@@ -155,13 +153,12 @@ fn device_share(point: &Point, trials: &[&Trial]) -> Option<f64> {
 
 /// What has to be told beside the label: data that did not come from where the point asked for.
 pub fn surprise(row: &ResultRow) -> Option<String> {
-    let asked = row.point.get("cache").and_then(|c| c.as_str());
-    let direct = row.point.get("direct").and_then(serde_json::Value::as_bool) == Some(true);
-    let expected = match (row.served_by?, asked) {
-        (ServedBy::Device, Some("warm")) => direct,
+    let direct = row.meaning.is_direct();
+    let expected = match (row.served_by?, row.meaning.cache) {
+        (ServedBy::Device, Some(CacheState::Warm)) => direct,
         (ServedBy::Device, _) => true,
-        (ServedBy::HostMemory | ServedBy::GuestMemory, Some("warm")) => !direct,
-        (_, Some("warm" | "cold")) => false,
+        (ServedBy::HostMemory | ServedBy::GuestMemory, Some(CacheState::Warm)) => !direct,
+        (_, Some(_)) => false,
         _ => !direct,
     };
     let (word, why) = (row.served_by?.word(), row.served_because.as_ref()?);
@@ -172,10 +169,16 @@ pub fn surprise(row: &ResultRow) -> Option<String> {
 mod tests {
     use super::*;
     use layermark_model::{Cell, Device, DeviceBytes, Mount, Pass};
-    use serde_json::json;
 
-    fn read_point() -> Point {
-        Point::new("file", "x".into(), &json!({"op": "read"})).unwrap()
+    fn going(direction: Direction) -> Meaning {
+        Meaning {
+            direction,
+            ..Meaning::default()
+        }
+    }
+
+    fn reading() -> Meaning {
+        going(Direction::Reads)
     }
 
     fn on_disk() -> Facts {
@@ -204,7 +207,7 @@ mod tests {
     }
 
     fn label(facts: &Facts, device: Option<f64>, cached: [Option<f64>; 2]) -> ServedBy {
-        seen(facts, device, cached).label(&read_point()).unwrap()
+        seen(facts, device, cached).label(&reading()).unwrap()
     }
 
     #[test]
@@ -230,9 +233,35 @@ mod tests {
                 ..record()
             };
             let facts = on_disk();
-            let seen = Seen::of(&read_point(), &facts, &[&record]);
-            assert_eq!(seen.label(&read_point()), Some(expected));
+            let seen = Seen::of(&reading(), &facts, &[&record]);
+            assert_eq!(seen.label(&reading()), Some(expected));
         }
+    }
+
+    /// What a mix wrote was divided by all of its bytes, those that it read among them.
+    #[test]
+    fn bytes_of_both_directions_are_set_against_no_device_bytes() {
+        let record = TrialRecord {
+            trial: Some(Trial {
+                passes: vec![Pass {
+                    elapsed_ns: 1,
+                    ops: 1,
+                    bytes: 100,
+                }],
+                device: Some(DeviceBytes {
+                    read: 30,
+                    written: 50,
+                    ..DeviceBytes::default()
+                }),
+                ..Trial::default()
+            }),
+            ..record()
+        };
+        let facts = on_disk();
+        let share = |direction| Seen::of(&going(direction), &facts, &[&record]).device;
+        assert_eq!(share(Direction::Both), None);
+        assert_eq!(share(Direction::Reads), Some(0.3));
+        assert_eq!(share(Direction::Writes), Some(0.5));
     }
 
     fn record() -> TrialRecord {
@@ -313,7 +342,7 @@ mod tests {
                 ..seen(&facts, device, [resident, None])
             };
             assert_eq!(
-                seen.label(&read_point()),
+                seen.label(&reading()),
                 Some(expected),
                 "{device:?} {guest:?}"
             );
@@ -330,7 +359,7 @@ mod tests {
             ..Facts::default()
         };
         assert_eq!(label(&tmpfs, None, [None; 2]), ServedBy::HostMemory);
-        let write = Point::new("file", "x".into(), &json!({"op": "write"})).unwrap();
+        let write = going(Direction::Writes);
         assert_eq!(seen(&on_disk(), Some(1.0), [None; 2]).label(&write), None);
     }
 }

@@ -1,9 +1,9 @@
 //! Whether flushes reached the device: configuration, plausibility, flush accounting.
 
-use layermark_model::{Facts, Point, Trial};
+use layermark_model::{Facts, Trial};
 
 use crate::{
-    analysis::{facts, points},
+    analysis::facts,
     number,
     types::{Durability, DurabilityVerdict, Estimate},
 };
@@ -57,8 +57,8 @@ pub fn flushes<'a>(trials: impl Iterator<Item = &'a Trial>) -> Flushes {
 
 /// What a layer is judged with.
 pub struct Case<'a> {
-    /// The point.
-    pub point: &'a Point,
+    /// The point flushes inside the clock.
+    pub flushes: bool,
     /// The layer's facts.
     pub facts: &'a Facts,
     /// What the layer did.
@@ -79,7 +79,7 @@ pub fn judge(case: &Case) -> Durability {
         because,
         suspicion: None,
     };
-    if !points::asks_for_flush(case.point) || case.here.syncs == 0 {
+    if !case.flushes || case.here.syncs == 0 {
         return answer(DurabilityVerdict::NotAsked, None, None);
     }
     let (verdict, level, because) = account(case);
@@ -169,7 +169,6 @@ fn suspicion(case: &Case) -> Option<String> {
 mod tests {
     use super::*;
     use layermark_model::{Device, Mount};
-    use serde_json::json;
 
     fn facts_on(fs: &str, write_cache: &str) -> Facts {
         let device = Device {
@@ -189,8 +188,6 @@ mod tests {
     }
 
     fn verdict(facts: &Facts, here: Option<u64>, native: Option<u64>, ratio: f64) -> Durability {
-        let point =
-            Point::new("file", "x".into(), &json!({"op": "write", "sync": "each"})).unwrap();
         let ratio = Estimate {
             estimate: ratio,
             interval: Some([ratio * 0.9, ratio * 1.1]),
@@ -201,7 +198,7 @@ mod tests {
             background: 0.0,
         };
         judge(&Case {
-            point: &point,
+            flushes: true,
             facts,
             here: count(here),
             native: count(native),
@@ -253,10 +250,8 @@ mod tests {
     }
 
     fn with(here: Flushes) -> Durability {
-        let point =
-            Point::new("file", "x".into(), &json!({"op": "write", "sync": "each"})).unwrap();
         judge(&Case {
-            point: &point,
+            flushes: true,
             facts: &facts_on("overlay", "write back"),
             here,
             native: Flushes {
@@ -337,12 +332,10 @@ mod tests {
 
     #[test]
     fn a_point_without_flush_was_not_asked() {
-        let point =
-            Point::new("file", "x".into(), &json!({"op": "write", "sync": "close"})).unwrap();
         let facts = facts_on("ext4", "write back");
         let none = Flushes::default();
         let d = judge(&Case {
-            point: &point,
+            flushes: false,
             facts: &facts,
             here: none,
             native: none,

@@ -1,8 +1,7 @@
 //! Results of another program beside ours: the numbers and how their conditions differ, never a
 //! verdict.
 
-use layermark_model::{Import, ImportedPoint, mix_name};
-use serde_json::{Map, Value};
+use layermark_model::{CacheState, Import, ImportedPoint, Quantity, Unit};
 
 use crate::{
     plain,
@@ -35,59 +34,29 @@ impl Report {
     }
 }
 
-/// What makes two points the same work.
-struct ExternalWork {
-    op: String,
-    record: u64,
-    file_size: u64,
-    queue_depth: u64,
-    threads: u64,
-}
-
-/// Ours, where another program may have the same.
-fn work(row: &ResultRow) -> Option<ExternalWork> {
-    let number = |key: &str| row.point.get(key).and_then(Value::as_u64);
-    let file_size = number("file_size")?;
-    let queue_depth = number("iodepth").unwrap_or(1).max(1);
-    match row.workload.as_str() {
-        "file" => Some(ExternalWork {
-            op: text(&row.point, "op").to_owned(),
-            record: number("record")?,
-            file_size,
-            queue_depth,
-            threads: number("threads").unwrap_or(1),
-        }),
-        "iops" => Some(ExternalWork {
-            op: mix_name(number("read")? as f64, number("random")? as f64),
-            record: number("size")?,
-            file_size,
-            queue_depth,
-            threads: number("workers").unwrap_or(1),
-        }),
-        _ => None,
-    }
-}
-
-fn text<'a>(point: &'a Map<String, Value>, key: &str) -> &'a str {
-    point.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
 fn same_work(row: &ResultRow, theirs: &ImportedPoint) -> bool {
-    let Some(op) = &theirs.op else { return false };
+    let (Some(op), ours) = (&theirs.op, &row.meaning) else {
+        return false;
+    };
     if op == "command" {
-        let is = |v: &Value| v.as_str().is_some_and(|text| text == theirs.name);
-        return row.point.values().any(is);
+        return ours.unit == Unit::Launch && ours.operation == theirs.name;
     }
-    let Some(ours) = work(row) else { return false };
+    let sizes = ours
+        .value(Quantity::RequestSize)
+        .zip(ours.value(Quantity::DataSize));
+    let Some((record, file_size)) = sizes else {
+        return false;
+    };
+    let least_one = |quantity| ours.value(quantity).unwrap_or(1);
     // These are other operations, not other ways to make the same calls.
     let apart = |engine: &str| matches!(engine, "stdio" | "mmap");
-    let (engine, other) = (text(&row.point, "engine"), theirs.engine.as_deref());
-    let other = other.unwrap_or_default();
-    *op == ours.op
-        && theirs.record == Some(ours.record)
-        && theirs.file_size.is_none_or(|size| size == ours.file_size)
-        && theirs.queue_depth.unwrap_or(1) == ours.queue_depth
-        && theirs.threads.unwrap_or(1) == ours.threads
+    let engine = ours.engine.as_deref().unwrap_or_default();
+    let other = theirs.engine.as_deref().unwrap_or_default();
+    *op == ours.operation
+        && theirs.record == Some(record)
+        && theirs.file_size.is_none_or(|size| size == file_size)
+        && theirs.queue_depth.unwrap_or(1) == least_one(Quantity::QueueDepth)
+        && theirs.threads.unwrap_or(1) == least_one(Quantity::Threads)
         && (engine == other || !(apart(engine) || apart(other)))
 }
 
@@ -128,24 +97,21 @@ fn differences(row: &ResultRow, theirs: &ImportedPoint) -> Vec<String> {
             found.push(format!("{what}: ours {ours}, theirs {theirs}"));
         }
     };
+    let said = &row.meaning;
     if let Some(served) = row.served_by {
-        let ours = format!("{} ({})", text(&row.point, "cache"), served.word());
+        let cache = said.cache.map_or("", CacheState::word);
+        let ours = format!("{cache} ({})", served.word());
         told("cache", ours.trim_start(), None);
     }
     let switch = |on: bool| if on { "on" } else { "off" };
-    if let Some(direct) = row.point.get("direct").and_then(Value::as_bool) {
+    if let Some(direct) = said.direct {
         told("O_DIRECT", switch(direct), theirs.direct.map(switch));
     }
-    let writes = theirs.op.as_ref().is_some_and(|op| op.contains("write"));
-    if writes && !text(&row.point, "sync").is_empty() {
-        told("flush", text(&row.point, "sync"), theirs.sync.as_deref());
+    if let Some(sync) = &said.sync {
+        told("flush", sync, theirs.sync.as_deref());
     }
-    if !text(&row.point, "engine").is_empty() {
-        told(
-            "engine",
-            text(&row.point, "engine"),
-            theirs.engine.as_deref(),
-        );
+    if let Some(engine) = &said.engine {
+        told("engine", engine, theirs.engine.as_deref());
     }
     if let Some(jobs) = theirs.one_of {
         found.push(format!(

@@ -1,11 +1,10 @@
 //! What the workload `iops` tells beside a ratio: the figures of Iometer, and where a deeper queue
 //! stops paying.
 
-use layermark_model::{Point, Run, Trial};
-use layermark_stats as stats;
+use layermark_model::{Point, Quantity, Run, Trial};
 
 use crate::{
-    analysis::{index::Index, latency, points},
+    analysis::{index::Index, latency, sweep},
     types::{DepthCurve, DepthPoint, IopsRow, Knee, LatencyUs, ResultRow},
 };
 
@@ -19,16 +18,21 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<IopsRow> {
         .collect()
 }
 
+/// The workload whose results these are.
+const WORKLOAD: &str = "iops";
+
 /// Where a result's trials stand in the run.
 fn place(run: &Run, result: &ResultRow) -> Option<(usize, usize)> {
     let layer = run.layers.iter().position(|l| l.name == result.layer)?;
     let point = run.points.iter().position(|p| p.label == result.label)?;
-    (result.workload == "iops").then_some((layer, point))
+    (result.workload == WORKLOAD).then_some((layer, point))
 }
 
 fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<IopsRow> {
     let (layer, at) = place(run, result)?;
     let (point, iops) = (&run.points[at], result.value?);
+    let said = &point.meaning;
+    let quantity = |q| said.value(q).unwrap_or(0);
     let records = index.trials(layer, at);
     let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
     let ops: u64 = trials.iter().map(|t| t.ops()).sum();
@@ -46,12 +50,12 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<IopsRow> {
         result: result.id.clone(),
         layer: result.layer.clone(),
         label: result.label.clone(),
-        what: points::describe(&without_depth(point)),
+        what: said.describe(&[Quantity::QueueDepth]),
         spec: point.text("spec").to_owned(),
-        engine: point.text("engine").to_owned(),
-        iodepth: point.number("iodepth"),
-        workers: point.number("workers"),
-        rate: Some(point.number("rate")).filter(|rate| *rate > 0),
+        engine: said.engine.clone().unwrap_or_default(),
+        iodepth: quantity(Quantity::QueueDepth),
+        workers: quantity(Quantity::Threads),
+        rate: said.value(Quantity::OfferedRate),
         iops,
         mib_s: per_second / MIB,
         mb_s: per_second / 1e6,
@@ -81,45 +85,38 @@ fn span_ms(us: [f64; 2]) -> [f64; 2] {
 type Member<'a> = (&'a IopsRow, usize, usize);
 
 /// A curve for each layer and each set of points that differ only in their queue depth, where there
-/// are at least two.
+/// are at least two. Where the pace is set from outside a deeper queue makes nothing faster.
 pub fn curves(
     run: &Run,
     index: &Index,
     rows: &[IopsRow],
     results: &[ResultRow],
 ) -> Vec<DepthCurve> {
-    let mut families: Vec<(String, Vec<Member>)> = Vec::new();
+    let mut free: Vec<(&Point, Member)> = Vec::new();
     for row in rows {
-        let Some(result) = results.iter().find(|r| r.id == row.result) else {
+        let result = results.iter().find(|r| r.id == row.result);
+        let Some((layer, at)) = result.and_then(|r| place(run, r)) else {
             continue;
         };
-        let Some((layer, at)) = place(run, result) else {
-            continue;
-        };
-        if row.rate.is_some() || run.points[at].number("delay") > 0 {
-            continue;
-        }
-        let key = format!("{layer} {}", without_depth(&run.points[at]).key());
-        match families.iter_mut().find(|(k, _)| *k == key) {
-            Some((_, members)) => members.push((row, layer, at)),
-            None => families.push((key, vec![(row, layer, at)])),
+        let point = &run.points[at];
+        if !point.meaning.paced {
+            free.push((point, (row, layer, at)));
         }
     }
-    families
-        .into_iter()
-        .filter(|(_, members)| members.len() > 1)
-        .map(|(_, members)| curve(index, members))
-        .collect()
+    let of_layer = |layer: usize| {
+        let own = free.iter().filter(move |(_, m)| m.1 == layer).copied();
+        sweep::over(own, [Quantity::QueueDepth])
+    };
+    let sweeps = (0..run.layers.len()).flat_map(of_layer);
+    let mut members: Vec<Vec<Member>> = sweeps
+        .map(|s| s.steps.into_iter().map(|(_, member)| member).collect())
+        .collect();
+    members.retain(|m| m.len() > 1);
+    members.sort_by_key(|m| m.iter().map(|(_, layer, at)| (*at, *layer)).min());
+    members.iter().map(|m| curve(index, m)).collect()
 }
 
-fn without_depth(point: &Point) -> Point {
-    let mut rest = point.clone();
-    rest.params.remove("iodepth");
-    rest
-}
-
-fn curve(index: &Index, mut members: Vec<Member>) -> DepthCurve {
-    members.sort_by_key(|(row, ..)| row.iodepth);
+fn curve(index: &Index, members: &[Member]) -> DepthCurve {
     let first =
         |of: fn(&IopsRow) -> &String| members.first().map(|m| of(m.0).clone()).unwrap_or_default();
     let (layer, what) = (first(|r| &r.layer), first(|r| &r.what));
@@ -132,7 +129,7 @@ fn curve(index: &Index, mut members: Vec<Member>) -> DepthCurve {
             result: row.result.clone(),
         })
         .collect();
-    let blocks = by_block(index, &members);
+    let blocks = by_block(index, members);
     DepthCurve {
         knee: knee(&drawn, &blocks),
         layer,
@@ -224,16 +221,6 @@ fn growth(from: &DepthPoint, to: &DepthPoint) -> String {
         "IOPS are {:.0} % {word} and a response takes {longer} times as long",
         more.abs()
     )
-}
-
-/// Centre of the rates that trials reached, where their value is a response time.
-pub fn reached(trials: &[&Trial]) -> Option<f64> {
-    let rates: Vec<f64> = trials
-        .iter()
-        .filter(|t| t.elapsed_ns() > 0)
-        .map(|t| t.ops() as f64 * 1e9 / t.elapsed_ns() as f64)
-        .collect();
-    stats::median(&rates)
 }
 
 #[cfg(test)]

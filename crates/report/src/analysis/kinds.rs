@@ -88,13 +88,11 @@ fn middle(counts: &[u64], first: usize) -> f64 {
 /// What to say of a read that was served by memory and by the device. Nothing of one that goes in
 /// order, for which most of the file is read ahead.
 pub fn words(row: &ResultRow) -> Option<String> {
-    let in_order = row.point.get("op").and_then(|op| op.as_str()) == Some("read");
-    let direct = row.point.get("direct").and_then(serde_json::Value::as_bool) == Some(true);
     match (row.served_by?, row.two_kinds) {
-        (ServedBy::Device, Some(_)) if in_order => None,
+        (ServedBy::Device, Some(_)) if row.meaning.in_order => None,
         (ServedBy::Device | ServedBy::Mixed, Some(kinds)) => {
             // With O_DIRECT none of it came from a cache that is known of.
-            let [from_memory, from_device] = if direct {
+            let [from_memory, from_device] = if row.meaning.is_direct() {
                 ["took", ""]
             } else {
                 ["came from memory, in", "from the device, in "]
@@ -148,20 +146,20 @@ mod tests {
         let report = crate::Report::build(&run, &trials);
         let mut row = report.results[0].clone();
         row.two_kinds = humps(&counts(&[(2500, 700), (7500, 110_000)]));
-        let mut said = |op: &str, served, share| {
-            row.point.insert("op".into(), op.into());
+        let mut said = |in_order, served, share| {
+            row.meaning.in_order = in_order;
             (row.served_by, row.device_share) = (served, Some(share));
             words(&row)
         };
-        let random = said("rand-read", Some(ServedBy::Device), 1.0).expect("words");
+        let random = said(false, Some(ServedBy::Device), 1.0).expect("words");
         assert!(
             random.starts_with("operations of two kinds: 2500 of 10000 (25 %) came from memory"),
             "{random}"
         );
-        assert_eq!(said("read", Some(ServedBy::Device), 1.0), None);
-        assert!(said("read", Some(ServedBy::Mixed), 0.7).is_some());
-        assert_eq!(said("rand-read", Some(ServedBy::HostMemory), 0.0), None);
-        assert_eq!(said("rand-write", None, 1.0), None);
+        assert_eq!(said(true, Some(ServedBy::Device), 1.0), None);
+        assert!(said(true, Some(ServedBy::Mixed), 0.7).is_some());
+        assert_eq!(said(false, Some(ServedBy::HostMemory), 0.0), None);
+        assert_eq!(said(false, None, 1.0), None);
         row.two_kinds = None;
         (row.served_by, row.device_share) = (Some(ServedBy::Mixed), Some(0.76));
         let words = words(&row).expect("words");

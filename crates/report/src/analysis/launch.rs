@@ -1,6 +1,6 @@
 //! Launches as what they are: a series in the order of the run, with a cold start and steps in it.
 
-use layermark_model::{LayerRun, Point, Run, Trial, TrialRecord, Warmth};
+use layermark_model::{LayerRun, Run, Trial, TrialRecord, Unit, Warmth};
 use layermark_stats as stats;
 
 use crate::{
@@ -71,7 +71,7 @@ pub fn series(
 ) -> Vec<LaunchSeries> {
     let launches = results
         .iter()
-        .filter(|r| r.workload == "launch" && r.trials > 0);
+        .filter(|r| r.meaning.unit == Unit::Launch && r.trials > 0);
     launches
         .filter_map(|row| {
             let layer = run.layers.iter().position(|l| l.name == row.layer)?;
@@ -150,6 +150,7 @@ impl Site<'_> {
             label: row.label.clone(),
             layer: row.layer.clone(),
             command: self.command(),
+            parameters: self.parameters(),
             program: launch.program.clone(),
             ready: launch.ready.clone(),
             error_ms: launch.error_ns as f64 / 1e6,
@@ -169,6 +170,13 @@ impl Site<'_> {
         &self.run.layers[self.layer]
     }
 
+    /// `NAME=VALUE` of each parameter that the command was scanned over.
+    fn parameters(&self) -> Vec<String> {
+        let list = self.run.points[self.point].params.get("parameters");
+        let texts = list.and_then(|p| p.as_array()).into_iter().flatten();
+        texts.filter_map(|p| Some(p.as_str()?.to_owned())).collect()
+    }
+
     /// The command as it was in this layer.
     fn command(&self) -> String {
         let at = &self.run.points[self.point];
@@ -176,7 +184,7 @@ impl Site<'_> {
         let texts = list.into_iter().flatten().filter_map(|c| c.as_str());
         let all: Vec<String> = texts.map(str::to_owned).collect();
         let own = layermark_model::layers_command(&all, &self.layer().spec);
-        own.unwrap_or(at.text("command")).to_owned()
+        own.unwrap_or(&at.meaning.operation).to_owned()
     }
 
     fn launch(&self, n: usize, record: &TrialRecord, elapsed_ms: f64) -> Option<LaunchRun> {
@@ -385,21 +393,6 @@ fn thousands(n: u64) -> String {
         out.push(c);
     }
     out
-}
-
-/// What a point waits for, in a line.
-pub fn describe(point: &Point) -> String {
-    let mut parts = vec![match point.text("ready") {
-        "exit" => "until it ends".to_owned(),
-        ready => format!("until {ready}"),
-    }];
-    if point.asks_for_cache() {
-        parts.push(point.text("cache").to_owned());
-    }
-    if point.flag("package") {
-        parts.push("from the layer".into());
-    }
-    parts.join(", ")
 }
 
 #[cfg(test)]

@@ -7,9 +7,8 @@ use crate::{
     analysis::{
         LEVEL,
         cost::trusted,
-        family,
         index::{Index, cost},
-        points,
+        sweep,
     },
     types::{BufferRow, Pick, ResultRow},
 };
@@ -17,19 +16,19 @@ use crate::{
 /// `Nearly` is within this share of the best.
 pub const NEARLY: f64 = 0.05;
 
-/// Recommendations for every family with enough record sizes, by family and within it by layer.
+/// Recommendations for every sweep with enough record sizes, by sweep and within it by layer.
 pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<BufferRow> {
     let mut rows = Vec::new();
-    for family in family::families(run, "record") {
-        if !points::is_bulk(&family.common) || family.steps.len() < stats::MIN_SIZES {
+    for sweep in sweep::request_sizes(run) {
+        if sweep.steps.len() < stats::MIN_SIZES {
             continue;
         }
         let layers = run.layers.iter().enumerate().filter(|(_, l)| !l.control);
         for (number, layer) in layers {
             let steps = |value: fn(&TrialRecord) -> Option<f64>| -> Vec<Step> {
-                let at = family.steps.iter();
+                let at = sweep.steps.iter();
                 at.filter(|(_, at)| trusted(results, &layer.name, &run.points[*at].label))
-                    .map(|(size, at)| step(*size, &index.trials(number, *at), value))
+                    .map(|([size], at)| step(*size, &index.trials(number, *at), value))
                     .filter(|s| !s.pairs.is_empty())
                     .collect()
             };
@@ -37,9 +36,9 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<BufferRow> {
             let records = steps(cost).iter().map(|s| s.size as u64).collect();
             let Some(wall) = wall else { continue };
             rows.push(BufferRow {
-                workload: family.common.workload.clone(),
-                label: family.describe(),
-                point: family::params(&family),
+                workload: sweep.workload.clone(),
+                label: sweep.describe(),
+                point: sweep.params.clone(),
                 layer: layer.name.clone(),
                 records,
                 wall,

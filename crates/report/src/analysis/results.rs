@@ -10,7 +10,7 @@ use crate::{
         LEVEL, data_source,
         durability::{self, Case},
         index::{Index, cost},
-        kinds, latency, points, threads,
+        kinds, latency, threads,
     },
     types::{CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, ResultRow, Verdict},
 };
@@ -84,7 +84,7 @@ fn compare(
     row: &mut ResultRow,
     comparison: Option<&Comparison>,
     judgement: Option<&Judgement>,
-    threads: f64,
+    under_way: f64,
 ) {
     row.verdict = match judgement.map(|j| j.verdict) {
         None => Verdict::Descriptive,
@@ -116,7 +116,7 @@ fn compare(
             estimate: c.ratio,
             interval: c.ratio_interval.map(span),
         });
-        let us = |ns: f64| ns * threads / 1e3;
+        let us = |ns: f64| ns * under_way / 1e3;
         row.extra_us = Some(Estimate {
             estimate: us(c.diff),
             interval: c.diff_interval.map(|i| [us(i.low), us(i.high)]),
@@ -167,8 +167,8 @@ impl<'a> Site<'a> {
         match against {
             Against::Itself => row.verdict = Verdict::Baseline,
             Against::Native(comparison, judgement) => {
-                let threads = points::threads(self.point());
-                compare(&mut row, comparison.as_ref(), judgement.as_ref(), threads);
+                let under_way = self.point().meaning.under_way();
+                compare(&mut row, comparison.as_ref(), judgement.as_ref(), under_way);
             }
         }
         row.durability = self.durability(row.ratio.as_ref());
@@ -185,21 +185,18 @@ impl<'a> Site<'a> {
         let with_session = records
             .iter()
             .filter_map(|r| Some((r.cell.session, r.trial.as_ref()?)));
-        let seen = data_source::Seen::of(at, &layer.facts, &records);
-        let served = seen.label(at).filter(|_| !trials.is_empty());
+        let seen = data_source::Seen::of(&at.meaning, &layer.facts, &records);
+        let served = seen.label(&at.meaning).filter(|_| !trials.is_empty());
+        let (metric, unit) = at.meaning.unit.metric();
         let mut row = ResultRow {
             id: String::new(),
             workload: at.workload.clone(),
             label: at.label.clone(),
             point: at.params.clone(),
             layer: layer.name.clone(),
-            metric: if points::is_bulk(at) {
-                "throughput"
-            } else {
-                "rate"
-            }
-            .into(),
-            unit: if points::is_bulk(at) { "B/s" } else { "ops/s" }.into(),
+            meaning: at.meaning.clone(),
+            metric: metric.into(),
+            unit: unit.into(),
             value: None,
             interval: None,
             op_us: None,
@@ -240,7 +237,7 @@ impl<'a> Site<'a> {
             reasons: Vec::new(),
             causes: Vec::new(),
         };
-        speed(&mut row, &records, points::threads(at));
+        speed(&mut row, &records, at.meaning.under_way());
         cpu(&mut row, &records);
         for flag in records.iter().flat_map(|r| remarks(r)) {
             remark(&mut row, &flag, 1);
@@ -254,7 +251,7 @@ impl<'a> Site<'a> {
     fn durability(&self, ratio: Option<&Estimate>) -> Durability {
         let sum = |layer| durability::flushes(self.trials_of(layer).into_iter());
         durability::judge(&Case {
-            point: self.point(),
+            flushes: self.point().meaning.flushes,
             facts: &self.layer().facts,
             here: sum(self.layer),
             native: sum(self.baseline),
@@ -363,11 +360,11 @@ fn centre(costs: &[f64]) -> (Option<f64>, Option<[f64; 2]>) {
     (Some(centre.mean.exp()), interval)
 }
 
-fn speed(row: &mut ResultRow, records: &[&TrialRecord], threads: f64) {
+fn speed(row: &mut ResultRow, records: &[&TrialRecord], under_way: f64) {
     let costs: Vec<f64> = records.iter().filter_map(|r| cost(r)).collect();
     let (ns, interval) = centre(&costs);
     // A value is the time that passed over the operations of all threads; one waits longer.
-    let us = |ns: f64| ns * threads / 1e3;
+    let us = |ns: f64| ns * under_way / 1e3;
     row.op_us = ns.map(us);
     row.op_us_interval = interval.map(|i| i.map(us));
     let moved = sums(records);
@@ -379,11 +376,21 @@ fn speed(row: &mut ResultRow, records: &[&TrialRecord], threads: f64) {
     let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
     if trials.iter().any(|t| t.response_ns.is_some()) {
         // Its cost is a response time; how many there were is another matter.
-        row.value = crate::analysis::iops::reached(&trials);
+        row.value = reached(&trials);
     } else if per_op > 0.0 && per_op.is_finite() {
         row.value = ns.map(|ns| per_op * 1e9 / ns);
         row.interval = interval.map(|[low, high]| [per_op * 1e9 / high, per_op * 1e9 / low]);
     }
+}
+
+/// Centre of the rates that trials reached, where their value is a response time.
+fn reached(trials: &[&Trial]) -> Option<f64> {
+    let rates: Vec<f64> = trials
+        .iter()
+        .filter(|t| t.elapsed_ns() > 0)
+        .map(|t| t.ops() as f64 * 1e9 / t.elapsed_ns() as f64)
+        .collect();
+    stats::median(&rates)
 }
 
 #[derive(Default)]

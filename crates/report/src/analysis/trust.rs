@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use layermark_model::{DirectIo, LayerStatus, Point, Run, TrialRecord, flags};
+use layermark_model::{DirectIo, LayerStatus, Run, TrialRecord, flags};
 use layermark_stats::{self as stats, MIN_BLOCKS_FOR_CHANGE};
 
 use crate::{
@@ -220,7 +220,7 @@ fn baseline_moves(e: &Evidence) -> Option<String> {
             continue;
         };
         if stepped || high > MOVES * low {
-            let us = [low, high].map(|ns| ns * crate::analysis::points::threads(point) / 1e3);
+            let us = [low, high].map(|ns| ns * point.meaning.under_way() / 1e3);
             let words = format!(
                 "{} at \u{201c}{}\u{201d}",
                 number::time_span(us),
@@ -284,7 +284,7 @@ fn flagged(e: &Evidence, flag: &str) -> usize {
 fn cache(e: &Evidence) -> TrustItem {
     let title = "Cache as asked";
     let point = |t: &TrialRecord| e.run.points.get(t.cell.point);
-    let asked = |t: &&TrialRecord| point(t).is_some_and(Point::asks_for_cache);
+    let asked = |t: &&TrialRecord| point(t).is_some_and(|p| p.meaning.cache.is_some());
     let all = e.trials.iter().filter(asked).count();
     if all == 0 {
         let text = "no point asks for a cold or warm cache".into();

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use kuva::prelude::{ForestPlot, Layout, Plot, ReferenceLine, ShadedRegion, TickFormat};
 
 use super::{Chart, Group, Table, label, svg};
-use crate::{Report, ResultRow, Verdict, analysis::grid, number};
+use crate::{Report, ResultRow, Verdict, analysis::size_table, number};
 
 /// The axis shows at least this span, so that noise does not look like a difference.
 const LEAST: (f64, f64) = (0.5, 2.0);
@@ -15,10 +15,10 @@ const LONGEST: usize = 25;
 const MANY: usize = 60;
 
 pub fn group(report: &Report) -> Option<Group> {
-    let matrix: BTreeSet<String> = grid::families(report)
+    let matrix: BTreeSet<String> = size_table::tables(report)
         .iter()
         .filter(|f| f.is_matrix())
-        .flat_map(grid::Family::ids)
+        .flat_map(size_table::SizeTable::ids)
         .collect();
     let many = matrix.len() > MANY * report.layers.len();
     let drawn: Vec<&ResultRow> = report

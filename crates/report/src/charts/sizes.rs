@@ -1,13 +1,15 @@
 //! Throughput over record size, one drawing for each operation that has at least two sizes.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use kuva::prelude::MarkerShape;
-use serde_json::{Map, Value};
+use layermark_model::{Quantity, Unit};
 
 use super::{Chart, Group, lines};
 use crate::{
-    Report, ResultRow, number,
+    Report, ResultRow,
+    analysis::sweep::{self, Sweep},
+    number,
     types::{Axis, LineChart, Mark, Series},
 };
 
@@ -30,28 +32,22 @@ pub const SHAPES: [(MarkerShape, &str); 6] = [
 /// Drawings that a page can hold.
 const MOST: usize = 24;
 
+/// Results that differ in the size of a request alone, in all layers.
+type Sizes<'a> = Sweep<1, &'a ResultRow>;
+
 pub fn group(report: &Report) -> Option<Group> {
-    let mut families: Vec<(String, Vec<&ResultRow>)> = Vec::new();
-    for row in report
-        .results
-        .iter()
-        .filter(|r| r.unit == "B/s" && r.value.is_some() && record(r) > 0)
-    {
-        let key = family(row);
-        match families.iter_mut().find(|(k, _)| *k == key) {
-            Some((_, rows)) => rows.push(row),
-            None => families.push((key, vec![row])),
-        }
-    }
-    families.retain(|(_, rows)| rows.iter().any(|r| record(r) != record(rows[0])));
-    let many = families.len() > MOST;
+    let rows = report.results.iter();
+    let bulk = rows.filter(|r| r.meaning.unit == Unit::Byte && r.value.is_some());
+    let mut sweeps = sweep::over(bulk.map(|r| (r, r)), [Quantity::RequestSize]);
+    sweeps.retain(Sweep::varies);
+    let many = sweeps.len() > MOST;
     if many {
-        largest_files(&mut families);
+        largest_files(&mut sweeps);
     }
-    let charts: Vec<Chart> = families
+    let charts: Vec<Chart> = sweeps
         .iter()
         .enumerate()
-        .map(|(n, (_, rows))| chart(report, n, rows))
+        .map(|(n, sweep)| chart(report, n, sweep))
         .collect();
     (!charts.is_empty()).then(|| Group {
         title: "Throughput over record size".into(),
@@ -68,49 +64,27 @@ pub fn group(report: &Report) -> Option<Group> {
     })
 }
 
-/// Keeps, of families that differ in file size alone, that of the largest.
-fn largest_files(families: &mut Vec<(String, Vec<&ResultRow>)>) {
-    let size = |row: &ResultRow| row.point.get("file_size").and_then(Value::as_u64);
-    let rest = |row: &ResultRow| {
-        let mut params = row.point.clone();
-        params.retain(|key, _| key != "record" && key != "file_size");
-        format!("{} {}", row.workload, Value::Object(params))
-    };
-    let mut largest: BTreeMap<String, Option<u64>> = BTreeMap::new();
-    for (_, rows) in families.iter() {
-        let most = largest.entry(rest(rows[0])).or_default();
-        *most = size(rows[0]).max(*most);
-    }
-    families.retain(|(_, rows)| largest.get(&rest(rows[0])) == Some(&size(rows[0])));
+/// Keeps, of sweeps that differ in file size alone, that of the largest.
+fn largest_files(sweeps: &mut Vec<Sizes>) {
+    let by_file = sweep::over(sweeps.iter().zip(0..), [Quantity::DataSize]);
+    let smaller = |of: Sweep<1, usize>| of.steps.into_iter().rev().skip(1).map(|(_, n)| n);
+    let smaller: BTreeSet<usize> = by_file.into_iter().flat_map(smaller).collect();
+    let mut number = 0..;
+    sweeps.retain(|_| number.next().is_some_and(|n| !smaller.contains(&n)));
 }
 
-fn record(row: &ResultRow) -> u64 {
-    row.point.get("record").and_then(Value::as_u64).unwrap_or(0)
-}
-
-/// What stays the same when only the record's size changes.
-fn family(row: &ResultRow) -> String {
-    let rest: Map<String, Value> = row
-        .point
-        .iter()
-        .filter(|(k, _)| *k != "record")
-        .map(|(k, v)| (k.clone(), v.clone()))
-        .collect();
-    format!("{} {}", row.workload, Value::Object(rest))
-}
-
-/// The family as lines over record size, one for each layer.
-fn chart(report: &Report, n: usize, rows: &[&ResultRow]) -> Chart {
+/// The sweep as lines over record size, one for each layer.
+fn chart(report: &Report, n: usize, sweep: &Sizes) -> Chart {
     let axis = |label: &str, unit: &str| Axis {
         label: label.into(),
         unit: unit.into(),
     };
     let layers = report.layers.iter().map(|l| l.name.as_str());
     let series = |layer: &str| {
-        let own = rows.iter().filter(|r| r.layer == layer);
-        let marks = own.filter_map(|r| {
+        let own = sweep.steps.iter().filter(|(_, r)| r.layer == layer);
+        let marks = own.filter_map(|([record], r)| {
             Some(Mark {
-                x: record(r) as f64,
+                x: *record as f64,
                 y: r.value?,
                 interval: r.interval,
             })
@@ -118,21 +92,10 @@ fn chart(report: &Report, n: usize, rows: &[&ResultRow]) -> Chart {
         Series::along(layer, marks)
     };
     let chart = LineChart {
-        title: format!("Throughput over record size: {}", what(rows[0])),
+        title: format!("Throughput over record size: {}", sweep.describe()),
         x: axis("record size", "B"),
         y: axis("throughput", "B/s"),
         series: layers.map(series).collect(),
     };
     lines::draw(&format!("sizes-{n}"), &chart)
-}
-
-/// What the points of a drawing share, in words.
-fn what(row: &ResultRow) -> String {
-    let mut params = row.point.clone();
-    params.remove("record");
-    crate::analysis::points::describe(&layermark_model::Point {
-        workload: row.workload.clone(),
-        label: String::new(),
-        params,
-    })
 }

@@ -9,13 +9,13 @@ use layermark_model::format_size;
 use super::{Chart, Group, Table, svg};
 use crate::{
     Report,
-    analysis::grid::{self, Family},
+    analysis::size_table::{self, SizeTable},
     number,
 };
 
 /// All of them under one heading.
 pub fn group(report: &Report) -> Option<Group> {
-    let families = grid::families(report);
+    let families = size_table::tables(report);
     let matrices = families.iter().enumerate().filter(|(_, f)| f.is_matrix());
     let charts: Vec<Chart> = matrices
         .flat_map(|(n, f)| {
@@ -31,7 +31,7 @@ pub fn group(report: &Report) -> Option<Group> {
 }
 
 /// The surface of a test in a layer, if its numbers make one. `id` is unique within the page.
-pub fn of(family: &Family, layer: &str, id: &str) -> Option<Chart> {
+pub fn of(family: &SizeTable, layer: &str, id: &str) -> Option<Chart> {
     if !family.is_matrix() {
         return None;
     }
@@ -85,7 +85,7 @@ pub fn of(family: &Family, layer: &str, id: &str) -> Option<Chart> {
     })
 }
 
-fn table(family: &Family, layer: &str) -> Table {
+fn table(family: &SizeTable, layer: &str) -> Table {
     let sizes = family.records.iter().map(|r| format_size(*r));
     let rows = family.files.iter().map(|file| {
         let cells = family.records.iter().map(|record| {

@@ -27,7 +27,7 @@ impl Exporter for Hyperfine {
         let results: Vec<Value> = report
             .series
             .iter()
-            .map(|s| result(report, s, layers > 1))
+            .map(|s| result(s, layers > 1))
             .collect();
         serde_json::to_writer_pretty(
             &mut *out,
@@ -39,7 +39,7 @@ impl Exporter for Hyperfine {
 }
 
 /// Times are seconds, as there; all launches count, the first and those on either side of a step.
-fn result(report: &Report, series: &LaunchSeries, name_layer: bool) -> Value {
+fn result(series: &LaunchSeries, name_layer: bool) -> Value {
     let seconds = |pick: fn(&crate::LaunchRun) -> f64| -> Vec<f64> {
         series.runs.iter().map(|r| pick(r) / 1e3).collect()
     };
@@ -67,7 +67,7 @@ fn result(report: &Report, series: &LaunchSeries, name_layer: bool) -> Value {
         "exit_codes": series.runs.iter().map(|r| r.exit).collect::<Vec<_>>(),
         "memory_usage_byte": series.runs.iter().map(|r| r.peak_bytes).collect::<Vec<_>>(),
     });
-    let values = parameters(report, series);
+    let values = parameters(series);
     if !values.is_empty() {
         all["parameters"] = Value::Object(values);
     }
@@ -75,12 +75,9 @@ fn result(report: &Report, series: &LaunchSeries, name_layer: bool) -> Value {
 }
 
 /// `--parameter-scan` and `--parameter-list`, by name.
-fn parameters(report: &Report, series: &LaunchSeries) -> Map<String, Value> {
-    let row = report.result(&series.result);
-    let list = row.and_then(|r| r.point.get("parameters")?.as_array());
-    list.into_iter()
-        .flatten()
-        .filter_map(|p| p.as_str()?.split_once('='))
+fn parameters(series: &LaunchSeries) -> Map<String, Value> {
+    let pairs = series.parameters.iter().filter_map(|p| p.split_once('='));
+    pairs
         .map(|(name, value)| (name.to_owned(), value.into()))
         .collect()
 }

@@ -10,7 +10,7 @@ use std::io::Write;
 use layermark_model::{IozoneTable, iozone_tables};
 
 use super::{Exporter, Files, PartNames, own::own_line};
-use crate::{Report, analysis::grid::Family};
+use crate::{Report, analysis::size_table::SizeTable};
 
 /// See the module.
 pub struct Iozone;
@@ -63,8 +63,8 @@ impl Exporter for Iozone {
 }
 
 /// What can stand in a table of file sizes and records in kB.
-pub(super) fn families(report: &Report) -> Vec<Family<'_>> {
-    let mut families = crate::analysis::grid::families(report);
+pub(super) fn families(report: &Report) -> Vec<SizeTable<'_>> {
+    let mut families = crate::analysis::size_table::tables(report);
     for family in &mut families {
         family.keep_sizes(whole_kib);
     }
@@ -75,17 +75,16 @@ pub(super) fn families(report: &Report) -> Vec<Family<'_>> {
 /// A test and what was measured for it.
 pub(super) struct Table<'a> {
     pub title: &'static str,
-    pub family: &'a Family<'a>,
+    pub family: &'a SizeTable<'a>,
 }
 
 /// Tests in iozone's order, each title once in a set. A second set holds what the first has the
 /// titles of already, such as the same tests with a cold cache.
-pub(super) fn sets<'a>(families: &'a [Family<'a>]) -> Vec<Vec<Table<'a>>> {
-    let file: Vec<&Family> = families.iter().filter(|f| f.workload() == "file").collect();
+pub(super) fn sets<'a>(families: &'a [SizeTable<'a>]) -> Vec<Vec<Table<'a>>> {
     let mut sets: Vec<Vec<Table>> = Vec::new();
     for IozoneTable { title, op, engine } in iozone_tables() {
-        let fits = |f: &&&Family| f.text("op") == op && api(f, &file) == engine;
-        for (n, family) in file.iter().filter(fits).enumerate() {
+        let fits = |f: &&SizeTable| f.operation() == op && api(f, families) == engine;
+        for (n, family) in families.iter().filter(fits).enumerate() {
             if sets.len() == n {
                 sets.push(Vec::new());
             }
@@ -97,11 +96,11 @@ pub(super) fn sets<'a>(families: &'a [Family<'a>]) -> Vec<Vec<Table<'a>>> {
 
 /// The engine that gives a test titles of its own. iozone's plain tests are those of read(2) and write(2). Where `pread` is the only engine of that
 /// kind in the run, as it is by default, its tests are the plain ones.
-fn api(family: &Family, all: &[&Family]) -> Option<&'static str> {
-    match family.text("engine") {
+fn api(family: &SizeTable, all: &[SizeTable]) -> Option<&'static str> {
+    match family.engine()? {
         "stdio" => Some("stdio"),
         "preadv" => Some("preadv"),
-        "pread" if all.iter().any(|f| f.text("engine") == "sync") => Some("pread"),
+        "pread" if all.iter().any(|f| f.engine() == Some("sync")) => Some("pread"),
         _ => None,
     }
 }

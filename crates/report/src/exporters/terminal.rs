@@ -288,7 +288,10 @@ fn table(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<(
     )?;
     let mut notes = rows::Notes::brief();
     for (label, group) in rows::groups(report) {
-        let what = group.first().map(|r| rows::describe(r)).unwrap_or_default();
+        let what = group
+            .first()
+            .map(|r| r.meaning.describe(&[]))
+            .unwrap_or_default();
         wrapped(
             out,
             style,

@@ -35,11 +35,11 @@ impl<'a> Repeats<'a> {
     pub fn of(data: &Data<'a>, row: &'a ResultRow) -> Option<Self> {
         let layer = data.run.layers.iter().position(|l| l.name == row.layer)?;
         let at = data.run.points.iter().position(|p| p.label == row.label)?;
-        let (point, facts) = (&data.run.points[at], &data.run.layers[layer].facts);
+        let (said, facts) = (&row.meaning, &data.run.layers[layer].facts);
         let one = |record: &TrialRecord| {
             let trial = record.trial.as_ref()?;
             let seconds = trial.elapsed_ns() as f64 / 1e9 / trial.passes.len() as f64;
-            Some((seconds, Seen::of(point, facts, &[record]).label(point)))
+            Some((seconds, Seen::of(said, facts, &[record]).label(said)))
         };
         let all: Vec<_> = data
             .index

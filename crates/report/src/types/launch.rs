@@ -17,6 +17,9 @@ pub struct LaunchSeries {
     pub layer: String,
     /// The command line, as it was in this layer.
     pub command: String,
+    /// `NAME=VALUE` of each parameter that the command was scanned over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<String>,
     /// The program's name.
     pub program: String,
     /// What was waited for.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::flags;
+use layermark_model::{Meaning, flags};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -20,6 +20,9 @@ pub struct ResultRow {
     pub label: String,
     /// The point's parameters; sizes are bytes.
     pub point: Map<String, Value>,
+    /// What the point means, said by its workload: nobody has to know its parameters.
+    #[serde(default)]
+    pub meaning: Meaning,
     /// The layer's name.
     pub layer: String,
     /// `throughput` or `rate`.

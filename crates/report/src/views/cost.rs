@@ -1,6 +1,6 @@
 //! The cost models as tables and charts.
 
-use layermark_model::format_size;
+use layermark_model::{Quantity, format_size};
 
 use crate::{
     analysis::cost::{OFF, per_byte},
@@ -47,7 +47,7 @@ fn series(row: &CostRow, results: &[ResultRow]) -> Series {
         .filter(|r| row.evidence.contains(&r.id))
         .filter_map(|r| {
             Some(Mark {
-                x: r.point.get("record")?.as_u64()? as f64,
+                x: r.meaning.value(Quantity::RequestSize)? as f64,
                 y: r.op_us?,
                 interval: r.op_us_interval,
             })

@@ -122,16 +122,6 @@ pub fn groups(report: &Report) -> Vec<(&str, Vec<&ResultRow>)> {
         .collect()
 }
 
-/// What a point does, from its parameters.
-pub fn describe(row: &ResultRow) -> String {
-    let point = layermark_model::Point {
-        workload: row.workload.clone(),
-        label: row.label.clone(),
-        params: row.point.clone(),
-    };
-    crate::analysis::points::describe(&point)
-}
-
 /// One line about the run.
 pub fn about(report: &Report) -> String {
     let measured = report

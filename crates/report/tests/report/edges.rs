@@ -245,7 +245,7 @@ fn with_threads_an_operation_takes_what_one_of_them_waits() {
     let (run, trials) = shape.build();
     let mut four = run.clone();
     for point in &mut four.points {
-        point.params["threads"] = 4.into();
+        point.meaning.concurrency = 4;
     }
     let (one, four) = (Report::build(&run, &trials), Report::build(&four, &trials));
     let near = |a: Option<f64>, b: Option<f64>| (a.unwrap() / b.unwrap() - 1.0).abs() < 1e-9;

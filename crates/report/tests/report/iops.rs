@@ -1,6 +1,6 @@
 //! The figures of Iometer in every format, from a made-up run whose numbers are known.
 
-use layermark_model::{Latency, Pass, Point, Run, TrialRecord};
+use layermark_model::{Latency, Meaning, Pass, Point, Run, TrialRecord};
 use layermark_report::{DataTable, Report, exporters};
 use layermark_testkit::sample::Sample;
 use serde_json::json;
@@ -23,7 +23,9 @@ fn point(depth: u64, rate: u64) -> Point {
         "delay": 0, "align": 4096, "engine": "uring", "iodepth": depth, "workers": 1,
         "direct": true, "file_size": 64 << 20, "time": 100, "ramp": 10, "rate": rate, "op": "read",
     });
-    Point::new("iops", label, &params).unwrap()
+    let mut point = Point::new("iops", label, &params, Meaning::default()).unwrap();
+    point.meaning = layermark_probe::workloads::meaning(&point);
+    point
 }
 
 fn made() -> Report {

@@ -230,10 +230,9 @@ fn labels_are_text_and_sheets_have_legal_names() {
     let (mut run, trials) = Matrix::default().build();
     run.layers[1].name = EVIL.into();
     run.plan.about = "+1".into();
-    let op: serde_json::Value = "=1+1".into();
     for point in run.points.iter_mut().take(6) {
         point.label = format!("@{}", point.label);
-        point.params.insert("op".into(), op.clone());
+        point.meaning.parts[0].text = "=1+1".into();
     }
     let report = Report::build(&run, &trials);
     let bytes = bytes(&report);

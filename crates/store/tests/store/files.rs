@@ -3,8 +3,12 @@
 use std::{fs, path::Path};
 
 use crate::made::{record, run};
-use layermark_model::{Run, RunStatus};
+use layermark_model::{Meaning, Plan, Run, RunStatus};
 use layermark_store::{Store, StoreError};
+
+/// Makes a store one of the first format, without what came later.
+const FIRST: &str = "DROP TABLE imports; ALTER TABLE points DROP COLUMN meaning;
+     DELETE FROM _sqlx_migrations WHERE version > 1";
 
 /// A store of the first format gets what came later, and keeps what it had.
 #[test]
@@ -12,13 +16,44 @@ fn an_older_store_is_taken_over() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("s.db");
     Store::open(&path).unwrap().begin(&run("01RUN", 1)).unwrap();
-    sql(
-        &path,
-        "DROP TABLE imports; DELETE FROM _sqlx_migrations WHERE version = 2",
-    );
+    sql(&path, FIRST);
     let mut store = Store::open(&path).unwrap();
     assert_eq!(store.load("01RUN").unwrap().0.id, "01RUN");
     assert!(store.list_imports(5).unwrap().is_empty());
+}
+
+/// Points of before did not say what they mean: their workload does, whether the store is changed by
+/// that or only read.
+#[test]
+fn points_of_an_older_store_mean_what_their_workload_says() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("s.db");
+    let mut stored = run("01RUN", 1);
+    stored.points = [
+        ("meta", "op = 'unlink'"),
+        ("file", "op = 'mix'\nthreads = 2"),
+    ]
+    .map(|(workload, params)| {
+        let plan = format!("name = 'x'\n[[work]]\nworkload = '{workload}'\n{params}");
+        let settings = Plan::from_toml(&plan).unwrap().work.remove(0);
+        let workload = layermark_probe::workloads::find(workload).unwrap();
+        workload.points(&settings, 1.0).unwrap().remove(0)
+    })
+    .to_vec();
+    let mut stranger = stored.points[0].clone();
+    stranger.workload = "of a later layermark".into();
+    stored.points.push(stranger);
+    Store::open(&path).unwrap().begin(&stored).unwrap();
+    let meanings = |mut store: Store| -> Vec<Meaning> {
+        let points = store.load("01RUN").unwrap().0.points;
+        points.into_iter().map(|p| p.meaning).collect()
+    };
+    let said: Vec<Meaning> = stored.points.iter().map(|p| p.meaning.clone()).collect();
+    assert_eq!(meanings(Store::open_read(&path).unwrap()), said);
+    sql(&path, FIRST);
+    let expected = [said[0].clone(), said[1].clone(), Meaning::default()];
+    assert_eq!(meanings(Store::open_read(&path).unwrap()), expected);
+    assert_eq!(meanings(Store::open(&path).unwrap()), expected);
 }
 
 /// The file must be refused, and still be what it was.
@@ -103,7 +138,7 @@ fn a_newer_store_and_a_strangers_database_are_refused_and_left_alone() {
             e,
             StoreError::Newer {
                 found: 99,
-                known: 2,
+                known: 3,
                 ..
             }
         ),
@@ -206,10 +241,7 @@ fn reading_writes_nothing() {
     drop(store);
     for doctored in [false, true] {
         if doctored {
-            sql(
-                &path,
-                "DROP TABLE imports; DELETE FROM _sqlx_migrations WHERE version = 2",
-            );
+            sql(&path, FIRST);
         }
         let before = listing(path.parent().unwrap());
         let mut read = Store::open_read(&path).unwrap();

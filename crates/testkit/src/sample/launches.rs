@@ -1,6 +1,8 @@
 //! A made-up run of one program whose launches took given times, in order.
 
-use layermark_model::{Cell, Launch, Pass, Point, Run, RunStatus, Trial, TrialRecord};
+use layermark_model::{
+    Cell, Launch, Meaning, Pass, Point, Run, RunStatus, Target, Trial, TrialRecord, Unit,
+};
 use serde_json::json;
 
 use super::{layer, machine, plan, shapes::PLAIN};
@@ -12,6 +14,13 @@ pub fn launches(ms: &[f64]) -> (Run, Vec<TrialRecord>) {
         workload: "launch".into(),
         label: "app, window=Login".into(),
         params: params.as_object().cloned().unwrap_or_default(),
+        meaning: Meaning {
+            operation: "app --login".into(),
+            target: Target::Program,
+            unit: Unit::Launch,
+            ..Meaning::default()
+        }
+        .part("ready", "until window=Login"),
     };
     let (layers, points) = (vec![layer(&PLAIN)], vec![point]);
     let started_ms = 1_400_000_000_000;

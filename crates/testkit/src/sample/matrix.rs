@@ -1,11 +1,12 @@
 //! A made-up run over file sizes and records, cut off as iozone cuts its own.
 
 use layermark_model::{
-    Cell, CpuUse, LayerRun, Pass, Point, Run, RunStatus, Trial, TrialRecord, format_size,
+    Cell, CpuUse, LayerRun, Meaning, Pass, Point, Quantity, Run, RunStatus, Trial, TrialRecord,
+    format_size,
 };
 use serde_json::json;
 
-use super::{Noise, SHAPES, Shape, layer, machine, plan};
+use super::{Noise, SHAPES, Shape, Work, layer, machine, meaning, plan, shapes::NONE};
 
 /// What to make up.
 #[derive(Debug, Clone)]
@@ -101,6 +102,12 @@ impl Matrix {
         for (op, engine) in &self.works {
             for file in &self.files {
                 for record in self.records.iter().filter(|r| exists(*file, **r)) {
+                    let work = Work {
+                        op,
+                        record: *record,
+                        cache: "warm",
+                        ..NONE
+                    };
                     let params = json!({"op": op, "record": record, "file_size": file, "threads": 1,
                         "sync": "none", "cache": "warm", "engine": engine});
                     points.push(Point {
@@ -111,6 +118,7 @@ impl Matrix {
                             format_size(*file)
                         ),
                         params: params.as_object().cloned().unwrap_or_default(),
+                        meaning: meaning::of(&work, *file, engine),
                     });
                 }
             }
@@ -154,32 +162,35 @@ impl Matrix {
 
 /// Microseconds an operation: a call and its bytes; files beyond 8 MiB leave the CPU's cache.
 fn cost_us(shape: &Shape, point: &Point) -> f64 {
-    let far = if point.number("file_size") > 8 << 20 {
+    let said = &point.meaning;
+    let far = if size(said, Quantity::DataSize) > 8 << 20 {
         1.6
     } else {
         1.0
     };
-    let byte_us = if point.text("op").contains("write") {
-        4e-4
-    } else {
-        1e-4
-    };
-    let random = if point.text("op").starts_with("rand") {
+    let byte_us = if said.changes { 4e-4 } else { 1e-4 };
+    let random = if said.operation.starts_with("rand") {
         0.6
     } else {
         0.0
     };
-    (0.4 + random + byte_us * far * point.number("record") as f64) * shape.factor + shape.extra_us
+    let record = size(said, Quantity::RequestSize) as f64;
+    (0.4 + random + byte_us * far * record) * shape.factor + shape.extra_us
+}
+
+fn size(said: &Meaning, of: Quantity) -> u64 {
+    said.value(of).unwrap_or(1)
 }
 
 fn trial(point: &Point, us: f64) -> Trial {
-    let ops = point.number("file_size") / point.number("record");
+    let record = size(&point.meaning, Quantity::RequestSize);
+    let ops = size(&point.meaning, Quantity::DataSize) / record;
     let elapsed_ns = (us * 1e3 * ops as f64) as u64;
     Trial {
         passes: vec![Pass {
             elapsed_ns,
             ops,
-            bytes: ops * point.number("record"),
+            bytes: ops * record,
         }],
         cpu: CpuUse {
             user_ns: elapsed_ns / 10,

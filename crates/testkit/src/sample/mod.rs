@@ -4,6 +4,7 @@
 mod card;
 mod launches;
 pub mod matrix;
+mod meaning;
 mod place;
 mod shapes;
 
@@ -272,9 +273,11 @@ fn latency(ns: f64, ops: u64, noise: &mut Noise) -> Latency {
 fn point(work: &Work) -> Point {
     let mut params = json!({"op": work.op, "threads": 1, "engine": "sync"});
     let mut set = |key: &str, value: Value| params[key] = value;
+    let mut file_size = 0;
     if work.workload == "file" {
+        file_size = 16 << 20;
         set("record", work.record.into());
-        set("file_size", (16 << 20).into());
+        set("file_size", file_size.into());
         set("sync", work.sync.into());
     }
     if !work.cache.is_empty() {
@@ -284,6 +287,7 @@ fn point(work: &Work) -> Point {
         workload: work.workload.into(),
         label: work.label.into(),
         params: params.as_object().cloned().unwrap_or_default(),
+        meaning: meaning::of(work, file_size, "sync"),
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use layermark_model::{Param, Point, PointError, Settings};
+use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
 use crate::{
-    Context, Divided, PackagedFile, ProbeError, Work, Workload, param::read, run::Repeated,
+    Context, PackagedFile, ProbeError, Work, Workload,
+    param::{self, read},
+    run::Repeated,
 };
 
 mod check;
@@ -14,6 +16,7 @@ mod first_write;
 mod iozone_args;
 mod job;
 mod matrix;
+mod meaning;
 mod op;
 mod open;
 mod params;
@@ -29,7 +32,7 @@ mod tests;
 
 #[cfg(test)]
 pub(crate) use matrix::PARAMS as MATRIX_PARAMS;
-use params::{Cache, FileParams, Op};
+use params::{FileParams, Op};
 
 /// The workload `file`.
 pub struct File;
@@ -51,6 +54,10 @@ impl Workload for File {
         points::points(settings, scale)
     }
 
+    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
+        param::meaning::<FileParams>(at)
+    }
+
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
         let p = read::<FileParams>(at)?;
         if !p.touches() {
@@ -63,10 +70,6 @@ impl Workload for File {
                 size: p.file_size,
             })
             .collect())
-    }
-
-    fn writes(&self, at: &Point) -> bool {
-        read::<FileParams>(at).is_ok_and(|p| p.op.writes() && p.touches())
     }
 
     fn open_before(&self, at: &Point) -> Vec<PathBuf> {
@@ -98,37 +101,6 @@ impl Workload for File {
         };
         let writers = (0..p.threads).filter(|n| p.role(*n).writes());
         Ok(writers.map(file).collect())
-    }
-
-    /// One stretch each: a copy-up, and points with a fixed number of passes or a minimum time.
-    /// Also a cold file that is read in order, where readahead during the turns of other layers
-    /// would cost nothing. With several files each file is a turn.
-    fn divided(&self, at: &Point) -> Option<Divided> {
-        let p = read::<FileParams>(at).ok()?;
-        if p.files > 1 {
-            return Some(Divided {
-                in_memory: false,
-                uses_up: true,
-                working_set: p.file_size.saturating_mul(p.files),
-                starts_threads: false,
-                under_way: 0,
-            });
-        }
-        let fixed = p.passes > 0 || p.min_ms > 0 || p.op == Op::FirstWrite;
-        let fixed = fixed || (p.once() && !matches!(p.op, Op::RandRead | Op::RandWrite));
-        (!fixed).then(|| Divided {
-            in_memory: p.cache == Cache::Warm
-                && !p.direct
-                && (!p.op.writes() || p.sync.leaves_debt()),
-            uses_up: p.once(),
-            working_set: p.file_size.saturating_mul(p.threads),
-            starts_threads: p.threads > 1,
-            under_way: if p.iodepth > 1 {
-                2 * p.iodepth * p.unit() * p.threads
-            } else {
-                0
-            },
-        })
     }
 
     /// A first write counts the whole file: an overlay copies it.

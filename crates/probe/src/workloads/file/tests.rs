@@ -136,13 +136,13 @@ fn large_sizes_are_left_to_the_check_of_free_space() {
 fn what_writes_and_what_needs_a_refresh() {
     for p in points(&json!({"op": "write,rewrite,read,reread,rand-read,rand-write,first-write", "file_size": "1M"})).unwrap() {
         let op = p.text("op");
-        assert_eq!(File.writes(&p), op.contains("write"), "{op}");
+        assert_eq!(p.meaning.changes, op.contains("write"), "{op}");
         assert_eq!(File.needs_refresh(&p), op == "first-write", "{op}");
         let packaged = ["read", "reread", "rand-read", "first-write"].contains(&op);
         assert_eq!(File.packaged(&p).unwrap().len(), usize::from(packaged), "{op}");
     }
     let null = &points(&json!({"op": "write", "engine": "null"})).unwrap()[0];
-    assert_eq!((File.writes(null), File.space(null)), (false, 0));
+    assert_eq!((null.meaning.changes, File.space(null)), (false, 0));
 }
 
 #[test]
@@ -241,9 +241,10 @@ proptest! {
     fn no_stored_point_panics(key in "[a-z_]{0,9}", value: i64) {
         let mut params = Map::new();
         params.insert(key, json!(value));
-        let p = Point { workload: "file".into(), label: String::new(), params };
+        let meaning = layermark_model::Meaning::default();
+        let p = Point { workload: "file".into(), label: String::new(), params, meaning };
         prop_assert!(File.packaged(&p).is_err());
-        prop_assert!(!File.writes(&p) && !File.needs_refresh(&p) && File.space(&p) == 0);
+        prop_assert!(File.meaning(&p).is_err() && !File.needs_refresh(&p) && File.space(&p) == 0);
     }
 }
 

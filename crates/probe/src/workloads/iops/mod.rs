@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
-use layermark_model::{Param, Point, PointError, Settings};
+use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
 use crate::{
-    Context, Divided, PackagedFile, ProbeError, Work, Workload,
+    Context, PackagedFile, ProbeError, Work, Workload,
     param::{self, read},
 };
 
 mod draw;
 mod engine;
+mod meaning;
 mod pace;
 mod params;
 mod prepare;
@@ -40,6 +41,10 @@ impl Workload for Iops {
         param::points::<IopsParams>(settings, scale)
     }
 
+    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
+        param::meaning::<IopsParams>(at)
+    }
+
     /// A point that only reads needs no file of its own: it shares those of `file`.
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
         let p = read::<IopsParams>(at)?;
@@ -52,32 +57,14 @@ impl Workload for Iops {
         }])
     }
 
-    fn writes(&self, at: &Point) -> bool {
-        read::<IopsParams>(at).is_ok_and(|p| params::read_spec(&p.spec).is_ok_and(|s| s.writes()))
-    }
-
-    fn divided(&self, at: &Point) -> Option<Divided> {
-        let p = read::<IopsParams>(at).ok()?;
-        let spec = params::read_spec(&p.spec).ok()?;
-        p.divides(&spec).then_some(Divided {
-            in_memory: !p.direct,
-            uses_up: false,
-            working_set: p.file_size,
-            starts_threads: true,
-            // What it moved is told in proportion.
-            under_way: 0,
-        })
-    }
-
     fn needs_refresh(&self, _: &Point) -> bool {
         false
     }
 
     fn space(&self, at: &Point) -> u64 {
-        if self.writes(at) {
-            at.number("file_size")
-        } else {
-            0
+        match read::<IopsParams>(at) {
+            Ok(p) if params::read_spec(&p.spec).is_ok_and(|s| s.writes()) => p.file_size,
+            _ => 0,
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use layermark_model::{
-    Environment, Param, Pass, Point, PointError, Settings, Spec, Trial, Turn, random_name,
+    Environment, Meaning, Param, Pass, Point, PointError, Settings, Spec, Trial, Turn, random_name,
 };
 
 use crate::{
@@ -25,6 +25,7 @@ mod forks;
 mod group;
 mod guard;
 mod inside;
+mod meaning;
 mod package;
 mod params;
 mod ready;
@@ -60,6 +61,11 @@ impl Workload for Launch {
         param::points::<LaunchParams>(settings, 1.0)
     }
 
+    /// Where a program writes is its own business: in a layer that is read-only it has its home.
+    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
+        param::meaning::<LaunchParams>(at)
+    }
+
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
         read::<LaunchParams>(at).map(|_| Vec::new())
     }
@@ -69,22 +75,13 @@ impl Workload for Launch {
     }
 
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
-        Point::new(
-            "launch",
-            at.label.clone(),
-            &read::<LaunchParams>(at)?.in_layer(layer),
-        )
+        param::point(at.label.clone(), &read::<LaunchParams>(at)?.in_layer(layer))
     }
 
     fn extra(&self, at: &Point) -> Option<Point> {
         let p = read::<LaunchParams>(at).ok().filter(|p| p.trace)?;
         let tracing = LaunchParams { tracing: true, ..p };
-        Point::new("launch", at.label.clone(), &tracing).ok()
-    }
-
-    /// Where a program writes is its own business: in a read-only layer it has its home elsewhere.
-    fn writes(&self, _: &Point) -> bool {
-        false
+        param::point(at.label.clone(), &tracing).ok()
     }
 
     fn needs_refresh(&self, _: &Point) -> bool {

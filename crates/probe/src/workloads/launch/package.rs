@@ -129,7 +129,7 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, String
     let job = Job {
         id: 1,
         dir: "/".into(),
-        point: Point::new("launch", "package".into(), p).map_err(|e| e.message)?,
+        point: crate::param::point("package".into(), p).map_err(|e| e.message)?,
         seed: 0,
         min_ms: 0,
         min_ops: 0,

@@ -3,28 +3,25 @@
 
 use std::path::Path;
 
-use layermark_model::{Param, Point, PointError, Settings};
+use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
 use crate::{
-    Context, Divided, PackagedFile, ProbeError, Work, Workload,
+    Context, PackagedFile, ProbeError, Work, Workload,
     param::{self, read},
     run::Repeated,
 };
 
+mod meaning;
 mod ops;
 mod params;
 #[cfg(test)]
 mod tests;
 mod work;
 
-use params::{Cache, MetaParams};
+use params::MetaParams;
 
 /// Files in one directory.
 const PER_DIRECTORY: u64 = 100;
-
-/// Approximate memory that the kernel needs for a file in addition to its data: inode, directory
-/// entry. Bytes.
-const INODE: u64 = 1024;
 
 /// The workload `meta`.
 pub struct Meta;
@@ -46,6 +43,10 @@ impl Workload for Meta {
         param::points::<MetaParams>(settings, scale)
     }
 
+    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
+        param::meaning::<MetaParams>(at)
+    }
+
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
         let p = read::<MetaParams>(at)?;
         if p.op.writes() {
@@ -58,21 +59,6 @@ impl Workload for Meta {
                 size: p.file_size,
             })
             .collect())
-    }
-
-    fn writes(&self, at: &Point) -> bool {
-        read::<MetaParams>(at).is_ok_and(|p| p.op.writes())
-    }
-
-    fn divided(&self, at: &Point) -> Option<Divided> {
-        let p = read::<MetaParams>(at).ok()?;
-        (p.passes == 0).then(|| Divided {
-            in_memory: p.cache == Cache::Warm && !p.op.writes(),
-            uses_up: p.cache == Cache::Cold,
-            working_set: p.files * (INODE + p.op.moves(p.file_size)),
-            starts_threads: false,
-            under_way: 0,
-        })
     }
 
     fn needs_refresh(&self, _: &Point) -> bool {

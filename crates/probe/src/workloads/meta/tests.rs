@@ -69,11 +69,11 @@ fn packaged_files_are_spread_over_directories() {
         (files.len(), files[249].path.as_str(), files[249].size),
         (250, "small-2048-250/d2/f249", 2048)
     );
-    assert_eq!((Meta.writes(p), Meta.space(p)), (false, 0));
+    assert_eq!((p.meaning.changes, Meta.space(p)), (false, 0));
     let p = &points(&json!({"op": "unlink", "files": 10, "file_size": 1}), 1.0).unwrap()[0];
     assert_eq!(
         (
-            Meta.writes(p),
+            p.meaning.changes,
             Meta.space(p),
             Meta.packaged(p).unwrap().len()
         ),

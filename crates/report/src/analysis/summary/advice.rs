@@ -140,7 +140,7 @@ fn cached(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
         !f.in_memory(layer)
             && r.verdict == Verdict::Faster
             && r.served_by == Some(ServedBy::HostMemory)
-            && r.point.get("cache").is_some_and(|c| c == "cold")
+            && r.meaning.is_cold()
     };
     from(&picked(rows, wins), |_| {
         format!(

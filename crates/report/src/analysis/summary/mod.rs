@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::Run;
+use layermark_model::{Run, WorkGroup};
 
 use crate::{
-    analysis::points::{self, Kind},
     code_span::code,
     number::{self, list},
     types::{Cause, DurabilityVerdict, Estimate, ResultRow, Statement, Verdict},
@@ -54,15 +53,6 @@ impl<'a> Findings<'a> {
         self.results.iter().filter(asked).collect()
     }
 
-    /// Kind of work of a result.
-    pub fn kind(&self, row: &ResultRow) -> Kind {
-        self.run
-            .points
-            .iter()
-            .find(|p| p.label == row.label)
-            .map_or(Kind::Names, points::kind)
-    }
-
     /// The layer's data lies in memory.
     pub fn in_memory(&self, layer: &str) -> bool {
         self.run
@@ -78,8 +68,8 @@ impl<'a> Findings<'a> {
         }
         let tally = |rows: &[&ResultRow]| {
             rows.iter()
-                .fold(BTreeMap::<Kind, usize>::new(), |mut n, r| {
-                    *n.entry(self.kind(r)).or_default() += 1;
+                .fold(BTreeMap::<WorkGroup, usize>::new(), |mut n, r| {
+                    *n.entry(r.meaning.group()).or_default() += 1;
                     n
                 })
         };
@@ -91,7 +81,7 @@ impl<'a> Findings<'a> {
             } else {
                 names.extend(
                     some.iter()
-                        .filter(|r| self.kind(r) == *kind)
+                        .filter(|r| r.meaning.group() == *kind)
                         .map(|r| quoted(r)),
                 );
             }

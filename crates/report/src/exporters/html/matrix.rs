@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::{figures, fold, text::micro};
 use crate::{
     Report, ResultRow, Verdict,
-    analysis::grid::{self, Family},
+    analysis::size_table::{self, SizeTable},
     charts, number,
     views::rows,
 };
@@ -20,17 +20,17 @@ const SHADES: f64 = 5.0;
 /// Whether a result is shown with its matrix alone.
 pub fn folds(report: &Report) -> impl Fn(&ResultRow) -> bool {
     let many = report.results.len() > FOLDED;
-    let folded: std::collections::BTreeSet<String> = grid::families(report)
+    let folded: std::collections::BTreeSet<String> = size_table::tables(report)
         .iter()
         .filter(|f| many && f.is_matrix())
-        .flat_map(Family::ids)
+        .flat_map(SizeTable::ids)
         .collect();
     move |row| folded.contains(&row.id)
 }
 
 pub fn section(report: &Report) -> Markup {
-    let families = grid::families(report);
-    let matrices: Vec<&Family> = families.iter().filter(|f| f.is_matrix()).collect();
+    let families = size_table::tables(report);
+    let matrices: Vec<&SizeTable> = families.iter().filter(|f| f.is_matrix()).collect();
     let folds = folds(report);
     let body = html! {
         p.hint {
@@ -50,7 +50,7 @@ pub fn section(report: &Report) -> Markup {
     html! { @if !matrices.is_empty() { (fold("matrices", "File size and record", &note, &body)) } }
 }
 
-fn table(family: &Family, layer: &str) -> Markup {
+fn table(family: &SizeTable, layer: &str) -> Markup {
     let span = span(family, layer);
     let label = format!("{}, {layer}", family.describe());
     html! {
@@ -91,7 +91,7 @@ fn cell(row: Option<&ResultRow>, span: (f64, f64)) -> Markup {
 }
 
 /// Least and largest throughput of a table, as logarithms.
-fn span(family: &Family, layer: &str) -> (f64, f64) {
+fn span(family: &SizeTable, layer: &str) -> (f64, f64) {
     let values = family.files.iter().flat_map(|f| {
         let at = family.records.iter();
         at.filter_map(|r| family.value(layer, *f, *r))
@@ -117,7 +117,7 @@ pub fn shade(ratio: f64) -> String {
     format!("{}{steps}", if ratio > 1.0 { "s" } else { "f" })
 }
 
-fn surfaces(report: &Report, family: &Family, n: usize) -> Markup {
+fn surfaces(report: &Report, family: &SizeTable, n: usize) -> Markup {
     let layers = family.layers(report).into_iter().enumerate();
     let drawn: Vec<charts::Chart> = layers
         .filter_map(|(l, layer)| charts::surface(family, layer, &format!("surface-{n}-{l}")))
@@ -130,7 +130,7 @@ fn surfaces(report: &Report, family: &Family, n: usize) -> Markup {
 }
 
 /// The results behind a folded matrix, short.
-fn rows(report: &Report, family: &Family, folds: &impl Fn(&ResultRow) -> bool) -> Markup {
+fn rows(report: &Report, family: &SizeTable, folds: &impl Fn(&ResultRow) -> bool) -> Markup {
     let ids: std::collections::BTreeSet<String> = family.ids().collect();
     let rows: Vec<&ResultRow> = report
         .results

@@ -57,7 +57,10 @@ pub fn section(report: &Report) -> Markup {
 }
 
 fn group_of<'a>(label: &str, group: &[&'a ResultRow], notes: &mut rows::Notes<'a>) -> Markup {
-    let what = group.first().map(|r| rows::describe(r)).unwrap_or_default();
+    let what = group
+        .first()
+        .map(|r| r.meaning.describe(&[]))
+        .unwrap_or_default();
     html! {
         tbody {
             tr.group { th scope="rowgroup" colspan=(HEADS.len()) { span.point { (label) } " " small { (what) } } }

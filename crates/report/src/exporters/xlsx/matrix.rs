@@ -11,7 +11,7 @@ use rust_xlsxwriter::{
 };
 
 use super::{Result, bold, iozone::Table, text};
-use crate::{Report, analysis::grid::Family};
+use crate::{Report, analysis::size_table::SizeTable};
 
 const FIRST: u32 = 3;
 const PITCH: u32 = 16;
@@ -48,7 +48,7 @@ const COST: Look = Look {
 };
 
 /// The sheet of a test.
-pub fn test(sheet: &mut Worksheet, report: &Report, family: &Family) -> Result<()> {
+pub fn test(sheet: &mut Worksheet, report: &Report, family: &SizeTable) -> Result<()> {
     let layers = family.layers(report);
     let pitch = PITCH.max(family.files.len() as u32 + 2);
     sheet.write_string_with_format(0, 0, text(&family.describe()), &bold().set_font_size(14))?;
@@ -128,7 +128,7 @@ fn table(
     sheet: &mut Worksheet,
     at: u32,
     title: &str,
-    family: &Family,
+    family: &SizeTable,
     look: &Look,
     cell: impl Fn(u64, u64) -> Option<f64>,
 ) -> Result<()> {
@@ -179,7 +179,7 @@ pub fn look(series: &mut ChartSeries, n: usize) {
 
 /// Throughput over record at the `n`th file size, a series for each layer. Names and numbers are
 /// those of the tables' cells.
-fn chart(sheet: &Worksheet, family: &Family, layers: &[&str], n: u32, pitch: u32) -> Chart {
+fn chart(sheet: &Worksheet, family: &SizeTable, layers: &[&str], n: u32, pitch: u32) -> Chart {
     let mut chart = Chart::new(ChartType::Line);
     let name = sheet.name();
     let last = family.records.len() as u16;

@@ -2,8 +2,9 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use layermark_model::{
-    Cell, CpuUse, Debt, Device, DeviceBytes, Facts, GuestFacts, LayerRun, LayerStatus, Machine,
-    Mount, Pass, Plan, Point, Run, RunStatus, SelfTest, Trial, TrialRecord,
+    CacheState, Cell, CpuUse, Debt, Device, DeviceBytes, Facts, GuestFacts, LayerRun, LayerStatus,
+    Machine, Meaning, Mount, Pass, Plan, Point, Run, RunStatus, SelfTest, Target, Trial,
+    TrialRecord, Unit,
 };
 use layermark_report::Report;
 use serde_json::{Map, Value, json};
@@ -83,11 +84,14 @@ impl Made {
             }))
             .expect("a table");
             params.extend(more.as_object().expect("a table").clone());
-            self.run.points.push(Point {
+            let mut point = Point {
                 workload: "file".into(),
                 label: format!("{op} {record} of {file_size} {more}"),
                 params,
-            });
+                meaning: Meaning::default(),
+            };
+            point.meaning = meant(&point);
+            self.run.points.push(point);
         }
         self
     }
@@ -98,11 +102,20 @@ impl Made {
             let params = json!({
                 "command": program, "ready": "exit", "cache": cache, "record": 1, "file_size": 1
             });
-            self.run.points.push(Point {
-                workload: "launch".into(),
-                label: format!("{program} ({cache})"),
-                params: params.as_object().expect("a table").clone(),
-            });
+            let cache = match cache {
+                "cold" => CacheState::Cold,
+                _ => CacheState::Warm,
+            };
+            let meaning = Meaning {
+                operation: (*program).into(),
+                target: Target::Program,
+                unit: Unit::Launch,
+                cache: Some(cache),
+                ..Meaning::default()
+            };
+            let label = format!("{program} ({})", cache.word());
+            let point = Point::new("launch", label, &params, meaning);
+            self.run.points.push(point.expect("a table"));
         }
         self
     }
@@ -185,6 +198,20 @@ impl Made {
         }
         Report::build(&self.run, &trials)
     }
+}
+
+/// What the workload says of a point that has some of its parameters.
+fn meant(point: &Point) -> Meaning {
+    let mut whole = point.clone();
+    let rest = json!({
+        "direct": false, "passes": 0, "verify": false, "latency": true, "pattern": "random"
+    });
+    for (key, value) in rest.as_object().expect("a table") {
+        whole.params.entry(key).or_insert_with(|| value.clone());
+    }
+    let meaning = layermark_probe::workloads::meaning(&whole);
+    assert_ne!(meaning, Meaning::default(), "{whole:?}");
+    meaning
 }
 
 fn trial(point: &Point, us: f64) -> Trial {

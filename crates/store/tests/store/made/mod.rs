@@ -1,8 +1,8 @@
 //! A run and its trials in which every field has a value of its own.
 
 use layermark_model::{
-    Cell, CpuUse, Debt, DeviceBytes, DirectIo, Facts, Latency, LayerRun, LayerStatus, Machine,
-    Pass, Plan, Run, RunStatus, SelfTest, Trial, TrialRecord, Verified,
+    CacheState, Cell, CpuUse, Debt, DeviceBytes, DirectIo, Facts, Latency, LayerRun, LayerStatus,
+    Machine, Meaning, Pass, Plan, Quantity, Run, RunStatus, SelfTest, Trial, TrialRecord, Verified,
 };
 
 fn layer(name: &str, control: bool) -> LayerRun {
@@ -30,6 +30,12 @@ fn layer(name: &str, control: bool) -> LayerRun {
 pub fn run(id: &str, started_ms: i64) -> Run {
     let plan = "name = 'x'\n[[work]]\nworkload = 'file'\nop = ['read', 'write']\nrecord = 4096\n";
     let params = serde_json::json!({ "op": "read", "record": 4096, "cache": "cold" });
+    let meaning = Meaning {
+        operation: "read".into(),
+        cache: Some(CacheState::Cold),
+        ..Meaning::default()
+    };
+    let meaning = meaning.axis(Quantity::RequestSize, "record", 4096);
     Run {
         id: id.into(),
         version: "0.1.0".into(),
@@ -45,7 +51,9 @@ pub fn run(id: &str, started_ms: i64) -> Run {
             ..Machine::default()
         },
         layers: vec![layer("native", false), layer("native (control)", true)],
-        points: vec![layermark_model::Point::new("file", "large read".into(), &params).unwrap()],
+        points: vec![
+            layermark_model::Point::new("file", "large read".into(), &params, meaning).unwrap(),
+        ],
     }
 }
 

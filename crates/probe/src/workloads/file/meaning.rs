@@ -1,0 +1,197 @@
+//! What a point of `file` means.
+
+use layermark_model::{
+    CacheState, Direction, Divided, Meaning, PointError, Quantity, Target, Unit, format_size,
+};
+
+use super::params::{Cache, FileParams, Op, Sync};
+use crate::param::Means;
+
+impl Means for FileParams {
+    fn meaning(&self) -> Result<Meaning, PointError> {
+        let p = self;
+        let cache = match p.cache {
+            Cache::Warm => CacheState::Warm,
+            Cache::Cold => CacheState::Cold,
+        };
+        let said = Meaning {
+            operation: p.op.id().into(),
+            target: match p.op {
+                Op::FirstWrite => Target::PackagedFile,
+                _ => Target::Data,
+            },
+            direction: match p.op {
+                Op::Mix => Direction::Both,
+                op if op.writes() => Direction::Writes,
+                _ => Direction::Reads,
+            },
+            changes: p.op.writes() && p.touches(),
+            in_order: matches!(p.op, Op::Read | Op::Reread),
+            unit: match p.op {
+                Op::FirstWrite => Unit::Operation,
+                _ => Unit::Byte,
+            },
+            concurrency: p.threads.saturating_mul(p.iodepth),
+            flushes: !p.sync.leaves_debt(),
+            sync: p.op.writes().then(|| p.sync.id().to_owned()),
+            cache: (!p.op.makes()).then_some(cache),
+            direct: Some(p.direct),
+            engine: Some(p.engine.clone()),
+            divided: divided(p),
+            // How it was written back afterwards.
+            beside_the_clock: vec!["no_debt".into()],
+            ..Meaning::default()
+        };
+        Ok(parts(p, cache, said)
+            .axis(Quantity::RequestSize, "record", p.record)
+            .axis(Quantity::DataSize, "file_size", p.file_size)
+            .axis(Quantity::Threads, "threads", p.threads)
+            .axis(Quantity::QueueDepth, "iodepth", p.iodepth)
+            .axis(Quantity::Distance, "distance", p.distance))
+    }
+}
+
+fn parts(p: &FileParams, cache: CacheState, said: Meaning) -> Meaning {
+    let count = |n: u64, what: &str| format!("{n} {what}");
+    said.part("op", p.op.id())
+        .part("file_size", format!("{} file", format_size(p.file_size)))
+        .part("record", format!("{} records", format_size(p.record)))
+        .part_if(p.threads > 1, "threads", count(p.threads, "threads"))
+        .part_if(!p.op.writes(), "cache", cache.word())
+        .part_if(p.sync != Sync::None, "sync", p.sync.id())
+        .part("engine", p.engine.as_str())
+        .part_if(p.iodepth > 1, "iodepth", format!("iodepth {}", p.iodepth))
+        .part_if(
+            p.distance > 0,
+            "distance",
+            format!("distance {}", format_size(p.distance)),
+        )
+        .part_if(p.stride > 0, "stride", count(p.stride, "records a stride"))
+        .part_if(p.vectors > 0, "vectors", count(p.vectors, "records a call"))
+        .part_if(
+            p.read_share > 0,
+            "read_share",
+            count(p.read_share, "% of threads read"),
+        )
+        .part_if(p.direct, "direct", "O_DIRECT")
+}
+
+/// A copy-up, and a number of passes or a time that the user has fixed, are one stretch each. So is a
+/// cold file that is read in some order: what was read ahead while others had their turns would come
+/// for nothing. Of several files each is a turn.
+fn divided(p: &FileParams) -> Option<Divided> {
+    if p.files > 1 {
+        return Some(Divided {
+            in_memory: false,
+            uses_up: true,
+            working_set: p.file_size.saturating_mul(p.files),
+            starts_threads: false,
+            under_way: 0,
+        });
+    }
+    let fixed = p.passes > 0 || p.min_ms > 0 || p.op == Op::FirstWrite;
+    let fixed = fixed || (p.once() && !matches!(p.op, Op::RandRead | Op::RandWrite));
+    (!fixed).then(|| Divided {
+        in_memory: p.cache == Cache::Warm && !p.direct && (!p.op.writes() || p.sync.leaves_debt()),
+        uses_up: p.once(),
+        working_set: p.file_size.saturating_mul(p.threads),
+        starts_threads: p.threads > 1,
+        under_way: if p.iodepth > 1 {
+            let each = p.iodepth.saturating_mul(p.unit());
+            each.saturating_mul(p.threads).saturating_mul(2)
+        } else {
+            0
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::{Point, Settings, WorkGroup};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{Workload, workloads::file::File};
+
+    fn point(params: Value) -> Point {
+        let settings = Settings {
+            workload: "file".into(),
+            label: None,
+            params: serde_json::from_value(params).unwrap(),
+        };
+        File.points(&settings, 1.0).unwrap().remove(0)
+    }
+
+    #[test]
+    fn groups_are_told_apart() {
+        let cases = [
+            (json!({"op": "rand-read"}), WorkGroup::Reading),
+            (json!({"op": "write", "sync": "close"}), WorkGroup::Writing),
+            (
+                json!({"op": "rand-write", "sync": "each"}),
+                WorkGroup::Flushing,
+            ),
+            (json!({"op": "first-write"}), WorkGroup::Changing),
+            (json!({"op": "append"}), WorkGroup::Writing),
+            (json!({"op": "seek-read"}), WorkGroup::Reading),
+        ];
+        for (params, expected) in cases {
+            let at = point(params.clone());
+            assert_eq!(at.meaning.group(), expected, "{params}");
+        }
+    }
+
+    /// It was taken for writing, and what its device wrote was divided by all bytes.
+    #[test]
+    fn a_mix_goes_both_ways() {
+        let mix = point(json!({"op": "mix", "threads": 2, "sync": "fsync"}));
+        assert_eq!(mix.meaning.direction, Direction::Both);
+        assert_eq!(mix.meaning.group(), WorkGroup::Mixed);
+        assert!(mix.meaning.flushes && mix.meaning.changes);
+    }
+
+    #[test]
+    fn the_description_has_what_matters() {
+        for (params, expected) in [
+            (
+                json!({"op": "read", "file_size": "16M", "direct": true}),
+                "read, 16M file, 4K records, warm, pread, O_DIRECT",
+            ),
+            (
+                json!({"op": "seek-read", "engine": "preadv", "vectors": 4, "cache": "cold"}),
+                "seek-read, 64M file, 4K records, cold, preadv, distance 64K, 4 records a call",
+            ),
+            (
+                json!({"op": "rand-write", "sync": "each", "threads": 3}),
+                "rand-write, 64M file, 4K records, 3 threads, each, pread",
+            ),
+            (
+                json!({"op": "mix", "threads": 2}),
+                "mix, 64M file, 4K records, 2 threads, pread, 50 % of threads read",
+            ),
+        ] {
+            assert_eq!(point(params).meaning.describe(&[]), expected);
+        }
+    }
+
+    #[test]
+    fn a_new_file_has_no_cache_to_ask_for() {
+        let cache = |op: &str| point(json!({"op": op})).meaning.cache;
+        assert_eq!((cache("write"), cache("append")), (None, None));
+        for op in ["read", "reread", "rewrite", "first-write"] {
+            assert_eq!(cache(op), Some(CacheState::Warm), "{op}");
+        }
+    }
+
+    #[test]
+    fn all_that_is_under_way_at_once_is_counted() {
+        let at = point(json!({"op": "rand-read", "engine": "uring", "iodepth": 8, "threads": 4}));
+        assert_eq!(at.meaning.concurrency, 32);
+        assert_eq!(at.meaning.value(Quantity::QueueDepth), Some(8));
+        assert_eq!(
+            at.meaning.find(Quantity::RequestSize).unwrap().key,
+            "record"
+        );
+        assert_eq!(at.meaning.value(Quantity::Distance), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! What a point of `meta` means.
+
+use layermark_model::{
+    CacheState, Direction, Divided, Meaning, PointError, Quantity, Target, format_size,
+};
+
+use super::params::{Cache, MetaOp, MetaParams, MetaSync};
+use crate::param::Means;
+
+/// Approximate memory that the kernel needs for a file in addition to its data: inode, directory
+/// entry. Bytes.
+const INODE: u64 = 1024;
+
+impl Means for MetaParams {
+    fn meaning(&self) -> Result<Meaning, PointError> {
+        let p = self;
+        let (target, direction) = match p.op {
+            MetaOp::SmallRead => (Target::Data, Direction::Reads),
+            MetaOp::SmallWrite => (Target::Data, Direction::Writes),
+            MetaOp::OpenStat | MetaOp::Create | MetaOp::Unlink => {
+                (Target::Names, Direction::Neither)
+            }
+        };
+        let cache = match p.cache {
+            Cache::Warm => CacheState::Warm,
+            Cache::Cold => CacheState::Cold,
+        };
+        let size = format!("{} file", format_size(p.file_size));
+        let said = Meaning {
+            operation: p.op.id().into(),
+            target,
+            direction,
+            changes: p.op.writes(),
+            flushes: p.sync == MetaSync::Fsync,
+            sync: p.op.syncs().then(|| p.sync.id().to_owned()),
+            // What is made or removed is not looked at before.
+            cache: (!p.op.writes()).then_some(cache),
+            divided: (p.passes == 0).then(|| Divided {
+                in_memory: p.cache == Cache::Warm && !p.op.writes(),
+                uses_up: p.cache == Cache::Cold,
+                working_set: p
+                    .files
+                    .saturating_mul(p.op.moves(p.file_size).saturating_add(INODE)),
+                starts_threads: false,
+                under_way: 0,
+            }),
+            ..Meaning::default()
+        };
+        Ok(said
+            .axis(Quantity::RequestSize, "file_size", p.op.moves(p.file_size))
+            .part("op", p.op.id())
+            .part_if(p.file_size > 0, "file_size", size)
+            .part_if(!p.op.writes(), "cache", cache.word())
+            .part_if(p.sync == MetaSync::Fsync, "sync", p.sync.id()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::{Settings, WorkGroup};
+    use serde_json::json;
+
+    use crate::{Workload, workloads::meta::Meta};
+
+    #[test]
+    fn each_operation_says_what_it_is() {
+        let settings = Settings {
+            workload: "meta".into(),
+            label: None,
+            params: serde_json::from_value(json!({"sync": "none,fsync"})).unwrap(),
+        };
+        let points = Meta.points(&settings, 1.0).unwrap();
+        let found: Vec<_> = points
+            .iter()
+            .map(|p| (p.meaning.describe(&[]), p.meaning.group()))
+            .collect();
+        let expected = [
+            ("open-stat, 16K file, warm", WorkGroup::Names),
+            ("small-read, 16K file, warm", WorkGroup::Reading),
+            ("small-write, 16K file", WorkGroup::Writing),
+            ("small-write, 16K file, fsync", WorkGroup::Flushing),
+            ("create", WorkGroup::Names),
+            ("create, fsync", WorkGroup::Names),
+            ("unlink, 16K file", WorkGroup::Names),
+        ];
+        assert_eq!(
+            found,
+            expected.map(|(text, group)| (text.to_owned(), group))
+        );
+        // Its trials counted as proof that warm was warm.
+        let asks = points.iter().filter(|p| p.meaning.cache.is_some()).count();
+        assert_eq!(asks, 2, "only what is looked at can be warm");
+    }
+}

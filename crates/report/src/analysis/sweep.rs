@@ -1,0 +1,234 @@
+//! Points that are equal but for some quantities, such as the size of a request: what a line or a
+//! table is drawn through.
+
+use layermark_model::{Meaning, Point, Quantity, Run, Unit};
+use serde_json::{Map, Value};
+
+use crate::ResultRow;
+
+/// What can be in a sweep.
+pub trait Swept {
+    /// The workload's id.
+    fn workload(&self) -> &str;
+    /// The point's parameters.
+    fn params(&self) -> &Map<String, Value>;
+    /// What the point means.
+    fn meaning(&self) -> &Meaning;
+}
+
+impl Swept for &Point {
+    fn workload(&self) -> &str {
+        &self.workload
+    }
+    fn params(&self) -> &Map<String, Value> {
+        &self.params
+    }
+    fn meaning(&self) -> &Meaning {
+        &self.meaning
+    }
+}
+
+impl Swept for &ResultRow {
+    fn workload(&self) -> &str {
+        &self.workload
+    }
+    fn params(&self) -> &Map<String, Value> {
+        &self.point
+    }
+    fn meaning(&self) -> &Meaning {
+        &self.meaning
+    }
+}
+
+/// A sweep may be in a sweep over another quantity.
+impl<const N: usize, T> Swept for &Sweep<N, T> {
+    fn workload(&self) -> &str {
+        &self.workload
+    }
+    fn params(&self) -> &Map<String, Value> {
+        &self.params
+    }
+    fn meaning(&self) -> &Meaning {
+        &self.meaning
+    }
+}
+
+/// Members that differ in `N` quantities alone.
+pub struct Sweep<const N: usize, T> {
+    /// The workload's id.
+    pub workload: String,
+    /// Parameters that all members have.
+    pub params: Map<String, Value>,
+    /// What the first member means; all that the quantities do not say holds for the others.
+    pub meaning: Meaning,
+    quantities: [Quantity; N],
+    /// The quantities' values and the member that has them, going up.
+    pub steps: Vec<([u64; N], T)>,
+}
+
+/// Sweeps over these quantities, in the order of their first members. What lacks one of the quantities
+/// is in none.
+pub fn over<const N: usize, S: Swept, T>(
+    members: impl IntoIterator<Item = (S, T)>,
+    quantities: [Quantity; N],
+) -> Vec<Sweep<N, T>> {
+    let mut found: Vec<Sweep<N, T>> = Vec::new();
+    let mut known = std::collections::BTreeMap::new();
+    for (of, member) in members {
+        let said = of.meaning();
+        let Some(axes) = axes(said, quantities) else {
+            continue;
+        };
+        let mut params = of.params().clone();
+        params.retain(|key, _| {
+            let varies = axes.iter().any(|(axis, _)| *axis == key);
+            !varies && !said.beside_the_clock.contains(key)
+        });
+        let key = format!("{} {}", of.workload(), Value::Object(params.clone()));
+        let at = *known.entry(key).or_insert_with(|| {
+            found.push(Sweep {
+                workload: of.workload().to_owned(),
+                params,
+                meaning: said.clone(),
+                quantities,
+                steps: Vec::new(),
+            });
+            found.len() - 1
+        });
+        found[at].steps.push((axes.map(|(_, value)| value), member));
+    }
+    for sweep in &mut found {
+        sweep.steps.sort_by_key(|(values, _)| *values);
+    }
+    found
+}
+
+/// Points that count bytes a second and differ in the size of a request alone, by their place in the run.
+pub fn request_sizes(run: &Run) -> Vec<Sweep<1, usize>> {
+    let points = run.points.iter().zip(0..);
+    let bulk = points.filter(|(p, _)| p.meaning.unit == Unit::Byte);
+    over(bulk, [Quantity::RequestSize])
+}
+
+/// The parameter and the value of each quantity.
+fn axes<const N: usize>(said: &Meaning, quantities: [Quantity; N]) -> Option<[(&str, u64); N]> {
+    let axes = quantities.map(|q| said.find(q).map(|axis| (axis.key.as_str(), axis.value)));
+    axes.iter()
+        .all(Option::is_some)
+        .then(|| axes.map(Option::unwrap_or_default))
+}
+
+impl<const N: usize, T> Sweep<N, T> {
+    /// What all members do, in words: `read, 64M file, warm`.
+    pub fn describe(&self) -> String {
+        self.meaning.describe(&self.quantities)
+    }
+
+    /// The values of a quantity, each once, going up.
+    pub fn values(&self, quantity: usize) -> Vec<u64> {
+        let mut values: Vec<u64> = self.steps.iter().map(|(v, _)| v[quantity]).collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+
+    /// Whether there are at least two members that differ.
+    pub fn varies(&self) -> bool {
+        self.steps.iter().any(|(v, _)| *v != self.steps[0].0)
+    }
+
+    /// The members, going up.
+    pub fn members(&self) -> impl Iterator<Item = &T> {
+        self.steps.iter().map(|(_, member)| member)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use layermark_model::Quantity::{DataSize, RequestSize};
+    use serde_json::json;
+
+    fn point(op: &str, file: u64, record: u64, debt: bool) -> Point {
+        let params = json!({"op": op, "file_size": file, "record": record, "no_debt": !debt});
+        let meaning = Meaning {
+            beside_the_clock: vec!["no_debt".into()],
+            ..Meaning::default()
+        };
+        let meaning = meaning
+            .axis(DataSize, "file_size", file)
+            .axis(RequestSize, "record", record)
+            .part("op", op)
+            .part("file_size", format!("{file} file"))
+            .part("record", format!("{record} records"));
+        Point::new("file", String::new(), &params, meaning).unwrap()
+    }
+
+    fn numbered(points: &[Point]) -> impl Iterator<Item = (&Point, usize)> {
+        points.iter().zip(0..)
+    }
+
+    #[test]
+    fn points_that_differ_in_one_quantity_are_a_sweep_in_its_order() {
+        let points = [
+            point("read", 64, 8, true),
+            point("write", 64, 8, true),
+            point("read", 64, 4, true),
+            point("read", 32, 4, true),
+        ];
+        let sweeps = over(numbered(&points), [RequestSize]);
+        let steps: Vec<_> = sweeps.iter().map(|s| s.steps.clone()).collect();
+        assert_eq!(
+            steps,
+            [vec![([4], 2), ([8], 0)], vec![([8], 1)], vec![([4], 3)]]
+        );
+        assert_eq!(sweeps[0].describe(), "read, 64 file");
+        assert_eq!(
+            Value::Object(sweeps[0].params.clone()),
+            json!({"op": "read", "file_size": 64})
+        );
+        let varies: Vec<bool> = sweeps.iter().map(Sweep::varies).collect();
+        assert_eq!(varies, [true, false, false]);
+    }
+
+    #[test]
+    fn two_quantities_make_a_table() {
+        let points = [
+            point("read", 64, 8, true),
+            point("read", 32, 8, true),
+            point("read", 32, 4, true),
+        ];
+        let sweeps = over(numbered(&points), [DataSize, RequestSize]);
+        assert_eq!(sweeps.len(), 1);
+        assert_eq!(sweeps[0].steps, [([32, 4], 2), ([32, 8], 1), ([64, 8], 0)]);
+        assert_eq!(
+            (sweeps[0].values(0), sweeps[0].values(1)),
+            (vec![32, 64], vec![4, 8])
+        );
+        assert_eq!(sweeps[0].describe(), "read");
+    }
+
+    /// The largest record of an iozone matrix is the one that waits for its debt: it was missing from the
+    /// line over the record's size.
+    #[test]
+    fn what_the_clock_does_not_see_takes_no_point_out_of_its_sweep() {
+        let points = [point("write", 64, 4, false), point("write", 64, 8, true)];
+        let sweeps = over(numbered(&points), [RequestSize]);
+        assert_eq!(sweeps.len(), 1);
+        assert_eq!(sweeps[0].steps, [([4], 0), ([8], 1)]);
+    }
+
+    #[test]
+    fn other_workloads_and_points_without_the_quantity_are_apart() {
+        let mut other = point("read", 64, 8, true);
+        other.workload = "net".into();
+        let mut none = point("read", 64, 8, true);
+        none.meaning.axes.clear();
+        let points = [point("read", 64, 8, true), other, none];
+        let sweeps = over(numbered(&points), [RequestSize]);
+        assert_eq!(
+            sweeps.iter().map(|s| s.steps.len()).collect::<Vec<_>>(),
+            [1, 1]
+        );
+    }
+}
