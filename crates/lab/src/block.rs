@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{Cell, LayerStatus, Restarted, Run, TrialRecord};
+use layermark_model::{BASELINE, Cell, LayerStatus, Restarted, Run, TrialRecord};
 use layermark_store::Store;
 
 use crate::{
@@ -122,13 +122,13 @@ impl<'a> Lab<'a> {
             let needs =
                 |layer: usize| self.can(layer, point) && !self.stopping.is_done(layer, point);
             let needed: Vec<usize> = compared.clone().filter(|l| needs(*l)).collect();
-            if needed.is_empty() || !self.can(0, point) {
+            if needed.is_empty() || !self.can(BASELINE, point) {
                 continue;
             }
             let turns = self.schedule.turns(self.block, point);
             let layers = turns
                 .into_iter()
-                .filter(|l| *l == 0 || needed.contains(l))
+                .filter(|l| *l == BASELINE || needed.contains(l))
                 .collect();
             let width = |l: &usize| {
                 self.stopping
@@ -440,7 +440,7 @@ impl<'a> Lab<'a> {
         let at = &self.run.points[point];
         let needed = self.setup.catalog.workload(&at.workload)?.space(at);
         let dir = std::path::PathBuf::from(&self.run.dir);
-        let baseline = self.run.layers[layer].spec == self.run.layers[0].spec;
+        let baseline = self.run.layers[layer].spec == self.run.layers[BASELINE].spec;
         if baseline || !check::has_room(&dir, needed) {
             return Err(LabError::DiskFull {
                 dir,
@@ -465,7 +465,11 @@ impl<'a> Lab<'a> {
         let mut all = BTreeMap::new();
         let mut open = false;
         for Due { point, layers, .. } in due {
-            let others = || layers.iter().filter(|l| **l != 0 || layers.len() == 1);
+            let others = || {
+                layers
+                    .iter()
+                    .filter(|l| **l != BASELINE || layers.len() == 1)
+            };
             let expected = others().map(|l| self.stopping.expected(*l, *point));
             let expected: Vec<Option<usize>> = expected.collect();
             open |= expected.contains(&None);
@@ -475,7 +479,7 @@ impl<'a> Lab<'a> {
                 expected,
                 least: least.min(expected),
             };
-            all.insert((0, *point), to_come(most));
+            all.insert((BASELINE, *point), to_come(most));
             let each = others().zip(&expected);
             all.extend(each.map(|(l, e)| ((*l, *point), to_come(more(e)))));
         }

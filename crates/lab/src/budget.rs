@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use layermark_model::TrialRecord;
+use layermark_model::{BASELINE, TrialRecord};
 use layermark_stats::FEWEST_BLOCKS;
 
 use crate::trial::MIN_MS;
@@ -173,9 +173,9 @@ impl Clock {
         let others = || {
             each.keys()
                 .copied()
-                .filter(|l| *l != 0 && Some(*l) != control)
+                .filter(|l| *l != BASELINE && Some(*l) != control)
         };
-        let order = [0]
+        let order = [BASELINE]
             .into_iter()
             .chain(others().take(1))
             .chain(control.filter(|c| each.contains_key(c)))

@@ -7,7 +7,7 @@ use std::{
 };
 
 use layermark_layers::{Base, in_facts, in_words, workdir::WorkDir};
-use layermark_model::{Environment, LayerStatus, Run, RunStatus, TrialRecord};
+use layermark_model::{BASELINE, Environment, LayerStatus, Run, RunStatus, TrialRecord};
 use layermark_probe::{counters, packaged};
 use layermark_store::Store;
 
@@ -429,7 +429,7 @@ impl<'a> Lab<'a> {
             .map(|l| format!("{} ({})", l.name, l.reason.as_deref().unwrap_or("lost")))
             .collect();
         Err(LabError::NoLayers {
-            baseline: self.run.layers[0].name.clone(),
+            baseline: self.run.layers[BASELINE].name.clone(),
             reasons: reasons.join(", "),
             hint: others.iter().find_map(|l| l.hint.clone()),
         })

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 
-use layermark_model::Divided;
+use layermark_model::{BASELINE, Divided};
 
 use crate::{Event, LabError, aside, budget::Due, check, drive::Lab};
 
@@ -62,14 +62,14 @@ impl Lab<'_> {
             }
         }
         let parts = divide(&members, most);
-        let others = members.iter().filter(|m| m.layer != 0);
+        let others = members.iter().filter(|m| m.layer != BASELINE);
         let kinds = others.map(|m| m.served).collect::<BTreeSet<_>>().len();
         if parts.len() > kinds.max(1) && self.divided.insert(due.point) {
             let text = format!(
                 "`{}` is made in {} parts, each with {}: the files of all layers do not fit into memory or on the disk at once, or are the same",
                 at.label,
                 parts.len(),
-                self.run.layers[0].name
+                self.run.layers[BASELINE].name
             );
             (self.on_event)(Event::Note(text));
         }
@@ -78,7 +78,7 @@ impl Lab<'_> {
 
     /// The baseline, or the control.
     fn is_baseline(&self, layer: usize) -> bool {
-        layer == 0 || self.run.layers[layer].control
+        layer == BASELINE || self.run.layers[layer].control
     }
 
     /// Whether a process serves it, on this host or elsewhere.
@@ -94,12 +94,12 @@ fn file_id(path: &Path) -> Option<FileId> {
 }
 
 /// Parts of at most so many layers, two at least, all served or none, in none of which a file comes
-/// twice. The baseline (layer 0) is in each; their order stays.
+/// twice. The baseline is in each; their order stays.
 fn divide(layers: &[Member], most: usize) -> Vec<Vec<usize>> {
     let most = most.max(2);
-    let baseline = layers.iter().find(|m| m.layer == 0);
+    let baseline = layers.iter().find(|m| m.layer == BASELINE);
     let mut parts: Vec<(Vec<usize>, bool, BTreeSet<FileId>)> = Vec::new();
-    for member in layers.iter().filter(|m| m.layer != 0) {
+    for member in layers.iter().filter(|m| m.layer != BASELINE) {
         let fits = |(part, served, seen): &(Vec<usize>, bool, BTreeSet<FileId>)| {
             part.len() < most && *served == member.served && seen.is_disjoint(&member.files)
         };

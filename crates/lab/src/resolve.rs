@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use layermark_layers::Missing;
 use layermark_model::{
-    Environment, Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec, TrialRecord,
-    random,
+    BASELINE, Environment, Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec,
+    TrialRecord, random,
 };
 
 use crate::{Catalog, LabError, MAX_BLOCKS, Request, environment};
@@ -55,7 +55,7 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
         .map(|spec| layer_run(spec, catalog, false))
         .collect();
     if plan.control {
-        layers.push(layer_run(&plan.layers[0], catalog, true));
+        layers.push(layer_run(&plan.layers[BASELINE], catalog, true));
     }
     plan.seed = Some(seed);
     plan.precision = Some(plan.precision());
@@ -146,7 +146,7 @@ pub(crate) fn look_again(run: &mut Run, trials: &[TrialRecord], catalog: Catalog
         let never = !trials
             .iter()
             .any(|t| t.cell.layer == index && t.trial.is_some());
-        if layer.status == LayerStatus::Failed && (index == 0 || never) {
+        if layer.status == LayerStatus::Failed && (index == BASELINE || never) {
             *layer = layer_run(&layer.spec, catalog, layer.control);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use layermark_model::BASELINE;
 use layermark_stats::{Estimate, FEWEST_BLOCKS, Pair, estimate_pairs};
 
 use crate::{Ratio, tally::Tally};
@@ -66,7 +67,7 @@ impl Stopping {
 
     /// The ratio after the last block, where there is another layer to compare with.
     pub(crate) fn ratio(&self, layer: usize, point: usize) -> Option<Ratio> {
-        let now = self.known(layer, point).now.filter(|_| layer > 0)?;
+        let now = self.known(layer, point).now.filter(|_| layer != BASELINE)?;
         let interval = now.interval?;
         Some(Ratio {
             estimate: now.mean.exp(),
@@ -95,7 +96,7 @@ impl Stopping {
             }
             let failures = tally
                 .failures(site.0, site.1)
-                .max(tally.failures(0, site.1));
+                .max(tally.failures(BASELINE, site.1));
             if failures >= MAX_FAILURES {
                 known.given_up = true;
                 changes.push((*site, Change::GivenUp));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{Ledger, TrialRecord};
+use layermark_model::{BASELINE, Ledger, TrialRecord};
 use layermark_stats::Pair;
 
 /// Everything that was measured, in the form in which decisions are made from it.
@@ -26,9 +26,12 @@ impl Tally {
         self.failures.get(&(layer, point)).copied().unwrap_or(0)
     }
 
-    /// Blocks in which both the layer and the baseline (layer 0) have a value at a point.
+    /// Blocks in which both the layer and the baseline have a value at a point.
     pub(crate) fn pairs(&self, layer: usize, point: usize) -> Vec<Pair> {
-        let pairs = self.ledger.pairs((layer, point), (0, point)).into_iter();
+        let pairs = self
+            .ledger
+            .pairs((layer, point), (BASELINE, point))
+            .into_iter();
         pairs
             .map(|p| {
                 Pair::of_rounds(

@@ -36,7 +36,7 @@ pub use plain::plain;
 pub use plan::{Plan, PlanError, Profile, Settings, StudyId};
 pub use point::{Environment, Param, ParamKind, Point, PointError};
 pub use random::{random, random_name};
-pub use run::{Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
+pub use run::{BASELINE, Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
 pub use size::{SizeError, format_size, parse_duration, parse_size, parse_sizes};
 pub use spec::{Spec, SpecError};
 pub use trial::{

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Trial, TrialRecord};
+use crate::{Cell, Trial, TrialRecord};
 
 /// A layer at a point: their indexes in the run.
 pub type Site = (usize, usize);
@@ -158,6 +158,15 @@ impl Ledger {
         ours.iter().filter_map(pair).collect()
     }
 
+    /// Whether a trial counts: no later session has made its point of its block again.
+    pub fn counts(&self, cell: Cell) -> bool {
+        let group = self
+            .groups
+            .get(&cell.point)
+            .and_then(|g| g.get(&cell.block));
+        group.is_some_and(|g| g.session == cell.session)
+    }
+
     /// Which layers were tried at a point of a block, in its newest session.
     pub fn tried(&self, block: u32, point: usize) -> Vec<usize> {
         let group = self.groups.get(&point).and_then(|g| g.get(&block));
@@ -168,7 +177,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cell, Pass, Turn};
+    use crate::{Pass, Turn};
 
     fn trial(ns: u64, turns: &[(u32, u64)]) -> Trial {
         let turn = |(round, ns): &(u32, u64)| Turn {

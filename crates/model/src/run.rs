@@ -29,6 +29,10 @@ pub struct Run {
     pub points: Vec<Point>,
 }
 
+/// Place of the baseline among a run's layers, what the others are set against: plans are resolved so
+/// that it comes first.
+pub const BASELINE: usize = 0;
+
 /// How a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]

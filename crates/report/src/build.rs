@@ -1,6 +1,6 @@
 //! From a run and its trials to a report. Pure: the same input gives the same report.
 
-use layermark_model::{LayerStatus, Run, TrialRecord};
+use layermark_model::{BASELINE, LayerStatus, Run, TrialRecord};
 
 use crate::{
     analysis::{
@@ -24,7 +24,7 @@ impl Report {
     /// Makes the report of a run, finished or not, from the trials there are.
     pub fn build(run: &Run, trials: &[TrialRecord]) -> Self {
         let index = Index::new(run, trials);
-        let baseline = run.layers.iter().position(|l| !l.control).unwrap_or(0);
+        let baseline = BASELINE;
         let (controls, rows) = results::rows(run, &index, baseline)
             .into_iter()
             .partition(|(_, layer, _)| run.layers[*layer].control);

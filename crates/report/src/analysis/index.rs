@@ -27,11 +27,6 @@ impl<'a> Index<'a> {
             failures: BTreeMap::new(),
             ledger: Ledger::default(),
         };
-        let mut newest: BTreeMap<(usize, u32), u32> = BTreeMap::new();
-        for TrialRecord { cell, .. } in trials {
-            let session = newest.entry((cell.point, cell.block)).or_default();
-            *session = cell.session.max(*session);
-        }
         let mut ordered: Vec<&TrialRecord> = trials.iter().collect();
         ordered.sort_by_key(|t| t.seq);
         for record in ordered {
@@ -48,10 +43,12 @@ impl<'a> Index<'a> {
                 index.failures.entry(key).or_default().push(record);
                 continue;
             }
-            if newest.get(&(cell.point, cell.block)) == Some(&cell.session) {
-                let blocks = index.cells.entry(key).or_default();
-                blocks.insert((cell.session, cell.block), record);
-            }
+            let blocks = index.cells.entry(key).or_default();
+            blocks.insert((cell.session, cell.block), record);
+        }
+        let ledger = &index.ledger;
+        for blocks in index.cells.values_mut() {
+            blocks.retain(|_, record| ledger.counts(record.cell));
         }
         index
     }

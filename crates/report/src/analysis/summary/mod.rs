@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{Run, WorkGroup};
+use layermark_model::{BASELINE, Run, WorkGroup};
 
 use crate::{
     code_span::code,
@@ -42,9 +42,12 @@ impl<'a> Findings<'a> {
         names
     }
 
-    /// The baseline is the first layer of a run.
+    /// Whether the others are set against it.
     pub fn is_baseline(&self, layer: &str) -> bool {
-        self.run.layers.first().is_some_and(|l| l.name == layer)
+        self.run
+            .layers
+            .get(BASELINE)
+            .is_some_and(|l| l.name == layer)
     }
 
     /// A layer's results that the plan asks a verdict on.
