@@ -56,6 +56,11 @@ pub trait Workload: Sync {
     /// What a point means, by its parameters. `points` says it of each; asked here of points that were
     /// stored before that was.
     fn meaning(&self, at: &Point) -> Result<Meaning, PointError>;
+    /// Blocks of a command for this workload alone, where its user says nothing of how long it may take;
+    /// `None`: as many as a command's budget allows.
+    fn usual_blocks(&self, _settings: &Settings) -> Option<UsualBlocks> {
+        None
+    }
     /// Files that must be in `packaged/` before the layer is set up.
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError>;
     /// Files, directories and links of this machine that must be copied there as well. `env` has
@@ -104,6 +109,15 @@ pub trait Workload: Sync {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn Work>, ProbeError>;
+}
+
+/// How many blocks a command makes when nothing else is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsualBlocks {
+    /// At most so many, within the budget of a command.
+    Most(u32),
+    /// So many, however long they take.
+    Whole(u32),
 }
 
 /// A file that a layer comes with.

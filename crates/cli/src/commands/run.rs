@@ -9,6 +9,7 @@ use std::{
 use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{LayerError, janitor, sandbox};
 use layermark_model::{Environment, Plan, Profile, Settings};
+use layermark_probe::{UsualBlocks, workloads};
 use layermark_report::Report;
 use layermark_store::Store;
 
@@ -104,12 +105,6 @@ fn environment(flags: &[String]) -> Result<Environment, Failure> {
     Ok(env)
 }
 
-/// Blocks of a matrix when nothing says how long it may take.
-const MATRIX_BLOCKS: u32 = 3;
-
-/// Launches of a point, when nothing else is asked for: as many as hyperfine makes at least.
-const LAUNCHES: u32 = 10;
-
 /// Budget of a command for one workload when nothing says how long it may take: with half as much
 /// again, which a budget may be exceeded by, it ends within 20 s, unless eight blocks of native and
 /// one layer take longer.
@@ -122,21 +117,22 @@ pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Fai
 
 /// A plan with one workload.
 fn new_order(settings: Settings, common: &CommonArgs) -> Result<RunMode, Failure> {
-    let params = &settings.params;
-    let matrix = params.contains_key("like") || params.get("matrix").is_some_and(|m| m == "iozone");
-    let free = common.budget.is_none() && common.precision.is_none() && common.profile.is_none();
+    let workload = workloads::find(&settings.workload);
+    let usual = workload.and_then(|w| w.usual_blocks(&settings));
+    let whole = matches!(usual, Some(UsualBlocks::Whole(_)));
+    let timeless = common.budget.is_none() && common.precision.is_none();
+    let free = timeless && common.profile.is_none();
     let plan = Plan {
         name: settings.workload.clone(),
         about: String::new(),
         study: None,
         layers: Vec::new(),
         profile: Profile::default(),
-        budget: (free && !matrix && common.blocks.is_none()).then(|| COMMAND_BUDGET.into()),
+        budget: (free && !whole && common.blocks.is_none()).then(|| COMMAND_BUDGET.into()),
         precision: None,
-        blocks: match settings.workload.as_str() {
-            "launch" if common.budget.is_none() && common.precision.is_none() => Some(LAUNCHES),
-            // Verdicts over hundreds of points would take hours.
-            _ if matrix && free => Some(MATRIX_BLOCKS),
+        blocks: match usual {
+            Some(UsualBlocks::Most(blocks)) if timeless => Some(blocks),
+            Some(UsualBlocks::Whole(blocks)) if free => Some(blocks),
             _ => None,
         },
         sessions: None,
@@ -433,7 +429,7 @@ mod tests {
             ("iops --profile standard", None, None),
             ("file --blocks 30", None, Some(30)),
             ("launch --runs 30 -- true", None, Some(30)),
-            ("file --matrix iozone", None, Some(MATRIX_BLOCKS)),
+            ("file --matrix iozone", None, Some(3)),
         ] {
             let plan = planned(line);
             assert_eq!(

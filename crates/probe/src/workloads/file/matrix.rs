@@ -1,6 +1,6 @@
 //! `matrix = "iozone"`: file sizes by record sizes, each with a row of tests.
 
-use layermark_model::{IOZONE_TESTS, Param, ParamKind, PointError, format_size};
+use layermark_model::{IOZONE_TESTS, Param, ParamKind, PointError, Settings, format_size};
 
 use super::params::FileParams;
 use crate::param::{Applied, Values, expand};
@@ -78,6 +78,12 @@ const RECORD: (u64, u64) = (4 << 10, 16 << 20);
 const MIN_MS: u64 = 1;
 /// Files larger than this have no records below the second figure.
 const CUT_OFF: (u64, u64) = (16 << 20, 64 << 10);
+
+/// Whether the settings ask for one.
+pub fn is_asked(settings: &Settings) -> bool {
+    let params = &settings.params;
+    params.contains_key("like") || params.get("matrix").is_some_and(|m| m == "iozone")
+}
 
 /// The matrix that the settings ask for.
 pub struct Matrix<'a>(&'a Values);

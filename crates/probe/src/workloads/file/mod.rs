@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
 use crate::{
-    Context, PackagedFile, ProbeError, Work, Workload,
+    Context, PackagedFile, ProbeError, UsualBlocks, Work, Workload,
     param::{self, read},
     run::Repeated,
 };
@@ -34,6 +34,10 @@ mod tests;
 pub(crate) use matrix::PARAMS as MATRIX_PARAMS;
 use params::{FileParams, Op};
 
+/// Blocks of a matrix when nothing says how long it may take: verdicts over hundreds of points would
+/// take hours.
+const MATRIX_BLOCKS: u32 = 3;
+
 /// The workload `file`.
 pub struct File;
 
@@ -56,6 +60,10 @@ impl Workload for File {
 
     fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
         param::meaning::<FileParams>(at)
+    }
+
+    fn usual_blocks(&self, settings: &Settings) -> Option<UsualBlocks> {
+        matrix::is_asked(settings).then_some(UsualBlocks::Whole(MATRIX_BLOCKS))
     }
 
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {

@@ -12,7 +12,8 @@ use layermark_model::{
 };
 
 use crate::{
-    Ask, Beat, Context, PackagedFile, Placed, ProbeError, Turned, Work, Workload, counters,
+    Ask, Beat, Context, PackagedFile, Placed, ProbeError, Turned, UsualBlocks, Work, Workload,
+    counters,
     limits::HEARTBEAT_NS,
     param::{self, read},
     workloads::work_dir::WorkDir,
@@ -41,6 +42,9 @@ use params::LaunchParams;
 use start::LaunchSite;
 use user::User;
 
+/// Launches of a point, when nothing else is asked for: as many as hyperfine makes at least.
+const LAUNCHES: u32 = 10;
+
 /// The workload `launch`.
 pub struct Launch;
 
@@ -64,6 +68,10 @@ impl Workload for Launch {
     /// Where a program writes is its own business: in a layer that is read-only it has its home.
     fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
         param::meaning::<LaunchParams>(at)
+    }
+
+    fn usual_blocks(&self, _: &Settings) -> Option<UsualBlocks> {
+        Some(UsualBlocks::Most(LAUNCHES))
     }
 
     fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
