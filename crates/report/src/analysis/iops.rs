@@ -18,14 +18,11 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<IopsRow> {
         .collect()
 }
 
-/// The workload whose results these are.
-const WORKLOAD: &str = "iops";
-
 /// Where a result's trials stand in the run.
 fn place(run: &Run, result: &ResultRow) -> Option<(usize, usize)> {
     let layer = run.layers.iter().position(|l| l.name == result.layer)?;
     let point = run.points.iter().position(|p| p.label == result.label)?;
-    (result.workload == WORKLOAD).then_some((layer, point))
+    (result.workload == "iops").then_some((layer, point))
 }
 
 fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<IopsRow> {

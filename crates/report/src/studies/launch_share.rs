@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{Site, StudyId};
+use layermark_model::{Site, StudyId, Unit};
 use layermark_stats::{Comparison, Verdict, compare_all, judge, mean};
 
 use super::{
@@ -314,7 +314,9 @@ fn spread(ratios: &[f64]) -> Option<String> {
 }
 
 fn rows<'a>(data: &'a Data<'a>) -> impl Iterator<Item = &'a ResultRow> {
-    data.results.iter().filter(|r| r.workload == "launch")
+    data.results
+        .iter()
+        .filter(|r| r.meaning.unit == Unit::Launch)
 }
 
 /// The result's label without the state of its caches.

@@ -10,6 +10,7 @@ mod golden;
 mod iops;
 mod iozone_vm;
 mod launch_share;
+mod lookups;
 mod made;
 mod modules;
 mod page;

@@ -1,0 +1,85 @@
+//! What a point means is said by its workload, once: nobody after it looks a parameter up by its name,
+//! or asks which workload it is.
+
+use std::{fs, path::Path};
+
+/// Crates that a point passes on its way from its workload to the reader.
+const CRATES: [&str; 6] = ["cli", "lab", "layers", "model", "report", "store"];
+
+/// Views of one workload, which may name it and its own parameters.
+const VIEWS: [&str; 4] = [
+    "cli/src/launch.rs",
+    "report/src/analysis/fidelity.rs",
+    "report/src/analysis/iops.rs",
+    "report/src/analysis/launch.rs",
+];
+
+/// How a parameter is looked up, or a workload asked for.
+const LOOKUPS: [&str; 13] = [
+    ".text(\"",
+    ".number(\"",
+    ".flag(\"",
+    "point.get(\"",
+    "params.get(\"",
+    "params().get(\"",
+    "params.contains_key(\"",
+    "point[\"",
+    "params[\"",
+    "workload == \"",
+    "workload != \"",
+    "workload() == \"",
+    "workload.as_str() {",
+];
+
+/// Lines of the product's code, without those of its inline tests, that look something up.
+fn lookups(source: &str) -> Vec<String> {
+    let product = source.lines().take_while(|l| *l != "#[cfg(test)]");
+    let code = product.map(str::trim).filter(|l| !l.starts_with("//"));
+    let looks = |line: &&str| LOOKUPS.iter().any(|way| line.contains(way));
+    code.filter(looks).map(str::to_owned).collect()
+}
+
+fn visit(dir: &Path, file: &mut dyn FnMut(&Path)) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            visit(&path, file);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            file(&path);
+        }
+    }
+}
+
+#[test]
+fn nobody_asks_again_what_the_workload_has_said() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (mut found, mut files, mut views) = (Vec::new(), 0, 0);
+    for name in CRATES {
+        visit(&crates.join(name).join("src"), &mut |path| {
+            files += 1;
+            let of = path.strip_prefix(&crates).unwrap().to_str().unwrap();
+            let lines = lookups(&fs::read_to_string(path).unwrap());
+            if VIEWS.iter().any(|view| of.starts_with(view)) {
+                views += lines.len();
+            } else {
+                found.extend(lines.into_iter().map(|line| format!("crates/{of}: {line}")));
+            }
+        });
+    }
+    assert!(
+        files > 100 && views > 0,
+        "{files} files, {views} look-ups in views"
+    );
+    assert!(
+        found.is_empty(),
+        "a workload says what its points mean (crates/model/src/meaning.rs): ask that, not\n{}",
+        found.join("\n")
+    );
+}
+
+#[test]
+fn a_lookup_is_found_and_a_test_of_the_same_file_is_not() {
+    let source = "fn f() {\n    // point.text(\"op\")\n    let cold = row.point.get(\"cache\");\n}\n#[cfg(test)]\nmod tests { fn g() { p.text(\"op\"); } }";
+    assert_eq!(lookups(source), ["let cold = row.point.get(\"cache\");"]);
+    assert!(lookups("let cold = row.meaning.is_cold();").is_empty());
+}
