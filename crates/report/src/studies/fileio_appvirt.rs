@@ -267,13 +267,10 @@ impl<'a> StudyWork<'a> {
 /// Yes where most sizes are the same and none is apart; no where half of them lie on one side.
 fn standing(all: usize, same: usize, slower: usize, faster: usize) -> Holds {
     let most = slower.max(faster);
-    if slower + faster == 0 && 2 * same > all {
-        Holds::Yes
-    } else if most > 0 && 2 * most >= all {
-        Holds::No
-    } else {
-        Holds::Open
-    }
+    Holds::when(
+        slower + faster == 0 && 2 * same > all,
+        most > 0 && 2 * most >= all,
+    )
 }
 
 fn verdict(apart: Apart) -> String {
