@@ -19,7 +19,6 @@ mod markdown;
 mod markdown_full;
 mod own;
 mod png;
-mod series;
 mod svg;
 mod tables;
 mod terminal;
