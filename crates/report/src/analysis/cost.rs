@@ -27,7 +27,7 @@ pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) ->
             if of.control {
                 continue;
             }
-            let site = Site {
+            let site = CostSite {
                 index,
                 baseline,
                 layer,
@@ -58,7 +58,7 @@ pub fn trusted(results: &[ResultRow], layer: &str, label: &str) -> bool {
         .any(|r| r.layer == layer && r.label == label && r.verdict != Verdict::Untrusted)
 }
 
-struct Site<'a> {
+struct CostSite<'a> {
     run: &'a Run,
     index: &'a Index<'a>,
     baseline: usize,
@@ -67,7 +67,7 @@ struct Site<'a> {
     trusted: &'a dyn Fn(&str) -> bool,
 }
 
-impl Site<'_> {
+impl CostSite<'_> {
     fn labels(&self) -> impl Iterator<Item = &str> {
         let label = |at: &usize| self.run.points[*at].label.as_str();
         self.sweep.members().map(label)

@@ -76,7 +76,7 @@ pub fn series(
         .filter_map(|row| {
             let layer = run.layers.iter().position(|l| l.name == row.layer)?;
             let point = run.points.iter().position(|p| p.label == row.label)?;
-            let site = Site {
+            let site = SeriesSite {
                 run,
                 index,
                 layer,
@@ -88,7 +88,7 @@ pub fn series(
         .collect()
 }
 
-struct Site<'a> {
+struct SeriesSite<'a> {
     run: &'a Run,
     index: &'a Index<'a>,
     layer: usize,
@@ -96,7 +96,7 @@ struct Site<'a> {
     point: usize,
 }
 
-impl Site<'_> {
+impl SeriesSite<'_> {
     fn series(&self, row: &ResultRow) -> Option<LaunchSeries> {
         let mut records = self.index.trials(self.layer, self.point);
         // A scripted layer takes any work and launches nothing.

@@ -30,10 +30,10 @@ pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
     // Points that a layer was never asked for (writes on a read-only one) are not in the family.
     let asked =
         |l: usize, p: usize| !index.trials(l, p).is_empty() || !index.failures(l, p).is_empty();
-    let sites: Vec<Site> = (0..run.layers.len())
+    let sites: Vec<ResultSite> = (0..run.layers.len())
         .flat_map(|layer| (0..run.points.len()).map(move |point| (layer, point)))
         .filter(|(layer, point)| asked(*layer, *point))
-        .map(|(layer, point)| Site {
+        .map(|(layer, point)| ResultSite {
             run,
             index,
             layer,
@@ -41,14 +41,15 @@ pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
             point,
         })
         .collect();
-    let others: Vec<&Site> = sites.iter().filter(|s| s.layer != baseline).collect();
+    let others: Vec<&ResultSite> = sites.iter().filter(|s| s.layer != baseline).collect();
     let pairs = others
         .iter()
         .map(|s| index.pairs(s.layer, baseline, s.point));
     let compared = stats::compare_all(&pairs.collect::<Vec<_>>(), LEVEL, run.seed);
     let mut judged: Vec<Option<Judgement>> = vec![None; others.len()];
     for control in [false, true] {
-        let asked = |s: &Site| run.plan.confirms(&s.point().label) && s.layer().control == control;
+        let asked =
+            |s: &ResultSite| run.plan.confirms(&s.point().label) && s.layer().control == control;
         let family: Vec<usize> = (0..others.len()).filter(|i| asked(others[*i])).collect();
         let comparisons: Vec<Option<Comparison>> =
             family.iter().map(|i| compared[*i].clone()).collect();
@@ -136,7 +137,7 @@ fn remark(row: &mut ResultRow, flag: &str, n: usize) {
 }
 
 /// A point in a layer of a run.
-struct Site<'a> {
+struct ResultSite<'a> {
     run: &'a Run,
     index: &'a Index<'a>,
     layer: usize,
@@ -144,7 +145,7 @@ struct Site<'a> {
     point: usize,
 }
 
-impl<'a> Site<'a> {
+impl<'a> ResultSite<'a> {
     fn point(&self) -> &'a Point {
         &self.run.points[self.point]
     }

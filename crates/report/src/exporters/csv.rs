@@ -1,50 +1,109 @@
-//! One line for each result, every number in its own column: for a spreadsheet or a data frame.
+//! Tables as comma-separated values, for a spreadsheet or a data frame: one format for each table.
 
-use super::{Exporter, Files, own::has_columns};
-use crate::{
-    Report,
-    exporters::columns::{self, Cell, RESULTS},
+use super::{
+    Exporter, Files,
+    own::has_columns,
+    tables::{self, Field, LongTable},
+};
+use crate::Report;
+
+/// A table as a file of its own.
+pub struct Csv {
+    id: &'static str,
+    endings: &'static [&'static str],
+    /// Columns that every such file begins with.
+    columns: fn() -> Vec<&'static str>,
+    table: for<'a> fn(&'a Report) -> LongTable<'a>,
+    /// Digits after the point; all that there are where it is absent.
+    decimals: Option<usize>,
+}
+
+/// One line for each result, every number in its own column.
+pub const RESULTS: Csv = Csv {
+    id: "csv",
+    endings: &["csv"],
+    columns: || tables::names(tables::RESULTS),
+    table: tables::results,
+    decimals: None,
 };
 
-/// See the module.
-pub struct Csv;
+/// One line for each point, the layers beside each other: for a pivot table or to look at.
+pub const WIDE: Csv = Csv {
+    id: "csv_wide",
+    endings: &["wide.csv"],
+    columns: || tables::POINT.to_vec(),
+    table: tables::wide,
+    decimals: None,
+};
+
+/// One line for each trial in the order of the run: for an analysis of one's own.
+pub const TRIALS: Csv = Csv {
+    id: "csv_trials",
+    endings: &["trials.csv"],
+    columns: || tables::names(tables::TRIALS),
+    table: tables::trials,
+    decimals: None,
+};
+
+/// One line for each cell of every table beside the results: cost model, record sizes, seeks, curves,
+/// the study. For a data frame, which makes any table of it.
+pub const SECTIONS: Csv = Csv {
+    id: "csv_sections",
+    endings: &["sections.csv"],
+    columns: || tables::SECTION_CELL.to_vec(),
+    table: tables::section_cells,
+    decimals: None,
+};
+
+/// One line a launch, as the 2014 study of application streaming wrote them:
+/// `time,elapsed ms,window,program`; what else is known of it follows. Times to the microsecond.
+pub const LAUNCHES: Csv = Csv {
+    id: "launches",
+    endings: &["launches.csv"],
+    columns: || tables::names(tables::LAUNCHES),
+    table: tables::launches,
+    decimals: Some(3),
+};
 
 impl Exporter for Csv {
     fn id(&self) -> &'static str {
-        "csv"
+        self.id
     }
 
     fn extensions(&self) -> &'static [&'static str] {
-        &["csv"]
+        self.endings
     }
 
     fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        has_columns(head, RESULTS.iter().map(|c| c.0))
+        has_columns(head, (self.columns)().into_iter())
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         let mut writer = csv::Writer::from_writer(out.open("")?);
-        writer.write_record(RESULTS.iter().map(|(name, ..)| *name))?;
-        for row in columns::lines(report) {
-            writer.write_record(RESULTS.iter().map(|(.., cell)| field(cell(report, row))))?;
+        let table = (self.table)(report);
+        writer.write_record(table.head.iter().map(|(name, _)| safe(name)))?;
+        for line in table.lines {
+            writer.write_record(line.into_iter().map(|field| self.text(field)))?;
         }
         writer.flush()?;
         Ok(())
     }
 }
 
-/// A cell as text.
-pub(super) fn field(cell: Cell) -> String {
-    match cell {
-        Cell::Text(text) => safe(&text),
-        Cell::Number(value) => value.to_string(),
-        Cell::Count(n) => n.to_string(),
-        Cell::Empty => String::new(),
+impl Csv {
+    fn text(&self, field: Field) -> String {
+        match (field, self.decimals) {
+            (Field::Text(text), _) => safe(&text),
+            (Field::Number(value), Some(digits)) => format!("{value:.digits$}"),
+            (Field::Number(value), None) => value.to_string(),
+            (Field::Count(n), _) => n.to_string(),
+            (Field::Empty, _) => String::new(),
+        }
     }
 }
 
 /// Text that a spreadsheet takes for text: a leading sign would make it a formula.
-pub(super) fn safe(text: &str) -> String {
+fn safe(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         format!("'{text}")
     } else {

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::{Exporter, Files, own::NAME, series};
+use super::{Exporter, Files, own::NAME};
 use crate::{
     Cell, DataTable, Report, Section,
     code_span::{Part, code, parts},
     number::count,
     views::{
+        launches,
         overview::{Overview, sign},
         rows,
     },
@@ -100,13 +101,13 @@ fn study(report: &Report) -> String {
 /// What such a run is made for beside ratios, with titles: launches, Iometer's figures, what is set beside.
 fn own(report: &Report) -> Vec<(String, DataTable)> {
     let mut tables = Vec::new();
-    let levels = series::levels(report);
+    let levels = launches::levels(report);
     if !levels.is_empty() {
         let cells = |line: [String; 8]| line.into_iter().map(Cell::text).collect();
         let table = DataTable {
             title: String::new(),
             note: String::new(),
-            head: series::HEADS.map(str::to_owned).to_vec(),
+            head: launches::HEADS.map(str::to_owned).to_vec(),
             rows: levels.into_iter().map(cells).collect(),
         };
         tables.push(("Launches".into(), table));

@@ -6,12 +6,11 @@ use super::{
     Exporter, Files,
     markdown::{cell, cells, line, name_cell, prose},
     own::NAME,
-    series,
 };
 use crate::{
     DataTable, Report, ResultRow, Section,
     code_span::{code, fence},
-    views::rows,
+    views::{launches, rows},
 };
 
 /// See the module.
@@ -52,17 +51,17 @@ impl Exporter for MarkdownFull {
 }
 
 fn launches(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
-    let lines = series::levels(report);
+    let lines = launches::levels(report);
     if lines.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n## Launches\n\n{}", line(series::HEADS))?;
-    writeln!(out, "|{}", " --- |".repeat(series::HEADS.len()))?;
+    writeln!(out, "\n## Launches\n\n{}", line(launches::HEADS))?;
+    writeln!(out, "|{}", " --- |".repeat(launches::HEADS.len()))?;
     for cells in lines {
         writeln!(out, "{}", line(cells.map(|c| cell(&c))))?;
     }
     writeln!(out)?;
-    for says in series::says(report) {
+    for says in launches::says(report) {
         writeln!(out, "- {}", prose(&says))?;
     }
     Ok(())

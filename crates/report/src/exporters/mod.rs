@@ -10,22 +10,17 @@ use anyhow::bail;
 
 use crate::Report;
 
-mod columns;
 mod csv;
-mod csv_sections;
-mod csv_trials;
-mod csv_wide;
 mod html;
 mod hyperfine;
 mod iozone;
 mod json;
-mod launches;
 mod markdown;
 mod markdown_full;
 mod own;
 mod png;
-mod series;
 mod svg;
+mod tables;
 mod terminal;
 mod xlsx;
 
@@ -64,17 +59,17 @@ impl<W: Write> Files for W {
 pub const ALL: &[&dyn Exporter] = &[
     &html::Html,
     &json::Json,
-    &csv::Csv,
-    &csv_wide::CsvWide,
-    &csv_trials::CsvTrials,
-    &csv_sections::CsvSections,
+    &csv::RESULTS,
+    &csv::WIDE,
+    &csv::TRIALS,
+    &csv::SECTIONS,
     &markdown::Markdown,
     &markdown_full::MarkdownFull,
     &iozone::Iozone,
     &xlsx::Xlsx,
     &svg::Svg,
     &png::Png,
-    &launches::Launches,
+    &csv::LAUNCHES,
     &hyperfine::Hyperfine,
     &terminal::Text,
 ];

@@ -2,8 +2,13 @@
 
 use std::io::Write;
 
-use super::{Exporter, Files, own::own_line, series};
-use crate::{Report, ResultRow, TrustState, Verdict, code_span::unmarked, number, views::rows};
+use super::{Exporter, Files, own::own_line};
+use crate::{
+    Report, ResultRow, TrustState, Verdict,
+    code_span::unmarked,
+    number,
+    views::{launches, rows},
+};
 
 mod columns;
 mod matrix;
@@ -333,12 +338,12 @@ fn paint(style: Style, verdict: Verdict, text: &str) -> String {
 
 /// Levels of launches side by side where the window is wide enough, else one under the other.
 fn launches(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    let lines = series::levels(report);
+    let lines = launches::levels(report);
     if lines.is_empty() {
         return Ok(());
     }
     writeln!(out, "\nLaunches")?;
-    let head = series::HEADS.map(str::to_owned);
+    let head = launches::HEADS.map(str::to_owned);
     let all: Vec<[String; 8]> = [head].into_iter().chain(lines).collect();
     let widths: Vec<usize> = (0..8)
         .map(|c| all.iter().map(|l| display_width(&l[c])).max().unwrap_or(0))
@@ -366,7 +371,7 @@ fn launches(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resul
         }
         writeln!(out, "{}", text.trim_end())?;
     }
-    for says in series::says(report) {
+    for says in launches::says(report) {
         wrapped(out, style, "  ", "    ", &plain(&says))?;
     }
     Ok(())

@@ -6,8 +6,8 @@ use std::io::Read as _;
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
 use zip::ZipArchive;
 
-use super::{Exporter, Files, iozone, own::NAME};
-use crate::{Report, Section, exporters::columns};
+use super::{Exporter, Files, iozone, own::NAME, tables};
+use crate::{Report, Section};
 
 mod lists;
 mod matrix;
@@ -82,59 +82,15 @@ fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
             matrix::iozone(sheet(&mut book, name)?, &layer.name, &tables)?;
         }
     }
+    let mut list =
+        |name: &str, table| lists::write(streamed(&mut book, names.next(name))?, table, rows);
     if !report.series.is_empty() {
-        launches(&mut book, &mut names, report, rows)?;
+        list("Launches", tables::launches(report))?;
+        list("Launch levels", tables::levels(report))?;
     }
-    let results = columns::lines(report).map(|row| {
-        columns::RESULTS
-            .iter()
-            .map(move |(.., cell)| cell(report, row))
-    });
-    let head: Vec<_> = columns::RESULTS.iter().map(|c| (c.0, c.1)).collect();
-    lists::write(
-        streamed(&mut book, names.next("Results"))?,
-        &head,
-        results,
-        rows,
-    )?;
-    let trials = report
-        .trials
-        .iter()
-        .map(|t| columns::TRIALS.iter().map(move |(.., cell)| cell(t)));
-    let head: Vec<_> = columns::TRIALS.iter().map(|c| (c.0, c.1)).collect();
-    lists::write(
-        streamed(&mut book, names.next("Trials"))?,
-        &head,
-        trials,
-        rows,
-    )?;
+    list("Results", tables::results(report))?;
+    list("Trials", tables::trials(report))?;
     Ok(book)
-}
-
-/// Launches in the order of the run, and the levels between the steps of their series.
-fn launches(book: &mut Workbook, names: &mut SheetNames, report: &Report, rows: u32) -> Result<()> {
-    let all = columns::launches(report);
-    let lines = all.iter().map(|(series, run)| {
-        let cells = columns::LAUNCHES.iter();
-        cells.map(move |(.., cell)| cell(series, run))
-    });
-    let head: Vec<_> = columns::LAUNCHES.iter().map(|c| (c.0, c.1)).collect();
-    lists::write(streamed(book, names.next("Launches"))?, &head, lines, rows)?;
-    let levels = report
-        .series
-        .iter()
-        .flat_map(|s| s.levels.iter().map(move |l| (s, l)));
-    let lines = levels.map(|(series, level)| {
-        let cells = columns::LEVELS.iter();
-        cells.map(move |(.., cell)| cell(series, level))
-    });
-    let head: Vec<_> = columns::LEVELS.iter().map(|c| (c.0, c.1)).collect();
-    lists::write(
-        streamed(book, names.next("Launch levels"))?,
-        &head,
-        lines,
-        rows,
-    )
 }
 
 /// The same run gives the same file: its date is the run's.

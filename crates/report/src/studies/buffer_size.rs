@@ -204,13 +204,9 @@ fn said(pick: &Pick) -> String {
 /// The interval decides, where there is one; it has to lie on one side.
 fn enough(pick: &Pick, records: &[u64]) -> Holds {
     let [low, high] = pick.between.unwrap_or([pick.record; 2]);
-    if !records.contains(&RECOMMENDED) {
-        Holds::Open
-    } else if high <= RECOMMENDED {
-        Holds::Yes
-    } else if low > RECOMMENDED {
-        Holds::No
-    } else {
-        Holds::Open
-    }
+    let measured = records.contains(&RECOMMENDED);
+    Holds::when(
+        measured && high <= RECOMMENDED,
+        measured && low > RECOMMENDED,
+    )
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     code_span::code,
     number as text,
-    types::{Conclusion, CostRow, DurabilityVerdict, Holds, ResultRow, ServedBy},
+    types::{Conclusion, CostRow, DurabilityVerdict, Estimate, Holds, ResultRow, ServedBy},
 };
 
 /// All of them, for every layer but native.
@@ -67,13 +67,7 @@ fn small_reads(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> 
             code(layer),
             text::count(rows.len(), "record size")
         ),
-        holds: if 2 * faster > rows.len() {
-            Holds::Yes
-        } else if 2 * (faster + open) > rows.len() {
-            Holds::Open
-        } else {
-            Holds::No
-        },
+        holds: Holds::when(2 * faster > rows.len(), 2 * (faster + open) <= rows.len()),
         evidence: ids(rows),
     })
 }
@@ -119,13 +113,7 @@ fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
             part.words(),
             text::result_value(there)
         ),
-        holds: if below {
-            Holds::Yes
-        } else if not {
-            Holds::No
-        } else {
-            Holds::Open
-        },
+        holds: Holds::when(below, not),
         evidence: ids([here, there]),
     })
 }
@@ -157,21 +145,13 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
             evidence: row.evidence.clone(),
         });
     };
+    // No: what it may cost more is little beside what it costs anyway.
+    let little = |all: Estimate| *high <= LITTLE * all.estimate;
     Some(Conclusion {
         claim: CONSTANT.into(),
         layer: layer.into(),
         text: row.text.clone(),
-        // No: what it may cost more is little beside what it costs anyway.
-        holds: if *low > 0.0 {
-            Holds::Yes
-        } else if row
-            .fixed_us
-            .is_some_and(|all| *high <= LITTLE * all.estimate)
-        {
-            Holds::No
-        } else {
-            Holds::Open
-        },
+        holds: Holds::when(*low > 0.0, row.fixed_us.is_some_and(little)),
         evidence: row.evidence.clone(),
     })
 }
@@ -213,13 +193,7 @@ fn caches(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
             part.words(),
             text::count(rows.len(), "record size")
         ),
-        holds: if 2 * own > rows.len() {
-            Holds::Yes
-        } else if 2 * (known - own) >= rows.len() {
-            Holds::No
-        } else {
-            Holds::Open
-        },
+        holds: Holds::when(2 * own > rows.len(), 2 * (known - own) >= rows.len()),
         evidence: ids(rows),
     })
 }
@@ -328,10 +302,8 @@ fn among_guests<'a>(
         let than = ", the least of all layers on such a CPU that flush";
         return (Holds::No, than.into(), best);
     }
-    let slower = match (best.op_us_interval, row.op_us_interval) {
-        (Some(best), Some(own)) if best[1] < own[0] => Holds::Yes,
-        _ => Holds::Open,
-    };
+    let both = best.op_us_interval.zip(row.op_us_interval);
+    let slower = Holds::when(both.is_some_and(|(best, own)| best[1] < own[0]), false);
     let than = format!(", in {} {}", code(&best.layer), text::time(least));
     (slower, than, best)
 }
@@ -393,11 +365,7 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
             code(order[order.len() - 1].1),
             text::ratio(order[order.len() - 1].0)
         ),
-        holds: if 2 * wins > first.2.len() && losses == 0 {
-            Holds::Yes
-        } else {
-            Holds::Open
-        },
+        holds: Holds::when(2 * wins > first.2.len() && losses == 0, false),
         evidence: ids(first.2.iter().copied().chain(second.2.iter().copied())),
     })
 }
@@ -441,13 +409,7 @@ fn library(data: &Data, native: &str, op: &str) -> Option<Conclusion> {
         claim: format!("f{op}() takes as long as {op}()"),
         layer: native.into(),
         text: format!("f{op}() takes as long as {op}() natively: {what}"),
-        holds: if !known {
-            Holds::Open
-        } else if slower.is_empty() {
-            Holds::Yes
-        } else {
-            Holds::No
-        },
+        holds: Holds::when(known && slower.is_empty(), known),
         evidence,
     })
 }

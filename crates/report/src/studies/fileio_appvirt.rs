@@ -24,9 +24,9 @@ impl Study for FileioAppvirt {
 
     fn section(&self, data: &Data) -> Section {
         let layers = layers(data);
-        let works: Vec<Work> = WORKS
+        let works: Vec<StudyWork> = WORKS
             .iter()
-            .map(|(op, cache, title)| Work {
+            .map(|(op, cache, title)| StudyWork {
                 data,
                 op,
                 cache,
@@ -66,14 +66,14 @@ const WORKS: [(&str, &str, &str); 3] = [
 ];
 
 /// One part of the study.
-struct Work<'a> {
+struct StudyWork<'a> {
     data: &'a Data<'a>,
     op: &'static str,
     cache: &'static str,
     title: &'static str,
 }
 
-impl<'a> Work<'a> {
+impl<'a> StudyWork<'a> {
     fn rows(&self) -> impl Iterator<Item = &'a ResultRow> {
         let (op, cache) = (self.op, self.cache);
         self.data
@@ -267,13 +267,10 @@ impl<'a> Work<'a> {
 /// Yes where most sizes are the same and none is apart; no where half of them lie on one side.
 fn standing(all: usize, same: usize, slower: usize, faster: usize) -> Holds {
     let most = slower.max(faster);
-    if slower + faster == 0 && 2 * same > all {
-        Holds::Yes
-    } else if most > 0 && 2 * most >= all {
-        Holds::No
-    } else {
-        Holds::Open
-    }
+    Holds::when(
+        slower + faster == 0 && 2 * same > all,
+        most > 0 && 2 * most >= all,
+    )
 }
 
 fn verdict(apart: Apart) -> String {

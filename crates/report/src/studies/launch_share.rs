@@ -291,13 +291,7 @@ fn told(
 
 /// By the programs that show it and those that show the contrary, of so many.
 fn most(for_it: usize, against: usize, all: usize) -> Holds {
-    if 2 * for_it > all {
-        Holds::Yes
-    } else if 2 * against > all {
-        Holds::No
-    } else {
-        Holds::Open
-    }
+    Holds::when(2 * for_it > all, 2 * against > all)
 }
 
 /// `1.20x in the mean (1.02 to 3.40)`; the mean is the geometric one.

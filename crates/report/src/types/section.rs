@@ -209,6 +209,15 @@ pub enum Holds {
 }
 
 impl Holds {
+    /// What was shown decides, then what was refuted.
+    pub fn when(shown: bool, refuted: bool) -> Self {
+        match (shown, refuted) {
+            (true, _) => Self::Yes,
+            (false, true) => Self::No,
+            (false, false) => Self::Open,
+        }
+    }
+
     /// The words beside the sentence.
     pub fn words(self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@ mod buffer;
 mod cost;
 pub mod external;
 mod iops;
+pub mod launches;
 pub mod overview;
 pub mod rows;
 mod seek;

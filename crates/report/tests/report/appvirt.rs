@@ -38,7 +38,7 @@ const PLAN: [&str; 10] = [
     "fuse",
 ];
 
-fn report() -> Report {
+pub fn report() -> Report {
     of(&["native", "overlay:upper", "fuse", "image:erofs"])
 }
 

@@ -122,10 +122,9 @@ fn few_blocks_give_no_interval_and_few_sizes_no_model() {
     assert!(report.sections().is_empty());
 }
 
-#[test]
-fn the_study_of_buffer_sizes_recommends_and_says_what_holds() {
+pub fn buffer_size() -> Report {
     let sizes: Vec<u64> = (5..=12).map(|e| 1u64 << e).collect();
-    let report = Made::new(&["native", "tmpfs"], 8)
+    Made::new(&["native", "tmpfs"], 8)
         .study("buffer-size")
         .points("write", &sizes, 1 << 28)
         .points("read", &sizes, 1 << 28)
@@ -137,7 +136,12 @@ fn the_study_of_buffer_sizes_recommends_and_says_what_holds() {
                 0.01 + 1e-3 * record
             }
         })
-        .build();
+        .build()
+}
+
+#[test]
+fn the_study_of_buffer_sizes_recommends_and_says_what_holds() {
+    let report = buffer_size();
     let native = report
         .buffer
         .iter()

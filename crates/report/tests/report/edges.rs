@@ -315,6 +315,18 @@ fn left_out_points_say_why() {
 }
 
 #[test]
+fn text_of_a_launch_is_never_a_formula() {
+    let (run, mut trials) = sample::launches(&[400.0; 3]);
+    for record in &mut trials {
+        let launch = record.trial.as_mut().unwrap().launch.as_mut().unwrap();
+        launch.window = Some("=HYPERLINK(1)".into());
+    }
+    let formats = all_formats(&Report::build(&run, &trials));
+    let (_, text) = formats.iter().find(|(id, _)| *id == "launches").unwrap();
+    assert!(text.contains(",'=HYPERLINK(1),"), "{text}");
+}
+
+#[test]
 fn a_report_whose_texts_were_cleaned_keeps_its_causes() {
     let causes = |report: &Report| -> Vec<_> {
         let rows = report.results.iter();

@@ -2,7 +2,7 @@
 //! After a wanted change: `INSTA_UPDATE=always cargo test -p layermark-report --test report golden`.
 
 use layermark_report::{
-    Report,
+    Conclusion, Report,
     exporters::{self, Style},
 };
 use layermark_testkit::sample::{
@@ -11,6 +11,8 @@ use layermark_testkit::sample::{
 };
 use std::{fmt::Write, path::Path};
 use unicode_width::UnicodeWidthStr;
+
+use crate::{appvirt, cost, iozone_vm, launch_share};
 
 fn report() -> Report {
     let (run, trials) = Sample::default().build();
@@ -260,4 +262,29 @@ fn the_same_run_gives_the_same_bytes() {
     for name in ["x.html", "x.json", "x.csv", "x.md", "x.txt"] {
         assert_eq!(written(&report(), name), written(&report(), name), "{name}");
     }
+}
+
+/// How each conclusion of a study stands, with the results it rests on.
+fn conclusions(report: &Report) -> String {
+    let study = report.study.as_ref().expect("a study");
+    let line = |c: &Conclusion| {
+        format!(
+            "{} | {} | {} | {} | {}\n",
+            c.holds.words(),
+            c.claim,
+            c.layer,
+            c.text,
+            c.evidence.join(" ")
+        )
+    };
+    assert!(!study.conclusions.is_empty());
+    study.conclusions.iter().map(line).collect()
+}
+
+#[test]
+fn studies_conclude_the_same() {
+    insta::assert_snapshot!("study_fileio_appvirt", conclusions(&appvirt::report()));
+    insta::assert_snapshot!("study_iozone_vm", conclusions(&iozone_vm::report()));
+    insta::assert_snapshot!("study_launch_share", conclusions(&launch_share::report(10)));
+    insta::assert_snapshot!("study_buffer_size", conclusions(&cost::buffer_size()));
 }

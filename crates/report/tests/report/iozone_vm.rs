@@ -7,7 +7,7 @@ use layermark_report::{Conclusion, Holds, Report, exporters};
 use serde_json::json;
 
 /// `share` adds 118 us to each operation; `liar` skips flushes; `loop` is as native.
-fn report() -> Report {
+pub fn report() -> Report {
     let small: Vec<u64> = (12..=16).map(|e| 1u64 << e).collect();
     let large: Vec<u64> = (12..=24).map(|e| 1u64 << e).collect();
     let mut made =

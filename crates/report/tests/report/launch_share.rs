@@ -7,7 +7,7 @@ const PROGRAMS: [&str; 3] = ["shell", "node", "xterm"];
 
 /// `fuse` is 3 times as slow cold and as native warm; the guests are 20 times as slow as native, and
 /// the share is 1.5 times as slow as the disk.
-fn report(blocks: u32) -> Report {
+pub fn report(blocks: u32) -> Report {
     let layers = ["native", "fuse", "vm,root=host", "vm:share=nfs,root=host"];
     let mut made = Made::new(&layers, blocks).study("launch-share");
     for guest in &layers[2..] {

@@ -23,7 +23,7 @@ use layermark_model::{
 use serde_json::{Value, json};
 
 use place::{layer, machine};
-use shapes::{SHAPES, Shape, WORKS, Work};
+use shapes::{SHAPES, SampleWork, Shape, WORKS};
 
 /// What to make up.
 #[derive(Debug, Clone)]
@@ -110,7 +110,7 @@ impl Sample {
                 ..layer(&SHAPES[0])
             });
         }
-        let works: Vec<&Work> = self
+        let works: Vec<&SampleWork> = self
             .points
             .iter()
             .filter_map(|l| WORKS.iter().find(|w| w.label == *l))
@@ -134,7 +134,7 @@ impl Sample {
         (run, trials)
     }
 
-    fn trials(&self, shapes: &[&Shape], works: &[&Work]) -> Vec<TrialRecord> {
+    fn trials(&self, shapes: &[&Shape], works: &[&SampleWork]) -> Vec<TrialRecord> {
         let mut noise = Noise(self.seed);
         let mut records = Vec::new();
         let mut at_ms = 350;
@@ -183,7 +183,7 @@ impl Sample {
 }
 
 /// Microseconds an operation without noise.
-fn cost_us(shape: &Shape, work: &Work) -> f64 {
+fn cost_us(shape: &Shape, work: &SampleWork) -> f64 {
     let mut us = work.us * shape.factor + shape.extra_us;
     if work.sync == "each" && (!shape.honest || shape.memory) {
         us /= 30.0;
@@ -198,7 +198,7 @@ fn cost_us(shape: &Shape, work: &Work) -> f64 {
     }
 }
 
-fn trial(shape: &Shape, work: &Work, us: f64, noise: &mut Noise) -> Trial {
+fn trial(shape: &Shape, work: &SampleWork, us: f64, noise: &mut Noise) -> Trial {
     let bytes = work.ops
         * work
             .record
@@ -270,7 +270,7 @@ fn latency(ns: f64, ops: u64, noise: &mut Noise) -> Latency {
     }
 }
 
-fn point(work: &Work) -> Point {
+fn point(work: &SampleWork) -> Point {
     let mut params = json!({"op": work.op, "threads": 1, "engine": "sync"});
     let mut set = |key: &str, value: Value| params[key] = value;
     let mut file_size = 0;

@@ -69,7 +69,7 @@ pub const SHAPES: &[Shape] = &[
 ];
 
 /// What a made-up point costs natively.
-pub struct Work {
+pub struct SampleWork {
     pub label: &'static str,
     pub workload: &'static str,
     pub op: &'static str,
@@ -81,7 +81,7 @@ pub struct Work {
     pub ops: u64,
 }
 
-pub const NONE: Work = Work {
+pub const NONE: SampleWork = SampleWork {
     label: "",
     workload: "file",
     op: "read",
@@ -91,8 +91,8 @@ pub const NONE: Work = Work {
     us: 1.0,
     ops: 200,
 };
-pub const WORKS: &[Work] = &[
-    Work {
+pub const WORKS: &[SampleWork] = &[
+    SampleWork {
         label: "open and stat",
         workload: "meta",
         op: "open-stat",
@@ -101,7 +101,7 @@ pub const WORKS: &[Work] = &[
         ops: 2_000,
         ..NONE
     },
-    Work {
+    SampleWork {
         label: "small read, cold",
         workload: "meta",
         op: "small-read",
@@ -109,7 +109,7 @@ pub const WORKS: &[Work] = &[
         us: 95.0,
         ..NONE
     },
-    Work {
+    SampleWork {
         label: "large read, warm",
         record: 1 << 20,
         cache: "warm",
@@ -117,7 +117,7 @@ pub const WORKS: &[Work] = &[
         ops: 500,
         ..NONE
     },
-    Work {
+    SampleWork {
         label: "read 4K",
         record: 4 << 10,
         cache: "warm",
@@ -125,7 +125,7 @@ pub const WORKS: &[Work] = &[
         ops: 4_000,
         ..NONE
     },
-    Work {
+    SampleWork {
         label: "read 64K",
         record: 64 << 10,
         cache: "warm",
@@ -133,7 +133,7 @@ pub const WORKS: &[Work] = &[
         ops: 2_000,
         ..NONE
     },
-    Work {
+    SampleWork {
         label: "small write",
         workload: "meta",
         op: "small-write",
@@ -141,14 +141,14 @@ pub const WORKS: &[Work] = &[
         ops: 1_000,
         ..NONE
     },
-    Work {
+    SampleWork {
         label: "large write",
         op: "write",
         record: 1 << 20,
         us: 190.0,
         ..NONE
     },
-    Work {
+    SampleWork {
         label: "random write, fsync each",
         op: "rand-write",
         record: 4 << 10,
@@ -156,7 +156,7 @@ pub const WORKS: &[Work] = &[
         us: 310.0,
         ..NONE
     },
-    Work {
+    SampleWork {
         label: "first write to a packaged file",
         op: "first-write",
         record: 4 << 10,

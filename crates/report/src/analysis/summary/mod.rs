@@ -247,11 +247,11 @@ fn adds(names: &str, group: &[&ResultRow], cause: Option<&Cause>) -> String {
 }
 
 /// Rows with the same first cause, and that cause.
-type Group<'a> = (Option<&'a Cause>, Vec<&'a ResultRow>);
+type CauseGroup<'a> = (Option<&'a Cause>, Vec<&'a ResultRow>);
 
 /// Groups rows by their first cause, in the order of first appearance.
-pub fn by_cause<'a>(rows: &[&'a ResultRow]) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group> = Vec::new();
+pub fn by_cause<'a>(rows: &[&'a ResultRow]) -> Vec<CauseGroup<'a>> {
+    let mut groups: Vec<CauseGroup> = Vec::new();
     for row in rows {
         let cause = row.causes.first();
         let alike = |other: Option<&Cause>| match (other, cause) {

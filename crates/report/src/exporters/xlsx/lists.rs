@@ -3,23 +3,19 @@
 use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
 
 use super::{Result, bold, text};
-use crate::exporters::columns::{Cell, Shown};
+use crate::exporters::tables::{Field, LongTable, Shown};
 
 /// Lines that fit under the head of a sheet: Excel has 1,048,576 rows.
 pub const ROWS: u32 = 1_048_575;
 
 /// Writes the head and at most `most` lines.
-pub fn write<L: Iterator<Item = Cell>>(
-    sheet: &mut Worksheet,
-    head: &[(&str, Shown)],
-    lines: impl Iterator<Item = L>,
-    most: u32,
-) -> Result<()> {
+pub fn write(sheet: &mut Worksheet, table: LongTable, most: u32) -> Result<()> {
+    let LongTable { head, lines } = table;
     sheet.set_freeze_panes(1, 0)?;
     let format = bold().set_text_wrap().set_align(FormatAlign::Top);
     let mut formats = Vec::new();
-    for (col, (name, shown)) in (0u16..).zip(head) {
-        sheet.write_string_with_format(0, col, *name, &format)?;
+    for (col, (name, shown)) in (0u16..).zip(&head) {
+        sheet.write_string_with_format(0, col, name.as_ref(), &format)?;
         sheet.set_column_width(col, width(*shown))?;
         formats.push(Format::new().set_num_format(pattern(*shown)));
     }
@@ -27,12 +23,12 @@ pub fn write<L: Iterator<Item = Cell>>(
     for (row, line) in (1..=most).zip(lines) {
         for ((col, cell), format) in (0u16..).zip(line).zip(&formats) {
             match cell {
-                Cell::Text(words) if !words.is_empty() => {
+                Field::Text(words) if !words.is_empty() => {
                     sheet.write_string(row, col, text(&words))?
                 }
-                Cell::Number(value) => sheet.write_number_with_format(row, col, value, format)?,
-                Cell::Count(n) => sheet.write_number_with_format(row, col, n as f64, format)?,
-                Cell::Text(_) | Cell::Empty => continue,
+                Field::Number(value) => sheet.write_number_with_format(row, col, value, format)?,
+                Field::Count(n) => sheet.write_number_with_format(row, col, n as f64, format)?,
+                Field::Text(_) | Field::Empty => continue,
             };
         }
         last = row;

@@ -1,100 +1,31 @@
-//! The columns of the results and of the trials, for every format that is a table of all of them.
-//! New columns go to the end.
+//! The columns of results, trials and launches. New columns go to the end.
 
+use super::{Field, Shown};
 use crate::{
     ChangePoint, Estimate, IopsRow, LatencyUs, LaunchLevel, LaunchRun, LaunchSeries, Report,
     ResultRow, TrialRow,
 };
 
-/// What stands in a column.
-pub enum Cell {
-    /// Words; may be empty.
-    Text(String),
-    /// A number; never NaN or infinite.
-    Number(f64),
-    /// What was counted.
-    Count(u64),
-    /// A number that does not exist.
-    Empty,
-}
-
-impl From<Option<f64>> for Cell {
-    fn from(value: Option<f64>) -> Self {
-        value
-            .filter(|v| v.is_finite())
-            .map_or(Self::Empty, Self::Number)
-    }
-}
-
-impl From<Option<u64>> for Cell {
-    fn from(value: Option<u64>) -> Self {
-        value.map_or(Self::Empty, Self::Count)
-    }
-}
-
-impl From<u64> for Cell {
-    fn from(value: u64) -> Self {
-        Self::Count(value)
-    }
-}
-
-impl From<usize> for Cell {
-    fn from(value: usize) -> Self {
-        Self::Count(value as u64)
-    }
-}
-
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-fn text(of: Option<&str>) -> Cell {
+fn text(of: Option<&str>) -> Field {
     of.unwrap_or_default().into()
 }
 
-fn estimate(e: Option<Estimate>) -> Cell {
+fn estimate(e: Option<Estimate>) -> Field {
     e.map(|e| e.estimate).into()
 }
 
-fn bound(e: Option<Estimate>, end: usize) -> Cell {
+fn bound(e: Option<Estimate>, end: usize) -> Field {
     e.and_then(|e| e.interval).map(|i| i[end]).into()
-}
-
-/// How a spreadsheet shows a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
-    /// Short words, and counts without separators.
-    Plain,
-    /// Words that may be long.
-    Words,
-    /// Whole numbers.
-    Whole,
-    /// Microseconds and other small units.
-    Fine,
-    /// Ratios.
-    Ratio,
-    /// Shares of one.
-    Share,
-    /// Probabilities.
-    Small,
 }
 
 use Shown::{Fine, Plain, Ratio, Share, Small, Whole, Words};
 
 /// A column: its name, how its numbers are shown, and its cell.
-type Column<F> = (&'static str, Shown, F);
-type ResultCell = fn(&Report, &ResultRow) -> Cell;
-type TrialCell = fn(&TrialRow) -> Cell;
-type LaunchCell = fn(&LaunchSeries, &LaunchRun) -> Cell;
-type LevelCell = fn(&LaunchSeries, &LaunchLevel) -> Cell;
+pub type Column<F> = (&'static str, Shown, F);
+type ResultCell = fn(&Report, &ResultRow) -> Field;
+type TrialCell = fn(&TrialRow) -> Field;
+type LaunchCell = fn(&LaunchSeries, &LaunchRun) -> Field;
+type LevelCell = fn(&LaunchSeries, &LaunchLevel) -> Field;
 
 /// Columns of a result.
 pub const RESULTS: &[Column<ResultCell>] = &[
@@ -276,12 +207,12 @@ pub const RESULTS: &[Column<ResultCell>] = &[
 ];
 
 /// An end of an interval of the latency.
-fn latency(row: &ResultRow, end: usize, of: fn(LatencyUs) -> Option<[f64; 2]>) -> Cell {
+fn latency(row: &ResultRow, end: usize, of: fn(LatencyUs) -> Option<[f64; 2]>) -> Field {
     row.latency_us.and_then(of).map(|i| i[end]).into()
 }
 
 /// A figure of Iometer, where the result has them.
-fn iops(report: &Report, row: &ResultRow, of: fn(&IopsRow) -> Option<f64>) -> Cell {
+fn iops(report: &Report, row: &ResultRow, of: fn(&IopsRow) -> Option<f64>) -> Field {
     report
         .iops
         .iter()
@@ -375,20 +306,4 @@ pub const LEVELS: &[Column<LevelCell>] = &[
 /// The step that leads to a level.
 fn step<'a>(series: &'a LaunchSeries, level: &LaunchLevel) -> Option<&'a ChangePoint> {
     series.change_points.iter().find(|c| c.at == level.from)
-}
-
-/// Every launch in the order of the whole run.
-pub fn launches(report: &Report) -> Vec<(&LaunchSeries, &LaunchRun)> {
-    let series = report.series.iter();
-    let mut all: Vec<_> = series
-        .flat_map(|s| s.runs.iter().map(move |r| (s, r)))
-        .collect();
-    all.sort_by_key(|(_, run)| run.seq);
-    all
-}
-
-/// Every result, the control's after the others.
-pub fn lines(report: &Report) -> impl Iterator<Item = &ResultRow> {
-    let control = report.control.iter().flat_map(|c| &c.results);
-    report.results.iter().chain(control)
 }

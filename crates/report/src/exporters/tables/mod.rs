@@ -1,0 +1,242 @@
+//! The long tables of a report, for every format that is a table of all results, trials or launches.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use crate::{LaunchLevel, LaunchSeries, Report, ResultRow};
+
+mod columns;
+
+use columns::Column;
+pub use columns::{LAUNCHES, LEVELS, RESULTS, TRIALS};
+
+/// What stands in a column.
+pub enum Field {
+    /// Words; may be empty.
+    Text(String),
+    /// A number; never NaN or infinite.
+    Number(f64),
+    /// What was counted.
+    Count(u64),
+    /// A number that does not exist.
+    Empty,
+}
+
+impl From<Option<f64>> for Field {
+    fn from(value: Option<f64>) -> Self {
+        value
+            .filter(|v| v.is_finite())
+            .map_or(Self::Empty, Self::Number)
+    }
+}
+
+impl From<Option<u64>> for Field {
+    fn from(value: Option<u64>) -> Self {
+        value.map_or(Self::Empty, Self::Count)
+    }
+}
+
+impl From<u64> for Field {
+    fn from(value: u64) -> Self {
+        Self::Count(value)
+    }
+}
+
+impl From<usize> for Field {
+    fn from(value: usize) -> Self {
+        Self::Count(value as u64)
+    }
+}
+
+impl From<&str> for Field {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Field {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+/// How a spreadsheet shows a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// Short words, and counts without separators.
+    Plain,
+    /// Words that may be long.
+    Words,
+    /// Whole numbers.
+    Whole,
+    /// Microseconds and other small units.
+    Fine,
+    /// Ratios.
+    Ratio,
+    /// Shares of one.
+    Share,
+    /// Probabilities.
+    Small,
+}
+
+/// A table that is written line by line.
+pub struct LongTable<'a> {
+    /// Names of the columns, and how their numbers are shown.
+    pub head: Vec<(Cow<'a, str>, Shown)>,
+    /// Fields, as many in each line as the head has.
+    pub lines: Box<dyn Iterator<Item = Vec<Field>> + 'a>,
+}
+
+impl<'a> LongTable<'a> {
+    fn new<F>(columns: &[Column<F>], lines: impl Iterator<Item = Vec<Field>> + 'a) -> Self {
+        let head = columns
+            .iter()
+            .map(|(name, shown, _)| (Cow::Borrowed(*name), *shown));
+        Self {
+            head: head.collect(),
+            lines: Box::new(lines),
+        }
+    }
+}
+
+/// Names of columns.
+pub fn names<F>(columns: &[Column<F>]) -> Vec<&'static str> {
+    columns.iter().map(|(name, ..)| *name).collect()
+}
+
+/// Every result, the control's after the others.
+pub fn results(report: &Report) -> LongTable<'_> {
+    let control = report.control.iter().flat_map(|c| &c.results);
+    let rows = report.results.iter().chain(control);
+    let line = move |row| RESULTS.iter().map(|(.., of)| of(report, row)).collect();
+    LongTable::new(RESULTS, rows.map(line))
+}
+
+/// Every trial in the order of the run.
+pub fn trials(report: &Report) -> LongTable<'_> {
+    let line = |trial| TRIALS.iter().map(|(.., of)| of(trial)).collect();
+    LongTable::new(TRIALS, report.trials.iter().map(line))
+}
+
+/// Every launch in the order of the run.
+pub fn launches(report: &Report) -> LongTable<'_> {
+    let series = report.series.iter();
+    let mut all: Vec<_> = series
+        .flat_map(|s| s.runs.iter().map(move |r| (s, r)))
+        .collect();
+    all.sort_by_key(|(_, run)| run.seq);
+    let line = |(series, run)| LAUNCHES.iter().map(|(.., of)| of(series, run)).collect();
+    LongTable::new(LAUNCHES, all.into_iter().map(line))
+}
+
+/// What lies between two steps of each series of launches.
+pub fn levels(report: &Report) -> LongTable<'_> {
+    let line = |series: &LaunchSeries, level: &LaunchLevel| -> Vec<Field> {
+        LEVELS.iter().map(|(.., of)| of(series, level)).collect()
+    };
+    let series = report.series.iter();
+    let lines = series.flat_map(move |s| s.levels.iter().map(move |l| line(s, l)));
+    LongTable::new(LEVELS, lines)
+}
+
+/// Columns of [`wide`] for each point.
+pub const POINT: [&str; 4] = ["workload", "point", "params", "unit"];
+
+/// Columns of [`wide`] for each layer, after its name.
+const IN_LAYER: [&str; 6] = [
+    "value",
+    "op_us",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "verdict",
+];
+
+/// Every point, the layers beside each other.
+pub fn wide(report: &Report) -> LongTable<'_> {
+    let layers = report.layers.iter().filter(|l| !l.control);
+    let layers: Vec<&str> = layers.map(|l| l.name.as_str()).collect();
+    let of_point = POINT.map(|name| (Cow::Borrowed(name), Shown::Plain));
+    let of_layers = layers
+        .iter()
+        .flat_map(|layer| IN_LAYER.map(|name| (format!("{layer} {name}").into(), Shown::Plain)));
+    let head = of_point.into_iter().chain(of_layers).collect();
+    let lines = by_point(report).into_iter();
+    LongTable {
+        head,
+        lines: Box::new(lines.map(move |line| wide_line(&line, &layers))),
+    }
+}
+
+/// The results of each point by layer, in the plan's order.
+fn by_point(report: &Report) -> Vec<BTreeMap<&str, &ResultRow>> {
+    let mut at: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut lines: Vec<BTreeMap<&str, &ResultRow>> = Vec::new();
+    for row in &report.results {
+        let line = *at.entry(&row.label).or_insert_with(|| {
+            lines.push(BTreeMap::new());
+            lines.len() - 1
+        });
+        lines[line].insert(&row.layer, row);
+    }
+    lines
+}
+
+fn wide_line(line: &BTreeMap<&str, &ResultRow>, layers: &[&str]) -> Vec<Field> {
+    let of_point = line
+        .values()
+        .next()
+        .into_iter()
+        .flat_map(|row| -> [Field; 4] {
+            [
+                row.workload.as_str().into(),
+                row.label.as_str().into(),
+                serde_json::to_string(&row.point).unwrap_or_default().into(),
+                row.unit.as_str().into(),
+            ]
+        });
+    let in_layer = |layer: &&str| -> [Field; 6] {
+        let Some(row) = line.get(layer) else {
+            return [const { Field::Empty }; 6];
+        };
+        let end = |n: usize| row.ratio.and_then(|e| e.interval).map(|i| i[n]).into();
+        [
+            row.value.into(),
+            row.op_us.into(),
+            row.ratio.map(|e| e.estimate).into(),
+            end(0),
+            end(1),
+            row.probably.map_or(row.verdict.id(), |_| row.word()).into(),
+        ]
+    };
+    of_point.chain(layers.iter().flat_map(in_layer)).collect()
+}
+
+/// Columns of [`section_cells`].
+pub const SECTION_CELL: [&str; 7] = ["run", "section", "table", "row", "column", "text", "value"];
+
+/// Every cell of every table beside the results.
+pub fn section_cells(report: &Report) -> LongTable<'_> {
+    let mut lines: Vec<Vec<Field>> = Vec::new();
+    for section in report.all_sections() {
+        for table in &section.tables {
+            for (number, row) in table.rows.iter().enumerate() {
+                lines.extend(table.head.iter().zip(row).map(|(head, cell)| {
+                    vec![
+                        report.run.as_str().into(),
+                        section.name.as_str().into(),
+                        table.title.as_str().into(),
+                        (number + 1).into(),
+                        head.as_str().into(),
+                        cell.text.as_str().into(),
+                        cell.value.into(),
+                    ]
+                }));
+            }
+        }
+    }
+    let head = SECTION_CELL.map(|name| (Cow::Borrowed(name), Shown::Plain));
+    LongTable {
+        head: head.to_vec(),
+        lines: Box::new(lines.into_iter()),
+    }
+}
