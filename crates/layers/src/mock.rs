@@ -1,5 +1,5 @@
-//! No file system at all: a scripted probe with which the lab, the store and the reports are
-//! tested. It answers at once and exactly, so that what was put in is known.
+//! No file system at all: a scripted probe for tests of the lab, the store and the reports. It
+//! answers at once and exactly, so that the expected results are known.
 
 use std::{
     io,
@@ -283,7 +283,7 @@ fn wire(script: Script) -> io::Result<Wire> {
 
 struct MockControl {
     thread: Option<JoinHandle<String>>,
-    /// The probe's ends of the two sockets: shutting them down wakes it wherever it waits.
+    /// The probe's ends of the two sockets: shutting them down wakes it up.
     ends: [UnixStream; 2],
     killed: bool,
     ended: Option<String>,

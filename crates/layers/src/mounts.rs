@@ -39,7 +39,7 @@ pub struct MountEntry {
     pub fs_options: OsString,
 }
 
-/// Reads the text of a `mountinfo`; lines that are not as proc(5) says are left out.
+/// Parses the text of a `mountinfo`. Lines that proc(5) does not describe are skipped.
 pub fn parse(text: &[u8]) -> Vec<MountEntry> {
     text.split(|b| *b == b'\n').filter_map(parse_line).collect()
 }
@@ -87,8 +87,8 @@ pub fn list() -> io::Result<Vec<MountEntry>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
 
-/// Whether the file system at `dir` answers within `limit`, be it with an error. Another thread
-/// asks: whoever waits for a dead server may wait for ever.
+/// Whether the file system at `dir` answers within `limit`, even with an error. A separate thread
+/// asks, because a thread that waits for a dead server may wait for ever.
 pub fn answers(dir: &Path, limit: Duration) -> bool {
     let (dir, (tell, told)) = (dir.to_owned(), mpsc::channel());
     let asked = thread::Builder::new()
@@ -105,8 +105,8 @@ pub fn answers(dir: &Path, limit: Duration) -> bool {
 pub fn holding(path: &Path) -> io::Result<MountEntry> {
     let path = fs::canonicalize(path)?;
     let mounts = list()?;
-    // The kernel says which one, whatever is mounted over what; before Linux 5.8 it is the
-    // longest path, and the last mounted of these.
+    // The kernel says which one, even if mounts are stacked. Before Linux 5.8 it is the longest
+    // path, and the last mount of those.
     let id = statx(CWD, &path, AtFlags::empty(), StatxFlags::MNT_ID)
         .ok()
         .filter(|s| s.stx_mask & StatxFlags::MNT_ID.bits() != 0)
@@ -223,7 +223,7 @@ fn as_fact(entry: &MountEntry) -> Mount {
     }
 }
 
-/// Where a file system without a device number of its own keeps its data.
+/// Where a file system without its own device number keeps its data.
 fn sources(entry: &MountEntry) -> Vec<PathBuf> {
     if entry.fs == "overlay" {
         return overlay_dirs(entry.fs_options.as_bytes());
@@ -274,7 +274,7 @@ fn plain(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A directory as it has to be written in an overlay's options.
+/// A directory as it is escaped in an overlay's options.
 pub(crate) fn overlay_escape(dir: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     for b in dir.as_os_str().as_bytes() {
@@ -314,8 +314,8 @@ pub(crate) fn unmount(at: &Path) -> io::Result<()> {
     }
 }
 
-/// Ends the mount at `at` now, so that what is below it can be changed; waits a little for
-/// whoever still has files open in it.
+/// Unmounts `at` now, so that what is below it can be changed. Waits a little for processes that
+/// still have files open in it.
 pub(crate) fn unmount_now(at: &Path) -> io::Result<()> {
     let pauses = [1, 2, 5, 10, 20, 50, 100, 200, 500];
     for pause in pauses {
@@ -329,7 +329,7 @@ pub(crate) fn unmount_now(at: &Path) -> io::Result<()> {
     Ok(rustix::mount::unmount(at, UnmountFlags::NOFOLLOW)?)
 }
 
-/// Mounts, remembers how to unmount, and proves that it is there.
+/// Mounts, adds the undo step, and proves that it is mounted.
 pub(crate) fn mount_undone(
     layer: &str,
     source: &Path,

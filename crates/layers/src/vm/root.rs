@@ -19,7 +19,7 @@ use crate::{
 
 /// Where the guest's programs come from.
 pub(crate) enum Root<'a> {
-    /// This host, without what is nobody else's business.
+    /// This host, without its private files.
     Host,
     /// A directory of this host.
     Dir(&'a Path),
@@ -116,7 +116,7 @@ impl<'a> Root<'a> {
             Self::Host | Self::Dir(_) => Some(Mounting {
                 fs: "9p".into(),
                 source: Some(ROOT_TAG.into()),
-                // Nobody changes it meanwhile but this host's owner.
+                // Only this host's owner changes it.
                 options: "trans=virtio,version=9p2000.L,msize=524288,cache=loose".into(),
             }),
             Self::Image(_) => None,
