@@ -7,21 +7,22 @@ use layermark_stats::FEWEST_BLOCKS;
 
 use crate::trial::MIN_MS;
 
-/// The fewest blocks may take so many times the budget: a result that decides nothing saves no time.
+/// The minimum number of blocks may take this many times the budget: a result that decides nothing
+/// saves no time.
 const SOFT: f64 = 1.5;
 
-/// A trial lasts so long where nothing is known, beside making its files ...
+/// Assumed duration of a trial before any was timed, without making its files ...
 const TRIAL: Duration = Duration::from_millis(MIN_MS);
-/// ... of which so many bytes are made and written back a second.
+/// ... which are made and written back at this many bytes a second.
 const FILES: f64 = 500e6;
 
-/// What a trial of a point takes that makes files of so many bytes, before any was timed.
+/// Assumed duration of a trial of a point that makes files of this size, before any was timed.
 pub(crate) fn guess(space: u64) -> Duration {
     TRIAL + Duration::from_secs_f64(space as f64 / FILES)
 }
 
-/// Wall-clock time spent: trials with the set-up of their files and caches, and the first set-up of
-/// the layers, since a budget is how long somebody is willing to wait.
+/// Wall-clock time spent: trials, including the set-up of their files and caches, and the first
+/// set-up of the layers. A budget is how long the user is willing to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     budget: Option<Duration>,
@@ -29,7 +30,7 @@ pub(crate) struct Clock {
     set_up: Duration,
     /// Trials of a layer at a point.
     each: BTreeMap<(usize, usize), Each>,
-    /// What a trial of each point may take, as long as none has been timed.
+    /// Assumed duration of a trial of each point, until one has been timed.
     guesses: Vec<Duration>,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Due {
     pub point: usize,
     /// The layers that need it, and the baseline.
     pub layers: Vec<usize>,
-    /// Half-width of its widest interval; infinite where there is none yet.
+    /// Half-width of its widest interval; infinite until there is one.
     pub width: f64,
 }
 
@@ -96,15 +97,15 @@ impl Clock {
         self.set_up = took;
     }
 
-    /// Budget for so many blocks of a cost.
+    /// Budget for this many blocks of a cost.
     pub(crate) fn needed(&self, blocks: u32, cost: Duration) -> Duration {
         self.set_up + cost * blocks
     }
 
-    /// Notes the trials of an earlier part of the run, in the order in which they were made. Those of
-    /// a block at a point took turns: they lasted together from the first one's start to that of the
-    /// next block or point, and each a part of it as its own clock says. The last ones of a session
-    /// have only their own clocks to go by.
+    /// Records the trials of an earlier part of the run, in their order. Those of a block at a
+    /// point took turns. Together they lasted from the first one's start to that of the next block
+    /// or point, and each took a part of it according to its own clock. For the last ones of a
+    /// session only their own clocks are known.
     pub(crate) fn note_stored(&mut self, trials: &[TrialRecord]) {
         let place = |t: &TrialRecord| (t.cell.session, t.cell.block, t.cell.point);
         let groups: Vec<&[TrialRecord]> = trials.chunk_by(|a, b| place(a) == place(b)).collect();
@@ -144,15 +145,15 @@ impl Clock {
         self.spent
     }
 
-    /// What is left of the budget, if there is one.
+    /// The rest of the budget, if there is one.
     pub(crate) fn left(&self) -> Option<Duration> {
         Some(self.budget?.saturating_sub(self.spent))
     }
 
-    /// The layers to leave out so that so many blocks fit into the budget and half as much again, of
-    /// which some time is `spent` that was not noted: those that do not fit any more when they are
-    /// taken in their order. The baseline stays, and one other at least; the control stays unless these
-    /// two alone fill the time.
+    /// Layers to leave out so that this many blocks fit into one and a half times the budget, of
+    /// which `spent` was not recorded. In their order, layers that do not fit any more are left
+    /// out. The baseline and at least one other layer stay. The control stays unless these two
+    /// alone fill the time.
     pub(crate) fn left_out(
         &self,
         blocks: u32,
@@ -199,8 +200,8 @@ impl Clock {
         self.each.is_empty()
     }
 
-    /// What a trial of a layer at a point takes, by those that were made; else by the plan, which the
-    /// others show to be too low or too high.
+    /// Duration of a trial of a layer at a point: measured, or else planned and corrected by what
+    /// the others have shown.
     pub(crate) fn estimate(&self, layer: usize, point: usize) -> Duration {
         if let Some(each) = self.each.get(&(layer, point)) {
             return each.sum / each.count;
@@ -226,8 +227,9 @@ impl Clock {
         due.iter().map(|d| self.cost(d)).sum()
     }
 
-    /// The points that a block is to have so that the budget holds, to the nearest: none when it is
-    /// spent. The fewest blocks have all; then the points with the widest intervals come first.
+    /// Points of a block so that the budget holds, to the nearest point: none when it is spent. The
+    /// minimum number of blocks have all points; after that the points with the widest intervals
+    /// come first.
     pub(crate) fn fit(&self, block: u32, due: Vec<Due>) -> Vec<Due> {
         let Some(left) = self.left() else { return due };
         if (block as usize) < FEWEST_BLOCKS || (self.block_cost(&due) <= left && !left.is_zero()) {
@@ -304,7 +306,7 @@ mod tests {
 
     #[test]
     fn layers_that_do_not_fit_are_left_out_in_their_order() {
-        // One point; native, two quick layers, a slow one between them and the control.
+        // One point; native, two fast layers, a slow one between them and the control.
         let sites = [(0, 1), (1, 1), (2, 9), (3, 1), (4, 1)];
         let due = [Due {
             point: 0,

@@ -87,7 +87,7 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     go(order, &common)
 }
 
-/// Variables of launched programs. What is taken from our own environment anyway needs no entry.
+/// Variables of launched programs. Those taken from our own environment need no entry.
 fn environment(flags: &[String]) -> Result<Environment, Failure> {
     let mut env = Environment::new();
     for flag in flags {
@@ -104,15 +104,14 @@ fn environment(flags: &[String]) -> Result<Environment, Failure> {
     Ok(env)
 }
 
-/// Blocks of a matrix when nothing says how long it may take.
+/// Blocks of a matrix without a time limit.
 const MATRIX_BLOCKS: u32 = 3;
 
 /// Launches of a point, when nothing else is asked for: as many as hyperfine makes at least.
 const LAUNCHES: u32 = 10;
 
-/// Budget of a command for one workload when nothing says how long it may take: with half as much
-/// again, which a budget may be exceeded by, it ends within 20 s, unless eight blocks of native and
-/// one layer take longer.
+/// Budget of a command for one workload without a time limit. A budget may be exceeded by half, so
+/// the command ends within 20 s, unless eight blocks of native and one layer take longer.
 const COMMAND_BUDGET: &str = "13s";
 
 /// `layermark file`, `layermark meta`, ...
@@ -214,9 +213,8 @@ fn request(plan: Plan, common: &CommonArgs) -> Result<Request, Failure> {
     Ok(request)
 }
 
-/// A user namespace makes us master of all our own files, those we took the right to write from
-/// ourselves among them. So the permission is looked at before there is one; everything else about
-/// the directory is the lab's business.
+/// In a user namespace we own all our files, including those that we made read-only. So the
+/// permission is checked before there is one. The lab checks everything else about the directory.
 fn may_write(dir: &Path) -> Result<(), Failure> {
     match rustix::fs::access(dir, rustix::fs::Access::WRITE_OK) {
         Err(rustix::io::Errno::ACCESS) => Err(Failure::usage(format!(
@@ -228,7 +226,7 @@ fn may_write(dir: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Measures, then reports whatever there is, also after a failure.
+/// Measures, then reports the results so far, even after a failure.
 fn go(order: RunMode, common: &CommonArgs) -> Result<ExitCode, Failure> {
     go_with(order, common, None)
 }
@@ -273,7 +271,7 @@ fn go_with(
         (Ok(_), Err(failure)) => Err(failure),
         // The report has been printed; the error still decides the exit code.
         (Err(error), Ok(_)) => Ok(Failure::from(error).print(false)),
-        // Why the run ended matters more than why it cannot be shown.
+        // The reason why the run ended matters more than why it cannot be shown.
         (Err(error), Err(failure)) => {
             say(format!("warning: no report: {}", failure.message));
             Err(Failure::from(error))
