@@ -208,15 +208,15 @@ impl LabError {
             }
             Self::Baseline { hint, .. } | Self::NoLayers { hint, .. } => hint.clone(),
             Self::DiskFull { run, .. } => Some(format!(
-                "make room, then go on: layermark run --resume {run}; what was measured: layermark report {run}"
+                "make room, then continue: layermark run --resume {run}; what was measured: layermark report {run}"
             )),
-            Self::CutOff { run } => Some(format!("go on: layermark run --resume {run}")),
+            Self::CutOff { run } => Some(format!("continue: layermark run --resume {run}")),
             Self::Finished { run } => Some(format!(
                 "see it: layermark report {run}; give it more time, if its budget has ended it: \
                  layermark run --resume {run} --budget TIME; make it again: layermark run --replay {run}"
             )),
             Self::OtherMachine { run, .. } | Self::CannotResume { run, .. } => {
-                Some(format!("begin anew with the same plan: layermark run --replay {run}"))
+                Some(format!("start again with the same plan: layermark run --replay {run}"))
             }
             Self::Packaged { .. } => Some("see the space and the mount: df -h .".into()),
             Self::Store(e) => e.hint(),

@@ -51,21 +51,25 @@ const OPTIONS: &[LayerOption] = &[
         "AT:FACTOR, from trial AT on (from 0) times FACTOR",
     ),
     number("take", "0", "real time a trial takes, such as 200ms"),
-    number("die-after", "", "the probe dies in the trial after so many"),
+    number(
+        "die-after",
+        "",
+        "the probe dies in the trial after this many",
+    ),
     number(
         "rubbish-after",
         "",
-        "the probe answers rubbish after so many trials",
+        "the probe answers rubbish after this many trials",
     ),
     number(
         "silent-after",
         "",
-        "the probe falls silent after so many trials",
+        "the probe falls silent after this many trials",
     ),
     number(
         "error-after",
         "",
-        "the probe reports an error in the trial after so many",
+        "the probe reports an error in the trial after this many",
     ),
     number(
         "protocol",

@@ -17,7 +17,7 @@ pub fn keep(
     out: &OutArgs,
 ) -> Result<ExitCode, Failure> {
     if beside.is_none() && !out.output.is_empty() {
-        let text = "-o writes a report, and an import alone is none";
+        let text = "-o writes a report, which an import alone is not";
         return Err(Failure::usage(text).hint("layermark import FILE --beside last -o report.html"));
     }
     let targets = target::targets(out)?;

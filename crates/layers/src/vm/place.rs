@@ -324,9 +324,9 @@ impl Place for VmPlace {
             };
         }
         let answer = self.agent.ask(&AgentRequest::Changed, SLOW);
-        match answer.map_err(self.broken("look at its packaged files"))? {
+        match answer.map_err(self.broken("check its packaged files"))? {
             AgentReply::Changed { paths } => self.put(&paths),
-            _ => Err(self.broken("look at its packaged files")(
+            _ => Err(self.broken("check its packaged files")(
                 AgentError::OutOfTurn,
             )),
         }

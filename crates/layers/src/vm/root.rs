@@ -42,7 +42,7 @@ impl<'a> Root<'a> {
             text => {
                 let path = Path::new(text);
                 if !path.is_absolute() {
-                    wrong(text, "is neither none, nor host, nor an absolute path")
+                    wrong(text, "must be none, host or an absolute path")
                 } else if path.is_dir() {
                     Ok(Some(Self::Dir(path)))
                 } else if path.is_file() {

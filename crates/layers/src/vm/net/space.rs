@@ -152,7 +152,7 @@ pub(crate) fn set_up(name: &str, address: Option<Ipv4Addr>) -> io::Result<()> {
         }
     }
     let mut request = request(name);
-    control(fd, libc::SIOCGIFFLAGS, &mut request).map_err(failed("look at", name))?;
+    control(fd, libc::SIOCGIFFLAGS, &mut request).map_err(failed("inspect", name))?;
     // SAFETY: the call above has set this field.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
     request.ifr_ifru.ifru_flags = flags | (libc::IFF_UP | libc::IFF_RUNNING) as i16;
@@ -197,7 +197,7 @@ fn join_bridge(port: &str) -> io::Result<()> {
     let socket = socket()?;
     let mut of_port = request(port);
     control(socket.as_raw_fd(), libc::SIOCGIFINDEX, &mut of_port)
-        .map_err(failed("look at", port))?;
+        .map_err(failed("inspect", port))?;
     let mut join = request(BRIDGE);
     // SAFETY: the call above has set this field.
     join.ifr_ifru.ifru_ifindex = unsafe { of_port.ifr_ifru.ifru_ifindex };
