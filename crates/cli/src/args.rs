@@ -2,15 +2,11 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{
-    Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand,
-    ValueEnum,
-};
-use layermark_model::{Param, ParamKind, Profile, Settings, Spec};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use layermark_model::{Profile, Settings, Spec};
 use layermark_probe::{Workload, workloads};
-use serde_json::{Map, Value};
 
-use crate::{failure::Failure, launch};
+use crate::{failure::Failure, launch, workload_args};
 
 /// What does a virtual layer cost an application's I/O, and can its answers be trusted?
 #[derive(Debug, Parser)]
@@ -29,7 +25,7 @@ pub struct Cli {
 pub enum Cmd {
     /// Compare layers as a plan says; without one, twelve everyday operations in about two minutes
     Run(Box<RunArgs>),
-    /// What can be set up here; what is missing and the command that installs it
+    /// List what can be set up here, what is missing, and the command that installs it
     Layers {
         /// Only this layer, with its options
         layer: Option<String>,
@@ -41,20 +37,20 @@ pub enum Cmd {
         /// Id of the run, its first letters, or `last`
         #[arg(default_value = "last")]
         run: String,
-        /// Set an import beside it: its id, its first letters, or `last`; repeatable
+        /// Show an import next to it: its id, its first letters, or `last`; repeatable
         #[arg(long, value_name = "IMPORT")]
         beside: Vec<String>,
         #[command(flatten)]
         out: OutArgs,
     },
-    /// Keep the results of fio, iozone, Iometer or hyperfine, to be set beside ours
+    /// Store results of fio, iozone, Iometer or hyperfine, for comparison with ours
     Import {
-        /// What that program wrote
+        /// Output of that program
         file: PathBuf,
-        /// Its format [default: told by its content]
+        /// Its format [default: detected from the content]
         #[arg(long, value_name = "FORMAT", value_parser = import_format)]
         format: Option<String>,
-        /// Report this run with the import beside it: its id, its first letters, or `last`
+        /// Report this run with the import: its id, its first letters, or `last`
         #[arg(long, value_name = "RUN")]
         beside: Option<String>,
         #[command(flatten)]
@@ -158,7 +154,7 @@ pub struct RunArgs {
     /// A plan file, or the name of a plan that comes with layermark: card, fileio-appvirt, buffer-size, iozone-vm, iops, launch-share, virtual-io-stack
     #[arg(conflicts_with_all = ["resume", "replay"])]
     pub plan: Option<String>,
-    /// Go on with a run that was stopped or cut off; with --budget, which is for all of it, also with one that has ended
+    /// Continue a run that was stopped or interrupted; with --budget, which is for all of it, also one that has finished
     #[arg(long, value_name = "RUN", conflicts_with_all = ["replay", "allow_tmpfs"], conflicts_with_all = KEPT)]
     pub resume: Option<String>,
     /// Make a new run with the plan, seed and order of an earlier one, without the layers that its budget left out; with --budget those that fit this one
@@ -177,22 +173,22 @@ pub struct CommonArgs {
     /// A layer to compare with native; repeatable [default: every layer this machine can set up]
     #[arg(short, long = "layer", value_name = "LAYER")]
     pub layers: Vec<Spec>,
-    /// Directory to work below; its file system and disk are the native baseline
+    /// Directory to work in; its file system and disk are the native baseline
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
     /// How thorough: sessions and precision
     #[arg(long, value_enum)]
     pub profile: Option<ProfileArg>,
-    /// Time to spend on trials: 90s, 2m; at least 8 blocks are made in up to half as much again, or fewer layers are measured [default: the plan's; 13s for one workload, unless --blocks, --precision or --profile is given]
+    /// Time to spend on trials: 90s, 2m; at least 8 blocks are made, in up to 1.5 times this, or fewer layers are measured [default: the plan's; 13s for one workload, unless --blocks, --precision or --profile is given]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
-    /// Stop a point when its ratio is known this well: 5%, 0.02
+    /// Stop a point when its ratio is known with this precision: 5%, 0.02
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub precision: Option<f64>,
-    /// Make exactly so many blocks, whatever the precision
+    /// Make exactly this many blocks, at any precision
     #[arg(long, visible_alias = "runs", value_name = "N", short_alias = 'r')]
     pub blocks: Option<u32>,
-    /// Set the layers up afresh so often [default: the profile's; at least 3 where it takes under a second]
+    /// How many times to set the layers up afresh [default: the profile's; at least 3 where it takes under a second]
     #[arg(long, value_name = "N")]
     pub sessions: Option<u32>,
     /// Length of a turn: 5ms [default: 2ms; 10ms for large files in memory, iops and guests]
@@ -210,10 +206,10 @@ pub struct CommonArgs {
     /// Leave out the second native layer that shows the method's own error
     #[arg(long)]
     pub no_control: bool,
-    /// Take a directory in memory (tmpfs) as the baseline all the same
+    /// Accept a directory in memory (tmpfs) as the baseline
     #[arg(long)]
     pub allow_tmpfs: bool,
-    /// Give a layer up when its work has not moved for this long
+    /// Give up a layer that makes no progress for this long
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = silence)]
     pub silence: std::time::Duration,
     #[command(flatten)]
@@ -287,13 +283,16 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
     {
         let mut common = CommonArgs::from_arg_matches(sub).map_err(|e| refused(&e))?;
         if name == "launch" {
-            let mut made = settings(workload, sub);
+            let mut made = workload_args::settings(workload, sub);
             launch::settings(sub, &mut made)?;
             launch::defaults(&mut common);
             let times = sub.get_one::<String>("export-json").map(PathBuf::from);
             return Ok(Parsed::Launch(made, Box::new(common), times));
         }
-        return Ok(Parsed::Workload(settings(workload, sub), Box::new(common)));
+        return Ok(Parsed::Workload(
+            workload_args::settings(workload, sub),
+            Box::new(common),
+        ));
     }
     let cli = Cli::from_arg_matches(&matches).map_err(|e| refused(&e))?;
     Ok(Parsed::Cli(Box::new(cli)))
@@ -310,83 +309,13 @@ fn refused(error: &clap::Error) -> Failure {
 }
 
 fn workload_command(workload: &'static dyn Workload) -> Command {
-    let flags = workload
-        .params()
-        .iter()
-        .filter(|p| p.kind != ParamKind::Command);
     let command = CommonArgs::augment_args(Command::new(workload.id()).about(workload.about()))
-        .args(flags.map(flag))
+        .args(workload_args::flags(workload))
         .next_help_heading("Workload");
     if workload.id() == "launch" {
         launch::augment(command)
     } else {
         command
-    }
-}
-
-/// `file_size` in a plan is `--file-size` here. Leaked: clap wants it for the whole process, and so
-/// it is.
-fn kebab(name: &str) -> &'static str {
-    name.replace('_', "-").leak()
-}
-
-fn flag(param: &Param) -> Arg {
-    let mut arg = Arg::new(param.name)
-        .long(kebab(param.name))
-        .help_heading("Workload");
-    if let Some(letter) = launch::short(param.name) {
-        arg = arg.short(letter);
-    }
-    let help = match param.kind {
-        ParamKind::Switch => return arg.help(param.help).action(ArgAction::SetTrue),
-        _ if param.default.is_empty() => param.help.to_owned(),
-        _ => format!("{} [default: {}]", param.help, param.default),
-    };
-    let arg = arg.help(help).action(if param.list {
-        ArgAction::Append
-    } else {
-        ArgAction::Set
-    });
-    match param.kind {
-        ParamKind::Word(words) => arg
-            .value_parser(clap::builder::PossibleValuesParser::new(words))
-            .value_delimiter(','),
-        ParamKind::Size => arg.value_name("SIZE"),
-        ParamKind::Count => arg.value_name("N"),
-        ParamKind::Duration => arg.value_name("TIME"),
-        ParamKind::Text => arg.value_name("TEXT").allow_hyphen_values(true),
-        ParamKind::Texts => arg.value_name("TEXT"),
-        ParamKind::Env => arg.value_name("NAME[=VALUE]"),
-        ParamKind::Switch | ParamKind::Command => arg,
-    }
-}
-
-/// The flags that were given, as a plan's `[[work]]` table would say them.
-fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settings {
-    let mut params = Map::new();
-    for param in workload.params() {
-        if param.kind == ParamKind::Command {
-            continue;
-        }
-        if matches!(param.kind, ParamKind::Switch) {
-            if matches.get_flag(param.name) {
-                params.insert(param.name.into(), Value::Bool(true));
-            }
-        } else if let Some(values) = matches.get_many::<String>(param.name) {
-            let values: Vec<Value> = values.cloned().map(Value::String).collect();
-            let all = matches!(param.kind, ParamKind::Texts | ParamKind::Env);
-            let value = if let ([one], false) = (values.as_slice(), all) {
-                one.clone()
-            } else {
-                Value::Array(values)
-            };
-            params.insert(param.name.into(), value);
-        }
-    }
-    Settings {
-        workload: workload.id().into(),
-        label: None,
-        params,
     }
 }
 

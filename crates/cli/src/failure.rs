@@ -13,13 +13,13 @@ use crate::say::say;
 pub enum Code {
     /// Something this page has no word for: an I/O error, a bug.
     Failed = 1,
-    /// The user asked for what cannot be.
+    /// The request is impossible.
     Usage = 2,
     /// A layer could not be set up.
     Layer = 3,
     /// There is a result, and it is not trustworthy.
     Untrusted = 4,
-    /// Ctrl-C or SIGTERM: what there is was reported, and the run can be resumed.
+    /// Ctrl-C or SIGTERM: the results so far were reported, and the run can be resumed.
     Stopped = 130,
 }
 
@@ -75,7 +75,7 @@ impl Failure {
             let error = serde_json::json!({
                 "schema": "layermark.error/1", "error": self.message, "hint": self.hint, "code": self.code as u8,
             });
-            // Nobody may be reading any more; the exit code still tells.
+            // Standard error may be closed; the exit code still tells.
             let _ = writeln!(io::stdout(), "{error}");
         }
         self.code.into()

@@ -1,5 +1,5 @@
-//! What `layermark launch` takes beside the flags that come from its parameters: the command, and
-//! the habits of hyperfine's users.
+//! Arguments of `layermark launch` in addition to the flags of its parameters: the command, and the
+//! habits of hyperfine's users.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use layermark_model::{Settings, Spec};
@@ -35,7 +35,7 @@ pub fn augment(command: Command) -> Command {
             .help("Write the times in hyperfine's JSON format as well")))
 }
 
-/// The letters that hyperfine has for parameters of ours.
+/// hyperfine's letters for our parameters.
 pub fn short(param: &str) -> Option<char> {
     match param {
         "warmup" => Some('w'),
@@ -46,7 +46,7 @@ pub fn short(param: &str) -> Option<char> {
     }
 }
 
-/// Completes the settings that were made from the parameters' own flags.
+/// Completes the settings made from the parameters' own flags.
 pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<(), Failure> {
     let mut commands: Vec<Value> = texts(matches, "command").map(Value::String).collect();
     let argv: Vec<String> = texts(matches, "argv").collect();
@@ -140,7 +140,7 @@ fn scanned(min: &str, max: &str, step: &str) -> Result<String, Failure> {
     Ok(values.join(","))
 }
 
-/// Without layers it is the program alone that is looked at.
+/// Without layers the program alone is measured.
 pub fn defaults(common: &mut CommonArgs) {
     if common.layers.is_empty() {
         common.layers = vec![Spec {

@@ -7,6 +7,7 @@ mod launch;
 mod progress;
 mod say;
 mod signals;
+mod workload_args;
 
 use std::process::ExitCode;
 

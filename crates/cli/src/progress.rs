@@ -1,4 +1,4 @@
-//! What a user sees while a run goes on: on a terminal only, on standard error.
+//! Progress of a run: on a terminal only, on standard error.
 
 use std::{
     cell::Cell,
@@ -17,8 +17,8 @@ use crate::say::say;
 pub struct Progress {
     bar: ProgressBar,
     loud: bool,
-    /// How far the bar has come (0..=1): it never goes back, though more blocks may turn out to be
-    /// needed than was known when it started.
+    /// Progress of the bar (0..=1). It never goes back, although more blocks may turn out to be
+    /// needed.
     share: Cell<f64>,
 }
 
@@ -116,7 +116,7 @@ impl Progress {
     }
 }
 
-/// The share that is done (0..=1): of the time, where that is known, else of the trials.
+/// The share that is done (0..=1): of the time where that is known, else of the trials.
 fn share(passed: Duration, left: Option<Duration>, done: u64, planned: u64) -> f64 {
     match left {
         Some(left) => passed.as_secs_f64() / (passed + left).as_secs_f64().max(1e-9),
@@ -124,7 +124,7 @@ fn share(passed: Duration, left: Option<Duration>, done: u64, planned: u64) -> f
     }
 }
 
-/// What is known after a trial: `fuse · read 4K  1.84x (1.71-1.98)  block 5/8  2 minutes left`.
+/// The line after a trial: `fuse · read 4K 1.84x (1.71-1.98) block 5/8 2 minutes left`.
 fn message(event: &Event) -> String {
     let Event::TrialDone {
         left,
@@ -214,7 +214,7 @@ mod tests {
     fn the_bar_never_goes_back() {
         let progress = Progress::new();
         let second = Duration::from_secs(1);
-        // More blocks turn out to be needed; then the time left is known, stands still, and ends.
+        // More blocks turn out to be needed. Then the time left is known, stands still, and ends.
         let seen: Vec<f64> = [
             (1, None, 1, 10),
             (2, None, 5, 10),

@@ -1,11 +1,11 @@
-//! What is said to a person on standard error: the one place where such text leaves.
+//! Messages on standard error: the one place that writes them.
 
 use std::fmt::Display;
 
 use layermark_model::plain;
 
-/// Prints a line, or several, without anything that drives a terminal: names of files and layers,
-/// and what programs said, come from outside.
+/// Prints one or more lines, without control characters: names of files and layers, and output of
+/// programs, come from outside.
 pub fn say(text: impl Display) {
     eprintln!("{}", plain(&text.to_string()));
 }

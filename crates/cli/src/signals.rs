@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first lets the round in hand end, the second ends at once.
+//! Ctrl-C and SIGTERM: the first finishes the current round, the second ends at once.
 
 use std::{io, thread};
 

@@ -1,5 +1,5 @@
-//! A layer on a server that is not ours, such as a directory on NFS: nobody can be ended when it does
-//! not answer, so calls into it are made by a thread that can be left behind.
+//! A layer on a server that is not ours, such as a directory on NFS. There is no process to end
+//! when it does not answer, so calls into it are made by a thread that can be abandoned.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,10 +15,10 @@ use layermark_layers::{BackingExtents, LayerError, Place, Wire};
 use layermark_model::{CpuTime, DroppedCaches, Facts};
 use layermark_probe::motion::{Motion, Who};
 
-/// How often it is looked whether a call goes on.
+/// Interval of checks whether a call makes progress.
 const TICK: Duration = Duration::from_millis(500);
 
-/// File systems that a server stands behind.
+/// File systems that are served by another machine or process.
 const SERVED: [&str; 12] = [
     "9p", "afs", "autofs", "ceph", "cifs", "fuse", "fuseblk", "lustre", "nfs", "nfs4", "smb3",
     "virtiofs",
@@ -29,7 +29,7 @@ pub(crate) fn is_needed(place: &dyn Place, facts: &Facts) -> bool {
     place.on_this_host() && place.helpers().is_empty() && has_server(facts)
 }
 
-/// Whether a server stands behind a layer.
+/// Whether a layer is served by another machine or process.
 pub(crate) fn has_server(facts: &Facts) -> bool {
     let served = |fs: &str| SERVED.contains(&fs.split('.').next().unwrap_or_default());
     facts.mounts.iter().any(|m| served(&m.fs))
@@ -37,7 +37,7 @@ pub(crate) fn has_server(facts: &Facts) -> bool {
 
 type Call = Box<dyn FnOnce(&mut dyn Place) + Send>;
 
-/// The layer, as seen from beside it.
+/// The layer, as the thread sees it.
 pub(crate) struct Aside {
     layer: String,
     dir: PathBuf,
@@ -45,12 +45,12 @@ pub(crate) struct Aside {
     calls: Sender<Call>,
     thread: i32,
     silence: Duration,
-    /// A call has not come back.
+    /// A call has not returned.
     hangs: AtomicBool,
 }
 
 impl Aside {
-    /// Hands `place` to a thread of its own. A call may do nothing for `silence`.
+    /// Hands `place` to a separate thread. A call may make no progress for `silence`.
     pub(crate) fn new(
         layer: String,
         mut place: Box<dyn Place>,

@@ -7,21 +7,22 @@ use layermark_stats::FEWEST_BLOCKS;
 
 use crate::trial::MIN_MS;
 
-/// The fewest blocks may take so many times the budget: a result that decides nothing saves no time.
+/// The minimum number of blocks may take this many times the budget: a result that decides nothing
+/// saves no time.
 const SOFT: f64 = 1.5;
 
-/// A trial lasts so long where nothing is known, beside making its files ...
+/// Assumed duration of a trial before any was timed, without making its files ...
 const TRIAL: Duration = Duration::from_millis(MIN_MS);
-/// ... of which so many bytes are made and written back a second.
+/// ... which are made and written back at this many bytes a second.
 const FILES: f64 = 500e6;
 
-/// What a trial of a point takes that makes files of so many bytes, before any was timed.
+/// Assumed duration of a trial of a point that makes files of this size, before any was timed.
 pub(crate) fn guess(space: u64) -> Duration {
     TRIAL + Duration::from_secs_f64(space as f64 / FILES)
 }
 
-/// Wall-clock time spent: trials with the set-up of their files and caches, and the first set-up of
-/// the layers, since a budget is how long somebody is willing to wait.
+/// Wall-clock time spent: trials, including the set-up of their files and caches, and the first
+/// set-up of the layers. A budget is how long the user is willing to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     budget: Option<Duration>,
@@ -29,7 +30,7 @@ pub(crate) struct Clock {
     set_up: Duration,
     /// Trials of a layer at a point.
     each: BTreeMap<(usize, usize), Each>,
-    /// What a trial of each point may take, as long as none has been timed.
+    /// Assumed duration of a trial of each point, until one has been timed.
     guesses: Vec<Duration>,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Due {
     pub point: usize,
     /// The layers that need it, and the baseline.
     pub layers: Vec<usize>,
-    /// Half-width of its widest interval; infinite where there is none yet.
+    /// Half-width of its widest interval; infinite until there is one.
     pub width: f64,
 }
 
@@ -96,15 +97,15 @@ impl Clock {
         self.set_up = took;
     }
 
-    /// Budget for so many blocks of a cost.
+    /// Budget for this many blocks of a cost.
     pub(crate) fn needed(&self, blocks: u32, cost: Duration) -> Duration {
         self.set_up + cost * blocks
     }
 
-    /// Notes the trials of an earlier part of the run, in the order in which they were made. Those of
-    /// a block at a point took turns: they lasted together from the first one's start to that of the
-    /// next block or point, and each a part of it as its own clock says. The last ones of a session
-    /// have only their own clocks to go by.
+    /// Records the trials of an earlier part of the run, in their order. Those of a block at a
+    /// point took turns. Together they lasted from the first one's start to that of the next block
+    /// or point, and each took a part of it according to its own clock. For the last ones of a
+    /// session only their own clocks are known.
     pub(crate) fn note_stored(&mut self, trials: &[TrialRecord]) {
         let place = |t: &TrialRecord| (t.cell.session, t.cell.block, t.cell.point);
         let groups: Vec<&[TrialRecord]> = trials.chunk_by(|a, b| place(a) == place(b)).collect();
@@ -144,15 +145,15 @@ impl Clock {
         self.spent
     }
 
-    /// What is left of the budget, if there is one.
+    /// The rest of the budget, if there is one.
     pub(crate) fn left(&self) -> Option<Duration> {
         Some(self.budget?.saturating_sub(self.spent))
     }
 
-    /// The layers to leave out so that so many blocks fit into the budget and half as much again, of
-    /// which some time is `spent` that was not noted: those that do not fit any more when they are
-    /// taken in their order. The baseline stays, and one other at least; the control stays unless these
-    /// two alone fill the time.
+    /// Layers to leave out so that this many blocks fit into one and a half times the budget, of
+    /// which `spent` was not recorded. In their order, layers that do not fit any more are left
+    /// out. The baseline and at least one other layer stay. The control stays unless these two
+    /// alone fill the time.
     pub(crate) fn left_out(
         &self,
         blocks: u32,
@@ -199,8 +200,8 @@ impl Clock {
         self.each.is_empty()
     }
 
-    /// What a trial of a layer at a point takes, by those that were made; else by the plan, which the
-    /// others show to be too low or too high.
+    /// Duration of a trial of a layer at a point: measured, or else planned and corrected by what
+    /// the others have shown.
     pub(crate) fn estimate(&self, layer: usize, point: usize) -> Duration {
         if let Some(each) = self.each.get(&(layer, point)) {
             return each.sum / each.count;
@@ -226,8 +227,9 @@ impl Clock {
         due.iter().map(|d| self.cost(d)).sum()
     }
 
-    /// The points that a block is to have so that the budget holds, to the nearest: none when it is
-    /// spent. The fewest blocks have all; then the points with the widest intervals come first.
+    /// Points of a block so that the budget holds, to the nearest point: none when it is spent. The
+    /// minimum number of blocks have all points; after that the points with the widest intervals
+    /// come first.
     pub(crate) fn fit(&self, block: u32, due: Vec<Due>) -> Vec<Due> {
         let Some(left) = self.left() else { return due };
         if (block as usize) < FEWEST_BLOCKS || (self.block_cost(&due) <= left && !left.is_zero()) {
@@ -255,198 +257,4 @@ impl Clock {
 }
 
 #[cfg(test)]
-mod tests {
-    use layermark_model::{Cell, Pass, Trial};
-
-    use super::*;
-
-    fn due(widths: &[f64]) -> Vec<Due> {
-        let due = widths.iter().enumerate();
-        due.map(|(point, width)| Due {
-            point,
-            layers: vec![0, 1],
-            width: *width,
-        })
-        .collect()
-    }
-
-    /// Each trial takes a second, so each point two.
-    fn clock(budget: u64, points: usize) -> Clock {
-        let mut clock = Clock::new(Some(Duration::from_secs(budget)), Vec::new());
-        for point in 0..points {
-            for layer in 0..2 {
-                clock.note(layer, point, Duration::from_secs(1));
-            }
-        }
-        clock
-    }
-
-    fn points(due: &[Due]) -> Vec<usize> {
-        due.iter().map(|d| d.point).collect()
-    }
-
-    #[test]
-    fn without_a_budget_everything_is_due() {
-        let clock = Clock::new(None, Vec::new());
-        assert_eq!(clock.fit(99, due(&[1.0, 2.0])).len(), 2);
-        assert_eq!(clock.left(), None);
-    }
-
-    #[test]
-    fn the_fewest_blocks_are_made_whatever_the_budget_and_no_more() {
-        let clock = clock(1, 3);
-        assert_eq!(clock.left(), Some(Duration::ZERO));
-        for block in 0..FEWEST_BLOCKS as u32 {
-            assert_eq!(clock.fit(block, due(&[f64::INFINITY; 3])).len(), 3);
-        }
-        assert!(clock.fit(8, due(&[0.1; 3])).is_empty());
-    }
-
-    #[test]
-    fn layers_that_do_not_fit_are_left_out_in_their_order() {
-        // One point; native, two quick layers, a slow one between them and the control.
-        let sites = [(0, 1), (1, 1), (2, 9), (3, 1), (4, 1)];
-        let due = [Due {
-            point: 0,
-            layers: vec![3, 0, 4, 2, 1],
-            width: f64::INFINITY,
-        }];
-        let left_out = |budget| {
-            let mut clock = Clock::new(Some(Duration::from_secs(budget)), Vec::new());
-            for (layer, seconds) in sites {
-                clock.note(layer, 0, Duration::from_secs(seconds));
-            }
-            clock.left_out(7, Duration::ZERO, &due, Some(4))
-        };
-        // 13 s are spent and 7 blocks of 13 s to come: 104 s, two thirds of which are 70.
-        assert_eq!(left_out(70), [0; 0]);
-        assert_eq!(left_out(69), [3], "7 s more than there are");
-        assert_eq!(
-            left_out(64),
-            [2],
-            "without the slow one there is room for the next"
-        );
-        assert_eq!(left_out(28), [2]);
-        assert_eq!(left_out(27), [2, 3]);
-        assert_eq!(left_out(23), [2, 3], "the control stays as long as it can");
-        assert_eq!(left_out(22), [2, 3, 4]);
-        assert_eq!(
-            left_out(1),
-            [2, 3, 4],
-            "one layer is left whatever it takes"
-        );
-        let unlimited = Clock::new(None, Vec::new());
-        assert!(unlimited.left_out(7, Duration::ZERO, &due, None).is_empty());
-    }
-
-    #[test]
-    fn before_anything_is_timed_the_plan_says_what_a_trial_takes() {
-        let guesses = vec![guess(0), guess(500_000_000)];
-        let clock = Clock::new(Some(Duration::from_secs(10)), guesses);
-        let ms = |point| clock.estimate(3, point).as_millis();
-        assert_eq!((ms(0), ms(1)), (50, 1050), "50 ms and making its file");
-        let due: Vec<Due> = [0, 1]
-            .map(|point| Due {
-                point,
-                layers: vec![0, 1, 2],
-                width: f64::INFINITY,
-            })
-            .into();
-        // Eight blocks of 1.1 s are 8.8 s a layer.
-        assert_eq!(clock.left_out(8, Duration::ZERO, &due, Some(2)), [2]);
-        let small = |spent| clock.left_out(8, Duration::from_secs(spent), &due[..1], Some(2));
-        assert!(small(0).is_empty());
-        assert_eq!(small(14), [2], "setting up took most of 15 s");
-    }
-
-    /// Three layers that took turns at two points, in two sessions: each began within a moment.
-    #[test]
-    fn stored_trials_that_took_turns_divide_their_time_by_their_own_clocks() {
-        let record =
-            |[session, block]: [u32; 2], [point, layer]: [usize; 2], at_ms, own_ms: u64| {
-                let pass = Pass {
-                    elapsed_ns: own_ms * 1_000_000,
-                    ops: 1,
-                    bytes: 0,
-                };
-                TrialRecord {
-                    seq: 0,
-                    cell: Cell {
-                        session,
-                        block,
-                        layer,
-                        point,
-                    },
-                    at_ms,
-                    trial: (own_ms > 0).then(|| Trial {
-                        passes: vec![pass],
-                        ..Trial::default()
-                    }),
-                    error: None,
-                    upkeep_ns: 0,
-                    foreign_cpu: 0.0,
-                    steal: 0.0,
-                    backing_resident: None,
-                    flags: Vec::new(),
-                }
-            };
-        let stored = [
-            record([0, 0], [1, 2], 1003, 100),
-            record([0, 0], [1, 0], 1000, 50),
-            record([0, 0], [1, 1], 1006, 50),
-            // Both failed before their clocks ran.
-            record([0, 0], [0, 0], 1400, 0),
-            record([0, 0], [0, 1], 1401, 0),
-            record([0, 1], [0, 0], 1600, 60),
-            record([1, 1], [0, 0], 9000, 30),
-        ];
-        let mut clock = Clock::new(None, Vec::new());
-        clock.note_stored(&stored);
-        let ms = |layer, point| clock.estimate(layer, point).as_millis();
-        let turns = [0, 1, 2].map(|layer| ms(layer, 1));
-        assert_eq!(turns, [100, 100, 200], "400 ms, half of them one layer's");
-        assert_eq!(ms(1, 0), 100, "half of 200 ms");
-        assert_eq!(ms(0, 0), 45, "the last of each session by its own clock");
-        assert_eq!(clock.spent(), Duration::from_millis(690));
-    }
-
-    #[test]
-    fn afterwards_the_widest_come_first() {
-        assert_eq!(points(&clock(9, 3).fit(8, due(&[0.1, 0.3, 0.2]))), [1, 2]);
-        assert_eq!(points(&clock(7, 3).fit(8, due(&[0.1, 0.3, 0.2]))), [1]);
-        assert_eq!(
-            points(&clock(99, 3).fit(8, due(&[0.1, 0.3, 0.2]))),
-            [0, 1, 2]
-        );
-    }
-
-    #[test]
-    fn an_unknown_trial_takes_longer_than_was_planned_as_others_do() {
-        let mut clock = Clock::new(None, vec![guess(0), guess(0), 4 * guess(0)]);
-        clock.note(0, 0, Duration::from_secs(1));
-        clock.note(0, 1, Duration::from_secs(3));
-        assert_eq!(clock.estimate(0, 0), Duration::from_secs(1));
-        assert_eq!(clock.estimate(5, 1), Duration::from_secs(2));
-        assert_eq!(clock.estimate(5, 2), Duration::from_secs(8));
-        assert_eq!(clock.spent(), Duration::from_secs(4));
-    }
-
-    #[test]
-    fn a_first_trial_says_little_about_later_ones() {
-        let mut clock = Clock::new(None, Vec::new());
-        for seconds in [9, 1, 3] {
-            clock.note(0, 0, Duration::from_secs(seconds));
-        }
-        assert_eq!(clock.estimate(0, 0), Duration::from_secs(2));
-        assert_eq!(clock.spent(), Duration::from_secs(13));
-    }
-
-    #[test]
-    fn the_set_up_is_part_of_the_budget() {
-        let mut clock = clock(20, 3);
-        clock.note_set_up(Duration::from_secs(10));
-        assert_eq!(clock.left(), Some(Duration::from_secs(4)));
-        let block = Duration::from_secs(6);
-        assert_eq!(clock.needed(11, block), Duration::from_secs(76));
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! What is looked at before anything is made: the directory, its disk, the machine.
+//! Checks before anything is created: the directory, its disk, the machine.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -68,7 +68,7 @@ pub(crate) fn all(
     catalog: Catalog,
 ) -> Result<Vec<String>, LabError> {
     let mut notes = Vec::new();
-    // The mock has no disk to be taken for another.
+    // The mock has no disk that could be mistaken.
     let on_disk = resolved
         .layers
         .first()
@@ -115,7 +115,7 @@ fn kept(points: &[Point], catalog: Catalog) -> Result<BTreeSet<PackagedFile>, La
     Ok(files)
 }
 
-/// What has to be copied to `packaged/` for these points, each once and in the order of paths.
+/// Files to copy to `packaged/` for these points, each once, ordered by path.
 pub(crate) fn placed(
     points: &[Point],
     env: &Environment,
@@ -130,7 +130,7 @@ pub(crate) fn placed(
     Ok(all.into_values().collect())
 }
 
-/// Takes out the points whose programs cannot be packaged here, as long as one point is left;
+/// Removes points whose programs cannot be packaged here, as long as one point is left. Returns
 /// remarks to show.
 pub(crate) fn packageable(
     points: &mut Vec<Point>,
@@ -233,9 +233,9 @@ pub(crate) fn has_room(dir: &Path, needed: u64) -> bool {
         .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) > needed.saturating_mul(2))
 }
 
-/// How many layers' files of a point, each of so many bytes in memory or on the disk of `dir`, fit
-/// there at once. A tenth of the disk and a fifth of the memory stay free, and a file may lie in
-/// memory twice: in a layer and in what is below it.
+/// Number of layers whose files of a point, this many bytes each, fit in memory or on the disk of
+/// `dir` at once. A tenth of the disk and a fifth of the memory stay free. A file may be in memory
+/// twice: in a layer and below it.
 pub(crate) fn fit(dir: &Path, in_memory: u64, on_disk: u64) -> usize {
     let memory = available().and_then(|free| (free / 5 * 4).checked_div(2 * in_memory));
     let disk = rustix::fs::statvfs(dir).ok().and_then(|disk| {

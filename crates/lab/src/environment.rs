@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::{Catalog, LabError};
 
-/// Takes the values out of the plan, which keeps the names. A name alone has the value that is given
-/// with the request, else that of layermark's own environment.
+/// Moves the values out of the plan, which keeps the names. A name without a value gets the one
+/// given with the request, else that of layermark's own environment.
 pub(crate) fn take(
     plan: &mut Plan,
     given: &Environment,

@@ -4,8 +4,8 @@ use layermark_layers::LayerError;
 use layermark_model::{PlanError, PointError, format_size};
 use layermark_store::StoreError;
 
-/// Why a run could not begin or go on. Every trial that had ended is in the store,
-/// unless it is the store that failed.
+/// Why a run could not begin or continue. Every finished trial is in the store, unless the store
+/// itself failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A value in the plan.
@@ -19,9 +19,9 @@ pub enum LabError {
     UnknownWorkload {
         /// As written.
         name: String,
-        /// The known name most like it.
+        /// The most similar known name.
         nearest: Option<String>,
-        /// All that are known.
+        /// All known names.
         known: String,
     },
     /// The same work twice.
@@ -74,7 +74,7 @@ pub enum LabError {
         /// What to do about it.
         hint: String,
     },
-    /// A memory file system was about to be taken for a disk.
+    /// A memory file system was about to be mistaken for a disk.
     #[error("{dir} is in memory ({fs}): it would be taken for a disk", dir = dir.display())]
     Tmpfs {
         /// The directory.
@@ -208,15 +208,15 @@ impl LabError {
             }
             Self::Baseline { hint, .. } | Self::NoLayers { hint, .. } => hint.clone(),
             Self::DiskFull { run, .. } => Some(format!(
-                "make room, then go on: layermark run --resume {run}; what was measured: layermark report {run}"
+                "make room, then continue: layermark run --resume {run}; what was measured: layermark report {run}"
             )),
-            Self::CutOff { run } => Some(format!("go on: layermark run --resume {run}")),
+            Self::CutOff { run } => Some(format!("continue: layermark run --resume {run}")),
             Self::Finished { run } => Some(format!(
                 "see it: layermark report {run}; give it more time, if its budget has ended it: \
                  layermark run --resume {run} --budget TIME; make it again: layermark run --replay {run}"
             )),
             Self::OtherMachine { run, .. } | Self::CannotResume { run, .. } => {
-                Some(format!("begin anew with the same plan: layermark run --replay {run}"))
+                Some(format!("start again with the same plan: layermark run --replay {run}"))
             }
             Self::Packaged { .. } => Some("see the space and the mount: df -h .".into()),
             Self::Store(e) => e.hint(),

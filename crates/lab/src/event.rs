@@ -2,7 +2,7 @@ use std::{path::PathBuf, time::Duration};
 
 use layermark_model::{Run, RunStatus};
 
-/// What a run tells while it goes on, in order.
+/// Events of a run, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The run is in the store.
@@ -15,10 +15,10 @@ pub enum Event {
         points: usize,
         /// The seed of everything random in it.
         seed: u64,
-        /// It goes on from an earlier part.
+        /// It continues an earlier part.
         resumed: bool,
     },
-    /// The run's own directory was made; whatever is left of it after a crash may be removed.
+    /// The run's own directory was created; after a crash its remains may be removed.
     WorkDir {
         /// Absolute.
         path: PathBuf,
@@ -30,7 +30,7 @@ pub enum Event {
         /// Seconds to set it up, the probe's start included.
         seconds: f64,
     },
-    /// A layer could not be set up, or was lost on the way; the others go on.
+    /// A layer could not be set up, or was lost; the others continue.
     LayerFailed {
         /// Its name.
         name: String,
@@ -50,16 +50,16 @@ pub enum Event {
     TrialDone {
         /// Trials so far.
         done: u64,
-        /// Trials there will be, by what is known now; never fewer than was said before.
+        /// Expected number of trials; never fewer than reported before.
         planned: u64,
-        /// Time they will take, by what is known now; never more than was said before.
+        /// Expected time left; never more than reported before.
         left: Option<Duration>,
         /// The block, from 1.
         block: u32,
         /// Blocks that every point gets; it may get more.
         blocks: u32,
-        /// The layer's ratio to the baseline at the point after the last block; absent for the baseline
-        /// and as long as there is no interval.
+        /// The layer's ratio to the baseline at the point after the last block; absent for the
+        /// baseline, and until there is an interval.
         ratio: Option<Ratio>,
         /// The layer.
         layer: String,

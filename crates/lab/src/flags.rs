@@ -16,7 +16,7 @@ pub(crate) struct Around<'a> {
     /// The point only reads, so that device bytes can be set against application bytes.
     pub reads: bool,
     pub facts: &'a Facts,
-    /// Cached share of the files behind the layer.
+    /// Cached share of the layer's backing files.
     pub backing: Option<f64>,
     /// What emptying the caches reached.
     pub cooled: &'a DroppedCaches,
@@ -66,22 +66,22 @@ fn cache(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Option<&'stat
         if looks.contains(&Some(false)) {
             return Some(CACHE);
         }
-        // Names and attributes move no bytes and have no pages to look at. A file behind the layer
-        // that is out of memory says nothing about the file in it.
+        // Names and attributes move no bytes and have no pages to check. A backing file that is out
+        // of memory proves nothing about the file in it.
         let moves = trial.bytes() > 0;
         let seen = moves && (trial.resident.is_some() || read.is_some());
         return (!seen && !around.cooled.complete).then_some(CACHE_UNPROVED);
     }
-    // Past the cache there is nothing warm to prove. What lay in the page cache is not read from a
-    // device: bytes that crossed it are others'.
+    // With O_DIRECT there is no warm cache to prove. What was in the page cache is not read from a
+    // device: bytes that crossed it belong to others.
     let warm = trial.direct == Some(DirectIo::Honoured)
         || trial.resident.is_some_and(|share| share >= 1.0 - SLACK)
         || from_device.is_none_or(|share| share <= SLACK);
     (!warm).then_some(CACHE)
 }
 
-/// A launch is proved by the faults and blocks of its own processes. What lies in memory waits for
-/// nothing, so a lack of both is no proof of warmth of anything else.
+/// A launch is proved by the faults and blocks of its own processes. Data in memory waits for
+/// nothing, so the lack of both proves nothing about the warmth of anything else.
 fn launched(asked: CacheState, around: &Around<'_>, warmth: Warmth) -> Option<&'static str> {
     match (asked, warmth) {
         (CacheState::Cold, Warmth::Warm) | (CacheState::Warm, Warmth::Cold) => Some(CACHE),

@@ -1,15 +1,15 @@
-//! What is still to be made, and what was said of it.
+//! Expected trials and time, and what was reported about them.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{budget::Clock, stop::Site};
 
-/// Trials to come, and the time that they take. What was said once is never made worse: the time left
-/// stands still where more turns out to be needed, and the number of trials never falls.
+/// Trials to come, and the time they take. A forecast never gets worse: the time left stands still
+/// when more turns out to be needed, and the number of trials never falls.
 #[derive(Debug, Default)]
 pub(crate) struct Forecast {
     to_come: BTreeMap<Site, ToCome>,
-    /// How many blocks it takes is not known yet.
+    /// The number of blocks is not known yet.
     open: bool,
     said: Said,
 }
@@ -17,7 +17,7 @@ pub(crate) struct Forecast {
 /// Trials of a layer at a point.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct ToCome {
-    /// By what is known now.
+    /// By current knowledge.
     pub expected: usize,
     /// Whatever the budget.
     pub least: usize,
@@ -30,7 +30,7 @@ struct Said {
 }
 
 impl Forecast {
-    /// Looks ahead when a block begins; `open` when nothing says how many there will be.
+    /// Forecasts at the start of a block; `open` when the number of blocks is unknown.
     pub(crate) fn renew(&mut self, to_come: BTreeMap<Site, ToCome>, open: bool) {
         self.to_come = to_come;
         self.open = open;
@@ -41,8 +41,8 @@ impl Forecast {
         self.to_come.retain(|(layer, _), _| !layers.contains(layer));
     }
 
-    /// After a trial, the last of so many: how many there will be, and how long they take. Without a
-    /// budget nothing is said of the time as long as the number of blocks is open.
+    /// Updates after a trial: the total number of trials, and their time. Without a budget no time
+    /// is reported while the number of blocks is open.
     pub(crate) fn after(
         &mut self,
         site: Site,
@@ -74,8 +74,8 @@ impl Forecast {
         let Some(left) = clock.left() else {
             return (more, (!self.open).then_some(takes));
         };
-        // The fewest blocks are made whatever the budget, and before it is known how many are needed
-        // the budget is what is spent.
+        // The minimum number of blocks is always made. Until it is known how many are needed, the
+        // whole budget counts as spent.
         let left = left.max(time(|t| t.least));
         if takes.is_zero() || !self.open && takes <= left {
             return (more, Some(takes));
@@ -103,7 +103,8 @@ mod tests {
         BTreeMap::from([((0, 0), to_come), ((1, 0), to_come)])
     }
 
-    /// Makes a block, each trial in so many seconds; what is said after each: trials and seconds left.
+    /// Simulates a block with trials of this many seconds. Returns what is reported after each:
+    /// trials and seconds left.
     fn block(
         forecast: &mut Forecast,
         clock: &mut Clock,

@@ -1,6 +1,6 @@
-//! Runs an experiment: sets layers up, gives them turns in an order drawn from a seed, decides
-//! when enough is known, and has the trials of a point stored when its rounds have ended, or, after
-//! short ones, while the next is made ready.
+//! Runs an experiment: sets layers up, gives them turns in an order drawn from a seed, and decides
+//! when enough is known. The trials of a point are stored when its rounds have ended, or, after
+//! short ones, while the next is prepared.
 //!
 //! The rules are those of `docs/src/method.md`.
 
@@ -60,7 +60,7 @@ pub fn run(
         request.allow_tmpfs,
         request.catalog,
     )?);
-    // Another run at work there is found out before this one is in the store.
+    // Another run at work there is detected before this one is in the store.
     let work = WorkDir::create(&dir)?;
     resolve::leave_out(&mut resolved.layers, request.left_out.as_deref());
     let run = Run {

@@ -28,9 +28,9 @@ pub(crate) struct Written {
 /// What a point may write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Own {
-    /// Bytes that it has on disk beside its packaged files.
+    /// Bytes on disk in addition to its packaged files.
     pub files: u64,
-    /// Bytes of a turn that do not count, because others were under way beside them.
+    /// Bytes of a turn that do not count, because others were in flight with them.
     pub under_way: u64,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn wrote(turns: &[Written], own: Option<Own>, trial: &Trial) -> Optio
     } else {
         AN_OPERATION
     };
-    // What it has not written back yet may come in any later turn of its own.
+    // Data it has not written back yet may follow in any later turn of its own.
     let mut owed = TIMES * own.map_or(0, |own| own.files);
     let mut found = ForeignWrites::default();
     for Written { turn, bytes } in turns {
@@ -73,7 +73,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Turns of 10 ms with 100 operations of 4 KiB, in which devices wrote so much.
+    /// Turns of 10 ms with 100 operations of 4 KiB, in which devices wrote this much.
     fn turns(written: &[u64]) -> Vec<Written> {
         let turn = Turn {
             elapsed_ns: 10_000_000,
@@ -112,7 +112,7 @@ mod tests {
             })
         );
         assert_eq!(wrote(&turns(&[60 << 10; 9]), None, &trial(0)), None);
-        // In one stretch of a second a device that is hardly used writes as much.
+        // In one stretch of a second a device that is hardly used writes this much.
         let mut long = turns(&[2 * MIB]);
         long[0].turn.elapsed_ns = 1_000_000_000;
         assert_eq!(wrote(&long, None, &trial(0)), None);
@@ -125,7 +125,7 @@ mod tests {
             wrote(&turns(&[0, 0, 0, 3 * MIB]), Some(own(0)), &trial(0)),
             None
         );
-        // A queue of as much fills and drains beside what counts.
+        // A queue fills and drains by as much, outside the part that counts.
         let queue = Some(own(2 * MIB));
         assert_eq!(wrote(&turns(&[3 * MIB; 4]), queue, &trial(0)), None);
         let found = wrote(&turns(&[3 * MIB, 0, 0, 0]), Some(own(0)), &trial(0));

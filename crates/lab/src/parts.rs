@@ -12,9 +12,9 @@ type FileId = (u64, u64);
 /// A layer that is to be in some part.
 struct Member {
     layer: usize,
-    /// Not to be in one part with those that are not.
+    /// Must not be in one part with layers that are not served.
     served: bool,
-    /// Not to be in one part with another that has one of these.
+    /// Must not be in one part with another that has one of these files.
     files: BTreeSet<FileId>,
 }
 
@@ -52,7 +52,8 @@ impl Lab<'_> {
                 }
             })
             .collect();
-        // The control is with those that it tells of: with the others, unless all of them are served.
+        // The control is with the layers it applies to: with the others, unless all of them are
+        // served.
         if members
             .iter()
             .all(|m| m.served || self.is_baseline(m.layer))
@@ -93,8 +94,8 @@ fn file_id(path: &Path) -> Option<FileId> {
     Some((meta.dev(), meta.ino()))
 }
 
-/// Parts of at most so many layers, two at least, all served or none, in none of which a file comes
-/// twice. The baseline is in each; their order stays.
+/// Parts of at most this many layers, at least two, all served or none, with each file at most
+/// once. The baseline is in each; their order stays.
 fn divide(layers: &[Member], most: usize) -> Vec<Vec<usize>> {
     let most = most.max(2);
     let baseline = layers.iter().find(|m| m.layer == BASELINE);

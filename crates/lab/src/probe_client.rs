@@ -14,13 +14,13 @@ use crate::Stop;
 /// Bytes that are read at once.
 const PIECE: usize = 64 << 10;
 
-/// How much of a line is shown that could not be read.
+/// Characters of an unreadable line that are shown.
 const SHOWN: usize = 200;
 
-/// How often the user's wish to stop at once is looked at while waiting.
+/// Interval of checks for the user's request to stop at once.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Why nothing more comes from a probe. It has to be ended after each of these.
+/// Why nothing more comes from a probe. It must be ended after each of these.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Broken {
     #[error("the probe ended ({0})")]
@@ -35,7 +35,7 @@ pub(crate) enum Broken {
     CutOff,
 }
 
-/// What there is to be read.
+/// Result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 enum ReadLine {
     Text(Vec<u8>),
@@ -48,7 +48,7 @@ enum ReadLine {
 
 /// LineReader as they come.
 struct LineReader {
-    /// None once nobody listens any more.
+    /// `None` once nothing reads it any more.
     from: Option<Box<dyn Output>>,
     /// What has been read and not been given out.
     read: Vec<u8>,
@@ -98,7 +98,7 @@ impl LineReader {
                 .truncate(length + got.as_ref().copied().unwrap_or(0));
             match got {
                 Ok(0) if self.read.is_empty() => return ReadLine::End,
-                // What a dying probe has said by half is worth showing.
+                // The incomplete last line of a dying probe is worth showing.
                 Ok(0) => return self.broken(),
                 Err(e) if e.kind() != ErrorKind::Interrupted => return ReadLine::End,
                 _ => {}
@@ -133,7 +133,7 @@ impl ProbeClient {
         }
     }
 
-    /// The probe's process on this host, when there is one.
+    /// The probe's process on this host, if there is one.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.control.pid()
     }
@@ -182,8 +182,8 @@ impl ProbeClient {
             if quiet >= self.silence {
                 return Err(Broken::Silent(self.silence));
             }
-            // A child that it left behind may hold its output open. Its last line may still be on
-            // its way, so that is waited for once more.
+            // A child that it left may hold its output open. Its last line may still be on its way,
+            // so it is waited for once more.
             how = self.control.wait(Duration::ZERO);
         }
     }
@@ -200,7 +200,7 @@ impl ProbeClient {
         if let Some(ended) = self.ended {
             return ended;
         }
-        // What it still says must not keep it, or its guest, from ending.
+        // Output that is still unread must not keep it, or its guest, from ending.
         self.lines.from = None;
         if self.stdin.is_some() {
             let _ = self.send(&ToProbe::Quit);

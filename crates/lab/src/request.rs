@@ -13,7 +13,7 @@ use layermark_probe::Workload;
 
 use crate::LabError;
 
-/// How long a probe may say nothing before it is given up.
+/// How long a probe may be silent before it is given up.
 pub const SILENCE: Duration = Duration::from_mins(1);
 
 /// The layers and workloads that plans may name.
@@ -70,7 +70,7 @@ pub struct Request {
     pub exe: PathBuf,
     /// Take a directory in memory for a disk baseline all the same.
     pub allow_tmpfs: bool,
-    /// How long a probe may say nothing before it is given up.
+    /// How long a probe may be silent before it is given up.
     pub silence: Duration,
     /// Values of variables of launched programs, before those in the plan.
     pub env: Environment,
@@ -120,10 +120,10 @@ pub struct Resume {
     pub run: String,
     /// The layermark binary, which layers start as `EXE probe`.
     pub exe: PathBuf,
-    /// How long a probe may say nothing before it is given up.
+    /// How long a probe may be silent before it is given up.
     pub silence: Duration,
-    /// Time to spend on all trials, those of the first part too; the plan's when it is not given.
-    /// With it a run that has ended goes on.
+    /// Time to spend on all trials, including those of the first part; the plan's when it is not
+    /// given. With it a finished run continues.
     pub budget: Option<String>,
     /// Values of variables of launched programs: the store has only their names.
     pub env: Environment,
@@ -147,8 +147,8 @@ impl Resume {
 
 /// Asks a run to end early; shared with signal handlers.
 ///
-/// Asked once, the run ends after the round in hand. Asked twice, it ends at once. Either way all
-/// layers are unwound.
+/// After one request the run ends after the current round, after two it ends at once. In both cases
+/// all layers are unwound.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicU32>);
 
@@ -163,7 +163,7 @@ impl Stop {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Whether to end after the round in hand.
+    /// Whether to end after the current round.
     pub fn asked(&self) -> bool {
         self.0.load(Ordering::SeqCst) > 0
     }

@@ -22,7 +22,7 @@ pub(crate) struct Resolved {
     /// Values of the variables that the points name.
     pub env: Environment,
     pub seed: u64,
-    /// Names of layers that this machine lacks and that nobody has named.
+    /// Names of layers that this machine lacks and that were not named.
     pub lacking: Vec<String>,
 }
 
@@ -236,7 +236,7 @@ fn with_baseline(specs: Vec<Spec>) -> Result<Vec<Spec>, LabError> {
 }
 
 fn check_spec(spec: &Spec, catalog: Catalog) -> Result<(), LabError> {
-    // A layer that only this catalogue has (a test's) is not known to the crate's own check.
+    // A layer of a test's catalogue is unknown to the crate's own check.
     let ours = catalog.layer(&spec.layer);
     if layermark_layers::find(&spec.layer).is_some() || ours.is_none() {
         layermark_layers::check(spec)?;

@@ -1,4 +1,4 @@
-//! A layer that is set down and up again between two trials, as one restarts a service to have it
+//! Tears a layer down and sets it up again between two trials, as one restarts a service to have it
 //! cold.
 
 use std::{path::Path, time::Instant};
@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Lab<'_> {
-    /// Unwinds a layer and builds it again with the same files. `None` when it is nothing that can
-    /// be set down, or is not there any more.
+    /// Unwinds a layer and builds it again with the same files. `None` when it cannot be torn down,
+    /// or is gone.
     pub(crate) fn set_up_again(&mut self, index: usize) -> Result<Option<Restarted>, LabError> {
         let base = self.base(index);
         let Some(up) = self.ups[index].take_if(|up| up.is_set_up(&base.dir)) else {

@@ -11,11 +11,11 @@ use crate::{
     watch::Watch,
 };
 
-/// Rounds of a block go on until its turns have lasted this long, times the layers ...
+/// Rounds of a block continue until its turns have lasted this long, times the layers ...
 const SHARE_NS: u64 = MIN_MS * 1_000_000;
-/// ... and there were so many of them ...
+/// ... and there were this many rounds ...
 const LEAST_ROUNDS: u32 = 8;
-/// ... unless that, with all that comes between turns, takes longer than so many shares.
+/// ... unless that, including the time between turns, takes more than this many shares.
 const MOST_SHARES: u64 = 3;
 
 /// How layers take turns.
@@ -110,7 +110,7 @@ impl Lab<'_> {
             let spent: u64 = tries.iter().map(|t| t.attempt.elapsed_ns).sum();
             let enough = spent >= share && round - first_round >= LEAST_ROUNDS;
             let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            // Without the baseline, or a layer that is through, a round is none.
+            // Without the baseline, or a layer that is finished, there is no round.
             let none = layers.is_empty()
                 || left.clone().next().is_none()
                 || left.any(|t| !t.attempt.more)

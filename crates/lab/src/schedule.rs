@@ -16,7 +16,7 @@ const WORK: u64 = 1 << 62;
 /// ... and one for the rounds of a point in a block.
 const ROUNDS: u64 = 1 << 61;
 
-/// The order of a run of so many layers and points.
+/// The order of a run of this many layers and points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     seed: u64,
@@ -25,7 +25,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The order that belongs to a seed.
+    /// The order for a seed.
     pub fn new(seed: u64, layers: usize, points: usize) -> Self {
         Self {
             seed,
@@ -83,8 +83,8 @@ impl Schedule {
         row.into_iter().map(|i| names[i]).collect()
     }
 
-    /// Seed of data and offsets: the same for all that is done in a block, so that random reads and
-    /// random writes share one order, as in iozone, and another in the next.
+    /// Seed of data and offsets. It is the same for everything in a block, so that random reads and
+    /// random writes share one order, as in iozone, and it changes with the block.
     pub fn work_seed(&self, block: u32) -> u64 {
         self.draw(WORK | u64::from(block)).next_u64()
     }
@@ -96,7 +96,7 @@ impl Schedule {
     }
 }
 
-/// Rounds after which the turns of so many layers are balanced.
+/// Rounds after which the turns of this many layers are balanced.
 fn cycle(layers: usize) -> u64 {
     let n = layers.max(1) as u64;
     if n.is_multiple_of(2) || n == 1 {
@@ -211,7 +211,7 @@ mod tests {
     fn in_the_rounds_of_a_block_each_layer_follows_each_other_equally_often() {
         for n in 2..=9 {
             let schedule = Schedule::new(7, n, 3);
-            // A layer that has it not at all takes nothing from the balance.
+            // A layer that lacks the point does not disturb the balance.
             for first in [schedule.turns(4, 1), schedule.turns(4, 1)[..n - 1].to_vec()] {
                 let rounds = cycle(first.len()) as u32;
                 for start in [0, rounds, 3 * rounds] {

@@ -1,4 +1,4 @@
-//! One layer that is up: built, proved to be there, and with its probe at the ready.
+//! One layer that is up: built, proved to be there, with its probe ready.
 
 use std::{path::Path, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     watch::Watch,
 };
 
-/// How long a file system may take to say that nobody serves it any more.
+/// How long a file system may take to report that nothing serves it any more.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// Why a layer is not there, and what to do about it.
@@ -51,7 +51,7 @@ impl From<LayerError> for Lost {
     }
 }
 
-/// A layer that is up. The fields are dropped in their order: probe, place, then what was set up.
+/// A layer that is up. The fields are dropped in their order: probe, place, then the undo steps.
 pub(crate) struct Up {
     pub probe: ProbeClient,
     pub place: Box<dyn Place>,
@@ -59,7 +59,7 @@ pub(crate) struct Up {
     pub facts: Facts,
     pub self_test: SelfTest,
     silence: Duration,
-    /// Flushes a second that its devices count while nobody works.
+    /// Flushes a second that its devices count while idle.
     pub idle_flushes: Option<f64>,
     /// Number and type of the file system that the probe works on; `None` when this host cannot see it.
     ground: Option<(u64, i64)>,
@@ -98,7 +98,7 @@ impl Up {
         })
     }
 
-    /// Counters of devices above each other would count twice, so only the lowest are looked at.
+    /// Counters of stacked devices would count twice, so only the lowest are used.
     pub(crate) fn physical(&self) -> Vec<String> {
         let lowest = self.facts.devices.iter().filter(|d| d.physical);
         lowest.map(|d| d.number.clone()).collect()
@@ -125,7 +125,7 @@ impl Up {
         !self.place.on_this_host() || mounts::answers(self.place.dir(), limit)
     }
 
-    /// Whether it is something of its own that can be set down: a directory of the disk below is not.
+    /// Whether it can be torn down: a directory of the disk below cannot.
     pub(crate) fn is_set_up(&self, base: &Path) -> bool {
         let below = |m: &layermark_model::Mount| m.at.starts_with(base);
         !self.place.on_this_host() || self.facts.mounts.first().is_some_and(below)
@@ -137,7 +137,7 @@ impl Up {
         mount_number(dir)
     }
 
-    /// Puts packaged files back, for which a layer may mount itself anew.
+    /// Restores packaged files, for which a layer may mount itself again.
     pub(crate) fn refresh(&mut self) -> Result<(), Lost> {
         self.place.refresh()?;
         let now = self.place.ground();
@@ -148,8 +148,8 @@ impl Up {
         Ok(())
     }
 
-    /// A look after each trial, of some microseconds: whether its directory lies on the file system
-    /// that it lay on before. The whole proof tells why, when it does not.
+    /// A check after each trial, of some microseconds: whether its directory is still on the same
+    /// file system. The full proof explains it when it is not.
     pub(crate) fn kept(&self) -> Result<(), Lost> {
         if self.place.ground() == self.ground {
             return Ok(());
@@ -165,7 +165,7 @@ impl Up {
         ))
     }
 
-    /// Whether what was measured is still what was set up.
+    /// Checks that the measured layer is still the one that was set up.
     pub(crate) fn still_there(&self) -> Result<(), Lost> {
         let now = proof(self.place.as_ref())?;
         let top = |facts: &Facts| {
@@ -184,7 +184,7 @@ impl Up {
 impl Drop for Up {
     /// What does not answer is given up: nothing of its undoing may wait for ever.
     fn drop(&mut self) {
-        // What the probe waits for has to be ended too, if that can be done.
+        // What the probe waits for must be ended too, if possible.
         self.probe.end();
         if self.answers(self.silence) {
             return;

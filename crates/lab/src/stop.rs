@@ -1,4 +1,4 @@
-//! When enough is known: on precision, never on significance.
+//! Decides when enough is known: by precision, never by significance.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use crate::{Ratio, tally::Tally};
 /// No run has more blocks than this, however wide an interval stays.
 pub const MAX_BLOCKS: u32 = 200;
 
-/// Level of the intervals whose width is looked at.
+/// Level of the intervals whose width is used.
 pub(crate) const LEVEL: f64 = 0.95;
 
-/// A point that fails so often in a row in a layer is left out there.
+/// A point that fails this many times in a row in a layer is left out there.
 pub(crate) const MAX_FAILURES: u32 = 3;
 
-/// What is known about one point in one layer.
+/// State of one point in one layer.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Known {
     /// Pairs at the last look.
     pub n: usize,
     /// Half-width of the interval of the log ratio at the last look that had one.
     pub half_width: Option<f64>,
-    /// After the last block, look or not: for what is told on the way, never for a decision.
+    /// After the last block, at a look or not: for progress reports, never for a decision.
     pub now: Option<Estimate>,
-    /// Known well enough.
+    /// Known precisely enough.
     pub settled: bool,
     /// Failed too often.
     pub given_up: bool,
@@ -33,10 +33,10 @@ pub(crate) struct Known {
 
 pub(crate) use layermark_model::Site;
 
-/// Looks at the data, at the numbers of pairs laid down beforehand.
+/// Looks at the data, at predefined numbers of pairs.
 pub(crate) struct Stopping {
     precision: f64,
-    /// Blocks that the plan asks for, whatever the precision.
+    /// Blocks that the plan asks for, at any precision.
     fixed: Option<usize>,
     known: BTreeMap<Site, Known>,
 }
@@ -50,7 +50,7 @@ impl Stopping {
         }
     }
 
-    /// Exactly so many blocks, if the plan says so.
+    /// Exactly this many blocks, if the plan says so.
     pub(crate) fn fixed(mut self, blocks: Option<u32>) -> Self {
         self.fixed = blocks.map(|n| n as usize);
         self
@@ -75,15 +75,15 @@ impl Stopping {
         })
     }
 
-    /// Nothing more is to be learnt, or can be.
+    /// Whether no more can or needs to be learnt.
     pub(crate) fn is_done(&self, layer: usize, point: usize) -> bool {
         let known = self.known(layer, point);
         known.settled || known.given_up
     }
 
-    /// Looks at all sites after a block, with the statistic of the report: what has changed. A site is
-    /// looked at only when it has one of the numbers of pairs laid down, but what it is worth depends on
-    /// all of them.
+    /// Looks at all sites after a block, with the statistic of the report. Returns what has
+    /// changed. A site is looked at only at one of the predefined numbers of pairs, but its
+    /// estimate depends on all of them.
     pub(crate) fn look(&mut self, tally: &Tally, sites: &[Site]) -> Vec<(Site, Change)> {
         let pairs: Vec<Vec<Pair>> = sites.iter().map(|s| tally.pairs(s.0, s.1)).collect();
         let estimates = estimate_pairs(&pairs, LEVEL);
@@ -120,8 +120,7 @@ impl Stopping {
         changes
     }
 
-    /// Blocks a point in a layer will have had in the end, by what is known now; `None` before there
-    /// is an interval.
+    /// Expected number of blocks of a point in a layer; `None` before there is an interval.
     pub(crate) fn expected(&self, layer: usize, point: usize) -> Option<usize> {
         if self.fixed.is_some() {
             return self.fixed;

@@ -1,4 +1,4 @@
-//! What the trials so far come to: pairs of values, layer by point.
+//! Results of the trials so far: pairs of values, layer by point.
 
 use std::collections::BTreeMap;
 

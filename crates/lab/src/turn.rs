@@ -12,7 +12,7 @@ const SHORT: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_millis(10);
 /// Part of a turn that its lead-in lasts ...
 const LEAD_IN: u32 = 10;
-/// ... and what it lasts at least where the data comes from memory: the other layers have had the CPU's
+/// ... and its minimum where the data comes from memory: the other layers have used the CPU's
 /// caches, and 0.2 ms leave ratios that are off by up to 5 %.
 const WARM_UP: Duration = Duration::from_millis(1);
 

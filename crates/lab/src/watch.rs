@@ -1,4 +1,5 @@
-//! Nothing waits for ever: what serves a layer is ended when a call into that layer does not come back.
+//! Nothing waits for ever: the processes that serve a layer are ended when a call into the layer
+//! does not return.
 
 use std::{
     os::fd::OwnedFd,
@@ -40,12 +41,12 @@ fn lock(call: &Mutex<Option<Call>>) -> MutexGuard<'_, Option<Call>> {
 }
 
 impl Watch {
-    /// A call may do nothing for so long, nor its layer's helpers for it.
+    /// A call, and its layer's helpers, may make no progress for this long.
     pub(crate) fn new(silence: Duration) -> Self {
         let call = Arc::default();
         let (end, ended) = channel();
         let looked_at = Arc::clone(&call);
-        // Where there is no thread to be had, calls are not looked after.
+        // Where no thread can be started, calls are not watched.
         let _ = thread::Builder::new()
             .name("watch".into())
             .spawn(move || look(&looked_at, silence, &ended));
@@ -71,14 +72,14 @@ impl Watch {
 }
 
 impl Watching {
-    /// For how long nothing was done, if that was so long that the helpers were ended.
+    /// How long there was no progress, if the helpers were ended for that.
     fn ended_after(&self) -> Option<Duration> {
         let call = lock(&self.0);
         let call = call.as_ref().filter(|call| call.ended)?;
         Some(call.quiet)
     }
 
-    /// What became of the call, now that it has come back.
+    /// What became of the call, now that it has returned.
     pub(crate) fn judge<T>(&self, outcome: Result<T, Lost>) -> Result<T, Lost> {
         match self.ended_after() {
             None => outcome,
@@ -129,7 +130,7 @@ mod tests {
         let watch = Watch::new(Duration::from_millis(400));
         let mut helper = Command::new("sleep").arg("600").spawn().unwrap();
         let watching = watch.over(&[helper.id()]);
-        // The call waits for the helper, and nobody does anything.
+        // The call waits for the helper, and neither makes progress.
         let start = Instant::now();
         helper.wait().unwrap();
         let lost = watching.judge(Ok(())).unwrap_err();

@@ -50,7 +50,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let parent = getpid();
     let die_with_parent = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the call above: then nobody sends the signal.
+        // The parent may have died before the call above: then no signal is sent.
         if getppid() != Some(parent) {
             return Err(io::Error::other("layermark has ended"));
         }
@@ -105,7 +105,7 @@ impl Change {
             Self::Cover(with, at) => mount_bind(with.as_c_str(), at.as_c_str()),
         };
         match made {
-            // It has gone meanwhile.
+            // It has gone since.
             Err(rustix::io::Errno::NOENT) => Ok(()),
             made => Ok(made?),
         }
@@ -156,7 +156,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Reads `stream` to its end in a thread of its own.
+    /// Reads `stream` to its end in a separate thread.
     pub(crate) fn of(stream: impl Read + Send + 'static) -> io::Result<Self> {
         let tail = Self::default();
         let lines = tail.clone();
@@ -169,7 +169,7 @@ impl Tail {
         Ok(tail)
     }
 
-    /// Takes in what was carried here from elsewhere.
+    /// Adds output that arrived by another channel.
     pub(crate) fn add(&self, bytes: &[u8]) {
         self.read(bytes);
     }
@@ -215,7 +215,7 @@ impl Tail {
     }
 }
 
-/// A process of ours and what it said; ended when dropped.
+/// A child process and its output. It is ended on drop.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,

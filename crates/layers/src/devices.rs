@@ -27,7 +27,7 @@ pub(crate) fn number(device: u64) -> String {
     )
 }
 
-/// Adds the device and those it is made of, the nearest first; returns the files behind loop
+/// Adds the device and those below it, the nearest first. Returns the backing files of loop
 /// devices, whose own devices come next.
 pub(crate) fn add_chain(number: &str, facts: &mut Facts) -> Vec<PathBuf> {
     let Ok(dir) = fs::canonicalize(Path::new("/sys/dev/block").join(number)) else {

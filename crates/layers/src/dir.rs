@@ -7,7 +7,7 @@ use crate::{
     workdir,
 };
 
-/// A directory that the user names: whatever is mounted there.
+/// A directory that the user names, on whatever is mounted there.
 pub(crate) struct Dir;
 
 const OPTIONS: &[LayerOption] = &[LayerOption {

@@ -7,7 +7,7 @@ use std::{
 
 use layermark_model::Missing;
 
-/// What went wrong with a layer. [`LayerError::hint`] says what to do about it.
+/// An error of a layer. [`LayerError::hint`] says what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum LayerError {
     /// No layer has this name.
@@ -15,7 +15,7 @@ pub enum LayerError {
     UnknownLayer {
         /// As written.
         name: String,
-        /// The known name most like it.
+        /// The most similar known name.
         nearest: Option<String>,
     },
     /// The layer has no such option.
@@ -25,7 +25,7 @@ pub enum LayerError {
         layer: String,
         /// As written.
         option: String,
-        /// The known option most like it.
+        /// The most similar known option.
         nearest: Option<String>,
         /// Every option it has.
         known: Vec<&'static str>,
@@ -41,7 +41,7 @@ pub enum LayerError {
         value: String,
         /// What it must be.
         must: String,
-        /// The known value most like it.
+        /// The most similar known value.
         nearest: Option<String>,
     },
     /// This host lacks something.
@@ -134,7 +134,7 @@ pub enum LayerError {
         path: PathBuf,
         /// File system that should be mounted there.
         expected: String,
-        /// What is there.
+        /// What was found.
         found: String,
     },
     /// Too little space or memory.
@@ -146,7 +146,7 @@ pub enum LayerError {
         what: &'static str,
         /// Bytes needed.
         needed: u64,
-        /// Bytes there are.
+        /// Bytes available.
         free: u64,
         /// Where.
         path: PathBuf,
@@ -184,7 +184,7 @@ pub enum LayerError {
 }
 
 impl LayerError {
-    /// What to do about it, with a command where there is one.
+    /// What to do about it, with a command if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::UnknownLayer { .. } => Some("`layermark layers` lists the layers".into()),
@@ -243,7 +243,7 @@ impl LayerError {
         )
     }
 
-    /// Wraps an I/O error with the layer, what was tried and where.
+    /// Wraps an I/O error with the layer, the action and the path.
     pub(crate) fn io(
         layer: &str,
         what: &str,

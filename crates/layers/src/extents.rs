@@ -7,7 +7,7 @@ use std::{fs::File, os::fd::AsRawFd};
 const FS_IOC_FIEMAP: libc::c_ulong = 0xC020_660B;
 const SYNC: u32 = 1;
 const LAST: u32 = 1;
-/// Unknown, delayed, encoded, unaligned, inline, tail, unwritten: no plain bytes on the device.
+/// Unknown, delayed, encoded, unaligned, inline, tail, unwritten: not plain bytes on the device.
 const ELSEWHERE: u32 = 2 | 4 | 8 | 0x100 | 0x200 | 0x400 | 0x800;
 /// Extents asked for at once.
 const BATCH: usize = 128;
@@ -36,8 +36,8 @@ struct Map {
     extents: [Extent; BATCH],
 }
 
-/// Byte ranges, offset and length, of the device on which `file` lies. `None` when the file system
-/// does not tell, or when some of the data is not on the device as it is read.
+/// Byte ranges (offset and length) of `file` on its device. `None` when the file system does not
+/// report them, or when some of the data is not stored on the device as it is read.
 pub(crate) fn of(file: &File) -> Option<Vec<(u64, u64)>> {
     let mut ranges = Vec::new();
     let mut start = 0;

@@ -1,5 +1,5 @@
-//! Files and directories by descriptor: what a path names can be replaced by whoever may write to a
-//! directory on it, what a descriptor names cannot.
+//! Files and directories by descriptor. What a path names can be replaced by any user who may write
+//! to a directory on it; what a descriptor names cannot.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -25,10 +25,9 @@ pub(crate) fn open_dir(at: impl AsFd, name: impl rustix::path::Arg) -> Result<Ow
     openat(at, name, OFlags::RDONLY | DIRECTORY, Mode::empty())
 }
 
-/// Opens the directory at an absolute path that has no symbolic link in it (see
-/// [`std::fs::canonicalize`]), one component after the other: a link that somebody puts there
-/// meanwhile is refused. `look` is shown every directory on the way, the last one included, and
-/// whether it is the last.
+/// Opens the directory at an absolute path without symbolic links (see [`std::fs::canonicalize`]),
+/// one component at a time: a link that appears there meanwhile is refused. `look` gets every
+/// directory on the way, including the last one, and whether it is the last.
 pub(crate) fn walk(path: &Path, mut look: impl FnMut(&Path, &Stat, bool)) -> io::Result<OwnedFd> {
     let mut so_far = PathBuf::from("/");
     let mut dir = openat(CWD, "/", OFlags::PATH | DIRECTORY, Mode::empty())?;
@@ -41,7 +40,7 @@ pub(crate) fn walk(path: &Path, mut look: impl FnMut(&Path, &Stat, bool)) -> io:
     Ok(open_dir(&dir, ".")?)
 }
 
-/// A path to an open file that this process can use as long as it has it open.
+/// A path to an open file, valid in this process as long as the file is open.
 pub(crate) fn path_of(fd: impl AsFd) -> PathBuf {
     format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd()).into()
 }
@@ -61,8 +60,8 @@ pub(crate) fn is_at(at: impl AsFd, name: impl rustix::path::Arg, file: impl AsFd
     }
 }
 
-/// Removes the empty directory `dir`, which was made as `name` in `at`. Nothing else that is called
-/// so now is removed, and `dir` is looked for where the kernel says it was moved.
+/// Removes the empty directory `dir`, which was created as `name` in `at`. Another file of this
+/// name is not removed. If `dir` was moved, it is removed from where the kernel says it is.
 pub(crate) fn remove_empty(at: impl AsFd, name: &OsStr, dir: impl AsFd) -> io::Result<()> {
     if is_at(&at, name, &dir) {
         return Ok(unlinkat(at, name, AtFlags::REMOVEDIR)?);

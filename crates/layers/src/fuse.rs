@@ -155,7 +155,7 @@ fn switch(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// How requests are to be served, from the layer's name.
+/// Reads the options from the layer's name.
 fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
     let text = value(spec, OPTIONS, "delay");
     let must = format!(
@@ -187,8 +187,8 @@ fn delay(text: &str) -> Option<Duration> {
     layermark_model::parse_duration(text).ok()
 }
 
-/// Starts `EXE fuse-serve` and waits until it serves. A process of its own, and not threads of
-/// ours: whoever waits for its own file system can never be ended.
+/// Starts `EXE fuse-serve` and waits until it serves. It is a separate process and not threads of
+/// ours, because a process that waits for its own file system can never be ended.
 fn start_server(
     base: &Base,
     spec: &Spec,
@@ -245,13 +245,13 @@ fn first_line(process: &mut Process, limit: Duration) -> Option<String> {
     });
     let line = receive.recv_timeout(limit).ok().flatten();
     if line.is_none() {
-        // It closed its output: give it the time to end, so that its status can be told.
+        // It closed its output: wait for its end, so that its status can be reported.
         let _ = process.wait(Duration::from_millis(500));
     }
     line
 }
 
-/// `EXE fuse-serve BACKING MOUNTPOINT SPEC`: mounts our file system, says so in one line of JSON
+/// `EXE fuse-serve BACKING MOUNTPOINT SPEC`: mounts our file system, reports it in one line of JSON
 /// on standard output, and serves it until it is unmounted.
 pub fn fuse_serve(args: &[OsString]) -> Result<(), LayerError> {
     let [below, at, name] = args else {

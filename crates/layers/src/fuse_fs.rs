@@ -1,4 +1,4 @@
-//! Our file system in user space: passes every request on to a directory, and says how.
+//! Our file system in user space. It forwards every request to a directory.
 
 use std::{
     ffi::OsStr,
@@ -55,7 +55,7 @@ impl Through {
         })
     }
 
-    /// The injected delay. Every request but `forget` pays it, since nobody waits for that one.
+    /// The injected delay, for every request except `forget`, which nothing waits for.
     fn pause(&self) {
         if !self.options.delay.is_zero() {
             wait(Instant::now(), self.options.delay);

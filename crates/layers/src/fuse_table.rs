@@ -15,10 +15,10 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, openat, statat};
 /// A file the kernel knows by number.
 #[derive(Debug)]
 pub(crate) struct Inode {
-    /// Opened with `O_PATH`: stands for the file, whatever it is called meanwhile.
+    /// Opened with `O_PATH`: refers to the file even when it is renamed.
     pub(crate) fd: OwnedFd,
     key: (u64, u64),
-    /// Times the kernel was told of it and has not forgotten.
+    /// Lookups that the kernel has not forgotten.
     lookups: u64,
     /// The kernel wants the same one for every open of a file.
     backing: Weak<BackingId>,
@@ -28,7 +28,7 @@ pub(crate) struct Inode {
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) file: File,
-    /// The same with `O_DIRECT`, when whoever opened it asked for that.
+    /// The same with `O_DIRECT`, if it was opened with that.
     pub(crate) direct: Option<File>,
     /// Lives as long as the file is open.
     pub(crate) _backing: Option<Arc<BackingId>>,
@@ -101,8 +101,8 @@ impl InodeTable {
         })
     }
 
-    /// Does something with the file behind a number. The lock is held for reading meanwhile, so
-    /// that the descriptor stays valid.
+    /// Calls `what` with the file of an inode number. The read lock is held meanwhile, so that the
+    /// descriptor stays valid.
     pub(crate) fn with<T>(
         &self,
         ino: INodeNo,
@@ -137,7 +137,7 @@ impl InodeTable {
         what(self.fds.as_fd(), name)
     }
 
-    /// Opens the file behind a number.
+    /// Opens the file of an inode number.
     pub(crate) fn reopen(&self, ino: INodeNo, flags: OFlags) -> Result<File, Errno> {
         self.with(ino, |fd| {
             self.through_proc(fd, |dir, name| {
@@ -175,7 +175,7 @@ impl InodeTable {
         Ok(attributes(number, &stat))
     }
 
-    /// The kernel has forgotten a file so many times.
+    /// The kernel has forgotten this many lookups of a file.
     pub(crate) fn forget(&self, ino: INodeNo, times: u64) {
         let mut inodes = write(&self.inodes);
         let Some(inode) = inodes.by_number.get_mut(&ino.0) else {

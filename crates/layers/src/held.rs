@@ -14,7 +14,7 @@ const LENGTH: usize = 1;
 #[derive(Debug)]
 pub(crate) struct MappedLock(*mut c_void);
 
-// SAFETY: nobody reads or writes through the pointer.
+// SAFETY: the pointer is never read or written through.
 unsafe impl Send for MappedLock {}
 
 impl MappedLock {
@@ -38,7 +38,7 @@ impl MappedLock {
 
 impl Drop for MappedLock {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that was made above, and nobody has a reference into it.
+        // SAFETY: this is the mapping made above, and there are no references into it.
         let _ = unsafe { munmap(self.0, LENGTH) };
     }
 }

@@ -19,7 +19,7 @@ use crate::{
 /// Directory of packaged files below the directory the probe works in.
 pub(crate) const PACKAGED: &str = "packaged";
 
-/// A directory on this host, and whoever helps to serve it.
+/// A directory on this host, and the processes that serve it.
 pub(crate) struct HostPlace {
     pub(crate) layer: String,
     dir: PathBuf,
@@ -33,7 +33,7 @@ pub(crate) struct HostPlace {
     stacked: Vec<PathBuf>,
     /// Files that serve this layer from another cache.
     backing: Vec<PathBuf>,
-    /// Where the file system says that data lies, there it lies in its image.
+    /// Where the image's file system is mounted: it reports where data lies in the image.
     plain: bool,
     /// Processes whose CPU time the layer costs.
     helpers: Vec<u32>,
@@ -47,7 +47,7 @@ pub(crate) struct HostPlace {
     seen: Seen,
 }
 
-/// A quicker way to put packaged files back than comparing them.
+/// A faster way to restore packaged files than comparing them.
 type Refresher = Box<dyn FnMut() -> Result<(), LayerError> + Send>;
 
 impl HostPlace {
@@ -72,7 +72,7 @@ impl HostPlace {
         }
     }
 
-    /// A file system of this type has to be mounted at `at`.
+    /// Requires a file system of this type at `at`.
     pub(crate) fn proof(mut self, at: &Path, fs: &str) -> Self {
         self.proof.push((at.into(), fs.into()));
         self
@@ -83,7 +83,7 @@ impl HostPlace {
         self
     }
 
-    /// Directories that are shown as one, the topmost first.
+    /// Directories that are merged into one, the topmost first.
     pub(crate) fn stacked(mut self, dirs: [PathBuf; 2]) -> Self {
         self.stacked.extend(dirs);
         self
@@ -156,7 +156,7 @@ impl HostPlace {
         Ok(())
     }
 
-    /// Drops the cached pages of our own files, one by one.
+    /// Drops the cached pages of our own files, file by file.
     fn forget_files(&self) -> io::Result<()> {
         let mut forget = |path: &Path| {
             let file = File::open(path)?;
@@ -169,7 +169,7 @@ impl HostPlace {
     }
 }
 
-/// Writes back all that the file system of `path` has in memory.
+/// Writes back all dirty data of the file system of `path`.
 pub(crate) fn sync(path: &Path) -> io::Result<()> {
     Ok(syncfs(File::open(path)?)?)
 }
@@ -259,8 +259,8 @@ impl Place for HostPlace {
 
     fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
         let mut cooled = DroppedCaches::default();
-        // From the top down: what a layer writes back lands in the cache of the one below it.
-        // Dirty pages cannot be dropped.
+        // From the top down: what a layer writes back enters the cache of the one below it. Dirty
+        // pages cannot be dropped.
         for path in [&self.dir]
             .into_iter()
             .chain(&self.backing_dirs)

@@ -13,8 +13,8 @@ use crate::{
     removal, sandbox, tree,
 };
 
-/// A read-only image with the packaged files in it, as applications are shipped; with an overlay on
-/// top the application may write to its own directory.
+/// A read-only image with the packaged files, as applications are shipped. With an overlay on top
+/// the application may write to its own directory.
 pub(crate) struct Image;
 
 const OPTIONS: &[LayerOption] = &[

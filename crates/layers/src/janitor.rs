@@ -1,8 +1,8 @@
 //! Removes the work directory when layermark was killed.
 //!
 //! A small child process holds one end of a socket whose only other end is ours. The kernel closes
-//! that when we end, however we end; then the child removes what it was told of. It is told of
-//! directories by their descriptors: their paths may lead elsewhere by then.
+//! our end when we end, for whatever reason. Then the child removes the directories it was told to.
+//! It gets them as descriptors, because their paths may lead elsewhere by then.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -38,7 +38,7 @@ const LONGEST: usize = 255;
 
 /// How long it tries to remove a directory.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long it is waited for. What lies on a dead server takes it until that comes back.
+/// How long we wait for it. Removing files on a dead server takes until the server comes back.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(20);
 
 /// The child that cleans up after us. Dropping it ends it once it has cleaned up.
@@ -50,8 +50,8 @@ pub struct Janitor {
 /// Our end of the janitor's socket; there is one janitor in a process.
 static SOCKET: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
-/// Starts `EXE janitor`. Call it before [`crate::sandbox::enter`]: the child stays outside, so
-/// that it keeps no mount of ours busy. Work directories made later are told to it.
+/// Starts `EXE janitor`. Call it before [`crate::sandbox::enter`]: the child stays outside, so that
+/// it keeps no mount of ours busy. Work directories are announced to it when they are created.
 pub fn spawn(exe: &Path) -> io::Result<Janitor> {
     let (ours, its) = pair()?;
     let child = Command::new(exe)
@@ -68,7 +68,7 @@ pub fn spawn(exe: &Path) -> io::Result<Janitor> {
     Ok(Janitor { child })
 }
 
-/// Each message stays one, whatever is in it.
+/// Each message stays separate, whatever its content.
 fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let kind = SocketType::SEQPACKET;
     Ok(socketpair(
@@ -83,8 +83,8 @@ fn socket() -> MutexGuard<'static, Option<OwnedFd>> {
     SOCKET.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells the janitor, if there is one, of a directory `name` in `parent` to remove when we are
-/// gone: before it is made, and once more with its descriptor.
+/// Announces a directory `name` in `parent` to the janitor, if there is one, to be removed when we
+/// have ended: once before it is created, and again with its descriptor.
 pub(crate) fn watch(parent: impl AsFd, name: &OsStr, dir: Option<BorrowedFd<'_>>) {
     let mut socket = socket();
     let told = |socket: &OwnedFd| tell(socket, parent.as_fd(), name, dir);
@@ -113,7 +113,7 @@ impl Drop for Janitor {
     fn drop(&mut self) {
         *socket() = None;
         let until = Instant::now() + LONGEST_REMOVAL;
-        // Nothing is left to do when it cannot be waited for.
+        // If it cannot be waited for, there is nothing left to do.
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() >= until {
                 eprintln!("layermark: what is left of the run is removed when it can be");
@@ -124,8 +124,8 @@ impl Drop for Janitor {
     }
 }
 
-/// What the child does: hears of directories from `socket` until it is closed, then removes them.
-/// Those of which it has no descriptor are removed if they are work directories of ours.
+/// Runs the child: receives directories from `socket` until it is closed, then removes them. Those
+/// without a descriptor are removed if they are work directories of ours.
 pub fn run(socket: impl AsFd) -> io::Result<()> {
     ignore_signals();
     let mut outcome = Ok(());
@@ -154,7 +154,7 @@ fn listen(socket: BorrowedFd<'_>) -> Vec<Told> {
     all
 }
 
-/// The next message; `None` when there are no more, or what comes is no message of ours.
+/// The next message; `None` at the end, or when it is not a message of ours.
 fn hear(socket: BorrowedFd<'_>) -> Option<Told> {
     let mut name = vec![0; LONGEST + 1];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
@@ -186,7 +186,7 @@ impl Told {
         let until = Instant::now() + PATIENCE;
         loop {
             match self.try_remove() {
-                // Some servers know nothing of a directory that is gone.
+                // Some servers do not notice that a directory is gone.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
                 Err(e) if e.kind() != io::ErrorKind::PermissionDenied && Instant::now() < until => {
                     thread::sleep(Duration::from_millis(20));
@@ -209,7 +209,7 @@ impl Told {
         fd::remove_empty(&self.parent, &self.name, &*dir)
     }
 
-    /// We were killed before we could say which one it is.
+    /// We were killed before we could send its descriptor.
     fn of_ours(&self, dir: OwnedFd) -> io::Result<OwnedFd> {
         if workdir::is_begun(&dir) || workdir::open_marker(&dir).is_some() {
             return Ok(dir);

@@ -109,7 +109,7 @@ pub trait Layer: Sync {
 pub trait Place: Send {
     /// Where the probe works; `packaged/` lies below it.
     fn dir(&self) -> &Path;
-    /// Whether paths and devices mean to the probe what they mean to this host, and its process is
+    /// Whether paths and devices mean the same to the probe and to this host, and its process is
     /// one of this host's. If not, this host counts the devices below the layer itself, and the
     /// probe's own CPU time is part of [`Place::helper_cpu`].
     fn on_this_host(&self) -> bool {
@@ -124,9 +124,9 @@ pub trait Place: Send {
     fn start(&mut self) -> Result<Wire, LayerError>;
     /// Proof of where the probe runs; fails with [`LayerError::NotMounted`] when the layer is gone.
     fn facts(&self) -> Result<Facts, LayerError>;
-    /// What holds the data of `files`, paths below [`Place::dir`], on this host: the lower or
-    /// upper file of an overlay, what a server serves, an image. Asked before caches are emptied,
-    /// since it may look into the files' inodes.
+    /// Files on this host that hold the data of `files` (paths below [`Place::dir`]): the lower or
+    /// upper file of an overlay, the files of a server, an image. Called before caches are dropped,
+    /// since it may read the files' inodes.
     fn backing_extents(&self, _files: &[PathBuf]) -> Vec<BackingExtents> {
         Vec::new()
     }
@@ -149,7 +149,8 @@ pub trait Place: Send {
         let kind = rustix::fs::statfs(dir).ok()?.f_type;
         Some((device, kind))
     }
-    /// Processes on this host that serve it: when they have ended, whatever waits for it fails.
+    /// Processes on this host that serve it: when they have ended, everything that waits for it
+    /// fails.
     fn helpers(&self) -> Vec<u32> {
         Vec::new()
     }

@@ -47,7 +47,7 @@ pub(crate) struct LoopFsType {
     pub(crate) name: &'static str,
     pub(crate) mkfs: &'static str,
     pub(crate) package: &'static str,
-    /// No background initialisation that would run into the trials, no discard of what is a hole.
+    /// No background initialisation that would continue during the trials, and no discard of holes.
     args: &'static [&'static str],
     /// Smallest image the program takes, bytes.
     pub(crate) least: u64,
@@ -157,7 +157,7 @@ impl Layer for LoopFs {
         let place = HostPlace::new(base, spec, at.clone())
             .proof(&at, kind.name)
             .backing(&image)
-            // The addresses of btrfs are its own.
+            // btrfs uses addresses of its own.
             .plain(kind.name != "btrfs")
             .note("direct_io", direct)
             .note("image_size", size.to_string())
@@ -194,8 +194,8 @@ fn given_size(spec: &Spec, size: &str) -> Result<Option<u64>, LayerError> {
     }
 }
 
-/// Size of the image. It is sparse, but a disk that fills up below a file system looks to it like
-/// a broken disk: it may grow to four fifths of what is free.
+/// Size of the image. It is sparse, and a full disk below it looks to its file system like a broken
+/// disk. So it may grow to four fifths of the free space.
 pub(crate) fn size_for(
     base: &Base,
     spec: &Spec,
@@ -226,7 +226,7 @@ pub(crate) fn size_for(
             path: base.dir.clone(),
         });
     }
-    // Whole MiB: btrfs and xfs round down what does not fit their own units.
+    // Whole MiB: btrfs and xfs round down to their own units.
     Ok(size >> 20 << 20)
 }
 

@@ -48,13 +48,13 @@ struct Config {
     reserved: [u64; 8],
 }
 
-/// A loop device over a file. The kernel lets it go when the last user is gone: keep this until
-/// it is mounted.
+/// A loop device over a file. The kernel detaches it when the last user is gone: keep this until it
+/// is mounted.
 #[derive(Debug)]
 pub(crate) struct Loop {
     _device: File,
     pub(crate) path: PathBuf,
-    /// Whether transfers go past this host's page cache, as sysfs says.
+    /// Whether transfers bypass this host's page cache, according to sysfs.
     pub(crate) direct_io: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Loop {
 pub(crate) fn attach(image: &Path, read_only: bool, direct_io: bool) -> io::Result<Loop> {
     let backing = File::options().read(true).write(!read_only).open(image)?;
     let control = File::options().read(true).write(true).open(CONTROL)?;
-    // Between asking for a free device and taking it, somebody else may take it.
+    // Another process may take the free device before we do.
     for attempt in 0..64 {
         let number = free(&control)?;
         let path = PathBuf::from(format!("/dev/loop{number}"));

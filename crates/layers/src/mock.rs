@@ -1,5 +1,5 @@
-//! No file system at all: a scripted probe with which the lab, the store and the reports are
-//! tested. It answers at once and exactly, so that what was put in is known.
+//! No file system at all: a scripted probe for tests of the lab, the store and the reports. It
+//! answers at once and exactly, so that the expected results are known.
 
 use std::{
     io,
@@ -51,21 +51,25 @@ const OPTIONS: &[LayerOption] = &[
         "AT:FACTOR, from trial AT on (from 0) times FACTOR",
     ),
     number("take", "0", "real time a trial takes, such as 200ms"),
-    number("die-after", "", "the probe dies in the trial after so many"),
+    number(
+        "die-after",
+        "",
+        "the probe dies in the trial after this many",
+    ),
     number(
         "rubbish-after",
         "",
-        "the probe answers rubbish after so many trials",
+        "the probe answers rubbish after this many trials",
     ),
     number(
         "silent-after",
         "",
-        "the probe falls silent after so many trials",
+        "the probe falls silent after this many trials",
     ),
     number(
         "error-after",
         "",
-        "the probe reports an error in the trial after so many",
+        "the probe reports an error in the trial after this many",
     ),
     number(
         "protocol",
@@ -283,7 +287,7 @@ fn wire(script: Script) -> io::Result<Wire> {
 
 struct MockControl {
     thread: Option<JoinHandle<String>>,
-    /// The probe's ends of the two sockets: shutting them down wakes it wherever it waits.
+    /// The probe's ends of the two sockets: shutting them down wakes it up.
     ends: [UnixStream; 2],
     killed: bool,
     ended: Option<String>,

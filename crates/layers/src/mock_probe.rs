@@ -224,7 +224,7 @@ fn wait(script: &Script, id: u64, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Operations of so many nanoseconds; 0: of a whole trial.
+/// Operations of this many nanoseconds; 0: for a whole trial.
 fn work(script: &Script, job: &Job, number: u64, length_ns: u64) -> Turn {
     let ns = script.value(number, job.seed).max(1e-3);
     let (least_ns, least_ops) = match length_ns {

@@ -39,7 +39,7 @@ pub struct MountEntry {
     pub fs_options: OsString,
 }
 
-/// Reads the text of a `mountinfo`; lines that are not as proc(5) says are left out.
+/// Parses the text of a `mountinfo`. Lines that proc(5) does not describe are skipped.
 pub fn parse(text: &[u8]) -> Vec<MountEntry> {
     text.split(|b| *b == b'\n').filter_map(parse_line).collect()
 }
@@ -87,8 +87,8 @@ pub fn list() -> io::Result<Vec<MountEntry>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
 
-/// Whether the file system at `dir` answers within `limit`, be it with an error. Another thread
-/// asks: whoever waits for a dead server may wait for ever.
+/// Whether the file system at `dir` answers within `limit`, even with an error. A separate thread
+/// asks, because a thread that waits for a dead server may wait for ever.
 pub fn answers(dir: &Path, limit: Duration) -> bool {
     let (dir, (tell, told)) = (dir.to_owned(), mpsc::channel());
     let asked = thread::Builder::new()
@@ -105,8 +105,8 @@ pub fn answers(dir: &Path, limit: Duration) -> bool {
 pub fn holding(path: &Path) -> io::Result<MountEntry> {
     let path = fs::canonicalize(path)?;
     let mounts = list()?;
-    // The kernel says which one, whatever is mounted over what; before Linux 5.8 it is the
-    // longest path, and the last mounted of these.
+    // The kernel says which one, even if mounts are stacked. Before Linux 5.8 it is the longest
+    // path, and the last mount of those.
     let id = statx(CWD, &path, AtFlags::empty(), StatxFlags::MNT_ID)
         .ok()
         .filter(|s| s.stx_mask & StatxFlags::MNT_ID.bits() != 0)
@@ -223,7 +223,7 @@ fn as_fact(entry: &MountEntry) -> Mount {
     }
 }
 
-/// Where a file system without a device number of its own keeps its data.
+/// Where a file system without its own device number keeps its data.
 fn sources(entry: &MountEntry) -> Vec<PathBuf> {
     if entry.fs == "overlay" {
         return overlay_dirs(entry.fs_options.as_bytes());
@@ -274,7 +274,7 @@ fn plain(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A directory as it has to be written in an overlay's options.
+/// A directory as it is escaped in an overlay's options.
 pub(crate) fn overlay_escape(dir: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     for b in dir.as_os_str().as_bytes() {
@@ -314,8 +314,8 @@ pub(crate) fn unmount(at: &Path) -> io::Result<()> {
     }
 }
 
-/// Ends the mount at `at` now, so that what is below it can be changed; waits a little for
-/// whoever still has files open in it.
+/// Unmounts `at` now, so that what is below it can be changed. Waits a little for processes that
+/// still have files open in it.
 pub(crate) fn unmount_now(at: &Path) -> io::Result<()> {
     let pauses = [1, 2, 5, 10, 20, 50, 100, 200, 500];
     for pause in pauses {
@@ -329,7 +329,7 @@ pub(crate) fn unmount_now(at: &Path) -> io::Result<()> {
     Ok(rustix::mount::unmount(at, UnmountFlags::NOFOLLOW)?)
 }
 
-/// Mounts, remembers how to unmount, and proves that it is there.
+/// Mounts, adds the undo step, and proves that it is mounted.
 pub(crate) fn mount_undone(
     layer: &str,
     source: &Path,
@@ -349,53 +349,4 @@ pub(crate) fn mount_undone(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TEXT: &[u8] = b"22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard\n\
-        31 22 0:27 /sub /mnt/a\\040b\\134c rw master:3 shared:4 - overlay overlay rw,lowerdir=/l\\\\,x:/m,upperdir=/u\n\
-        not a mount\n\
-        33 22 7:0 / /mnt/img ro - squashfs /dev/loop0\n";
-
-    #[test]
-    fn reads_mountinfo_with_odd_names_and_any_number_of_optional_fields() {
-        let mounts = parse(TEXT);
-        let at: Vec<_> = mounts.iter().map(|m| m.at.to_str().unwrap()).collect();
-        assert_eq!(at, ["/", "/mnt/a b\\c", "/mnt/img"]);
-        let fs: Vec<_> = mounts.iter().map(|m| m.fs.as_str()).collect();
-        assert_eq!(fs, ["ext4", "overlay", "squashfs"]);
-        assert_eq!(
-            (mounts[1].id, mounts[1].root.as_path()),
-            (31, Path::new("/sub"))
-        );
-        assert_eq!(as_fact(&mounts[0]).options, "rw,relatime,discard");
-        assert_eq!(mounts[2].device, "7:0");
-    }
-
-    #[test]
-    fn finds_the_directories_of_an_overlay() {
-        let odd = Path::new("/a,b:c\\d");
-        let mut options = b"rw,lowerdir=".to_vec();
-        options.extend(overlay_escape(odd));
-        options.extend(b":/m,upperdir=/u,workdir=/w");
-        assert_eq!(
-            overlay_dirs(&options),
-            [Path::new("/u"), odd, Path::new("/m")]
-        );
-        assert_eq!(
-            overlay_dirs(b"rw,lowerdir+=/x,lowerdir+=/y"),
-            [Path::new("/x"), Path::new("/y")]
-        );
-    }
-
-    #[test]
-    fn knows_what_holds_a_directory_and_what_does_not() {
-        let here = std::env::current_dir().unwrap();
-        let facts = facts_of(&here).unwrap();
-        assert!(here.starts_with(&facts.mounts[0].at), "{facts:?}");
-        let e = assert_mounted("x", &here, "squashfs").unwrap_err();
-        assert!(matches!(e, LayerError::NotMounted { .. }), "{e}");
-        assert_eq!(facts_of(Path::new("/proc")).unwrap().mounts[0].fs, "proc");
-        assert!(facts_of(Path::new("/absent")).is_err());
-    }
-}
+mod tests;

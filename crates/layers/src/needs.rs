@@ -6,7 +6,7 @@ use layermark_model::Missing;
 
 use crate::child;
 
-/// `Some` when the kernel has no such file system, built in or as a module.
+/// `Some` when the kernel does not have this file system, built in or as a module.
 pub(crate) fn kernel_fs(name: &str) -> Option<Missing> {
     let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let built_in = known

@@ -9,7 +9,7 @@ pub struct LayerOption {
     pub name: &'static str,
     /// What it takes; empty: any text, checked by the layer.
     pub values: &'static [&'static str],
-    /// Used when it is not given; empty for a variant that has to be given.
+    /// Used when it is not given; empty for a variant that must be given.
     pub default: &'static str,
     /// One line of help.
     pub help: &'static str,
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// A new file with a layer in it has to be in the list.
+    /// A new file with a layer in it must be in the list.
     #[test]
     fn every_file_is_listed() {
         let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -196,7 +196,7 @@ impl Stack {
         });
     }
 
-    /// Mounts it, over what is mounted at its lower directory by now, and unmounts it in the end.
+    /// Mounts it over the current lower directory, and adds the unmount to the undo steps.
     pub(crate) fn mount_undone(&self, undo: &mut Undo) -> Result<(), LayerError> {
         self.undone(undo);
         self.mount()

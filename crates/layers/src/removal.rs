@@ -1,5 +1,5 @@
-//! Removing trees of files by descriptor: whoever replaces a directory meanwhile, as a launched
-//! program of another user may, leads nobody out of the tree.
+//! Removes trees of files by descriptor: a process that replaces a directory meanwhile, such as a
+//! launched program of another user, cannot lead us out of the tree.
 
 use std::{
     ffi::{CStr, CString, OsStr},
@@ -27,11 +27,11 @@ use layermark_model::random_name;
 use crate::{fd, spread, workdir::MARKER};
 
 /// How long files that are in use are waited for. FUSE and NFS keep a deleted file that is open
-/// under another name (`.fuse_hidden*`, `.nfs*`), and close it a moment after whoever had it open.
+/// under another name (`.fuse_hidden*`, `.nfs*`), and remove it a moment after it is closed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Removes a file, or a directory and all below it; follows no link, and refuses to go into
-/// another mount: what is mounted there may be the user's. Nothing there is fine.
+/// Removes a file, or a directory and everything below it. Does not follow links, and does not
+/// enter another mount, which may hold the user's data. A missing file is fine.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -44,15 +44,15 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Like [`remove`] for what is called `name` in the directory `at`.
+/// Like [`remove`] for `name` in the directory `at`.
 pub(crate) fn remove_at(at: impl AsFd, name: &OsStr) -> io::Result<()> {
     Removal::new(PATIENCE).entry(at.as_fd(), &CString::new(name.as_bytes())?)
 }
 
-/// Removes all that is in the directory at `path`, but not the directory. Where many files without data
-/// are in it, they are set aside in a directory beside it, which goes with the run: ext4 without a
-/// journal passes over an inode for minutes after it was deleted, and the layers that follow make files
-/// too.
+/// Removes the content of the directory at `path`, but not the directory. Where many files without
+/// data are in it, they are moved to a directory next to it, which is removed with the run: ext4
+/// without a journal skips an inode for minutes after it was deleted, and the following layers
+/// create files too.
 pub(crate) fn empty(path: &Path) -> io::Result<()> {
     let dir = fd::open_dir(CWD, path)?;
     let removal = Removal::new(PATIENCE);
@@ -66,8 +66,8 @@ pub(crate) fn empty(path: &Path) -> io::Result<()> {
     spread::create(path)
 }
 
-/// Removes all that is in a work directory; its marker goes last, so that a removal that was cut
-/// off can be taken up again.
+/// Removes the content of a work directory. Its marker goes last, so that an interrupted removal
+/// can be continued.
 pub(crate) fn empty_marked(dir: impl AsFd) -> io::Result<()> {
     let removal = Removal::new(PATIENCE);
     removal.contents(dir.as_fd(), MARKER)?;
@@ -77,7 +77,7 @@ pub(crate) fn empty_marked(dir: impl AsFd) -> io::Result<()> {
 /// How many files are set aside: fewer make no difference, more would use up the inodes.
 const ASIDE: RangeInclusive<u64> = 100..=100_000;
 
-/// One removal, and until when it waits for what is in use.
+/// One removal, and the time until which it waits for files in use.
 struct Removal {
     until: Instant,
 }
@@ -91,7 +91,7 @@ impl Removal {
 
     fn entry(&self, at: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
         match unlinkat(at, name, AtFlags::empty()) {
-            // Busy is a `.nfs*` whose file is open; it is looked at again.
+            // Busy means a `.nfs*` whose file is open; it is tried again.
             Ok(()) | Err(Errno::NOENT | Errno::BUSY) => Ok(()),
             Err(Errno::ISDIR) => self.directory(at, name),
             Err(e) => Err(named(at, name, e)),
@@ -132,7 +132,8 @@ impl Removal {
         }
     }
 
-    /// Removes all in `dir` but directories and files without data. How many such files there are.
+    /// Removes everything in `dir` except directories and files without data. Returns how many such
+    /// files there are.
     fn data(&self, dir: BorrowedFd<'_>) -> io::Result<u64> {
         let mut left = 0;
         for name in names(dir, "")? {
@@ -173,7 +174,7 @@ fn not_mounted(at: BorrowedFd<'_>, dir: BorrowedFd<'_>) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
 }
 
-/// Opens a directory that is to be emptied.
+/// Opens a directory to empty it.
 fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let all = Mode::RWXU;
     let dir = match fd::open_dir(at, name) {
@@ -187,13 +188,13 @@ fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
         other => other?,
     };
     if !Mode::from_raw_mode(fstat(&dir)?.st_mode).contains(all) {
-        // If it may not be emptied without, emptying it tells.
+        // If this is not allowed, emptying it will fail with the reason.
         let _ = fchmod(&dir, all);
     }
     Ok(dir)
 }
 
-/// What is in `dir` but for `.`, `..` and the file `spared`.
+/// The entries of `dir` except `.`, `..` and the file `spared`.
 pub(crate) fn names(dir: BorrowedFd<'_>, spared: &str) -> io::Result<Vec<CString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(dir)? {
@@ -205,8 +206,8 @@ pub(crate) fn names(dir: BorrowedFd<'_>, spared: &str) -> io::Result<Vec<CString
     Ok(names)
 }
 
-/// The number of the mount that an open file lies on; of the device where the kernel does not tell
-/// (before Linux 5.8).
+/// The mount id of an open file; the device number where the kernel does not report it (before
+/// Linux 5.8).
 fn mount_of(file: BorrowedFd<'_>) -> io::Result<(bool, u64)> {
     let stat = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
     match stat {
@@ -360,8 +361,8 @@ mod tests {
         assert!(victim.join("precious").exists());
     }
 
-    /// As FUSE does it: what is open when it is removed comes back under another name until it is
-    /// closed.
+    /// As FUSE does: a file that is open when it is removed comes back under another name until it
+    /// is closed.
     #[test]
     fn what_is_in_use_is_tried_again_and_then_told() {
         let home = tempfile::tempdir().unwrap();

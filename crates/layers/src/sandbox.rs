@@ -1,4 +1,4 @@
-//! A mount namespace of our own, so that no mount outlives the run or is seen by anyone else.
+//! A private mount namespace, so that no mount outlives the run or is seen by others.
 #![allow(unsafe_code)]
 
 use std::{fmt, fs, io, path::Path, sync::OnceLock};
@@ -16,7 +16,8 @@ use crate::LayerError;
 pub enum Privilege {
     /// Root of this machine with the right to mount: every layer can be built.
     Root,
-    /// Root in a user namespace, our own or one we were started in: overlay, tmpfs and fuse can be built.
+    /// Root in a user namespace, ours or one we were started in: overlay, tmpfs and fuse can be
+    /// built.
     UserNamespace,
     /// No mounts at all: only `native`, `dir` and `mock` can be built.
     None,
@@ -34,8 +35,8 @@ impl fmt::Display for Privilege {
 
 static PRIVILEGE: OnceLock<Privilege> = OnceLock::new();
 
-/// Enters a private mount namespace. Call it first thing in `main`, while there is one thread
-/// only: a process with threads cannot enter a user namespace.
+/// Enters a private mount namespace. Call it first in `main`, while there is only one thread: a
+/// process with threads cannot enter a user namespace.
 ///
 /// A second call changes nothing.
 pub fn enter() -> Result<Privilege, LayerError> {
@@ -129,8 +130,8 @@ fn go(kind: NamespaceKind) -> Result<(), (&'static str, io::Error)> {
         fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(|e| ("uid_map", e))?;
         fs::write("/proc/self/gid_map", format!("0 {gid} 1")).map_err(|e| ("gid_map", e))?;
     }
-    // Slave and not private: nothing of ours reaches the host either kind, but a disk that the
-    // user unmounts meanwhile is let go, and one that is mounted meanwhile can be used.
+    // Slave and not private. In both cases no mount of ours reaches the host. But a disk that the
+    // user unmounts meanwhile is released, and one that is mounted meanwhile can be used.
     mount_change(
         "/",
         MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,

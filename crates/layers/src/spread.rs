@@ -9,14 +9,15 @@ use crate::fd;
 /// `f_type` of statfs(2).
 pub(crate) const EXT4: i64 = 0xef53;
 
-/// Makes a directory in which trials make theirs, marked as `chattr +T` does (ext4's `TOPDIR`): each
-/// of these then has inodes of another part of the disk. Beside each other they would share those that
-/// the trials before have deleted, and without a journal ext4 passes over an inode for minutes after it
-/// was deleted: making a file takes longer with every one that was removed. Other file systems know no
-/// such mark and need none.
+/// Creates a directory in which trials create theirs, marked as by `chattr +T` (ext4's `TOPDIR`):
+/// each of these then has inodes in another part of the disk. Next to each other they would share
+/// those that earlier trials have deleted. Without a journal, ext4 skips an inode for minutes after
+/// it was deleted, and creating a file takes longer with every deleted one. Other file systems do
+/// not know this mark and do not need it.
 ///
 /// # Errors
-/// As for `mkdir(2)`. That it could not be marked is none.
+///
+/// As for `mkdir(2)`. A failure to mark it is ignored.
 pub fn create(dir: &Path) -> io::Result<()> {
     fs::create_dir(dir)?;
     let made = fd::open_dir(CWD, dir)?;

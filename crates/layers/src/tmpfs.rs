@@ -85,8 +85,8 @@ fn given_size(spec: &Spec) -> Result<Option<u64>, LayerError> {
     }
 }
 
-/// Bytes the file system may grow to. What it holds is taken from the machine's memory, so it may
-/// not be more than there is: the kernel would end processes instead.
+/// Bytes the file system may grow to. Its content takes up the machine's memory, so it may not be
+/// more than there is: the kernel would kill processes.
 fn memory_for(base: &Base, spec: &Spec, name: &str) -> Result<u64, LayerError> {
     let packaged =
         tree::size(&base.packaged).map_err(LayerError::io(name, "read", &base.packaged))?;

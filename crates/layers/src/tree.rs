@@ -1,5 +1,5 @@
-//! Copying trees of files. Copies keep the times of files and directories: programs
-//! tell by them whether what they have compiled or cached (`.pyc`, fontconfig) is still right.
+//! Copies trees of files. Copies keep the times of files and directories, by which programs decide
+//! whether what they have compiled or cached (`.pyc`, fontconfig) is still valid.
 
 use std::{
     collections::HashMap,
@@ -28,14 +28,14 @@ use crate::{fd, removal};
 /// Bytes that are compared at once.
 const BLOCK: usize = 1 << 20;
 
-/// Copies `from` and all below it to `to`, which need not exist. Data is read and written: a
-/// reflink would make the first write of every block dearer than in a file that was written.
+/// Copies `from` and everything below it to `to`, which need not exist. Data is read and written:
+/// with a reflink the first write of every block would be slower than in a file that was written.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     put(from, fd::open_dir(CWD, to)?.as_fd(), copy_file)
 }
 
-/// Like [`copy`] with hard links where the file system has them: for what is only read.
+/// Like [`copy`], with hard links where the file system has them. For files that are only read.
 pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     put(from, fd::open_dir(CWD, to)?.as_fd(), |source, to, name| {
@@ -46,7 +46,7 @@ pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
 /// Puts the file at a path into a directory, by this name.
 type PutFile = fn(&Path, BorrowedFd<'_>, &OsStr) -> io::Result<()>;
 
-/// Fills the directory `to` with what is in `from`. By descriptor: see [`crate::removal`].
+/// Fills the directory `to` with the content of `from`. By descriptor: see [`crate::removal`].
 fn put(from: &Path, to: BorrowedFd<'_>, file: PutFile) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -90,8 +90,8 @@ pub(crate) fn set_time(path: &Path, time: SystemTime) -> io::Result<()> {
     dated(&File::open(path)?, time)
 }
 
-/// Gives an open one this modification time. Only the owner may (`futimens(2)`), and some file
-/// systems have none: what is only read and written is measured there all the same.
+/// Sets the modification time of an open file. Only the owner may (`futimens(2)`), and some file
+/// systems have none. Reads and writes are measured there all the same.
 pub(crate) fn dated(file: &File, time: SystemTime) -> io::Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     match file.set_modified(time) {
@@ -112,7 +112,7 @@ fn copy_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
         }
         target.write_all(&block[..got])?;
     }
-    // Afterwards: what is still to be written back must not bring a newer time.
+    // Last: writing back must not change the time.
     dated(&target, source.metadata()?.modified()?)?;
     // A program has to stay one; where a file system knows no permissions, the bytes are enough.
     let mode = source.metadata()?.permissions();
@@ -136,8 +136,8 @@ pub(crate) fn see(dir: &Path) -> io::Result<Seen> {
     Ok(seen)
 }
 
-/// Makes `to` equal to `from` again, writing only what differs: what is the same stays where it
-/// lies on the disk. Files that are as they were `seen` are not even read.
+/// Makes `to` equal to `from` again, writing only what differs: equal files keep their place on the
+/// disk. Files that are unchanged since `seen` are not even read.
 pub(crate) fn restore(from: &Path, to: &Path, seen: &Seen) -> io::Result<()> {
     if let Ok(dir) = fd::open_dir(CWD, to) {
         return restore_dir(from, dir.as_fd(), to, seen);
@@ -191,7 +191,7 @@ fn untouched(path: &Path, seen: &Seen) -> bool {
 }
 
 fn restore_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-    // Without waiting for whoever is at the other end of a FIFO.
+    // Does not wait for the other end of a FIFO.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let there = openat(to, name, flags, Mode::empty()).map(File::from);
     // A file with another name may lie outside as well.
@@ -239,7 +239,7 @@ pub(crate) fn files(dir: &Path, each: &mut dyn FnMut(&Path) -> io::Result<()>) -
     })
 }
 
-/// Calls `each` with everything below `dir`, a directory before what is in it.
+/// Calls `each` with everything below `dir`, a directory before its content.
 pub(crate) fn all(
     dir: &Path,
     each: &mut dyn FnMut(&Path, FileType) -> io::Result<()>,

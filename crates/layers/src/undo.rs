@@ -4,7 +4,7 @@ use crate::view;
 
 type Step = (String, Box<dyn FnOnce() -> io::Result<()> + Send>);
 
-/// What has to be undone, last thing first. Runs when dropped.
+/// Undo steps, last one first. They run on drop.
 #[derive(Default)]
 pub struct Undo {
     steps: Vec<Step>,
@@ -16,7 +16,7 @@ impl Undo {
         Self::default()
     }
 
-    /// Remembers a step; `what` is shown when it fails.
+    /// Adds a step; `what` is shown when it fails.
     pub fn push(
         &mut self,
         what: impl Into<String>,
@@ -30,7 +30,7 @@ impl Undo {
     pub fn run(&mut self) -> usize {
         let mut failed = 0;
         while let Some((what, step)) = self.steps.pop() {
-            // A panic in one step must not leave the mounts of the others behind.
+            // A panic in one step must not prevent the unmounts of the others.
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(step));
             match outcome {
                 Ok(Ok(())) => {}
@@ -53,8 +53,8 @@ impl Undo {
 }
 
 impl Undo {
-    /// Forgets what there is to undo, where doing it would never come to an end. Mounts end with
-    /// their namespace, and the janitor removes what it was told of.
+    /// Drops the steps, where running them would never end. Mounts end with their namespace, and
+    /// the janitor removes the directories it knows.
     pub fn leave(&mut self) {
         while let Some(step) = self.steps.pop() {
             drop(step);

@@ -1,5 +1,5 @@
-//! A path to a work directory that no other user can change: a bind mount of what its descriptor
-//! names, in our private mount namespace, on a mount point of ours in a directory of the system's.
+//! A path to a work directory that no other user can change: a bind mount of the open directory, in
+//! our private mount namespace, on a mount point of ours in a system directory.
 
 use std::{
     fs, io,
@@ -21,11 +21,11 @@ use crate::{
 /// Names of mount points begin so, and end with 16 digits.
 const PREFIX: &str = "layermark-at-";
 
-/// Where mount points are made, the user's own directory second: the first that is ours alone, or
-/// in which users cannot touch what belongs to others.
+/// Where mount points are created, with the user's own directory second: the first one that is only
+/// ours, or in which users cannot touch the files of others.
 const SYSTEM: [&str; 4] = ["/run", "/dev/shm", "/tmp", "/var/tmp"];
 
-/// A work directory seen by a path of our own.
+/// A work directory visible under a path of our own.
 #[derive(Debug)]
 pub(crate) struct View {
     /// Locked while we live.
@@ -33,7 +33,7 @@ pub(crate) struct View {
     path: PathBuf,
 }
 
-/// A view that there is, for messages.
+/// An existing view, for messages.
 struct Known {
     path: PathBuf,
     /// Where the user finds it.
@@ -121,7 +121,7 @@ impl View {
     }
 }
 
-/// Whether nobody else can move what we make in a directory.
+/// Whether no other user can move what we create in a directory.
 fn is_safe(stat: &Stat) -> bool {
     let us = rustix::process::geteuid().as_raw();
     let closed = stat.st_uid == us && stat.st_mode & 0o022 == 0;

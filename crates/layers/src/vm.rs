@@ -163,7 +163,7 @@ fn furnish(
     }
 }
 
-/// Adds what is known of the guest on this host.
+/// Adds what this host knows of the guest.
 fn with_guest(
     mut host: HostPlace,
     spec: &Spec,
@@ -192,7 +192,7 @@ fn with_guest(
     Ok(host)
 }
 
-/// What to boot on, and why KVM is left out of it.
+/// Accelerators to boot with, and why KVM is not among them.
 fn accels(spec: &Spec, kernel: &Kernel) -> (Vec<Accel>, Option<String>) {
     match value(spec, OPTIONS, "accel") {
         "kvm" => (vec![Accel::Kvm], None),

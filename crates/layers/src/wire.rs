@@ -20,9 +20,9 @@ pub struct Wire {
     pub control: Box<dyn Control>,
 }
 
-/// What a probe says.
+/// The output of a probe.
 pub trait Output: Read + Send {
-    /// Waits up to `limit`. Whether there is something to read, or its end.
+    /// Waits up to `limit`. Returns whether there is something to read, or the end.
     fn wait(&mut self, limit: Duration) -> io::Result<bool>;
 }
 
@@ -49,7 +49,7 @@ fn readable(fd: &impl AsFd, limit: Duration) -> io::Result<bool> {
 
 /// Watches and ends a probe. Dropping it ends the probe.
 pub trait Control: Send {
-    /// Process on this host whose CPU time is the probe's, when there is one.
+    /// Process on this host whose CPU time is the probe's, if there is one.
     fn pid(&self) -> Option<u32>;
     /// Ends it at once.
     fn kill(&mut self);

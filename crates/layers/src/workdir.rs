@@ -1,8 +1,8 @@
-//! The one directory that a run works in: fresh, marked as ours, gone when the run ends.
+//! The one directory that a run works in: fresh, marked as ours, removed when the run ends.
 //!
-//! Another user may own the directory that it is made in, and move it away and put a link in its
-//! place at any moment. So it is made, marked and removed by descriptor, and everything between
-//! goes by its [`View`].
+//! Another user may own its parent directory, and at any moment move it away and put a link in its
+//! place. So it is created, marked and removed by descriptor, and everything in between uses its
+//! [`View`].
 
 use std::{
     ffi::{OsStr, OsString},
@@ -35,7 +35,7 @@ const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// Every work directory's name begins so.
 pub const PREFIX: &str = "layermark-";
-/// File in it that says whose it is.
+/// File in it that says which run it belongs to.
 pub(crate) const MARKER: &str = ".layermark";
 const MARKER_TEXT: &str = "A work directory of layermark. It is removed when its run ends.\n";
 
@@ -45,9 +45,9 @@ pub struct WorkDir {
     /// Where the user finds it.
     named: PathBuf,
     dir: Fresh,
-    /// `None` where nothing can be mounted: then nobody else can change what is on its path.
+    /// `None` where nothing can be mounted: then no other user can change anything on its path.
     view: Option<View>,
-    /// Locked while we live: whoever can lock it knows that its owner has died.
+    /// Locked while we live: a process that can lock it knows that its owner has died.
     _marker: MappedLock,
     /// Locked while we live: one run at a time on a directory, since two would measure each other.
     parent: Option<OwnedFd>,
@@ -55,8 +55,8 @@ pub struct WorkDir {
 }
 
 impl WorkDir {
-    /// Makes a fresh directory in `parent`, which has to exist, and removes those that dead runs
-    /// have left behind there. One at a time.
+    /// Creates a fresh directory in `parent`, which must exist, and removes those left there by
+    /// dead runs. One at a time.
     pub fn create(parent: &Path) -> Result<Self, LayerError> {
         let (path, dir) = open(parent)?;
         let bad = bad(parent);
@@ -72,7 +72,7 @@ impl WorkDir {
         Ok(work)
     }
 
-    /// Makes one beside those of others.
+    /// Creates one next to those of others.
     pub(crate) fn shared(parent: &Path) -> Result<Self, LayerError> {
         let (path, dir) = open(parent)?;
         Self::make(parent, &path, dir)
@@ -112,7 +112,7 @@ impl WorkDir {
         self.view.as_ref().map_or(&self.named, View::path)
     }
 
-    /// Where the user finds it, unless somebody moves it.
+    /// Where the user finds it, unless it was moved.
     pub fn named(&self) -> &Path {
         &self.named
     }
@@ -129,7 +129,7 @@ impl WorkDir {
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        // Where it does not answer, the janitor, a process of its own, waits for it.
+        // Where it does not answer, the janitor, a separate process, waits for it.
         if self.removed || !mounts::answers(self.path(), LAST_WORD) {
             return;
         }
@@ -147,7 +147,7 @@ fn bad(path: &Path) -> impl Fn(String) -> LayerError + use<> {
     }
 }
 
-/// Opens the directory that a work directory is to be made in, and its absolute path.
+/// Opens the parent of a work directory, and returns its absolute path.
 fn open(asked: &Path) -> Result<(PathBuf, OwnedFd), LayerError> {
     let unusable = |e: io::Error| bad(asked)(in_words(&e));
     let path = fs::canonicalize(asked).map_err(unusable)?;
@@ -171,16 +171,16 @@ pub(crate) fn check(dir: &Path) -> Result<(), LayerError> {
     open(dir).map(drop)
 }
 
-/// Whether others may replace what is in a directory on the path, or the last one of it, by more
-/// than we can bear.
+/// Whether others can replace an entry of a directory on the path, or of the last one, in a way
+/// that is a danger to us.
 fn is_exposed(stat: &Stat, last: bool) -> bool {
     let root = rustix::process::geteuid().is_root();
     let others = if root { 0o022 } else { 0o002 };
     let open = stat.st_mode & others != 0 && stat.st_mode & libc::S_ISVTX == 0;
     match sandbox::privilege() {
-        // It is known by its descriptor, whoever owns it; but nobody wants root to work in there.
+        // It is known by its descriptor, whoever owns it; but root should not work in there.
         Privilege::Root => open && !last,
-        // Users are not known by their numbers in there, and it is known by its descriptor.
+        // Numbers of users mean nothing in there, and it is known by its descriptor.
         Privilege::UserNamespace => false,
         // Without a view it is known by its path.
         Privilege::None => {
@@ -211,8 +211,8 @@ pub(crate) struct Fresh {
 }
 
 impl Fresh {
-    /// Makes one of a name that nobody can foresee. The janitor hears of it before it is there,
-    /// since we may be killed at any moment.
+    /// Creates one with a random name. The janitor is told before it exists, since we may be killed
+    /// at any moment.
     pub(crate) fn make(parent: OwnedFd, prefix: &str) -> io::Result<Self> {
         let name = OsString::from(random_name(prefix));
         janitor::watch(&parent, &name, None);
@@ -224,7 +224,7 @@ impl Fresh {
         Ok(Self { parent, name, dir })
     }
 
-    /// Gives the janitor its descriptor, once it is known to be the one that we have made.
+    /// Gives the janitor its descriptor, once it is known to be the one that we created.
     pub(crate) fn entrust(&self) {
         janitor::watch(&self.parent, &self.name, Some(self.dir.as_fd()));
     }
@@ -238,8 +238,8 @@ impl Fresh {
         &self.name
     }
 
-    /// Writes the marker and locks it. It shows to whom our files belong there: on NFS it need not
-    /// be us. A directory that belongs to anybody else is not the one that we have made.
+    /// Writes the marker and locks it. The marker's owner shows who owns our files there: on NFS it
+    /// need not be us. A directory with another owner is not the one that we created.
     pub(crate) fn mark(&self) -> io::Result<MappedLock> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mut marker: File = openat(&self.dir, MARKER, flags, Mode::RUSR | Mode::WUSR)?.into();
@@ -263,8 +263,8 @@ fn replaced() -> io::Error {
     io::Error::other("another user has replaced the directory that was made in it")
 }
 
-/// Whether `dir` was made and its maker died before it had written the marker: there is nothing in
-/// it but the marker's beginning.
+/// Whether the creator of `dir` died before it had written the marker: it contains only the
+/// marker's beginning.
 pub(crate) fn is_begun(dir: impl AsFd) -> bool {
     let marker = statat(&dir, MARKER, AtFlags::SYMLINK_NOFOLLOW);
     let begun = match marker {
@@ -320,105 +320,4 @@ pub(crate) fn reap(parent: impl AsFd) -> io::Result<Vec<OsString>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn makes_a_fresh_directory_and_removes_it() {
-        let home = tempfile::tempdir().unwrap();
-        fs::write(home.path().join("precious"), b"user's").unwrap();
-        let work = WorkDir::create(home.path()).unwrap();
-        let path = work.path().to_path_buf();
-        fs::create_dir(path.join("sub")).unwrap();
-        fs::write(path.join("sub/file"), b"ours").unwrap();
-        let again = WorkDir::create(home.path()).unwrap_err();
-        assert!(matches!(again, LayerError::Busy { .. }), "{again}");
-        assert!(again.hint().unwrap().contains("--dir"));
-        drop(work);
-        assert!(!path.exists());
-        assert_eq!(fs::read(home.path().join("precious")).unwrap(), b"user's");
-        WorkDir::create(home.path()).unwrap();
-    }
-
-    #[test]
-    fn refuses_what_is_not_a_directory_to_write_in() {
-        let home = tempfile::tempdir().unwrap();
-        let file = home.path().join("file");
-        fs::write(&file, b"x").unwrap();
-        for (path, why) in [
-            (file.as_path(), "not a directory"),
-            (&home.path().join("absent"), "does not exist"),
-            (Path::new("/proc"), "cannot work in /proc"),
-        ] {
-            let e = WorkDir::create(path).unwrap_err();
-            assert!(e.to_string().contains(why), "{e}");
-            assert!(e.hint().is_some() && e.is_usage());
-        }
-    }
-
-    #[test]
-    fn reaps_the_dead_and_spares_the_living_and_strangers() {
-        let home = tempfile::tempdir().unwrap();
-        let parent = || fd::open_dir(rustix::fs::CWD, home.path()).unwrap();
-        let made = || Fresh::make(parent(), PREFIX).unwrap();
-        let (dead, living) = (made(), made());
-        drop(dead.mark().unwrap());
-        let _lock = living.mark().unwrap();
-        let stranger = home.path().join("layermark-results");
-        fs::create_dir(&stranger).unwrap();
-        fs::write(stranger.join(MARKER), b"something else").unwrap();
-        // A process that another test is starting has a copy of the lock until it runs its program.
-        let mut tries = (0..200).map(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-            reap(parent()).unwrap()
-        });
-        let reaped = tries.find(|reaped| !reaped.is_empty());
-        let reaped = reaped.unwrap_or_default();
-        assert_eq!(reaped, std::slice::from_ref(&dead.name));
-        assert!(!dead.is_there() && living.is_there() && stranger.exists());
-    }
-
-    /// What another user may do who owns the directory above, here by ourselves.
-    #[test]
-    fn a_directory_that_was_moved_away_is_removed_and_what_replaced_it_is_not() {
-        let home = tempfile::tempdir().unwrap();
-        let victim = home.path().join("victim");
-        fs::create_dir(&victim).unwrap();
-        fs::write(victim.join("precious"), b"user's").unwrap();
-        fs::write(victim.join(MARKER), MARKER_TEXT).unwrap();
-        let work = WorkDir::create(home.path()).unwrap();
-        let (path, moved) = (work.named().to_owned(), home.path().join("moved"));
-        fs::write(path.join("ours"), b"x").unwrap();
-        fs::rename(&path, &moved).unwrap();
-        std::os::unix::fs::symlink(&victim, &path).unwrap();
-        drop(work);
-        assert!(!moved.exists() && path.is_symlink());
-        assert_eq!(fs::read(victim.join("precious")).unwrap(), b"user's");
-        // Nor is a link reaped, whatever it leads to.
-        let work = WorkDir::create(home.path()).unwrap();
-        fs::rename(work.named(), &moved).unwrap();
-        fs::rename(&victim, work.named()).unwrap();
-        let put = work.named().to_owned();
-        drop(work);
-        assert!(path.is_symlink() && !moved.exists() && put.join("precious").exists());
-    }
-
-    #[test]
-    fn a_path_that_others_can_change_is_refused() {
-        use std::os::unix::fs::PermissionsExt;
-        let home = tempfile::tempdir().unwrap();
-        let (open, dir) = (home.path().join("open"), home.path().join("open/dir"));
-        fs::create_dir_all(&dir).unwrap();
-        let mode = |mode| fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
-        mode(0o777);
-        let e = WorkDir::create(&dir).unwrap_err();
-        assert!(
-            e.to_string().contains("open can be changed by other users"),
-            "{e}"
-        );
-        assert!(e.is_usage() && e.hint().unwrap().contains("chmod go-w"));
-        // As in /tmp.
-        mode(0o1777);
-        WorkDir::create(&dir).unwrap();
-    }
-}
+mod tests;

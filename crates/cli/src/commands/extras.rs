@@ -1,4 +1,4 @@
-//! Schemas, completions and manual pages: all made from what is already written down elsewhere.
+//! Schemas, completions and manual pages, all generated.
 
 use std::{path::Path, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `layermark import`: results of another program, kept to be set beside ours.
+//! `layermark import`: results of another program, stored for comparison with ours.
 
 use std::{fmt::Write as _, path::Path, process::ExitCode};
 
@@ -9,7 +9,7 @@ use layermark_model::{Import, ImportedPoint, format_size};
 use super::{output, target};
 use crate::{args::OutArgs, failure::Failure, say::say};
 
-/// Reads, keeps and prints an import; with `beside`, the report of that run with the import in it.
+/// Reads, stores and prints an import; with `beside`, the report of that run with the import in it.
 pub fn keep(
     file: &Path,
     format: Option<&str>,
@@ -17,12 +17,12 @@ pub fn keep(
     out: &OutArgs,
 ) -> Result<ExitCode, Failure> {
     if beside.is_none() && !out.output.is_empty() {
-        let text = "-o writes a report, and an import alone is none";
+        let text = "-o writes a report, which an import alone is not";
         return Err(Failure::usage(text).hint("layermark import FILE --beside last -o report.html"));
     }
     let targets = target::targets(out)?;
     let mut store = output::open_store(out.store.store.as_deref())?;
-    // Before anything is kept: a run that is not there is a mistake of the command.
+    // Before anything is stored: a missing run is an error in the command.
     let report = beside
         .map(|run| output::report(&mut store, run))
         .transpose()?;

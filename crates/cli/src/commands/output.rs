@@ -17,7 +17,7 @@ use crate::{
     say::say,
 };
 
-/// The store that `--store` names, or the user's own.
+/// The store that `--store` names, or the user's default.
 pub fn open_store(path: Option<&Path>) -> Result<Store, Failure> {
     Ok(match path {
         Some(path) => Store::open(path)?,
@@ -39,9 +39,9 @@ pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
     Ok(Report::build(&run, &trials))
 }
 
-/// Writes the files, then the terminal's table or JSON, unless `-o` has written to standard output. Without a target, and where
-/// `page` says so, the page goes into the user's data directory. What cannot be written keeps
-/// nothing else from it.
+/// Writes the files, then the terminal's table or JSON, unless `-o` has written to standard output.
+/// Without a target, and where `page` says so, the page goes into the user's data directory. A
+/// target that cannot be written does not prevent the others.
 pub fn deliver(
     report: &Report,
     targets: &[Target],
@@ -115,7 +115,7 @@ pub fn write_stdout(text: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Columns of the terminal; 100 where there is none.
+/// Columns of the terminal; 100 without one.
 fn width() -> usize {
     rustix::termios::tcgetwinsize(io::stdout()).map_or(100, |size| usize::from(size.ws_col).max(60))
 }

@@ -88,7 +88,7 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     go(order, &common)
 }
 
-/// Variables of launched programs. What is taken from our own environment anyway needs no entry.
+/// Variables of launched programs. Those taken from our own environment need no entry.
 fn environment(flags: &[String]) -> Result<Environment, Failure> {
     let mut env = Environment::new();
     for flag in flags {
@@ -105,9 +105,8 @@ fn environment(flags: &[String]) -> Result<Environment, Failure> {
     Ok(env)
 }
 
-/// Budget of a command for one workload when nothing says how long it may take: with half as much
-/// again, which a budget may be exceeded by, it ends within 20 s, unless eight blocks of native and
-/// one layer take longer.
+/// Budget of a command for one workload without a time limit. A budget may be exceeded by half, so
+/// the command ends within 20 s, unless eight blocks of native and one layer take longer.
 const COMMAND_BUDGET: &str = "13s";
 
 /// `layermark file`, `layermark meta`, ...
@@ -210,9 +209,8 @@ fn request(plan: Plan, common: &CommonArgs) -> Result<Request, Failure> {
     Ok(request)
 }
 
-/// A user namespace makes us master of all our own files, those we took the right to write from
-/// ourselves among them. So the permission is looked at before there is one; everything else about
-/// the directory is the lab's business.
+/// In a user namespace we own all our files, including those that we made read-only. So the
+/// permission is checked before there is one. The lab checks everything else about the directory.
 fn may_write(dir: &Path) -> Result<(), Failure> {
     match rustix::fs::access(dir, rustix::fs::Access::WRITE_OK) {
         Err(rustix::io::Errno::ACCESS) => Err(Failure::usage(format!(
@@ -224,7 +222,7 @@ fn may_write(dir: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Measures, then reports whatever there is, also after a failure.
+/// Measures, then reports the results so far, even after a failure.
 fn go(order: RunMode, common: &CommonArgs) -> Result<ExitCode, Failure> {
     go_with(order, common, None)
 }
@@ -269,7 +267,7 @@ fn go_with(
         (Ok(_), Err(failure)) => Err(failure),
         // The report has been printed; the error still decides the exit code.
         (Err(error), Ok(_)) => Ok(Failure::from(error).print(false)),
-        // Why the run ended matters more than why it cannot be shown.
+        // The reason why the run ended matters more than why it cannot be shown.
         (Err(error), Err(failure)) => {
             say(format!("warning: no report: {}", failure.message));
             Err(Failure::from(error))
@@ -327,7 +325,7 @@ fn ended(outcome: &Outcome, report: &Report, store: Option<&Path>) -> ExitCode {
     if outcome.ended == Ended::Stopped {
         let elsewhere = store.map(|s| format!(" --store {}", s.display()));
         say(format!(
-            "stopped; go on: layermark run --resume {}{}",
+            "stopped; continue: layermark run --resume {}{}",
             outcome.run.id,
             elsewhere.unwrap_or_default()
         ));
@@ -393,50 +391,4 @@ impl From<LayerError> for Failure {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::args::{Parsed, parse};
-
-    use super::*;
-
-    /// The plan of a command.
-    fn planned(line: &str) -> Plan {
-        let words = format!("layermark {line}");
-        let words = words.split(' ').map(Into::into);
-        let order = match parse(words).unwrap_or_else(|e| panic!("{line}: {}", e.message)) {
-            Parsed::Workload(settings, common) | Parsed::Launch(settings, common, _) => {
-                new_order(settings, &common)
-            }
-            Parsed::Cli(_) => panic!("{line}: not a workload"),
-        };
-        match order {
-            Ok(RunMode::New(request)) => request.plan,
-            _ => panic!("{line}: no new run"),
-        }
-    }
-
-    #[test]
-    fn commands_end_by_themselves_unless_told_otherwise() {
-        for (line, budget, blocks) in [
-            ("file -l fuse", Some(COMMAND_BUDGET), None),
-            ("iops -l fuse", Some(COMMAND_BUDGET), None),
-            ("meta -l fuse", Some(COMMAND_BUDGET), None),
-            ("launch -l fuse -- true", Some(COMMAND_BUDGET), Some(10)),
-            ("launch -- true", Some(COMMAND_BUDGET), Some(10)),
-            ("file --budget 2m", Some("2m"), None),
-            ("launch --budget 2m -- true", Some("2m"), None),
-            ("meta --precision 2%", None, None),
-            ("launch --precision 2% -- true", None, None),
-            ("iops --profile standard", None, None),
-            ("file --blocks 30", None, Some(30)),
-            ("launch --runs 30 -- true", None, Some(30)),
-            ("file --matrix iozone", None, Some(3)),
-        ] {
-            let plan = planned(line);
-            assert_eq!(
-                (plan.budget.as_deref(), plan.blocks),
-                (budget, blocks),
-                "{line}"
-            );
-        }
-    }
-}
+mod tests;

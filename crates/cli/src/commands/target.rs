@@ -1,4 +1,4 @@
-//! Where `-o` puts a report, and what is not replaced by one.
+//! Where `-o` writes a report, and files that it does not replace.
 
 use std::{
     fs::{self, File, Metadata},
@@ -24,7 +24,7 @@ pub struct Target {
 
 enum Destination {
     Stdout,
-    /// A file that is there or is made; new content replaces it as a whole.
+    /// An existing or new file; new content replaces it as a whole.
     File(PathBuf),
     /// A FIFO or device, written as it is.
     Stream(PathBuf),
@@ -48,7 +48,7 @@ pub fn targets(out: &OutArgs) -> Result<Vec<Target>, Failure> {
     Ok(all)
 }
 
-/// Where hyperfine's format goes, whatever the file is called.
+/// Where hyperfine's format goes, whatever the file's name.
 pub fn times_target(path: &Path, force: bool) -> Result<Target, Failure> {
     Target::file(path, exporter(Path::new("times.hyperfine.json"))?, force)
 }
@@ -58,7 +58,7 @@ fn exporter(path: &Path) -> Result<&'static dyn Exporter, Failure> {
         .map_err(|e| Failure::usage(e).hint("layermark report last -o report.html"))
 }
 
-/// `-` is Markdown, and `csv:-` is any other format, by its ending.
+/// `-` is Markdown, and `csv:-` another format, by its ending.
 fn format_of_stdout(text: &str) -> Option<&str> {
     match text {
         "-" => Some("md"),
@@ -104,7 +104,7 @@ impl Target {
                 let why = format!("there is no directory {}", parent.display());
                 return Err(refused(why, format!("mkdir -p {}", parent.display())));
             }
-            // A file without a name that is gone at once.
+            // A file without a name that is removed at once.
             tempfile::tempfile_in(parent).map_err(|e| {
                 let why = format!("no file can be made in {}: {e}", parent.display());
                 refused(why, elsewhere())
@@ -182,7 +182,7 @@ fn standing(path: &Path) -> Existing {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Existing::Free,
-        // A name that is too long and the like: the reason is told when it is written.
+        // A name that is too long, for example: the reason is reported when it is written.
         Err(_) => return Existing::Free,
     };
     let kind = found.file_type();
@@ -230,9 +230,9 @@ fn behind(path: &Path) -> Result<Destination, String> {
     }
 }
 
-/// The files of one `-o` until all of them are complete. Each is a new one of random name beside its
-/// place (`O_EXCL`, which follows no link), so that an old report is not lost to a full disk and a new
-/// one is there as a whole or not at all.
+/// The files of one `-o` until all of them are complete. Each is a new file with a random name in
+/// the same directory (`O_EXCL`, which follows no link). So an old report is not lost to a full
+/// disk, and a new one is complete or absent.
 struct Parts<'a> {
     path: &'a Path,
     open: Option<(PathBuf, BufWriter<NamedTempFile>)>,
@@ -275,8 +275,8 @@ impl Files for Parts<'_> {
     }
 }
 
-/// Puts a file in its place, or beside it under the next free name where something stands that is
-/// not ours: names of charts are not known before, and somebody may have made a file meanwhile.
+/// Moves a file to its place, or to the next free name where a file is that is not ours: names of
+/// charts are not known before, and a file may have appeared meanwhile.
 fn put(mut part: NamedTempFile, wanted: &Path, force: bool) -> anyhow::Result<PathBuf> {
     let mut number = 1;
     let mut path = wanted.to_path_buf();
@@ -307,8 +307,8 @@ fn put(mut part: NamedTempFile, wanted: &Path, force: bool) -> anyhow::Result<Pa
     }
 }
 
-/// Mode and, where we may, owner of the file that is replaced. By descriptor: whoever owns the directory
-/// may have put a link in the place of ours.
+/// Mode and, if permitted, owner of the file that is replaced. By descriptor: the owner of the
+/// directory may have put a link in place of our file.
 fn keep_mode(part: &File, old: &Metadata) {
     // The mode comes last, because a new owner takes some of its bits away.
     let _ = std::os::unix::fs::fchown(part, Some(old.uid()), Some(old.gid()));

@@ -18,7 +18,7 @@ use crate::{
     vm::agent_protocol::{self, AgentReply, AgentRequest, Channel, PIECE, Pieces},
 };
 
-/// Frames of the probe's output that may wait to be read.
+/// Frames of the probe's output that may be queued.
 const QUEUE: usize = 256;
 
 /// How long a guest may take nothing of what it is sent: one that hangs leaves the line full.
@@ -44,7 +44,7 @@ pub(crate) enum AgentError {
 /// The line to one guest.
 pub(crate) struct AgentClient {
     out: Mutex<UnixStream>,
-    /// Held while a question is open: there is one at a time.
+    /// Locked during a request: there is one at a time.
     answers: Mutex<Receiver<AgentReply>>,
     probe: Mutex<Arc<Probe>>,
 }
@@ -71,7 +71,7 @@ impl Probe {
         })
     }
 
-    /// Nothing more will come from it.
+    /// Marks it as ended: it sends nothing more.
     fn end(&self, how: &str) {
         *lock(&self.output) = None;
         lock(&self.ended).get_or_insert_with(|| how.to_owned());
@@ -110,7 +110,7 @@ impl AgentClient {
         lock(&self.probe).clone()
     }
 
-    /// Whether to go on.
+    /// Handles one frame. Returns whether to continue.
     fn take(&self, channel: Channel, bytes: Vec<u8>, answers: &mpsc::Sender<AgentReply>) -> bool {
         let probe = self.current();
         match channel {
@@ -155,12 +155,13 @@ impl AgentClient {
         }
     }
 
-    /// Waits for what the agent says first.
+    /// Waits for the agent's first message.
     pub(crate) fn hello(&self, limit: Duration) -> Result<AgentReply, AgentError> {
         wait(&lock(&self.answers), limit)
     }
 
-    /// Sends what is not answered: an [`AgentRequest::Make`], or an [`AgentRequest::Put`] with the bytes of the file.
+    /// Sends a request without a reply: an [`AgentRequest::Make`], or an [`AgentRequest::Put`] with
+    /// the bytes of the file.
     pub(crate) fn put(&self, what: &AgentRequest, from: &mut impl Read) -> io::Result<()> {
         self.send(what, from).map_err(|e| match e.kind() {
             io::ErrorKind::WouldBlock => io::Error::other(AgentError::Silent(TAKES)),
@@ -192,7 +193,7 @@ impl AgentClient {
         name: String,
         limit: Duration,
     ) -> Result<Wire, AgentError> {
-        // What the one before still says comes before the answer to this.
+        // Output of the previous probe arrives before the reply to this.
         self.order(&AgentRequest::Kill, limit)?;
         let (sender, output) = mpsc::sync_channel(QUEUE);
         let probe = Probe::new(Some(sender));
@@ -208,7 +209,7 @@ impl AgentClient {
         })
     }
 
-    /// Ends the conversation; an agent that hears nobody switches its machine off.
+    /// Ends the connection; an agent without a connection powers its machine off.
     pub(crate) fn cut(&self) {
         // Not connected any more is as good.
         let _ = lock(&self.out).shutdown(Shutdown::Both);

@@ -1,8 +1,8 @@
-//! What this host and the agent in the guest say to each other: frames on one virtio-serial port, or
-//! on a serial port.
+//! Protocol between this host and the agent in the guest: frames on one virtio-serial port, or on a
+//! serial port.
 //!
-//! A frame is a channel (1 byte), a length (4 bytes, little-endian) and as many bytes. Questions
-//! and answers are JSON. Both ends are the same binary, so there are no versions.
+//! A frame is a channel (1 byte), a length (4 bytes, little-endian) and that many bytes. Requests
+//! and replies are JSON. Both ends are the same binary, so there are no versions.
 
 use std::{
     io::{self, Read, Write},
@@ -104,16 +104,16 @@ pub(crate) const ROOT_TAG: &str = "root";
 /// From this host to the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum AgentRequest {
-    /// Give the network card this address, switch it on, and send back what comes to
+    /// Give the network card this address, bring it up, and echo what comes to
     /// [`echo::PORT`](crate::vm::net::echo::PORT).
     Network { address: Ipv4Addr },
-    /// Send something there until it comes back.
+    /// Send data there until it comes back.
     Reach { to: SocketAddrV4 },
     /// Send ICMP messages there until one comes back.
     Ping { to: Ipv4Addr },
     /// Make this tree of files the root of the probe; `None`: the disk named [`ROOT_TAG`].
     Rootfs(Option<Mounting>),
-    /// Mount the layer at [`AT`]; what was mounted there before is not any more.
+    /// Mount the layer at [`AT`], in place of what was mounted there before.
     Mount(Mounting),
     /// Start the probe under this name.
     Start { name: String },
@@ -125,10 +125,10 @@ pub(crate) enum AgentRequest {
     Facts,
     /// Write back, and drop all caches.
     DropCaches,
-    /// Remove from the packaged files what was never sent, and name those that are not as they were
-    /// after [`AgentRequest::Seal`].
+    /// Remove the packaged files that were never sent, and list those that changed after
+    /// [`AgentRequest::Seal`].
     Changed,
-    /// Write a packaged file; its bytes follow. Not answered: the next `Seal` tells of errors.
+    /// Write a packaged file; its bytes follow. No reply: the next `Seal` reports errors.
     Put {
         path: String,
         size: u64,
@@ -153,7 +153,7 @@ pub(crate) enum AgentRequest {
 pub(crate) struct Mounting {
     /// File system type.
     pub(crate) fs: String,
-    /// `None`: the only disk there is.
+    /// `None`: the only disk.
     pub(crate) source: Option<String>,
     /// Options of the file system, comma separated.
     pub(crate) options: String,
@@ -162,7 +162,7 @@ pub(crate) struct Mounting {
 /// From the guest to this host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum AgentReply {
-    /// The agent is there; the first of all.
+    /// The agent is running; its first message.
     Ready {
         /// The guest's kernel.
         kernel: String,

@@ -29,8 +29,8 @@ use crate::{
 /// The program, and Debian's package of it.
 pub(crate) const QEMU: (&str, &str) = ("qemu-system-x86_64", "qemu-system-x86");
 
-/// A guest that takes longer has come to grief. Booting takes 3 s on an idle machine, and was seen to
-/// take half a minute on one where eight others wanted each CPU.
+/// Time limit of a boot. Booting takes 3 s on an idle machine, and took half a minute on one where
+/// eight other processes wanted each CPU.
 const LIMIT: Duration = Duration::from_secs(90);
 /// With KVM it takes half a second; where KVM hangs, each first try costs this.
 const KVM_LIMIT: Duration = Duration::from_secs(5);
@@ -55,8 +55,8 @@ impl Accel {
 pub(crate) struct Boot<'a> {
     /// The layer, for messages.
     pub(crate) layer: &'a str,
-    /// A private directory of the guest: QEMU works in it, so that no path of the user's has to be
-    /// written on its command line, where a comma means something.
+    /// A private directory of the guest. QEMU runs in it, so that no path of the user appears on
+    /// its command line, where a comma has a meaning.
     pub(crate) dir: &'a Path,
     pub(crate) exe: &'a Path,
     pub(crate) kernel: &'a Kernel,
@@ -84,7 +84,7 @@ pub(crate) struct Boot<'a> {
 /// Why a guest did not come up.
 struct BootFailure {
     error: Box<LayerError>,
-    /// It was running and said nothing.
+    /// It was running and silent.
     silent: bool,
 }
 
@@ -121,7 +121,8 @@ pub(crate) struct Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        // First, so that nobody is left who holds the line and waits for a guest that hangs.
+        // First, so that nothing is left that holds the connection and waits for a guest that
+        // hangs.
         self.process.kill();
         self.agent.cut();
     }
@@ -196,7 +197,7 @@ pub(crate) fn boot(boot: &Boot<'_>) -> Result<Guest, LayerError> {
                 break;
             }
             Err(failed) => {
-                // The console says nothing where KVM hangs.
+                // The console is silent where KVM hangs.
                 let why = match *failed.error {
                     LayerError::Guest { status, .. } => status,
                     other => other.to_string(),
@@ -219,7 +220,7 @@ pub(crate) fn boot(boot: &Boot<'_>) -> Result<Guest, LayerError> {
     Ok(guest)
 }
 
-/// Boots a guest that hangs once more, and tells it with the layer's facts.
+/// Boots a guest that hangs a second time, and reports that with the layer's facts.
 fn patiently(boot: &Boot<'_>, image: &Path, accel: Accel) -> Result<Guest, LayerError> {
     match start(boot, image, accel, LIMIT) {
         Err(failed) if failed.silent => {
@@ -231,7 +232,7 @@ fn patiently(boot: &Boot<'_>, image: &Path, accel: Accel) -> Result<Guest, Layer
     }
 }
 
-/// Where the outcome of trying KVM is kept: another kernel or another QEMU may do better.
+/// Where the outcome of trying KVM is cached: another kernel or another QEMU may do better.
 fn kvm_note(kernel: &Kernel) -> Option<PathBuf> {
     let host = rustix::system::uname();
     // QEMU by what can be seen without running it.
@@ -254,7 +255,7 @@ fn remember_kvm(boot: &Boot<'_>, outcome: &str) {
     }
 }
 
-/// What to try, and why KVM is left out.
+/// Accelerators to try, and why KVM is not among them.
 pub(crate) fn accels(kernel: &Kernel) -> (Vec<Accel>, Option<String>) {
     if let Err(e) = File::options().read(true).write(true).open("/dev/kvm") {
         return (vec![Accel::Tcg], Some(format!("/dev/kvm: {e}")));
@@ -365,8 +366,9 @@ fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
     ]
     .map(OsString::from)
     .to_vec();
-    // The kernel tries its timer interrupt against the cycle counter, and panics or goes on without
-    // when it comes late. An emulated machine's comes late whenever the host has other things to do.
+    // The kernel checks its timer interrupt against the cycle counter, and panics or continues
+    // without it when it comes late. On an emulated machine it comes late whenever the host is
+    // busy.
     let port = if boot.serial { guest::SERIAL } else { "" };
     let command_line = format!(
         "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable clocksource=tsc {} {port} rdinit=/{} -- guest",

@@ -28,7 +28,7 @@ fn own() -> Option<PathBuf> {
         .map(|dir| dir.join("layermark"))
 }
 
-/// The file of this name, if there is one, else where it would be written.
+/// The file of this name if it exists, else the path where it would be written.
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
     let shared = Path::new(OF_ALL).join(name);
     if shared.is_file() {

@@ -1,6 +1,6 @@
 //! Whether a guest's clock runs as fast as this host's.
 //!
-//! The two clocks are never set against each other, only what each says has gone by.
+//! The two clocks are never compared directly, only the time that each shows has passed.
 
 use std::time::Duration;
 

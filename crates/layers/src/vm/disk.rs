@@ -224,7 +224,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// What the facts say of it beside what is read from the guest.
+    /// Facts about it in addition to those read from the guest.
     pub(crate) fn notes(&self) -> Vec<(&'static str, String)> {
         vec![
             ("disk", self.controller.name.into()),

@@ -1,7 +1,7 @@
 //! The agent: process 1 of a guest, started by the kernel command line that the host wrote.
 //!
-//! It loads modules, mounts what is measured, runs the probe and answers the host. A guest without
-//! its host has no purpose: at the end of the line it switches itself off.
+//! It loads modules, mounts what is measured, runs the probe and answers the host. Without its host
+//! a guest has no purpose: when the connection ends it powers itself off.
 
 use std::{
     fs::{self, File},
@@ -38,7 +38,7 @@ use probe::Probe;
 
 /// On the command line of every kernel that we boot, and on no other.
 pub(crate) const WORD: &str = "layermark.guest";
-/// On it where the host is to be reached by a serial port.
+/// Present where the host is reached by a serial port.
 pub(crate) const SERIAL: &str = "layermark.serial";
 
 /// How long devices may take to appear.
@@ -46,11 +46,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 type Port = Arc<Mutex<File>>;
 
-/// Serves the host until the line ends, then switches the machine off. Refuses to do so anywhere
+/// Serves the host until the connection ends, then powers the machine off. Refuses to run anywhere
 /// but in a guest of ours, whatever its process id.
 pub fn guest() -> io::Result<()> {
-    // Anything may be process 1 of a container, so that is no proof. A guest of ours has no /proc
-    // before this.
+    // Being process 1 proves nothing: in a container it may be any program. A guest of ours has no
+    // /proc before this.
     if !Path::new("/proc/cmdline").exists() {
         mount("proc", "/proc")?;
     }
@@ -164,7 +164,8 @@ fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> io::Result<T>
     }
 }
 
-/// The disk; memory devices and loops are none, nor is that of the probe's root.
+/// Whether it is the layer's disk: not a memory or loop device, and not the disk of the probe's
+/// root.
 fn find_disk() -> Option<PathBuf> {
     let disks = fs::read_dir("/sys/block").ok()?;
     let is_root = |entry: &fs::DirEntry| {

@@ -4,7 +4,7 @@ use std::{fs, io, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-/// What a guest says of its card.
+/// A guest's network card, as its kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CardFacts {
     /// Its kernel's driver.

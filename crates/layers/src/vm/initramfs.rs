@@ -87,8 +87,8 @@ fn hex(n: u32) -> String {
     format!("{n:08X}")
 }
 
-/// An ELF file without what is not loaded: symbols and debug information at its end would be half
-/// of a guest's memory. What is not a 64-bit ELF file stays as it is.
+/// An ELF file without the parts that are not loaded: the symbols and debug information at its end
+/// would fill half of a guest's memory. Anything but a 64-bit ELF file stays as it is.
 fn slim(mut elf: Vec<u8>) -> Vec<u8> {
     const HEADER: usize = 64;
     let number = |elf: &[u8], at: usize, length: usize| -> Option<u64> {

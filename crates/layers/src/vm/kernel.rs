@@ -1,4 +1,4 @@
-//! The kernel that guests run: found on this host, and unpacked where its own loader is slow.
+//! The kernel that guests run. It is found on this host, and unpacked where its own loader is slow.
 
 use std::{
     fs::{self, File},
@@ -164,7 +164,7 @@ impl Kernel {
         let mut packed = Vec::new();
         (&file).take(length).read_to_end(&mut packed)?;
         let Some(packing) = packing(&packed) else {
-            // LZ4 and the like unpack quickly also in a guest.
+            // LZ4 and similar formats unpack fast in a guest too.
             return Ok(self.image.clone());
         };
         let meta = file.metadata()?;

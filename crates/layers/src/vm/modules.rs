@@ -1,4 +1,4 @@
-//! Which modules a kernel needs for something, in the order in which they have to be loaded.
+//! Modules that a kernel needs, in the order in which they must be loaded.
 //!
 //! From `modules.dep`, `modules.softdep`, `modules.alias` and `modules.builtin` as depmod(8) writes
 //! them; see modules.dep(5).
@@ -27,7 +27,7 @@ pub(crate) struct Modules {
 pub(crate) struct Module {
     /// Its file.
     pub(crate) path: PathBuf,
-    /// Nothing depends on it: it may refuse to be loaded (a CPU that lacks an instruction).
+    /// Nothing depends on it, so it may fail to load (on a CPU that lacks an instruction).
     pub(crate) optional: bool,
 }
 
@@ -35,7 +35,7 @@ impl Modules {
     /// Reads the lists in `dir`, such as `/lib/modules/6.1.0-56-amd64`.
     pub(crate) fn read(dir: &Path) -> io::Result<Self> {
         let list = |name: &str| fs::read_to_string(dir.join(name));
-        // Only the first is there always.
+        // Only the first always exists.
         Ok(Self::parse(
             dir,
             &list("modules.dep")?,
@@ -58,7 +58,7 @@ impl Modules {
         for line in softdep.lines() {
             let mut words = line.split_whitespace();
             if let (Some("softdep"), Some(module)) = (words.next(), words.next()) {
-                // `pre:` is the default; `post:` is for what other modules ask for.
+                // `pre:` is the default; `post:` lists what other modules ask for.
                 let early = words.take_while(|w| *w != "post:").filter(|w| *w != "pre:");
                 let early = early.map(plain);
                 before.entry(plain(module)).or_default().extend(early);
@@ -86,7 +86,7 @@ impl Modules {
         names.iter().find(|n| !has(n)).copied()
     }
 
-    /// Everything to load for these, each once, what is needed first; nothing for what is built in.
+    /// Everything to load for these, each once, dependencies first; nothing for what is built in.
     pub(crate) fn order(&self, names: &[&str]) -> Vec<Module> {
         let mut order = LoadOrder {
             modules: self,
@@ -99,8 +99,8 @@ impl Modules {
         order.done
     }
 
-    /// The module that an alias such as `crypto-crc32c` stands for: where there are several, the
-    /// one that needs no particular CPU.
+    /// The module for an alias such as `crypto-crc32c`. If there are several, the one that needs no
+    /// particular CPU.
     fn resolve(&self, name: &str) -> Option<String> {
         if self.files.contains_key(name) {
             return Some(name.to_owned());
@@ -120,7 +120,7 @@ struct LoadOrder<'a> {
 
 impl LoadOrder<'_> {
     fn add(&mut self, name: &str, optional: bool) {
-        // Marked before its dependencies, so that a circle in the soft ones comes to an end.
+        // Marked before its dependencies, so that a cycle of soft ones ends.
         if !self.begun.insert(name.to_owned()) {
             return;
         }
@@ -177,7 +177,7 @@ pub(crate) enum Packing {
     Gzip,
 }
 
-/// Reads one compressed stream to its end; what follows it is not looked at.
+/// Reads one compressed stream to its end, and ignores what follows it.
 pub(crate) fn unpack(packing: Packing, from: impl Read, into: &mut Vec<u8>) -> io::Result<()> {
     match packing {
         Packing::Xz => lzma_rust2::XzReader::new(from, false).read_to_end(into)?,

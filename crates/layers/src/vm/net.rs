@@ -1,7 +1,7 @@
 //! A guest's network: its card, what the card is plugged into, and the proof that both work.
 //!
-//! `tap`: a network namespace in which nobody else is. `user`: QEMU plays a network itself. `socket`:
-//! QEMU sends frames to a switch in this process. Guests that name the same switch reach each other.
+//! `tap`: a private network namespace. `user`: QEMU emulates a network itself. `socket`: QEMU sends
+//! frames to a switch in this process. Guests that name the same switch reach each other.
 
 use std::{
     fs, io,
@@ -39,7 +39,7 @@ use space::Net;
 
 /// This host's address.
 pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
-/// The only guest's, where there is no switch.
+/// Address of the only guest, where there is no switch.
 pub(crate) const GUEST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 /// This host's and the guest's in the network that QEMU plays.
 const USER: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 2, 2), Ipv4Addr::new(10, 0, 2, 15)];
@@ -66,7 +66,7 @@ pub(crate) struct Wiring<'a> {
 }
 
 impl<'a> Wiring<'a> {
-    /// `None`: the guest has no card, since nobody asked for one and nothing is served through it.
+    /// `None`: the guest has no card, since none was asked for and nothing is served through it.
     pub(crate) fn of(spec: &'a Spec, serves: bool) -> Option<Self> {
         let options = ["nic", "backend", "switch", "vhost"];
         if !serves && !options.iter().any(|o| spec.options.contains_key(*o)) {
@@ -170,7 +170,7 @@ impl<'a> Wiring<'a> {
     }
 }
 
-/// A network that is there, and one guest's place in it.
+/// An existing network, and one guest's place in it.
 pub(crate) struct Network {
     pub(crate) card: &'static Card,
     backend: String,
@@ -235,7 +235,7 @@ impl Network {
         }
     }
 
-    /// Has the guest reach this host and every other guest; `order` asks it to.
+    /// Lets the guest reach this host and every other guest; `order` sends it the requests.
     pub(crate) fn prove(
         &self,
         order: impl Fn(&AgentRequest) -> Result<(), AgentError>,
@@ -243,7 +243,7 @@ impl Network {
         let failed = |e: io::Error| AgentError::Failed(format!("this host's end: {e}"));
         let [host, _] = self.addresses();
         let Some(plug) = &self.plug else {
-            // What plays a network answers by itself; no program of this host is behind it.
+            // An emulated network answers by itself; no program of this host is involved.
             return order(&AgentRequest::Ping { to: host });
         };
         let reach = |to, port| {

@@ -1,4 +1,4 @@
-//! What can be said of a guest.
+//! Options of a guest.
 
 use layermark_model::{Spec, parse_size};
 

@@ -86,7 +86,7 @@ impl VmPlace {
         self
     }
 
-    /// Both clocks, by the quickest of a few questions.
+    /// Reads both clocks, by the fastest of a few requests.
     fn read_clocks(&self) -> Result<Reading, LayerError> {
         const QUESTIONS: usize = 5;
         let mut best: Option<Reading> = None;
@@ -120,7 +120,7 @@ impl VmPlace {
         }
     }
 
-    /// Connects the guest's network card, and has it reach whom it can reach.
+    /// Connects the guest's network card, and checks whom it can reach.
     pub(crate) fn connect(&mut self, network: Network) -> Result<(), LayerError> {
         let (agent, qemu) = (self.agent.clone(), self.lock().pid());
         // Before anything fails: it is let go of after the guest.
@@ -138,7 +138,7 @@ impl VmPlace {
         proved.map_err(|(what, why)| self.broken(what)(why))
     }
 
-    /// What is known of the network, whose card has to be the one that was asked for.
+    /// Facts of the network. Its card must be the one that was asked for.
     fn network_facts(
         &self,
         card: Option<CardFacts>,
@@ -183,7 +183,7 @@ impl VmPlace {
             Ok(())
         });
         listed.map_err(LayerError::io(&self.layer, "read", &self.master))?;
-        // A directory comes before what is in it.
+        // A directory comes before its content.
         paths.sort();
         self.put(&paths)
     }
@@ -324,9 +324,9 @@ impl Place for VmPlace {
             };
         }
         let answer = self.agent.ask(&AgentRequest::Changed, SLOW);
-        match answer.map_err(self.broken("look at its packaged files"))? {
+        match answer.map_err(self.broken("check its packaged files"))? {
             AgentReply::Changed { paths } => self.put(&paths),
-            _ => Err(self.broken("look at its packaged files")(
+            _ => Err(self.broken("check its packaged files")(
                 AgentError::OutOfTurn,
             )),
         }

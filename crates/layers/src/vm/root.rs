@@ -19,7 +19,7 @@ use crate::{
 
 /// Where the guest's programs come from.
 pub(crate) enum Root<'a> {
-    /// This host, without what is nobody else's business.
+    /// This host, without its private files.
     Host,
     /// A directory of this host.
     Dir(&'a Path),
@@ -42,7 +42,7 @@ impl<'a> Root<'a> {
             text => {
                 let path = Path::new(text);
                 if !path.is_absolute() {
-                    wrong(text, "is neither none, nor host, nor an absolute path")
+                    wrong(text, "must be none, host or an absolute path")
                 } else if path.is_dir() {
                     Ok(Some(Self::Dir(path)))
                 } else if path.is_file() {
@@ -116,7 +116,7 @@ impl<'a> Root<'a> {
             Self::Host | Self::Dir(_) => Some(Mounting {
                 fs: "9p".into(),
                 source: Some(ROOT_TAG.into()),
-                // Nobody changes it meanwhile but this host's owner.
+                // Only this host's owner changes it.
                 options: "trans=virtio,version=9p2000.L,msize=524288,cache=loose".into(),
             }),
             Self::Image(_) => None,

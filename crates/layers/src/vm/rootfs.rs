@@ -70,7 +70,7 @@ pub(crate) fn make(from: Option<&Mounting>) -> io::Result<()> {
     net::set_up("lo", None)
 }
 
-/// What programs expect below /dev beside the kernel's own.
+/// What programs expect in /dev in addition to the kernel's own devices.
 fn devices() -> io::Result<()> {
     for (name, fs) in [("pts", "devpts"), ("shm", "tmpfs")] {
         let at = Path::new("/dev").join(name);

@@ -1,7 +1,7 @@
-//! What of this host a guest does not see with `root=host`.
+//! Files of this host that a guest does not see with `root=host`.
 //!
-//! Left out is what not everybody on this host may read, and whatever programs from packages can do
-//! without: the homes and temporary files of users, and file systems of which the guest has its own.
+//! Left out is what not every user of this host may read, and what programs from packages can do
+//! without: home directories and temporary files, and file systems of which the guest has its own.
 
 use std::{
     fs, io,
@@ -13,7 +13,7 @@ use crate::{child::Change, sandbox};
 
 /// Directory of QEMU in which the guest's view of this host is put together.
 pub(crate) const VIEW: &str = "root";
-/// What is seen in the place of a file that is left out.
+/// Shown in place of a file that is left out.
 const NOTHING: &str = "nothing";
 
 /// Directories that are always empty.
@@ -37,8 +37,8 @@ const LOOKED_THROUGH: [(&str, usize); 8] = [
 /// Each is a mount.
 const MOST: usize = 4096;
 
-/// Makes in QEMU's private directory `dir` what the view needs, and says how a process that works
-/// there gets it.
+/// Creates what the view needs in QEMU's private directory `dir`. Returns how a process that runs
+/// there gets the view.
 pub(crate) fn view(dir: &Path) -> io::Result<Vec<Change>> {
     // A guest that does not boot is booted again.
     fs::DirBuilder::new()
@@ -81,7 +81,7 @@ pub(crate) fn view(dir: &Path) -> io::Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Finds what is in `dir`, so deep, that not everybody may read.
+/// Finds entries of `dir`, to this depth, that not every user may read.
 fn private_below(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
     // What we cannot read QEMU cannot either.
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {

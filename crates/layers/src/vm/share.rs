@@ -24,7 +24,7 @@ mod virtiofs;
 const PROTOCOLS: [&dyn ShareProtocol; 4] =
     [&virtiofs::Virtiofs, &plan9::Plan9, &nfs::Nfs, &smb::Smb];
 
-/// Directory that is shared, beside the private directory in which QEMU works.
+/// Shared directory, next to the private directory in which QEMU runs.
 pub(crate) const DIR: &str = "share";
 /// The name by which the guest mounts it.
 const TAG: &str = "layer";
@@ -39,8 +39,8 @@ trait ShareProtocol: Sync {
     fn caches(&self) -> &'static [&'static str];
     /// What this host lacks.
     fn missing(&self) -> Vec<Missing>;
-    /// QEMU's arguments for a guest with so many MiB. What has no device of its own is reached over
-    /// a network.
+    /// QEMU's arguments for a guest with this many MiB. Without a device of its own, a share is
+    /// reached over a network.
     fn devices(&self, _memory: u64) -> Vec<String> {
         Vec::new()
     }
@@ -61,7 +61,7 @@ trait ShareProtocol: Sync {
 /// For whom a server is started.
 struct Serve<'a> {
     layer: &'a str,
-    /// The private directory of the guest; the shared one lies beside it.
+    /// The private directory of the guest; the shared one is next to it.
     dir: &'a Path,
     cache: &'a str,
     network: Option<&'a Network>,
@@ -164,7 +164,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// QEMU's arguments for a guest with so many MiB.
+    /// QEMU's arguments for a guest with this many MiB.
     pub(crate) fn devices(&self, memory: u64) -> Vec<String> {
         self.kind.devices(memory)
     }

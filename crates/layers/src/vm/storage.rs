@@ -87,7 +87,7 @@ impl<'a> GuestStorage<'a> {
         }
     }
 
-    /// Makes what it is on this host, beside the private directory `dir` of QEMU.
+    /// Creates it on this host, next to the private directory `dir` of QEMU.
     pub(super) fn make(
         &self,
         spec: &Spec,

@@ -6,7 +6,7 @@ use layermark_model::{
 };
 use serde_json::json;
 
-use super::{Noise, SHAPES, Shape, Work, layer, machine, meaning, plan, shapes::NONE};
+use super::{Noise, SHAPES, SampleWork, Shape, layer, machine, meaning, plan, shapes::NONE};
 
 /// What to make up.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ impl Matrix {
         for (op, engine) in &self.works {
             for file in &self.files {
                 for record in self.records.iter().filter(|r| exists(*file, **r)) {
-                    let work = Work {
+                    let work = SampleWork {
                         op,
                         record: *record,
                         cache: "warm",

@@ -2,10 +2,10 @@
 
 use layermark_model::{CacheState, Direction, Meaning, Quantity, Target, Unit, format_size};
 
-use super::shapes::Work;
+use super::shapes::SampleWork;
 
 /// Of a point of `file` or `meta`. `file_size` and the record are 0 where there are none.
-pub fn of(work: &Work, file_size: u64, engine: &str) -> Meaning {
+pub fn of(work: &SampleWork, file_size: u64, engine: &str) -> Meaning {
     let (writes, reads) = (work.op.contains("write"), work.op.contains("read"));
     let cache = match work.cache {
         "cold" => Some(CacheState::Cold),

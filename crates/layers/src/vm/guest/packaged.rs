@@ -22,7 +22,7 @@ pub(super) struct Packaged {
     root: PathBuf,
     /// The file being received, its bytes to come, and its modification time.
     file: Option<(File, u64, SystemTime)>,
-    /// Why something could not be made, told when it is sealed.
+    /// Why something could not be created, reported by the next `Seal`.
     failed: Option<String>,
     /// Regular files as they were sealed.
     seen: Seen,
@@ -78,7 +78,7 @@ impl Packaged {
         if !is_file {
             removal::remove(&path)?;
         }
-        // Not truncated: what was there stays where it lies on the disk.
+        // Not truncated: existing data keeps its place on the disk.
         let file = File::options()
             .write(true)
             .create(true)
@@ -136,7 +136,7 @@ impl Packaged {
             return Err(io::Error::other(why));
         }
         fs::create_dir_all(&self.root)?;
-        // Last, since what is put into a directory renews its time.
+        // Last, since adding files to a directory changes its time.
         for (name, modified) in &self.directories {
             tree::set_time(&self.root.join(name), *modified)?;
         }
@@ -145,7 +145,7 @@ impl Packaged {
         Ok(())
     }
 
-    /// Removes what was never sent, and names what is not as it was sealed.
+    /// Removes files that were never sent, and lists those that changed after they were sealed.
     pub(super) fn changed(&self) -> io::Result<Vec<String>> {
         fs::create_dir_all(&self.root)?;
         prune(&self.root, Path::new(""), &self.known)?;
@@ -167,7 +167,7 @@ impl Packaged {
     }
 }
 
-/// Removes what lies below `root`/`dir` and is not `known`.
+/// Removes everything below `root`/`dir` that is not in `known`.
 fn prune(root: &Path, dir: &Path, known: &BTreeSet<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(root.join(dir))? {
         let entry = entry?;

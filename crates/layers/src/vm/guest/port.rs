@@ -17,7 +17,7 @@ use crate::vm::agent_protocol::{PIECE, PORT, Pieces};
 /// The second serial port; the first is the console.
 const TTY: &str = "/dev/ttyS1";
 
-/// Opens the line: what the host says, and where it is answered.
+/// Opens both directions of the port.
 pub(super) fn open(command_line: &str) -> io::Result<(Box<dyn Read>, File)> {
     if command_line.split_whitespace().any(|w| w == SERIAL) {
         return open_serial();
@@ -49,8 +49,8 @@ fn open_serial() -> io::Result<(Box<dyn Read>, File)> {
     Ok((Box::new(drained(port.try_clone()?)?), port))
 }
 
-/// Reads a stream as it comes, whoever waits for what: a serial port cannot ask the other side to
-/// wait, and the kernel has little room for what nobody takes.
+/// Reads a stream as it arrives, whether or not anything waits for it: a serial port cannot make
+/// the other side wait, and the kernel buffers little.
 fn drained(mut from: impl Read + Send + 'static) -> io::Result<Pieces> {
     let (sender, pieces) = mpsc::channel();
     let read = move || {
@@ -75,7 +75,7 @@ mod tests {
         let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut drained = drained(theirs).unwrap();
         let sent: Vec<u8> = (0..4 << 20).map(|n| (n % 251) as u8).collect();
-        // More than a socket holds, before anybody reads.
+        // More than a socket holds without a reader.
         ours.write_all(&sent).unwrap();
         drop(ours);
         let mut heard = Vec::new();

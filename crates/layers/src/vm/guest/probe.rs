@@ -91,7 +91,7 @@ impl Drop for Probe {
     }
 }
 
-/// Carries what the probe says to the host, to its end.
+/// Forwards the probe's output to the host, to its end.
 fn pump(port: &Port, channel: Channel, mut from: impl Read + Send + 'static) -> JoinHandle<()> {
     let port = port.clone();
     thread::spawn(move || {
@@ -109,7 +109,7 @@ fn pump(port: &Port, channel: Channel, mut from: impl Read + Send + 'static) -> 
     })
 }
 
-/// Waits without holding the lock for long: somebody may have to kill it.
+/// Waits without holding the lock for long: it may have to be killed.
 fn end_of(child: &Mutex<Child>) -> String {
     loop {
         let mut held = child.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,7 +23,7 @@ pub(crate) fn serve(address: Ipv4Addr) -> io::Result<()> {
     let serve = move || {
         let mut bytes = [0; 2 * BYTES];
         loop {
-            // An error is that of an answer before, which nobody waited for.
+            // It may be the error of an earlier reply that was not waited for.
             if let Ok((length, from)) = socket.recv_from(&mut bytes) {
                 let _ = socket.send_to(&bytes[..length], from);
             }
@@ -33,7 +33,7 @@ pub(crate) fn serve(address: Ipv4Addr) -> io::Result<()> {
     Ok(())
 }
 
-/// On this host: sends back what comes to `socket` for as long as `during` takes.
+/// On this host: echoes what comes to `socket` while `during` runs.
 pub(super) fn answering<T>(socket: &UdpSocket, during: impl FnOnce() -> T) -> io::Result<T> {
     socket.set_read_timeout(Some(Duration::from_millis(10)))?;
     let over = AtomicBool::new(false);
@@ -52,7 +52,7 @@ pub(super) fn answering<T>(socket: &UdpSocket, during: impl FnOnce() -> T) -> io
     }))
 }
 
-/// Sends bytes there until the same come back.
+/// Sends bytes there until the same bytes come back.
 pub(crate) fn reach(to: SocketAddrV4) -> io::Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect(to)?;

@@ -24,7 +24,7 @@ pub(super) struct Lan {
 pub(super) enum Fabric {
     /// Of this host's kernel.
     Space(Net),
-    /// Our own.
+    /// Our own switch.
     Switch(Arc<Switch>),
 }
 
@@ -162,7 +162,7 @@ mod tests {
             (two.mac().as_str(), two.tap()),
             ("52:54:00:6c:6d:03", "tap3".into())
         );
-        // Only who is up is named to the others.
+        // Only guests that are up are named to the others.
         assert!(two.others().is_empty());
         one.has_come_up();
         two.has_come_up();

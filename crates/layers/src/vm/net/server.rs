@@ -9,8 +9,8 @@ use crate::{
     child::{self, Change, Process},
 };
 
-/// Where a server sees the layer's directory, whose own path may hold anything and be of any
-/// length.
+/// Path of the layer's directory as a server sees it: its own path may contain anything and be of
+/// any length.
 const SEEN_AT: &str = "/mnt";
 /// Where servers keep locks and sockets under names that are the same for all of them.
 const OF_SERVERS: &str = "/run";
@@ -20,7 +20,7 @@ pub(crate) fn seen(name: &str) -> String {
     beside(&format!("vm/{name}"))
 }
 
-/// Where it sees a directory beside that.
+/// Path of a directory next to it, as the server sees it.
 pub(crate) fn beside(name: &str) -> String {
     format!("{SEEN_AT}/{name}")
 }
@@ -38,8 +38,8 @@ pub(crate) fn start(
     start_alone(dir, command)
 }
 
-/// Starts a server for the guest whose private directory is `dir`, with a `/run` of its own: what
-/// it puts there is seen by no other server and is gone with it.
+/// Starts a server for the guest whose private directory is `dir`, with a private `/run`: other
+/// servers do not see its files there, which end with it.
 pub(crate) fn start_alone(dir: &Path, command: &mut Command) -> io::Result<Process> {
     let layer = dir.parent().ok_or(io::ErrorKind::NotFound)?;
     command.current_dir(layer);

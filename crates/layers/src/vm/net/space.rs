@@ -1,4 +1,4 @@
-//! A network namespace in which nobody else is: tap devices for guests, and this host's address.
+//! A private network namespace: tap devices for guests, and this host's address.
 //!
 //! It is gone with the last process in it and the last [`Net`].
 #![allow(unsafe_code)]
@@ -52,7 +52,7 @@ impl Net {
         self.bridged
     }
 
-    /// Makes a tap device for a guest; one that is there already serves the next guest as well.
+    /// Creates a tap device for a guest. An existing one serves the next guest as well.
     pub(super) fn plug(&self, tap: String) -> io::Result<()> {
         let bridged = self.bridged;
         self.within(move || {
@@ -86,7 +86,7 @@ impl Net {
     }
 }
 
-/// In a thread of its own, which may go where the others are not.
+/// In a separate thread, which may enter a namespace that the others do not.
 fn aside<T: Send + 'static>(
     what: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -126,7 +126,7 @@ fn socket() -> io::Result<UdpSocket> {
 
 /// A socket that sends and gets ICMP messages; those that it gets begin with the header of IP.
 pub(super) fn icmp() -> io::Result<UdpSocket> {
-    // SAFETY: the call takes numbers, and what it gives is nobody else's.
+    // SAFETY: the call takes numbers, and the descriptor it returns is only ours.
     let fd = unsafe {
         match libc::socket(
             libc::AF_INET,
@@ -152,7 +152,7 @@ pub(crate) fn set_up(name: &str, address: Option<Ipv4Addr>) -> io::Result<()> {
         }
     }
     let mut request = request(name);
-    control(fd, libc::SIOCGIFFLAGS, &mut request).map_err(failed("look at", name))?;
+    control(fd, libc::SIOCGIFFLAGS, &mut request).map_err(failed("inspect", name))?;
     // SAFETY: the call above has set this field.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
     request.ifr_ifru.ifru_flags = flags | (libc::IFF_UP | libc::IFF_RUNNING) as i16;
@@ -171,7 +171,7 @@ fn as_sockaddr(address: Ipv4Addr) -> libc::sockaddr {
     }
 }
 
-/// Makes a tap device that stays when nobody has it open.
+/// Creates a tap device that stays when no process has it open.
 fn make_tap(name: &str) -> io::Result<()> {
     let tun = File::options().read(true).write(true).open(TUN)?;
     let mut request = request(name);
@@ -197,7 +197,7 @@ fn join_bridge(port: &str) -> io::Result<()> {
     let socket = socket()?;
     let mut of_port = request(port);
     control(socket.as_raw_fd(), libc::SIOCGIFINDEX, &mut of_port)
-        .map_err(failed("look at", port))?;
+        .map_err(failed("inspect", port))?;
     let mut join = request(BRIDGE);
     // SAFETY: the call above has set this field.
     join.ifr_ifru.ifru_ifindex = unsafe { of_port.ifr_ifru.ifru_ifindex };
@@ -247,7 +247,7 @@ mod tests {
             assert!(text.contains("tap2:") && text.contains("lo:"), "{text}");
             assert_eq!(text.contains(BRIDGE), bridged, "{text}");
             assert_eq!(net.listen().unwrap().local_addr().unwrap().ip(), HOST);
-            // Nobody else has it.
+            // No other process has it.
             let ours = std::fs::read_to_string("/proc/self/net/dev").unwrap();
             assert!(!ours.contains("tap2:"), "{ours}");
         }

@@ -1,5 +1,5 @@
-//! A switch for guests whose QEMU sends frames through sockets: nobody needs root for it, and it is
-//! seen by no network of this host.
+//! A switch for guests whose QEMU sends frames through sockets. It needs no root, and no network of
+//! this host sees it.
 //!
 //! Its own end answers ARP and sends every UDP packet back. Frames: IEEE 802.3, RFC 826, RFC 791.
 
@@ -19,7 +19,7 @@ use std::{
 
 use super::HOST;
 
-/// Longest frame that is carried, bytes: cards may merge what belongs together.
+/// Longest frame, bytes: cards may merge packets.
 const LONGEST: usize = 1 << 17;
 /// How long a guest may leave frames lying before they are lost to it.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -40,7 +40,7 @@ pub(super) struct Switch {
 
 struct Port {
     socket: UnixDatagram,
-    /// CPU time for what came in here, nanoseconds.
+    /// CPU time for frames that came in here, nanoseconds.
     cpu_ns: AtomicU64,
 }
 
@@ -81,7 +81,7 @@ impl Switch {
         known.retain(|_, port| *port != number);
     }
 
-    /// CPU time for what came in at this port, nanoseconds.
+    /// CPU time for frames that came in at this port, nanoseconds.
     pub(super) fn cpu_ns(&self, number: u8) -> u64 {
         let ports = self.ports.read().unwrap_or_else(PoisonError::into_inner);
         let port = ports.get(&number);
@@ -101,7 +101,7 @@ impl Switch {
             .iter()
             .map(|(number, port)| (*number, port.clone()))
             .partition(|(number, _)| *number == from);
-        // Sending may wait, and nobody else has to wait for that.
+        // Sending may block, and the other ports must not wait for that.
         drop(ports);
         if (to == ALL || to == OURS)
             && let (Some(answer), Some((_, port))) = (answer(frame), own.first())
@@ -124,7 +124,7 @@ fn mac(frame: &[u8], at: usize) -> Option<Mac> {
     frame.get(at..at + 6)?.try_into().ok()
 }
 
-/// What this host's end says to a frame.
+/// Reply of this host's end to a frame.
 fn answer(frame: &[u8]) -> Option<Vec<u8>> {
     let mut frame = frame.to_vec();
     match [*frame.get(12)?, *frame.get(13)?] {
@@ -203,7 +203,7 @@ mod tests {
     fn frames_go_where_the_address_was_seen() {
         let switch = Arc::new(Switch::default());
         let cables = [2, 3, 4].map(|n| plugged(&switch, n));
-        // Nobody knows where 3 is: all hear it but the one who said it.
+        // The address 3 is unknown: all ports get the frame except the sender's.
         let unknown = frame(mac_of(3), mac_of(2), b"\x88\xb5 to an unknown one");
         cables[0].send(&unknown).unwrap();
         assert_eq!(
@@ -218,7 +218,7 @@ mod tests {
         cables[0].send(&all).unwrap();
         assert_eq!(hear(&cables[2]), all);
         assert_eq!(hear(&cables[1]), all);
-        // Rubbish and a pulled cable harm nobody.
+        // Invalid frames and a pulled cable do no harm.
         cables[0].send(b"short").unwrap();
         switch.unplug(3);
         cables[0].send(&all).unwrap();

@@ -42,7 +42,7 @@ impl ShareProtocol for Nfs {
 
     fn missing(&self) -> Vec<Missing> {
         let mut missing: Vec<Missing> = needs::program(PROGRAM.0, PROGRAM.1).into_iter().collect();
-        // A package of its own, which nothing depends on.
+        // A separate package, which nothing depends on.
         if !module_there() {
             missing.push(Missing {
                 what: "ganesha's module for local file systems".into(),

@@ -42,7 +42,8 @@ impl ShareProtocol for Plan9 {
         Mounting {
             fs: "9p".into(),
             source: Some(TAG.into()),
-            // The most that virtio carries in one request; the kernel's own 128K is far below.
+            // The maximum that virtio carries in one request; the kernel's default of 128K is far
+            // below.
             options: format!("trans=virtio,version=9p2000.L,msize=524288,cache={cache}"),
         }
     }

@@ -27,7 +27,7 @@ const PORT: u16 = 445;
 const CONFIG: &str = "smb.conf";
 /// Of a server that only the guest can reach.
 const PASSWORD: &str = "layermark";
-/// Where it keeps its own.
+/// Where it keeps its own files.
 const STATE: [&str; 6] = ["private", "lock", "state", "cache", "pid", "ncalrpc"];
 
 /// See the module.
@@ -69,7 +69,7 @@ impl ShareProtocol for Smb {
         command
             .arg0(format!("{} {}", PROGRAM.0, at.dir.display()))
             .args(["-F", "--no-process-group", "-s", &server::seen(CONFIG)])
-            // What it says before it has read that goes to a file of its own there.
+            // Its messages before it has read that go to a file there.
             .args(["-l", &server::seen("smb")])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -107,7 +107,7 @@ impl ShareProtocol for Smb {
     }
 }
 
-/// Gives root a password in the server's own list.
+/// Adds a password for root to the server's own list.
 fn add_user(at: &Serve<'_>) -> Result<(), LayerError> {
     /// Its databases are synced a few times, which a slow disk takes its time for.
     const LIMIT: Duration = Duration::from_mins(2);

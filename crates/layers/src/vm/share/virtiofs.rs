@@ -13,7 +13,7 @@ use crate::{
 
 const SOCKET: &str = "virtiofs.sock";
 
-/// Where distributions put it; it is in nobody's `PATH`.
+/// Where distributions put it; it is in no `PATH`.
 const PROGRAM: [&str; 3] = [
     "/usr/libexec/virtiofsd",
     "/usr/lib/qemu/virtiofsd",
@@ -46,7 +46,7 @@ impl ShareProtocol for Virtiofs {
             hint: "sudo apt-get install qemu-system-common (virtiofsd from Debian 13 on)".into(),
             installable: true,
         });
-        // QEMU's own virtiofsd locks itself in with namespaces.
+        // QEMU's own virtiofsd isolates itself with namespaces.
         daemon
             .into_iter()
             .chain(crate::sandbox::not_root())

@@ -67,7 +67,7 @@ fn read(like: &Value) -> Result<Map<String, Value>, PointError> {
             if value.is_none() && !optional {
                 return Err(
                     PointError::new(format!("file: `like`: -{letter} needs a value"))
-                        .hint(format!("write it behind the letter: -{letter} 64k")),
+                        .hint(format!("write it after the letter: -{letter} 64k")),
                 );
             }
             meant.with(letter, value.unwrap_or_default())?;

@@ -107,7 +107,7 @@ fn open(p: &IopsParams, spec: &AccessSpec, path: &Path) -> Result<File, ProbeErr
     let plain = File::open(path).map_err(|e| ProbeError::io("open", path, &e))?;
     let size = plain
         .metadata()
-        .map_err(|e| ProbeError::io("look at", path, &e))?
+        .map_err(|e| ProbeError::io("inspect", path, &e))?
         .len();
     if size != p.file_size {
         return Err(ProbeError::new(format!(

@@ -130,7 +130,7 @@ fn line(text: &str) -> Result<(SpecLine, Option<u64>), String> {
         let mut value = || {
             words
                 .next()
-                .ok_or(format!("`{text}`: nothing stands behind `{word}`"))
+                .ok_or(format!("`{text}`: nothing follows `{word}`"))
         };
         let kind = if let Some(percentage) = word.strip_prefix('@') {
             share = Some(percent(percentage)?);
@@ -215,7 +215,7 @@ fn share_out(lines: Vec<(SpecLine, Option<u64>)>) -> Result<Vec<SpecLine>, Strin
     let left = 100 - given;
     if open > 0 && (left == 0 || !left.is_multiple_of(open)) {
         return Err(format!(
-            "{left}% cannot be divided among {open} lines without a share: write @N% behind each"
+            "{left}% cannot be divided among {open} lines without a share: write @N% after each"
         ));
     }
     Ok(lines
@@ -298,7 +298,7 @@ mod tests {
             ("x", "x"),
             ("4K 101% read", "no whole percentage"),
             ("4K -1% read", "no whole percentage"),
-            ("4K 50%", "nothing stands behind `50%`"),
+            ("4K 50%", "nothing follows `50%`"),
             ("4K 50% red", "`red` is not known"),
             ("4K slow", "`slow` is not known"),
             ("4K burst x", "no whole number"),

@@ -177,7 +177,7 @@ impl Guard {
 }
 
 fn lost() -> ProbeError {
-    ProbeError::new("the launcher between probe and program was ended by somebody else")
+    ProbeError::new("the launcher between probe and program was killed from outside")
 }
 
 impl Drop for Guard {

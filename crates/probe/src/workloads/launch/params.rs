@@ -273,7 +273,7 @@ fn check(p: &LaunchParams) -> Result<(), PointError> {
         }
     }
     if p.user()?.is_some() && !p.package && !p.listing {
-        return Err(PointError::new("launch: `user` needs `package`: nobody else may enter a layer's directory, but a package is the whole world of its program")
+        return Err(PointError::new("launch: `user` needs `package`: other users may not enter a layer's directory, but they may enter a package")
             .hint("add --package"));
     }
     check_screen(&p.screen)

@@ -248,7 +248,7 @@ impl LaunchSite {
                 said.text()
             ))
             .hint("give it more time with --timeout, or see whether `ready` can come true")),
-            Came::Gone => Err(ProbeError::new("nobody waits for the launch any more")),
+            Came::Gone => Err(ProbeError::new("the launch was cancelled")),
         }
     }
 }

@@ -48,7 +48,7 @@ pub fn unheard(at: SocketAddr) -> Result<(), ProbeError> {
         return Ok(());
     }
     Err(ProbeError::new(format!(
-        "somebody listens on {at} before the program has been started"
+        "another program listens on {at} before the program has been started"
     ))
     .hint(format!("find out who: ss -ltnp 'sport = :{}'", at.port())))
 }

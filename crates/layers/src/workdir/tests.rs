@@ -1,0 +1,100 @@
+use super::*;
+
+#[test]
+fn makes_a_fresh_directory_and_removes_it() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("precious"), b"user's").unwrap();
+    let work = WorkDir::create(home.path()).unwrap();
+    let path = work.path().to_path_buf();
+    fs::create_dir(path.join("sub")).unwrap();
+    fs::write(path.join("sub/file"), b"ours").unwrap();
+    let again = WorkDir::create(home.path()).unwrap_err();
+    assert!(matches!(again, LayerError::Busy { .. }), "{again}");
+    assert!(again.hint().unwrap().contains("--dir"));
+    drop(work);
+    assert!(!path.exists());
+    assert_eq!(fs::read(home.path().join("precious")).unwrap(), b"user's");
+    WorkDir::create(home.path()).unwrap();
+}
+
+#[test]
+fn refuses_what_is_not_a_directory_to_write_in() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    fs::write(&file, b"x").unwrap();
+    for (path, why) in [
+        (file.as_path(), "not a directory"),
+        (&home.path().join("absent"), "does not exist"),
+        (Path::new("/proc"), "cannot work in /proc"),
+    ] {
+        let e = WorkDir::create(path).unwrap_err();
+        assert!(e.to_string().contains(why), "{e}");
+        assert!(e.hint().is_some() && e.is_usage());
+    }
+}
+
+#[test]
+fn reaps_the_dead_and_spares_the_living_and_strangers() {
+    let home = tempfile::tempdir().unwrap();
+    let parent = || fd::open_dir(rustix::fs::CWD, home.path()).unwrap();
+    let made = || Fresh::make(parent(), PREFIX).unwrap();
+    let (dead, living) = (made(), made());
+    drop(dead.mark().unwrap());
+    let _lock = living.mark().unwrap();
+    let stranger = home.path().join("layermark-results");
+    fs::create_dir(&stranger).unwrap();
+    fs::write(stranger.join(MARKER), b"something else").unwrap();
+    // A process that another test is starting has a copy of the lock until it runs its program.
+    let mut tries = (0..200).map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        reap(parent()).unwrap()
+    });
+    let reaped = tries.find(|reaped| !reaped.is_empty());
+    let reaped = reaped.unwrap_or_default();
+    assert_eq!(reaped, std::slice::from_ref(&dead.name));
+    assert!(!dead.is_there() && living.is_there() && stranger.exists());
+}
+
+/// What another user may do who owns the directory above, here by ourselves.
+#[test]
+fn a_directory_that_was_moved_away_is_removed_and_what_replaced_it_is_not() {
+    let home = tempfile::tempdir().unwrap();
+    let victim = home.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    fs::write(victim.join("precious"), b"user's").unwrap();
+    fs::write(victim.join(MARKER), MARKER_TEXT).unwrap();
+    let work = WorkDir::create(home.path()).unwrap();
+    let (path, moved) = (work.named().to_owned(), home.path().join("moved"));
+    fs::write(path.join("ours"), b"x").unwrap();
+    fs::rename(&path, &moved).unwrap();
+    std::os::unix::fs::symlink(&victim, &path).unwrap();
+    drop(work);
+    assert!(!moved.exists() && path.is_symlink());
+    assert_eq!(fs::read(victim.join("precious")).unwrap(), b"user's");
+    // A link is not removed either, wherever it leads.
+    let work = WorkDir::create(home.path()).unwrap();
+    fs::rename(work.named(), &moved).unwrap();
+    fs::rename(&victim, work.named()).unwrap();
+    let put = work.named().to_owned();
+    drop(work);
+    assert!(path.is_symlink() && !moved.exists() && put.join("precious").exists());
+}
+
+#[test]
+fn a_path_that_others_can_change_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = tempfile::tempdir().unwrap();
+    let (open, dir) = (home.path().join("open"), home.path().join("open/dir"));
+    fs::create_dir_all(&dir).unwrap();
+    let mode = |mode| fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o777);
+    let e = WorkDir::create(&dir).unwrap_err();
+    assert!(
+        e.to_string().contains("open can be changed by other users"),
+        "{e}"
+    );
+    assert!(e.is_usage() && e.hint().unwrap().contains("chmod go-w"));
+    // As in /tmp.
+    mode(0o1777);
+    WorkDir::create(&dir).unwrap();
+}

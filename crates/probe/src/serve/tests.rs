@@ -1,0 +1,166 @@
+use layermark_model::{CpuUse, Turn};
+
+use super::*;
+
+/// Work with a bug in one of its parts.
+struct Buggy(&'static str);
+
+impl Work for Buggy {
+    fn turn(
+        &mut self,
+        ask: &Ask,
+        trial: &mut Trial,
+        _: &mut crate::Beat<'_>,
+    ) -> Result<Turned, ProbeError> {
+        assert!(self.0 != "turn", "in turn");
+        let turn = Turn {
+            round: ask.round,
+            elapsed_ns: 5,
+            ops: 1,
+            bytes: 0,
+        };
+        trial.turns.push(turn);
+        Ok(Turned {
+            turn,
+            cpu: CpuUse::default(),
+            device: None,
+            uncounted_ns: 0,
+            more: true,
+        })
+    }
+    fn settle(&mut self, _: &mut Trial) -> Result<(), ProbeError> {
+        assert!(self.0 != "settle", "in settle");
+        Ok(())
+    }
+    fn end(&mut self, _: &mut Trial) -> Result<(), ProbeError> {
+        assert!(self.0 != "end", "in end");
+        Ok(())
+    }
+}
+
+impl Drop for Buggy {
+    fn drop(&mut self) {
+        assert!(self.0 != "drop" || thread::panicking(), "in drop");
+    }
+}
+
+/// The output of a server while `what` is done with it.
+fn with_server(what: impl FnOnce(&mut Server<'_, Vec<u8>>)) -> Vec<FromProbe> {
+    let output = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        let heartbeat = Heartbeat::start(scope, &output, None).unwrap();
+        what(&mut Server::new(&output, heartbeat));
+    });
+    let output = output.into_inner().unwrap();
+    let lines = output.split(|b| *b == b'\n').filter(|l| !l.is_empty());
+    lines.map(|l| serde_json::from_slice(l).unwrap()).collect()
+}
+
+const ASK: Ask = Ask {
+    round: 3,
+    ns: 1,
+    lead_in_ns: 0,
+};
+
+fn whole(server: &mut Server<'_, Vec<u8>>, id: u64) {
+    server.turn(id, &ASK).unwrap();
+    server.settle(id).unwrap();
+    server.end(id).unwrap();
+}
+
+fn complaint(event: &FromProbe) -> &str {
+    match event {
+        FromProbe::Error { message, .. } => message,
+        other => panic!("not an error: {other:?}"),
+    }
+}
+
+#[test]
+fn a_panic_becomes_an_error_and_the_probe_lives_on() {
+    for (part, before) in [("turn", 0), ("settle", 1), ("end", 2), ("drop", 2)] {
+        let said = with_server(|server| {
+            server.ready = Some(PreparedJob::new(1, Box::new(Buggy(part))));
+            whole(server, 1);
+            server.ready = Some(PreparedJob::new(2, Box::new(Buggy("nowhere"))));
+            whole(server, 2);
+        });
+        assert!(
+            complaint(&said[before]).contains(&format!("in {part}")),
+            "{said:?}"
+        );
+        // Requests for a dropped job are refused.
+        for refused in &said[before + 1..3] {
+            assert!(complaint(refused).contains("not ready"), "{said:?}");
+        }
+        let [
+            _,
+            FromProbe::Settled { id: 2 },
+            FromProbe::Trial { id: 2, trial },
+        ] = &said[3..]
+        else {
+            panic!("{said:?}")
+        };
+        assert_eq!(trial.turns.len(), 1);
+    }
+}
+
+#[test]
+fn a_turn_is_taken_once_and_in_its_order_and_by_the_job_that_is_ready() {
+    let said = with_server(|server| {
+        server.ready = Some(PreparedJob::new(1, Box::new(Buggy("nowhere"))));
+        server.settle(1).unwrap();
+        server.end(1).unwrap();
+        server.turn(2, &ASK).unwrap();
+        server.turn(1, &ASK).unwrap();
+        server.turn(1, &ASK).unwrap();
+        server.turn(1, &Ask { round: 2, ..ASK }).unwrap();
+        server.turn(1, &Ask { round: 9, ..ASK }).unwrap();
+        server.settle(1).unwrap();
+        server.turn(1, &Ask { round: 10, ..ASK }).unwrap();
+        server.settle(1).unwrap();
+        server.end(1).unwrap();
+        server.end(1).unwrap();
+    });
+    let expected = [
+        (0, "settle for job 1, which had no turn"),
+        (1, "end for job 1, which is not settled"),
+        (2, "turn 3 for job 2, which is not ready"),
+        (4, "turn 3 for job 1, which had a turn of that round"),
+        (5, "turn 2 for job 1, which had a turn of that round"),
+        (8, "turn 10 for job 1, which is settled"),
+        (9, "settle for job 1, which is settled"),
+        (11, "end for job 1, which is not ready"),
+    ];
+    for (at, message) in expected {
+        assert!(complaint(&said[at]).contains(message), "{said:?}");
+    }
+    let FromProbe::Trial { trial, .. } = &said[10] else {
+        panic!("{said:?}")
+    };
+    let rounds: Vec<u32> = trial.turns.iter().map(|t| t.round).collect();
+    assert_eq!(rounds, [3, 9], "what was refused has left no trace");
+}
+
+#[test]
+fn what_takes_long_outside_the_clock_is_attended() {
+    let said = with_server(|server| {
+        let result = server.attended(3, || {
+            // Like waiting for a slow disk: a little work now and then.
+            for _ in 0..120 {
+                thread::sleep(Duration::from_millis(10));
+            }
+            Ok(7)
+        });
+        assert_eq!(result, Ok(7));
+    });
+    let progress = FromProbe::Progress {
+        id: 3,
+        ops: 0,
+        bytes: 0,
+    };
+    // The number depends on how busy the machine is.
+    assert!(
+        !said.is_empty() && said.iter().all(|e| *e == progress),
+        "{said:?}"
+    );
+}
