@@ -6,7 +6,7 @@ use layermark_report::Report;
 use layermark_store::Store;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 
-use crate::{sample, texts, written};
+use crate::{SLOW, sample, texts, written};
 
 /// Columns that are read back.
 const COLUMNS: [(&str, &str); 36] = [
@@ -107,12 +107,10 @@ pub fn store(data: &[u8]) {
     };
     let report = Report::build(&run, &trials);
     texts(&report);
-    // These take a second each without optimisation.
-    let slow = ["r.svg", "r.xlsx", "r.png"];
     let chosen = data.first().map_or(0, |b| usize::from(*b) % 16);
-    if let Some(name) = slow.get(chosen) {
-        let file = written(&report, name);
-        if *name == "r.svg" {
+    if let Some(ending) = SLOW.get(chosen) {
+        let file = written(&report, &format!("r.{ending}"));
+        if *ending == "svg" {
             let text = String::from_utf8(file).expect("UTF-8");
             assert_eq!(layermark_model::plain(&text), text);
         }
