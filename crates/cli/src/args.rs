@@ -5,6 +5,7 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use layermark_model::{Profile, Settings, Spec};
 use layermark_probe::{Workload, workloads};
+use layermark_report::exporters;
 
 use crate::{failure::Failure, launch, workload_args};
 
@@ -99,8 +100,7 @@ pub struct StoreArg {
 
 #[derive(Debug, Args)]
 pub struct OutArgs {
-    /// Write the report to a file; its ending names the format (html json csv md full.md txt xlsx svg png iozone); `-` is short Markdown on standard output, `csv:-` another format; repeatable
-    #[arg(short, long = "output", value_name = "FILE")]
+    #[arg(short, long = "output", value_name = "FILE", help = output_help())]
     pub output: Vec<PathBuf>,
     /// Print the whole report, not only the answer
     #[arg(long, conflicts_with = "json")]
@@ -112,6 +112,15 @@ pub struct OutArgs {
     pub json: JsonArg,
     #[command(flatten)]
     pub store: StoreArg,
+}
+
+fn output_help() -> String {
+    let endings = exporters::ALL.iter().filter_map(|e| e.extensions().first());
+    let endings: Vec<&str> = endings.copied().collect();
+    format!(
+        "Write the report to a file; its ending names the format ({}); `-` is short Markdown on standard output, `csv:-` another format; repeatable",
+        endings.join(" ")
+    )
 }
 
 /// What goes to standard output.
