@@ -15,6 +15,7 @@ mod html;
 mod hyperfine;
 mod iozone;
 mod json;
+mod junit;
 mod markdown;
 mod markdown_full;
 mod own;
@@ -71,6 +72,7 @@ pub const ALL: &[&dyn Exporter] = &[
     &png::Png,
     &csv::LAUNCHES,
     &hyperfine::Hyperfine,
+    &junit::Junit,
     &terminal::Text,
 ];
 

@@ -9,6 +9,7 @@ mod edges;
 mod golden;
 mod iops;
 mod iozone_vm;
+mod junit;
 mod launch_share;
 mod lookups;
 mod made;

@@ -1,0 +1,158 @@
+//! `JUnit` XML, which CI systems show as test results: a test suite for each layer set against the
+//! baseline, a test case for each verdict. Nothing fails; what cannot be judged is skipped.
+
+use maud::{Markup, PreEscaped, html};
+
+use super::{Exporter, Files, own::own_line};
+use crate::{LayerReport, Report, ResultRow, Verdict, views::rows};
+
+/// See the module.
+pub struct Junit;
+
+impl Exporter for Junit {
+    fn id(&self) -> &'static str {
+        "junit"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["junit.xml"]
+    }
+
+    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
+        head.strip_prefix(HEAD).and_then(own_line).is_some()
+    }
+
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+        let compared = report.layers.iter().filter(|l| !l.baseline && !l.control);
+        let suites: Vec<Suite> = compared.map(|layer| Suite::of(report, layer)).collect();
+        let tests: usize = suites.iter().map(|s| s.cases.len()).sum();
+        let xml = html! {
+            (PreEscaped(HEAD)) (report.generated_by) (PreEscaped(" -->\n"))
+            testsuites name=(format!("layermark {}", report.label)) tests=(tests) failures="0" errors="0" {
+                "\n"
+                @for suite in &suites { (suite.write(report)) }
+            }
+            "\n"
+        };
+        out.open("")?.write_all(xml.into_string().as_bytes())?;
+        Ok(())
+    }
+}
+
+/// What made it follows: `layermark 0.1.0`.
+const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- ";
+
+/// What stands for a whole layer that was not measured.
+const SET_UP: &str = "set up";
+
+/// A layer.
+struct Suite<'a> {
+    layer: &'a LayerReport,
+    cases: Vec<Case<'a>>,
+}
+
+/// A point in a layer.
+struct Case<'a> {
+    name: &'a str,
+    /// Seconds an operation.
+    time: Option<String>,
+    /// Why there is no verdict.
+    skipped: Option<String>,
+    /// What was found.
+    found: String,
+}
+
+impl<'a> Suite<'a> {
+    fn of(report: &'a Report, layer: &'a LayerReport) -> Self {
+        let measured = report.results.iter().filter(|r| r.layer == layer.name);
+        let left_out = report.left_out.iter().filter(|l| l.layer == layer.name);
+        let missing = left_out.map(|left| Case {
+            name: left.point.as_deref().unwrap_or(SET_UP),
+            time: None,
+            skipped: Some(match &left.hint {
+                Some(hint) => format!("{}; hint: {hint}", left.reason),
+                None => left.reason.clone(),
+            }),
+            found: String::new(),
+        });
+        Self {
+            layer,
+            cases: measured.map(Case::of).chain(missing).collect(),
+        }
+    }
+
+    fn write(&self, report: &Report) -> Markup {
+        let (layer, machine) = (self.layer, &report.machine);
+        let properties = [
+            ("run", report.run.as_str()),
+            ("plan", &report.label),
+            ("seed", &report.seed.to_string()),
+            ("status", rows::status(report)),
+            ("layer", &layer.spec),
+            ("machine.cpu", &machine.cpu),
+            ("machine.kernel", &machine.kernel),
+            ("machine.os", &machine.os),
+            ("machine.base", &machine.base),
+        ];
+        let skipped = self.cases.iter().filter(|c| c.skipped.is_some()).count();
+        html! {
+            testsuite name=(layer.name) tests=(self.cases.len()) failures="0" errors="0" skipped=(skipped)
+                timestamp=(report.started) {
+                "\n"
+                properties {
+                    @for (name, value) in properties { property name=(name) value=(value) {} "\n" }
+                }
+                "\n"
+                @for case in &self.cases {
+                    testcase classname=(format!("{}.{}", report.label, layer.name)) name=(case.name) time=[&case.time] {
+                        @if let Some(why) = &case.skipped { skipped message=(why) {} }
+                        @if !case.found.is_empty() { system-out { (case.found) } }
+                    }
+                    "\n"
+                }
+            }
+            "\n"
+        }
+    }
+}
+
+impl<'a> Case<'a> {
+    fn of(row: &'a ResultRow) -> Self {
+        let word = match row.verdict {
+            _ if row.trials == 0 => "failed",
+            Verdict::Descriptive => "no verdict was asked for",
+            _ => row.word(),
+        };
+        let why = rows::Notes::default().of(row);
+        let told = if why.is_empty() {
+            word.to_owned()
+        } else {
+            format!("{word}: {why}")
+        };
+        let judged = matches!(
+            row.verdict,
+            Verdict::Same | Verdict::Slower | Verdict::Faster
+        );
+        let mut found = vec![
+            row.ratio
+                .map_or_else(String::new, |_| format!("ratio {}", rows::ratio(row))),
+            rows::extra(row),
+            row.op_time().map_or_else(String::new, |_| {
+                format!("{} an operation", rows::op_time(row))
+            }),
+            rows::label(row),
+        ];
+        found.retain(|part| !part.is_empty());
+        let found = found.join(", ");
+        Self {
+            name: &row.label,
+            time: row.op_us.map(|us| format!("{:.9}", us / 1e6)),
+            found: if judged {
+                format!("{told}; {found}")
+            } else {
+                found
+            },
+            skipped: (!judged).then_some(told),
+        }
+    }
+}
