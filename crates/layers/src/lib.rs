@@ -46,7 +46,7 @@ pub mod workdir;
 
 pub use error::LayerError;
 pub use fuse::fuse_serve;
-pub use options::{LayerOption, check};
+pub use options::{LayerOption, check, listed};
 pub use undo::Undo;
 pub use view::{in_facts, in_words};
 pub use vm::guest;

@@ -1,6 +1,6 @@
 use layermark_model::{Spec, nearest};
 
-use crate::{ALL, LayerError, find};
+use crate::{ALL, Layer, LayerError, find};
 
 /// One option of a layer; parsing, help and docs come from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,18 @@ pub struct LayerOption {
     pub default: &'static str,
     /// One line of help.
     pub help: &'static str,
+}
+
+/// What a layer can be, as it is listed and tested: what a run builds of it without `-l`, or else each
+/// of its variants. Empty where a variant cannot be listed, such as a directory.
+pub fn listed(layer: &dyn Layer) -> Vec<Spec> {
+    let texts = layer.default_specs().iter().map(|s| (*s).to_owned());
+    let mut texts: Vec<String> = texts.collect();
+    if texts.is_empty() {
+        let variants = named(layer.options(), "variant").map_or(&[][..], |o| o.values);
+        texts.extend(variants.iter().map(|v| format!("{}:{v}", layer.id())));
+    }
+    texts.iter().filter_map(|s| s.parse().ok()).collect()
 }
 
 /// Checks that the layer, its variant, its options and their values exist.
@@ -145,8 +157,8 @@ mod tests {
     fn every_layer_is_described_and_its_defaults_are_its_own() {
         for layer in ALL {
             assert!(!layer.about().is_empty());
-            for spec in layer.default_specs() {
-                let spec: Spec = spec.parse().unwrap();
+            assert!(listed(*layer).len() >= layer.default_specs().len());
+            for spec in listed(*layer) {
                 assert_eq!(spec.layer, layer.id());
                 check(&spec).unwrap();
             }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use layermark_layers::{ALL, Layer, sandbox};
+use layermark_layers::{ALL, Layer, listed, sandbox};
 use layermark_model::{Missing, Spec, nearest};
 use serde_json::{Value, json};
 
@@ -71,11 +71,7 @@ fn states(layer: &dyn Layer) -> Vec<(Spec, Vec<Missing>)> {
         variant: None,
         options: std::collections::BTreeMap::new(),
     };
-    let mut specs: Vec<Spec> = layer
-        .default_specs()
-        .iter()
-        .filter_map(|s| s.parse().ok())
-        .collect();
+    let mut specs = listed(layer);
     if specs.is_empty() {
         specs.push(bare);
     }
@@ -122,7 +118,10 @@ fn as_json(layer: &dyn Layer) -> Value {
         .collect();
     let specs: Vec<Value> = states(layer)
         .into_iter()
-        .map(|(spec, missing)| json!({ "spec": spec, "ready": missing.is_empty(), "missing": missing }))
+        .map(|(spec, missing)| {
+            let default = layer.default_specs().contains(&&*spec.to_string());
+            json!({ "spec": spec, "ready": missing.is_empty(), "default": default, "missing": missing })
+        })
         .collect();
     json!({ "id": layer.id(), "about": layer.about(), "options": options, "specs": specs })
 }

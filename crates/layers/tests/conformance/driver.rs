@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::ALL;
+use layermark_layers::{ALL, listed};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{FileType, Mode},
@@ -28,7 +28,7 @@ use crate::{
 /// Of one check; the longest, by a serial port, takes a minute.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// Specs beyond the defaults.
+/// Specs beyond those that are listed.
 const MORE: &[&str] = &[
     "mock",
     "overlay:writecopy,volatile=on",
@@ -269,9 +269,9 @@ impl Run {
         let named = format!("dir:{}", user_dir.display());
         let mut specs: Vec<String> = ALL
             .iter()
-            .flat_map(|l| l.default_specs())
-            .chain(MORE)
-            .map(|s| (*s).to_owned())
+            .flat_map(|l| listed(*l))
+            .map(|spec| spec.to_string())
+            .chain(MORE.iter().map(|s| (*s).to_owned()))
             .collect();
         specs.push(named);
         for spec in &specs {
