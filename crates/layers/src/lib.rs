@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 pub use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec};
 
+mod bind;
 mod child;
 mod devices;
 mod dir;
@@ -163,6 +164,7 @@ pub const ALL: &[&dyn Layer] = &[
     &native::Native,
     &dir::Dir,
     &tmpfs::Tmpfs,
+    &bind::Bind,
     &overlay::Overlay,
     &fuse::Fuse,
     &loop_fs::LoopFs,

@@ -76,12 +76,17 @@ const TRAPS: &[(&str, &str)] = &[
     ("mount-lost", "overlay:upper"),
     ("mount-lost", "fuse"),
     ("mount-lost", "overlay:merged"),
+    ("mount-lost", "bind:rw"),
+    ("mount-lost", "bind:idmapped"),
     ("mount-lost", "loop:ext4"),
     ("mount-lost", "image:squashfs,upper=on"),
     ("overlay-residency", "overlay:upper"),
     ("overlay-residency", "overlay:writecopy"),
     ("cool-works", "native"),
     ("cool-works", "overlay:upper"),
+    ("cool-works", "bind:idmapped"),
+    ("refuses-writes", "bind:ro"),
+    ("shifts-owners", "bind:idmapped"),
     ("cool-works", "fuse"),
     ("cool-works", "loop:xfs"),
     ("cool-cannot", "tmpfs"),
@@ -285,9 +290,11 @@ impl Run {
             "loop:ext4",
             "image:erofs",
             "fuse",
+            "bind:ro",
         ] {
             self.check("full", spec);
         }
+        self.check("no-idmaps", "bind:idmapped");
         for (trap, spec) in TRAPS {
             self.check(trap, spec);
         }

@@ -75,6 +75,7 @@ pub fn main(args: &[OsString]) -> Result<(), String> {
         "hang" => hang(layer, &spec, &base),
         "half-way" => half_way(layer, &spec, &base),
         "full" => full(layer, &spec, &base),
+        "no-idmaps" => no_idmaps(layer, &spec, &base),
         trap => traps::run(trap, open(layer, &spec, &base).map_err(|e| e.to_string())?),
     }
     drop(work);
@@ -317,6 +318,21 @@ fn full(layer: &dyn Layer, spec: &Spec, base: &Base) {
     println!("failed as it should: {e}");
     assert!(e.hint().unwrap().contains("space"), "{e}: {:?}", e.hint());
     assert_eq!(fs::read_dir(&base.dir).unwrap().count(), 0);
+    mount::unmount(&base.dir, mount::UnmountFlags::empty()).unwrap();
+}
+
+/// The file system has no idmapped mounts: it is named, with others that have.
+fn no_idmaps(layer: &dyn Layer, spec: &Spec, base: &Base) {
+    use rustix::mount;
+    let flags = mount::MountFlags::empty();
+    mount::mount("none", &base.dir, "ramfs", flags, None).unwrap();
+    let e = open(layer, spec, base).map(|_| ()).unwrap_err();
+    println!("failed as it should: {e}");
+    assert!(
+        e.to_string().contains("needs idmapped mounts of ramfs"),
+        "{e}"
+    );
+    assert!(e.hint().unwrap().contains("ext4"), "{:?}", e.hint());
     mount::unmount(&base.dir, mount::UnmountFlags::empty()).unwrap();
 }
 

@@ -2,7 +2,8 @@
 
 use std::{
     fs::{self, File},
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -24,6 +25,8 @@ pub fn run(trap: &str, mut up: Up) {
         "volatile-again" => volatile_again(&mut up),
         "copies-up" => copies_up(&up),
         "delay" => delay(&up),
+        "refuses-writes" => refuses_writes(&up),
+        "shifts-owners" => shifts_owners(&up),
         other => panic!("no trap {other}"),
     }
 }
@@ -123,6 +126,35 @@ fn cool_cannot(up: &mut Up) {
     let cooled = up.place.drop_caches().unwrap();
     assert!(!cooled.complete, "{cooled:?}");
     assert_eq!(resident::share(&big(up)), Some(1.0));
+}
+
+/// Nothing can be written in the mount, and the directory below it can.
+fn refuses_writes(up: &Up) {
+    let options = up.place.facts().unwrap().mounts[0].options.clone();
+    assert!(options.split(',').any(|o| o == "ro"), "{options}");
+    let e = fs::write(big(up), b"x").unwrap_err();
+    assert_eq!(e.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    fs::write(up.base.dir.join("source/new"), b"x").unwrap();
+    assert!(up.place.dir().join("new").exists(), "it is a bind mount");
+}
+
+/// Root in the mount is another user on the disk, and the kernel says that it is so.
+fn shifts_owners(up: &Up) {
+    let options = up.place.facts().unwrap().mounts[0].options.clone();
+    assert!(options.split(',').any(|o| o == "idmapped"), "{options}");
+    fs::write(up.place.dir().join("new"), b"x").unwrap();
+    for name in ["new", "packaged/big", ""] {
+        let owner = |dir: &Path| {
+            let found = dir.join(name).metadata().unwrap();
+            (found.uid(), found.gid())
+        };
+        assert_eq!(owner(up.place.dir()), (0, 0), "{name}");
+        assert_eq!(
+            owner(&up.base.dir.join("source")),
+            (100_000, 100_000),
+            "{name}"
+        );
+    }
 }
 
 /// A volatile overlay cannot be mounted a second time before `work/incompat` is removed.

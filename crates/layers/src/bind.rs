@@ -1,0 +1,181 @@
+use std::{
+    io,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+};
+
+use layermark_model::{Missing, Spec};
+use rustix::{
+    fs::{StatVfsMountFlags, statvfs},
+    mount::{MountFlags, mount_bind, mount_remount},
+};
+
+use crate::{
+    Base, Layer, LayerError, LayerOption, Place, Undo, host::HostPlace, mounts, options::value,
+    sandbox, spread,
+};
+
+mod idmap;
+
+/// The bind mounts of containers.
+pub(crate) struct Bind;
+
+const OPTIONS: &[LayerOption] = &[LayerOption {
+    name: "variant",
+    values: &["rw", "ro", "idmapped"],
+    default: "rw",
+    help: "rw: as it is; ro: read only; idmapped: with users and groups shifted by 100000, as \
+           containers share a directory between user namespaces",
+}];
+
+impl Layer for Bind {
+    fn id(&self) -> &'static str {
+        "bind"
+    }
+
+    fn about(&self) -> &'static str {
+        "a bind mount, as containers have them: should cost nothing"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        OPTIONS
+    }
+
+    /// None: beside `native` a run would learn little from it.
+    fn default_specs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn missing(&self, spec: &Spec) -> Vec<Missing> {
+        let lacking = match variant(spec) {
+            "idmapped" => sandbox::not_root().or_else(idmap::missing),
+            _ => sandbox::no_mounts(),
+        };
+        lacking.into_iter().collect()
+    }
+
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        base.emptied(undo);
+        let bind = Directories::make(base, spec)?;
+        let place = HostPlace::new(base, spec, bind.at.clone()).proof(&bind.at, &bind.fs);
+        let at = bind.at.clone();
+        undo.push(format!("unmount {}", at.display()), move || {
+            mounts::unmount(&at)
+        });
+        match variant(spec) {
+            "ro" => {
+                // What is packaged is there before the mount is read only.
+                HostPlace::new(base, spec, bind.source.clone()).package()?;
+                bind.mount()?;
+                bind.make_read_only()?;
+                bind.shows("ro")?;
+                return Ok(Box::new(place.read_only()));
+            }
+            "idmapped" => {
+                bind.mount_idmapped(&base.exe)?;
+                bind.shows("idmapped")?;
+            }
+            _ => bind.mount()?,
+        }
+        place.package()?;
+        Ok(Box::new(place))
+    }
+}
+
+fn variant(spec: &Spec) -> &str {
+    value(spec, OPTIONS, "variant")
+}
+
+/// What is mounted, and where.
+struct Directories {
+    layer: String,
+    source: PathBuf,
+    at: PathBuf,
+    /// Type of the file system that both are on.
+    fs: String,
+}
+
+impl Directories {
+    fn make(base: &Base, spec: &Spec) -> Result<Self, LayerError> {
+        let layer = spec.to_string();
+        let [source, at] = ["source", "mnt"].map(|name| base.dir.join(name));
+        for dir in [&source, &at] {
+            spread::create(dir).map_err(LayerError::io(&layer, "make", dir))?;
+        }
+        let entry = mounts::holding(&source).map_err(LayerError::io(
+            &layer,
+            "find the mount of",
+            &source,
+        ))?;
+        // A sub-type follows a dot: `fuse.sshfs`.
+        let fs = entry.fs.split('.').next().unwrap_or_default().to_owned();
+        Ok(Self {
+            layer,
+            source,
+            at,
+            fs,
+        })
+    }
+
+    fn io(&self, what: &str) -> impl FnOnce(io::Error) -> LayerError + use<> {
+        LayerError::io(&self.layer, what, &self.at)
+    }
+
+    fn mount(&self) -> Result<(), LayerError> {
+        mount_bind(&self.source, &self.at).map_err(|e| self.io("bind a directory to")(e.into()))
+    }
+
+    /// The other options have to be named again: in a user namespace those of the mount below may not
+    /// be taken away.
+    fn make_read_only(&self) -> Result<(), LayerError> {
+        let remount = || -> io::Result<()> {
+            let kept = statvfs(&self.at)?.f_flag;
+            let mut flags = MountFlags::BIND | MountFlags::RDONLY;
+            for (has, flag) in [
+                (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+                (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+                (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+            ] {
+                flags.set(flag, kept.contains(has));
+            }
+            Ok(mount_remount(&self.at, flags, c"")?)
+        };
+        remount().map_err(self.io("make read only"))
+    }
+
+    fn mount_idmapped(&self, exe: &Path) -> Result<(), LayerError> {
+        // What belongs to nobody in the mount could not be written to, not even by root.
+        chown(&self.source, Some(idmap::FIRST), Some(idmap::FIRST)).map_err(LayerError::io(
+            &self.layer,
+            "change the owner of",
+            &self.source,
+        ))?;
+        match idmap::mount(&self.source, &self.at, exe) {
+            // As mount_setattr(2) says of a file system that has none.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => Err(LayerError::Missing {
+                layer: self.layer.clone(),
+                missing: vec![idmap::missing_in(&self.fs)],
+            }),
+            outcome => outcome.map_err(self.io("mount with shifted users on")),
+        }
+    }
+
+    /// The kernel lists the mount with this option.
+    fn shows(&self, option: &str) -> Result<(), LayerError> {
+        let entry = mounts::assert_mounted(&self.layer, &self.at, &self.fs)?;
+        if entry.options.split(',').any(|o| o == option) {
+            return Ok(());
+        }
+        Err(LayerError::NotMounted {
+            layer: self.layer.clone(),
+            path: self.at.clone(),
+            expected: option.into(),
+            found: entry.options,
+        })
+    }
+}
