@@ -94,6 +94,8 @@ pub enum Target {
     PackagedFile,
     /// Names and attributes.
     Names,
+    /// A lock on a file.
+    Lock,
     /// A program that is started.
     Program,
 }
@@ -236,6 +238,8 @@ pub enum WorkGroup {
     Changing,
     /// Names and attributes: open, stat, create, unlink.
     Names,
+    /// Locks and unlocks a file.
+    Locking,
     /// Starts a program.
     Launching,
 }
@@ -250,6 +254,7 @@ impl WorkGroup {
             Self::Flushing => "writing with a flush",
             Self::Changing => "changing packaged files",
             Self::Names => "names and attributes",
+            Self::Locking => "locking",
             Self::Launching => "launching",
         }
     }
@@ -318,6 +323,7 @@ impl Meaning {
             (Target::Program, _) => WorkGroup::Launching,
             (Target::PackagedFile, _) => WorkGroup::Changing,
             (Target::Names, _) => WorkGroup::Names,
+            (Target::Lock, _) => WorkGroup::Locking,
             (Target::Data, Direction::Reads) => WorkGroup::Reading,
             (Target::Data, Direction::Both) => WorkGroup::Mixed,
             (Target::Data, _) if self.flushes => WorkGroup::Flushing,

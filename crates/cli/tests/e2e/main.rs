@@ -16,6 +16,7 @@ mod launch_env;
 mod launch_guest;
 mod launch_layers;
 mod launch_safe;
+mod lock;
 mod matrix;
 mod one_cpu;
 mod output;

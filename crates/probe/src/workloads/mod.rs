@@ -7,11 +7,18 @@ use crate::Workload;
 pub mod file;
 pub mod iops;
 pub mod launch;
+pub mod lock;
 pub mod meta;
 mod work_dir;
 
 /// Every workload.
-pub const ALL: &[&dyn Workload] = &[&file::File, &iops::Iops, &meta::Meta, &launch::Launch];
+pub const ALL: &[&dyn Workload] = &[
+    &file::File,
+    &iops::Iops,
+    &meta::Meta,
+    &lock::Lock,
+    &launch::Launch,
+];
 
 /// The workload of that name.
 pub fn find(id: &str) -> Option<&'static dyn Workload> {

@@ -1,0 +1,308 @@
+//! The threads that contend: each with its own descriptor of the one file, for as long as a trial.
+
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use layermark_model::Latency;
+
+use super::{
+    ops::{Count, LockUnlock},
+    params::{LockOp, LockParams},
+};
+use crate::{
+    ProbeError,
+    clock::{Source, monotonic_ns},
+    counters::Devices,
+    limits::HEARTBEAT_NS,
+    run::{
+        Edge,
+        barrier::SpinBarrier,
+        drive::{self, Done, Part, Span},
+        recorder::Recorder,
+    },
+    selftest,
+};
+
+/// What all do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// Operations of each, if there is time.
+    pub ops: u64,
+    /// From the common start on.
+    pub limit_ns: u64,
+    pub what: What,
+}
+
+/// Which operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Those that count.
+    Timed,
+    /// The same, not counted.
+    LeadIn,
+    /// The number in the file.
+    Count,
+}
+
+/// What all did.
+pub struct Together {
+    pub ops: u64,
+    /// Nanoseconds that all operations would have taken if each thread had gone on to the same moment
+    /// at its own speed.
+    pub elapsed_ns: u64,
+    /// Read by the last thread to be ready and by the last to end.
+    pub edges: [Edge; 2],
+}
+
+/// What one did.
+type Did = io::Result<(u64, Span)>;
+
+/// Threads that wait for orders. They end when this is dropped.
+pub struct Contenders {
+    p: LockParams,
+    path: PathBuf,
+    shared: Arc<Shared>,
+    orders: Vec<Sender<Order>>,
+    done: Receiver<Did>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    op: LockOp,
+    clock: Option<Source>,
+    devices: Devices,
+    barrier: SpinBarrier,
+    /// Threads that still work.
+    working: AtomicUsize,
+    /// `CLOCK_MONOTONIC` at the common start.
+    start_ns: AtomicU64,
+    /// Operations since then, as far as told.
+    told: AtomicU64,
+    edges: Mutex<[Edge; 2]>,
+    /// Of each thread, which alone has it while it works.
+    recorders: Vec<Mutex<Recorder>>,
+}
+
+impl Contenders {
+    /// Starts them. Each opens the file with `open` in its own thread.
+    pub fn start(
+        p: &LockParams,
+        path: &Path,
+        devices: Devices,
+        open: fn(LockOp, &Path) -> io::Result<File>,
+    ) -> Result<Self, ProbeError> {
+        let count = p.threads as usize;
+        let shared = Arc::new(Shared {
+            op: p.op,
+            clock: p.latency.then(selftest::source),
+            devices,
+            barrier: SpinBarrier::new(count),
+            working: AtomicUsize::new(0),
+            start_ns: AtomicU64::new(0),
+            told: AtomicU64::new(0),
+            edges: Mutex::default(),
+            recorders: (0..count).map(|_| Mutex::new(Recorder::new())).collect(),
+        });
+        let (say, done) = mpsc::channel();
+        let mut all = Self {
+            p: p.clone(),
+            path: path.to_owned(),
+            shared,
+            orders: Vec::with_capacity(count),
+            done,
+            threads: Vec::with_capacity(count),
+        };
+        for number in 0..count {
+            let (order, orders) = mpsc::channel();
+            let (shared, say, path) = (Arc::clone(&all.shared), say.clone(), path.to_owned());
+            let body = move || shared.contend(number, open(shared.op, &path), &orders, &say);
+            let thread = thread::Builder::new().spawn(body);
+            all.threads.push(thread.map_err(|e| no_thread(&e))?);
+            all.orders.push(order);
+        }
+        // All have the file open, or say why not.
+        all.gather(&mut |_| {})?;
+        Ok(all)
+    }
+
+    /// Has all of them work. `beat` gets the operations so far.
+    pub fn work(&self, order: Order, beat: &mut dyn FnMut(u64)) -> Result<Together, ProbeError> {
+        for to in &self.orders {
+            to.send(order).map_err(|_| gone())?;
+        }
+        let each = self.gather(beat)?;
+        let ops = each.iter().map(|(ops, _)| ops).sum::<u64>();
+        let rates = each
+            .iter()
+            .map(|(ops, span)| *ops as f64 / span.net_ns() as f64);
+        let elapsed_ns = (ops as f64 / rates.sum::<f64>()).round().max(1.0) as u64;
+        let edges = *lock(&self.shared.edges);
+        Ok(Together {
+            ops,
+            elapsed_ns,
+            edges,
+        })
+    }
+
+    /// Latencies of the timed operations.
+    pub fn latency(&self) -> Option<Latency> {
+        let mut sum = Recorder::new();
+        for recorder in &self.shared.recorders {
+            sum.add(&lock(recorder));
+        }
+        sum.latency()
+    }
+
+    fn gather(&self, beat: &mut dyn FnMut(u64)) -> Result<Vec<(u64, Span)>, ProbeError> {
+        let (mut each, mut told) = (Vec::with_capacity(self.orders.len()), 0);
+        let mut failed = None;
+        while each.len() < self.orders.len() {
+            match self.done.recv_timeout(Duration::from_nanos(HEARTBEAT_NS)) {
+                Ok(Ok(did)) => each.push(did),
+                Ok(Err(e)) => {
+                    failed = failed.or(Some(e));
+                    each.push((0, Span::default()));
+                }
+                // A lock that is never given must not look alive.
+                Err(RecvTimeoutError::Timeout) => {
+                    let now = self.shared.told.load(Ordering::Relaxed);
+                    if std::mem::replace(&mut told, now) != now {
+                        beat(now);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+            }
+        }
+        failed.map_or(Ok(each), |e| Err(refused(&self.p, &self.path, &e)))
+    }
+}
+
+impl Drop for Contenders {
+    fn drop(&mut self) {
+        self.orders.clear();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// A thread's life.
+    fn contend(
+        &self,
+        number: usize,
+        file: io::Result<File>,
+        orders: &Receiver<Order>,
+        say: &Sender<Did>,
+    ) {
+        let (file, opened) = match file {
+            Ok(file) => (Some(file), Ok((0, Span::default()))),
+            Err(e) => (None, Err(e)),
+        };
+        let told = say.send(opened);
+        let Some(file) = file.filter(|_| told.is_ok()) else {
+            return;
+        };
+        for order in orders {
+            let did = self.work(order, &file, &mut lock(&self.recorders[number]));
+            // What fails leaves the file, and with it a lock that others wait for.
+            let goes_on = did.is_ok();
+            if say.send(did).is_err() || !goes_on {
+                return;
+            }
+        }
+    }
+
+    fn work(&self, order: Order, file: &File, recorder: &mut Recorder) -> Did {
+        self.barrier.wait(|| self.start());
+        let start = self.start_ns.load(Ordering::Relaxed);
+        // Where there are more threads than CPUs it had to wait for one. That is part of a turn, which
+        // ends for all at the same time.
+        let late_ns = monotonic_ns() - start;
+        let part = Part {
+            from: 0,
+            to: order.ops,
+            limit_ns: order.limit_ns.saturating_sub(late_ns).max(1),
+        };
+        let done = self.drive(order.what, part, file, recorder);
+        let end = monotonic_ns();
+        if self.working.fetch_sub(1, Ordering::AcqRel) == 1 {
+            lock(&self.edges)[1] = Edge::read(&self.devices);
+        }
+        let done = done?;
+        let paused = done.paused_ns;
+        Ok((done.next, Span { start, end, paused }))
+    }
+
+    /// By the last thread that is ready.
+    fn start(&self) {
+        self.working.store(self.recorders.len(), Ordering::Relaxed);
+        self.told.store(0, Ordering::Relaxed);
+        lock(&self.edges)[0] = Edge::read(&self.devices);
+        self.start_ns.store(monotonic_ns(), Ordering::Relaxed);
+    }
+
+    fn drive(
+        &self,
+        what: What,
+        part: Part,
+        file: &File,
+        recorder: &mut Recorder,
+    ) -> io::Result<Done> {
+        let (op, mut before) = (self.op, 0);
+        let beat = &mut |now| {
+            self.told.fetch_add(now - before, Ordering::Relaxed);
+            before = now;
+        };
+        let done = match what {
+            What::Timed => drive::drive(
+                self.clock,
+                part,
+                recorder,
+                beat,
+                &mut LockUnlock { op, file },
+            ),
+            What::LeadIn => drive::drive(None, part, recorder, beat, &mut LockUnlock { op, file }),
+            What::Count => drive::drive(None, part, recorder, beat, &mut Count { op, file }),
+        };
+        done.map_err(|stopped| stopped.error)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn gone() -> ProbeError {
+    ProbeError::new("a thread of the trial has gone")
+}
+
+fn refused(p: &LockParams, path: &Path, e: &io::Error) -> ProbeError {
+    let error = ProbeError::io(&format!("use {} locks on", p.op.id()), path, e);
+    match e.raw_os_error() {
+        Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => {
+            let op = p.op.id();
+            error.hint(format!(
+                "the layer has no {op} locks: try another `op`; of NFS see whether the server's lock manager \
+                 runs (`rpcinfo -p SERVER`); mounted with local_lock=all (NFS) or nobrl (SMB), locks hold \
+                 within one machine"
+            ))
+        }
+        _ => error,
+    }
+}
+
+fn no_thread(e: &io::Error) -> ProbeError {
+    ProbeError::new(format!("cannot start a thread: {e}"))
+        .hint("use fewer `threads`, or raise the limit: `ulimit -u` shows it")
+}

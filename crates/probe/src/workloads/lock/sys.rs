@@ -1,0 +1,58 @@
+//! The calls that have no safe wrapper.
+#![allow(unsafe_code)]
+
+use std::{fs::File, io, os::fd::AsRawFd};
+
+use rustix::{
+    fs::{FlockOperation, flock},
+    thread::{UnshareFlags, unshare_unsafe},
+};
+
+use super::params::LockOp;
+
+/// Waits for the lock on the whole file.
+pub fn lock(op: LockOp, file: &File) -> io::Result<()> {
+    match op {
+        LockOp::Flock => again(|| Ok(flock(file, FlockOperation::LockExclusive)?)),
+        LockOp::Fcntl => record(file, libc::F_SETLKW, libc::F_WRLCK),
+        LockOp::Ofd => record(file, libc::F_OFD_SETLKW, libc::F_WRLCK),
+    }
+}
+
+pub fn unlock(op: LockOp, file: &File) -> io::Result<()> {
+    match op {
+        LockOp::Flock => again(|| Ok(flock(file, FlockOperation::Unlock)?)),
+        LockOp::Fcntl => record(file, libc::F_SETLK, libc::F_UNLCK),
+        LockOp::Ofd => record(file, libc::F_OFD_SETLK, libc::F_UNLCK),
+    }
+}
+
+fn record(file: &File, command: libc::c_int, kind: libc::c_int) -> io::Result<()> {
+    // SAFETY: numbers, for which zero is a value: from the first byte to the end, however far that is.
+    let mut range: libc::flock = unsafe { std::mem::zeroed() };
+    range.l_type = kind as libc::c_short;
+    range.l_whence = libc::SEEK_SET as libc::c_short;
+    again(|| {
+        // SAFETY: the descriptor is open, and `range` outlives the call.
+        match unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const range) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    })
+}
+
+fn again(call: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match call() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Gives this thread a table of descriptors of its own. The kernel tells the owners of process locks
+/// apart by these tables, so the thread owns its locks as a process of its own would.
+pub fn own_descriptors() -> io::Result<()> {
+    // SAFETY: the thread uses only files that it opens after this.
+    Ok(unsafe { unshare_unsafe(UnshareFlags::FILES) }?)
+}

@@ -1,0 +1,125 @@
+use std::{fs::File, io, path::Path};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hdrhistogram::{Histogram, serialization::Deserializer};
+use layermark_model::{Point, PointError, Settings, Trial, WorkGroup};
+use serde_json::json;
+
+use super::{
+    Lock,
+    params::{LockOp, LockParams},
+    work::LockWork,
+};
+use crate::{Ask, Context, Work, Workload, run::Repeated};
+
+fn params(op: LockOp, threads: u64) -> LockParams {
+    LockParams {
+        op,
+        threads,
+        latency: true,
+    }
+}
+
+fn points(params: serde_json::Value) -> Result<Vec<Point>, PointError> {
+    let settings: Settings = serde_json::from_value(params).unwrap();
+    Lock.points(&settings, 1.0)
+}
+
+#[test]
+fn points_are_kinds_by_threads() {
+    let all = points(json!({"workload": "lock", "threads": "1,8", "op": "ofd,flock"})).unwrap();
+    assert_eq!(all.len(), 4);
+    assert_eq!(all[0].label, "ofd lock, 1 thread");
+    assert_eq!(all[3].label, "flock lock, 8 threads");
+    let said = &all[3].meaning;
+    assert_eq!((said.group(), said.concurrency), (WorkGroup::Locking, 8));
+    assert!(said.changes, "nothing of it is done in a read-only layer");
+    let e = points(json!({"workload": "lock", "threads": 0})).unwrap_err();
+    assert!(e.message.contains("`threads` = 0"), "{}", e.message);
+    assert!(points(json!({"workload": "lock", "op": "lockf"})).is_err());
+}
+
+#[test]
+fn every_kind_excludes_and_is_timed() {
+    for op in [LockOp::Flock, LockOp::Fcntl, LockOp::Ofd] {
+        for threads in [1, 4] {
+            let dir = tempfile::tempdir().unwrap();
+            let work = LockWork::prepare(dir.path(), params(op, threads), &Context::least());
+            let mut work = Repeated::new(work.unwrap());
+            let mut trial = Trial::default();
+            for round in 0..3 {
+                let ask = Ask {
+                    round,
+                    ns: 2_000_000,
+                    lead_in_ns: 200_000,
+                };
+                let turned = work.turn(&ask, &mut trial, &mut |_, _| {}).unwrap();
+                assert!(
+                    turned.more && turned.turn.ops >= threads,
+                    "{op:?} {turned:?}"
+                );
+            }
+            work.settle(&mut trial).unwrap();
+            work.end(&mut trial).unwrap();
+            let verified = trial.verified.unwrap();
+            assert!(verified.records >= threads && verified.bad == 0);
+            // Each operation of a turn is in the histogram, and none of a lead-in.
+            let bytes = STANDARD.decode(trial.latency.as_ref().unwrap().histogram.as_bytes());
+            let histogram: Histogram<u64> = Deserializer::new()
+                .deserialize(&mut bytes.unwrap().as_slice())
+                .unwrap();
+            assert_eq!(histogram.len(), trial.ops(), "{op:?}");
+            drop(work);
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
+    }
+}
+
+#[test]
+fn one_stretch_is_made_of_passes() {
+    let dir = tempfile::tempdir().unwrap();
+    let work = LockWork::prepare(dir.path(), params(LockOp::Flock, 2), &Context::least());
+    let mut work = Repeated::new(work.unwrap());
+    let ask = Ask {
+        round: 0,
+        ns: 0,
+        lead_in_ns: 0,
+    };
+    let mut trial = Trial::default();
+    work.turn(&ask, &mut trial, &mut |_, _| {}).unwrap();
+    assert_eq!((trial.passes.len(), trial.ops()), (1, 200));
+}
+
+/// Threads with one table of descriptors own process locks together: a lock that excludes nobody.
+fn open_together(_: LockOp, path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).open(path)
+}
+
+#[test]
+fn locks_that_do_not_exclude_are_found() {
+    let p = params(LockOp::Fcntl, 4);
+    let attempt = || {
+        let dir = tempfile::tempdir().unwrap();
+        LockWork::with(dir.path(), p.clone(), &Context::least(), open_together).err()
+    };
+    // On a busy machine all threads may have the CPU to themselves once.
+    let e = (0..20).find_map(|_| attempt()).expect("updates were lost");
+    assert!(
+        e.message.starts_with("the layer breaks fcntl locks: of "),
+        "{e}"
+    );
+    assert!(
+        e.message.contains("were lost in ") && e.hint.is_some(),
+        "{e}"
+    );
+}
+
+#[test]
+fn a_kind_that_the_layer_has_not_is_named() {
+    let none = |_: LockOp, _: &Path| Err(io::Error::from_raw_os_error(libc::ENOLCK));
+    let dir = tempfile::tempdir().unwrap();
+    let made = LockWork::with(dir.path(), params(LockOp::Ofd, 2), &Context::least(), none);
+    let e = made.err().expect("no locks");
+    assert!(e.message.starts_with("cannot use ofd locks on "), "{e}");
+    assert!(e.hint.unwrap().contains("the layer has no ofd locks"));
+}

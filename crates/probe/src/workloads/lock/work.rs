@@ -1,0 +1,157 @@
+//! A trial: the file, the turns, and the proof that the locks exclude.
+
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+};
+
+use layermark_model::{Trial, Verified};
+
+use super::{
+    contenders::{Contenders, Order, What},
+    ops::counter,
+    params::{LockOp, LockParams},
+    sys,
+};
+use crate::{
+    Context, ProbeError,
+    counters::Devices,
+    run::{Extent, Mark, Passes, Repeat, Stretch},
+    workloads::work_dir::WorkDir,
+};
+
+/// Locks of each thread in a pass, where a trial is one stretch of passes.
+const PASS: u64 = 100;
+
+/// How long the threads contend for the number in the file, before the first turn and after the last.
+const PROOF_NS: u64 = 20_000_000;
+
+/// A point made ready.
+pub struct LockWork {
+    p: LockParams,
+    context: Context,
+    path: PathBuf,
+    /// What the number in the file must be.
+    counted: u64,
+    /// Before the directory: they have the file open.
+    contenders: Contenders,
+    _work: WorkDir,
+}
+
+impl LockWork {
+    /// Makes the file and starts the threads. That the layer has such locks, and that they exclude,
+    /// is found here and not inside the clock.
+    pub fn prepare(dir: &Path, p: LockParams, context: &Context) -> Result<Self, ProbeError> {
+        Self::with(dir, p, context, open)
+    }
+
+    /// The same with another way to open the file.
+    pub(super) fn with(
+        dir: &Path,
+        p: LockParams,
+        context: &Context,
+        open: fn(LockOp, &Path) -> io::Result<File>,
+    ) -> Result<Self, ProbeError> {
+        let work = WorkDir::new(dir)?;
+        let path = work.path().join("locked");
+        let made = std::fs::write(&path, 0u64.to_le_bytes());
+        made.map_err(|e| ProbeError::io("make", &path, &e))?;
+        let contenders = Contenders::start(&p, &path, Devices::open(&context.devices), open)?;
+        let mut made = Self {
+            p,
+            context: context.clone(),
+            path,
+            counted: 0,
+            contenders,
+            _work: work,
+        };
+        made.prove()?;
+        // What is written by now must not be on its way to the disk in a turn.
+        context.sync(dir)?;
+        Ok(made)
+    }
+
+    /// All threads add 1 again and again to the number in the file, which has to be their sum.
+    fn prove(&mut self) -> Result<Verified, ProbeError> {
+        let order = Order {
+            ops: u64::MAX,
+            limit_ns: PROOF_NS,
+            what: What::Count,
+        };
+        let added = self.contenders.work(order, &mut |_| {})?.ops;
+        self.counted += added;
+        let found = File::open(&self.path).and_then(|file| counter(&file));
+        let found = found.map_err(|e| ProbeError::io("read", &self.path, &e))?;
+        if found == self.counted {
+            return Ok(Verified {
+                records: added,
+                bad: 0,
+            });
+        }
+        let (op, lost) = (self.p.op.id(), self.counted.abs_diff(found));
+        let error = ProbeError::new(format!(
+            "the layer breaks {op} locks: of {added} updates of a number, made under the lock by {} threads, \
+             {lost} were lost in {}",
+            self.p.threads,
+            self.path.display()
+        ));
+        Err(error.hint(
+            "programs that rely on these locks destroy each other's data here: try another `op`, or keep \
+             such files elsewhere",
+        ))
+    }
+}
+
+/// Each contender has the file open for itself.
+fn open(op: LockOp, path: &Path) -> io::Result<File> {
+    if let Err(e) = sys::own_descriptors()
+        && op == LockOp::Fcntl
+    {
+        let text = format!("threads cannot own process locks each for itself: unshare: {e}");
+        return Err(io::Error::new(e.kind(), text));
+    }
+    File::options().read(true).write(true).open(path)
+}
+
+impl Repeat for LockWork {
+    fn context(&self) -> &Context {
+        &self.context
+    }
+
+    fn passes(&self) -> Passes {
+        Passes::default()
+    }
+
+    fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
+        let (ops, limit_ns, counted) = match extent {
+            Extent::Pass => (PASS, u64::MAX, true),
+            Extent::Time { ns, counted } => (u64::MAX, ns, counted),
+        };
+        let what = if counted { What::Timed } else { What::LeadIn };
+        let order = Order {
+            ops,
+            limit_ns,
+            what,
+        };
+        let done = self.contenders.work(order, beat)?;
+        Ok(Stretch {
+            elapsed_ns: done.elapsed_ns,
+            ops: done.ops,
+            over: extent == Extent::Pass,
+            edges: Some(done.edges),
+            ..Stretch::default()
+        })
+    }
+
+    /// Locks leave nothing to write.
+    fn settle(&mut self, _: &mut Trial, _: Mark) -> Result<(), ProbeError> {
+        Ok(())
+    }
+
+    fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        trial.latency = self.contenders.latency();
+        trial.verified = Some(self.prove()?);
+        Ok(())
+    }
+}
