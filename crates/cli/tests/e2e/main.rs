@@ -27,3 +27,4 @@ mod signals;
 mod store;
 mod studies;
 mod targets;
+mod walkthroughs;
