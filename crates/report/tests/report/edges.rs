@@ -335,7 +335,7 @@ fn a_report_whose_texts_were_cleaned_keeps_its_causes() {
     };
     let (plain, _) = build(&sample::full(), |_, _| {});
     let (cleaned, _) = build(&sample::full(), |run, _| {
-        run.plan.about = "\u{1b}[31m".into()
+        run.plan.about = "\u{1b}[31m".into();
     });
     assert!(cleaned.about.is_empty(), "{:?}", cleaned.about);
     assert!(plain.results.iter().any(|r| !r.causes.is_empty()));

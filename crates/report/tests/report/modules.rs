@@ -61,9 +61,13 @@ fn collect(src: &Path, dir: &Path, uses: &mut Uses) {
             let file = path.strip_prefix(src).unwrap();
             let names = file.with_extension("");
             let names = names.iter().map(|part| part.to_str().unwrap());
-            let from = module(&names.filter(|n| *n != "mod").collect::<Vec<_>>());
+            let names: Vec<&str> = names.filter(|n| *n != "mod").collect();
+            let from = module(&names);
             let found = uses.entry(from.clone()).or_default();
-            for to in used(&fs::read_to_string(&path).unwrap()) {
+            // `super` is the folder that the file, or the folder of a `mod.rs`, lies in.
+            let above = [&names[..names.len() - 1], &[""]].concat().join("::");
+            let text = fs::read_to_string(&path).unwrap();
+            for to in used(&text.replace("super::", &format!("crate::{above}"))) {
                 let to = module(&to.split("::").collect::<Vec<_>>());
                 if to != from && !from.starts_with(&format!("{to}::")) && from != "lib" {
                     found.entry(to).or_insert_with(|| file.to_owned());
