@@ -1,5 +1,5 @@
-//! LineReader to and from a probe. LineReader are bounded, and no more is read than is asked for, so that a
-//! probe gone wild cannot fill the memory.
+//! Client of a probe: lines to and from it. Lines are bounded, and no more is read than requested, so
+//! that a faulty probe cannot fill the memory.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -46,7 +46,7 @@ enum ReadLine {
     None,
 }
 
-/// LineReader as they come.
+/// Reads lines as they arrive.
 struct LineReader {
     /// `None` once nothing reads it any more.
     from: Option<Box<dyn Output>>,

@@ -87,7 +87,7 @@ enum NamespaceKind {
     User,
 }
 
-/// Tries it in a child first: entering half-kind (no uid map, no right to mount) cannot be undone,
+/// Tries it in a child first: entering half-way (no uid map, no right to mount) cannot be undone,
 /// and containers, seccomp and `AppArmor` forbid any of the steps.
 fn works(kind: NamespaceKind) -> bool {
     // SAFETY: the process has one thread (see `enter`), so the child may do what it likes; it
@@ -139,7 +139,7 @@ fn go(kind: NamespaceKind) -> Result<(), (&'static str, io::Error)> {
     .map_err(|e| ("make / a slave mount", e.into()))
 }
 
-/// What stands in the kind of mounting in a user namespace, and the command that removes it.
+/// What prevents mounting in a user namespace, and the command that removes it.
 pub(crate) fn lacking() -> Missing {
     let read = |path: &str| {
         fs::read_to_string(Path::new("/proc/sys").join(path))

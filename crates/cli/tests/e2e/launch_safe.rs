@@ -115,7 +115,7 @@ fn a_killed_launcher_takes_the_whole_tree_with_it() {
     let said = Said::from(common::output(child), dir).code(1);
     let report = said.json();
     let error = report["results"][0]["error"].as_str().unwrap_or_default();
-    assert!(error.contains("ended by somebody else"), "{report:#}");
+    assert!(error.contains("killed from outside"), "{report:#}");
     machine::nothing_left(said.left_nothing().dir.path(), &ids(&tree));
 }
 

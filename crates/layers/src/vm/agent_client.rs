@@ -342,7 +342,7 @@ mod tests {
         let client = pair(|ask, out| match ask {
             AgentRequest::Time => agent_protocol::say(out, &AgentReply::Time { ns: 1 }).unwrap(),
             AgentRequest::DropCaches => {
-                agent_protocol::say(out, &AgentReply::Failed("no".into())).unwrap()
+                agent_protocol::say(out, &AgentReply::Failed("no".into())).unwrap();
             }
             _ => {}
         });

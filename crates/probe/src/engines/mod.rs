@@ -16,7 +16,7 @@ use rustix::fs::Advice;
 
 use crate::{
     clock::{Source, monotonic_ns},
-    run::drive::{self, Done, Part, Span, Stopped},
+    run::drive::{self, Done, LoopError, Part, Span},
     run::recorder::Recorder,
 };
 
@@ -36,7 +36,7 @@ mod uring;
 
 pub use order::{Order, Seek, Stride};
 pub use preadv::MOST as MOST_VECTORS;
-use steps::{Checked, Marked, Place, Read, Write};
+use steps::{Checked, IoPlace, Marked, Read, Write};
 
 /// Every engine.
 pub const ALL: &[&dyn Engine] = &[
@@ -170,7 +170,7 @@ pub trait Engine: std::marker::Sync {
 pub trait Runner: Send {
     /// Does a part of a pass over the open file; `None` for engines that touch no file. A pass that
     /// ends with a close takes the file.
-    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, Stopped>;
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, LoopError>;
     /// Leaves a pass in the middle, outside the clock: writes out what it still buffers.
     fn leave(&mut self, _file: &mut Option<File>) -> io::Result<()> {
         Ok(())
@@ -257,7 +257,7 @@ impl<T: Io> Engine for Compiled<T> {
 struct EngineRunner<T>(Option<T>);
 
 impl<T: Io> Runner for EngineRunner<T> {
-    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, Stopped> {
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, LoopError> {
         let (part, after) = (task.part, task.after);
         let shape = Shape {
             record: task.record,
@@ -267,7 +267,7 @@ impl<T: Io> Runner for EngineRunner<T> {
             after,
             advice: task.advice,
         };
-        let stopped = |at| move |error| Stopped { at, error };
+        let stopped = |at| move |error| LoopError { at, error };
         // Taken, so that it is dropped after an error.
         let mut io = if let Some(io) = self.0.take() {
             io
@@ -302,7 +302,7 @@ impl<T: Io> Runner for EngineRunner<T> {
 }
 
 /// The loop over the records.
-fn records<T: Io>(io: &mut T, file: BorrowedFd<'_>, task: Task<'_>) -> Result<Done, Stopped> {
+fn records<T: Io>(io: &mut T, file: BorrowedFd<'_>, task: Task<'_>) -> Result<Done, LoopError> {
     let Task {
         record,
         part,
@@ -316,7 +316,7 @@ fn records<T: Io>(io: &mut T, file: BorrowedFd<'_>, task: Task<'_>) -> Result<Do
         beat,
         ..
     } = task;
-    let place = Place {
+    let place = IoPlace {
         io,
         file,
         record,

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Where operations go.
-pub struct Place<'a, T> {
+pub struct IoPlace<'a, T> {
     /// How.
     pub io: &'a mut T,
     /// The open file.
@@ -28,7 +28,7 @@ pub struct Place<'a, T> {
     pub order: Order,
 }
 
-impl<T> Place<'_, T> {
+impl<T> IoPlace<'_, T> {
     #[inline]
     fn offset(&self, i: u64) -> u64 {
         self.order.at(i) * self.record as u64
@@ -37,7 +37,7 @@ impl<T> Place<'_, T> {
 
 /// Reads.
 pub struct Read<'a, T> {
-    pub place: Place<'a, T>,
+    pub place: IoPlace<'a, T>,
     /// One record.
     pub buffer: &'a mut [u8],
 }
@@ -97,7 +97,7 @@ impl<T: Io> Step for Checked<'_, T> {
 /// Continues after short reads and interruptions. The end of the file is an error.
 #[cold]
 fn read_rest<T: Io>(
-    place: &mut Place<'_, T>,
+    place: &mut IoPlace<'_, T>,
     at: u64,
     buffer: &mut [u8],
     first: io::Result<usize>,
@@ -126,7 +126,7 @@ fn read_rest<T: Io>(
 
 /// Writes.
 pub struct Write<'a, T> {
-    pub place: Place<'a, T>,
+    pub place: IoPlace<'a, T>,
     pub pool: &'a mut [u8],
     /// Offset of the next record's data in the pool.
     pub at: usize,
@@ -157,7 +157,7 @@ impl<T: Io> Step for Write<'_, T> {
 /// Continues after short writes and interruptions. A write of zero bytes is an error.
 #[cold]
 fn write_rest<T: Io>(
-    place: &mut Place<'_, T>,
+    place: &mut IoPlace<'_, T>,
     at: u64,
     data: &[u8],
     first: io::Result<usize>,

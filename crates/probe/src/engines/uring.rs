@@ -15,7 +15,7 @@ use crate::{
     data::{self, Stamp},
     limits::HEARTBEAT_NS,
     queue::{FailedIo, Queue, QueuedIo},
-    run::drive::{Part, Span, Stopped},
+    run::drive::{LoopError, Part, Span},
     run::recorder::Recorder,
 };
 
@@ -45,7 +45,7 @@ impl Engine for Uring {
 }
 
 impl Runner for Uring {
-    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, Stopped> {
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, LoopError> {
         match task.clock {
             Some(Source::Tsc { mult }) => pass(Tsc { mult }, file, task),
             // Without latencies the clock is still read once per batch, for the progress lines.
@@ -58,12 +58,12 @@ fn pass<C: Clock>(
     clock: C,
     file: &mut Option<File>,
     task: Task<'_>,
-) -> Result<PassProgress, Stopped> {
+) -> Result<PassProgress, LoopError> {
     let (write, buffer) = match task.transfer {
         Transfer::Read(buffer) => (false, buffer),
         Transfer::Write(pool) => (true, pool),
     };
-    let stopped = |at| move |error| Stopped { at, error };
+    let stopped = |at| move |error| LoopError { at, error };
     let part = task.part;
     let depth = task.depth.clamp(1, part.to.max(1) as usize);
     if depth > 1 && (task.sync_each || task.mark.is_some() || task.check.is_some()) {
@@ -144,7 +144,7 @@ impl<C: Clock> Pass<'_, C> {
     /// With several operations in flight, the queue of a turn fills at its start and drains at its
     /// end. The part that counts lies between the first time that any completed and the last time
     /// that others were begun after them.
-    fn run(&mut self, part: Part, beat: &mut dyn FnMut(u64)) -> Result<Counted, Stopped> {
+    fn run(&mut self, part: Part, beat: &mut dyn FnMut(u64)) -> Result<Counted, LoopError> {
         let in_part = part.limit_ns != u64::MAX && self.queue.depth() > 1;
         let start = monotonic_ns();
         let mut beat_at = self.clock.now();
@@ -158,7 +158,7 @@ impl<C: Clock> Pass<'_, C> {
         while self.ended < self.until {
             let paused = self.paused;
             let now = self.fill()?;
-            let stopped = |at| move |error| Stopped { at, error };
+            let stopped = |at| move |error| LoopError { at, error };
             self.queue
                 .enter(now, 1, None)
                 .map_err(stopped(self.ended))?;
@@ -213,7 +213,7 @@ impl<C: Clock> Pass<'_, C> {
 
     /// Begins as many operations as there is room for. Returns the clock's reading after that.
     #[inline]
-    fn fill(&mut self) -> Result<u64, Stopped> {
+    fn fill(&mut self) -> Result<u64, LoopError> {
         while self.begun < self.until && self.queue.has_room() {
             let at = self.order.at(self.begun) * self.record as u64;
             if self.mark.is_some() || self.check.is_some() {
@@ -225,7 +225,7 @@ impl<C: Clock> Pass<'_, C> {
                 write: self.write,
                 number: self.begun,
             };
-            self.queue.push(op).map_err(|error| Stopped {
+            self.queue.push(op).map_err(|error| LoopError {
                 at: op.number,
                 error,
             })?;
@@ -235,7 +235,7 @@ impl<C: Clock> Pass<'_, C> {
     }
 
     #[inline]
-    fn reap(&mut self, end: u64, counts: bool) -> Result<(), Stopped> {
+    fn reap(&mut self, end: u64, counts: bool) -> Result<(), LoopError> {
         let (clock, recorder, ended) = (self.clock, &mut self.recorder, &mut self.ended);
         let outside = &mut self.outside;
         let result = self.queue.reap(|slot| {
@@ -250,7 +250,7 @@ impl<C: Clock> Pass<'_, C> {
                 outside.push(ns);
             }
         });
-        result.map_err(|FailedIo { op, error }| Stopped {
+        result.map_err(|FailedIo { op, error }| LoopError {
             at: op.number,
             error,
         })

@@ -173,3 +173,89 @@ fn full_label<P: Params>(p: &P) -> String {
 pub fn scaled(value: u64, scale: f64) -> u64 {
     ((value as f64 * scale) as u64).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::param::Row;
+    use serde::{Deserialize, Serialize};
+    use serde_json::json;
+
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    struct Demo {
+        op: String,
+        depth: u64,
+        fast: bool,
+    }
+
+    impl Params for Demo {
+        const WORKLOAD: &'static str = "demo";
+        const TABLE: &'static [Row<Self>] = &[
+            Row::word("op", &["read", "write"], "read,write")
+                .list()
+                .label(|p: &Self| Some(p.op.clone())),
+            Row::count("depth", "4")
+                .list()
+                .range(1, 8)
+                .only("`op` = read", |p: &Self| p.op == "read")
+                .label(|p| (p.depth > 0).then(|| format!("depth {}", p.depth))),
+            Row::switch("fast", "false").label(|p: &Self| p.fast.then(|| "fast".into())),
+        ];
+
+        fn scale(&mut self, scale: f64, _: &Values) {
+            self.depth = scaled(self.depth, scale).min(self.depth);
+        }
+
+        fn check(&self) -> Result<(), PointError> {
+            Ok(())
+        }
+    }
+
+    fn settings(label: Option<&str>, params: Value) -> Settings {
+        let Value::Object(params) = params else {
+            panic!("not a table")
+        };
+        Settings {
+            workload: "demo".into(),
+            label: label.map(Into::into),
+            params,
+        }
+    }
+
+    fn labels(label: Option<&str>, params: Value, scale: f64) -> Vec<String> {
+        let points = points::<Demo>(&settings(label, params), scale).unwrap();
+        points.into_iter().map(|p| p.label).collect()
+    }
+
+    #[test]
+    fn equal_work_is_one_point_and_labels_say_what_differs() {
+        let depths = || json!({"depth": [1, 2], "fast": true});
+        let all = ["read, depth 1, fast", "read, depth 2, fast", "write, fast"];
+        assert_eq!(labels(None, depths(), 1.0), all);
+        let named = ["x (read, depth 1)", "x (read, depth 2)", "x (write)"];
+        assert_eq!(labels(Some("x"), depths(), 1.0), named);
+        let scaled = ["read, depth 1, fast", "write, fast"];
+        assert_eq!(labels(None, depths(), 0.1), scaled);
+    }
+
+    #[test]
+    fn ranges_hold_and_what_applies_to_no_point_is_refused() {
+        for (params, says) in [
+            (json!({"depth": 9}), "it must be between 1 and 8"),
+            (json!({"depth": "0"}), "it must be between 1 and 8"),
+            (
+                json!({"op": "write", "depth": 2}),
+                "`depth` has no effect without `op` = read",
+            ),
+        ] {
+            let e = points::<Demo>(&settings(None, params.clone()), 1.0).unwrap_err();
+            assert!(e.message.contains(says), "{params}: {e}");
+        }
+        let mut point = points::<Demo>(&settings(None, json!({})), 1.0)
+            .unwrap()
+            .remove(0);
+        assert_eq!(read::<Demo>(&point).unwrap().depth, 4);
+        point.params.insert("depth".into(), 9.into());
+        assert!(read::<Demo>(&point).is_err(), "from another process");
+    }
+}

@@ -73,7 +73,7 @@ impl Span {
 
 /// A loop that an operation's error ended.
 #[derive(Debug)]
-pub struct Stopped {
+pub struct LoopError {
     /// The operation, from 0.
     pub at: u64,
     /// Its error.
@@ -88,7 +88,7 @@ pub fn drive<S: Step>(
     recorder: &mut Recorder,
     beat: &mut dyn FnMut(u64),
     step: &mut S,
-) -> Result<Done, Stopped> {
+) -> Result<Done, LoopError> {
     match source {
         Some(Source::Tsc { mult }) => timed(Tsc { mult }, part, recorder, beat, step),
         Some(Source::Monotonic) => timed(Monotonic, part, recorder, beat, step),
@@ -110,7 +110,7 @@ fn timed<C: Clock, S: Step>(
     recorder: &mut Recorder,
     beat: &mut dyn FnMut(u64),
     step: &mut S,
-) -> Result<Done, Stopped> {
+) -> Result<Done, LoopError> {
     let start_ns = monotonic_ns();
     let mut paused = 0;
     let mut kept = [0; KEPT];
@@ -131,7 +131,7 @@ fn timed<C: Clock, S: Step>(
             last = now;
         }
         if let Err(error) = step.run(next) {
-            return Err(Stopped { at: next, error });
+            return Err(LoopError { at: next, error });
         }
         next += 1;
         let now = clock.now();
@@ -173,7 +173,11 @@ fn record<C: Clock>(clock: C, recorder: &mut Recorder, last: &mut u64, ends: &[u
 /// The loop without a clock. The time limit and progress lines are checked after a number of
 /// operations that adapts to their speed.
 #[inline(never)]
-fn untimed<S: Step>(part: Part, beat: &mut dyn FnMut(u64), step: &mut S) -> Result<Done, Stopped> {
+fn untimed<S: Step>(
+    part: Part,
+    beat: &mut dyn FnMut(u64),
+    step: &mut S,
+) -> Result<Done, LoopError> {
     let start_ns = monotonic_ns();
     let (mut paused_ns, mut last_beat, mut last_look) = (0, start_ns, start_ns);
     let often = (HEARTBEAT_NS / 10).min(part.limit_ns / 16);
@@ -186,7 +190,7 @@ fn untimed<S: Step>(part: Part, beat: &mut dyn FnMut(u64), step: &mut S) -> Resu
             paused_ns += monotonic_ns() - before;
         }
         if let Err(error) = step.run(next) {
-            return Err(Stopped { at: next, error });
+            return Err(LoopError { at: next, error });
         }
         next += 1;
         if next == next_look {

@@ -10,7 +10,7 @@ use crate::{
     clock::{Source, monotonic_ns},
     engines::{After, Order, PassProgress, Seek, Stride, Task, Transfer},
     permutation::Permutation,
-    run::drive::{self, Part, Span, Stopped},
+    run::drive::{self, LoopError, Part, Span},
 };
 
 /// What all passes of a trial have in common.
@@ -69,7 +69,7 @@ impl FileJob {
         slot: &mut ThreadSlot,
         amount: Amount,
         beat: &mut dyn FnMut(u64),
-    ) -> Result<Worked, Stopped> {
+    ) -> Result<Worked, LoopError> {
         let (limit_ns, counted) = match amount {
             Amount::Passes(_) => (u64::MAX, true),
             Amount::Time { ns, counted } => (ns, counted),
@@ -119,7 +119,7 @@ impl FileJob {
     }
 
     /// One pass over the file, untimed, as generation 0, which every later pass overwrites.
-    pub fn rehearse(&self, slot: &mut ThreadSlot) -> Result<Span, Stopped> {
+    pub fn rehearse(&self, slot: &mut ThreadSlot) -> Result<Span, LoopError> {
         let way = self.part(slot, 0, Part::whole(self.ops), true, &mut |_| {})?;
         Ok(way.span)
     }
@@ -132,7 +132,7 @@ impl FileJob {
         part: Part,
         counted: bool,
         beat: &mut dyn FnMut(u64),
-    ) -> Result<PassProgress, Stopped> {
+    ) -> Result<PassProgress, LoopError> {
         let ThreadSlot {
             op,
             path,

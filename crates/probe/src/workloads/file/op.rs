@@ -38,7 +38,7 @@ words! {
 
 /// The file that an operation works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
+enum FileOrigin {
     /// Each pass makes it.
     New,
     /// It comes with the layer.
@@ -50,8 +50,8 @@ enum Target {
 impl Op {
     /// Whether it writes, to which file, and the advice (fadvise) that fio gives for this order.
     /// Orders that test the kernel's own guess get no advice.
-    fn traits(self) -> (bool, Target, Option<Advice>) {
-        use Target::{Existing, New, Packaged};
+    fn traits(self) -> (bool, FileOrigin, Option<Advice>) {
+        use FileOrigin::{Existing, New, Packaged};
         let (sequential, random) = (Some(Advice::Sequential), Some(Advice::Random));
         match self {
             Self::Write | Self::Append => (true, New, sequential),
@@ -72,17 +72,17 @@ impl Op {
 
     /// Whether it works on a file that the layer comes with.
     pub fn packaged(self) -> bool {
-        self.traits().1 == Target::Packaged
+        self.traits().1 == FileOrigin::Packaged
     }
 
     /// Whether each pass makes its file.
     pub fn makes(self) -> bool {
-        self.traits().1 == Target::New
+        self.traits().1 == FileOrigin::New
     }
 
     /// Whether it writes over an existing file that is not packaged.
     pub fn overwrites(self) -> bool {
-        self.traits().1 == Target::Existing
+        self.traits().1 == FileOrigin::Existing
     }
 
     /// Whether the cache state before it can be chosen: a new file has none, and a second read is

@@ -37,7 +37,7 @@ const READ_AT_ONCE: usize = 1 << 20;
 
 /// What the trial has observed so far, for the proofs after it.
 #[derive(Default)]
-pub struct Seen {
+pub struct TrialProofs {
     /// How evenly the threads progressed, pass by pass.
     pub threads: Vec<layermark_model::ThreadRates>,
     /// Time and bytes of each thread in all turns.
@@ -53,7 +53,7 @@ pub struct FileWork {
     /// Times over the files in a pass.
     pub rounds: u64,
     pub slots: Vec<ThreadSlot>,
-    pub seen: Seen,
+    pub seen: TrialProofs,
     /// Present where there are several files.
     pub team: Option<Team>,
     /// The layer's directory.
@@ -118,7 +118,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
         rounds: 1,
         context: context.clone(),
         slots,
-        seen: Seen::default(),
+        seen: TrialProofs::default(),
         team: None,
         dir: dir.to_owned(),
         _work: work,

@@ -24,7 +24,7 @@ use crate::{
     counters::Devices,
     error::panicked,
     limits::HEARTBEAT_NS,
-    run::{Edge, barrier::SpinBarrier, drive::Stopped},
+    run::{Edge, barrier::SpinBarrier, drive::LoopError},
 };
 
 /// One thread per file, waiting for assignments. The threads end when this is dropped.
@@ -202,7 +202,7 @@ fn no_thread(error: &io::Error) -> ProbeError {
 }
 
 /// The error of an operation.
-pub fn failed(p: &FileParams, slot: &ThreadSlot, stopped: &Stopped) -> ProbeError {
+pub fn failed(p: &FileParams, slot: &ThreadSlot, stopped: &LoopError) -> ProbeError {
     let what = if slot.op.writes() { "write" } else { "read" };
     if stopped.at == 0 {
         return refused(p, &slot.path, what, &stopped.error);

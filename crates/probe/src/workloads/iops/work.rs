@@ -19,7 +19,7 @@ use super::{
     engine::PreadEngine,
     params::IopsParams,
     prepare::IopsWork,
-    worker::{PATIENCE_NS, Watch, Window, Worker},
+    worker::{PATIENCE_NS, StopWatch, Window, Worker},
 };
 use crate::{
     Ask, Beat, ProbeError, Turned, Work,
@@ -331,7 +331,7 @@ fn work<C: Clock>(
     let begin = || {
         shared.barrier.wait(|| shared.begin(clock));
         let (start, _) = *lock(&shared.start);
-        (!shared.off.load(Ordering::Relaxed)).then_some(Watch { clock, start })
+        (!shared.off.load(Ordering::Relaxed)).then_some(StopWatch { clock, start })
     };
     // Wake up when asked to, not up to 50 us later.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));

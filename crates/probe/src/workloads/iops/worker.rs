@@ -20,13 +20,13 @@ const SPIN_NS: u64 = 60_000;
 
 /// Nanoseconds since all workers started.
 #[derive(Clone, Copy)]
-pub struct Watch<C> {
+pub struct StopWatch<C> {
     pub clock: C,
     /// The clock's reading at that moment.
     pub start: u64,
 }
 
-impl<C: Clock> Watch<C> {
+impl<C: Clock> StopWatch<C> {
     #[inline]
     fn now(&self) -> u64 {
         self.clock.ns(self.clock.now().saturating_sub(self.start))
@@ -73,7 +73,7 @@ impl Worker {
     /// Works until the window's end, then waits for what is in flight.
     pub fn run<C: Clock, W: IoEngine>(
         &mut self,
-        watch: Watch<C>,
+        watch: StopWatch<C>,
         window: Window,
         engine: &mut W,
         told: &AtomicU64,
@@ -125,7 +125,7 @@ impl Worker {
     #[inline]
     fn begin<C: Clock, W: IoEngine>(
         &mut self,
-        watch: Watch<C>,
+        watch: StopWatch<C>,
         now: u64,
         engine: &mut W,
     ) -> Result<Option<u64>, FailedIo> {
@@ -199,7 +199,7 @@ impl Worker {
     }
 
     /// Sleeps as long as that is safe, then spins.
-    fn wait<C: Clock>(&mut self, watch: Watch<C>, due: u64) {
+    fn wait<C: Clock>(&mut self, watch: StopWatch<C>, due: u64) {
         let start = watch.now();
         let sleep = due.saturating_sub(start + SPIN_NS);
         if sleep > 0 {
@@ -284,7 +284,7 @@ mod tests {
                 all_bytes: 0,
                 spun: 0,
             };
-            let watch = Watch {
+            let watch = StopWatch {
                 clock: Monotonic,
                 start: Monotonic.now(),
             };

@@ -26,7 +26,7 @@ use crate::{
     permutation::Permutation,
     run::{
         Extent, Mark, Passes, Repeat, Stretch,
-        drive::{self, Done, Part, Span, Stopped},
+        drive::{self, Done, LoopError, Part, Span},
         recorder::Recorder,
     },
     selftest,
@@ -206,7 +206,7 @@ impl MetaWork {
         part: Part,
         counted: bool,
         beat: &mut dyn FnMut(u64),
-    ) -> Result<Done, Stopped> {
+    ) -> Result<Done, LoopError> {
         let (paths, clock) = (&self.paths, self.clock);
         let recorder = if counted {
             &mut self.recorder
@@ -272,7 +272,7 @@ impl MetaWork {
         !self.p.op.writes() && self.p.cache == Cache::Warm
     }
 
-    fn failed(&self, stopped: &Stopped) -> ProbeError {
+    fn failed(&self, stopped: &LoopError) -> ProbeError {
         let path = self
             .paths
             .get(stopped.at as usize)
