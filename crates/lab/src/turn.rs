@@ -6,6 +6,8 @@ use layermark_probe::{Divided, own_cache};
 
 /// A turn, where nothing asks for longer ones.
 const SHORT: Duration = Duration::from_millis(2);
+/// Where files are made: the fewer of them a run removes again, the less it slows its own later turns.
+const SHORTEST: Duration = Duration::from_micros(500);
 /// In shorter turns a large file in memory never gets warm in the CPU's shared cache between those
 /// of other layers, and a guest, or a team of threads, spends more than a tenth of its time on being asked.
 const LONG: Duration = Duration::from_millis(10);
@@ -35,7 +37,14 @@ impl Length {
     pub(crate) fn of(point: Divided, guest: bool, asked: Option<Duration>) -> Self {
         let large = point.in_memory && point.working_set >= own_cache();
         let long = guest || large || point.starts_threads;
-        let usual = if long { LONG } else { SHORT };
+        let usual = match point {
+            _ if long => LONG,
+            Divided {
+                changes_names: true,
+                ..
+            } => SHORTEST,
+            _ => SHORT,
+        };
         let length = asked.unwrap_or(usual);
         let part = length / LEAD_IN;
         let lead_in = match point {
@@ -62,6 +71,7 @@ mod tests {
             in_memory,
             uses_up: false,
             working_set,
+            changes_names: false,
             starts_threads: false,
             under_way: 0,
         };
@@ -78,6 +88,13 @@ mod tests {
             ..point(false, 64 << 10)
         };
         assert_eq!(ms(threads, false), 10);
+        let create = Divided {
+            changes_names: true,
+            ..point(false, 64 << 10)
+        };
+        let length = Length::of(create, false, None);
+        assert_eq!((length.ns, length.lead_in_ns), (500_000, 50_000));
+        assert_eq!(ms(create, true), 10);
         let asked = Some(Duration::from_millis(7));
         let length = Length::of(point(true, 1 << 40), true, asked);
         assert_eq!((length.ns, length.lead_in_ns), (7_000_000, 1_000_000));
@@ -89,6 +106,7 @@ mod tests {
             in_memory: false,
             uses_up: true,
             working_set: 1 << 20,
+            changes_names: false,
             starts_threads: false,
             under_way: 0,
         };

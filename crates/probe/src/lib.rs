@@ -208,6 +208,9 @@ pub struct Divided {
     pub uses_up: bool,
     /// Bytes of files that it goes over again and again.
     pub working_set: u64,
+    /// Its operations make or remove files. What was removed slows what is made next on some file
+    /// systems, so there should be few.
+    pub changes_names: bool,
     /// Each turn starts or wakes several threads, which takes some tenths of a millisecond.
     pub starts_threads: bool,
     /// Bytes that a turn may move beside those that count, as its queue fills and drains.

@@ -110,6 +110,7 @@ impl Workload for File {
                 in_memory: false,
                 uses_up: true,
                 working_set: p.file_size.saturating_mul(p.files),
+                changes_names: false,
                 starts_threads: false,
                 under_way: 0,
             });
@@ -122,6 +123,7 @@ impl Workload for File {
                 && (!p.op.writes() || p.sync.leaves_debt()),
             uses_up: job::once(&p),
             working_set: p.file_size.saturating_mul(p.threads),
+            changes_names: false,
             starts_threads: p.threads > 1,
             under_way: if p.iodepth > 1 {
                 2 * p.iodepth * p.unit() * p.threads

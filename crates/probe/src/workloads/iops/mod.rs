@@ -60,6 +60,7 @@ impl Workload for Iops {
             in_memory: !p.direct,
             uses_up: false,
             working_set: p.file_size,
+            changes_names: false,
             starts_threads: true,
             // What it moved is told in proportion.
             under_way: 0,

@@ -65,6 +65,7 @@ impl Workload for Meta {
             in_memory: p.cache == Cache::Warm && !p.op.writes(),
             uses_up: p.cache == Cache::Cold,
             working_set: p.files * (INODE + p.op.moves(p.file_size)),
+            changes_names: p.op.writes(),
             starts_threads: false,
             under_way: 0,
         })
