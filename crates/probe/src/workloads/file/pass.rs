@@ -70,8 +70,9 @@ impl Repeat for FileWork {
         };
         let (job, slots) = (&self.job, &mut self.slots);
         let Some(team) = &self.team else {
-            // Of several files each has one pass.
-            let fresh = slots.iter().position(|slot| slot.generation == 0);
+            // Of several files each has one pass, the last file first: what an image reads ahead of one
+            // belongs to a file that was read before.
+            let fresh = slots.iter().rposition(|slot| slot.generation == 0);
             let slot = &mut slots[fresh.unwrap_or(0)];
             let worked = job.work(slot, amount, beat);
             let worked = worked.map_err(|s| failed(&job.p, slot, &s))?;
