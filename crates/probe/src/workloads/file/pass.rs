@@ -124,8 +124,9 @@ impl FileWork {
         }
     }
 
-    /// Before `ready`: the untimed pass that a second reading follows, and how often threads go
-    /// over their files in one pass to be long enough under way.
+    /// Before `ready`: the untimed pass that a second reading follows, and in iozone's matrix, where
+    /// tests go over one file in turn, a random one; and how often threads go over their files in one
+    /// pass to be long enough under way.
     pub fn rehearse(&mut self) -> Result<(), ProbeError> {
         let least = if self.job.p.threads > 1 {
             TOGETHER_NS
@@ -145,7 +146,7 @@ impl FileWork {
             // Once at least: a busy machine may have taken all the time before the first look at
             // it. And a few times if need be: it may have taken it in the first round.
             let more = |rounds, now| match rounds {
-                0 => counts || p.op == Op::Reread,
+                0 => counts || p.op == Op::Reread || (p.op == Op::RandRead && p.keep),
                 1..FEW => counts && now - start < LONG * least,
                 _ => counts && now - start < least / PART,
             };
