@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use layermark_probe::{Divided, own_cache};
+use layermark_probe::{Divided, TurnCost, own_cache};
 
 /// A turn, where nothing asks for longer ones.
 const SHORT: Duration = Duration::from_millis(2);
@@ -36,13 +36,10 @@ impl Length {
     /// wants.
     pub(crate) fn of(point: Divided, guest: bool, asked: Option<Duration>) -> Self {
         let large = point.in_memory && point.working_set >= own_cache();
-        let long = guest || large || point.starts_threads;
-        let usual = match point {
+        let long = guest || large || point.cost == TurnCost::Threads;
+        let usual = match point.cost {
             _ if long => LONG,
-            Divided {
-                changes_names: true,
-                ..
-            } => SHORTEST,
+            TurnCost::Files => SHORTEST,
             _ => SHORT,
         };
         let length = asked.unwrap_or(usual);
@@ -71,8 +68,7 @@ mod tests {
             in_memory,
             uses_up: false,
             working_set,
-            changes_names: false,
-            starts_threads: false,
+            cost: TurnCost::Nothing,
             under_way: 0,
         };
         let ms = |point, guest| Length::of(point, guest, None).ns / 1_000_000;
@@ -84,12 +80,12 @@ mod tests {
         assert_eq!(ms(point(false, 1 << 40), false), 2);
         assert_eq!(ms(point(false, 64 << 10), true), 10);
         let threads = Divided {
-            starts_threads: true,
+            cost: TurnCost::Threads,
             ..point(false, 64 << 10)
         };
         assert_eq!(ms(threads, false), 10);
         let create = Divided {
-            changes_names: true,
+            cost: TurnCost::Files,
             ..point(false, 64 << 10)
         };
         let length = Length::of(create, false, None);
@@ -106,8 +102,7 @@ mod tests {
             in_memory: false,
             uses_up: true,
             working_set: 1 << 20,
-            changes_names: false,
-            starts_threads: false,
+            cost: TurnCost::Nothing,
             under_way: 0,
         };
         assert_eq!(Length::of(cold, false, None).lead_in_ns, 0);

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use layermark_model::{Param, Point, PointError, Settings};
 
-use crate::{Context, Divided, PackagedFile, ProbeError, Work, Workload, engines, run::Repeated};
+use crate::{
+    Context, Divided, PackagedFile, ProbeError, TurnCost, Work, Workload, engines, run::Repeated,
+};
 
 mod check;
 mod fill;
@@ -110,8 +112,7 @@ impl Workload for File {
                 in_memory: false,
                 uses_up: true,
                 working_set: p.file_size.saturating_mul(p.files),
-                changes_names: false,
-                starts_threads: false,
+                cost: TurnCost::Nothing,
                 under_way: 0,
             });
         }
@@ -123,8 +124,11 @@ impl Workload for File {
                 && (!p.op.writes() || p.sync.leaves_debt()),
             uses_up: job::once(&p),
             working_set: p.file_size.saturating_mul(p.threads),
-            changes_names: false,
-            starts_threads: p.threads > 1,
+            cost: if p.threads > 1 {
+                TurnCost::Threads
+            } else {
+                TurnCost::Nothing
+            },
             under_way: if p.iodepth > 1 {
                 2 * p.iodepth * p.unit() * p.threads
             } else {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use layermark_model::{Param, Point, PointError, Settings};
 
-use crate::{Context, Divided, PackagedFile, ProbeError, Work, Workload};
+use crate::{Context, Divided, PackagedFile, ProbeError, TurnCost, Work, Workload};
 
 mod draw;
 mod pace;
@@ -60,8 +60,7 @@ impl Workload for Iops {
             in_memory: !p.direct,
             uses_up: false,
             working_set: p.file_size,
-            changes_names: false,
-            starts_threads: true,
+            cost: TurnCost::Threads,
             // What it moved is told in proportion.
             under_way: 0,
         })

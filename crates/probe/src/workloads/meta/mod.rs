@@ -5,7 +5,7 @@ use std::path::Path;
 
 use layermark_model::{Param, Point, PointError, Settings};
 
-use crate::{Context, Divided, PackagedFile, ProbeError, Work, Workload, run::Repeated};
+use crate::{Context, Divided, PackagedFile, ProbeError, TurnCost, Work, Workload, run::Repeated};
 
 mod ops;
 mod params;
@@ -65,8 +65,11 @@ impl Workload for Meta {
             in_memory: p.cache == Cache::Warm && !p.op.writes(),
             uses_up: p.cache == Cache::Cold,
             working_set: p.files * (INODE + p.op.moves(p.file_size)),
-            changes_names: p.op.writes(),
-            starts_threads: false,
+            cost: if p.op.writes() {
+                TurnCost::Files
+            } else {
+                TurnCost::Nothing
+            },
             under_way: 0,
         })
     }
