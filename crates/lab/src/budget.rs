@@ -1,6 +1,9 @@
 //! Where the time goes.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    time::Duration,
+};
 
 use layermark_model::{BASELINE, TrialRecord};
 use layermark_stats::FEWEST_BLOCKS;
@@ -30,6 +33,10 @@ pub(crate) struct Clock {
     set_up: Duration,
     /// Trials of a layer at a point.
     each: BTreeMap<(usize, usize), Each>,
+    /// Sums over `each` of the mean and of the guess. They are kept because a matrix of a thousand
+    /// points asks for them after each trial.
+    took: Duration,
+    guessed: Duration,
     /// Assumed duration of a trial of each point, until one has been timed.
     guesses: Vec<Duration>,
 }
@@ -44,6 +51,10 @@ struct Each {
 }
 
 impl Each {
+    fn mean(&self) -> Duration {
+        self.sum / self.count
+    }
+
     fn note(&mut self, took: Duration) {
         let again = if self.alone {
             (took, 1)
@@ -77,13 +88,24 @@ impl Clock {
     /// Notes a trial.
     pub(crate) fn note(&mut self, layer: usize, point: usize, took: Duration) {
         self.spent += took;
-        let first = Each {
-            sum: took,
-            count: 1,
-            alone: true,
-        };
-        let each = self.each.entry((layer, point));
-        each.and_modify(|e| e.note(took)).or_insert(first);
+        let guess = self.guess(point);
+        match self.each.entry((layer, point)) {
+            Entry::Occupied(mut known) => {
+                let each = known.get_mut();
+                self.took = self.took.saturating_sub(each.mean());
+                each.note(took);
+                self.took += each.mean();
+            }
+            Entry::Vacant(new) => {
+                let each = new.insert(Each {
+                    sum: took,
+                    count: 1,
+                    alone: true,
+                });
+                self.took += each.mean();
+                self.guessed += guess;
+            }
+        }
     }
 
     /// Time that is no trial's and no set-up's.
@@ -204,15 +226,17 @@ impl Clock {
     /// the others have shown.
     pub(crate) fn estimate(&self, layer: usize, point: usize) -> Duration {
         if let Some(each) = self.each.get(&(layer, point)) {
-            return each.sum / each.count;
+            return each.mean();
         }
-        let guess = |point: usize| self.guesses.get(point).copied().unwrap_or(TRIAL);
-        let took: Duration = self.each.values().map(|e| e.sum / e.count).sum();
-        let guessed: Duration = self.each.keys().map(|(_, point)| guess(*point)).sum();
-        if guessed.is_zero() {
-            return guess(point);
+        let guess = self.guess(point);
+        if self.guessed.is_zero() {
+            return guess;
         }
-        guess(point).mul_f64(took.as_secs_f64() / guessed.as_secs_f64())
+        guess.mul_f64(self.took.as_secs_f64() / self.guessed.as_secs_f64())
+    }
+
+    fn guess(&self, point: usize) -> Duration {
+        self.guesses.get(point).copied().unwrap_or(TRIAL)
     }
 
     fn cost(&self, due: &Due) -> Duration {

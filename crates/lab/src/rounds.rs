@@ -13,8 +13,10 @@ use crate::{
 
 /// Rounds of a block continue until its turns have lasted this long, times the layers ...
 const SHARE_NS: u64 = MIN_MS * 1_000_000;
-/// ... and there were this many rounds ...
+/// ... but there are at least this many ...
 const LEAST_ROUNDS: u32 = 8;
+/// ... and at most this many, however short they are ...
+const MOST_ROUNDS: u32 = 25;
 /// ... unless that, including the time between turns, takes more than this many shares.
 const MOST_SHARES: u64 = 3;
 
@@ -108,7 +110,8 @@ impl Lab<'_> {
             round += 1;
             let mut left = tries.iter().filter(|t| t.attempt.failure.is_none());
             let spent: u64 = tries.iter().map(|t| t.attempt.elapsed_ns).sum();
-            let enough = spent >= share && round - first_round >= LEAST_ROUNDS;
+            let made = round - first_round;
+            let enough = made >= LEAST_ROUNDS && (spent >= share || made >= MOST_ROUNDS);
             let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
             // Without the baseline, or a layer that is finished, there is no round.
             let none = layers.is_empty()

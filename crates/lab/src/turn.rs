@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use layermark_model::Divided;
+use layermark_model::{Divided, TurnCost};
 use layermark_probe::own_cache;
 
 /// A turn, where nothing asks for longer ones.
 const SHORT: Duration = Duration::from_millis(2);
+/// Where files are made: the fewer of them a run removes again, the less it slows its own later turns.
+const SHORTEST: Duration = Duration::from_micros(500);
 /// In shorter turns a large file in memory never gets warm in the CPU's shared cache between those
 /// of other layers, and a guest, or a team of threads, spends more than a tenth of its time on being asked.
 const LONG: Duration = Duration::from_millis(10);
@@ -35,8 +37,12 @@ impl Length {
     /// wants.
     pub(crate) fn of(point: Divided, guest: bool, asked: Option<Duration>) -> Self {
         let large = point.in_memory && point.working_set >= own_cache();
-        let long = guest || large || point.starts_threads;
-        let usual = if long { LONG } else { SHORT };
+        let long = guest || large || point.cost == TurnCost::Threads;
+        let usual = match point.cost {
+            _ if long => LONG,
+            TurnCost::Files => SHORTEST,
+            _ => SHORT,
+        };
         let length = asked.unwrap_or(usual);
         let part = length / LEAD_IN;
         let lead_in = match point {
@@ -63,7 +69,7 @@ mod tests {
             in_memory,
             uses_up: false,
             working_set,
-            starts_threads: false,
+            cost: TurnCost::Nothing,
             under_way: 0,
         };
         let ms = |point, guest| Length::of(point, guest, None).ns / 1_000_000;
@@ -75,10 +81,17 @@ mod tests {
         assert_eq!(ms(point(false, 1 << 40), false), 2);
         assert_eq!(ms(point(false, 64 << 10), true), 10);
         let threads = Divided {
-            starts_threads: true,
+            cost: TurnCost::Threads,
             ..point(false, 64 << 10)
         };
         assert_eq!(ms(threads, false), 10);
+        let create = Divided {
+            cost: TurnCost::Files,
+            ..point(false, 64 << 10)
+        };
+        let length = Length::of(create, false, None);
+        assert_eq!((length.ns, length.lead_in_ns), (500_000, 50_000));
+        assert_eq!(ms(create, true), 10);
         let asked = Some(Duration::from_millis(7));
         let length = Length::of(point(true, 1 << 40), true, asked);
         assert_eq!((length.ns, length.lead_in_ns), (7_000_000, 1_000_000));
@@ -90,7 +103,7 @@ mod tests {
             in_memory: false,
             uses_up: true,
             working_set: 1 << 20,
-            starts_threads: false,
+            cost: TurnCost::Nothing,
             under_way: 0,
         };
         assert_eq!(Length::of(cold, false, None).lead_in_ns, 0);

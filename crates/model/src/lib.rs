@@ -28,7 +28,8 @@ pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_table
 pub use launch::{Launch, Stopped, Trace, Warmth, layers_command, split_layer};
 pub use machine::Machine;
 pub use meaning::{
-    Axis, CacheState, Direction, Divided, Meaning, Part, Quantity, Target, Unit, WorkGroup,
+    Axis, CacheState, Direction, Divided, Meaning, Part, Quantity, Target, TurnCost, Unit,
+    WorkGroup,
 };
 pub use near::nearest;
 pub use pair::{Cost, Ledger, Paired, Site};

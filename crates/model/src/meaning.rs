@@ -172,16 +172,44 @@ pub struct Divided {
     pub uses_up: bool,
     /// Bytes of files that it goes over again and again.
     pub working_set: u64,
-    /// Each turn starts or wakes several threads, which takes some tenths of a millisecond.
-    pub starts_threads: bool,
+    /// What a turn costs besides its time.
+    #[serde(default)]
+    pub cost: TurnCost,
     /// Bytes that a turn may move beside those that count, as its queue fills and drains.
     pub under_way: u64,
+}
+
+/// What a turn costs besides its time.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum TurnCost {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Files that are made or removed. What was removed slows what is made next on some file systems, so
+    /// there should be few.
+    Files,
+    /// Threads that are started or woken, which takes some tenths of a millisecond.
+    Threads,
+}
+
+impl TurnCost {
+    /// Of work that so many threads do: one works in the probe's own.
+    pub fn of_threads(threads: u64) -> Self {
+        if threads > 1 {
+            Self::Threads
+        } else {
+            Self::Nothing
+        }
+    }
 }
 
 impl Divided {
     /// Whether one thread does it again and again, so that all turns can be on one CPU.
     pub fn on_one_cpu(&self) -> bool {
-        !self.uses_up && !self.starts_threads
+        !self.uses_up && self.cost != TurnCost::Threads
     }
 }
 

@@ -23,12 +23,13 @@ fn start(layers: &[&str]) -> (Child, Home) {
         "64K",
         "--json",
     ];
-    // In one session: its probes are ended at each end of one.
+    // In one session: its probes are ended at each end of one. So many blocks take about 10 s; the
+    // budget is for a machine that is busy with other tests.
     let rest = [
         "--budget",
-        "16s",
-        "--precision",
-        "0.1%",
+        "1m",
+        "--blocks",
+        "20",
         "--silence",
         "3s",
         "--sessions",
@@ -164,8 +165,8 @@ fn a_file_system_that_stops_answering_is_given_up() {
         .code(4)
         .says("layer fuse is left out")
         .says("hint: ");
-    // Budget, silence and some more.
-    assert!(started.elapsed() < Duration::from_secs(75));
+    // Budget and half as much again, silence and some more.
+    assert!(started.elapsed() < Duration::from_mins(2));
     let report = said.json();
     let fuse = layer(&report, "fuse");
     assert_eq!(fuse["status"], "failed");
@@ -211,7 +212,7 @@ fn a_directory_whose_server_stops_answering_is_given_up() {
         "64K",
         "--json",
     ];
-    let rest = ["--budget", "16s", "--precision", "0.1%", "--silence", "3s"];
+    let rest = ["--budget", "1m", "--blocks", "20", "--silence", "3s"];
     let Some(lm) = lm
         .work_with(&read, &[&at, "tmpfs"])
         .args(rest)

@@ -1,7 +1,8 @@
 //! What a point of `file` means.
 
 use layermark_model::{
-    CacheState, Direction, Divided, Meaning, PointError, Quantity, Target, Unit, format_size,
+    CacheState, Direction, Divided, Meaning, PointError, Quantity, Target, TurnCost, Unit,
+    format_size,
 };
 
 use super::params::{Cache, FileParams, Op, Sync};
@@ -85,7 +86,7 @@ fn divided(p: &FileParams) -> Option<Divided> {
             in_memory: false,
             uses_up: true,
             working_set: p.file_size.saturating_mul(p.files),
-            starts_threads: false,
+            cost: TurnCost::Nothing,
             under_way: 0,
         });
     }
@@ -95,7 +96,7 @@ fn divided(p: &FileParams) -> Option<Divided> {
         in_memory: p.cache == Cache::Warm && !p.direct && (!p.op.writes() || p.sync.leaves_debt()),
         uses_up: p.once(),
         working_set: p.file_size.saturating_mul(p.threads),
-        starts_threads: p.threads > 1,
+        cost: TurnCost::of_threads(p.threads),
         under_way: if p.iodepth > 1 {
             let each = p.iodepth.saturating_mul(p.unit());
             each.saturating_mul(p.threads).saturating_mul(2)

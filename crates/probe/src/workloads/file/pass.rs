@@ -71,8 +71,9 @@ impl Repeat for FileWork {
         };
         let (job, slots) = (&self.job, &mut self.slots);
         let Some(team) = &self.team else {
-            // Of several files each has one pass.
-            let fresh = slots.iter().position(|slot| slot.generation == 0);
+            // Of several files each has one pass, the last file first: what an image reads ahead of one
+            // belongs to a file that was read before.
+            let fresh = slots.iter().rposition(|slot| slot.generation == 0);
             let slot = &mut slots[fresh.unwrap_or(0)];
             let worked = job.work(slot, amount, beat);
             let worked = worked.map_err(|s| failed(&job.p, slot, &s))?;
@@ -124,8 +125,9 @@ impl FileWork {
         }
     }
 
-    /// Runs before `ready`: the untimed pass that a reread follows, and the number of times that
-    /// threads cover their files in one pass so that it is long enough.
+    /// Runs before `ready`: the untimed pass that a reread follows, and a random read in iozone's matrix,
+    /// where tests go over one file in turn; and the number of times that threads cover their files in
+    /// one pass so that it is long enough.
     pub fn rehearse(&mut self) -> Result<(), ProbeError> {
         let least = if self.job.p.threads > 1 {
             TOGETHER_NS
@@ -145,7 +147,7 @@ impl FileWork {
             // At least once, even if a busy machine has used up the time before the first check. A
             // few times if needed: it may have done so in the first round.
             let more = |rounds, now| match rounds {
-                0 => counts || p.op == Op::Reread,
+                0 => counts || p.op == Op::Reread || (p.op == Op::RandRead && p.keep),
                 1..FEW => counts && now - start < LONG * least,
                 _ => counts && now - start < least / PART,
             };

@@ -1,6 +1,8 @@
 //! What a point of `iops` means.
 
-use layermark_model::{Direction, Divided, Meaning, PointError, Quantity, format_size, mix_name};
+use layermark_model::{
+    Direction, Divided, Meaning, PointError, Quantity, TurnCost, format_size, mix_name,
+};
 
 use super::params::{IopsParams, read_spec};
 use crate::param::Means;
@@ -32,7 +34,7 @@ impl Means for IopsParams {
                 in_memory: !p.direct,
                 uses_up: false,
                 working_set: p.file_size,
-                starts_threads: true,
+                cost: TurnCost::Threads,
                 // What it moved is told in proportion.
                 under_way: 0,
             }),

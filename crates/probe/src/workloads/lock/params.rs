@@ -1,6 +1,6 @@
 //! Parameters of the workload `lock`.
 
-use layermark_model::{Divided, Meaning, Param, PointError, Quantity, Target};
+use layermark_model::{Divided, Meaning, Param, PointError, Quantity, Target, TurnCost};
 use serde::{Deserialize, Serialize};
 
 use super::BLOCK;
@@ -69,7 +69,7 @@ impl Means for LockParams {
                 in_memory: true,
                 uses_up: false,
                 working_set: BLOCK,
-                starts_threads: self.threads > 1,
+                cost: TurnCost::of_threads(self.threads),
                 under_way: 0,
             }),
             ..Meaning::default()

@@ -1,7 +1,7 @@
 //! What a point of `meta` means.
 
 use layermark_model::{
-    CacheState, Direction, Divided, Meaning, PointError, Quantity, Target, format_size,
+    CacheState, Direction, Divided, Meaning, PointError, Quantity, Target, TurnCost, format_size,
 };
 
 use super::params::{Cache, MetaOp, MetaParams, MetaSync};
@@ -41,7 +41,11 @@ impl Means for MetaParams {
                 working_set: p
                     .files
                     .saturating_mul(p.op.moves(p.file_size).saturating_add(INODE)),
-                starts_threads: false,
+                cost: if p.op.writes() {
+                    TurnCost::Files
+                } else {
+                    TurnCost::Nothing
+                },
                 under_way: 0,
             }),
             ..Meaning::default()
