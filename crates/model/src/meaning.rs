@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What a point means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
+#[allow(clippy::struct_excessive_bools)] // what points are or are not, each on its own
 pub struct Meaning {
     /// What one operation is called, such as `rand-read`; of a launch its command.
     pub operation: String,

@@ -3,11 +3,11 @@
 
 use std::fmt::Write;
 
-use layermark_model::{StudyId, format_size};
+use layermark_model::{Quantity, StudyId, format_size};
 
 use super::{
     Data, Study,
-    rows::{cpu_seconds, layers, number, seconds, usable, values, word},
+    rows::{cpu_seconds, data_size, layers, request_size, seconds, usable, values},
 };
 use crate::{
     code_span::code,
@@ -56,12 +56,12 @@ impl<'a> Op<'a> {
     fn rows(&self) -> impl Iterator<Item = &'a ResultRow> {
         let op = self.op;
         let rows = self.data.results.iter();
-        rows.filter(move |r| word(r, "op") == op && usable(r))
+        rows.filter(move |r| r.meaning.operation == op && usable(r))
     }
 
     fn find(&self, layer: &str, record: u64) -> Option<&'a ResultRow> {
         self.rows()
-            .find(|r| r.layer == layer && number(r, "record") == record)
+            .find(|r| r.layer == layer && request_size(r) == record)
     }
 
     fn table(&self) -> DataTable {
@@ -81,12 +81,12 @@ impl<'a> Op<'a> {
             }
             line
         };
-        let size = self.rows().next().map_or(0, |r| number(r, "file_size"));
+        let size = self.rows().next().map_or(0, data_size);
         DataTable {
             title: format!("{}, {}: seconds for the file", self.op, format_size(size)),
             note: String::new(),
             head,
-            rows: values(self.rows(), "record").iter().map(line).collect(),
+            rows: values(self.rows(), request_size).iter().map(line).collect(),
         }
     }
 
@@ -100,7 +100,7 @@ impl<'a> Op<'a> {
                 let y = value(row)?;
                 let scale = y / row.op_us?;
                 Some(Mark {
-                    x: number(row, "record") as f64,
+                    x: request_size(row) as f64,
                     y,
                     interval: row
                         .op_us_interval
@@ -128,14 +128,14 @@ impl<'a> Op<'a> {
     /// The lines that the study's own program prints.
     fn lines(&self, layer: &str) -> Option<TextFile> {
         let mut text = String::new();
-        for record in values(self.rows(), "record") {
+        for record in values(self.rows(), request_size) {
             let Some(row) = self.find(layer, record) else {
                 continue;
             };
             let (Some(time), Some(clock)) = (seconds(row), cpu_seconds(row)) else {
                 continue;
             };
-            let size = number(row, "file_size");
+            let size = data_size(row);
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
@@ -153,17 +153,15 @@ impl<'a> Op<'a> {
 
 /// What the study says of 1024 bytes, for one kind of work in one layer.
 fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
-    let op = row
-        .point
-        .get("op")
-        .and_then(serde_json::Value::as_str)
-        .unwrap_or_default();
+    let mut meanings = data.results.iter().map(|r| &r.meaning);
+    let own = meanings.find(|m| m.describe(&[Quantity::RequestSize]) == row.label);
+    let op = own.map_or("", |m| m.operation.as_str());
     let evidence = |records: &[u64]| {
         let own = data
             .results
             .iter()
-            .filter(|r| r.layer == row.layer && word(r, "op") == op);
-        own.filter(|r| records.contains(&number(r, "record")))
+            .filter(|r| r.layer == row.layer && r.meaning.operation == op);
+        own.filter(|r| records.contains(&request_size(r)))
             .map(|r| r.id.clone())
             .collect()
     };

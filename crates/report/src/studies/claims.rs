@@ -8,7 +8,7 @@ use layermark_stats::Verdict;
 use super::{
     Data,
     iozone_vm::{Part, pairs},
-    rows::{is_emulated, judged, layers, marked, number, usable, word},
+    rows::{is_emulated, judged, layers, marked, request_size, usable},
 };
 use crate::{
     code_span::code,
@@ -201,10 +201,8 @@ fn caches(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
 /// Results with a flush after every record.
 fn flushed<'a>(data: &Data<'a>, layer: &str) -> Vec<&'a ResultRow> {
     let rows = data.results.iter();
-    rows.filter(|r| {
-        r.layer == layer && usable(r) && !matches!(word(r, "sync"), "" | "none" | "close")
-    })
-    .collect()
+    rows.filter(|r| r.layer == layer && usable(r) && r.meaning.flushes)
+        .collect()
 }
 
 /// A sync that was acknowledged and not done.
@@ -382,7 +380,7 @@ fn library(data: &Data, native: &str, op: &str) -> Option<Conclusion> {
         };
         if s[0] > c[1] || s[1] < c[0] {
             let ratio = stream.op_us? / call.op_us?;
-            let record = layermark_model::format_size(number(call, "record"));
+            let record = layermark_model::format_size(request_size(call));
             slower.push(format!("{}x at {record}", text::ratio(ratio)));
         }
     }

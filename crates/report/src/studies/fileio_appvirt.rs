@@ -6,7 +6,7 @@ use layermark_model::{StudyId, format_size};
 use super::{
     Data, Study,
     repeats::{Apart, Repeats},
-    rows::{capital, layers, number, usable, values, word},
+    rows::{cache_asked, capital, data_size, layers, request_size, usable, values},
 };
 use crate::{
     code_span::code,
@@ -79,13 +79,13 @@ impl<'a> StudyWork<'a> {
         self.data
             .results
             .iter()
-            .filter(move |r| word(r, "op") == op && usable(r))
-            .filter(move |r| cache.is_empty() || word(r, "cache") == cache)
+            .filter(move |r| r.meaning.operation == op && usable(r))
+            .filter(move |r| cache.is_empty() || cache_asked(r) == cache)
     }
 
     fn at(&self, layer: &str, record: u64) -> Option<Repeats<'a>> {
         let mut rows = self.rows();
-        let row = rows.find(|r| r.layer == layer && number(r, "record") == record)?;
+        let row = rows.find(|r| r.layer == layer && request_size(r) == record)?;
         Repeats::of(self.data, row)
     }
 
@@ -94,7 +94,7 @@ impl<'a> StudyWork<'a> {
     }
 
     fn records(&self) -> Vec<u64> {
-        values(self.rows(), "record")
+        values(self.rows(), request_size)
     }
 
     /// Rows records, columns native and every layer.
@@ -117,7 +117,7 @@ impl<'a> StudyWork<'a> {
             });
             std::iter::once(first).chain(rest).collect()
         };
-        let size = self.rows().next().map_or(0, |r| number(r, "file_size"));
+        let size = self.rows().next().map_or(0, data_size);
         DataTable {
             title: format!("{}, {}: seconds", capital(self.title), format_size(size)),
             note: "The mean of the repeats, between which they lie, and the report's word beside native.".into(),
@@ -178,7 +178,7 @@ impl<'a> StudyWork<'a> {
     fn debts(&self, layers: &[&str]) -> Option<DataTable> {
         let find = |layer: &str, record: u64| {
             self.rows()
-                .find(|r| r.layer == layer && number(r, "record") == record)
+                .find(|r| r.layer == layer && request_size(r) == record)
                 .and_then(|r| r.write_back_debt)
         };
         let own: Vec<&&str> = layers
@@ -285,7 +285,7 @@ fn verdict(apart: Apart) -> String {
 /// Results of an operation in a layer.
 fn of<'a>(data: &Data<'a>, layer: &str, op: &str) -> Vec<&'a ResultRow> {
     let rows = data.results.iter();
-    rows.filter(|r| r.layer == layer && word(r, "op") == op && usable(r))
+    rows.filter(|r| r.layer == layer && r.meaning.operation == op && usable(r))
         .collect()
 }
 
@@ -307,7 +307,7 @@ fn memory(data: &Data, layer: &str) -> Option<Conclusion> {
     let with = |cache: &str| -> Vec<&ResultRow> {
         reads
             .iter()
-            .filter(|r| word(r, "cache") == cache)
+            .filter(|r| cache_asked(r) == cache)
             .copied()
             .collect()
     };
@@ -361,7 +361,7 @@ fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
     }
     let seconds: f64 = debts.iter().map(|d| d.seconds).sum();
     let bytes: Option<f64> = debts.iter().map(|d| d.bytes).sum();
-    let written: u64 = writes.iter().map(|r| number(r, "file_size")).sum();
+    let written: u64 = writes.iter().map(|r| data_size(r)).sum();
     let spent = total(data, &writes);
     let (holds, what) = match bytes {
         _ if debts.is_empty() => (Holds::Open, "nothing is known of what was left".into()),
@@ -420,7 +420,7 @@ fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
         text: format!(
             "{} copies a file of {} before its first byte changes: {} for the first write, natively {}{what}",
             code(layer),
-            format_size(number(here, "file_size")),
+            format_size(data_size(here)),
             text::time(mine.mean() * 1e6),
             text::time(natively.mean() * 1e6)
         ),

@@ -5,7 +5,7 @@ use layermark_model::{IozoneTable, StudyId, format_size, iozone_tables};
 
 use super::{
     Data, Study, claims,
-    rows::{heading, layers, number, usable, values, word},
+    rows::{data_size, engine_used, heading, layers, request_size, usable, values},
 };
 use crate::{
     number as text,
@@ -71,15 +71,17 @@ fn tests(data: &Data) -> Vec<DataTable> {
         let rows: Vec<&ResultRow> = data
             .results
             .iter()
-            .filter(|r| word(r, "op") == op && (word(r, "engine") == "stdio") == stdio && usable(r))
-            .filter(|r| matches!(word(r, "sync"), "none" | "close"))
+            .filter(|r| {
+                r.meaning.operation == op && (engine_used(r) == "stdio") == stdio && usable(r)
+            })
+            .filter(|r| !r.meaning.flushes)
             .collect();
-        for file in values(rows.iter().copied(), "file_size") {
+        for file in values(rows.iter().copied(), data_size) {
             let own = !stdio && CHARTS.contains(&(op, file <= SMALL));
             let of: Vec<&ResultRow> = rows
                 .iter()
                 .copied()
-                .filter(|r| number(r, "file_size") == file)
+                .filter(|r| data_size(r) == file)
                 .collect();
             if !own {
                 let title = format!("{title}, {} file: KB/s", format_size(file));
@@ -96,7 +98,7 @@ fn by_record(data: &Data, title: String, rows: &[&ResultRow]) -> DataTable {
     let layers: Vec<&str> = layers(data).into_iter().filter(has).collect();
     let line = |record: &u64| {
         let cell = |layer: &&str| {
-            let at = |r: &&&ResultRow| r.layer == *layer && number(r, "record") == *record;
+            let at = |r: &&&ResultRow| r.layer == *layer && request_size(r) == *record;
             kilobytes(rows.iter().find(at).copied())
         };
         let first = Cell::number(format_size(*record), *record as f64);
@@ -110,7 +112,7 @@ fn by_record(data: &Data, title: String, rows: &[&ResultRow]) -> DataTable {
         head: std::iter::once("record".to_owned())
             .chain(layers.iter().map(|l| heading(data, l)))
             .collect(),
-        rows: values(rows.iter().copied(), "record")
+        rows: values(rows.iter().copied(), request_size)
             .iter()
             .map(line)
             .collect(),
@@ -133,14 +135,12 @@ impl<'a> Part<'a> {
     /// A plan with several sizes of the file: the largest of them.
     pub fn rows(&self) -> impl Iterator<Item = &'a ResultRow> {
         let (op, small) = (self.op, self.small);
-        let plain = |r: &&ResultRow| {
-            matches!(word(r, "sync"), "none" | "close") && word(r, "engine") != "stdio"
-        };
+        let plain = |r: &&ResultRow| !r.meaning.flushes && engine_used(r) != "stdio";
         let of = move |r: &&ResultRow| {
-            word(r, "op") == op && (number(r, "file_size") <= SMALL) == small && usable(r)
+            r.meaning.operation == op && (data_size(r) <= SMALL) == small && usable(r)
         };
         let all: Vec<&ResultRow> = self.data.results.iter().filter(plain).filter(of).collect();
-        let size = |r: &&ResultRow| number(r, "file_size");
+        let size = |r: &&ResultRow| data_size(r);
         let largest = all.iter().map(size).max();
         all.into_iter().filter(move |r| Some(size(r)) == largest)
     }
@@ -152,7 +152,7 @@ impl<'a> Part<'a> {
 
     /// `rand-read of a 64M file`.
     pub fn words(&self) -> String {
-        let largest = self.rows().map(|r| number(r, "file_size")).max();
+        let largest = self.rows().map(data_size).max();
         format!(
             "{} of a {} file",
             self.op,
@@ -197,7 +197,7 @@ fn chart(title: String, series: Vec<Series>) -> LineChart {
 fn line(name: &str, rows: &[&ResultRow]) -> Series {
     let marks = rows.iter().filter_map(|r| {
         Some(Mark {
-            x: number(r, "record") as f64,
+            x: request_size(r) as f64,
             y: r.value?,
             interval: r.interval,
         })
@@ -216,14 +216,12 @@ fn kilobytes(row: Option<&ResultRow>) -> Cell {
 pub fn pairs<'a>(data: &Data<'a>, layer: &str, op: &str) -> Vec<(&'a ResultRow, &'a ResultRow)> {
     let own = |engine: &'static str| {
         data.results.iter().filter(move |r| {
-            r.layer == layer && word(r, "op") == op && word(r, "engine") == engine && usable(r)
+            r.layer == layer && r.meaning.operation == op && engine_used(r) == engine && usable(r)
         })
     };
     let like = |c: &ResultRow, s: &ResultRow| {
-        ["record", "file_size"]
-            .iter()
-            .all(|k| number(c, k) == number(s, k))
-            && word(c, "sync") == word(s, "sync")
+        (request_size(c), data_size(c)) == (request_size(s), data_size(s))
+            && c.meaning.sync == s.meaning.sync
     };
     own("stdio")
         .filter_map(|stream| Some((own("sync").find(|call| like(call, stream))?, stream)))
@@ -238,14 +236,8 @@ fn streams(data: &Data, layer: &str, op: &str) -> Option<DataTable> {
     let line = |(call, stream): &(&ResultRow, &ResultRow)| {
         let ratio = stream.op_us.zip(call.op_us).map(|(s, c)| s / c);
         vec![
-            Cell::number(
-                format_size(number(call, "file_size")),
-                number(call, "file_size") as f64,
-            ),
-            Cell::number(
-                format_size(number(call, "record")),
-                number(call, "record") as f64,
-            ),
+            Cell::number(format_size(data_size(call)), data_size(call) as f64),
+            Cell::number(format_size(request_size(call)), request_size(call) as f64),
             kilobytes(Some(call)),
             kilobytes(Some(stream)),
             ratio.map_or_else(Cell::default, |r| Cell::number(text::ratio(r), r)),
@@ -267,7 +259,7 @@ fn streams(data: &Data, layer: &str, op: &str) -> Option<DataTable> {
 
 fn stream_chart(data: &Data, layer: &str, op: &str) -> Option<LineChart> {
     let pairs = pairs(data, layer, op);
-    let large = pairs.iter().filter(|(c, _)| number(c, "file_size") > SMALL);
+    let large = pairs.iter().filter(|(c, _)| data_size(c) > SMALL);
     let (calls, streams): (Vec<&ResultRow>, Vec<&ResultRow>) = large.copied().unzip();
     if calls.is_empty() {
         return None;

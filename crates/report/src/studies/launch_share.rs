@@ -11,7 +11,7 @@ use layermark_stats::{Comparison, Verdict, compare_all, judge, mean};
 
 use super::{
     Data, Study,
-    rows::{capital, comparison, heading, is_emulated, layers, marked, word},
+    rows::{cache_asked, capital, comparison, heading, is_emulated, layers, marked},
 };
 use crate::{
     analysis::{LEVEL, index::cost},
@@ -96,7 +96,7 @@ impl<'a> Peers<'a> {
                 .collect();
         }
         let first =
-            |r: &'a ResultRow| Some((r, self.row(self.first(), program(r), word(r, "cache"))?));
+            |r: &'a ResultRow| Some((r, self.row(self.first(), program(r), cache_asked(r))?));
         let sides: Vec<_> = own().filter_map(first).collect();
         let compared = self.compared(&sides).into_iter();
         let each = sides.iter().zip(compared);
@@ -114,13 +114,13 @@ impl<'a> Peers<'a> {
 
     fn row(&self, layer: &str, program: &str, state: &str) -> Option<&'a ResultRow> {
         rows(self.data)
-            .find(|r| r.layer == layer && word(r, "cache") == state && self::program(r) == program)
+            .find(|r| r.layer == layer && cache_asked(r) == state && self::program(r) == program)
     }
 
     /// Programs that some layer of these was asked for in this state, in the plan's order.
     fn programs(&self, state: &str) -> Vec<&'a str> {
         let mut all = Vec::new();
-        for row in rows(self.data).filter(|r| word(r, "cache") == state) {
+        for row in rows(self.data).filter(|r| cache_asked(r) == state) {
             let name = program(row);
             if self.layers.contains(&row.layer.as_str()) && !all.contains(&name) {
                 all.push(name);
@@ -315,7 +315,7 @@ fn rows<'a>(data: &'a Data<'a>) -> impl Iterator<Item = &'a ResultRow> {
 
 /// The result's label without the state of its caches.
 fn program(row: &ResultRow) -> &str {
-    let state = word(row, "cache");
+    let state = cache_asked(row);
     let ends = [format!(" ({state})"), format!(", {state}")];
     let cut = ends.iter().find_map(|e| row.label.strip_suffix(e.as_str()));
     cut.unwrap_or(&row.label)

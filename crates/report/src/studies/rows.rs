@@ -1,8 +1,7 @@
 //! What studies ask of results.
 
-use layermark_model::flags;
+use layermark_model::{CacheState, Quantity, flags};
 use layermark_stats::{self as stats, Comparison, Interval};
-use serde_json::Value;
 
 use super::Data;
 use crate::{
@@ -10,17 +9,24 @@ use crate::{
     types::{ResultRow, Verdict},
 };
 
-/// A parameter that is a number; 0 when there is none.
-pub fn number(row: &ResultRow, key: &str) -> u64 {
-    row.point.get(key).and_then(Value::as_u64).unwrap_or(0)
+/// Bytes of one request; 0 where there is none.
+pub fn request_size(row: &ResultRow) -> u64 {
+    row.meaning.value(Quantity::RequestSize).unwrap_or(0)
 }
 
-/// A parameter that is a word; empty when there is none.
-pub fn word<'a>(row: &'a ResultRow, key: &str) -> &'a str {
-    row.point
-        .get(key)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+/// Bytes of the file; 0 where there is none.
+pub fn data_size(row: &ResultRow) -> u64 {
+    row.meaning.value(Quantity::DataSize).unwrap_or(0)
+}
+
+/// The state of the caches that was asked for; empty where none was.
+pub fn cache_asked(row: &ResultRow) -> &'static str {
+    row.meaning.cache.map_or("", CacheState::word)
+}
+
+/// How I/O was made; empty where there is no choice.
+pub fn engine_used(row: &ResultRow) -> &str {
+    row.meaning.engine.as_deref().unwrap_or_default()
 }
 
 /// A result whose number shows what it claims to show.
@@ -90,9 +96,12 @@ pub fn marked(data: &Data, mut text: String) -> String {
     text
 }
 
-/// Different values of a parameter in results, going up.
-pub fn values<'a>(rows: impl Iterator<Item = &'a ResultRow>, key: &str) -> Vec<u64> {
-    let mut values: Vec<u64> = rows.map(|r| number(r, key)).filter(|v| *v > 0).collect();
+/// Different values of a quantity in results, going up.
+pub fn values<'a>(
+    rows: impl Iterator<Item = &'a ResultRow>,
+    of: fn(&ResultRow) -> u64,
+) -> Vec<u64> {
+    let mut values: Vec<u64> = rows.map(of).filter(|v| *v > 0).collect();
     values.sort_unstable();
     values.dedup();
     values
@@ -109,8 +118,8 @@ pub fn cpu_seconds(row: &ResultRow) -> Option<f64> {
 }
 
 fn records(row: &ResultRow) -> Option<f64> {
-    let record = number(row, "record");
-    (record > 0).then(|| number(row, "file_size") as f64 / record as f64)
+    let record = request_size(row);
+    (record > 0).then(|| data_size(row) as f64 / record as f64)
 }
 
 /// With a capital letter at its beginning.

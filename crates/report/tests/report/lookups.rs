@@ -35,7 +35,8 @@ const LOOKUPS: [&str; 13] = [
 fn lookups(source: &str) -> Vec<String> {
     let product = source.lines().take_while(|l| *l != "#[cfg(test)]");
     let code = product.map(str::trim).filter(|l| !l.starts_with("//"));
-    let looks = |line: &&str| LOOKUPS.iter().any(|way| line.contains(way));
+    let looks =
+        |line: &&str| line.starts_with(".get(\"") || LOOKUPS.iter().any(|way| line.contains(way));
     code.filter(looks).map(str::to_owned).collect()
 }
 

@@ -63,38 +63,38 @@ impl<'a> Findings<'a> {
             .iter()
             .any(|l| l.name == layer && l.facts.in_memory())
     }
+}
 
-    /// Rows by what they do where all of that kind are among them, else by label.
-    pub fn name_all(&self, all: &[&ResultRow], some: &[&ResultRow]) -> String {
-        if some.len() == all.len() && some.len() > 1 {
-            return format!("all {} operations", some.len());
-        }
-        let tally = |rows: &[&ResultRow]| {
-            rows.iter()
-                .fold(BTreeMap::<WorkGroup, usize>::new(), |mut n, r| {
-                    *n.entry(r.meaning.group()).or_default() += 1;
-                    n
-                })
-        };
-        let (whole, part) = (tally(all), tally(some));
-        let mut names: Vec<String> = Vec::new();
-        for (kind, n) in &part {
-            if whole.get(kind) == Some(n) && *n > 1 {
-                names.push(kind.words().into());
-            } else {
-                names.extend(
-                    some.iter()
-                        .filter(|r| r.meaning.group() == *kind)
-                        .map(|r| quoted(r)),
-                );
-            }
-        }
-        if names.len() > MANY {
-            let rest = names.split_off(MANY - 1).len();
-            names.push(format!("{rest} more"));
-        }
-        list(&names)
+/// Rows by what they do where all of that kind are among them, else by label.
+pub fn name_all(all: &[&ResultRow], some: &[&ResultRow]) -> String {
+    if some.len() == all.len() && some.len() > 1 {
+        return format!("all {} operations", some.len());
     }
+    let tally = |rows: &[&ResultRow]| {
+        rows.iter()
+            .fold(BTreeMap::<WorkGroup, usize>::new(), |mut n, r| {
+                *n.entry(r.meaning.group()).or_default() += 1;
+                n
+            })
+    };
+    let (whole, part) = (tally(all), tally(some));
+    let mut names: Vec<String> = Vec::new();
+    for (kind, n) in &part {
+        if whole.get(kind) == Some(n) && *n > 1 {
+            names.push(kind.words().into());
+        } else {
+            names.extend(
+                some.iter()
+                    .filter(|r| r.meaning.group() == *kind)
+                    .map(|r| quoted(r)),
+            );
+        }
+    }
+    if names.len() > MANY {
+        let rest = names.split_off(MANY - 1).len();
+        names.push(format!("{rest} more"));
+    }
+    list(&names)
 }
 
 /// Labels hold commas and spaces: they stand in curly quotes within a sentence.
@@ -128,13 +128,13 @@ fn sentence(f: &Findings, layer: &str) -> Statement {
             .collect()
     };
     let mut clauses = Vec::new();
-    clauses.extend(same(f, &all, &having(Verdict::Same)));
-    clauses.extend(slower(f, &all, &having(Verdict::Slower)));
-    clauses.extend(faster(f, &all, &having(Verdict::Faster)));
+    clauses.extend(same(&all, &having(Verdict::Same)));
+    clauses.extend(slower(&all, &having(Verdict::Slower)));
+    clauses.extend(faster(&all, &having(Verdict::Faster)));
     clauses.extend(unsteady(&all, Verdict::Slower));
     clauses.extend(unsteady(&all, Verdict::Faster));
     clauses.extend(silent_flush(&all));
-    clauses.extend(undecided::clauses(f, &all, &having(Verdict::Undecided)));
+    clauses.extend(undecided::clauses(&all, &having(Verdict::Undecided)));
     clauses.extend(untrusted(&having(Verdict::Untrusted)));
     let failed: Vec<&ResultRow> = all.iter().copied().filter(|r| r.trials == 0).collect();
     if !failed.is_empty() {
@@ -153,11 +153,11 @@ pub fn hull(rows: &[&ResultRow]) -> Option<[f64; 2]> {
     spans.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
 }
 
-fn same(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Option<String> {
+fn same(all: &[&ResultRow], rows: &[&ResultRow]) -> Option<String> {
     let span = hull(rows)?;
     Some(format!(
         "is the same as native for {} ({})",
-        f.name_all(all, rows),
+        name_all(all, rows),
         number::ratio_span(span)
     ))
 }
@@ -190,7 +190,7 @@ pub fn explained(cause: Option<&Cause>) -> String {
     format!("{joint} {cause}")
 }
 
-fn slower(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+fn slower(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     let extra = |r: &ResultRow| r.extra_us.map_or(0.0, |e| e.estimate);
     let mut ordered = rows.to_vec();
     ordered.sort_by(|a, b| extra(b).total_cmp(&extra(a)));
@@ -202,7 +202,7 @@ fn slower(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> 
     }
     // Operations slower for one reason are one fact.
     for (cause, group) in by_cause(&small) {
-        clauses.push(adds(&f.name_all(all, &group), &group, cause));
+        clauses.push(adds(&name_all(all, &group), &group, cause));
     }
     clauses
 }
@@ -275,7 +275,7 @@ pub fn by_cause<'a>(rows: &[&'a ResultRow]) -> Vec<CauseGroup<'a>> {
     groups
 }
 
-fn faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+fn faster(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     by_cause(rows)
         .into_iter()
         .map(|(cause, group)| {
@@ -301,7 +301,7 @@ fn faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> 
             };
             format!(
                 "is {gain} times as fast as native at {}{}{warning}",
-                f.name_all(all, &group),
+                name_all(all, &group),
                 explained(cause)
             )
         })

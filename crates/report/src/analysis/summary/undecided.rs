@@ -1,7 +1,7 @@
 //! Words for what is too noisy to tell, which still say what is known.
 
 use crate::{
-    analysis::summary::{Findings, LISTED, because, by_cause, explained, hull, labels, quoted},
+    analysis::summary::{LISTED, because, by_cause, explained, hull, labels, name_all, quoted},
     number::{self, count},
     types::{Cause, ResultRow, Verdict},
 };
@@ -10,7 +10,7 @@ use crate::{
 const AS_FACTOR: f64 = 3.0;
 
 /// Clauses about a layer's results that are too noisy.
-pub fn clauses(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+pub fn clauses(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     let (drifting, rest): (Vec<&ResultRow>, Vec<&ResultRow>) =
         rows.iter().partition(|r| r.steady == Some(false));
     let (wide, short): (Vec<&ResultRow>, Vec<&ResultRow>) = rest
@@ -19,7 +19,7 @@ pub fn clauses(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<Str
     let mut clauses = Vec::new();
     let (probable, wide): (Vec<&ResultRow>, Vec<&ResultRow>) =
         wide.into_iter().partition(|r| r.probably.is_some());
-    clauses.extend(probably(f, all, &probable));
+    clauses.extend(probably(all, &probable));
     let differs = |r: &&ResultRow| matches!(r.verdict, Verdict::Slower | Verdict::Faster);
     if all.iter().any(differs) && wide.len() > 1 {
         // Beside findings the open points only drown them; the table has what is known of each.
@@ -46,20 +46,20 @@ pub fn clauses(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<Str
     clauses
 }
 
-fn probably(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+fn probably(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     let having = |side: Option<Verdict>| -> Vec<&ResultRow> {
         let leans = rows.iter().filter(|r| r.probably == side);
         leans.copied().collect()
     };
-    let mut clauses = probably_slower(f, all, &having(Some(Verdict::Slower)));
-    clauses.extend(probably_faster(f, all, &having(Some(Verdict::Faster))));
+    let mut clauses = probably_slower(all, &having(Some(Verdict::Slower)));
+    clauses.extend(probably_faster(all, &having(Some(Verdict::Faster))));
     clauses
 }
 
-fn probably_slower(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+fn probably_slower(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     let clause = |(cause, group): (Option<&Cause>, Vec<&ResultRow>)| {
         let span = number::ratio_span(hull(&group)?);
-        let names = f.name_all(all, &group);
+        let names = name_all(all, &group);
         let why = because(cause);
         Some(format!(
             "probably takes {span} times native's time at {names}{why}"
@@ -68,11 +68,11 @@ fn probably_slower(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec
     by_cause(rows).into_iter().filter_map(clause).collect()
 }
 
-fn probably_faster(f: &Findings, all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+fn probably_faster(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     let clause = |(cause, group): (Option<&Cause>, Vec<&ResultRow>)| {
         let [low, high] = hull(&group)?;
         let span = number::ratio_span([1.0 / high, 1.0 / low]);
-        let names = f.name_all(all, &group);
+        let names = name_all(all, &group);
         let why = explained(cause);
         Some(format!(
             "is probably {span} times as fast as native at {names}{why}"
