@@ -177,7 +177,8 @@ pub fn scaled(value: u64, scale: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::param::Row;
+    use crate::param::{Means, Row};
+    use layermark_model::Meaning;
     use serde::{Deserialize, Serialize};
     use serde_json::json;
 
@@ -208,6 +209,15 @@ mod tests {
 
         fn check(&self) -> Result<(), PointError> {
             Ok(())
+        }
+    }
+
+    impl Means for Demo {
+        fn meaning(&self) -> Result<Meaning, PointError> {
+            Ok(Meaning {
+                operation: self.op.clone(),
+                ..Meaning::default()
+            })
         }
     }
 
