@@ -116,7 +116,7 @@ fn bad_files_are_refused_with_code_2_and_nothing_is_kept() {
         (&["import", "gone.json"], "gone.json cannot be read"),
         (
             &["import", "cut.json", "-o", "r.html"],
-            "an import alone is none",
+            "which an import alone is not",
         ),
         (&["import", "cut.json", "--beside", "last"], "no run `last`"),
     ] {
