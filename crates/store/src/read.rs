@@ -109,11 +109,10 @@ fn point(row: &SqliteRow) -> Result<Point, Inner> {
         params: json("points.params", row.try_get("params")?)?,
         meaning: Meaning::default(),
     };
-    point.meaning = match row.try_get::<Option<&str>, _>("meaning")? {
-        Some(said) => json("points.meaning", said)?,
-        // Stored before points said it.
-        None => layermark_probe::workloads::meaning(&point),
-    };
+    // Not there: stored before points said it. Not understood: stored by a layermark with more words.
+    let said = row.try_get::<Option<&str>, _>("meaning")?;
+    let said = said.and_then(|said| serde_json::from_str(said).ok());
+    point.meaning = said.unwrap_or_else(|| layermark_probe::workloads::meaning(&point));
     Ok(point)
 }
 

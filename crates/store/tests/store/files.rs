@@ -50,8 +50,14 @@ fn points_of_an_older_store_mean_what_their_workload_says() {
     };
     let said: Vec<Meaning> = stored.points.iter().map(|p| p.meaning.clone()).collect();
     assert_eq!(meanings(Store::open_read(&path).unwrap()), said);
-    sql(&path, FIRST);
+    // Said with a word that only a later layermark has.
+    sql(
+        &path,
+        "UPDATE points SET meaning = json_set(meaning, '$.target', 'sockets')",
+    );
     let expected = [said[0].clone(), said[1].clone(), Meaning::default()];
+    assert_eq!(meanings(Store::open_read(&path).unwrap()), expected);
+    sql(&path, FIRST);
     assert_eq!(meanings(Store::open_read(&path).unwrap()), expected);
     assert_eq!(meanings(Store::open(&path).unwrap()), expected);
 }
