@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use layermark_model::BASELINE;
+
 use crate::{
     drive::Lab,
     pin::OneCpu,
@@ -13,10 +15,8 @@ use crate::{
 
 /// Rounds of a block continue until its turns have lasted this long, times the layers ...
 const SHARE_NS: u64 = MIN_MS * 1_000_000;
-/// ... but there are at least this many ...
+/// ... and there were this many rounds, or the most that they may be ...
 const LEAST_ROUNDS: u32 = 8;
-/// ... and at most this many, however short they are ...
-const MOST_ROUNDS: u32 = 25;
 /// ... unless that, including the time between turns, takes more than this many shares.
 const MOST_SHARES: u64 = 3;
 
@@ -111,7 +111,7 @@ impl Lab<'_> {
             let mut left = tries.iter().filter(|t| t.attempt.failure.is_none());
             let spent: u64 = tries.iter().map(|t| t.attempt.elapsed_ns).sum();
             let made = round - first_round;
-            let enough = made >= LEAST_ROUNDS && (spent >= share || made >= MOST_ROUNDS);
+            let enough = made >= LEAST_ROUNDS && (spent >= share || made >= how.length.most_rounds);
             let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
             // Without the baseline, or a layer that is finished, there is no round.
             let none = layers.is_empty()
@@ -119,7 +119,7 @@ impl Lab<'_> {
                 || left.any(|t| !t.attempt.more)
                 || tries
                     .iter()
-                    .any(|t| t.layer == 0 && t.attempt.failure.is_some());
+                    .any(|t| t.layer == BASELINE && t.attempt.failure.is_some());
             let whole = enough || spent.max(took) >= MOST_SHARES * share || none;
             if whole || self.stop.asked() {
                 return (round, whole);

@@ -1,4 +1,4 @@
-//! How long a turn is, and in which order a round has them.
+//! How long a turn is.
 
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use layermark_probe::own_cache;
 const SHORT: Duration = Duration::from_millis(2);
 /// Where files are made: the fewer of them a run removes again, the less it slows its own later turns.
 const SHORTEST: Duration = Duration::from_micros(500);
+/// For the same reason these have no more rounds than others in a block's share of time.
+const FEW_ROUNDS: u32 = 25;
 /// In shorter turns a large file in memory never gets warm in the CPU's shared cache between those
 /// of other layers, and a guest, or a team of threads, spends more than a tenth of its time on being asked.
 const LONG: Duration = Duration::from_millis(10);
@@ -24,6 +26,8 @@ pub(crate) struct Length {
     /// 0: all the work in one stretch.
     pub ns: u64,
     pub lead_in_ns: u64,
+    /// Rounds of a block, however short they are.
+    pub most_rounds: u32,
 }
 
 impl Length {
@@ -31,6 +35,7 @@ impl Length {
     pub(crate) const WHOLE: Self = Self {
         ns: 0,
         lead_in_ns: 0,
+        most_rounds: u32::MAX,
     };
 
     /// For a point that divides; `guest` when a layer of the block is one, `asked` what the user
@@ -55,6 +60,11 @@ impl Length {
         Self {
             ns: length.as_nanos() as u64,
             lead_in_ns: lead_in.as_nanos() as u64,
+            most_rounds: if length < SHORT && asked.is_none() {
+                FEW_ROUNDS
+            } else {
+                u32::MAX
+            },
         }
     }
 }
@@ -91,6 +101,7 @@ mod tests {
         };
         let length = Length::of(create, false, None);
         assert_eq!((length.ns, length.lead_in_ns), (500_000, 50_000));
+        assert_eq!((length.most_rounds, disk.most_rounds), (25, u32::MAX));
         assert_eq!(ms(create, true), 10);
         let asked = Some(Duration::from_millis(7));
         let length = Length::of(point(true, 1 << 40), true, asked);
