@@ -1,7 +1,7 @@
 //! File systems of development machines (2014): iozone's tests natively and through each layer, four
 //! charts over record size, `read()` against `fread()`, and where to put code and databases.
 
-use layermark_model::{IozoneTable, StudyId, format_size, iozone_tables};
+use layermark_model::{IozoneTable, StudyId, Unit, format_size, iozone_tables};
 
 use super::{
     Data, Study, claims,
@@ -74,7 +74,7 @@ fn tests(data: &Data) -> Vec<DataTable> {
             .filter(|r| {
                 r.meaning.operation == op && (engine_used(r) == "stdio") == stdio && usable(r)
             })
-            .filter(|r| !r.meaning.flushes)
+            .filter(|r| !r.meaning.flushes && r.meaning.unit == Unit::Byte)
             .collect();
         for file in values(rows.iter().copied(), data_size) {
             let own = !stdio && CHARTS.contains(&(op, file <= SMALL));
@@ -135,7 +135,9 @@ impl<'a> Part<'a> {
     /// A plan with several sizes of the file: the largest of them.
     pub fn rows(&self) -> impl Iterator<Item = &'a ResultRow> {
         let (op, small) = (self.op, self.small);
-        let plain = |r: &&ResultRow| !r.meaning.flushes && engine_used(r) != "stdio";
+        let plain = |r: &&ResultRow| {
+            !r.meaning.flushes && r.meaning.unit == Unit::Byte && engine_used(r) != "stdio"
+        };
         let of = move |r: &&ResultRow| {
             r.meaning.operation == op && (data_size(r) <= SMALL) == small && usable(r)
         };
