@@ -174,20 +174,16 @@ pub struct Divided {
     /// Bytes of files that it goes over again and again.
     pub working_set: u64,
     /// What a turn costs besides its time.
-    #[serde(default)]
     pub cost: TurnCost,
     /// Bytes that a turn may move beside those that count, as its queue fills and drains.
     pub under_way: u64,
 }
 
 /// What a turn costs besides its time.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TurnCost {
     /// Nothing.
-    #[default]
     Nothing,
     /// Files that are made or removed. What was removed slows what is made next on some file systems, so
     /// there should be few.
@@ -216,6 +212,7 @@ impl Divided {
 
 /// A quantity of a point, and the parameter that sets it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "SweepAxis")]
 pub struct Axis {
     /// What it is.
     pub quantity: Quantity,
