@@ -1,7 +1,7 @@
 //! What layermark claims about itself. Everything is compared in turn in one run; the results are
 //! ratios with intervals, written to `benches/results/` with the machine's description.
 //!
-//! usage: `layermark-bench overhead|agreement|answer|card|engines|footprint|iops|launch|like|matrix|turns|vm|all LAYERMARK`
+//! usage: `layermark-bench BENCH|all LAYERMARK`, where the benchmarks are those of [`BENCHES`].
 
 mod agreement;
 mod answer;
@@ -10,6 +10,7 @@ mod engines;
 mod footprint;
 mod iops;
 mod iozone;
+mod itself;
 mod launch;
 mod like;
 mod matrix;
@@ -39,9 +40,7 @@ fn main() -> ExitCode {
         };
     }
     let [what, binary] = arguments.as_slice() else {
-        eprintln!(
-            "usage: layermark-bench overhead|agreement|answer|card|engines|footprint|iops|launch|like|matrix|turns|vm|all LAYERMARK"
-        );
+        eprintln!("usage: layermark-bench {}|all LAYERMARK", names("|"));
         return ExitCode::from(2);
     };
     match measure(what, Path::new(binary)) {
@@ -56,7 +55,7 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 12] = [
+const BENCHES: [(&str, Bench); 13] = [
     ("overhead", overhead::measure),
     ("agreement", agreement::measure),
     ("answer", answer::measure),
@@ -64,12 +63,17 @@ const BENCHES: [(&str, Bench); 12] = [
     ("engines", engines::measure),
     ("footprint", footprint::measure),
     ("iops", iops::measure),
+    ("itself", itself::measure),
     ("launch", launch::measure),
     ("like", like::measure),
     ("matrix", matrix::measure),
     ("turns", turns::measure),
     ("vm", vm::measure),
 ];
+
+fn names(between: &str) -> String {
+    BENCHES.map(|(name, _)| name).join(between)
+}
 
 /// Whether every claim held.
 fn measure(what: &str, binary: &Path) -> Result<bool> {
@@ -78,9 +82,7 @@ fn measure(what: &str, binary: &Path) -> Result<bool> {
         .filter(|(name, _)| what == "all" || what == *name)
         .collect();
     if chosen.is_empty() {
-        bail!(
-            "there is no benchmark `{what}`: overhead, agreement, answer, card, engines, footprint, iops, launch, like, matrix, turns, vm, all"
-        );
+        bail!("there is no benchmark `{what}`: {}, all", names(", "));
     }
     let mut held = true;
     for (name, bench) in chosen {
