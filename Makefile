@@ -21,7 +21,8 @@ run: ## Install what is missing, build, compare native with every layer this mac
 	@$(BIN) run --dir $(RUN_DIR)
 
 build: ## Build the release binary
-	@cargo build --release --locked --quiet -p layermark
+	@[ -x $(BIN) ] || echo "building layermark from nothing: four to six minutes on two cores"
+	@[ -t 2 ] || quiet=--quiet; cargo build --release --locked $$quiet -p layermark
 
 test: ## All tests: Rust, as an unprivileged user, and the report in a browser
 	@scripts/setup.sh test
