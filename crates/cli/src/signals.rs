@@ -15,7 +15,7 @@ pub fn connect(stop: &Stop) -> io::Result<()> {
     thread::spawn(move || {
         for _ in signals.forever() {
             if !stop.asked() {
-                eprintln!("\nstopping after the round in hand; once more to stop at once");
+                eprintln!("\nstopping after this round; press Ctrl-C again to stop at once");
             }
             stop.ask();
         }

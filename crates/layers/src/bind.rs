@@ -1,8 +1,4 @@
-use std::{
-    io,
-    os::unix::fs::chown,
-    path::{Path, PathBuf},
-};
+use std::{io, os::unix::fs::chown, path::PathBuf};
 
 use layermark_model::{Missing, Spec};
 use rustix::{
@@ -77,7 +73,7 @@ impl Layer for Bind {
                 return Ok(Box::new(place.read_only()));
             }
             "idmapped" => {
-                bind.mount_idmapped(&base.exe)?;
+                bind.mount_idmapped()?;
                 bind.shows("idmapped")?;
             }
             _ => bind.mount()?,
@@ -148,14 +144,14 @@ impl Directories {
         remount().map_err(self.io("make read only"))
     }
 
-    fn mount_idmapped(&self, exe: &Path) -> Result<(), LayerError> {
+    fn mount_idmapped(&self) -> Result<(), LayerError> {
         // What belongs to nobody in the mount could not be written to, not even by root.
         chown(&self.source, Some(idmap::FIRST), Some(idmap::FIRST)).map_err(LayerError::io(
             &self.layer,
             "change the owner of",
             &self.source,
         ))?;
-        match idmap::mount(&self.source, &self.at, exe) {
+        match idmap::mount(&self.source, &self.at) {
             // As mount_setattr(2) says of a file system that has none.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => Err(LayerError::Missing {
                 layer: self.layer.clone(),

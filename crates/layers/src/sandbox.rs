@@ -19,7 +19,7 @@ pub enum Privilege {
     /// Root in a user namespace, ours or one we were started in: overlay, tmpfs and fuse can be
     /// built.
     UserNamespace,
-    /// No mounts at all: only `native`, `dir` and `mock` can be built.
+    /// No mounts at all: only `native`, `dir` and most kinds of `vm` can be built.
     None,
 }
 
@@ -139,27 +139,39 @@ fn go(kind: NamespaceKind) -> Result<(), (&'static str, io::Error)> {
     .map_err(|e| ("make / a slave mount", e.into()))
 }
 
+/// A file of `/proc/sys`, its value that forbids something, and one that allows it.
+type Switch = (&'static str, &'static str, &'static str);
+
+const USER_NAMESPACES: Switch = ("user/max_user_namespaces", "0", "15000");
+
+/// `Some` when the switch forbids `what`.
+fn forbids((path, bad, good): Switch, what: &str) -> Option<Missing> {
+    let value = fs::read_to_string(Path::new("/proc/sys").join(path)).ok()?;
+    let name = path.replace('/', ".");
+    (value.trim() == bad).then(|| Missing {
+        what: format!("{what} ({name} is {bad})"),
+        hint: format!("sudo sysctl -w {name}={good}"),
+        installable: false,
+    })
+}
+
+/// `Some` when nobody may make a user namespace, not even root. `what` needs one.
+pub(crate) fn no_user_namespaces(what: &str) -> Option<Missing> {
+    forbids(USER_NAMESPACES, what)
+}
+
 /// What prevents mounting in a user namespace, and the command that removes it.
 pub(crate) fn lacking() -> Missing {
-    let read = |path: &str| {
-        fs::read_to_string(Path::new("/proc/sys").join(path))
-            .ok()
-            .map(|text| text.trim().to_owned())
-    };
     let switches = [
         ("kernel/unprivileged_userns_clone", "0", "1"),
-        ("user/max_user_namespaces", "0", "15000"),
+        USER_NAMESPACES,
         ("user/max_mnt_namespaces", "0", "15000"),
         ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
     ];
-    for (path, bad, good) in switches {
-        if read(path).as_deref() == Some(bad) {
-            let name = path.replace('/', ".");
-            return Missing {
-                what: format!("the right to mount ({name} is {bad})"),
-                hint: format!("sudo sysctl -w {name}={good}, or run it as root"),
-                installable: false,
-            };
+    for switch in switches {
+        if let Some(missing) = forbids(switch, "the right to mount") {
+            let hint = format!("{}, or run it as root", missing.hint);
+            return Missing { hint, ..missing };
         }
     }
     Missing {

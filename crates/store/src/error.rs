@@ -168,7 +168,7 @@ impl StoreError {
             Self::Corrupt { path, .. } => aside(path),
             Self::Foreign { .. } => "keep runs elsewhere: export XDG_DATA_HOME=DIR".into(),
             Self::Full { path } => format!(
-                "make room, then go on with `layermark run --resume last`: df -h {}",
+                "make room: df -h {}; then continue: layermark run --resume last",
                 path.parent().unwrap_or(Path::new(".")).display()
             ),
             Self::Log { path, .. } => format!(

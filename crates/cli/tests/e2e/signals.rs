@@ -125,7 +125,7 @@ fn stops(signal: Signal) {
     send(&child, signal);
     let said = finish(child, dir)
         .code(130)
-        .says("stopping after the round in hand");
+        .says("stopping after this round");
     let said = said.says("layermark run --resume ").left_nothing();
     let report = said.json();
     assert_eq!(report["status"], "stopped");
@@ -172,7 +172,7 @@ fn a_second_sigint_ends_it_at_once() {
     let asked = Instant::now();
     send(&child, Signal::INT);
     let said = finish(child, dir)
-        .says("once more to stop at once")
+        .says("press Ctrl-C again to stop at once")
         .says("--resume")
         .left_nothing();
     assert!(

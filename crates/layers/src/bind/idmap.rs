@@ -18,7 +18,10 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-use crate::child::{self, Process};
+use crate::{
+    child::{self, Process},
+    sandbox,
+};
 
 /// Number on the disk of who is root in the mount.
 pub(super) const FIRST: u32 = 100_000;
@@ -58,11 +61,11 @@ fn mount_setattr(tree: BorrowedFd, change: &MountAttr) -> io::Result<()> {
     }
 }
 
-/// Mounts `source` at `at`, idmapped. `exe` is the layermark binary.
-pub(super) fn mount(source: &Path, at: &Path, exe: &Path) -> io::Result<()> {
+/// Mounts `source` at `at`, idmapped.
+pub(super) fn mount(source: &Path, at: &Path) -> io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let tree = open_tree(CWD, source, flags)?;
-    let users = user_namespace(exe)?;
+    let users = user_namespace()?;
     let change = MountAttr {
         attr_set: MOUNT_ATTR_IDMAP,
         userns_fd: users.as_raw_fd() as u64,
@@ -75,8 +78,10 @@ pub(super) fn mount(source: &Path, at: &Path, exe: &Path) -> io::Result<()> {
 
 /// A user namespace with [`MAP`]. A process is needed to make one, a probe that waits for its job; the
 /// namespace lasts as long as this and what is mounted with it.
-fn user_namespace(exe: &Path) -> io::Result<OwnedFd> {
-    let mut command = child::command(exe);
+fn user_namespace() -> io::Result<OwnedFd> {
+    // Root in the new namespace has no rights over the host's files, so it may not search a home of mode
+    // 0700 on the way to the binary. The link leads to the open file instead.
+    let mut command = child::command("/proc/self/exe");
     command.arg("probe");
     // SAFETY: the closure makes one system call, which does not touch the table of file descriptors.
     unsafe { command.pre_exec(|| Ok(unshare_unsafe(UnshareFlags::NEWUSER)?)) };
@@ -88,8 +93,12 @@ fn user_namespace(exe: &Path) -> io::Result<OwnedFd> {
     Ok(File::open(of_it.join("ns/user"))?.into())
 }
 
-/// `Some` when the kernel has no idmapped mounts.
+/// `Some` when the kernel has no idmapped mounts, or allows no user namespace for one.
 pub(super) fn missing() -> Option<Missing> {
+    sandbox::no_user_namespaces("idmapped mounts").or_else(missing_in_kernel)
+}
+
+fn missing_in_kernel() -> Option<Missing> {
     // A change of nothing succeeds, or fails for another reason.
     let asked = mount_setattr(CWD, &MountAttr::default());
     let unknown = asked.is_err_and(|e| e.raw_os_error() == Some(libc::ENOSYS));

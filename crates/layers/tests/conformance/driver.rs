@@ -295,10 +295,26 @@ impl Run {
             self.check("full", spec);
         }
         self.check("no-idmaps", "bind:idmapped");
+        if rustix::process::geteuid().is_root() {
+            self.check("no-user-namespaces", "bind:idmapped");
+            self.in_private_home("bind:idmapped");
+        }
         for (trap, spec) in TRAPS {
             self.check(trap, spec);
         }
         assert!(user_dir.join("precious").exists());
+    }
+
+    /// The binary is below a directory of another user that only that user may search.
+    fn in_private_home(&mut self, spec: &str) {
+        let home = tempfile::tempdir_in(self.dir.parent().unwrap()).unwrap();
+        let exe = home.path().join("conformance");
+        fs::copy(&self.exe, &exe).unwrap();
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::chown(home.path(), Some(65534), Some(65534)).unwrap();
+        let mut run = Run::new(&self.who, &self.dir, &exe, self.filter.as_deref());
+        run.check("private-home", spec);
+        self.add(run);
     }
 
     fn guest(&mut self, spec: &str) {

@@ -76,6 +76,7 @@ pub fn main(args: &[OsString]) -> Result<(), String> {
         "half-way" => half_way(layer, &spec, &base),
         "full" => full(layer, &spec, &base),
         "no-idmaps" => no_idmaps(layer, &spec, &base),
+        "no-user-namespaces" => no_user_namespaces(layer, &spec, &base),
         trap => traps::run(trap, open(layer, &spec, &base).map_err(|e| e.to_string())?),
     }
     drop(work);
@@ -334,6 +335,29 @@ fn no_idmaps(layer: &dyn Layer, spec: &Spec, base: &Base) {
     );
     assert!(e.hint().unwrap().contains("ext4"), "{:?}", e.hint());
     mount::unmount(&base.dir, mount::UnmountFlags::empty()).unwrap();
+}
+
+/// User namespaces are forbidden, to root too: the switch is named, with the command that sets it.
+fn no_user_namespaces(layer: &dyn Layer, spec: &Spec, base: &Base) {
+    use rustix::mount;
+    const SWITCH: &str = "/proc/sys/user/max_user_namespaces";
+    let zero = base.dir.join("zero");
+    fs::write(&zero, "0\n").unwrap();
+    mount::mount_bind(&zero, SWITCH).unwrap();
+    let missing = layer.missing(spec);
+    mount::unmount(SWITCH, mount::UnmountFlags::empty()).unwrap();
+    fs::remove_file(&zero).unwrap();
+    let [missing] = &missing[..] else {
+        panic!("{missing:?}")
+    };
+    assert_eq!(
+        missing.what,
+        "idmapped mounts (user.max_user_namespaces is 0)"
+    );
+    assert_eq!(
+        missing.hint,
+        "sudo sysctl -w user.max_user_namespaces=15000"
+    );
 }
 
 fn assert_fails(layer: &dyn Layer, spec: &Spec, base: &Base) {

@@ -26,7 +26,7 @@ pub fn run(trap: &str, mut up: Up) {
         "copies-up" => copies_up(&up),
         "delay" => delay(&up),
         "refuses-writes" => refuses_writes(&up),
-        "shifts-owners" => shifts_owners(&up),
+        "shifts-owners" | "private-home" => shifts_owners(&up),
         other => panic!("no trap {other}"),
     }
 }

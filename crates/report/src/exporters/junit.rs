@@ -64,9 +64,12 @@ struct Case<'a> {
 
 impl<'a> Suite<'a> {
     fn of(report: &'a Report, layer: &'a LayerReport) -> Self {
-        let measured = report.results.iter().filter(|r| r.layer == layer.name);
+        let rows = || report.results.iter().filter(|r| r.layer == layer.name);
         let left_out = report.left_out.iter().filter(|l| l.layer == layer.name);
-        let missing = left_out.map(|left| Case {
+        // A point that failed in every trial has a row too, which says why.
+        let without_row =
+            left_out.filter(|l| rows().all(|row| Some(&*row.label) != l.point.as_deref()));
+        let missing = without_row.map(|left| Case {
             name: left.point.as_deref().unwrap_or(SET_UP),
             time: None,
             skipped: Some(match &left.hint {
@@ -77,7 +80,7 @@ impl<'a> Suite<'a> {
         });
         Self {
             layer,
-            cases: measured.map(Case::of).chain(missing).collect(),
+            cases: rows().map(Case::of).chain(missing).collect(),
         }
     }
 

@@ -153,6 +153,9 @@ fn written(report: &Report) -> (String, Element) {
             suite.all("testcase").count().to_string()
         );
         assert_eq!([suite.get("failures"), suite.get("errors")], ["0"; 2]);
+        let mut names: Vec<&str> = suite.all("testcase").map(|c| c.get("name")).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|two| two[0] != two[1]), "{names:?}");
         tests += suite.all("testcase").count();
     }
     assert_eq!(root.get("tests"), tests.to_string());
@@ -209,6 +212,22 @@ fn what_has_no_verdict_is_skipped_with_its_reason() {
         skipped(case(&root, "fuse", "set up")),
         "layer `fuse` needs /dev/fuse; hint: sudo modprobe fuse"
     );
+}
+
+/// Such a point has a row without trials and stands among what was left out.
+#[test]
+fn a_point_that_failed_in_every_trial_is_one_case() {
+    let (run, mut trials) = Sample::default().build();
+    let fuse = run.layers.iter().position(|l| l.name == "fuse").unwrap();
+    for record in &mut trials {
+        if record.cell.layer == fuse && record.cell.point == 0 {
+            record.trial = None;
+            record.error = Some("no room".into());
+        }
+    }
+    let (_, root) = written(&Report::build(&run, &trials));
+    let failed = case(&root, "fuse", &run.points[0].label);
+    assert_eq!(skipped(failed), "failed: no room");
 }
 
 #[test]

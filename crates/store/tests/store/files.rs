@@ -201,7 +201,12 @@ fn a_full_disk_is_a_clear_error_and_loses_nothing() {
         assert!(stored < 10_000, "40 pages hold no 10,000 trials");
     };
     assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
-    assert!(error.hint().unwrap().contains("df -h"));
+    let hint = error.hint().unwrap();
+    assert!(hint.contains("df -h"), "{hint}");
+    assert!(
+        hint.ends_with("continue: layermark run --resume last"),
+        "{hint}"
+    );
     drop(store);
     assert_eq!(
         Store::open(&path).unwrap().load("01").unwrap().1.len() as u64,

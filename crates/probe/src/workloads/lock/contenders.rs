@@ -293,9 +293,9 @@ fn refused(p: &LockParams, path: &Path, e: &io::Error) -> ProbeError {
         Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => {
             let op = p.op.id();
             error.hint(format!(
-                "the layer has no {op} locks: try another `op`; of NFS see whether the server's lock manager \
-                 runs (`rpcinfo -p SERVER`); mounted with local_lock=all (NFS) or nobrl (SMB), locks hold \
-                 within one machine"
+                "the layer has no {op} locks: try another `op`; on NFS, check that the server's lock manager \
+                 runs: `rpcinfo -p SERVER`; or mount with local_lock=all (NFS) or nobrl (SMB): locks then \
+                 hold on this machine only"
             ))
         }
         _ => error,

@@ -53,6 +53,8 @@ fn again(call: impl Fn() -> io::Result<()>) -> io::Result<()> {
 /// Gives this thread a table of descriptors of its own. The kernel tells the owners of process locks
 /// apart by these tables, so the thread owns its locks as a process of its own would.
 pub fn own_descriptors() -> io::Result<()> {
-    // SAFETY: the thread uses only files that it opens after this.
+    // SAFETY: the new table is a copy, so what was open before stays open under its number: the device
+    // counters are read through it. A descriptor that another thread opens later must not be used here,
+    // nor may this thread close one of theirs; it opens and closes only the file that it locks.
     Ok(unsafe { unshare_unsafe(UnshareFlags::FILES) }?)
 }
