@@ -10,7 +10,7 @@ mod values;
 mod words;
 
 pub use points::{Applied, expand, finish, meaning, point, points, read, scaled};
-pub use values::Values;
+pub use values::{MAX_POINTS, Values, too_many_points};
 pub use words::Cache;
 pub(crate) use words::words;
 

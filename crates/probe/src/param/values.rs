@@ -10,7 +10,15 @@ use serde_json::{Map, Number, Value};
 use super::Row;
 
 /// More points than a run could ever get through.
-const MAX_POINTS: usize = 10_000;
+pub const MAX_POINTS: usize = 10_000;
+
+/// The error for more than [`MAX_POINTS`].
+pub fn too_many_points(workload: &str) -> PointError {
+    PointError::new(format!(
+        "{workload}: the lists make more than {MAX_POINTS} points"
+    ))
+    .hint("shorten a list, or write several plans")
+}
 
 /// Values of every parameter: given ones, else the default.
 #[derive(Clone)]
@@ -89,11 +97,7 @@ impl Values {
         };
         let count = lists().try_fold(1usize, |n, (_, list)| n.checked_mul(list.len()));
         if count.is_none_or(|n| n > MAX_POINTS) {
-            return Err(PointError::new(format!(
-                "{}: the lists make more than {MAX_POINTS} points",
-                self.workload
-            ))
-            .hint("shorten a list, or write several plans"));
+            return Err(too_many_points(&self.workload));
         }
         let mut maps = vec![Map::new()];
         for (name, list) in lists() {
