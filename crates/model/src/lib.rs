@@ -38,7 +38,10 @@ pub use plan::{Plan, PlanError, Profile, Settings, StudyId};
 pub use point::{Environment, Param, ParamKind, Point, PointError};
 pub use random::{random, random_name};
 pub use run::{BASELINE, Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
-pub use size::{SizeError, format_size, parse_duration, parse_size, parse_sizes};
+pub use size::{
+    SizeError, format_milliseconds, format_size, parse_counts, parse_duration, parse_milliseconds,
+    parse_size, parse_sizes,
+};
 pub use spec::{Spec, SpecError};
 pub use trial::{
     CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass, Restarted, SelfTest,

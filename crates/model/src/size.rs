@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// A size or duration that could not be read.
+/// A size, count or duration that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// Not a number with a known unit.
@@ -14,12 +14,21 @@ pub enum SizeError {
     /// More bytes than fit in 63 bits.
     #[error("`{0}` is more than 8 EiB")]
     TooLarge(String),
+    /// Not a count.
+    #[error("`{0}` is not a count: write a whole number, 0 or above")]
+    Count(String),
+    /// More than fits in 63 bits.
+    #[error("`{0}` is too large for a count")]
+    LargeCount(String),
     /// A range whose end is below its start, or that starts at 0.
     #[error("`{0}` is not a range: write START..END with START at least 1 and not above END")]
     Range(String),
     /// Not a duration.
     #[error("`{0}` is not a duration: write a number and ms, s, m or h, such as 90s or 2m")]
     Duration(String),
+    /// A duration that would become 0 milliseconds.
+    #[error("`{0}` is shorter than 1ms: write 0, or at least 1ms")]
+    Short(String),
 }
 
 /// Units: K, M, G, T and `KiB` are powers of 1024, kB and MB powers of 1000 (IEC 80000-13).
@@ -85,23 +94,45 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     Ok(bytes)
 }
 
+/// Reads a count: a whole number without a unit.
+fn parse_count(text: &str) -> Result<u64, SizeError> {
+    let text = text.trim();
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(SizeError::Count(text.into()));
+    }
+    let count = text.parse().ok().filter(|n| i64::try_from(*n).is_ok());
+    count.ok_or_else(|| SizeError::LargeCount(text.into()))
+}
+
 /// Reads one size, a comma list (`4K,64K`), or a doubling range (`32..4K` is 32, 64, ... 4096).
 pub fn parse_sizes(text: &str) -> Result<Vec<u64>, SizeError> {
-    let mut sizes = Vec::new();
+    parse_list(text, parse_size)
+}
+
+/// Reads one count, a comma list (`1,8`), or a doubling range (`1..8` is 1, 2, 4, 8).
+pub fn parse_counts(text: &str) -> Result<Vec<u64>, SizeError> {
+    parse_list(text, parse_count)
+}
+
+fn parse_list(
+    text: &str,
+    parse: impl Fn(&str) -> Result<u64, SizeError>,
+) -> Result<Vec<u64>, SizeError> {
+    let mut all = Vec::new();
     for part in text.split(',') {
         if let Some((start, end)) = part.split_once("..") {
-            let (start, end) = (parse_size(start)?, parse_size(end)?);
+            let (start, end) = (parse(start)?, parse(end)?);
             if start == 0 || start > end {
                 return Err(SizeError::Range(part.trim().into()));
             }
-            sizes.extend(
+            all.extend(
                 std::iter::successors(Some(start), |s| s.checked_mul(2)).take_while(|s| *s <= end),
             );
         } else {
-            sizes.push(parse_size(part)?);
+            all.push(parse(part)?);
         }
     }
-    Ok(sizes)
+    Ok(all)
 }
 
 /// Writes bytes with the largest power of 1024 that divides them: `4K`, `64M`, `1000`.
@@ -128,6 +159,26 @@ pub fn parse_duration(text: &str) -> Result<Duration, SizeError> {
         _ => return Err(bad()),
     };
     Duration::try_from_secs_f64(seconds).map_err(|_| bad())
+}
+
+/// Reads a duration as milliseconds. One below 1 ms that is not 0 is an error.
+pub fn parse_milliseconds(text: &str) -> Result<u64, SizeError> {
+    let time = parse_duration(text)?;
+    match u64::try_from(time.as_millis()) {
+        Ok(0) if !time.is_zero() => Err(SizeError::Short(text.trim().into())),
+        milliseconds => Ok(milliseconds.unwrap_or(u64::MAX)),
+    }
+}
+
+/// Writes milliseconds with the largest unit that divides them: `1h`, `90s`, `300ms`.
+pub fn format_milliseconds(milliseconds: u64) -> String {
+    [("h", 3_600_000), ("m", 60_000), ("s", 1000)]
+        .into_iter()
+        .find(|(_, unit)| milliseconds != 0 && milliseconds.is_multiple_of(*unit))
+        .map_or_else(
+            || format!("{milliseconds}ms"),
+            |(name, unit)| format!("{}{name}", milliseconds / unit),
+        )
 }
 
 #[cfg(test)]
@@ -163,6 +214,34 @@ mod tests {
         assert!(parse_duration("-3s").is_err());
     }
 
+    #[test]
+    fn a_count_is_a_whole_number_without_a_unit() {
+        assert_eq!(parse_counts("0, 3,1..8"), Ok(vec![0, 3, 1, 2, 4, 8]));
+        for bad in ["1.5", "four", "-1", "", "4K", "1,,2", "+1"] {
+            let e = parse_counts(bad).unwrap_err();
+            assert!(matches!(e, SizeError::Count(_)), "{bad}: {e}");
+        }
+        let large = "9223372036854775808";
+        assert_eq!(
+            parse_counts(large),
+            Err(SizeError::LargeCount(large.into()))
+        );
+        assert!(matches!(parse_counts("0..4"), Err(SizeError::Range(_))));
+    }
+
+    #[test]
+    fn a_time_does_not_become_0_milliseconds_silently() {
+        for (text, milliseconds) in [("0", 0), ("0ms", 0), ("1ms", 1), ("1.5s", 1500)] {
+            assert_eq!(parse_milliseconds(text), Ok(milliseconds), "{text}");
+        }
+        for short in ["0.5ms", "0.0009s"] {
+            let error = SizeError::Short(short.into());
+            assert_eq!(parse_milliseconds(short), Err(error));
+        }
+        let texts = [0, 300, 1500, 2000, 90_000, 120_000, 3_600_000].map(format_milliseconds);
+        assert_eq!(texts, ["0ms", "300ms", "1500ms", "2s", "90s", "2m", "1h"]);
+    }
+
     proptest! {
         #[test]
         fn what_is_written_reads_back(bytes in 0u64..(1 << 62)) {
@@ -172,7 +251,8 @@ mod tests {
         #[test]
         fn no_text_panics(text in ".*") {
             let _ = parse_sizes(&text);
-            let _ = parse_duration(&text);
+            let _ = parse_counts(&text);
+            let _ = parse_milliseconds(&text);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Parameters of workloads. Each is declared once, as a row of its workload's table; parsing, help,
 //! checks and labels come from the rows.
 
-use layermark_model::{Meaning, Param, ParamKind, PointError, format_size};
+use layermark_model::{Meaning, Param, ParamKind, PointError, format_milliseconds, format_size};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ mod values;
 mod words;
 
 pub use points::{Applied, expand, finish, meaning, point, points, read, scaled};
-pub use values::Values;
+pub use values::{MAX_POINTS, Values, too_many_points};
 pub use words::Cache;
 pub(crate) use words::words;
 
@@ -160,7 +160,7 @@ impl<P> Row<P> {
         }
         let show = |value: u64| match self.param.kind {
             ParamKind::Size => format_size(value),
-            ParamKind::Duration => format!("{value}ms"),
+            ParamKind::Duration => format_milliseconds(value),
             _ => value.to_string(),
         };
         let must = match (low, high) {

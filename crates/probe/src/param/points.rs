@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use layermark_model::{Meaning, Point, PointError, Settings};
 use serde_json::{Map, Value};
 
-use super::{Params, Values, unused};
+use super::{MAX_POINTS, Params, Values, too_many_points, unused};
 
 /// Settings expanded to points, in the order of the table: the last parameter changes fastest.
 pub fn points<P: Params>(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
@@ -23,8 +23,14 @@ pub fn expand<P: Params>(
     applied: &mut Applied,
 ) -> Result<Vec<P>, PointError> {
     let mut all: Vec<P> = Vec::new();
+    let mut made = 0;
     for map in values.combinations(P::TABLE)? {
-        for mut p in applied.clear::<P>(map)?.settle(values)? {
+        let settled = applied.clear::<P>(map)?.settle(values)?;
+        made += settled.len();
+        if made > MAX_POINTS {
+            return Err(too_many_points(P::WORKLOAD));
+        }
+        for mut p in settled {
             check(&p)?;
             if (scale - 1.0).abs() > f64::EPSILON {
                 p.scale(scale, values);

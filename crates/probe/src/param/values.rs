@@ -3,14 +3,22 @@
 use std::{collections::BTreeMap, fmt::Display};
 
 use layermark_model::{
-    Param, ParamKind, PointError, Settings, nearest, parse_duration, parse_sizes,
+    Param, ParamKind, PointError, Settings, nearest, parse_counts, parse_milliseconds, parse_sizes,
 };
 use serde_json::{Map, Number, Value};
 
 use super::Row;
 
 /// More points than a run could ever get through.
-const MAX_POINTS: usize = 10_000;
+pub const MAX_POINTS: usize = 10_000;
+
+/// The error for more than [`MAX_POINTS`].
+pub fn too_many_points(workload: &str) -> PointError {
+    PointError::new(format!(
+        "{workload}: the lists make more than {MAX_POINTS} points"
+    ))
+    .hint("shorten a list, or write several plans")
+}
 
 /// Values of every parameter: given ones, else the default.
 #[derive(Clone)]
@@ -89,11 +97,7 @@ impl Values {
         };
         let count = lists().try_fold(1usize, |n, (_, list)| n.checked_mul(list.len()));
         if count.is_none_or(|n| n > MAX_POINTS) {
-            return Err(PointError::new(format!(
-                "{}: the lists make more than {MAX_POINTS} points",
-                self.workload
-            ))
-            .hint("shorten a list, or write several plans"));
+            return Err(too_many_points(&self.workload));
         }
         let mut maps = vec![Map::new()];
         for (name, list) in lists() {
@@ -201,21 +205,28 @@ impl Reader<'_> {
             }
             (ParamKind::Switch, _) => Err(wrong("it must be true or false")),
             (ParamKind::Duration, Value::String(text)) => {
-                let time = parse_duration(text).map_err(|e| self.unreadable(e))?;
-                one(u64::try_from(time.as_millis()).unwrap_or(u64::MAX).into())
+                let milliseconds = parse_milliseconds(text).map_err(|e| self.unreadable(e))?;
+                one(milliseconds.into())
             }
             (ParamKind::Duration, _) => {
                 Err(wrong("it must be text with a unit, such as \"300ms\""))
             }
             (ParamKind::Size | ParamKind::Count, Value::String(text)) => {
-                let sizes = parse_sizes(text).map_err(|e| self.unreadable(e))?;
-                Ok(sizes.into_iter().map(Value::from).collect())
+                let parse = match self.param.kind {
+                    ParamKind::Count => parse_counts,
+                    _ => parse_sizes,
+                };
+                let all = parse(text).map_err(|e| self.unreadable(e))?;
+                Ok(all.into_iter().map(Value::from).collect())
             }
             (ParamKind::Size | ParamKind::Count, Value::Number(number)) => match whole(number) {
                 Some(number) => one(number),
                 None => Err(wrong("it must be a whole number, 0 or above")),
             },
-            (ParamKind::Size | ParamKind::Count, _) => Err(wrong(
+            (ParamKind::Count, _) => Err(wrong(
+                "it must be a whole number, or text such as \"4\" or \"1,4\" or \"1..64\"",
+            )),
+            (ParamKind::Size, _) => Err(wrong(
                 "it must be a number, or text such as \"4K\" or \"4K,64K\" or \"32..4K\"",
             )),
         }
@@ -318,6 +329,7 @@ mod tests {
             json!({"time": 300}),
             json!({"time": "soon"}),
             json!({"time": "-1s"}),
+            json!({"time": "0.9ms"}),
             json!({"spec": 4}),
         ] {
             assert!(fails(bad.clone()).message.starts_with("w: "), "{bad}");
@@ -362,6 +374,22 @@ mod tests {
             json!({"colour": "red"}),
         ] {
             assert!(fails(bad.clone()).message.starts_with("w: "), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_count_is_not_read_as_a_size() {
+        let v = Values::read(PARAMS, &settings(json!({"passes": " 12 "}))).unwrap();
+        assert_eq!(v.all("passes"), [Value::from(12)]);
+        for (bad, says) in [
+            (json!("1.5"), "`1.5` is not a count"),
+            (json!("four"), "`four` is not a count"),
+            (json!("-1"), "`-1` is not a count"),
+            (json!(true), "it must be a whole number"),
+        ] {
+            let e = fails(json!({"passes": bad}));
+            assert!(e.message.contains(says), "{e}");
+            assert!(!e.message.contains("size"), "{e}");
         }
     }
 

@@ -178,7 +178,7 @@ fn check_mixed(p: &FileParams) -> Result<(), PointError> {
     }
     let once = p.once();
     let in_order = once && p.op.packaged() && p.op != Op::RandRead;
-    if p.files == 0 || p.files > limits::THREADS || (p.files > 1 && (!in_order || p.threads > 1)) {
+    if p.files > 1 && (!in_order || p.threads > 1) {
         let must = "1, or up to 256 for one thread that writes for the first time, or reads in order with a cold cache";
         return Err(error(p, "files", &p.files.to_string(), must).hint("leave `files` out"));
     }

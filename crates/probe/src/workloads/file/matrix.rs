@@ -3,7 +3,7 @@
 use layermark_model::{IOZONE_TESTS, Param, ParamKind, PointError, Settings, format_size};
 
 use super::params::FileParams;
-use crate::param::{Applied, Values, expand};
+use crate::param::{Applied, MAX_POINTS, Values, expand, too_many_points};
 
 /// Parameters that say which points there are, and are not part of one.
 pub const PARAMS: &[Param] = &[
@@ -153,6 +153,9 @@ impl<'a> Matrix<'a> {
                         match all.iter_mut().find(|known| known.is_like(&p)) {
                             Some(known) => known.no_debt &= p.no_debt,
                             None => all.push(p),
+                        }
+                        if all.len() > MAX_POINTS {
+                            return Err(too_many_points("file"));
                         }
                     }
                 }

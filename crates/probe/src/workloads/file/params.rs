@@ -109,6 +109,7 @@ pub const TABLE: &[Row] = &[
         .help("threads, each with a file of its own; with more than one, a short pass covers the files several times")
         .label(|p| (p.threads > 1).then(|| format!("{} threads", p.threads))),
     Row::count("files", "1")
+        .range(1, limits::THREADS)
         .help("first-write, and sequential cold reads: files that a trial covers one after the other, each in its own turn")
         .label(|p| (p.files > 1).then(|| format!("{} files", p.files))),
     Row::switch("direct", "false")
@@ -142,6 +143,7 @@ pub const TABLE: &[Row] = &[
         .label(|p| (p.distance > 0).then(|| format!("distance {}", format_size(p.distance)))),
     Row::count("read_share", "50")
         .list()
+        .range(0, 100)
         .only("`op` = mix", |p| p.op == Op::Mix)
         .help("mix: percent of the threads that read")
         .label(|p| (![0, 50].contains(&p.read_share)).then(|| format!("{} % readers", p.read_share))),

@@ -59,6 +59,14 @@ fn impossible_points_are_refused_with_what_would_be_right() {
     for (params, says) in [
         (json!({"record": 0}), "between 1 and 256M"),
         (
+            json!({"op": "read", "cache": "cold", "files": 1_000_000}),
+            "`files` = 1000000: it must be between 1 and 256",
+        ),
+        (
+            json!({"op": "mix", "threads": 2, "read_share": 101}),
+            "`read_share` = 101: it must be at most 100",
+        ),
+        (
             json!({"record": "128M"}),
             "cannot be larger than its file (64M)",
         ),
@@ -72,7 +80,10 @@ fn impossible_points_are_refused_with_what_would_be_right() {
             json!({"op": "rand-read", "cache": "cold", "files": 2}),
             "up to 256",
         ),
-        (json!({"op": "first-write", "files": 257}), "up to 256"),
+        (
+            json!({"op": "first-write", "files": 257}),
+            "between 1 and 256",
+        ),
         (
             json!({"op": "first-write", "files": 2, "threads": 2}),
             "up to 256",

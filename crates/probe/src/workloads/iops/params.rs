@@ -1,6 +1,6 @@
 //! Parameters of the workload `iops`.
 
-use layermark_model::{Param, PointError, format_size};
+use layermark_model::{Param, PointError, format_milliseconds, format_size};
 use serde::{Deserialize, Serialize};
 
 use super::spec::{AccessSpec, PRESETS, SpecLine};
@@ -82,9 +82,11 @@ impl Params for IopsParams {
             .only(ITS_LINE, is_own)
             .help("percent of the I/Os that go to a random offset; the others continue after the last one"),
         Row::count("burst", "1")
+            .range(1, u64::MAX)
             .only("`delay` and `spec` = own", |p| is_own(p) && p.delay > 0)
             .help("I/Os before each delay"),
         Row::duration("delay", "0ms")
+            .range(0, LONGEST)
             .only(ITS_LINE, is_own)
             .help("pause after all I/Os of a burst have completed"),
         Row::size("align", "0")
@@ -268,12 +270,12 @@ fn check_lines(p: &IopsParams, spec: &AccessSpec) -> Result<(), PointError> {
             let must = format!("larger than the file ({})", format_size(p.file_size));
             return Err(error("size", &size, &must).hint("make `file_size` larger"));
         }
-        if line.burst == 0 || line.delay_ms > LONGEST {
-            return Err(error(
-                "burst",
-                &line.burst.to_string(),
-                "at least 1, with a delay of up to 1h",
-            ));
+        if line.burst == 0 {
+            return Err(error("burst", "0", "it must be at least 1"));
+        }
+        if line.delay_ms > LONGEST {
+            let must = format!("it must be at most {}", format_milliseconds(LONGEST));
+            return Err(error("delay", &format_milliseconds(line.delay_ms), &must));
         }
         if line.step() > p.file_size {
             return Err(error(
@@ -289,4 +291,46 @@ fn check_lines(p: &IopsParams, spec: &AccessSpec) -> Result<(), PointError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use layermark_model::Settings;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn pauses_are_refused_with_the_parameter_that_is_wrong() {
+        for (params, says) in [
+            (
+                json!({"delay": "2h"}),
+                "`delay` = 2h: it must be at most 1h",
+            ),
+            (
+                json!({"spec": "4K delay 2h"}),
+                "`delay` = 2h: it must be at most 1h",
+            ),
+            (
+                json!({"delay": "5ms", "burst": 0}),
+                "`burst` = 0: it must be at least 1",
+            ),
+            (
+                json!({"spec": "4K burst 0 delay 5ms"}),
+                "`burst` = 0: it must be at least 1",
+            ),
+            (json!({"delay": "0.5ms"}), "`0.5ms` is shorter than 1ms"),
+            (json!({"time": "0.9ms"}), "`0.9ms` is shorter than 1ms"),
+        ] {
+            let Value::Object(map) = params else {
+                panic!("not a table")
+            };
+            let settings = Settings {
+                workload: "iops".into(),
+                label: None,
+                params: map,
+            };
+            let e = param::points::<IopsParams>(&settings, 1.0).unwrap_err();
+            assert!(e.message.contains(says), "{e}");
+        }
+    }
 }

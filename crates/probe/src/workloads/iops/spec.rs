@@ -6,7 +6,7 @@
 
 use std::{fmt, time::Duration};
 
-use layermark_model::{format_size, parse_duration, parse_size};
+use layermark_model::{format_size, parse_milliseconds, parse_size};
 
 /// Specifications with a name.
 pub const PRESETS: &[(&str, &str)] = &[
@@ -140,7 +140,9 @@ fn line(text: &str) -> Result<(SpecLine, Option<u64>), String> {
         } else {
             match word {
                 "burst" => line.burst = whole(value()?)?,
-                "delay" => line.delay_ms = milliseconds(value()?)?,
+                "delay" => {
+                    line.delay_ms = parse_milliseconds(value()?).map_err(|e| e.to_string())?
+                }
                 "align" => line.align = parse_size(value()?).map_err(|e| e.to_string())?,
                 _ => set_share(&mut line, 100, word).map(|_| ())?,
             }
@@ -196,11 +198,6 @@ fn percent(text: &str) -> Result<u64, String> {
 fn whole(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| format!("`{text}` is no whole number"))
-}
-
-fn milliseconds(text: &str) -> Result<u64, String> {
-    let time = parse_duration(text).map_err(|e| e.to_string())?;
-    Ok(time.as_millis().min(u128::from(u64::MAX)) as u64)
 }
 
 /// Lines without a share divide what the others leave.
@@ -303,6 +300,7 @@ mod tests {
             ("4K slow", "`slow` is not known"),
             ("4K burst x", "no whole number"),
             ("4K delay 5 parsecs", "parsecs"),
+            ("4K delay 0.5ms", "shorter than 1ms"),
             ("4K read 20% write", "says twice"),
             ("4K @50%; 8K @40%", "90% instead of 100%"),
             ("4K @150%", "no whole percentage"),

@@ -61,6 +61,8 @@ pub struct LaunchParams {
     pub listing: bool,
 }
 
+/// Shortest time that a launch or its end may be given.
+const SHORTEST: Duration = Duration::from_millis(1);
 /// Longest a launch may be waited for.
 const LONGEST: Duration = Duration::from_hours(1);
 /// Largest number of launches before the first one that counts.
@@ -188,7 +190,6 @@ impl Params for LaunchParams {
 
 /// A point for each combination of the values of `parameters`.
 fn substituted(p: &LaunchParams) -> Result<Vec<LaunchParams>, PointError> {
-    const MOST: usize = 10_000;
     let mut all = vec![LaunchParams {
         parameters: Vec::new(),
         ..p.clone()
@@ -204,9 +205,8 @@ fn substituted(p: &LaunchParams) -> Result<Vec<LaunchParams>, PointError> {
             );
         };
         let values: Vec<&str> = list.split(',').collect();
-        if all.len() * values.len() > MOST {
-            return Err(PointError::new(format!("launch: more than {MOST} points"))
-                .hint("shorten a list of `parameters`"));
+        if all.len() * values.len() > param::MAX_POINTS {
+            return Err(param::too_many_points("launch"));
         }
         all = all
             .iter()
@@ -266,10 +266,11 @@ fn check(p: &LaunchParams) -> Result<(), PointError> {
     for (name, text) in [("timeout", &p.timeout), ("grace", &p.grace)] {
         let time =
             parse_duration(text).map_err(|e| PointError::new(format!("launch: `{name}`: {e}")))?;
-        if time.is_zero() || time > LONGEST {
+        if !(SHORTEST..=LONGEST).contains(&time) {
             return Err(PointError::new(format!(
-                "launch: `{name}` = {text}: above 0 and up to an hour"
-            )));
+                "launch: `{name}` = {text}: it must be between 1ms and 1h"
+            ))
+            .hint("write a time such as 500ms, 60s or 5m"));
         }
     }
     if p.user()?.is_some() && !p.package && !p.listing {
@@ -329,6 +330,22 @@ mod tests {
     }
 
     #[test]
+    fn lists_times_parameters_have_one_limit() {
+        let list = |n: u32| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
+        let commands = |n| list(n).iter().map(|i| format!("sleep {i}")).collect();
+        let params = |lists: Vec<String>, values: u32| {
+            let values = format!("t={}", list(values).join(","));
+            json!({"command": lists, "parameters": [values]})
+        };
+        assert_eq!(read(params(commands(4), 3)).unwrap().len(), 12);
+        for (lists, values) in [(101, 100), (2, 9999), (1, 10_001)] {
+            let e = read(params(commands(lists), values)).unwrap_err();
+            assert!(e.message.contains("more than 10000 points"), "{e}");
+            assert!(e.hint.is_some());
+        }
+    }
+
+    #[test]
     fn a_layer_has_its_own_command() {
         let cmds = [
             "image=./a.AppImage",
@@ -372,7 +389,11 @@ mod tests {
             (json!({"command": ""}), "names no program"),
             (json!({"command": "a 'b"}), "quote"),
             (json!({"ready": "prot=1"}), "no such condition"),
-            (json!({"timeout": "0s"}), "above 0"),
+            (json!({"timeout": "0s"}), "between 1ms and 1h"),
+            (
+                json!({"grace": "2h"}),
+                "`grace` = 2h: it must be between 1ms and 1h",
+            ),
             (json!({"timeout": "x"}), "timeout"),
             (json!({"env": ["x y"]}), "letters, digits"),
             (json!({"env": ["x=1"]}), "letters, digits"),
