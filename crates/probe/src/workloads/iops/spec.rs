@@ -141,7 +141,7 @@ fn line(text: &str) -> Result<(SpecLine, Option<u64>), String> {
             match word {
                 "burst" => line.burst = whole(value()?)?,
                 "delay" => {
-                    line.delay_ms = parse_milliseconds(value()?).map_err(|e| e.to_string())?
+                    line.delay_ms = parse_milliseconds(value()?).map_err(|e| e.to_string())?;
                 }
                 "align" => line.align = parse_size(value()?).map_err(|e| e.to_string())?,
                 _ => set_share(&mut line, 100, word).map(|_| ())?,
