@@ -22,23 +22,22 @@ pub fn expand<P: Params>(
     scale: f64,
     applied: &mut Applied,
 ) -> Result<Vec<P>, PointError> {
-    let mut all: Vec<P> = Vec::new();
-    let mut made = 0;
+    let mut settled: Vec<P> = Vec::new();
     for map in values.combinations(P::TABLE)? {
-        let settled = applied.clear::<P>(map)?.settle(values)?;
-        made += settled.len();
-        if made > MAX_POINTS {
+        settled.extend(applied.clear::<P>(map)?.settle(values)?);
+        if settled.len() > MAX_POINTS {
             return Err(too_many_points(P::WORKLOAD));
         }
-        for mut p in settled {
+    }
+    let mut all: Vec<P> = Vec::new();
+    for mut p in settled {
+        check(&p)?;
+        if (scale - 1.0).abs() > f64::EPSILON {
+            p.scale(scale, values);
             check(&p)?;
-            if (scale - 1.0).abs() > f64::EPSILON {
-                p.scale(scale, values);
-                check(&p)?;
-            }
-            if !all.contains(&p) {
-                all.push(p);
-            }
+        }
+        if !all.contains(&p) {
+            all.push(p);
         }
     }
     Ok(all)
