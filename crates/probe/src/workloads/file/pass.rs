@@ -125,9 +125,8 @@ impl FileWork {
         }
     }
 
-    /// Runs before `ready`: the untimed pass that a reread follows, and a random read in iozone's matrix,
-    /// where tests go over one file in turn; and the number of times that threads cover their files in
-    /// one pass so that it is long enough.
+    /// Runs before `ready`: the untimed pass that a reread follows, and the number of times that
+    /// threads cover their files in one pass so that it is long enough.
     pub fn rehearse(&mut self) -> Result<(), ProbeError> {
         let least = if self.job.p.threads > 1 {
             TOGETHER_NS
@@ -147,7 +146,7 @@ impl FileWork {
             // At least once, even if a busy machine has used up the time before the first check. A
             // few times if needed: it may have done so in the first round.
             let more = |rounds, now| match rounds {
-                0 => counts || p.op == Op::Reread || (p.op == Op::RandRead && p.keep),
+                0 => counts || p.op == Op::Reread,
                 1..FEW => counts && now - start < LONG * least,
                 _ => counts && now - start < least / PART,
             };
