@@ -50,6 +50,7 @@ impl Probe {
             min_ops: 200,
             devices: Vec::new(),
             below: Vec::new(),
+            peer: None,
             env: layermark_model::Environment::new(),
         };
         Ok(Self {

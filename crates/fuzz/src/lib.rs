@@ -69,7 +69,8 @@ pub fn spec(data: &[u8]) {
 pub fn to_probe(data: &[u8]) {
     let mut rest = Vec::new();
     for line in data.split_inclusive(|b| *b == b'\n') {
-        if let Ok(ToProbe::Job(job)) = serde_json::from_slice::<ToProbe>(line) {
+        if let Ok(ToProbe::Job(job) | ToProbe::Serve(job)) = serde_json::from_slice::<ToProbe>(line)
+        {
             if let Some(workload) = workloads::find(&job.point.workload) {
                 let _ = workload.meaning(&job.point);
                 let _ = workload.space(&job.point);

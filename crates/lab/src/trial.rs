@@ -417,6 +417,7 @@ fn job(up: &Up, ask: &Ask<'_>, point: &Point) -> Job {
             disks.map(|d| d.number.clone()).collect()
         }),
         below,
+        peer: None,
         env: ask.env.clone(),
     }
 }
@@ -457,6 +458,7 @@ fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
     let what = match line {
         FromProbe::Hello { .. } => "hello",
         FromProbe::Ready { .. } => "ready for another job",
+        FromProbe::Serving { .. } => "serving",
         FromProbe::Progress { .. } => "progress",
         FromProbe::Turned { .. } => "a turn that was not asked for",
         FromProbe::Settled { .. } => "settled out of turn",

@@ -71,6 +71,7 @@ fn speak(
                 say(&mut out, &FromProbe::Ready { id: new.id })?;
                 job = Some((new, Trial::default()));
             }
+            ToProbe::Serve(job) => return Err(not_ready("serve", job.id)),
             ToProbe::Quit => {
                 say(&mut out, &FromProbe::Done)?;
                 return Ok("exit code 0");
@@ -276,6 +277,7 @@ mod tests {
                 min_ops: 200,
                 devices: Vec::new(),
                 below: Vec::new(),
+                peer: None,
                 env: layermark_model::Environment::new(),
             };
             let turn = |round| ToProbe::Turn {

@@ -4,6 +4,11 @@
 //! as the lab says, `settle` -> `settled`, `end` -> `trial`; or `error` at any time, after which the
 //! job is given up. `progress` may come before each answer. Between two lines of the lab the probe
 //! sleeps. `quit`, or the end of its input, ends it.
+//!
+//! Work with two ends has a probe at each. The far one serves, `serve` -> `serving`, until its
+//! `settle` -> `settled`; the near one has the job, with the port that the far one told.
+
+use std::{fmt, net::IpAddr};
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +26,8 @@ pub const MAX_LINE: usize = 8 << 20;
 pub enum ToProbe {
     /// Prepare this work.
     Job(Box<Job>),
+    /// Be the far end of this work, listening at [`Job::peer`].
+    Serve(Box<Job>),
     /// Work for a while. Only for the job that is ready; rounds go up.
     Turn {
         /// The job's id.
@@ -86,10 +93,31 @@ pub struct Job {
     /// above them (FUSE, `volatile`), and debt is paid when the bytes are on the device.
     #[serde(default)]
     pub below: Vec<String>,
-    /// Values of the variables that points name ([`crate::ParamKind::Env`]). Last in the line: what
-    /// shows the beginning of a line that cannot be read stops here.
+    /// Of work with two ends: where the far one listens. Among the last of the line, like `env`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<Peer>,
+    /// Values of the variables that points name ([`crate::ParamKind::Env`]). What shows the beginning of
+    /// a line that cannot be read stops before `peer` and `env`.
     #[serde(default, skip_serializing_if = "Environment::is_empty")]
     pub env: Environment,
+}
+
+/// The far end of work with two ends.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its port; 0 before it listens.
+    pub port: u16,
+    /// What a client has to say first, so that nobody else on this machine is served.
+    pub secret: String,
+}
+
+/// Without the secret.
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} port {}", self.address, self.port)
+    }
 }
 
 /// From probe to lab.
@@ -111,6 +139,13 @@ pub enum FromProbe {
     Ready {
         /// The job's id.
         id: u64,
+    },
+    /// The far end listens.
+    Serving {
+        /// The job's id.
+        id: u64,
+        /// At this port.
+        port: u16,
     },
     /// Still at work; at least every second.
     Progress {
@@ -141,7 +176,7 @@ pub enum FromProbe {
         /// Whether there is work for another turn.
         more: bool,
     },
-    /// What was written is flushed.
+    /// What was written is flushed; a far end has stopped to serve.
     Settled {
         /// The job's id.
         id: u64,

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use layermark_model::{
     CpuUse, DeviceBytes, Environment, Meaning, Param, Point, PointError, Settings, Spec, Trial,
-    Turn,
+    Turn, protocol::Peer,
 };
 
 mod buffer;
@@ -101,6 +101,20 @@ pub trait Workload: Sync {
     /// Largest number of bytes the point needs on disk at once, in addition to packaged and kept
     /// files.
     fn space(&self, at: &Point) -> u64;
+    /// Whether it has two ends: a second probe serves the one that works.
+    fn has_two_ends(&self) -> bool {
+        false
+    }
+    /// Starts the far end. It listens at the address of [`Context::peer`] and nowhere else, and serves
+    /// nobody who does not say the secret.
+    fn serve(
+        &self,
+        _dir: &Path,
+        _at: &Point,
+        _context: &Context,
+    ) -> Result<Box<dyn FarEnd>, ProbeError> {
+        Err(ProbeError::new(format!("`{}` has no far end", self.id())))
+    }
     /// Prepares files and buffers in `dir` and warms up what a warm point needs: everything before
     /// the timed passes. A cold point's files are not touched.
     fn prepare(
@@ -173,6 +187,8 @@ pub struct Context {
     pub below: Vec<PathBuf>,
     /// Values of the variables that the point names.
     pub env: Environment,
+    /// Of work with two ends: where the far one listens.
+    pub peer: Option<Peer>,
 }
 
 impl Context {
@@ -208,6 +224,7 @@ impl Context {
             devices: Vec::new(),
             below: Vec::new(),
             env: Environment::new(),
+            peer: None,
         }
     }
 }
@@ -260,4 +277,12 @@ pub trait Work: Send {
     /// Called after the last turn of all layers: encodes latencies, proves `O_DIRECT`, verifies
     /// data.
     fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError>;
+}
+
+/// The far end of work with two ends, in threads or processes of its own. Dropping it ends it.
+pub trait FarEnd: Send {
+    /// The port it listens at.
+    fn port(&self) -> u16;
+    /// Ends it, and tells what went wrong with it meanwhile.
+    fn end(&mut self) -> Result<(), ProbeError>;
 }

@@ -17,8 +17,8 @@ use layermark_model::{
 };
 
 use crate::{
-    Ask, Context, ProbeError, Turned, Work, error::panicked, heartbeat::Heartbeat, motion::Disks,
-    selftest, usage, workloads,
+    Ask, Context, FarEnd, ProbeError, Turned, Work, Workload, error::panicked,
+    heartbeat::Heartbeat, motion::Disks, selftest, usage, workloads,
 };
 
 mod lines;
@@ -63,6 +63,7 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
             JobLine::Complete => match serde_json::from_slice(&lines.line) {
                 Ok(ToProbe::Quit) => break,
                 Ok(ToProbe::Job(job)) => server.prepare(&job)?,
+                Ok(ToProbe::Serve(job)) => server.be_far_end(&job)?,
                 Ok(ToProbe::Turn {
                     id,
                     round,
@@ -93,6 +94,8 @@ struct Server<'env, W> {
     output: &'env Mutex<W>,
     heartbeat: Heartbeat,
     ready: Option<PreparedJob>,
+    /// What serves another probe, and its job's id.
+    far_end: Option<(u64, Box<dyn FarEnd>)>,
 }
 
 /// A prepared job, and its results so far.
@@ -132,6 +135,7 @@ impl<'env, W: Write> Server<'env, W> {
             output,
             heartbeat,
             ready: None,
+            far_end: None,
         }
     }
 
@@ -155,8 +159,11 @@ impl<'env, W: Write> Server<'env, W> {
 
     fn complain(&mut self, line: &[u8], why: &str) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
-        // A job's last field may hold secrets.
-        let text = text.split("\"env\":{").next().unwrap_or_default();
+        // A job's last fields may hold secrets.
+        let secrets = ["\"peer\":{", "\"env\":{"];
+        let text = secrets.iter().fold(&*text, |text, key| {
+            text.split(key).next().unwrap_or_default()
+        });
         let shown: String = text.chars().take(SHOWN).collect();
         let more = if text.chars().nth(SHOWN).is_some() {
             "..."
@@ -183,8 +190,36 @@ impl<'env, W: Write> Server<'env, W> {
         done.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
     }
 
+    /// Starts to serve another probe.
+    fn be_far_end(&mut self, job: &Job) -> io::Result<()> {
+        self.drop_ready()?;
+        let id = job.id;
+        let started = self.attended(id, || {
+            let (workload, context) = read(job)?;
+            workload.serve(Path::new(&job.dir), &job.point, &context)
+        });
+        match started {
+            Ok(far_end) => {
+                let port = far_end.port();
+                self.far_end = Some((id, far_end));
+                self.say(&FromProbe::Serving { id, port })
+            }
+            Err(e) => self.fail(Some(id), e),
+        }
+    }
+
+    /// Stops to serve it.
+    fn end_far_end(&mut self, id: u64, mut far_end: Box<dyn FarEnd>) -> io::Result<()> {
+        let ended = self.attended(id, move || far_end.end());
+        match ended {
+            Ok(()) => self.say(&FromProbe::Settled { id }),
+            Err(e) => self.fail(Some(id), e),
+        }
+    }
+
     /// Drops a prepared job that did not finish.
     fn drop_ready(&mut self) -> io::Result<()> {
+        self.far_end = None;
         let Some(PreparedJob { id, work, .. }) = self.ready.take() else {
             return Ok(());
         };
@@ -285,6 +320,9 @@ impl<'env, W: Write> Server<'env, W> {
     }
 
     fn settle(&mut self, id: u64) -> io::Result<()> {
+        if let Some((id, far_end)) = self.far_end.take_if(|(serving, _)| *serving == id) {
+            return self.end_far_end(id, far_end);
+        }
         let settles = |ready: &PreparedJob| match ready {
             PreparedJob { round: None, .. } => Err("which had no turn"),
             PreparedJob { settled: true, .. } => Err("which is settled"),
@@ -338,6 +376,12 @@ impl<'env, W: Write> Server<'env, W> {
 }
 
 fn prepare(job: &Job) -> Result<Box<dyn Work>, ProbeError> {
+    let (workload, context) = read(job)?;
+    workload.prepare(Path::new(&job.dir), &job.point, &context)
+}
+
+/// What a job asks for.
+fn read(job: &Job) -> Result<(&'static dyn Workload, Context), ProbeError> {
     let name = &job.point.workload;
     let workload = workloads::find(name).ok_or_else(|| {
         let known: Vec<_> = workloads::ALL.iter().map(|w| w.id()).collect();
@@ -362,8 +406,9 @@ fn prepare(job: &Job) -> Result<Box<dyn Work>, ProbeError> {
         devices: job.devices.clone(),
         below: job.below.iter().map(Into::into).collect(),
         env: job.env.clone(),
+        peer: job.peer.clone(),
     };
-    workload.prepare(dir, &job.point, &context)
+    Ok((workload, context))
 }
 
 #[cfg(test)]

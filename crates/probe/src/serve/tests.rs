@@ -1,4 +1,4 @@
-use layermark_model::{CpuUse, Turn};
+use layermark_model::{CpuUse, Turn, protocol::Peer};
 
 use super::*;
 
@@ -163,4 +163,68 @@ fn what_takes_long_outside_the_clock_is_attended() {
         !said.is_empty() && said.iter().all(|e| *e == progress),
         "{said:?}"
     );
+}
+
+fn job(id: u64, secret: &str) -> Job {
+    let settings = serde_json::from_value(serde_json::json!({"workload": "file", "op": "read"}));
+    let points = workloads::find("file")
+        .unwrap()
+        .points(&settings.unwrap(), 1.0);
+    Job {
+        id,
+        dir: "/".into(),
+        point: points.unwrap().remove(0),
+        seed: 1,
+        min_ms: 0,
+        min_ops: 0,
+        devices: Vec::new(),
+        below: Vec::new(),
+        peer: Some(Peer {
+            address: std::net::Ipv4Addr::LOCALHOST.into(),
+            port: 0,
+            secret: secret.into(),
+        }),
+        env: layermark_model::Environment::new(),
+    }
+}
+
+struct Far(Result<(), ProbeError>);
+
+impl FarEnd for Far {
+    fn port(&self) -> u16 {
+        7
+    }
+    fn end(&mut self) -> Result<(), ProbeError> {
+        self.0.clone()
+    }
+}
+
+#[test]
+fn a_far_end_serves_until_it_is_settled_and_tells_what_went_wrong() {
+    let said = with_server(|server| {
+        server.be_far_end(&job(1, "x")).unwrap();
+        for (id, end) in [(2, Ok(())), (3, Err(ProbeError::new("reset by peer")))] {
+            server.far_end = Some((id, Box::new(Far(end))));
+            server.settle(9).unwrap();
+            server.settle(id).unwrap();
+        }
+        server.far_end = Some((4, Box::new(Far(Ok(())))));
+        server.drop_ready().unwrap();
+        server.settle(4).unwrap();
+    });
+    assert_eq!(complaint(&said[0]), "`file` has no far end");
+    assert!(complaint(&said[1]).contains("settle for job 9, which is not ready"));
+    assert_eq!(said[2], FromProbe::Settled { id: 2 });
+    assert_eq!(complaint(&said[4]), "reset by peer");
+    assert!(complaint(&said[5]).contains("not ready"), "{said:?}");
+}
+
+#[test]
+fn the_secret_of_a_far_end_is_not_shown() {
+    let job = job(1, "hush");
+    assert!(!format!("{job:?}").contains("hush"), "{job:?}");
+    let line = br#"{"type":"serve","peer":{"secret":"hush"}"#;
+    let said = with_server(|server| server.complain(line, "cut").unwrap());
+    let text = complaint(&said[0]);
+    assert!(text.contains("serve") && !text.contains("hush"), "{text}");
 }

@@ -135,6 +135,7 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, String
         min_ops: 0,
         devices: Vec::new(),
         below: Vec::new(),
+        peer: None,
         env: env.clone(),
     };
     let exe = std::env::current_exe().map_err(text)?;

@@ -111,6 +111,7 @@ impl Lab {
             min_ops: self.min_ops,
             devices: vec![self.device()],
             below: Vec::new(),
+            peer: None,
             env: layermark_model::Environment::new(),
         };
         self.say(&ToProbe::Job(Box::new(job)));
