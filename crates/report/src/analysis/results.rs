@@ -12,7 +12,10 @@ use crate::{
         index::{Index, cost},
         kinds, latency, threads,
     },
-    types::{CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, ResultRow, Verdict},
+    types::{
+        CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict, Estimate, InTrials, ResultRow,
+        Verdict,
+    },
 };
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -217,6 +220,7 @@ impl<'a> ResultSite<'a> {
             probably: None,
             margin: None,
             untrusted: None,
+            distrust: None,
             steady: None,
             change_points: Vec::new(),
             outliers: 0,
@@ -267,22 +271,20 @@ impl<'a> ResultSite<'a> {
         }
         let native = self.index.trials(self.baseline, self.point);
         let here = self.index.trials(self.layer, self.point);
-        let lost = |layer| {
-            let text = "it was found gone after a trial".to_owned();
-            self.index.lost(layer).then_some(text)
-        };
         let suspect = |trials: &[&TrialRecord], layer: usize| {
-            lost(layer).or_else(|| suspect(trials, &self.run.layers[layer]))
+            let lost = self.index.lost(layer).then_some(Distrust::LayerLost);
+            lost.or_else(|| suspect(trials, &self.run.layers[layer]))
         };
-        let why = suspect(&here, self.layer).or_else(|| {
+        let own = suspect(&here, self.layer).map(|why| (why, why.to_string()));
+        let why = own.or_else(|| {
             let other = self.layer != self.baseline && !native.is_empty();
-            let of = suspect(&native, self.baseline).filter(|_| other);
-            of.map(|why| format!("natively, {why}"))
+            let why = suspect(&native, self.baseline).filter(|_| other)?;
+            Some((why, format!("natively, {why}")))
         });
-        if let Some(why) = why {
+        if let Some((why, text)) = why {
             row.verdict = Verdict::Untrusted;
             (row.probably, row.margin, row.more_blocks) = (None, None, None);
-            row.untrusted = Some(why);
+            (row.distrust, row.untrusted) = (Some(why), Some(text));
         }
     }
 }
@@ -313,42 +315,29 @@ fn remarks(record: &TrialRecord) -> Vec<String> {
 }
 
 /// Why trials do not show what they were asked to show.
-fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<String> {
-    let having = |flag: &str| {
-        records
-            .iter()
-            .filter(|r| remarks(r).iter().any(|f| f == flag))
-            .count()
-    };
+fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<Distrust> {
     let bad: u64 = records
         .iter()
         .filter_map(|r| r.trial.as_ref()?.verified)
         .map(|v| v.bad)
         .sum();
-    let most = |n: usize| n * 2 > records.len();
     if bad > 0 {
-        return Some(format!(
-            "{} came back with wrong data",
-            crate::number::count(bad as usize, "record")
-        ));
+        return Some(Distrust::WrongData(bad));
     }
     if layer.facts.is_empty() {
-        return Some("nothing is known about where it ran".into());
+        return Some(Distrust::UnknownPlace);
     }
-    for (flag, words) in [
-        (flags::CACHE, "the cache was not as asked"),
-        (
-            flags::CACHE_UNPROVED,
-            "nothing proves that the cache was cold",
-        ),
-        (flags::DIRECT_IGNORED, "O_DIRECT was accepted and ignored"),
-    ] {
-        let n = having(flag);
-        if most(n) {
-            return Some(format!("{words} in {n} of {} trials", records.len()));
-        }
-    }
-    None
+    let all = records.len();
+    let kinds: [(&str, fn(InTrials) -> Distrust); 3] = [
+        (flags::CACHE, Distrust::Cache),
+        (flags::CACHE_UNPROVED, Distrust::CacheUnproved),
+        (flags::DIRECT_IGNORED, Distrust::DirectIgnored),
+    ];
+    kinds.into_iter().find_map(|(flag, distrust)| {
+        let having = |r: &&&TrialRecord| remarks(r).iter().any(|f| f == flag);
+        let with = records.iter().filter(having).count();
+        (with * 2 > all).then(|| distrust(InTrials { with, all }))
+    })
 }
 
 /// Centre of a sample of costs and its interval, on the logarithm as ratios are.

@@ -14,7 +14,7 @@ mod result;
 mod section;
 
 pub use buffer::{BufferRow, Pick};
-pub use cause::{Cause, Sides};
+pub use cause::{Cause, Distrust, InTrials, Sides};
 pub use cost::CostRow;
 pub use external::{ExternalResults, ExternalRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};

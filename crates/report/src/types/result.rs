@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Cause;
+use super::{Cause, Distrust};
 
 /// A point in a layer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +75,9 @@ pub struct ResultRow {
     pub margin: Option<f64>,
     /// Why the number is not trusted, when it is not.
     pub untrusted: Option<String>,
+    /// What `untrusted` is the sentence of. Not in the JSON.
+    #[serde(skip)]
+    pub distrust: Option<Distrust>,
     /// No change along the run. Absent without pairs.
     pub steady: Option<bool>,
     /// Blocks after which the ratio changed.
