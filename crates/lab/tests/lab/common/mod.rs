@@ -16,7 +16,7 @@ use std::{
 };
 
 use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
-use layermark_layers::{Base, Control, Layer, LayerError, LayerOption, Place, Undo, Wire};
+use layermark_layers::{Base, Control, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire};
 use layermark_model::{
     CpuTime, CpuUse, DeviceBytes, DroppedCaches, Facts, Missing, Pass, Plan, Run, SelfTest, Spec,
     Trial, TrialRecord, Turn,
@@ -49,6 +49,9 @@ impl Layer for Scripted {
     }
     fn default_specs(&self) -> &'static [&'static str] {
         &["mock"]
+    }
+    fn storage(&self, _: &Spec) -> Storage {
+        Storage::Nowhere
     }
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         Vec::new()
