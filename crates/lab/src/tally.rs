@@ -28,20 +28,8 @@ impl Tally {
 
     /// Blocks in which both the layer and the baseline have a value at a point.
     pub(crate) fn pairs(&self, layer: usize, point: usize) -> Vec<Pair> {
-        let pairs = self
-            .ledger
-            .pairs((layer, point), (BASELINE, point))
-            .into_iter();
-        pairs
-            .map(|p| {
-                Pair::of_rounds(
-                    (p.session, p.block),
-                    p.ns_per_op,
-                    p.other_ns_per_op,
-                    &p.ln_ratios,
-                )
-            })
-            .collect()
+        let native = (BASELINE, point);
+        self.ledger.pairs((layer, point), native, Pair::of_rounds)
     }
 
     /// Which layers were tried at a point of a block, in its newest session.
