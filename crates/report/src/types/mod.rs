@@ -285,9 +285,4 @@ impl Report {
         }
         labels
     }
-
-    /// Whether a check of the trust strip came out badly.
-    pub fn warned(&self) -> bool {
-        self.trust.iter().any(|t| t.state == TrustState::Warn)
-    }
 }
