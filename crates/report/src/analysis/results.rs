@@ -1,7 +1,5 @@
 //! One row for each point in each layer: what its trials say, alone and against native.
 
-use std::collections::BTreeMap;
-
 use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord, flags};
 use layermark_stats::{self as stats, Comparison, Interval, Judgement};
 
@@ -12,10 +10,7 @@ use crate::{
         index::{Index, cost},
         kinds, latency, threads,
     },
-    types::{
-        CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict, Estimate, InTrials, ResultRow,
-        Verdict,
-    },
+    types::{CpuCost, DebtRow, Distrust, Durability, Estimate, InTrials, ResultRow, Verdict},
 };
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -193,7 +188,6 @@ impl<'a> ResultSite<'a> {
         let served = seen.label(&at.meaning).filter(|_| !trials.is_empty());
         let (metric, unit) = at.meaning.unit.metric();
         let mut row = ResultRow {
-            id: String::new(),
             workload: at.workload.clone(),
             label: at.label.clone(),
             point: at.params.clone(),
@@ -201,32 +195,11 @@ impl<'a> ResultSite<'a> {
             meaning: at.meaning.clone(),
             metric: metric.into(),
             unit: unit.into(),
-            value: None,
-            interval: None,
-            op_us: None,
-            op_us_interval: None,
             trials: records.len(),
             seqs: records.iter().map(|r| r.seq).collect(),
             failed_trials: failures.len(),
             error: failures.last().and_then(|r| r.error.clone()),
-            blocks: 0,
-            effective_n: None,
-            ratio: None,
-            extra_us: None,
-            p: None,
-            p_adjusted: None,
-            more_blocks: None,
-            verdict: Verdict::Undecided,
-            probably: None,
-            margin: None,
-            untrusted: None,
-            distrust: None,
-            steady: None,
-            change_points: Vec::new(),
-            outliers: 0,
             latency_us: latency::merged(with_session, self.run.seed),
-            cpu_s_per_gib: None,
-            cpu_us_per_op: None,
             served_by: served,
             device_share: seen.device,
             resident: seen.resident,
@@ -234,13 +207,9 @@ impl<'a> ResultSite<'a> {
             served_because: served.map(|_| seen.words()),
             two_kinds: served.and_then(|_| kinds::of(&trials)),
             filled_with: trials.iter().find_map(|t| t.filled_with),
-            durability: NOT_ASKED,
             write_back_debt: debt(&trials),
             threads: threads::of(&trials),
-            flags: Vec::new(),
-            flag_counts: BTreeMap::new(),
-            reasons: Vec::new(),
-            causes: Vec::new(),
+            ..ResultRow::default()
         };
         speed(&mut row, &records, at.meaning.under_way());
         cpu(&mut row, &records);
@@ -288,15 +257,6 @@ impl<'a> ResultSite<'a> {
         }
     }
 }
-
-const NOT_ASKED: Durability = Durability {
-    verdict: DurabilityVerdict::NotAsked,
-    level: None,
-    flushes: None,
-    syncs: 0,
-    because: None,
-    suspicion: None,
-};
 
 /// Remarks of a trial, each once.
 fn remarks(record: &TrialRecord) -> Vec<String> {
