@@ -129,7 +129,7 @@ mod tests {
     /// A switch that is on, and a flag that can only turn it on, would say nothing.
     #[test]
     fn each_switch_can_be_turned_from_its_default() {
-        for workload in ALL.iter().copied() {
+        for workload in ALL {
             let switches = workload.params().iter();
             for param in switches.filter(|p| p.kind == ParamKind::Switch) {
                 let takes_value = flag(param).get_action().takes_values();
