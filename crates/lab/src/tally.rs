@@ -45,14 +45,12 @@ mod tests {
 
     fn record(session: u32, block: u32, layer: usize, ns: Option<u64>) -> TrialRecord {
         TrialRecord {
-            seq: 0,
             cell: Cell {
                 session,
                 block,
                 layer,
                 point: 0,
             },
-            at_ms: 0,
             trial: ns.map(|ns| Trial {
                 passes: vec![Pass {
                     elapsed_ns: ns,
@@ -62,11 +60,7 @@ mod tests {
                 ..Trial::default()
             }),
             error: ns.is_none().then(|| "no".into()),
-            upkeep_ns: 0,
-            foreign_cpu: 0.0,
-            steal: 0.0,
-            backing_resident: None,
-            flags: Vec::new(),
+            ..TrialRecord::default()
         }
     }
 

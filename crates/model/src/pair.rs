@@ -189,21 +189,15 @@ mod tests {
 
     fn record((session, block): (u32, u32), (layer, point): Site, ns: Option<u64>) -> TrialRecord {
         TrialRecord {
-            seq: 0,
             cell: Cell {
                 session,
                 block,
                 layer,
                 point,
             },
-            at_ms: 0,
             trial: ns.map(|ns| trial(ns, &[])),
             error: ns.is_none().then(|| "no".into()),
-            upkeep_ns: 0,
-            foreign_cpu: 0.0,
-            steal: 0.0,
-            backing_resident: None,
-            flags: Vec::new(),
+            ..TrialRecord::default()
         }
     }
 

@@ -288,7 +288,7 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<Distrust> {
         return Some(Distrust::UnknownPlace);
     }
     let all = records.len();
-    let kinds: [(&str, fn(InTrials) -> Distrust); 3] = [
+    let kinds: [(&str, fn(_) -> _); 3] = [
         (flags::CACHE, Distrust::Cache),
         (flags::CACHE_UNPROVED, Distrust::CacheUnproved),
         (flags::DIRECT_IGNORED, Distrust::DirectIgnored),

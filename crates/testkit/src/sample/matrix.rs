@@ -141,12 +141,8 @@ impl Matrix {
                         },
                         at_ms,
                         trial: Some(trial),
-                        error: None,
-                        upkeep_ns: 0,
                         foreign_cpu: 0.01,
-                        steal: 0.0,
-                        backing_resident: None,
-                        flags: Vec::new(),
+                        ..TrialRecord::default()
                     });
                 }
             }
