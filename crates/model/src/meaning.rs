@@ -268,6 +268,8 @@ pub enum WorkGroup {
     Locking,
     /// Starts a program.
     Launching,
+    /// Of a stored point whose workload this version does not know.
+    Unknown,
 }
 
 impl WorkGroup {
@@ -282,6 +284,7 @@ impl WorkGroup {
             Self::Names => "names and attributes",
             Self::Locking => "locking",
             Self::Launching => "launching",
+            Self::Unknown => "unknown work",
         }
     }
 }
@@ -352,8 +355,9 @@ impl Meaning {
             (Target::Lock, _) => WorkGroup::Locking,
             (Target::Data, Direction::Reads) => WorkGroup::Reading,
             (Target::Data, Direction::Both) => WorkGroup::Mixed,
-            (Target::Data, _) if self.flushes => WorkGroup::Flushing,
-            (Target::Data, _) => WorkGroup::Writing,
+            (Target::Data, Direction::Writes) if self.flushes => WorkGroup::Flushing,
+            (Target::Data, Direction::Writes) => WorkGroup::Writing,
+            (Target::Data, Direction::Neither) => WorkGroup::Unknown,
         }
     }
 
@@ -398,5 +402,6 @@ mod tests {
         let read: Meaning = serde_json::from_str("{}").unwrap();
         assert_eq!(read, Meaning::default());
         assert_eq!(read.concurrency, 1);
+        assert_eq!(read.group(), WorkGroup::Unknown);
     }
 }

@@ -14,7 +14,7 @@ mod result;
 mod section;
 
 pub use buffer::{BufferRow, Pick};
-pub use cause::{Cause, Sides};
+pub use cause::{Cause, Distrust, InTrials, Sides};
 pub use cost::CostRow;
 pub use external::{ExternalResults, ExternalRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
@@ -284,10 +284,5 @@ impl Report {
             }
         }
         labels
-    }
-
-    /// Whether a check of the trust strip came out badly.
-    pub fn warned(&self) -> bool {
-        self.trust.iter().any(|t| t.state == TrustState::Warn)
     }
 }
