@@ -231,6 +231,24 @@ fn a_cold_cache_that_nothing_proves_is_not_trusted() {
     assert_eq!(evidence_for_root(&report), 1);
 }
 
+#[test]
+fn only_points_that_ask_for_a_cache_are_counted() {
+    let cache = |skip: usize| {
+        let report = made(&["overlay:upper"], |run, trials| {
+            for point in run.points.iter_mut().take(skip) {
+                point.meaning.cache = None;
+            }
+            trials.retain(|t| t.trial.is_some());
+        });
+        let item = report.trust.iter().find(|t| t.id == "cache").unwrap();
+        let count = item.text.split_whitespace().find_map(|w| w.parse().ok());
+        count.unwrap_or(0usize)
+    };
+    let (all, fewer) = (cache(0), cache(1));
+    assert!(fewer > 0 && fewer < all, "{fewer} of {all}");
+    assert_eq!(cache(usize::MAX), 0);
+}
+
 /// Results that the advice to run as root rests on.
 fn evidence_for_root(report: &Report) -> usize {
     let mut advice = report.advice.iter();
