@@ -7,6 +7,7 @@ mod cost;
 pub mod external;
 mod iops;
 pub mod launches;
+mod net;
 pub mod overview;
 pub mod rows;
 mod seek;
@@ -35,6 +36,7 @@ impl Report {
             told(buffer).then(|| buffer::section(&self.buffer, self.level)),
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
+            Some(net::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
         let beside = self.beside.iter().map(external::section);

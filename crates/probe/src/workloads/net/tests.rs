@@ -2,16 +2,23 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::Path,
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
 
 use layermark_model::{
-    Point, PointError, Settings, Target, Trial, Unit, WorkGroup, protocol::Peer,
+    NetEnd, Point, PointError, Settings, Target, Trial, Unit, WorkGroup, protocol::Peer,
 };
 use serde_json::{Value, json};
 
-use super::{Net, params::NetParams, sockets::PATIENCE};
+use super::{
+    Net,
+    control::{Answer, Ask as Question, Counters, Hello, Lines},
+    params::NetParams,
+    place::Host,
+    sockets::PATIENCE,
+};
 use crate::{Ask, Context, FarEnd, ProbeError, Turned, Work, Workload};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -353,4 +360,91 @@ fn a_port_that_is_taken_is_named() {
     assert_eq!(e.errno, Some(libc::EADDRINUSE));
     assert!(e.message.contains(&format!("127.0.0.1:{port}")), "{e}");
     assert!(e.hint.unwrap().contains("ss -ltnp"));
+}
+
+/// A far end that says the right words and answers no transaction.
+#[test]
+fn a_peer_that_falls_silent_in_a_turn_is_given_up() {
+    let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let mut control = Lines::new(listener.accept().unwrap().0);
+        let _: Option<Hello> = control.next(None).unwrap();
+        let welcome = Answer::Welcome {
+            token: "token".into(),
+            host: Host::here(),
+            transactions: None,
+            ports: Vec::new(),
+        };
+        control.say(&welcome).unwrap();
+        let _lane = listener.accept().unwrap();
+        let end = NetEnd::default();
+        control.say(&Answer::Ready { end }).unwrap();
+        while let Ok(Some(Question::Count)) = control.next(None) {
+            control.say(&Answer::Counted(Counters::default())).unwrap();
+        }
+    });
+    let rr = point(json!({"op": "rr"}));
+    let mut work = Net.prepare(Path::new("/"), &rr, &context(port)).unwrap();
+    let ask = Ask {
+        round: 0,
+        ns: 10_000_000,
+        lead_in_ns: 0,
+    };
+    let turned = work.turn(&ask, &mut Trial::default(), &mut |_, _| {});
+    let e = turned.expect_err("no answer");
+    assert!(e.message.contains("was silent for 5 s: in a turn"), "{e}");
+}
+
+#[test]
+fn lost_datagrams_are_counted() {
+    // One CPU for both, and room for a few: while the sender works nobody receives.
+    let lossy = json!({"op": "udp-stream", "socket_buffer": "4K", "placement": "same"});
+    let mut ends = Ends::start(lossy);
+    let turned = ends.turn(10).unwrap();
+    let net = ends.end().net.unwrap();
+    assert!(net.lost > 0 && net.sent > net.lost, "{net:?}");
+    assert_eq!(turned.turn.ops, net.sent - net.lost);
+}
+
+#[test]
+fn ephemeral_ports_that_are_used_up_are_an_error() {
+    let mut unshare = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        unshare.args(["-U", "-r"]);
+    }
+    let name = "workloads::net::tests::few_ports_inside";
+    let output = unshare
+        .arg("-n")
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    if text.contains("unshare failed") {
+        return eprintln!("skipped: no network namespace here: {text}");
+    }
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
+}
+
+#[test]
+#[ignore = "run by a test above in a network namespace"]
+fn few_ports_inside() {
+    let up = Command::new("ip")
+        .args(["link", "set", "lo", "up"])
+        .status();
+    assert!(up.unwrap().success());
+    let mut ends = Ends::start(json!({"op": "crr", "streams": 8}));
+    ends.turn(5).unwrap();
+    std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "50000 50001").unwrap();
+    let e = (0..20)
+        .find_map(|_| ends.turn(20).err())
+        .expect("two ports for eight");
+    assert!(e.message.contains("the ephemeral ports are used up"), "{e}");
+    assert_eq!(e.errno, Some(libc::EADDRNOTAVAIL));
+    assert!(e.hint.unwrap().contains("ip_local_port_range"));
 }

@@ -428,7 +428,53 @@ pub fn sink_datagrams(fd: BorrowedFd<'_>, p: &NetParams, arrived: &Arrived) -> i
 
 #[cfg(test)]
 mod tests {
+    use std::{net::UdpSocket, thread, time::Duration};
+
     use super::*;
+
+    #[test]
+    fn a_datagram_without_an_answer_is_lost_and_sent_again() {
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        near.connect(far.local_addr().unwrap()).unwrap();
+        far.connect(near.local_addr().unwrap()).unwrap();
+        sockets::limit(&near, Duration::from_millis(50)).unwrap();
+        let mut lost = 0;
+        let mut step = TransactDatagram {
+            fd: near.as_fd(),
+            request: &mut [0],
+            response: &mut [0],
+            lost: &mut lost,
+        };
+        let answering = thread::spawn(move || {
+            let mut number = [0];
+            // The first has no answer, the second that of the first before its own.
+            far.recv(&mut number).unwrap();
+            let first = number;
+            far.recv(&mut number).unwrap();
+            far.send(&first).unwrap();
+            far.send(&number).unwrap();
+            far
+        });
+        step.run(0).unwrap();
+        let far = answering.join().unwrap();
+        let e = step.run(1).unwrap_err();
+        assert_eq!(e.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(lost, 1 + u64::from(LOST_IN_A_ROW));
+        drop(far);
+        assert_eq!(far_is_gone(&near), Some(io::ErrorKind::ConnectionRefused));
+    }
+
+    /// The error of a transaction whose port has gone.
+    fn far_is_gone(near: &UdpSocket) -> Option<io::ErrorKind> {
+        let mut step = TransactDatagram {
+            fd: near.as_fd(),
+            request: &mut [0],
+            response: &mut [0],
+            lost: &mut 0,
+        };
+        step.run(0).err().map(|e| e.kind())
+    }
 
     #[test]
     fn the_last_message_is_found_however_it_is_cut() {

@@ -40,9 +40,6 @@ const TURN_TRIPS: u64 = 50;
 /// The longest turn that comes of it, nanoseconds.
 const LONGEST_NS: u64 = 2_000_000_000;
 
-/// Share of the ceiling above which a result says more of the generator than of the path.
-const NEAR_CEILING: f64 = 0.7;
-
 /// A point made ready.
 pub struct NetWork {
     p: NetParams,
@@ -221,31 +218,6 @@ impl Repeat for NetWork {
             self.compare()?;
         }
         trial.latency = self.lanes.latency();
-        let NetTrial {
-            sent,
-            lost,
-            ceiling,
-            ..
-        } = self.net;
-        if lost > 0 {
-            trial.notes.push(match self.p.op {
-                NetOp::UdpStream => format!("{lost} of {sent} datagrams were lost"),
-                _ => format!(
-                    "{lost} of {sent} transactions had no answer within {} ms and were made again",
-                    ANSWER.as_millis()
-                ),
-            });
-        }
-        let rate = trial.ops() as f64 * 1e9 / (trial.elapsed_ns() as f64).max(1.0);
-        if let Some(share) = ceiling
-            .map(|most| rate / most)
-            .filter(|s| *s > NEAR_CEILING)
-        {
-            trial.notes.push(format!(
-                "at {:.0} % of what the generator does without a network: the figure is as much its own as the path's",
-                share * 100.0
-            ));
-        }
         trial.net = Some(Box::new(std::mem::take(&mut self.net)));
         Ok(())
     }
