@@ -1,6 +1,6 @@
 //! From a plan as written to layers and points as run.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use layermark_layers::Missing;
 use layermark_model::{
@@ -225,11 +225,7 @@ fn with_baseline(specs: Vec<Spec>) -> Result<Vec<Spec>, LabError> {
         return Ok(others);
     }
     if native.is_empty() {
-        native.push(Spec {
-            layer: "native".into(),
-            variant: None,
-            options: BTreeMap::new(),
-        });
+        native.push(Spec::bare("native"));
     }
     native.append(&mut others);
     Ok(native)
