@@ -11,6 +11,7 @@ mod launch;
 mod machine;
 mod meaning;
 mod near;
+mod net;
 mod pair;
 mod plain;
 mod plan;
@@ -32,6 +33,7 @@ pub use meaning::{
     WorkGroup,
 };
 pub use near::nearest;
+pub use net::{NetEnd, NetTrial};
 pub use pair::{Cost, Ledger, Paired, Site};
 pub use plain::plain;
 pub use plan::{Plan, PlanError, Profile, Settings, StudyId};
