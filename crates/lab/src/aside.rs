@@ -147,6 +147,10 @@ impl Place for Aside {
         self.asked(|place| place.start())
     }
 
+    fn start_near(&mut self) -> Result<Wire, LayerError> {
+        self.asked(|place| place.start_near())
+    }
+
     fn facts(&self) -> Result<Facts, LayerError> {
         self.asked(|place| place.facts())
     }

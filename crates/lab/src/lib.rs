@@ -19,6 +19,7 @@ mod forecast;
 mod machine;
 mod others;
 mod parts;
+mod path;
 mod pin;
 mod probe_client;
 mod request;
@@ -115,7 +116,7 @@ pub fn resume(
     let env = environment::take(&mut run.plan, &again.env, again.catalog)?;
     run.status = RunStatus::Running;
     run.ended_ms = None;
-    let lacking = resolve::look_again(&mut run, &trials, again.catalog);
+    let lacking = resolve::look_again(&mut run, &trials, again.catalog)?;
     store.hold(&run.id)?;
     let work = WorkDir::create(&dir)?;
     store.update(&run)?;

@@ -44,7 +44,7 @@ pub use size::{
     SizeError, format_milliseconds, format_size, parse_counts, parse_duration, parse_milliseconds,
     parse_size, parse_sizes,
 };
-pub use spec::{Spec, SpecError};
+pub use spec::{LAYERS, Spec, SpecError};
 pub use trial::{
     CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass, Restarted, SelfTest,
     ThreadRates, Trial, Turn, Verified,
