@@ -20,6 +20,7 @@ mod lock;
 mod matrix;
 mod one_cpu;
 mod output;
+mod paths;
 mod plans;
 mod real_bad_days;
 mod setup;
