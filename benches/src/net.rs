@@ -37,7 +37,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let dir = tempfile::tempdir()?;
     let cpus = cpus()?;
     let c = overhead::build(dir.path(), "rr")?;
-    let rr = |round, probe: &mut Probe| {
+    let rr = |round: u32, probe: &mut Probe| {
         let mut c = Loop::start(&c, cpus)?;
         let (mut us, mut them) = (Vec::new(), Vec::new());
         for turn in 0..TURNS {
@@ -52,7 +52,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
         }
         pair(round, &us, &them)
     };
-    let iperf = |round, probe: &mut Probe| {
+    let iperf = |round: u32, probe: &mut Probe| {
         let mut stream = || {
             let each = (0..STREAM_TURNS).map(|turn| Ok(ours(probe, turn, TURN.0)?.1));
             each.collect::<Result<Vec<f64>>>()

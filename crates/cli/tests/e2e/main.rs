@@ -18,6 +18,7 @@ mod launch_layers;
 mod launch_safe;
 mod lock;
 mod matrix;
+mod net;
 mod one_cpu;
 mod output;
 mod paths;

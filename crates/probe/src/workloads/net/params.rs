@@ -139,8 +139,7 @@ impl Params for NetParams {
             .help("CPUs of the two ends on one machine: each on its own, the same, left to the scheduler")
             .label(|p| match p.placement {
                 Placement::Other => None,
-                Placement::Same => Some("same CPU".into()),
-                Placement::Free => Some("free CPU".into()),
+                placement => Some(format!("{} CPU", placement.id())),
             }),
         Row::switch("nodelay", "false")
             .only("an `op` over TCP", |p| !p.op.is_udp())
