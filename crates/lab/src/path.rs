@@ -253,7 +253,7 @@ impl Place for Path {
     }
 
     fn helpers(&self) -> Vec<u32> {
-        self.both().flat_map(|place| place.helpers()).collect()
+        self.both().flat_map(Place::helpers).collect()
     }
 
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
