@@ -72,8 +72,8 @@ struct Near {
     probe: ProbeClient,
     /// Where it works.
     dir: String,
-    /// Its address, and that of the far end.
-    addresses: [IpAddr; 2],
+    /// Address of the far end.
+    far: IpAddr,
 }
 
 impl From<LayerError> for Lost {
@@ -121,7 +121,7 @@ impl Up {
         }
         let started = start(place.start(), silence, stop);
         let (probe, self_test) = watching.judge(started)?;
-        let near = addresses.map(|addresses| {
+        let near = addresses.map(|[_, far]| {
             let dir = match place.near_dir() {
                 Some(dir) => dir.to_owned(),
                 None => path::other_dir(&base.dir)?,
@@ -131,7 +131,7 @@ impl Up {
             Ok::<_, Lost>(Near {
                 probe: started?.0,
                 dir: dir.to_string_lossy().into_owned(),
-                addresses,
+                far,
             })
         });
         let near = near.transpose()?;
@@ -181,7 +181,7 @@ impl Up {
 
     /// The address at which the far end listens.
     pub(crate) fn far_address(&self) -> Option<IpAddr> {
-        self.near.as_ref().map(|near| near.addresses[1])
+        self.near.as_ref().map(|near| near.far)
     }
 
     /// What the layer's own helpers have used, and for the near end the far one: it serves the work.

@@ -212,6 +212,12 @@ mod tests {
         one.has_come_up();
         two.has_come_up();
         assert_eq!(two.others(), [one.address()]);
+        // A network has room for so many.
+        let join = || Plug::join(Kind::Switch, Some("lan-full"));
+        let all: Vec<Plug> = (FIRST..=LAST).map(|_| join().unwrap()).collect();
+        let full = join().err().map(|e| e.to_string());
+        assert_eq!(full.as_deref(), Some("it has no address left"));
+        drop(all);
         // Who leaves makes room, and a network ends with its last guest.
         drop(one);
         assert!(two.others().is_empty());
