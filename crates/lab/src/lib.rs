@@ -29,6 +29,7 @@ mod rounds;
 mod schedule;
 mod session;
 mod stop;
+mod talk;
 mod tally;
 mod trial;
 mod turn;

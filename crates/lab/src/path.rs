@@ -6,7 +6,7 @@ use std::{
     path::{Path as FilePath, PathBuf},
 };
 
-use layermark_layers::{Base, LayerError, Missing, Place, Undo, Wire, check, find, spread};
+use layermark_layers::{Base, LayerError, Missing, Place, Undo, Wire, check, find, mounts, spread};
 use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
 
 use crate::{Catalog, session::Lost};
@@ -209,7 +209,13 @@ impl Place for Path {
     fn facts(&self) -> Result<Facts, LayerError> {
         let client = self.client.facts()?;
         let Some(server) = &self.server else {
-            return Ok(turned_round(client));
+            let of_dir = mounts::facts_of(&self.dir).map_err(|source| LayerError::Io {
+                layer: "native".into(),
+                what: "find the mounts of".into(),
+                path: self.dir.clone(),
+                source,
+            })?;
+            return Ok(turned_round(client, of_dir));
         };
         let mut facts = server.facts()?;
         facts.notes.retain(|name, _| !name.starts_with(NEAR));
@@ -247,7 +253,7 @@ impl Place for Path {
     }
 
     fn helpers(&self) -> Vec<u32> {
-        self.both().flat_map(|place| place.helpers()).collect()
+        self.both().flat_map(Place::helpers).collect()
     }
 
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
@@ -261,17 +267,17 @@ impl Place for Path {
     }
 }
 
-/// Facts of a layer of which this host was the near end, and is the far one. Its files are none of the
-/// far end's.
-fn turned_round(facts: Facts) -> Facts {
+/// Facts of a layer of which this host was the near end, and is the far one, working in a directory of
+/// its own.
+fn turned_round(facts: Facts, of_dir: Facts) -> Facts {
     let turned = |(name, value): (String, String)| match name.strip_prefix(NEAR) {
         Some(host) => (host.to_owned(), value),
         None => (format!("{NEAR}{name}"), value),
     };
     Facts {
-        mounts: Vec::new(),
-        devices: Vec::new(),
-        backing: Vec::new(),
+        mounts: of_dir.mounts,
+        devices: of_dir.devices,
+        backing: of_dir.backing,
         notes: facts.notes.into_iter().map(turned).collect(),
         ..facts
     }
@@ -335,7 +341,7 @@ mod tests {
             notes: notes.map(|(k, v)| (k.into(), v.into())).into(),
             ..Facts::default()
         };
-        let turned = turned_round(facts).notes;
+        let turned = turned_round(facts, Facts::default()).notes;
         assert_eq!((&*turned["near_address"], &*turned["address"]), ("2", "1"));
     }
 }

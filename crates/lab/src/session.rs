@@ -58,6 +58,15 @@ pub(crate) enum End {
     Far,
 }
 
+impl End {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Near => Self::Far,
+            Self::Far => Self::Near,
+        }
+    }
+}
+
 /// The near end of work with two ends.
 struct Near {
     probe: ProbeClient,
@@ -112,22 +121,20 @@ impl Up {
         }
         let started = start(place.start(), silence, stop);
         let (probe, self_test) = watching.judge(started)?;
-        let near = match addresses {
-            None => None,
-            Some(addresses) => {
-                let started = start(place.start_near(), silence, stop);
-                let started = watching.judge(started).map_err(|lost| lost.at("near end"));
-                let dir = match place.near_dir() {
-                    Some(dir) => dir.to_owned(),
-                    None => path::other_dir(&base.dir)?,
-                };
-                Some(Near {
-                    probe: started?.0,
-                    dir: dir.to_string_lossy().into_owned(),
-                    addresses,
-                })
-            }
-        };
+        let near = addresses.map(|addresses| {
+            let dir = match place.near_dir() {
+                Some(dir) => dir.to_owned(),
+                None => path::other_dir(&base.dir)?,
+            };
+            let started = start(place.start_near(), silence, stop);
+            let started = watching.judge(started).map_err(|lost| lost.at("near end"));
+            Ok::<_, Lost>(Near {
+                probe: started?.0,
+                dir: dir.to_string_lossy().into_owned(),
+                addresses,
+            })
+        });
+        let near = near.transpose()?;
         let ground = place.ground();
         Ok(Self {
             probe,

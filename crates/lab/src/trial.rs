@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::{BackingExtents, LayerError, in_words};
+use layermark_layers::{BackingExtents, LayerError};
 use layermark_model::{
     CpuTime, DeviceBytes, DroppedCaches, Environment, Point, Trial, Turn,
     flags::{CONTAMINATED, LAYER_LOST},
@@ -23,8 +23,8 @@ use crate::{
     flags::{self, Around},
     machine::now_ms,
     others::{self, Own, Written},
-    probe_client::{Broken, ProbeClient},
     session::{End, Lost, Up},
+    talk::{hear, hear_from, say, say_to, unexpected},
     turn::Length,
 };
 
@@ -471,91 +471,6 @@ fn job(up: &Up, ask: &Ask<'_>, point: &Point, end: End) -> Job {
         peer: None,
         env: ask.env.clone(),
     }
-}
-
-/// To the probe whose turns they are.
-fn say(up: &mut Up, ask: &Ask<'_>, message: &ToProbe) -> Result<(), Failure> {
-    say_to(up, ask, ask.end(), message)
-}
-
-fn say_to(up: &mut Up, ask: &Ask<'_>, end: End, message: &ToProbe) -> Result<(), Failure> {
-    let (probe, _) = up.probes(end);
-    let sent = probe.send(message);
-    sent.map_err(|e| broken(up, ask, end, &e))
-}
-
-fn hear(up: &mut Up, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
-    hear_from(up, ask, ask.end())
-}
-
-/// The next line; an error that the probe reports is a failure of the work, unless the other end is no
-/// more.
-fn hear_from(up: &mut Up, ask: &Ask<'_>, end: End) -> Result<FromProbe, Failure> {
-    let (probe, other) = up.probes(end);
-    let mut other = other.filter(|_| ask.end() == End::Near);
-    match probe.receive(ask.stop, other.as_deref_mut()) {
-        Ok(FromProbe::Error {
-            id,
-            message,
-            hint,
-            errno,
-        }) if id.is_none_or(|id| id == ask.id) => {
-            // Its connections end a moment before it does.
-            let ended = other.and_then(|other| other.has_ended(Duration::from_millis(100)));
-            if let Some(how) = ended {
-                return Err(broken(up, ask, end, &Broken::OtherEnded(how)));
-            }
-            let hint = hint.map(|h| format!("; hint: {h}")).unwrap_or_default();
-            Err(Failure::Work {
-                message: in_words(&(at(ask, end) + &message + &hint)),
-                errno,
-            })
-        }
-        Ok(line) => Ok(line),
-        Err(e) => Err(broken(up, ask, end, &e)),
-    }
-}
-
-/// Which end it is, where there are two.
-fn at(ask: &Ask<'_>, end: End) -> String {
-    match (ask.end(), end) {
-        (End::Far, _) => String::new(),
-        (End::Near, End::Near) => "near end: ".into(),
-        (End::Near, End::Far) => "far end: ".into(),
-    }
-}
-
-fn broken(up: &mut Up, ask: &Ask<'_>, end: End, e: &Broken) -> Failure {
-    let (probe, other) = up.probes(end);
-    match (e, end, other) {
-        (Broken::CutOff, ..) => Failure::CutOff,
-        (Broken::OtherEnded(how), End::Near, Some(far)) => {
-            broken_probe(&at(ask, End::Far), &Broken::Ended(how.clone()), far)
-        }
-        (Broken::OtherEnded(how), End::Far, Some(near)) => {
-            broken_probe(&at(ask, End::Near), &Broken::Ended(how.clone()), near)
-        }
-        _ => broken_probe(&at(ask, end), e, probe),
-    }
-}
-
-fn broken_probe(at: &str, e: &Broken, probe: &ProbeClient) -> Failure {
-    Failure::Broken(format!("{at}{e}{}", probe.last_words()))
-}
-
-fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
-    let what = match line {
-        FromProbe::Hello { .. } => "hello",
-        FromProbe::Ready { .. } => "ready for another job",
-        FromProbe::Serving { .. } => "serving",
-        FromProbe::Progress { .. } => "progress",
-        FromProbe::Turned { .. } => "a turn that was not asked for",
-        FromProbe::Settled { .. } => "settled out of turn",
-        FromProbe::Trial { .. } => "the trial of another job",
-        FromProbe::Error { .. } => "the error of another job",
-        FromProbe::Done => "done",
-    };
-    Failure::Broken(Broken::OutOfTurn(format!("{what} instead of {wanted}")).to_string())
 }
 
 /// What holds the data of the files that the point reads; else the whole of the layer's images.

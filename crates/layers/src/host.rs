@@ -232,10 +232,12 @@ impl Place for HostPlace {
         if self.link.is_none() {
             self.link = Link::loopback().ok();
         }
-        let addresses = self.link.as_ref().map(Link::addresses);
-        Ok(addresses
-            .unwrap_or([Ipv4Addr::LOCALHOST; 2])
-            .map(IpAddr::V4))
+        let Some(link) = &self.link else {
+            let note = ("network".into(), "loopback of this host".into());
+            self.notes.push(note);
+            return Ok([Ipv4Addr::LOCALHOST.into(); 2]);
+        };
+        Ok(link.addresses().map(IpAddr::V4))
     }
 
     fn start_near(&mut self) -> Result<Wire, LayerError> {

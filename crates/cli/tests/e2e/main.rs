@@ -21,6 +21,7 @@ mod matrix;
 mod net;
 mod one_cpu;
 mod output;
+mod paths;
 mod plans;
 mod real_bad_days;
 mod setup;

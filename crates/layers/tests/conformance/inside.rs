@@ -285,6 +285,7 @@ pub fn linked(up: &mut Up) {
     let facts = up.place.facts().unwrap();
     if sandbox::privilege() == sandbox::Privilege::None {
         assert_eq!([near, far], ["127.0.0.1", "127.0.0.1"]);
+        assert_eq!(facts.notes["network"], "loopback of this host");
         return;
     }
     let note = |name: &str| facts.notes[name].clone();

@@ -49,12 +49,11 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
         }
         Some(_) => launched(&mut up, &format!("{} own", roots::PROGRAM)),
     }
-    match facts.notes.get("backend").map(String::as_str) {
-        Some("tap") => inside::linked(&mut up),
-        _ => {
-            let e = up.place.link().unwrap_err();
-            assert!(e.to_string().contains("no program of this host"), "{e}");
-        }
+    if facts.notes.get("backend").is_some_and(|b| b == "tap") {
+        inside::linked(&mut up);
+    } else {
+        let e = up.place.link().unwrap_err();
+        assert!(e.to_string().contains("no program of this host"), "{e}");
     }
     let upkeep = up.place.helper_cpu().unwrap();
     assert!(upkeep.ns > 100_000_000, "a guest costs CPU: {upkeep:?}");

@@ -239,8 +239,7 @@ impl Place for ScriptedPlace {
         &self.dir
     }
     fn start(&mut self) -> Result<Wire, LayerError> {
-        let wire = self.wire(false);
-        Ok(wire)
+        Ok(self.wire(false))
     }
     fn start_near(&mut self) -> Result<Wire, LayerError> {
         Ok(self.wire(true))
@@ -281,11 +280,31 @@ impl ScriptedPlace {
         true
     }
 
-    /// Dies in mid-turn.
-    fn far_end_dies(&self) {
+    /// What the far end says when it is to serve.
+    fn serve(&self, job: Box<Job>) -> Option<FromProbe> {
+        let id = job.id;
+        if self.far("refuses") {
+            let message = "bind 127.0.0.1: Address already in use".into();
+            return Some(error(id, message, 98));
+        }
+        self.far.lock().unwrap().serves = Some(job);
+        (!self.far("silent")).then_some(FromProbe::Serving { id, port: PORT })
+    }
+
+    /// ... and when it is to end that, after the near one has settled.
+    fn has_served(&self, id: u64) -> Option<FromProbe> {
+        let served = self.far.lock().unwrap().serves.take();
+        assert_eq!(served.map(|job| job.id), Some(id));
+        (!self.far("stays")).then_some(FromProbe::Settled { id })
+    }
+
+    /// In mid-turn. What the near one says of it.
+    fn far_end_dies(&self, id: u64) -> Option<FromProbe> {
         for end in self.far.lock().unwrap().ends.iter().flatten() {
             let _ = end.shutdown(std::net::Shutdown::Both);
         }
+        let message = "receive: Connection reset by peer".into();
+        self.far("fails").then(|| error(id, message, 104))
     }
 
     fn wire(&mut self, near: bool) -> Wire {
@@ -312,6 +331,15 @@ impl ScriptedPlace {
     }
 }
 
+fn error(id: u64, message: String, errno: i32) -> FromProbe {
+    FromProbe::Error {
+        id: Some(id),
+        message,
+        hint: None,
+        errno: Some(errno),
+    }
+}
+
 fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Option<()> {
     let mut say = |message: &FromProbe| {
         let mut line = serde_json::to_vec(message).unwrap();
@@ -327,18 +355,7 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
     let mut job: Option<(Box<Job>, Trial)> = None;
     for line in BufReader::new(input).lines().map_while(Result::ok) {
         match serde_json::from_str(&line).unwrap() {
-            ToProbe::Serve(_) if place.far("silent") => {}
-            ToProbe::Serve(job) if place.far("refuses") => say(&FromProbe::Error {
-                id: Some(job.id),
-                message: "bind 127.0.0.1: Address already in use".into(),
-                hint: None,
-                errno: Some(98),
-            })?,
-            ToProbe::Serve(job) => {
-                let id = job.id;
-                place.far.lock().unwrap().serves = Some(job);
-                say(&FromProbe::Serving { id, port: PORT })?;
-            }
+            ToProbe::Serve(job) => place.serve(job).map_or(Some(()), |said| say(&said))?,
             ToProbe::Job(new) => {
                 assert_eq!(new.peer.is_some(), place.is_served(&new));
                 say(&FromProbe::Ready { id: new.id })?;
@@ -352,12 +369,7 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                 }
                 if first && place.number("error-after").is_some() {
                     let message = format!("write {}: No space left on device", job.dir);
-                    say(&FromProbe::Error {
-                        id: Some(id),
-                        message,
-                        hint: None,
-                        errno: Some(28),
-                    })?;
+                    say(&error(id, message, 28))?;
                     continue;
                 }
                 if first && place.number("die-after").is_some_and(|at| id as f64 >= at) {
@@ -367,15 +379,7 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                     place.vanish();
                 }
                 if round == 4 && (place.far("dies") || place.far("fails")) {
-                    place.far_end_dies();
-                    if place.far("fails") {
-                        say(&FromProbe::Error {
-                            id: Some(id),
-                            message: "receive: Connection reset by peer".into(),
-                            hint: None,
-                            errno: Some(104),
-                        })?;
-                    }
+                    place.far_end_dies(id).map_or(Some(()), |said| say(&said))?;
                     continue;
                 }
                 if place.at("silent-after", round) {
@@ -407,12 +411,7 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                 }
             }
             ToProbe::Settle { id } if job.is_none() => {
-                // The far end; the near one has settled.
-                let served = place.far.lock().unwrap().serves.take();
-                assert_eq!(served.map(|job| job.id), Some(id));
-                if !place.far("stays") {
-                    say(&FromProbe::Settled { id })?;
-                }
+                place.has_served(id).map_or(Some(()), |said| say(&said))?;
             }
             ToProbe::Settle { id } => {
                 place.upkeep.fetch_add(AFTERWARDS, SeqCst);
