@@ -82,9 +82,9 @@ impl Ends {
 
     fn end(mut self) -> Trial {
         self.work.settle(&mut self.trial).unwrap();
-        self.work.end(&mut self.trial).unwrap();
-        drop(self.work);
+        // As the lab does it: the far end has stopped to serve when the near one ends.
         self.far.end().unwrap();
+        self.work.end(&mut self.trial).unwrap();
         self.trial
     }
 }

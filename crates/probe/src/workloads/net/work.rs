@@ -208,15 +208,15 @@ impl Repeat for NetWork {
         })
     }
 
-    /// All has been received.
+    /// All has been received. The far end is asked for the last time: it stops to serve next.
     fn settle(&mut self, _: &mut Trial, _: Mark) -> Result<(), ProbeError> {
+        if self.p.op == NetOp::Stream {
+            self.compare()?;
+        }
         Ok(())
     }
 
     fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
-        if self.p.op == NetOp::Stream {
-            self.compare()?;
-        }
         trial.latency = self.lanes.latency();
         trial.net = Some(Box::new(std::mem::take(&mut self.net)));
         Ok(())
