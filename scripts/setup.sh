@@ -11,7 +11,7 @@ VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod ganesha.n
 # Programs of plans/launch-share.toml; those that are not there are left out of it.
 PROGRAMS="strace:strace Xvfb:xvfb xterm:xterm git:git python3:python3 node:nodejs galculator:galculator nginx:nginx-light pg_lsclusters:postgresql"
 TEST="$RUN $VM $PROGRAMS fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium"
-BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio"
+BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3"
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi

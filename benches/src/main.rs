@@ -14,6 +14,7 @@ mod itself;
 mod launch;
 mod like;
 mod matrix;
+mod net;
 mod overhead;
 mod probe;
 mod report;
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 13] = [
+const BENCHES: [(&str, Bench); 14] = [
     ("overhead", overhead::measure),
     ("agreement", agreement::measure),
     ("answer", answer::measure),
@@ -67,6 +68,7 @@ const BENCHES: [(&str, Bench); 13] = [
     ("launch", launch::measure),
     ("like", like::measure),
     ("matrix", matrix::measure),
+    ("net", net::measure),
     ("turns", turns::measure),
     ("vm", vm::measure),
 ];

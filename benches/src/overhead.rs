@@ -206,10 +206,15 @@ pub fn ratio(pairs: &[Pair]) -> Result<Estimate> {
     ))
 }
 
-/// Builds the C loops.
+/// Builds the C loops over files.
 pub fn build_bare(dir: &Path) -> Result<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bare.c");
-    let bare = dir.join("bare");
+    build(dir, "bare")
+}
+
+/// Builds a C program of this directory.
+pub fn build(dir: &Path, name: &str) -> Result<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("{name}.c"));
+    let bare = dir.join(name);
     let status = Command::new("cc")
         .arg("-O2")
         .arg("-o")
@@ -218,7 +223,7 @@ pub fn build_bare(dir: &Path) -> Result<PathBuf> {
         .status()
         .context("cc")?;
     if !status.success() {
-        bail!("cc could not build benches/bare.c");
+        bail!("cc could not build benches/{name}.c");
     }
     Ok(bare)
 }
@@ -237,9 +242,15 @@ pub fn run_bare(bare: &Path, file: &Path, record: u64, way: Option<&str>) -> Res
 
 /// What a line of the C loop says.
 fn cpu_in(line: &str) -> Result<f64> {
+    word_in(line, "cpu_ns=")
+}
+
+/// A number in a line of a C loop.
+pub fn word_in(line: &str, name: &str) -> Result<f64> {
     let mut words = line.split_whitespace();
-    let cpu = words.find_map(|word| word.strip_prefix("cpu_ns="));
-    cpu.and_then(|ns| ns.parse().ok())
+    let number = words.find_map(|word| word.strip_prefix(name));
+    number
+        .and_then(|ns| ns.parse().ok())
         .ok_or_else(|| anyhow!("the C loop said `{}`", line.trim()))
 }
 

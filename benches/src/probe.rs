@@ -3,14 +3,16 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
 use anyhow::{Context, Result, anyhow, bail};
 use layermark_model::{
-    Point, Settings, Trial,
-    protocol::{FromProbe, Job, ToProbe},
+    CpuUse, Point, Settings, Trial, Turn,
+    protocol::{FromProbe, Job, Peer, ToProbe},
+    random_name,
 };
 use serde_json::Value;
 
@@ -18,6 +20,8 @@ use serde_json::Value;
 pub struct Probe {
     binary: PathBuf,
     process: Process,
+    /// The far end of work with two.
+    far: Option<Process>,
     job: Job,
     /// The file it reads; for a writer, a name that is free.
     pub file: PathBuf,
@@ -56,6 +60,7 @@ impl Probe {
         Ok(Self {
             binary: binary.to_owned(),
             process: Process::start(binary)?,
+            far: None,
             job,
             file,
         })
@@ -67,12 +72,31 @@ impl Probe {
         Ok(())
     }
 
+    /// Starts a far end on the loopback.
+    pub fn serve(&mut self) -> Result<()> {
+        let mut far = Process::start(&self.binary)?;
+        let peer = Peer {
+            address: Ipv4Addr::LOCALHOST.into(),
+            port: 0,
+            secret: random_name(""),
+        };
+        let mut job = self.job.clone();
+        job.peer = Some(peer.clone());
+        far.say(&ToProbe::Serve(Box::new(job)))?;
+        match far.answer()? {
+            FromProbe::Serving { port, .. } => self.job.peer = Some(Peer { port, ..peer }),
+            other => bail!("the far end answered with {other:?}"),
+        }
+        self.far = Some(far);
+        Ok(())
+    }
+
     /// Makes its job ready for turns.
     pub fn begin(&mut self) -> Result<()> {
         self.job.id += 1;
         self.process
             .say(&ToProbe::Job(Box::new(self.job.clone())))?;
-        match self.answer()? {
+        match self.process.answer()? {
             FromProbe::Ready { .. } => Ok(()),
             other => bail!("the probe answered a job with {other:?}"),
         }
@@ -80,28 +104,21 @@ impl Probe {
 
     /// A turn: CPU nanoseconds an operation.
     pub fn turn(&mut self, round: u32, lead_in_ns: u64, ns: u64) -> Result<f64> {
+        let (turn, cpu) = self.turned(round, lead_in_ns, ns)?;
+        Ok((cpu.user_ns + cpu.sys_ns) as f64 / turn.ops as f64)
+    }
+
+    /// A turn, and its CPU time.
+    pub fn turned(&mut self, round: u32, lead_in_ns: u64, ns: u64) -> Result<(Turn, CpuUse)> {
         self.process.say(&ToProbe::Turn {
             id: self.job.id,
             round,
             ns,
             lead_in_ns,
         })?;
-        match self.answer()? {
-            FromProbe::Turned { turn, cpu, .. } => {
-                Ok((cpu.user_ns + cpu.sys_ns) as f64 / turn.ops as f64)
-            }
+        match self.process.answer()? {
+            FromProbe::Turned { turn, cpu, .. } => Ok((turn, cpu)),
             other => bail!("the probe answered a turn with {other:?}"),
-        }
-    }
-
-    /// What the probe says next, but for signs of life.
-    fn answer(&mut self) -> Result<FromProbe> {
-        loop {
-            match self.process.read()? {
-                FromProbe::Progress { .. } => {}
-                FromProbe::Error { message, .. } => bail!("probe: {message}"),
-                other => return Ok(other),
-            }
         }
     }
 
@@ -154,6 +171,17 @@ impl Process {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         serde_json::from_str(&line).with_context(|| format!("the probe said `{}`", line.trim()))
+    }
+
+    /// What the probe says next, but for signs of life.
+    fn answer(&mut self) -> Result<FromProbe> {
+        loop {
+            match self.read()? {
+                FromProbe::Progress { .. } => {}
+                FromProbe::Error { message, .. } => bail!("probe: {message}"),
+                other => return Ok(other),
+            }
+        }
     }
 
     fn say(&mut self, line: &ToProbe) -> Result<()> {

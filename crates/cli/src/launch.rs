@@ -143,11 +143,7 @@ fn scanned(min: &str, max: &str, step: &str) -> Result<String, Failure> {
 /// Without layers the program alone is measured.
 pub fn defaults(common: &mut CommonArgs) {
     if common.layers.is_empty() {
-        common.layers = vec![Spec {
-            layer: "native".into(),
-            variant: None,
-            options: std::collections::BTreeMap::new(),
-        }];
+        common.layers = vec![Spec::bare("native")];
         common.no_control = true;
     }
 }

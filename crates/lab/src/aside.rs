@@ -41,6 +41,8 @@ type Call = Box<dyn FnOnce(&mut dyn Place) + Send>;
 pub(crate) struct Aside {
     layer: String,
     dir: PathBuf,
+    near_dir: Option<PathBuf>,
+    near_on_this_host: bool,
     read_only: bool,
     calls: Sender<Call>,
     thread: i32,
@@ -57,6 +59,8 @@ impl Aside {
         silence: Duration,
     ) -> Result<Self, LayerError> {
         let (dir, read_only) = (place.dir().to_owned(), place.read_only());
+        let near_dir = place.near_dir().map(Path::to_owned);
+        let near_on_this_host = place.near_on_this_host();
         let (calls, made) = mpsc::channel::<Call>();
         let (tell, told) = mpsc::channel();
         let started = thread::Builder::new().name("aside".into()).spawn(move || {
@@ -75,6 +79,8 @@ impl Aside {
         Ok(Self {
             layer,
             dir,
+            near_dir,
+            near_on_this_host,
             read_only,
             calls,
             thread,
@@ -139,12 +145,24 @@ impl Place for Aside {
         self.read_only
     }
 
+    fn near_dir(&self) -> Option<&Path> {
+        self.near_dir.as_deref()
+    }
+
+    fn near_on_this_host(&self) -> bool {
+        self.near_on_this_host
+    }
+
     fn ground(&self) -> Option<(u64, i64)> {
         self.call(|place| place.ground()).ok().flatten()
     }
 
     fn start(&mut self) -> Result<Wire, LayerError> {
         self.asked(|place| place.start())
+    }
+
+    fn start_near(&mut self) -> Result<Wire, LayerError> {
+        self.asked(|place| place.start_near())
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {

@@ -204,6 +204,7 @@ impl<'a> Lab<'a> {
             }
             return Ok(false);
         };
+        let workload = self.setup.catalog.workload(&at.workload)?;
         let asked = self.run.plan.turn()?;
         let mut round = 0;
         for part in self.parts_that_fit(due, divided)? {
@@ -215,7 +216,9 @@ impl<'a> Lab<'a> {
                 up.is_some_and(|up| !up.place.on_this_host())
             };
             let length = Length::of(divided, part.iter().any(guest), asked);
-            let one_cpu = divided.on_one_cpu() && !part.iter().any(|l| self.is_served(*l));
+            let one_cpu = divided.on_one_cpu()
+                && !workload.has_two_ends()
+                && !part.iter().any(|l| self.is_served(*l));
             let how = How { length, one_cpu };
             round = self.together(&part, due.point, how, round, None)?;
         }
@@ -323,6 +326,7 @@ impl<'a> Lab<'a> {
                 seed: self.schedule.work_seed(self.block),
                 base: self.run.dir.clone(),
                 env: self.setup.env.clone(),
+                secret: self.secret.clone(),
                 stop: self.stop,
             };
             let attempt = Attempt::new();

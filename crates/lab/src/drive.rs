@@ -7,7 +7,7 @@ use std::{
 };
 
 use layermark_layers::{Base, in_facts, in_words, workdir::WorkDir};
-use layermark_model::{BASELINE, Environment, LayerStatus, Run, RunStatus, TrialRecord};
+use layermark_model::{BASELINE, Environment, LayerStatus, Run, RunStatus, TrialRecord, random};
 use layermark_probe::{counters, packaged};
 use layermark_store::Store;
 
@@ -18,6 +18,7 @@ use crate::{
     cpu::Meter,
     forecast::Forecast,
     machine::now_ms,
+    path::Ends,
     session::{Lost, Up},
     stop::{Change, Stopping},
     tally::Tally,
@@ -66,6 +67,10 @@ pub(crate) struct Lab<'a> {
     pub(crate) watch: Watch,
     /// The layers that are up, by their place in the run.
     pub(crate) ups: Vec<Option<Up>>,
+    /// Whether any of the work has two ends.
+    two_ends: bool,
+    /// What both ends of work know and nobody else does. Of this process only: it is not stored.
+    pub(crate) secret: String,
     /// Below the layers, so it is dropped after them, also when something panics.
     pub(crate) work: Option<WorkDir>,
     /// Sessions, layers and points in which an extra trial was made.
@@ -95,11 +100,12 @@ impl<'a> Lab<'a> {
         on_event: &'a mut dyn FnMut(Event),
     ) -> Result<Self, LabError> {
         let (layers, points) = (run.layers.len(), run.points.len());
-        let (mut guesses, mut kept) = (Vec::new(), Vec::new());
+        let (mut guesses, mut kept, mut two_ends) = (Vec::new(), Vec::new(), false);
         for point in &run.points {
             let workload = setup.catalog.workload(&point.workload)?;
             guesses.push(budget::guess(workload.space(point)));
             kept.push(workload.goes_on_with(point));
+            two_ends |= workload.has_two_ends();
         }
         let mut lab = Self {
             schedule: Schedule::new(run.seed, layers, points),
@@ -110,6 +116,8 @@ impl<'a> Lab<'a> {
             meter: Meter::new(),
             watch: Watch::new(setup.silence),
             ups: std::iter::repeat_with(|| None).take(layers).collect(),
+            two_ends,
+            secret: format!("{:016x}{:016x}", random(), random()),
             work: Some(work),
             extras: BTreeSet::new(),
             divided: BTreeSet::new(),
@@ -356,20 +364,24 @@ impl<'a> Lab<'a> {
         }
     }
 
+    /// Builds a layer and starts its probes.
+    pub(crate) fn open(&self, index: usize, base: &Base) -> Result<Up, Lost> {
+        let (spec, catalog) = (&self.run.layers[index].spec, self.setup.catalog);
+        let network = format!("path-{index}");
+        let layers = Ends::of(spec, self.two_ends, &network, catalog)?;
+        Up::open(
+            (&layers, spec),
+            (base, catalog),
+            self.two_ends,
+            self.setup.silence,
+            self.stop,
+            &self.watch,
+        )
+    }
+
     fn set_up_layer(&mut self, index: usize, base: &Base) -> Result<(), LabError> {
         let started = std::time::Instant::now();
-        let spec = &self.run.layers[index].spec;
-        let opened = match self.setup.catalog.layer(&spec.layer) {
-            Some(layer) => {
-                let (silence, watch) = (self.setup.silence, &self.watch);
-                Up::open(layer, spec, base, silence, self.stop, watch)
-            }
-            None => Err(Lost::new(format!(
-                "this layermark has no layer `{}`",
-                spec.layer
-            ))),
-        };
-        match opened {
+        match self.open(index, base) {
             Ok(up) => {
                 let layer = &mut self.run.layers[index];
                 layer.facts = in_facts(up.facts.clone());

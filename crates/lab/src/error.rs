@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use layermark_layers::LayerError;
-use layermark_model::{PlanError, PointError, format_size};
+use layermark_model::{PlanError, PointError, Spec, format_size};
 use layermark_store::StoreError;
 
 /// Why a run could not begin or continue. Every finished trial is in the store, unless the store
@@ -57,6 +57,14 @@ pub enum LabError {
     NoVariable {
         /// Its name.
         name: String,
+    },
+    /// Client and server, and nothing that they would say to each other.
+    #[error("layer `{path}` is a path, and `{workload}` has one end")]
+    PathOfOneEnd {
+        /// The path.
+        path: Spec,
+        /// The workload.
+        workload: String,
     },
     /// The same layer twice.
     #[error("layer `{0}` is named twice")]
@@ -195,6 +203,13 @@ impl LabError {
             Self::NoVariable { name } => {
                 Some(format!("leave it out, or write it in the plan: env = \"{name}\""))
             }
+            Self::PathOfOneEnd { path, .. } => {
+                let (near, far) = path.ends();
+                Some(format!(
+                    "name one layer: -l {far}; a path is for workloads of a network. If it is one directory, \
+                     end its name with a slash: {near}..{far}/"
+                ))
+            }
             Self::DuplicateLayer(layer) => Some(format!(
                 "name it once; the control measures the baseline a second time: remove one `-l {layer}`"
             )),
@@ -234,6 +249,7 @@ impl LabError {
             | Self::NoValue { .. }
             | Self::TwoValues { .. }
             | Self::NoVariable { .. }
+            | Self::PathOfOneEnd { .. }
             | Self::DuplicateLayer(_)
             | Self::Dir { .. }
             | Self::Space { .. }

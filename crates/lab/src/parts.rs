@@ -38,6 +38,8 @@ impl Lab<'_> {
             0
         };
         let most = check::fit(self.run.dir.as_ref(), in_memory, workload.space(at));
+        // Both ends of work that has two run at the same time.
+        let one_cpu = divided.on_one_cpu() && !workload.has_two_ends();
         let mut members: Vec<Member> = due
             .layers
             .iter()
@@ -47,7 +49,7 @@ impl Lab<'_> {
                 let files = behind.unwrap_or_default();
                 Member {
                     layer: *layer,
-                    served: divided.on_one_cpu() && self.is_served(*layer),
+                    served: one_cpu && self.is_served(*layer),
                     files: files.iter().filter_map(|f| file_id(&f.path)).collect(),
                 }
             })

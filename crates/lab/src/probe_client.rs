@@ -31,6 +31,9 @@ pub(crate) enum Broken {
     Rubbish(String),
     #[error("the probe said something out of turn: {0}")]
     OutOfTurn(String),
+    /// The probe at the other end of the work has ended, which this one may wait for without end.
+    #[error("the probe at the other end ended ({0})")]
+    OtherEnded(String),
     #[error("cut off by the user")]
     CutOff,
 }
@@ -150,17 +153,27 @@ impl ProbeClient {
         Ok(())
     }
 
-    /// The next line that is not `progress`. Progress is a sign of life.
-    pub(crate) fn receive(&mut self, stop: &Stop) -> Result<FromProbe, Broken> {
+    /// The next line that is not `progress`. Progress is a sign of life. `other` is the probe that this
+    /// one works with.
+    pub(crate) fn receive(
+        &mut self,
+        stop: &Stop,
+        mut other: Option<&mut Self>,
+    ) -> Result<FromProbe, Broken> {
         loop {
-            match self.next(stop)? {
+            match self.next(stop, other.as_deref_mut())? {
                 FromProbe::Progress { .. } => {}
                 message => return Ok(message),
             }
         }
     }
 
-    fn next(&mut self, stop: &Stop) -> Result<FromProbe, Broken> {
+    /// How it ended, if it does within `limit`.
+    pub(crate) fn has_ended(&mut self, limit: Duration) -> Option<String> {
+        self.control.wait(limit)
+    }
+
+    fn next(&mut self, stop: &Stop, mut other: Option<&mut Self>) -> Result<FromProbe, Broken> {
         let tick = TICK.min(self.silence);
         // Counted in ticks and not by the clock: where the whole machine stood still, so did the probe.
         let mut quiet = Duration::ZERO;
@@ -178,6 +191,10 @@ impl ProbeClient {
             }
             if let Some(how) = how {
                 return Err(Broken::Ended(how));
+            }
+            let other = other.as_mut().and_then(|o| o.has_ended(Duration::ZERO));
+            if let Some(how) = other {
+                return Err(Broken::OtherEnded(how));
             }
             if quiet >= self.silence {
                 return Err(Broken::Silent(self.silence));

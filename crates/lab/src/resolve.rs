@@ -1,6 +1,6 @@
 //! From a plan as written to layers and points as run.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use layermark_layers::{Missing, Storage};
 use layermark_model::{
@@ -8,7 +8,7 @@ use layermark_model::{
     TrialRecord, random,
 };
 
-use crate::{Catalog, LabError, MAX_BLOCKS, Request, environment};
+use crate::{Catalog, LabError, MAX_BLOCKS, Request, environment, path::Ends};
 
 /// Blocks, and sessions, of the longest run there can be; plans may not ask for more either.
 const MOST: u32 = 10_000;
@@ -46,16 +46,14 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
         plan.layers = defaults(catalog)?;
     }
     plan.layers = with_baseline(std::mem::take(&mut plan.layers), catalog)?;
+    check_ends(&plan.layers, &points, catalog)?;
+    let two_ends = have_two_ends(&points, catalog)?;
+    let mut layers = Vec::new();
     for spec in &plan.layers {
-        check_spec(spec, catalog)?;
+        layers.push(layer_run(spec, two_ends, catalog, false)?);
     }
-    let mut layers: Vec<LayerRun> = plan
-        .layers
-        .iter()
-        .map(|spec| layer_run(spec, catalog, false))
-        .collect();
     if plan.control {
-        layers.push(layer_run(&plan.layers[BASELINE], catalog, true));
+        layers.push(layer_run(&plan.layers[BASELINE], two_ends, catalog, true)?);
     }
     plan.seed = Some(seed);
     plan.precision = Some(plan.precision());
@@ -97,11 +95,13 @@ pub(crate) fn known(run: &Run, catalog: Catalog) -> Result<(), LabError> {
             .map_err(|e| cannot(e.to_string()))?;
     }
     for layer in &run.layers {
-        if catalog.layer(&layer.spec.layer).is_none() {
-            return Err(cannot(format!(
-                "this layermark has no layer `{}`",
-                layer.spec.layer
-            )));
+        let (near, far) = layer.spec.ends();
+        let unknown = [near, far]
+            .into_iter()
+            .find(|end| catalog.layer(&end.layer).is_none() && !end.is_native());
+        if let Some(end) = unknown {
+            let why = format!("this layermark has no layer `{}`", end.layer);
+            return Err(cannot(why));
         }
     }
     if run.layers.is_empty() || run.points.is_empty() {
@@ -141,16 +141,21 @@ pub(crate) fn possible(run: &Run, trials: &[TrialRecord]) -> Result<(), LabError
 
 /// Layers of a stored run that were never measured may be there now, and a run that has lost its
 /// baseline has nothing else to hope for. Names of those that are still missing.
-pub(crate) fn look_again(run: &mut Run, trials: &[TrialRecord], catalog: Catalog) -> Vec<String> {
+pub(crate) fn look_again(
+    run: &mut Run,
+    trials: &[TrialRecord],
+    catalog: Catalog,
+) -> Result<Vec<String>, LabError> {
+    let two_ends = have_two_ends(&run.points, catalog)?;
     for (index, layer) in run.layers.iter_mut().enumerate() {
         let never = !trials
             .iter()
             .any(|t| t.cell.layer == index && t.trial.is_some());
         if layer.status == LayerStatus::Failed && (index == BASELINE || never) {
-            *layer = layer_run(&layer.spec, catalog, layer.control);
+            *layer = layer_run(&layer.spec, two_ends, catalog, layer.control)?;
         }
     }
-    names_of_failed(&run.layers)
+    Ok(names_of_failed(&run.layers))
 }
 
 fn names_of_failed(layers: &[LayerRun]) -> Vec<String> {
@@ -220,16 +225,12 @@ fn with_baseline(specs: Vec<Spec>, catalog: Catalog) -> Result<Vec<Spec>, LabErr
         }
     }
     let (mut native, mut others): (Vec<Spec>, Vec<Spec>) =
-        specs.into_iter().partition(|s| s.layer == "native");
+        specs.into_iter().partition(Spec::is_native);
     if native.is_empty() && others.first().is_some_and(|s| has_no_files(s, catalog)) {
         return Ok(others);
     }
     if native.is_empty() {
-        native.push(Spec {
-            layer: "native".into(),
-            variant: None,
-            options: BTreeMap::new(),
-        });
+        native.push(Spec::bare("native"));
     }
     native.append(&mut others);
     Ok(native)
@@ -241,26 +242,45 @@ pub(crate) fn has_no_files(spec: &Spec, catalog: Catalog) -> bool {
     layer.is_some_and(|l| l.storage(spec) == Storage::Nowhere)
 }
 
-fn check_spec(spec: &Spec, catalog: Catalog) -> Result<(), LabError> {
-    // A layer of a test's catalogue is unknown to the crate's own check.
-    let ours = catalog.layer(&spec.layer);
-    if layermark_layers::find(&spec.layer).is_some() || ours.is_none() {
-        layermark_layers::check(spec)?;
+/// Whether some of the work has two ends.
+fn have_two_ends(points: &[Point], catalog: Catalog) -> Result<bool, LabError> {
+    for point in points {
+        if catalog.workload(&point.workload)?.has_two_ends() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A path says nothing about work with one end.
+fn check_ends(layers: &[Spec], points: &[Point], catalog: Catalog) -> Result<(), LabError> {
+    let Some(path) = layers.iter().find(|l| l.near.is_some()) else {
+        return Ok(());
+    };
+    for point in points {
+        if !catalog.workload(&point.workload)?.has_two_ends() {
+            return Err(LabError::PathOfOneEnd {
+                path: path.clone(),
+                workload: point.workload.clone(),
+            });
+        }
     }
     Ok(())
 }
 
-fn layer_run(spec: &Spec, catalog: Catalog, control: bool) -> LayerRun {
-    let missing = catalog
-        .layer(&spec.layer)
-        .map(|l| l.missing(spec))
-        .unwrap_or_default();
+fn layer_run(
+    spec: &Spec,
+    two_ends: bool,
+    catalog: Catalog,
+    control: bool,
+) -> Result<LayerRun, LabError> {
+    let missing = Ends::of(spec, two_ends, "path", catalog)?.missing(catalog);
     let name = if control {
         format!("{spec} (control)")
     } else {
         spec.to_string()
     };
-    LayerRun {
+    Ok(LayerRun {
         spec: spec.clone(),
         name,
         status: if missing.is_empty() {
@@ -275,7 +295,7 @@ fn layer_run(spec: &Spec, catalog: Catalog, control: bool) -> LayerRun {
         self_test: SelfTest::default(),
         read_only: false,
         control,
-    }
+    })
 }
 
 fn join(missing: &[Missing], part: impl Fn(&Missing) -> &String) -> String {

@@ -6,11 +6,7 @@ use std::{path::Path, time::Instant};
 use layermark_layers::{Base, in_facts, workdir::WorkDir};
 use layermark_model::Restarted;
 
-use crate::{
-    LabError,
-    drive::Lab,
-    session::{Lost, Up},
-};
+use crate::{LabError, drive::Lab, session::Lost};
 
 impl Lab<'_> {
     /// Unwinds a layer and builds it again with the same files. `None` when it cannot be torn down,
@@ -24,15 +20,9 @@ impl Lab<'_> {
         let before = up.mount_number();
         let idle_flushes = up.idle_flushes;
         drop(up);
-        let spec = &self.run.layers[index].spec;
         let opened = std::fs::remove_dir(&base.dir)
             .map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))
-            .and_then(|()| {
-                let layer = self.setup.catalog.layer(&spec.layer);
-                let layer = layer.ok_or_else(|| Lost::new("this layermark has no such layer"))?;
-                let (silence, watch) = (self.setup.silence, &self.watch);
-                Up::open(layer, spec, &base, silence, self.stop, watch)
-            });
+            .and_then(|()| self.open(index, &base));
         let mut up = match opened {
             Ok(up) => up,
             Err(lost) => {

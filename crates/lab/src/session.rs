@@ -1,10 +1,10 @@
 //! One layer that is up: built, proved to be there, with its probe ready.
 
-use std::{path::Path, time::Duration};
+use std::{net::IpAddr, path::Path, time::Duration};
 
-use layermark_layers::{Base, Layer, LayerError, Place, Undo, in_words, mounts, spread};
+use layermark_layers::{Base, LayerError, Place, Undo, Wire, cpu_ns, in_words, mounts, spread};
 use layermark_model::{
-    Facts, SelfTest, Spec,
+    CpuTime, Facts, SelfTest, Spec,
     protocol::{FromProbe, VERSION},
 };
 
@@ -14,8 +14,9 @@ use rustix::{
 };
 
 use crate::{
-    Stop,
+    Catalog, Stop,
     aside::{self, Aside},
+    path::{self, Ends},
     probe_client::{Broken, ProbeClient},
     watch::Watch,
 };
@@ -40,6 +41,39 @@ impl Lost {
             cut_off: false,
         }
     }
+
+    /// The same, with the end that it is about.
+    pub(crate) fn at(self, end: &str) -> Self {
+        let reason = format!("{end}: {}", self.reason);
+        Self { reason, ..self }
+    }
+}
+
+/// A probe of a layer. Work with two ends has one at each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Takes the turns of work with two ends.
+    Near,
+    /// Inside the layer. All other work has only this one.
+    Far,
+}
+
+impl End {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Near => Self::Far,
+            Self::Far => Self::Near,
+        }
+    }
+}
+
+/// The near end of work with two ends.
+struct Near {
+    probe: ProbeClient,
+    /// Where it works.
+    dir: String,
+    /// Address of the far end.
+    far: IpAddr,
 }
 
 impl From<LayerError> for Lost {
@@ -54,6 +88,7 @@ impl From<LayerError> for Lost {
 /// A layer that is up. The fields are dropped in their order: probe, place, then the undo steps.
 pub(crate) struct Up {
     pub probe: ProbeClient,
+    near: Option<Near>,
     pub place: Box<dyn Place>,
     undo: Undo,
     pub facts: Facts,
@@ -66,28 +101,44 @@ pub(crate) struct Up {
 }
 
 impl Up {
-    /// Sets a layer up in `dir`, which is made, and waits for its probe.
+    /// Sets a layer up in the directory of `base`, which is made, and waits for its probes.
     pub(crate) fn open(
-        layer: &dyn Layer,
-        spec: &Spec,
-        base: &Base,
+        (layers, spec): (&Ends, &Spec),
+        (base, catalog): (&Base, Catalog),
+        two_ends: bool,
         silence: Duration,
         stop: &Stop,
         watch: &Watch,
     ) -> Result<Self, Lost> {
         spread::create(&base.dir).map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))?;
         let mut undo = Undo::new();
-        let mut place = layer.open(base, spec, &mut undo)?;
+        let mut place = layers.open(base, &mut undo, catalog)?;
         let watching = watch.over(&place.helpers());
+        let addresses = two_ends.then(|| place.link()).transpose()?;
         let facts = watching.judge(proof(place.as_ref()))?;
         if aside::is_needed(place.as_ref(), &facts) {
             place = Box::new(Aside::new(spec.to_string(), place, silence)?);
         }
-        let started = start(place.as_mut(), silence, stop);
+        let started = start(place.start(), silence, stop);
         let (probe, self_test) = watching.judge(started)?;
+        let near = addresses.map(|[_, far]| {
+            let dir = match place.near_dir() {
+                Some(dir) => dir.to_owned(),
+                None => path::other_dir(&base.dir)?,
+            };
+            let started = start(place.start_near(), silence, stop);
+            let started = watching.judge(started).map_err(|lost| lost.at("near end"));
+            Ok::<_, Lost>(Near {
+                probe: started?.0,
+                dir: dir.to_string_lossy().into_owned(),
+                far,
+            })
+        });
+        let near = near.transpose()?;
         let ground = place.ground();
         Ok(Self {
             probe,
+            near,
             place,
             ground,
             idle_flushes: None,
@@ -104,19 +155,69 @@ impl Up {
         lowest.map(|d| d.number.clone()).collect()
     }
 
+    /// The probe at an end, and the one at the other. A layer for work with one end has no other.
+    pub(crate) fn probes(&mut self, end: End) -> (&mut ProbeClient, Option<&mut ProbeClient>) {
+        match (end, &mut self.near) {
+            (End::Near, Some(near)) => (&mut near.probe, Some(&mut self.probe)),
+            (_, near) => (&mut self.probe, near.as_mut().map(|near| &mut near.probe)),
+        }
+    }
+
+    /// Where the probe at an end works.
+    pub(crate) fn dir(&self, end: End) -> String {
+        match (end, &self.near) {
+            (End::Near, Some(near)) => near.dir.clone(),
+            _ => self.place.dir().to_string_lossy().into_owned(),
+        }
+    }
+
+    /// Whether the probe at an end is a process of this host: see [`Place::on_this_host`].
+    pub(crate) fn is_here(&self, end: End) -> bool {
+        match end {
+            End::Near => self.place.near_on_this_host(),
+            End::Far => self.place.on_this_host(),
+        }
+    }
+
+    /// The address at which the far end listens.
+    pub(crate) fn far_address(&self) -> Option<IpAddr> {
+        self.near.as_ref().map(|near| near.far)
+    }
+
+    /// What the layer's own helpers have used, and for the near end the far one: it serves the work.
+    pub(crate) fn upkeep(&self, of: End) -> Result<CpuTime, LayerError> {
+        let mut time = self.place.helper_cpu()?;
+        if of == End::Near && self.is_here(End::Far) {
+            let pid = self.probe.pid();
+            // It may have ended, which is found out when it is asked for something.
+            time.ns += pid.and_then(|pid| cpu_ns(pid).ok()).unwrap_or(0);
+        }
+        Ok(time)
+    }
+
+    /// Ends its probes. Whether they have ended.
+    pub(crate) fn end_probes(&mut self) -> bool {
+        let near = self.near.as_mut().is_none_or(|near| near.probe.end());
+        self.probe.end() && near
+    }
+
     /// Starts the probe again after it broke.
     pub(crate) fn restart(&mut self, stop: &Stop) -> Result<(), Lost> {
         // Two probes at once would work on the same files.
-        if !self.probe.end() {
+        if !self.end_probes() {
             return Err(Lost::new("it waits in the kernel and cannot be ended"));
         }
         if !self.answers(self.silence) {
             let dir = self.place.dir().display();
             return Err(Lost::new(format!("{dir} does not answer either")));
         }
-        let (probe, self_test) = start(self.place.as_mut(), self.silence, stop)?;
+        let (probe, self_test) = start(self.place.start(), self.silence, stop)?;
         self.probe = probe;
         self.self_test = self_test;
+        if let Some(near) = &mut self.near {
+            let started = start(self.place.start_near(), self.silence, stop);
+            near.probe = started.map_err(|lost| lost.at("near end"))?.0;
+        }
         Ok(())
     }
 
@@ -185,7 +286,7 @@ impl Drop for Up {
     /// What does not answer is given up: nothing of its undoing may wait for ever.
     fn drop(&mut self) {
         // What the probe waits for must be ended too, if possible.
-        self.probe.end();
+        self.end_probes();
         if self.answers(self.silence) {
             return;
         }
@@ -247,17 +348,16 @@ fn proof(place: &dyn Place) -> Result<Facts, Lost> {
 }
 
 fn start(
-    place: &mut dyn Place,
+    wire: Result<Wire, LayerError>,
     silence: Duration,
     stop: &Stop,
 ) -> Result<(ProbeClient, SelfTest), Lost> {
-    let wire = place.start()?;
-    let mut probe = ProbeClient::new(wire, silence);
+    let mut probe = ProbeClient::new(wire?, silence);
     let said = |probe: &ProbeClient, e: Broken| Lost {
         cut_off: e == Broken::CutOff,
         ..Lost::new(format!("{e}{}", probe.last_words()))
     };
-    match probe.receive(stop) {
+    match probe.receive(stop, None) {
         Ok(FromProbe::Hello {
             protocol: VERSION,
             self_test,

@@ -5,11 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::{BackingExtents, LayerError, in_words};
+use layermark_layers::{BackingExtents, LayerError};
 use layermark_model::{
     CpuTime, DeviceBytes, DroppedCaches, Environment, Point, Trial, Turn,
     flags::{CONTAMINATED, LAYER_LOST},
-    protocol::{FromProbe, Job, ToProbe},
+    protocol::{FromProbe, Job, Peer, ToProbe},
 };
 use layermark_probe::{
     Workload,
@@ -23,8 +23,8 @@ use crate::{
     flags::{self, Around},
     machine::now_ms,
     others::{self, Own, Written},
-    probe_client::Broken,
-    session::{Lost, Up},
+    session::{End, Lost, Up},
+    talk::{hear, hear_from, say, say_to, unexpected},
     turn::Length,
 };
 
@@ -45,7 +45,20 @@ pub(crate) struct Ask<'a> {
     pub base: String,
     /// Values of the variables that points name.
     pub env: Environment,
+    /// What both ends of work that has two know.
+    pub secret: String,
     pub stop: &'a Stop,
+}
+
+impl Ask<'_> {
+    /// Whose turns they are.
+    pub(crate) fn end(&self) -> End {
+        if self.workload.has_two_ends() {
+            End::Near
+        } else {
+            End::Far
+        }
+    }
 }
 
 /// A layer's trial as far as it is made.
@@ -151,7 +164,7 @@ impl Attempt {
                 self.flags = vec![LAYER_LOST.to_owned()];
             }
             // Whatever it still does would be in the way of the other layers' turns.
-            Some(Failure::Broken(_)) => drop(up.probe.end()),
+            Some(Failure::Broken(_)) => drop(up.end_probes()),
             _ => {}
         }
         self.took += begun.elapsed();
@@ -174,12 +187,16 @@ impl Attempt {
         if ask.workload.needs_refresh(&ask.point) {
             up.refresh().map_err(|lost| Failure::Broken(lost.reason))?;
         }
-        send_job(up, ask, &ask.point)?;
+        let peer = match ask.end() {
+            End::Near => Some(serve(up, ask)?),
+            End::Far => None,
+        };
+        send_job(up, ask, &ask.point, peer)?;
         meanwhile();
         ready(up, ask)?;
         self.behind = behind(up, ask);
         // Where the probe counts for itself, nobody counts twice.
-        if !up.place.on_this_host() {
+        if !up.is_here(ask.end()) {
             self.below = Some((Devices::open(&up.physical()), None));
         }
         Ok(())
@@ -208,7 +225,7 @@ impl Attempt {
         if self.elapsed_ns == 0 {
             self.started_ms = now_ms();
         }
-        let upkeep_before = upkeep(up)?;
+        let upkeep_before = upkeep(up, ask)?;
         let crossed = self.below.as_ref().and_then(|(devices, _)| devices.sum());
         let message = ToProbe::Turn {
             id: ask.id,
@@ -216,7 +233,7 @@ impl Attempt {
             ns: length.ns,
             lead_in_ns: length.lead_in_ns,
         };
-        say(up, &message)?;
+        say(up, ask, &message)?;
         let (turn, probe_ns, uncounted_ns, device, more) = match hear(up, ask)? {
             FromProbe::Turned {
                 id,
@@ -230,7 +247,7 @@ impl Attempt {
             other => return Err(unexpected(&other, "turned")),
         };
         let before = std::mem::replace(moment, meter.moment());
-        let upkeep = [upkeep_before, upkeep(up)?];
+        let upkeep = [upkeep_before, upkeep(up, ask)?];
         let crossed = match &mut self.below {
             Some((devices, sum)) => {
                 let more = crossed.zip(devices.sum());
@@ -259,7 +276,7 @@ impl Attempt {
 
     /// Proof of what was done. What the layer does meanwhile is none of the trial's cost.
     pub(crate) fn end(&mut self, up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
-        say(up, &ToProbe::End { id: ask.id })?;
+        say(up, ask, &ToProbe::End { id: ask.id })?;
         let mut trial = match hear(up, ask)? {
             FromProbe::Trial { id, trial } if id == ask.id => *trial,
             other => return Err(unexpected(&other, "trial")),
@@ -319,11 +336,18 @@ fn of_turns(used_ns: u64, counted_ns: u64, uncounted_ns: u64) -> u64 {
 /// After the last turn: has the probe flush what its own files owe.
 pub(crate) fn settle(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
     keeps_time(up)?;
-    say(up, &ToProbe::Settle { id: ask.id })?;
-    match hear(up, ask)? {
-        FromProbe::Settled { id } if id == ask.id => Ok(()),
-        other => Err(unexpected(&other, "settled")),
-    }
+    // The far end must be there as long as the near one.
+    let ends: &[End] = match ask.end() {
+        End::Near => &[End::Near, End::Far],
+        End::Far => &[End::Far],
+    };
+    ends.iter().try_for_each(|end| {
+        say_to(up, ask, *end, &ToProbe::Settle { id: ask.id })?;
+        match hear_from(up, ask, *end)? {
+            FromProbe::Settled { id } if id == ask.id => Ok(()),
+            other => Err(unexpected(&other, "settled")),
+        }
+    })
 }
 
 /// A trial by a clock that runs fast or slow is refused.
@@ -337,10 +361,35 @@ fn keeps_time(up: &mut Up) -> Result<(), Failure> {
     })
 }
 
+/// Has the far end listen for the near one. Returns where.
+fn serve(up: &mut Up, ask: &Ask<'_>) -> Result<Peer, Failure> {
+    let address = up
+        .far_address()
+        .ok_or_else(|| Failure::Broken("it was set up for work with one end".into()))?;
+    let mut peer = Peer {
+        address,
+        port: 0,
+        secret: ask.secret.clone(),
+    };
+    let job = Job {
+        peer: Some(peer.clone()),
+        ..job(up, ask, &ask.point, End::Far)
+    };
+    say_to(up, ask, End::Far, &ToProbe::Serve(Box::new(job)))?;
+    match hear_from(up, ask, End::Far)? {
+        FromProbe::Serving { id, port } if id == ask.id => peer.port = port,
+        other => return Err(unexpected(&other, "serving")),
+    }
+    Ok(peer)
+}
+
 /// Has the probe prepare a point.
-fn send_job(up: &mut Up, ask: &Ask<'_>, point: &Point) -> Result<(), Failure> {
-    let job = job(up, ask, point);
-    say(up, &ToProbe::Job(Box::new(job)))
+fn send_job(up: &mut Up, ask: &Ask<'_>, point: &Point, peer: Option<Peer>) -> Result<(), Failure> {
+    let job = Job {
+        peer,
+        ..job(up, ask, point, ask.end())
+    };
+    say(up, ask, &ToProbe::Job(Box::new(job)))
 }
 
 /// Waits until it has.
@@ -364,12 +413,12 @@ fn cooled(up: &mut Up, point: &Point) -> Result<DroppedCaches, Failure> {
 /// made is a remark.
 fn beside(up: &mut Up, ask: &Ask<'_>, point: &Point, of: &mut Trial) -> Result<(), Failure> {
     let made = (|| {
-        send_job(up, ask, point)?;
+        send_job(up, ask, point, None)?;
         ready(up, ask)?;
         cooled(up, point)?;
         let mut said = FromProbe::Ready { id: ask.id };
         while let Some(next) = ToProbe::in_one_stretch(&said) {
-            say(up, &next)?;
+            say(up, ask, &next)?;
             said = hear(up, ask)?;
         }
         match said {
@@ -392,27 +441,29 @@ fn beside(up: &mut Up, ask: &Ask<'_>, point: &Point, of: &mut Trial) -> Result<(
     }
 }
 
-fn upkeep(up: &Up) -> Result<CpuTime, Failure> {
-    let upkeep = up.place.helper_cpu();
+fn upkeep(up: &Up, ask: &Ask<'_>) -> Result<CpuTime, Failure> {
+    let upkeep = up.upkeep(ask.end());
     upkeep.map_err(|e| Failure::Broken(e.to_string()))
 }
 
-fn job(up: &Up, ask: &Ask<'_>, point: &Point) -> Job {
+/// The work as the probe at this end sees it.
+fn job(up: &Up, ask: &Ask<'_>, point: &Point, end: End) -> Job {
     let physical = up.physical();
+    let guest = up.facts.guest.as_ref().filter(|_| !up.is_here(end));
     // What has no device below it has nothing to write back to one, and a guest cannot see them.
-    let below = if physical.is_empty() || !up.place.on_this_host() {
+    let below = if physical.is_empty() || !up.is_here(end) {
         Vec::new()
     } else {
         vec![ask.base.clone()]
     };
     Job {
         id: ask.id,
-        dir: up.place.dir().to_string_lossy().into_owned(),
+        dir: up.dir(end),
         point: point.clone(),
         seed: ask.seed,
         min_ms: MIN_MS,
         min_ops: MIN_OPS,
-        devices: up.facts.guest.as_ref().map_or(physical, |guest| {
+        devices: guest.map_or(physical, |guest| {
             let disks = guest.devices.iter().filter(|d| d.physical);
             disks.map(|d| d.number.clone()).collect()
         }),
@@ -420,53 +471,6 @@ fn job(up: &Up, ask: &Ask<'_>, point: &Point) -> Job {
         peer: None,
         env: ask.env.clone(),
     }
-}
-
-fn say(up: &mut Up, message: &ToProbe) -> Result<(), Failure> {
-    up.probe.send(message).map_err(|e| broken(up, &e))
-}
-
-/// The next line; an error that the probe reports is a failure of the work.
-fn hear(up: &mut Up, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
-    match up.probe.receive(ask.stop) {
-        Ok(FromProbe::Error {
-            id,
-            message,
-            hint,
-            errno,
-        }) if id.is_none_or(|id| id == ask.id) => {
-            let hint = hint.map(|h| format!("; hint: {h}")).unwrap_or_default();
-            Err(Failure::Work {
-                message: in_words(&(message + &hint)),
-                errno,
-            })
-        }
-        Ok(line) => Ok(line),
-        Err(e) => Err(broken(up, &e)),
-    }
-}
-
-fn broken(up: &Up, e: &Broken) -> Failure {
-    if *e == Broken::CutOff {
-        Failure::CutOff
-    } else {
-        Failure::Broken(format!("{e}{}", up.probe.last_words()))
-    }
-}
-
-fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
-    let what = match line {
-        FromProbe::Hello { .. } => "hello",
-        FromProbe::Ready { .. } => "ready for another job",
-        FromProbe::Serving { .. } => "serving",
-        FromProbe::Progress { .. } => "progress",
-        FromProbe::Turned { .. } => "a turn that was not asked for",
-        FromProbe::Settled { .. } => "settled out of turn",
-        FromProbe::Trial { .. } => "the trial of another job",
-        FromProbe::Error { .. } => "the error of another job",
-        FromProbe::Done => "done",
-    };
-    Failure::Broken(Broken::OutOfTurn(format!("{what} instead of {wanted}")).to_string())
 }
 
 /// What holds the data of the files that the point reads; else the whole of the layer's images.

@@ -306,7 +306,11 @@ pub(crate) fn program(name: &str) -> Option<std::path::PathBuf> {
 }
 
 /// CPU time of all threads of a process since it started, ended threads too, nanoseconds.
-pub(crate) fn cpu_ns(pid: u32) -> io::Result<u64> {
+///
+/// # Errors
+///
+/// The process has ended.
+pub fn cpu_ns(pid: u32) -> io::Result<u64> {
     let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
     let mut clock = 0;
     // SAFETY: `clock` outlives the call.

@@ -44,6 +44,16 @@ pub enum LayerError {
         /// The most similar known value.
         nearest: Option<String>,
     },
+    /// Its network does not lead to the other end.
+    #[error("layer `{layer}` {why}")]
+    NoNetwork {
+        /// The layer.
+        layer: String,
+        /// Why not.
+        why: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// This host lacks something.
     #[error("layer `{layer}` needs {}", list(missing))]
     Missing {
@@ -195,6 +205,7 @@ impl LayerError {
                 "`{layer}` takes {}; see `layermark layers {layer}`",
                 known.join(", ")
             )),
+            Self::NoNetwork { hint, .. } => Some(hint.clone()),
             Self::BadValue { layer, .. } => Some(format!("see `layermark layers {layer}`")),
             Self::Missing { missing, .. } => {
                 let hints: Vec<&str> = missing.iter().map(|m| m.hint.as_str()).collect();
@@ -237,6 +248,7 @@ impl LayerError {
             Self::UnknownLayer { .. }
                 | Self::UnknownOption { .. }
                 | Self::BadValue { .. }
+                | Self::NoNetwork { .. }
                 | Self::BadDir { .. }
                 | Self::Exposed { .. }
                 | Self::Busy { .. }

@@ -18,7 +18,7 @@ use crate::{
     fuse_options::{Agreed, FuseCache, FuseOptions},
     host::{self, HostPlace, PACKAGED},
     mounts, needs,
-    options::{bad, on, value},
+    options::{bad, delay, on, value},
     sandbox, spread, tree,
 };
 
@@ -179,14 +179,6 @@ fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
 }
 
 /// Reads a short time: unlike other durations it may be in microseconds.
-fn delay(text: &str) -> Option<Duration> {
-    if let Some(number) = text.strip_suffix("us") {
-        let micros: f64 = number.trim().parse().ok()?;
-        return Duration::try_from_secs_f64(micros / 1e6).ok();
-    }
-    layermark_model::parse_duration(text).ok()
-}
-
 /// Starts `EXE fuse-serve` and waits until it serves. It is a separate process and not threads of
 /// ours, because a process that waits for its own file system can never be ended.
 fn start_server(

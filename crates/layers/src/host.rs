@@ -3,7 +3,9 @@
 use std::{
     fs::{self, File},
     io,
+    net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
@@ -13,6 +15,7 @@ use crate::{
     BackingExtents, Base, LayerError, Place, Wire,
     child::{self, Process},
     extents, mounts,
+    net::link::Link,
     tree::{self, Seen},
 };
 
@@ -43,6 +46,8 @@ pub(crate) struct HostPlace {
     /// Its files live in memory: nothing can make them cold.
     in_memory: bool,
     refresher: Option<Refresher>,
+    /// What joins both ends of work that has two.
+    link: Option<Link>,
     /// Packaged files as they were when they were last put back.
     seen: Seen,
 }
@@ -68,6 +73,7 @@ impl HostPlace {
             read_only: false,
             in_memory: false,
             refresher: None,
+            link: None,
             seen: Seen::new(),
         }
     }
@@ -125,6 +131,12 @@ impl HostPlace {
         self
     }
 
+    /// The probe is at the far end of this.
+    pub(crate) fn linked(mut self, link: Link) -> Self {
+        self.link = Some(link);
+        self
+    }
+
     pub(crate) fn refresher(
         mut self,
         how: impl FnMut() -> Result<(), LayerError> + Send + 'static,
@@ -174,13 +186,17 @@ pub(crate) fn sync(path: &Path) -> io::Result<()> {
     Ok(syncfs(File::open(path)?)?)
 }
 
-/// Starts `EXE probe` on this host.
-pub(crate) fn start_probe(layer: &str, exe: &Path) -> Result<Wire, LayerError> {
-    let mut process = Process::start(child::command(exe).arg("probe")).map_err(LayerError::io(
-        layer,
-        "start the probe",
-        exe,
-    ))?;
+/// Starts `EXE probe` on this host, in the network that `enter` chooses.
+pub(crate) fn start_probe(
+    layer: &str,
+    exe: &Path,
+    enter: impl FnOnce(&mut Command),
+) -> Result<Wire, LayerError> {
+    let mut command = child::command(exe);
+    command.arg("probe");
+    enter(&mut command);
+    let mut process =
+        Process::start(&mut command).map_err(LayerError::io(layer, "start the probe", exe))?;
     let child = process.child();
     match (child.stdin.take(), child.stdout.take()) {
         (Some(stdin), Some(stdout)) => Ok(Wire {
@@ -205,7 +221,30 @@ impl Place for HostPlace {
 
     fn start(&mut self) -> Result<Wire, LayerError> {
         self.proven()?;
-        start_probe(&self.layer, &self.exe)
+        let link = self.link.as_ref();
+        start_probe(&self.layer, &self.exe, |command| {
+            link.inspect(|link| link.enter_far(command));
+        })
+    }
+
+    /// Where no namespace can be made, it is the loopback of this host.
+    fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
+        if self.link.is_none() {
+            self.link = Link::loopback().ok();
+        }
+        let Some(link) = &self.link else {
+            let note = ("network".into(), "loopback of this host".into());
+            self.notes.push(note);
+            return Ok([Ipv4Addr::LOCALHOST.into(); 2]);
+        };
+        Ok(link.addresses().map(IpAddr::V4))
+    }
+
+    fn start_near(&mut self) -> Result<Wire, LayerError> {
+        let link = self.link.as_ref();
+        start_probe(&self.layer, &self.exe, |command| {
+            link.inspect(|link| link.enter_near(command));
+        })
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {
@@ -221,6 +260,11 @@ impl Place for HostPlace {
             }
         }
         facts.notes.extend(self.notes.iter().cloned());
+        if let Some(link) = &self.link {
+            let notes = link.notes();
+            let failed = self.io("inspect the network of", &self.dir);
+            facts.notes.extend(notes.map_err(failed)?);
+        }
         facts.versions.extend(self.versions.iter().cloned());
         let kernel = rustix::system::uname();
         let release = kernel.release().to_string_lossy().into_owned();

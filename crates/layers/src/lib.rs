@@ -4,7 +4,10 @@
 //!
 //! Order of ending: drop the [`Wire`], then the [`Place`], then the [`Undo`].
 
-use std::path::{Path, PathBuf};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    path::{Path, PathBuf},
+};
 
 pub use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec};
 
@@ -32,6 +35,8 @@ mod mock_probe;
 pub mod mounts;
 mod native;
 mod needs;
+mod net;
+mod netns;
 mod options;
 mod overlay;
 mod removal;
@@ -45,6 +50,7 @@ mod vm;
 mod wire;
 pub mod workdir;
 
+pub use child::cpu_ns;
 pub use error::LayerError;
 pub use fuse::fuse_serve;
 pub use options::{LayerOption, check, listed};
@@ -115,6 +121,18 @@ pub trait Layer: Sync {
     fn storage(&self, _spec: &Spec) -> Storage {
         Storage::Base
     }
+    /// What is built of `spec` for work with two ends: with `switch`, in the network of this name, where
+    /// the other end is; else with this host at the other end.
+    fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
+        match switch {
+            None => Ok(spec.clone()),
+            Some(_) => Err(LayerError::NoNetwork {
+                layer: spec.to_string(),
+                why: "cannot be in a network with another layer".into(),
+                hint: format!("name it alone: -l {spec}; netns and vm can be both ends of a path"),
+            }),
+        }
+    }
     /// What this host lacks for `spec`, and how to get it.
     fn missing(&self, spec: &Spec) -> Vec<Missing>;
     /// Builds it. Whatever was done before an error is in `undo` already. The thread that calls
@@ -140,6 +158,26 @@ pub trait Place: Send {
     /// Starts the probe inside. The thread that calls this has to live as long as the probe:
     /// the kernel ends the probe when that thread ends.
     fn start(&mut self) -> Result<Wire, LayerError>;
+    /// For work with two ends, before the probe is started: lets it be reached by the one that
+    /// [`Place::start_near`] starts. Addresses of the near end, and of the probe inside.
+    fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
+        Ok([Ipv4Addr::LOCALHOST.into(); 2])
+    }
+    /// Starts a second probe, which reaches the one inside; for work with two ends. It lives as long as
+    /// that one may.
+    fn start_near(&mut self) -> Result<Wire, LayerError> {
+        Err(LayerError::io("", "start a second probe for", self.dir())(
+            std::io::ErrorKind::Unsupported.into(),
+        ))
+    }
+    /// Directory of the second probe, where the layer has one for it.
+    fn near_dir(&self) -> Option<&Path> {
+        None
+    }
+    /// The same as [`Place::on_this_host`] of the second probe.
+    fn near_on_this_host(&self) -> bool {
+        true
+    }
     /// Proof of where the probe runs; fails with [`LayerError::NotMounted`] when the layer is gone.
     fn facts(&self) -> Result<Facts, LayerError>;
     /// Files on this host that hold the data of `files` (paths below [`Place::dir`]): the lower or
@@ -186,6 +224,7 @@ pub const ALL: &[&dyn Layer] = &[
     &fuse::Fuse,
     &loop_fs::LoopFs,
     &image::Image,
+    &netns::Netns,
     &vm::Vm,
     #[cfg(feature = "mock")]
     &mock::Mock,

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use layermark_model::{Spec, nearest};
 
 use crate::{ALL, Layer, LayerError, find};
@@ -115,6 +117,15 @@ pub(crate) fn value<'a>(spec: &'a Spec, options: &'static [LayerOption], name: &
     )
 }
 
+/// A duration, which may be in microseconds (`us`).
+pub(crate) fn delay(text: &str) -> Option<Duration> {
+    if let Some(number) = text.strip_suffix("us") {
+        let micros: f64 = number.trim().parse().ok()?;
+        return Duration::try_from_secs_f64(micros / 1e6).ok();
+    }
+    layermark_model::parse_duration(text).ok()
+}
+
 /// Whether a switch with the values `on` and `off` is on.
 pub(crate) fn on(spec: &Spec, options: &'static [LayerOption], name: &str) -> bool {
     value(spec, options, name) == "on"
@@ -168,6 +179,12 @@ mod tests {
                 assert!(known, "{} {}", layer.id(), option.name);
             }
         }
+    }
+
+    #[test]
+    fn a_path_can_name_every_layer() {
+        let known: std::collections::BTreeSet<&str> = ALL.iter().map(|l| l.id()).collect();
+        assert_eq!(known, layermark_model::LAYERS.into());
     }
 
     /// A new file with a layer in it must be in the list.

@@ -186,6 +186,15 @@ pub(crate) fn no_mounts() -> Option<Missing> {
     (privilege() == Privilege::None).then(lacking)
 }
 
+/// Nothing can be mounted, and no network namespace made.
+pub(crate) fn no_networks() -> Missing {
+    Missing {
+        what: "the right to make a network (root or user namespaces)".into(),
+        hint: "sudo layermark ...".into(),
+        installable: false,
+    }
+}
+
 /// `Some` when only root could do it: block devices and kernel file systems on them.
 pub(crate) fn not_root() -> Option<Missing> {
     (privilege() != Privilege::Root).then(|| Missing {

@@ -11,7 +11,6 @@ mod cache;
 mod clock;
 mod disk;
 mod guest;
-mod guest_card;
 mod initramfs;
 mod kernel;
 mod modules;
@@ -68,6 +67,21 @@ impl Layer for Vm {
             wiring.check()?;
         }
         storage.check()
+    }
+
+    fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
+        let mut spec = spec.clone();
+        let storage = GuestStorage::of(&spec)?;
+        if Wiring::of(&spec, storage.networked()).is_none() {
+            let card = value(&spec, OPTIONS, "nic").to_owned();
+            spec.options.insert("nic".into(), card);
+        }
+        if let Some(name) = switch {
+            crate::net::join(&mut spec, name);
+        } else if value(&spec, OPTIONS, "backend") != "tap" {
+            return Err(net::unreachable(&spec.to_string()));
+        }
+        Ok(spec)
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {

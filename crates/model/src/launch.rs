@@ -168,7 +168,7 @@ pub fn layers_command<'a>(all: &'a [String], layer: &Spec) -> Option<&'a str> {
     };
     let pairs: Vec<(Spec, &str)> = all.iter().filter_map(read).collect();
     let exact = pairs.iter().find(|(spec, _)| spec == layer);
-    let kind = |s: &Spec| s.layer == layer.layer && s.variant.is_none() && s.options.is_empty();
+    let kind = |s: &Spec| *s == Spec::bare(&layer.layer);
     let found = exact.or_else(|| pairs.iter().find(|(spec, _)| kind(spec)));
     found.map(|(_, command)| *command)
 }

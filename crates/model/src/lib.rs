@@ -11,6 +11,7 @@ mod launch;
 mod machine;
 mod meaning;
 mod near;
+mod net;
 mod pair;
 mod plain;
 mod plan;
@@ -32,6 +33,7 @@ pub use meaning::{
     WorkGroup,
 };
 pub use near::nearest;
+pub use net::{NetEnd, NetTrial};
 pub use pair::{Cost, Ledger, Site};
 pub use plain::plain;
 pub use plan::{Plan, PlanError, Profile, Settings, StudyId};
@@ -42,7 +44,7 @@ pub use size::{
     SizeError, format_milliseconds, format_size, parse_counts, parse_duration, parse_milliseconds,
     parse_size, parse_sizes,
 };
-pub use spec::{Spec, SpecError};
+pub use spec::{LAYERS, Spec, SpecError};
 pub use trial::{
     CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass, Restarted, SelfTest,
     ThreadRates, Trial, Turn, Verified,

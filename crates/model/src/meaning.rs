@@ -99,6 +99,8 @@ pub enum Target {
     Lock,
     /// A program that is started.
     Program,
+    /// The path between two ends of a connection.
+    Network,
 }
 
 /// Which way data goes.
@@ -131,6 +133,8 @@ pub enum Unit {
     Byte,
     /// Launches, each of which is an operation.
     Launch,
+    /// Transactions a second: a request and its response.
+    Transaction,
 }
 
 impl Unit {
@@ -139,6 +143,7 @@ impl Unit {
         match self {
             Self::Byte => ("throughput", "B/s"),
             Self::Operation | Self::Launch => ("rate", "ops/s"),
+            Self::Transaction => ("rate", "trans/s"),
         }
     }
 }
@@ -238,6 +243,10 @@ pub enum Quantity {
     OfferedRate,
     /// Bytes from one request to the next.
     Distance,
+    /// Bytes of one message on a connection.
+    MessageSize,
+    /// Bytes of a socket's buffer, as asked for.
+    SocketBuffer,
 }
 
 /// A part of what a point does, in words.
@@ -270,6 +279,8 @@ pub enum WorkGroup {
     Launching,
     /// Of a stored point whose workload this version does not know.
     Unknown,
+    /// Sends and receives.
+    Networking,
 }
 
 impl WorkGroup {
@@ -285,6 +296,7 @@ impl WorkGroup {
             Self::Locking => "locking",
             Self::Launching => "launching",
             Self::Unknown => "unknown work",
+            Self::Networking => "the network",
         }
     }
 }
@@ -353,6 +365,7 @@ impl Meaning {
             (Target::PackagedFile, _) => WorkGroup::Changing,
             (Target::Names, _) => WorkGroup::Names,
             (Target::Lock, _) => WorkGroup::Locking,
+            (Target::Network, _) => WorkGroup::Networking,
             (Target::Data, Direction::Reads) => WorkGroup::Reading,
             (Target::Data, Direction::Both) => WorkGroup::Mixed,
             (Target::Data, Direction::Writes) if self.flushes => WorkGroup::Flushing,

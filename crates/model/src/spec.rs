@@ -2,12 +2,21 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// How a user names a layer: `name[:variant][,key=value]...`.
+/// Names that a layer can have. In a path one of them has to follow the two dots, so that
+/// `dir:/mnt/a..b` remains a directory.
+pub const LAYERS: [&str; 11] = [
+    "native", "dir", "tmpfs", "bind", "overlay", "fuse", "loop", "image", "netns", "vm", "mock",
+];
+
+/// How a user names a layer: `name[:variant][,key=value]...`. Two of them with two dots between are a
+/// path, `client..server`, for work with two ends.
 ///
-/// `overlay:writecopy`, `dir:/mnt/nas`, `loop:xfs,direct-io=off`, `vm:disk=nvme,cache=none`.
+/// `overlay:writecopy`, `dir:/mnt/nas`, `loop:xfs,direct-io=off`, `vm:nic=e1000..vm:nic=virtio-net`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Spec {
+    /// Of a path: its client, the near end. The other fields are the server's, the far end.
+    pub near: Option<Box<Spec>>,
     /// The layer's id, such as `overlay`.
     pub layer: String,
     /// What follows the colon, when it is not `key=value`.
@@ -30,6 +39,9 @@ pub enum SpecError {
         /// The part of it.
         part: String,
     },
+    /// A path through a third place.
+    #[error("`{0}` has more than two ends: a path is client..server")]
+    TooManyEnds(String),
     /// The same option twice.
     #[error("layer `{spec}` sets `{key}` twice")]
     Twice {
@@ -40,11 +52,57 @@ pub enum SpecError {
     },
 }
 
+impl Spec {
+    /// The layer of this name, with no variant and no options.
+    pub fn bare(layer: &str) -> Self {
+        Self {
+            near: None,
+            layer: layer.into(),
+            variant: None,
+            options: BTreeMap::new(),
+        }
+    }
+
+    /// Whether it is the baseline: `native`, at both ends if it has two.
+    pub fn is_native(&self) -> bool {
+        self.layer == "native" && self.near.as_ref().is_none_or(|near| near.is_native())
+    }
+
+    /// Client and server, each without the other; `native` is the client of what is no path.
+    pub fn ends(&self) -> (Self, Self) {
+        let near = self.near.as_deref().cloned();
+        let far = Self {
+            near: None,
+            ..self.clone()
+        };
+        (near.unwrap_or_else(|| Self::bare("native")), far)
+    }
+}
+
+/// What stands before and after the last two dots that the name of a layer follows.
+fn as_path(text: &str) -> Option<(&str, &str)> {
+    let dots = text.rmatch_indices('.').map(|(at, _)| at);
+    let is_named = |far: &str, name: &&str| {
+        let rest = far.trim_start().strip_prefix(*name).map(str::trim_start);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ',']))
+    };
+    dots.filter_map(|at| Some((&text[..at], text[at..].strip_prefix("..")?)))
+        .find(|(_, far)| LAYERS.iter().any(|name| is_named(far, name)))
+}
+
 impl FromStr for Spec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let text = text.trim();
+        if let Some((near, far)) = as_path(text) {
+            let [near, far]: [Self; 2] = [near.parse()?, far.parse()?];
+            if near.near.is_some() {
+                return Err(SpecError::TooManyEnds(text.into()));
+            }
+            let near = Some(Box::new(near));
+            return Ok(Self { near, ..far });
+        }
         let (head, tail) = match text.split_once([':', ',']) {
             None => (text, None),
             Some((head, tail)) => (head, Some((text.as_bytes()[head.len()], tail))),
@@ -53,11 +111,7 @@ impl FromStr for Spec {
         if head.is_empty() || !head.chars().all(plain) {
             return Err(SpecError::NoName(text.into()));
         }
-        let mut spec = Self {
-            layer: head.into(),
-            variant: None,
-            options: BTreeMap::new(),
-        };
+        let mut spec = Self::bare(head);
         let Some((separator, tail)) = tail else {
             return Ok(spec);
         };
@@ -93,6 +147,9 @@ fn is_option(part: &str) -> bool {
 
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(near) = &self.near {
+            write!(f, "{near}..")?;
+        }
         f.write_str(&self.layer)?;
         let mut separator = ':';
         if let Some(variant) = &self.variant {
@@ -127,7 +184,7 @@ impl schemars::JsonSchema for Spec {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "description": "A layer: name[:variant][,key=value]..., such as overlay:writecopy or loop:xfs,direct-io=off"
+            "description": "A layer: name[:variant][,key=value]..., such as overlay:writecopy or loop:xfs,direct-io=off; or a path client..server of two"
         })
     }
 }
@@ -171,7 +228,56 @@ mod tests {
         assert!("vm:share=x, =b".parse::<Spec>().is_err());
     }
 
+    #[test]
+    fn a_path_is_two_layers() {
+        let spec: Spec = "vm:nic=e1000,cpus=1..vm:switch=a".parse().unwrap();
+        let (near, far) = spec.ends();
+        assert_eq!(
+            [near.to_string(), far.to_string(), spec.to_string()],
+            [
+                "vm:cpus=1,nic=e1000",
+                "vm:switch=a",
+                "vm:cpus=1,nic=e1000..vm:switch=a"
+            ]
+        );
+        let (near, far) = "netns".parse::<Spec>().unwrap().ends();
+        assert_eq!([near.layer, far.layer], ["native", "netns"]);
+        let native = |text: &str| text.parse::<Spec>().unwrap().is_native();
+        assert!(native("native") && native("native..native"));
+        assert!(!native("vm..native") && !native("native..vm"));
+    }
+
+    #[test]
+    fn two_dots_before_anything_else_are_part_of_a_path_of_files() {
+        for text in [
+            "dir:/a..b",
+            "dir:/a/../native",
+            "dir:..",
+            "dir:/a..vm/",
+            "dir:/a..vms",
+            "dir:/a..vm..b",
+            "vm:kernel=/k..1,root=/vm..x",
+        ] {
+            let spec: Spec = text.parse().unwrap();
+            assert_eq!((spec.near, spec.layer.len() <= 3), (None, true), "{text}");
+        }
+        let spec: Spec = "native..dir:/a..b".parse().unwrap();
+        assert_eq!(spec.variant.as_deref(), Some("/a..b"));
+        let spec: Spec = "dir:/a...vm".parse().unwrap();
+        assert_eq!(spec.near.unwrap().variant.as_deref(), Some("/a."));
+        let three = "vm..vm..native".parse::<Spec>().unwrap_err();
+        assert!(three.to_string().contains("two ends"), "{three}");
+        assert!("..vm".parse::<Spec>().is_err());
+    }
+
     proptest! {
+        #[test]
+        fn paths_read_back(text in "(vm|native|dir)[:,][ab=./, ]{0,8}[.]{2,3}(vm|netns)[a-z:,= .]{0,6}") {
+            if let Ok(spec) = text.parse::<Spec>() {
+                prop_assert_eq!(spec.to_string().parse::<Spec>(), Ok(spec));
+            }
+        }
+
         #[test]
         fn no_text_panics_and_what_is_written_reads_back(text in ".*") {
             if let Ok(spec) = text.parse::<Spec>() {

@@ -66,14 +66,9 @@ fn find(name: &str) -> Result<&'static dyn Layer, Failure> {
 
 /// The layer's usual specs, each with what this machine lacks for it.
 fn states(layer: &dyn Layer) -> Vec<(Spec, Vec<Missing>)> {
-    let bare = Spec {
-        layer: layer.id().into(),
-        variant: None,
-        options: std::collections::BTreeMap::new(),
-    };
     let mut specs = listed(layer);
     if specs.is_empty() {
-        specs.push(bare);
+        specs.push(Spec::bare(layer.id()));
     }
     specs
         .into_iter()

@@ -126,7 +126,15 @@ const SCENES: &[Scene] = &[
         roles: &[Lab, Fuse, Probe, Janitor],
         needs: &[],
         root: false,
-        share: 24,
+        share: 20,
+    },
+    Scene {
+        args: &["net", "--op", "rr", "--blocks", "2", "--silence", "10s"],
+        layers: &["netns", "netns..netns"],
+        roles: &[Probe, Lab],
+        needs: &[],
+        root: true,
+        share: 4,
     },
     Scene {
         args: READ,

@@ -5,3 +5,4 @@ mod budget;
 mod common;
 mod order_and_end;
 mod resume;
+mod two_ends;

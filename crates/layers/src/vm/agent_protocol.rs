@@ -14,7 +14,7 @@ use std::{
 use layermark_model::{DroppedCaches, Facts};
 use serde::{Deserialize, Serialize};
 
-use crate::{Output, vm::guest_card::CardFacts};
+use crate::{Output, net::card_facts::CardFacts};
 
 /// Longest frame either side accepts, bytes.
 pub(crate) const LONGEST: usize = 1 << 20;
@@ -104,8 +104,7 @@ pub(crate) const ROOT_TAG: &str = "root";
 /// From this host to the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum AgentRequest {
-    /// Give the network card this address, bring it up, and echo what comes to
-    /// [`echo::PORT`](crate::vm::net::echo::PORT).
+    /// Give the network card this address and bring it up.
     Network { address: Ipv4Addr },
     /// Send data there until it comes back.
     Reach { to: SocketAddrV4 },

@@ -18,13 +18,16 @@ use layermark_model::DroppedCaches;
 use crate::{
     host::sync,
     mounts,
+    net::{
+        card_facts::{self, CardFacts},
+        echo,
+    },
     vm::{
         agent_protocol::{
             self, AT, AgentReply, AgentRequest, Channel, LONGEST, Mounting, ROOT_TAG,
         },
-        guest_card::{self, CardFacts},
         initramfs::LIST,
-        net::{card, echo},
+        net::card,
         rootfs,
     },
 };
@@ -299,9 +302,8 @@ impl Agent {
         let name = wait_for("the network card", card::first)?;
         card::switch_on(&name, address)?;
         wait_for("its carrier", || {
-            guest_card::has_carrier(&name).then_some(())
+            card_facts::has_carrier(&name).then_some(())
         })?;
-        echo::serve(address)?;
         self.card = Some(name);
         Ok(())
     }

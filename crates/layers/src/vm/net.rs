@@ -16,29 +16,25 @@ use layermark_model::{Missing, Spec};
 
 use crate::{
     LayerError, child, needs,
+    net::{
+        self, HOST,
+        card_facts::CardFacts,
+        device::TUN,
+        echo,
+        lan::{Fabric, Kind, Plug},
+        link,
+        space::Net,
+    },
     options::{bad, value},
     sandbox,
-    vm::{
-        agent_client::AgentError, agent_protocol::AgentRequest, guest_card::CardFacts,
-        options::OPTIONS,
-    },
+    vm::{agent_client::AgentError, agent_protocol::AgentRequest, options::OPTIONS},
 };
 
 pub(crate) mod card;
-pub(crate) mod echo;
-mod lan;
 pub(crate) mod server;
-mod space;
-mod switch;
-
-pub(crate) use space::set_up;
 
 use card::{CARDS, Card};
-use lan::{Fabric, Plug};
-use space::Net;
 
-/// This host's address.
-pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 /// Address of the only guest, where there is no switch.
 pub(crate) const GUEST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 /// This host's and the guest's in the network that QEMU plays.
@@ -94,11 +90,7 @@ impl<'a> Wiring<'a> {
             return wrong("backend", "is not tap, through which this share is served");
         }
         if let Some(name) = self.switch {
-            let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-            if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
-                let must = "is not a name of at most 32 letters, digits, - and _";
-                return wrong("switch", must);
-            }
+            net::switch_name(self.spec, name)?;
             if self.serves {
                 return wrong("switch", "is not for shares, whose server has the network");
             }
@@ -119,7 +111,7 @@ impl<'a> Wiring<'a> {
     pub(crate) fn missing(&self) -> Vec<Missing> {
         let mut missing = Vec::new();
         if self.backend == Backend::Tap {
-            missing.extend(needs::device(space::TUN, "tun"));
+            missing.extend(needs::device(TUN, "tun"));
             if sandbox::privilege() == sandbox::Privilege::None {
                 let hint = if self.serves {
                     "sudo layermark ..."
@@ -127,9 +119,8 @@ impl<'a> Wiring<'a> {
                     "sudo layermark ..., or backend=user or backend=socket"
                 };
                 missing.push(Missing {
-                    what: "the right to make a network (root or user namespaces)".into(),
                     hint: hint.into(),
-                    installable: false,
+                    ..sandbox::no_networks()
                 });
             }
         }
@@ -146,9 +137,12 @@ impl<'a> Wiring<'a> {
 
     /// Makes it. Gone with the last of its guests.
     pub(crate) fn make(&self) -> Result<Network, LayerError> {
+        let plug = |kind| Plug::of_guest(kind, self.switch).map(Some);
         let made = match self.backend {
             Backend::User => Ok(None),
-            backend => Plug::join(backend, self.switch).map(Some),
+            Backend::Socket => plug(Kind::Switch),
+            Backend::Tap if self.switch.is_some() => plug(Kind::Bridge),
+            Backend::Tap => plug(Kind::Cable),
         };
         let layer = self.spec.to_string();
         let vhost = match value(self.spec, OPTIONS, "vhost") {
@@ -157,7 +151,7 @@ impl<'a> Wiring<'a> {
             _ => self.may_use_vhost() && needs::device(VHOST, "vhost_net").is_none(),
         };
         let path = match self.backend {
-            Backend::Tap => space::TUN,
+            Backend::Tap => TUN,
             _ => "a socket",
         };
         Ok(Network {
@@ -167,6 +161,16 @@ impl<'a> Wiring<'a> {
             plug: made.map_err(LayerError::io(&layer, "make a network with", path.as_ref()))?,
             vhost,
         })
+    }
+}
+
+/// No program of this host is in such a network.
+pub(crate) fn unreachable(layer: &str) -> LayerError {
+    LayerError::NoNetwork {
+        layer: layer.into(),
+        why: "has a network that no program of this host is in".into(),
+        hint: "use backend=tap, or a path between two guests: vm:backend=socket..vm:backend=socket"
+            .into(),
     }
 }
 
@@ -189,6 +193,19 @@ impl Network {
     /// The guest's address.
     pub(crate) fn guest(&self) -> Ipv4Addr {
         self.addresses()[1]
+    }
+
+    /// Where a program of this host reaches the guest: its address there and the guest's. `None`: nowhere.
+    pub(crate) fn linked(&self) -> Option<[Ipv4Addr; 2]> {
+        self.space().map(|_| self.addresses())
+    }
+
+    /// Facts about this host's end; none where no program reaches it.
+    pub(crate) fn near_notes(&self) -> io::Result<Vec<(String, String)>> {
+        match (self.space(), &self.plug) {
+            (Some(net), Some(plug)) => link::near_notes(net, net.host_device(plug.tap())),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// The namespace it lives in.
@@ -258,8 +275,8 @@ impl Network {
             }
             None => reach(host, echo::PORT)?,
         }
-        for other in plug.others() {
-            reach(other, echo::PORT)?;
+        for to in plug.others() {
+            order(&AgentRequest::Ping { to })?;
         }
         plug.has_come_up();
         Ok(())
@@ -292,16 +309,16 @@ impl Network {
             (_, Some(_)) => "tap in a network namespace",
             _ => "a switch in layermark",
         };
-        let mut notes = vec![
+        let mut notes = card.notes();
+        notes.extend([
             ("nic", self.card.name.into()),
-            ("nic_driver", card.driver.clone()),
-            ("nic_mac", card.mac.clone()),
-            ("nic_link", card.link()),
             ("backend", self.backend.clone()),
             ("network", kind.into()),
             ("network_host", host.to_string()),
             ("network_guest", guest.to_string()),
-        ];
+            ("address", guest.to_string()),
+            ("near_address", host.to_string()),
+        ]);
         if self.backend == "tap" {
             notes.push(("vhost", if self.vhost { "on" } else { "off" }.into()));
         }

@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io,
+    net::IpAddr,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,15 +14,15 @@ use layermark_model::{CpuTime, DroppedCaches, Facts, GuestFacts};
 
 use crate::{
     BackingExtents, LayerError, Place, Wire,
-    host::HostPlace,
+    host::{HostPlace, start_probe},
+    net::card_facts::CardFacts,
     tree,
     vm::{
         agent_client::{AgentClient, AgentError},
         agent_protocol::{AT, AgentReply, AgentRequest, Mounting},
         boot::{Accel, Guest},
         clock::{self, Reading},
-        guest_card::CardFacts,
-        net::Network,
+        net::{self, Network},
         process_tree::ProcessTree,
     },
 };
@@ -38,6 +39,7 @@ pub(crate) struct VmPlace {
     layer: String,
     /// Named to the probe.
     exe: String,
+    exe_path: PathBuf,
     guest: Mutex<Guest>,
     agent: Arc<AgentClient>,
     /// What its network card is plugged into; let go of after the guest.
@@ -65,6 +67,7 @@ impl VmPlace {
         Self {
             layer: host.layer.clone(),
             exe: name.to_string_lossy().into_owned(),
+            exe_path: exe.into(),
             agent: guest.agent.clone(),
             process_tree: Mutex::new(ProcessTree::of(guest.server())),
             guest: Mutex::new(guest),
@@ -153,9 +156,14 @@ impl VmPlace {
                 )));
             }
         };
-        Ok(notes
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value)))
+        let near = self.network.as_ref().map(Network::near_notes).transpose();
+        let near = near.map_err(LayerError::io(
+            &self.layer,
+            "inspect the network of",
+            Path::new(AT),
+        ))?;
+        let notes = notes.into_iter().map(|(name, v)| (name.to_owned(), v));
+        Ok(notes.chain(near.unwrap_or_default()))
     }
 
     /// Makes a tree of files the root file system of the probe.
@@ -242,6 +250,19 @@ impl Place for VmPlace {
         self.agent
             .start(self.exe.clone(), QUICK)
             .map_err(self.broken("start the probe"))
+    }
+
+    fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
+        let addresses = self.network.as_ref().and_then(Network::linked);
+        let addresses = addresses.ok_or_else(|| net::unreachable(&self.layer))?;
+        Ok(addresses.map(IpAddr::V4))
+    }
+
+    fn start_near(&mut self) -> Result<Wire, LayerError> {
+        let network = self.network.as_ref();
+        start_probe(&self.layer, &self.exe_path, |command| {
+            network.inspect(|network| network.enter(command));
+        })
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {

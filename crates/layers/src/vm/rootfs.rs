@@ -10,10 +10,10 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 
 use crate::{
     mounts,
+    net::device,
     vm::{
         agent_protocol::{AT, Mounting, ROOT_TAG},
         initramfs::INIT,
-        net,
     },
 };
 
@@ -67,7 +67,7 @@ pub(crate) fn make(from: Option<&Mounting>) -> io::Result<()> {
     File::create(&program)?;
     mount_bind(Path::new("/").join(INIT), &program)?;
     // Programs talk to themselves.
-    net::set_up("lo", None)
+    device::set_up("lo", None)
 }
 
 /// What programs expect in /dev in addition to the kernel's own devices.

@@ -42,6 +42,8 @@ const MORE: &[&str] = &[
     "image:squashfs,upper=on",
     "image:erofs,upper=on",
     "image:squashfuse,upper=on",
+    "netns",
+    "netns:mtu=9000,rate=1gbit",
 ];
 
 /// Every kind of disk, format, file system, share, root, network card and backend once: guests boot

@@ -9,7 +9,7 @@ use std::{
 };
 
 use layermark_layers::{
-    Base, Facts, Layer, LayerError, Place, Spec, Undo, WorkDir, find, janitor, sandbox,
+    Base, Facts, Layer, LayerError, Place, Spec, Undo, Wire, WorkDir, find, janitor, sandbox,
 };
 use layermark_model::Point;
 use layermark_probe::{PackagedFile, packaged, workloads};
@@ -134,6 +134,7 @@ fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
         wire(&up);
         trial(&mut up);
         writing(&mut up);
+        linked(&mut up);
     }
     let cooled = up.place.drop_caches().unwrap();
     assert!(!cooled.how.is_empty());
@@ -278,14 +279,51 @@ fn writing(up: &mut Up) {
     );
 }
 
+/// Two probes, each in the network that the facts name, which is none of this host's.
+pub fn linked(up: &mut Up) {
+    let [near, far] = up.place.link().unwrap().map(|a| a.to_string());
+    let facts = up.place.facts().unwrap();
+    if sandbox::privilege() == sandbox::Privilege::None {
+        assert_eq!([near, far], ["127.0.0.1", "127.0.0.1"]);
+        assert_eq!(facts.notes["network"], "loopback of this host");
+        return;
+    }
+    let note = |name: &str| facts.notes[name].clone();
+    assert_eq!([note("near_address"), note("address")], [near, far]);
+    for name in ["nic_driver", "nic_mtu", "nic_queues", "nic_offloads"] {
+        assert!(!note(name).is_empty() && !note(&format!("near_{name}")).is_empty());
+    }
+    let (far, near) = (up.place.start().unwrap(), up.place.start_near().unwrap());
+    let network = |wire: &Wire| {
+        let pid = wire.control.pid()?;
+        Some(fs::read_link(format!("/proc/{pid}/ns/net")).unwrap())
+    };
+    let ours = fs::read_link("/proc/self/ns/net").unwrap();
+    assert!(
+        [network(&far), network(&near)]
+            .iter()
+            .all(|n| n.as_ref() != Some(&ours))
+    );
+    // A loopback is one network; a cable is between two.
+    let one = network(&far) == network(&near);
+    assert_eq!(one, note("nic_driver") == "loopback");
+    println!("network: {:?}", facts.notes);
+    drop((far, near));
+}
+
 /// Up with a probe at work, until somebody kills us.
 fn hang(layer: &dyn Layer, spec: &Spec, base: &Base) {
     let mut up = open(layer, spec, base).unwrap();
+    let two_ends = spec.layer != "mock";
+    if two_ends {
+        up.place.link().unwrap();
+    }
     let wire = up.place.start().unwrap();
+    let near = two_ends.then(|| up.place.start_near().unwrap());
     println!("up");
     std::io::stdout().flush().unwrap();
     std::thread::sleep(Duration::from_mins(1));
-    drop(wire);
+    drop((wire, near));
 }
 
 /// Something is in the way of the layer half-way through its setting up.
@@ -295,7 +333,7 @@ fn half_way(layer: &dyn Layer, spec: &Spec, base: &Base) {
     match spec.layer.as_str() {
         "fuse" => broken.exe = "/nonexistent/layermark".into(),
         // Nothing is mounted: it fails when the packaged files are copied.
-        "native" | "dir" => broken.packaged = "/nonexistent/packaged".into(),
+        "native" | "dir" | "netns" => broken.packaged = "/nonexistent/packaged".into(),
         // The others mount at one of these.
         _ => {
             for name in ["mnt", "merged", "mock"] {

@@ -49,6 +49,12 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
         }
         Some(_) => launched(&mut up, &format!("{} own", roots::PROGRAM)),
     }
+    if facts.notes.get("backend").is_some_and(|b| b == "tap") {
+        inside::linked(&mut up);
+    } else {
+        let e = up.place.link().unwrap_err();
+        assert!(e.to_string().contains("no program of this host"), "{e}");
+    }
     let upkeep = up.place.helper_cpu().unwrap();
     assert!(upkeep.ns > 100_000_000, "a guest costs CPU: {upkeep:?}");
     if spec.options.get("share").is_some_and(|s| s == "virtiofs") {

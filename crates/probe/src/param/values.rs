@@ -1,6 +1,6 @@
 //! Settings as a user writes them, read by a list of parameters.
 
-use std::{collections::BTreeMap, fmt::Display};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Display};
 
 use layermark_model::{
     Param, ParamKind, PointError, Settings, nearest, parse_counts, parse_milliseconds, parse_sizes,
@@ -11,6 +11,9 @@ use super::Row;
 
 /// More points than a run could ever get through.
 pub const MAX_POINTS: usize = 10_000;
+
+/// The word for a size that is left to the workload or the system.
+const AUTO: &str = "auto";
 
 /// The error for more than [`MAX_POINTS`].
 pub fn too_many_points(workload: &str) -> PointError {
@@ -216,7 +219,7 @@ impl Reader<'_> {
                     ParamKind::Count => parse_counts,
                     _ => parse_sizes,
                 };
-                let all = parse(text).map_err(|e| self.unreadable(e))?;
+                let all = parse(&self.without_auto(text)).map_err(|e| self.unreadable(e))?;
                 Ok(all.into_iter().map(Value::from).collect())
             }
             (ParamKind::Size | ParamKind::Count, Value::Number(number)) => match whole(number) {
@@ -230,6 +233,16 @@ impl Reader<'_> {
                 "it must be a number, or text such as \"4K\" or \"4K,64K\" or \"32..4K\"",
             )),
         }
+    }
+
+    /// A parameter that is `auto` by default takes that word in a list too. It is 0.
+    fn without_auto<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.param.default != AUTO {
+            return text.into();
+        }
+        let number = |item: &'a str| if item.trim() == AUTO { "0" } else { item };
+        let items: Vec<&str> = text.split(',').map(number).collect();
+        items.join(",").into()
     }
 
     fn word(&self, word: &str, words: &[&'static str]) -> Result<Value, PointError> {
@@ -283,6 +296,7 @@ mod tests {
         Row::switch("direct", "false"),
         Row::duration("time", "300ms"),
         Row::text("spec", "a, b").list(),
+        Row::size("buffer", "auto").list(),
     ];
     const PARAMS: &[Param] = &crate::param::list::<_, { TABLE.len() }>(TABLE);
 
@@ -316,6 +330,11 @@ mod tests {
         assert!(v.given("op") && !v.given("passes"));
         let v = Values::read(PARAMS, &settings(json!({"record": "4K,4096"}))).unwrap();
         assert_eq!(v.all("record").len(), 1);
+        assert_eq!(v.all("buffer"), [Value::from(0)]);
+        let v = Values::read(PARAMS, &settings(json!({"buffer": "32K, auto"}))).unwrap();
+        assert_eq!(v.all("buffer"), [32768, 0].map(Value::from));
+        let e = fails(json!({"record": "auto"}));
+        assert!(e.message.contains("`auto` is not"), "{e}");
     }
 
     #[test]

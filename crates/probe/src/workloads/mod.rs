@@ -9,6 +9,7 @@ pub mod iops;
 pub mod launch;
 pub mod lock;
 pub mod meta;
+pub mod net;
 mod work_dir;
 
 /// Every workload.
@@ -17,6 +18,7 @@ pub const ALL: &[&dyn Workload] = &[
     &iops::Iops,
     &meta::Meta,
     &lock::Lock,
+    &net::Net,
     &launch::Launch,
 ];
 

@@ -13,6 +13,7 @@ pub mod iops;
 pub mod kinds;
 pub mod latency;
 pub mod launch;
+pub mod net;
 pub mod recommend;
 pub mod results;
 pub mod size_table;

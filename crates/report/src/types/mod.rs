@@ -10,6 +10,7 @@ mod cost;
 mod external;
 mod iops;
 mod launch;
+mod net;
 mod result;
 mod section;
 
@@ -19,6 +20,7 @@ pub use cost::CostRow;
 pub use external::{ExternalResults, ExternalRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
+pub use net::NetRow;
 pub use result::{
     CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LatencyUs, ResultRow, ServedBy,
     ThreadsRow, TwoKinds, Verdict,
@@ -91,6 +93,9 @@ pub struct Report {
     /// How these change with the queue's depth.
     #[serde(default)]
     pub depth_curves: Vec<DepthCurve>,
+    /// Figures as netperf gives them, of results between two ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub net: Vec<NetRow>,
     /// What to do about it.
     pub advice: Vec<Advice>,
     /// What was asked for and not measured.

@@ -9,6 +9,7 @@ pub mod heat;
 mod iops;
 pub mod iozone;
 pub mod launches;
+mod net;
 pub mod overview;
 pub mod rows;
 mod seek;
@@ -37,6 +38,7 @@ impl Report {
             told(buffer).then(|| buffer::section(&self.buffer, self.level)),
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
+            Some(net::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
         let beside = self.beside.iter().map(external::section);

@@ -14,6 +14,7 @@ mod launch_share;
 mod lookups;
 mod made;
 mod modules;
+mod net;
 mod page;
 mod schema;
 mod sections;

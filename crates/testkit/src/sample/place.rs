@@ -9,11 +9,10 @@ use super::shapes::Shape;
 pub fn layer(shape: &Shape) -> LayerRun {
     let failed = shape.fails;
     LayerRun {
-        spec: shape.name.parse().unwrap_or_else(|_| Spec {
-            layer: shape.name.into(),
-            variant: None,
-            options: [].into(),
-        }),
+        spec: shape
+            .name
+            .parse()
+            .unwrap_or_else(|_| Spec::bare(shape.name)),
         name: shape.name.into(),
         status: if failed {
             LayerStatus::Failed

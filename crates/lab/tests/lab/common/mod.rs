@@ -8,7 +8,7 @@ use std::{
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering::SeqCst},
     },
     thread,
@@ -18,10 +18,11 @@ use std::{
 use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{Base, Control, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire};
 use layermark_model::{
-    CpuTime, CpuUse, DeviceBytes, DroppedCaches, Facts, Missing, Pass, Plan, Run, SelfTest, Spec,
-    Trial, TrialRecord, Turn,
+    CpuTime, CpuUse, DeviceBytes, DroppedCaches, Facts, Meaning, Missing, Param, Pass, Plan, Point,
+    PointError, Run, SelfTest, Settings, Spec, Trial, TrialRecord, Turn,
     protocol::{FromProbe, Job, ToProbe, VERSION},
 };
+use layermark_probe::{Context, PackagedFile, ProbeError, Work, Workload};
 use layermark_store::Store;
 
 /// What the helpers of a scripted layer use in the first turn and its lead-in, which lasts a quarter as
@@ -36,6 +37,82 @@ pub const CATALOG: Catalog = Catalog {
     layers: &[&Scripted],
     workloads: layermark_probe::workloads::ALL,
 };
+
+/// The same; its variant says what the far end of work with two ends does. It `refuses` the port, is
+/// `silent` when it is to serve, `stays` when it is to end, or `dies` in round 4 of the near end, which
+/// then waits for it (`fails`: which then says so).
+struct Ends;
+
+impl Layer for Ends {
+    fn id(&self) -> &'static str {
+        "ends"
+    }
+    fn about(&self) -> &'static str {
+        "a script"
+    }
+    fn options(&self) -> &'static [LayerOption] {
+        &[]
+    }
+    fn default_specs(&self) -> &'static [&'static str] {
+        &[]
+    }
+    fn missing(&self, _: &Spec) -> Vec<Missing> {
+        Vec::new()
+    }
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        Scripted.open(base, spec, undo)
+    }
+}
+
+/// `file`, said to have two ends: who works is scripted.
+struct TwoEnds;
+
+pub const TWO_ENDS: Catalog = Catalog {
+    layers: &[&Scripted, &Ends],
+    workloads: &[&TwoEnds],
+};
+
+impl Workload for TwoEnds {
+    fn id(&self) -> &'static str {
+        "file"
+    }
+    fn about(&self) -> &'static str {
+        "a client and a server"
+    }
+    fn params(&self) -> &'static [Param] {
+        file().params()
+    }
+    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
+        file().points(settings, scale)
+    }
+    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
+        file().meaning(at)
+    }
+    fn packaged(&self, _: &Point) -> Result<Vec<PackagedFile>, PointError> {
+        Ok(Vec::new())
+    }
+    fn needs_refresh(&self, _: &Point) -> bool {
+        false
+    }
+    fn space(&self, _: &Point) -> u64 {
+        0
+    }
+    fn has_two_ends(&self) -> bool {
+        true
+    }
+    fn prepare(&self, _: &Path, _: &Point, _: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        Err(ProbeError::new("it is scripted"))
+    }
+}
+
+fn file() -> &'static dyn Workload {
+    layermark_probe::workloads::find("file").unwrap()
+}
 
 impl Layer for Scripted {
     fn id(&self) -> &'static str {
@@ -70,6 +147,7 @@ impl Layer for Scripted {
             spec: spec.clone(),
             layer,
             upkeep: Arc::default(),
+            far: Arc::default(),
         }))
     }
 }
@@ -81,7 +159,20 @@ struct ScriptedPlace {
     layer: u64,
     /// Nanoseconds that its helpers have used.
     upkeep: Arc<AtomicU64>,
+    far: Arc<Mutex<FarEnd>>,
 }
+
+/// What the far end does, as the near one knows it.
+#[derive(Default)]
+struct FarEnd {
+    /// What it was told to serve, and has not been told to end.
+    serves: Option<Box<Job>>,
+    /// Ends its probe.
+    ends: Option<[UnixStream; 2]>,
+}
+
+/// The port of every far end.
+const PORT: u16 = 4711;
 
 impl ScriptedPlace {
     fn number(&self, option: &str) -> Option<f64> {
@@ -151,22 +242,10 @@ impl Place for ScriptedPlace {
         &self.dir
     }
     fn start(&mut self) -> Result<Wire, LayerError> {
-        let (lab_in, probe_in) = UnixStream::pair().unwrap();
-        let (probe_out, lab_out) = UnixStream::pair().unwrap();
-        let (place, ends) = (
-            self.clone(),
-            [
-                probe_in.try_clone().unwrap(),
-                probe_out.try_clone().unwrap(),
-            ],
-        );
-        let thread = thread::spawn(move || serve(&place, probe_in, probe_out));
-        let control = Box::new(Thread { ends, thread });
-        Ok(Wire {
-            stdin: Box::new(lab_in),
-            stdout: Box::new(lab_out),
-            control,
-        })
+        Ok(self.wire(false))
+    }
+    fn start_near(&mut self) -> Result<Wire, LayerError> {
+        Ok(self.wire(true))
     }
     fn facts(&self) -> Result<Facts, LayerError> {
         let mut facts = Facts::default();
@@ -181,6 +260,86 @@ impl Place for ScriptedPlace {
             ns: self.upkeep.load(SeqCst),
             within_ns: 0,
         })
+    }
+}
+
+impl ScriptedPlace {
+    fn far(&self, does: &str) -> bool {
+        self.spec.variant.as_deref() == Some(does)
+    }
+
+    /// Whether the far end serves this job of the near one.
+    fn is_served(&self, job: &Job) -> bool {
+        let far = self.far.lock().unwrap();
+        let (Some(told), Some(peer)) = (&far.serves, &job.peer) else {
+            return false;
+        };
+        let other = told.peer.as_ref().unwrap();
+        assert_eq!((told.id, &told.point), (job.id, &job.point));
+        assert_eq!((other.port, peer.port), (0, PORT));
+        assert!(other.secret == peer.secret && peer.secret.len() == 32);
+        // Each works in a directory of its own.
+        assert!(told.dir != job.dir && Path::new(&job.dir).is_dir());
+        true
+    }
+
+    /// What the far end says when it is to serve.
+    fn serve(&self, job: Box<Job>) -> Option<FromProbe> {
+        let id = job.id;
+        if self.far("refuses") {
+            let message = "bind 127.0.0.1: Address already in use".into();
+            return Some(error(id, message, 98));
+        }
+        self.far.lock().unwrap().serves = Some(job);
+        (!self.far("silent")).then_some(FromProbe::Serving { id, port: PORT })
+    }
+
+    /// ... and when it is to end that, after the near one has settled.
+    fn has_served(&self, id: u64) -> Option<FromProbe> {
+        let served = self.far.lock().unwrap().serves.take();
+        assert_eq!(served.map(|job| job.id), Some(id));
+        (!self.far("stays")).then_some(FromProbe::Settled { id })
+    }
+
+    /// In mid-turn. What the near one says of it.
+    fn far_end_dies(&self, id: u64) -> Option<FromProbe> {
+        for end in self.far.lock().unwrap().ends.iter().flatten() {
+            let _ = end.shutdown(std::net::Shutdown::Both);
+        }
+        let message = "receive: Connection reset by peer".into();
+        self.far("fails").then(|| error(id, message, 104))
+    }
+
+    fn wire(&mut self, near: bool) -> Wire {
+        let (lab_in, probe_in) = UnixStream::pair().unwrap();
+        let (probe_out, lab_out) = UnixStream::pair().unwrap();
+        let (place, ends) = (
+            self.clone(),
+            [
+                probe_in.try_clone().unwrap(),
+                probe_out.try_clone().unwrap(),
+            ],
+        );
+        if !near {
+            let ends = ends.each_ref().map(|end| end.try_clone().unwrap());
+            self.far.lock().unwrap().ends = Some(ends);
+        }
+        let thread = thread::spawn(move || serve(&place, probe_in, probe_out));
+        let control = Box::new(Thread { ends, thread });
+        Wire {
+            stdin: Box::new(lab_in),
+            stdout: Box::new(lab_out),
+            control,
+        }
+    }
+}
+
+fn error(id: u64, message: String, errno: i32) -> FromProbe {
+    FromProbe::Error {
+        id: Some(id),
+        message,
+        hint: None,
+        errno: Some(errno),
     }
 }
 
@@ -199,7 +358,9 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
     let mut job: Option<(Box<Job>, Trial)> = None;
     for line in BufReader::new(input).lines().map_while(Result::ok) {
         match serde_json::from_str(&line).unwrap() {
+            ToProbe::Serve(job) => place.serve(job).map_or(Some(()), |said| say(&said))?,
             ToProbe::Job(new) => {
+                assert_eq!(new.peer.is_some(), place.is_served(&new));
                 say(&FromProbe::Ready { id: new.id })?;
                 job = Some((new, Trial::default()));
             }
@@ -211,12 +372,7 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                 }
                 if first && place.number("error-after").is_some() {
                     let message = format!("write {}: No space left on device", job.dir);
-                    say(&FromProbe::Error {
-                        id: Some(id),
-                        message,
-                        hint: None,
-                        errno: Some(28),
-                    })?;
+                    say(&error(id, message, 28))?;
                     continue;
                 }
                 if first && place.number("die-after").is_some_and(|at| id as f64 >= at) {
@@ -224,6 +380,10 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                 }
                 if round == 4 && place.spec.options.contains_key("fail-mount") {
                     place.vanish();
+                }
+                if round == 4 && (place.far("dies") || place.far("fails")) {
+                    place.far_end_dies(id).map_or(Some(()), |said| say(&said))?;
+                    continue;
                 }
                 if place.at("silent-after", round) {
                     continue;
@@ -252,6 +412,9 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                 if place.at("rubbish-after", round) {
                     say(&said)?;
                 }
+            }
+            ToProbe::Settle { id } if job.is_none() => {
+                place.has_served(id).map_or(Some(()), |said| say(&said))?;
             }
             ToProbe::Settle { id } => {
                 place.upkeep.fetch_add(AFTERWARDS, SeqCst);

@@ -2,7 +2,7 @@
 
 use std::{fs, io, net::Ipv4Addr};
 
-use super::set_up;
+use crate::net::device::set_up;
 
 /// A model of a network card.
 pub(crate) struct Card {

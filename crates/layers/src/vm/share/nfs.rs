@@ -89,7 +89,7 @@ impl ShareProtocol for Nfs {
             "loose" => ",nocto,actimeo=3600",
             _ => "",
         };
-        let (host, guest) = (net::HOST, net::GUEST);
+        let (host, guest) = (crate::net::HOST, net::GUEST);
         Mounting {
             fs: "nfs4".into(),
             source: Some(format!("{host}:/{DIR}")),
@@ -118,7 +118,7 @@ fn module_there() -> bool {
 
 /// Version 4 alone: no portmapper, no D-Bus, no grace time after the start.
 fn config_text() -> String {
-    let (host, share) = (net::HOST, server::beside(DIR));
+    let (host, share) = (crate::net::HOST, server::beside(DIR));
     let recovery = server::seen("nfs");
     format!(
         "NFS_CORE_PARAM {{ NFS_Port = {PORT}; Protocols = 4; Bind_addr = {host}; \

@@ -15,10 +15,7 @@ use crate::{
     Control, LayerError,
     child::{self, Process},
     needs,
-    vm::{
-        agent_protocol::Mounting,
-        net::{self, server},
-    },
+    vm::{agent_protocol::Mounting, net::server},
 };
 
 const PROGRAM: (&str, &str) = ("smbd", "samba");
@@ -83,7 +80,7 @@ impl ShareProtocol for Smb {
     }
 
     fn mounting(&self, cache: &str) -> Mounting {
-        let host = net::HOST;
+        let host = crate::net::HOST;
         Mounting {
             fs: "cifs".into(),
             source: Some(format!("//{host}/{DIR}")),
@@ -140,7 +137,7 @@ fn add_user(at: &Serve<'_>) -> Result<(), LayerError> {
 }
 
 fn config_text() -> String {
-    let (host, share) = (net::HOST, server::beside(DIR));
+    let (host, share) = (crate::net::HOST, server::beside(DIR));
     let state = server::seen("smb");
     // Flushes are done when they are asked for, as samba does by default.
     format!(

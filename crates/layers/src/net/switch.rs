@@ -32,7 +32,7 @@ const OURS: Mac = [0x52, 0x54, 0x00, 0x6c, 0x6d, 0x01];
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Switch {
+pub(crate) struct Switch {
     ports: RwLock<BTreeMap<u8, Arc<Port>>>,
     /// Behind which port an address was last seen.
     known: Mutex<HashMap<Mac, u8>>,

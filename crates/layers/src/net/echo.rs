@@ -8,33 +8,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::space::icmp;
+use super::device::icmp;
 
-/// Where guests answer, by RFC 862.
+/// Where our own switch answers, by RFC 862.
 pub(crate) const PORT: u16 = 7;
 /// Close to the longest that a frame holds.
 const BYTES: usize = 1400;
 /// How long an answer may take: cards need seconds to find out that the cable is in.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// In the guest: sends back what comes in, for as long as the machine runs.
-pub(crate) fn serve(address: Ipv4Addr) -> io::Result<()> {
-    let socket = UdpSocket::bind((address, PORT))?;
-    let serve = move || {
-        let mut bytes = [0; 2 * BYTES];
-        loop {
-            // It may be the error of an earlier reply that was not waited for.
-            if let Ok((length, from)) = socket.recv_from(&mut bytes) {
-                let _ = socket.send_to(&bytes[..length], from);
-            }
-        }
-    };
-    thread::Builder::new().name("echo".into()).spawn(serve)?;
-    Ok(())
-}
-
 /// On this host: echoes what comes to `socket` while `during` runs.
-pub(super) fn answering<T>(socket: &UdpSocket, during: impl FnOnce() -> T) -> io::Result<T> {
+pub(crate) fn answering<T>(socket: &UdpSocket, during: impl FnOnce() -> T) -> io::Result<T> {
     socket.set_read_timeout(Some(Duration::from_millis(10)))?;
     let over = AtomicBool::new(false);
     Ok(thread::scope(|scope| {

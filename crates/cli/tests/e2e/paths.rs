@@ -1,0 +1,178 @@
+//! Paths, `client..server`: what reaches what, who may not, and the facts of both ends.
+
+use serde_json::Value;
+
+use crate::common::{Lm, is_root, result, skipped};
+
+const RR: &[&str] = &["net", "--op", "rr", "--blocks", "1", "--json"];
+
+/// The facts of a layer, by name.
+#[track_caller]
+fn notes<'a>(report: &'a Value, layer: &str) -> &'a Value {
+    let layers = report["layers"].as_array().expect("layers");
+    let found = layers.iter().find(|l| l["name"] == layer);
+    &found.unwrap_or_else(|| panic!("no {layer} in {report:#}"))["facts"]["notes"]
+}
+
+#[test]
+fn each_end_of_a_path_proves_where_it_is() {
+    const LAYERS: [&str; 4] = [
+        "netns",
+        "netns..native",
+        "netns..netns",
+        "netns:mtu=9000,rate=100mbit",
+    ];
+    let said = Lm::new().work_with(RR, &LAYERS).run().left_nothing();
+    if said.stderr.contains("the right to make a network") {
+        return skipped("no network can be made here");
+    }
+    let report = said.json();
+    let label = report["results"][0]["label"].as_str().expect("a label");
+    for layer in LAYERS {
+        let row = result(&report, label, layer);
+        assert!(row["value"].as_f64() > Some(0.0), "{row:#}");
+    }
+    let facts = |layer: &str| {
+        ["near_address", "address", "near_nic_driver", "nic_driver"].map(|name| {
+            notes(&report, layer)[name]
+                .as_str()
+                .unwrap_or("none")
+                .to_owned()
+        })
+    };
+    for (layer, expected) in [
+        ("native", ["127.0.0.1", "127.0.0.1", "loopback", "loopback"]),
+        ("netns", ["10.9.0.1", "10.9.0.2", "bridge", "veth"]),
+        ("netns..native", ["10.9.0.2", "10.9.0.1", "veth", "bridge"]),
+        ("netns..netns", ["10.9.0.3", "10.9.0.2", "veth", "veth"]),
+    ] {
+        assert_eq!(facts(layer), expected, "{layer}");
+    }
+    let far = notes(&report, LAYERS[3]);
+    assert_eq!(
+        (&far["nic_mtu"], &far["near_nic_mtu"]),
+        (&"9000".into(), &"9000".into())
+    );
+    // The far end is a process of this host, and works in the turns of the near one.
+    for layer in ["native", "netns"] {
+        let row = result(&report, label, layer);
+        let upkeep = row["cpu_us_per_op"]["upkeep"].as_f64();
+        assert!(upkeep > Some(0.0), "{row:#}");
+    }
+}
+
+#[test]
+fn plain_places_have_both_ends_on_one_loopback() {
+    let layers: &[&str] = if is_root() {
+        &["overlay:upper"]
+    } else {
+        &["tmpfs"]
+    };
+    let said = Lm::new().work_with(RR, layers).run().left_nothing();
+    if said.stderr.contains("the right to mount") {
+        return skipped("nothing can be mounted here");
+    }
+    let report = said.json();
+    let facts = notes(&report, layers[0]);
+    assert_eq!(facts["network"], "loopback of a network namespace");
+    assert_eq!(facts["near_address"], facts["address"]);
+}
+
+#[test]
+fn what_cannot_be_a_path_is_refused_before_anything_is_measured() {
+    let file: &[&str] = &[
+        "file",
+        "--op",
+        "read",
+        "--file-size",
+        "64K",
+        "--record",
+        "4K",
+    ];
+    for (work, layer, words) in [
+        (
+            file,
+            "native..netns",
+            &["is a path", "`file` has one end"][..],
+        ),
+        (
+            RR,
+            "overlay:upper..netns",
+            &["overlay:upper", "cannot be in a network"],
+        ),
+        (
+            RR,
+            "netns:switch=a..netns:switch=b",
+            &["not in one network"],
+        ),
+        (RR, "netns..netns..netns", &["more than two ends"]),
+        (RR, "vm:backend=user", &["no program of this host"]),
+        (RR, "netns:rate=fast", &["rate", "64kbit"]),
+    ] {
+        Lm::new()
+            .work_with(work, &[layer])
+            .run()
+            .left_nothing()
+            .fails(2, words);
+    }
+    // What this kernel lacks is named, and the rest is measured.
+    let said = Lm::new().work_with(RR, &["netns:delay=1ms", "netns"]).run();
+    if said.stderr.contains("the right to make a network") {
+        return skipped("no network can be made here");
+    }
+    let (report, names) = (said.json(), ["netns:delay=1ms", "netns"]);
+    let status = names.map(|name| {
+        let layers = report["layers"].as_array().expect("layers");
+        let layer = layers.iter().find(|l| l["name"] == name).expect("a layer");
+        (layer["status"].clone(), layer["hint"].clone())
+    });
+    assert_eq!(status[1].0, "ready");
+    if status[0].0 != "ready" {
+        assert_eq!(said.code, Some(3));
+        assert!(
+            status[0]
+                .1
+                .as_str()
+                .is_some_and(|h| h.contains("modprobe sch_netem")),
+            "{report:#}"
+        );
+    }
+}
+
+/// Two guests on one switch, and one that this host is a server for.
+#[test]
+fn guests_reach_each_other_and_this_host() {
+    let layers = ["vm..vm:nic=e1000", "vm..native"];
+    let said = Lm::new().work_with(RR, &layers).run().left_nothing();
+    if !is_root() || said.stderr.contains("needs ") {
+        return skipped("no guest with a network can be made here");
+    }
+    let report = said.json();
+    let [both, client] = layers.map(|layer| notes(&report, layer));
+    assert_eq!(
+        [
+            &both["near_nic_driver"],
+            &both["nic_driver"],
+            &client["near_nic_driver"]
+        ],
+        ["virtio_net", "e1000", "virtio_net"]
+    );
+    assert_eq!(
+        [&both["near_address"], &both["address"]],
+        ["10.9.0.3", "10.9.0.2"]
+    );
+    assert_eq!(
+        [&client["near_address"], &client["address"]],
+        ["10.9.0.2", "10.9.0.1"]
+    );
+    for layer in layers {
+        let row = report["results"]
+            .as_array()
+            .and_then(|r| r.iter().find(|r| r["layer"] == layer));
+        let row = row.unwrap_or_else(|| panic!("no {layer} in {report:#}"));
+        assert!(row["ratio"]["estimate"].as_f64() > Some(1.0), "{row:#}");
+        // QEMU's, whose CPU is not the probe's.
+        let upkeep = row["cpu_us_per_op"]["upkeep"].as_f64();
+        assert!(upkeep > Some(0.0), "{row:#}");
+    }
+}

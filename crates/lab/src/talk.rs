@@ -1,0 +1,98 @@
+//! What is said to the probes of a layer, and how an answer becomes a failure.
+
+use std::time::Duration;
+
+use layermark_layers::in_words;
+use layermark_model::protocol::{FromProbe, ToProbe};
+
+use crate::{
+    probe_client::Broken,
+    session::{End, Up},
+    trial::{Ask, Failure},
+};
+
+/// A probe's connections end a moment before it does.
+const LAST_MOMENT: Duration = Duration::from_millis(100);
+
+/// To the probe whose turns they are.
+pub(crate) fn say(up: &mut Up, ask: &Ask<'_>, message: &ToProbe) -> Result<(), Failure> {
+    say_to(up, ask, ask.end(), message)
+}
+
+pub(crate) fn say_to(
+    up: &mut Up,
+    ask: &Ask<'_>,
+    end: End,
+    message: &ToProbe,
+) -> Result<(), Failure> {
+    let sent = up.probes(end).0.send(message);
+    sent.map_err(|e| broken(up, ask, end, e))
+}
+
+/// From the probe whose turns they are.
+pub(crate) fn hear(up: &mut Up, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
+    hear_from(up, ask, ask.end())
+}
+
+/// The next line; an error that the probe reports is a failure of the work, unless the other end is no
+/// more.
+pub(crate) fn hear_from(up: &mut Up, ask: &Ask<'_>, end: End) -> Result<FromProbe, Failure> {
+    let (probe, other) = up.probes(end);
+    let mut other = other.filter(|_| ask.end() == End::Near);
+    let said = probe.receive(ask.stop, other.as_deref_mut());
+    match said {
+        Ok(FromProbe::Error {
+            id,
+            message,
+            hint,
+            errno,
+        }) if id.is_none_or(|id| id == ask.id) => {
+            let ended = other.and_then(|other| other.has_ended(LAST_MOMENT));
+            if let Some(how) = ended {
+                return Err(broken(up, ask, end, Broken::OtherEnded(how)));
+            }
+            let hint = hint.map(|h| format!("; hint: {h}")).unwrap_or_default();
+            Err(Failure::Work {
+                message: at(ask, end).to_owned() + &in_words(&(message + &hint)),
+                errno,
+            })
+        }
+        said => said.map_err(|e| broken(up, ask, end, e)),
+    }
+}
+
+/// Which end it is, where there are two.
+fn at(ask: &Ask<'_>, end: End) -> &'static str {
+    match (ask.end(), end) {
+        (End::Far, _) => "",
+        (End::Near, End::Near) => "near end: ",
+        (End::Near, End::Far) => "far end: ",
+    }
+}
+
+/// Nothing more comes from the probe at this end.
+fn broken(up: &mut Up, ask: &Ask<'_>, end: End, e: Broken) -> Failure {
+    let (end, e) = match e {
+        Broken::CutOff => return Failure::CutOff,
+        Broken::OtherEnded(how) => (end.other(), Broken::Ended(how)),
+        e => (end, e),
+    };
+    let last_words = up.probes(end).0.last_words();
+    Failure::Broken(format!("{}{e}{last_words}", at(ask, end)))
+}
+
+/// The probe has said something else than it should.
+pub(crate) fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
+    let what = match line {
+        FromProbe::Hello { .. } => "hello",
+        FromProbe::Ready { .. } => "ready for another job",
+        FromProbe::Serving { .. } => "serving",
+        FromProbe::Progress { .. } => "progress",
+        FromProbe::Turned { .. } => "a turn that was not asked for",
+        FromProbe::Settled { .. } => "settled out of turn",
+        FromProbe::Trial { .. } => "the trial of another job",
+        FromProbe::Error { .. } => "the error of another job",
+        FromProbe::Done => "done",
+    };
+    Failure::Broken(Broken::OutOfTurn(format!("{what} instead of {wanted}")).to_string())
+}

@@ -1,0 +1,242 @@
+use std::time::Duration;
+
+use layermark_model::{Missing, Spec};
+
+use crate::{
+    Base, Layer, LayerError, LayerOption, Place, Undo,
+    host::HostPlace,
+    net::{self, link::Link, shape::Shape},
+    options::{self, bad, value},
+    sandbox,
+};
+
+/// A network namespace at the end of a cable; its files are those of `native`.
+pub(crate) struct Netns;
+
+const OPTIONS: &[LayerOption] = &[
+    LayerOption {
+        name: "delay",
+        values: &[],
+        default: "0",
+        help: "of each packet, each way, such as 1ms (netem)",
+    },
+    LayerOption {
+        name: "rate",
+        values: &[],
+        default: "none",
+        help: "bits a second, each way: a number and kbit, mbit or gbit, such as 100mbit (tbf)",
+    },
+    LayerOption {
+        name: "loss",
+        values: &[],
+        default: "0%",
+        help: "share of the packets that are lost, each way, such as 0.1% (netem)",
+    },
+    LayerOption {
+        name: "mtu",
+        values: &[],
+        default: "1500",
+        help: "longest packet, bytes",
+    },
+    LayerOption {
+        name: "switch",
+        values: &[],
+        default: "none",
+        help: "a name; with guests (backend=tap) and others of this layer that have it, it is in one network",
+    },
+];
+
+impl Layer for Netns {
+    fn id(&self) -> &'static str {
+        "netns"
+    }
+
+    fn about(&self) -> &'static str {
+        "a network namespace behind a bridge, for workloads with two ends"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        OPTIONS
+    }
+
+    /// None: it makes a difference to networks only.
+    fn default_specs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        shape(spec)?;
+        switch_name(spec).map(drop)
+    }
+
+    fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
+        let mut spec = spec.clone();
+        if let Some(name) = switch {
+            net::join(&mut spec, name);
+        }
+        Ok(spec)
+    }
+
+    fn missing(&self, spec: &Spec) -> Vec<Missing> {
+        if sandbox::privilege() == sandbox::Privilege::None {
+            return vec![sandbox::no_networks()];
+        }
+        let lacks = shape(spec).ok().and_then(|shape| shape.lacks());
+        let missing = lacks.map(|kind| Missing {
+            what: format!("the kernel's queueing discipline {kind} (sch_{kind})"),
+            hint: format!("sudo modprobe sch_{kind}, or boot a kernel that has it"),
+            installable: false,
+        });
+        missing.into_iter().collect()
+    }
+
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        base.emptied(undo);
+        let name = spec.to_string();
+        let link = Link::cable(switch_name(spec)?, shape(spec)?).map_err(LayerError::io(
+            &name,
+            "make a network for",
+            &base.dir,
+        ))?;
+        let place = HostPlace::new(base, spec, base.dir.clone()).linked(link);
+        place.package()?;
+        Ok(Box::new(place))
+    }
+}
+
+fn switch_name(spec: &Spec) -> Result<Option<&str>, LayerError> {
+    match value(spec, OPTIONS, "switch") {
+        "none" => Ok(None),
+        name => net::switch_name(spec, name).map(Some),
+    }
+}
+
+fn shape(spec: &Spec) -> Result<Shape, LayerError> {
+    Ok(Shape {
+        delay: delay(spec)?,
+        loss: loss(spec)?,
+        rate: rate(spec)?,
+        mtu: Some(mtu(spec)?),
+    })
+}
+
+fn delay(spec: &Spec) -> Result<Duration, LayerError> {
+    const MOST: Duration = Duration::from_secs(10);
+    let text = value(spec, OPTIONS, "delay");
+    match options::delay(text).filter(|delay| *delay <= MOST) {
+        Some(delay) => Ok(delay),
+        None => Err(bad(
+            spec,
+            "delay",
+            text,
+            "is not a duration of at most 10s, such as 250us".into(),
+        )),
+    }
+}
+
+fn loss(spec: &Spec) -> Result<f64, LayerError> {
+    let text = value(spec, OPTIONS, "loss");
+    let percent = text.strip_suffix('%').and_then(|n| n.parse::<f64>().ok());
+    match percent {
+        // With more, nothing proves that the network works.
+        Some(percent @ 0.0..=50.0) => Ok(percent / 100.0),
+        _ => Err(bad(spec, "loss", text, "is not from 0% to 50%".into())),
+    }
+}
+
+fn rate(spec: &Spec) -> Result<Option<u64>, LayerError> {
+    const UNITS: [(&str, u64); 3] = [
+        ("kbit", 1_000),
+        ("mbit", 1_000_000),
+        ("gbit", 1_000_000_000),
+    ];
+    const POSSIBLE: std::ops::RangeInclusive<u64> = 64_000..=1_000_000_000_000;
+    let text = value(spec, OPTIONS, "rate");
+    if text == "none" {
+        return Ok(None);
+    }
+    let bits = UNITS.iter().find_map(|(unit, bits)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*bits)
+    });
+    match bits.filter(|bits| POSSIBLE.contains(bits)) {
+        Some(bits) => Ok(Some(bits)),
+        None => Err(bad(
+            spec,
+            "rate",
+            text,
+            "is not from 64kbit to 1000gbit".into(),
+        )),
+    }
+}
+
+fn mtu(spec: &Spec) -> Result<u32, LayerError> {
+    let text = value(spec, OPTIONS, "mtu");
+    match text.parse() {
+        Ok(bytes @ 576..=65_535) => Ok(bytes),
+        _ => Err(bad(spec, "mtu", text, "is not from 576 to 65535".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_or_refused() {
+        let read = |text: &str| shape(&text.parse().unwrap());
+        assert_eq!(
+            read("netns:delay=250us,rate=100mbit,loss=0.5%,mtu=9000").unwrap(),
+            Shape {
+                delay: Duration::from_micros(250),
+                loss: 0.005,
+                rate: Some(100_000_000),
+                mtu: Some(9000),
+            }
+        );
+        for (text, says) in [
+            ("netns:delay=1h", "at most 10s"),
+            ("netns:delay=x", "250us"),
+            ("netns:loss=1", "0% to 50%"),
+            ("netns:loss=NaN%", "0% to 50%"),
+            ("netns:rate=100M", "64kbit"),
+            ("netns:rate=99999999999999999999gbit", "64kbit"),
+            ("netns:rate=-1mbit", "64kbit"),
+            ("netns:mtu=1", "576"),
+            ("netns:switch=a b", "not a name"),
+            ("netns:bridge", "no variants"),
+        ] {
+            let e = crate::check(&text.parse().unwrap()).unwrap_err();
+            assert!(e.is_usage() && e.to_string().contains(says), "{text}: {e}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_a_path_is_in_its_network() {
+        let linked = |text: &str, switch| {
+            let spec: Spec = text.parse().unwrap();
+            let layer = crate::find(&spec.layer).unwrap();
+            layer.linked(&spec, switch).map(|spec| spec.to_string())
+        };
+        assert_eq!(linked("netns", Some("a")).unwrap(), "netns:switch=a");
+        assert_eq!(
+            linked("netns:switch=b", Some("a")).unwrap(),
+            "netns:switch=b"
+        );
+        assert_eq!(linked("vm", None).unwrap(), "vm:nic=virtio-net");
+        assert_eq!(
+            linked("vm:nic=e1000", Some("a")).unwrap(),
+            "vm:nic=e1000,switch=a"
+        );
+        assert_eq!(linked("overlay:upper", None).unwrap(), "overlay:upper");
+        for (text, switch) in [("overlay:upper", Some("a")), ("vm:backend=user", None)] {
+            let e = linked(text, switch).unwrap_err();
+            assert!(e.is_usage() && e.hint().is_some(), "{e}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What goes wrong between two ends, in words.
+
+use std::{io, net::SocketAddr};
+
+use super::{control::LineError, params::NetOp, sockets::PATIENCE};
+use crate::ProbeError;
+
+/// What every error names: the operation and the far end.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerAddress {
+    pub op: NetOp,
+    pub to: SocketAddr,
+}
+
+impl PeerAddress {
+    /// An error of the far end's, or of ours about it: `net rr: 10.0.0.1:80 WHAT`.
+    pub fn error(self, what: &str) -> ProbeError {
+        ProbeError::new(format!("net {}: {} {what}", self.op.id(), self.to))
+    }
+
+    /// A system call that failed while `doing` something with the far end.
+    pub fn io(self, doing: &str, e: &io::Error) -> ProbeError {
+        let seconds = PATIENCE.as_secs();
+        let (what, hint) = match (e.kind(), e.raw_os_error()) {
+            (io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut, _) => (
+                format!("was silent for {seconds} s"),
+                format!("see whether the path is up: `ping {}`", self.to.ip()),
+            ),
+            (io::ErrorKind::ConnectionRefused, _) => (
+                "has nobody that listens".into(),
+                "the far end has ended, or a firewall refuses: `ss -lntup` in its place shows who listens".into(),
+            ),
+            (
+                io::ErrorKind::ConnectionReset
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::UnexpectedEof,
+                _,
+            ) => (
+                "closed the connection in the midst of it".into(),
+                "the far end ended or was killed: its own error and `dmesg` tell more".into(),
+            ),
+            (_, Some(libc::EADDRNOTAVAIL)) => (
+                "cannot be reached from any more port: the ephemeral ports are used up".into(),
+                "use fewer `streams`, or allow more ports: `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`".into(),
+            ),
+            (_, Some(libc::EMSGSIZE)) => (
+                "cannot be sent datagrams so large".into(),
+                "use a smaller `message`, `request` or `response`".into(),
+            ),
+            (_, Some(libc::EHOSTUNREACH | libc::ENETUNREACH)) => (
+                format!("cannot be reached: {e}"),
+                format!("see which way there is: `ip route get {}`", self.to.ip()),
+            ),
+            _ => (format!("failed: {e}"), "`ip -s link` shows errors of the interfaces".into()),
+        };
+        ProbeError {
+            errno: e.raw_os_error(),
+            ..self.error(&format!("{what}: {doing}"))
+        }
+        .hint(hint)
+    }
+
+    /// No answer of ours on the control connection; `None` where the far end has closed it.
+    pub fn answer(self, e: Option<LineError>) -> ProbeError {
+        match e {
+            Some(LineError::Io(e)) => self.io("waiting for an answer", &e),
+            Some(LineError::Foreign(line)) => self
+                .error(&format!("speaks another protocol: it said {line:?}"))
+                .hint(format!(
+                    "another server has the port: `ss -ltnp 'sport = :{}'` in its place shows which",
+                    self.to.port()
+                )),
+            None => self
+                .error("closed the control connection without an answer")
+                .hint("it knows another secret, so it belongs to another run, or it is no far end of layermark"),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `net`: what a path between two ends costs, as netperf measures it.
+
+use std::path::Path;
+
+use layermark_model::{Meaning, Param, Point, PointError, Settings, protocol::Peer};
+
+use crate::{Context, FarEnd, PackagedFile, ProbeError, Work, Workload, param, run::Repeated};
+
+mod ceiling;
+mod control;
+mod error;
+mod far;
+mod lanes;
+mod near;
+mod params;
+mod place;
+mod session;
+mod sockets;
+#[cfg(test)]
+mod tests;
+mod traffic;
+mod work;
+
+use params::NetParams;
+
+/// The workload `net`.
+pub struct Net;
+
+impl Workload for Net {
+    fn id(&self) -> &'static str {
+        "net"
+    }
+
+    fn about(&self) -> &'static str {
+        "a path between two ends: transactions and streams over TCP and UDP, as netperf does them"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        params::PARAMS
+    }
+
+    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
+        param::points::<NetParams>(settings, scale)
+    }
+
+    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
+        param::meaning::<NetParams>(at)
+    }
+
+    fn packaged(&self, _: &Point) -> Result<Vec<PackagedFile>, PointError> {
+        Ok(Vec::new())
+    }
+
+    fn needs_refresh(&self, _: &Point) -> bool {
+        false
+    }
+
+    fn space(&self, _: &Point) -> u64 {
+        0
+    }
+
+    fn has_two_ends(&self) -> bool {
+        true
+    }
+
+    fn serve(
+        &self,
+        _: &Path,
+        at: &Point,
+        context: &Context,
+    ) -> Result<Box<dyn FarEnd>, ProbeError> {
+        let far = far::NetFarEnd::start(param::read(at)?, peer(context)?)?;
+        Ok(Box::new(far))
+    }
+
+    fn prepare(
+        &self,
+        _: &Path,
+        at: &Point,
+        context: &Context,
+    ) -> Result<Box<dyn Work>, ProbeError> {
+        let work = work::NetWork::prepare(param::read(at)?, peer(context)?, context)?;
+        Ok(Box::new(Repeated::new(work)))
+    }
+}
+
+fn peer(context: &Context) -> Result<&Peer, ProbeError> {
+    context
+        .peer
+        .as_ref()
+        .ok_or_else(|| ProbeError::new("`net` has two ends, and the job names no far one"))
+}

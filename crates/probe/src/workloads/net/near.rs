@@ -1,0 +1,129 @@
+//! The near end's side of the control connection.
+
+use std::net::{IpAddr, SocketAddr};
+
+use layermark_model::{NetEnd, protocol::Peer};
+
+use super::{
+    control::{Answer, Ask, Counters, Hello, Lines, VERSION},
+    error::PeerAddress,
+    params::NetParams,
+    place::Host,
+    sockets::{self, PATIENCE},
+};
+use crate::ProbeError;
+
+/// A control connection.
+pub struct Control {
+    lines: Lines,
+    peer: PeerAddress,
+    secret: String,
+}
+
+/// What the far end says of itself.
+pub struct Welcome {
+    pub token: String,
+    pub host: Host,
+    pub transactions: Option<u16>,
+    pub ports: Vec<u16>,
+}
+
+impl Control {
+    pub fn connect(p: &NetParams, peer: &Peer) -> Result<Self, ProbeError> {
+        let to = SocketAddr::new(peer.address, peer.port);
+        let peer_address = PeerAddress { op: p.op, to };
+        let stream = sockets::connect(p, to).map_err(|e| peer_address.io("connecting", &e))?;
+        Ok(Self {
+            lines: Lines::new(stream),
+            peer: peer_address,
+            secret: peer.secret.clone(),
+        })
+    }
+
+    pub fn peer(&self) -> PeerAddress {
+        self.peer
+    }
+
+    /// The address that the far end sees.
+    pub fn own_address(&self) -> Result<IpAddr, ProbeError> {
+        let own = self.lines.stream().local_addr();
+        let own = own.map_err(|e| self.peer.io("asking for the own address", &e))?;
+        Ok(own.ip())
+    }
+
+    /// Says the secret, and which trial it is.
+    pub fn open(
+        &mut self,
+        p: &NetParams,
+        host: &Host,
+        ports: Vec<u16>,
+    ) -> Result<Welcome, ProbeError> {
+        let hello = Hello::Control {
+            version: VERSION,
+            secret: std::mem::take(&mut self.secret),
+            params: p.clone(),
+            host: host.clone(),
+            ports,
+        };
+        match self.ask(&hello)? {
+            Answer::Welcome {
+                token,
+                host,
+                transactions,
+                ports,
+            } => Ok(Welcome {
+                token,
+                host,
+                transactions,
+                ports,
+            }),
+            other => Err(self.out_of_turn(&other)),
+        }
+    }
+
+    /// Waits until the far end has all data connections.
+    pub fn ready(&mut self) -> Result<NetEnd, ProbeError> {
+        match self.answer()? {
+            Answer::Ready { end } => Ok(end),
+            other => Err(self.out_of_turn(&other)),
+        }
+    }
+
+    pub fn count(&mut self) -> Result<Counters, ProbeError> {
+        match self.ask(&Ask::Count)? {
+            Answer::Counted(counters) => Ok(counters),
+            other => Err(self.out_of_turn(&other)),
+        }
+    }
+
+    /// Datagrams that have arrived since the trial began, and how long ago the last one did,
+    /// nanoseconds.
+    pub fn arrived(&mut self, sent: u64) -> Result<(u64, u64), ProbeError> {
+        match self.ask(&Ask::Arrived { sent })? {
+            Answer::Arrived { datagrams, idle_ns } => Ok((datagrams, idle_ns)),
+            other => Err(self.out_of_turn(&other)),
+        }
+    }
+
+    fn ask(&mut self, line: &impl serde::Serialize) -> Result<Answer, ProbeError> {
+        let said = self.lines.say(line);
+        said.map_err(|e| self.peer.io("asking on the control connection", &e))?;
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        match self.lines.next(Some(PATIENCE)) {
+            Ok(Some(Answer::Refused { why })) => {
+                Err(self.peer.error(&format!("refused the trial: {why}")))
+            }
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => Err(self.peer.answer(None)),
+            Err(e) => Err(self.peer.answer(Some(e))),
+        }
+    }
+
+    fn out_of_turn(&self, answer: &Answer) -> ProbeError {
+        self.peer
+            .error(&format!("answered out of turn: {answer:?}"))
+    }
+}

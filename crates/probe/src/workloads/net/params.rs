@@ -1,0 +1,254 @@
+//! Parameters of the workload `net`.
+
+use layermark_model::{
+    Direction, Divided, Meaning, Param, PointError, Quantity, Target, TurnCost, Unit, format_size,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::param::{self, Means, Params, Values, words};
+
+words! {
+    /// What is done, in netperf's terms.
+    pub enum NetOp {
+        /// TCP: a request, a response, and again.
+        Rr = "rr",
+        /// The same with a connection for each transaction.
+        Crr = "crr",
+        /// TCP to the far end.
+        Stream = "stream",
+        /// TCP from the far end.
+        Maerts = "maerts",
+        /// TCP in both directions at once, on connections of their own.
+        Bidir = "bidir",
+        /// UDP to the far end, as fast as it can be sent.
+        UdpStream = "udp-stream",
+        /// UDP: a request, a response, and again.
+        UdpRr = "udp-rr",
+    }
+}
+
+words! {
+    /// CPUs of the two ends, where both see the same machine.
+    pub enum Placement {
+        /// Each end on CPUs of its own.
+        Other = "other",
+        /// Both on the same.
+        Same = "same",
+        /// Left to the scheduler.
+        Free = "free",
+    }
+}
+
+impl NetOp {
+    /// A request and a response, again and again.
+    pub fn transacts(self) -> bool {
+        matches!(self, Self::Rr | Self::Crr | Self::UdpRr)
+    }
+
+    pub fn is_udp(self) -> bool {
+        matches!(self, Self::UdpStream | Self::UdpRr)
+    }
+
+    /// What netperf calls it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Rr => "TCP_RR",
+            Self::Crr => "TCP_CRR",
+            Self::Stream => "TCP_STREAM",
+            Self::Maerts => "TCP_MAERTS",
+            Self::Bidir => "TCP_STREAM both ways",
+            Self::UdpStream => "UDP_STREAM",
+            Self::UdpRr => "UDP_RR",
+        }
+    }
+}
+
+type Row = param::Row<NetParams>;
+
+/// The parameters of one point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetParams {
+    pub op: NetOp,
+    /// Bytes; 0 for streams, as `response`.
+    pub request: u64,
+    pub response: u64,
+    /// Bytes; 0 for transactions.
+    pub message: u64,
+    /// Bytes to ask for; 0: left to the kernel.
+    pub socket_buffer: u64,
+    pub streams: u64,
+    pub placement: Placement,
+    pub nodelay: bool,
+}
+
+/// Parameters, as help and flags need them.
+pub const PARAMS: &[Param] = &param::list::<_, { NetParams::TABLE.len() }>(NetParams::TABLE);
+
+/// Largest message, request or response, bytes.
+const LARGEST: u64 = 16 << 20;
+/// Largest payload of a UDP datagram over IPv4, bytes.
+const DATAGRAM: u64 = 65_507;
+/// Message of a TCP stream, bytes: as iperf3.
+const TCP_MESSAGE: u64 = 128 << 10;
+/// Message of a UDP stream, bytes: what fits into an Ethernet frame with IPv4.
+const UDP_MESSAGE: u64 = 1472;
+/// Largest socket buffer that can be asked for.
+const BUFFER: u64 = 1 << 30;
+/// Most parallel streams.
+pub const STREAMS: u64 = 64;
+
+impl Params for NetParams {
+    const WORKLOAD: &'static str = "net";
+    const TABLE: &'static [Row] = &[
+        Row::word("op", NetOp::WORDS, "rr,crr,stream,maerts")
+            .list()
+            .help("rr, crr, udp-rr: transactions; stream, maerts, bidir, udp-stream: data to, from, both ways")
+            .label(|p| Some(p.op.id().into())),
+        Row::size("request", "1")
+            .list()
+            .range(1, LARGEST)
+            .only("`op` = rr, crr or udp-rr", |p| p.op.transacts())
+            .help("bytes of a request")
+            .label(|p| p.sizes()),
+        Row::size("response", "1")
+            .list()
+            .range(1, LARGEST)
+            .only("`op` = rr, crr or udp-rr", |p| p.op.transacts())
+            .help("bytes of a response"),
+        Row::size("message", "auto")
+            .list()
+            .range(0, LARGEST)
+            .only("`op` = stream, maerts, bidir or udp-stream", |p| {
+                !p.op.transacts()
+            })
+            .help("bytes of one send; auto: 128K for TCP, 1472 for UDP")
+            .label(|p| (p.message > 0).then(|| p.messages())),
+        Row::size("socket_buffer", "auto")
+            .list()
+            .range(0, BUFFER)
+            .help("SO_SNDBUF and SO_RCVBUF at both ends; auto: left to the kernel")
+            .label(|p| (p.socket_buffer > 0).then(|| p.buffers())),
+        Row::count("streams", "1")
+            .list()
+            .range(1, STREAMS)
+            .help("connections in parallel, each with a thread at both ends")
+            .label(|p| (p.streams > 1).then(|| p.connections())),
+        Row::word("placement", Placement::WORDS, "other")
+            .list()
+            .help("CPUs of the two ends on one machine: each on its own, the same, left to the scheduler")
+            .label(|p| match p.placement {
+                Placement::Other => None,
+                placement => Some(format!("{} CPU", placement.id())),
+            }),
+        Row::switch("nodelay", "false")
+            .only("an `op` over TCP", |p| !p.op.is_udp())
+            .help("set TCP_NODELAY")
+            .label(|p| p.nodelay.then(|| "nodelay".into())),
+    ];
+
+    fn settle(mut self, _: &Values) -> Result<Vec<Self>, PointError> {
+        if self.message == 0 && !self.op.transacts() {
+            self.message = if self.op.is_udp() {
+                UDP_MESSAGE
+            } else {
+                TCP_MESSAGE
+            };
+        }
+        Ok(vec![self])
+    }
+
+    fn check(&self) -> Result<(), PointError> {
+        let sizes = [
+            ("request", self.request),
+            ("response", self.response),
+            ("message", self.message),
+        ];
+        let large = sizes.into_iter().find(|(_, size)| *size > DATAGRAM);
+        if let Some((name, size)) = large.filter(|_| self.op.is_udp()) {
+            return Err(PointError::new(format!(
+                "net: `{name}` = {}: a UDP datagram has up to {DATAGRAM} bytes",
+                format_size(size)
+            )));
+        }
+        // One byte that says whether it is the last, or which one it is.
+        if self.op == NetOp::UdpStream && self.message < 8 {
+            return Err(PointError::new(
+                "net: `message` of udp-stream must be at least 8",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Means for NetParams {
+    fn meaning(&self) -> Result<Meaning, PointError> {
+        let said = Meaning {
+            operation: self.op.id().into(),
+            target: Target::Network,
+            direction: match self.op {
+                NetOp::Stream | NetOp::UdpStream => Direction::Writes,
+                NetOp::Maerts => Direction::Reads,
+                NetOp::Bidir => Direction::Both,
+                NetOp::Rr | NetOp::Crr | NetOp::UdpRr => Direction::Neither,
+            },
+            unit: if self.op.transacts() {
+                Unit::Transaction
+            } else {
+                Unit::Byte
+            },
+            concurrency: self.lanes(),
+            divided: Some(Divided {
+                in_memory: true,
+                uses_up: false,
+                working_set: 0,
+                // Those of the far end.
+                cost: TurnCost::Threads,
+                under_way: 0,
+            }),
+            ..Meaning::default()
+        };
+        Ok(said
+            .axis(Quantity::MessageSize, "message", self.message)
+            .axis(Quantity::SocketBuffer, "socket_buffer", self.socket_buffer)
+            .axis(Quantity::Threads, "streams", self.streams)
+            .part("op", self.op.title())
+            .part("request", self.sizes().unwrap_or_default())
+            .part_if(self.message > 0, "message", self.messages())
+            .part_if(self.socket_buffer > 0, "socket_buffer", self.buffers())
+            .part_if(self.streams > 1, "streams", self.connections()))
+    }
+}
+
+impl NetParams {
+    /// Connections at once.
+    pub fn lanes(&self) -> u64 {
+        match self.op {
+            NetOp::Bidir => 2 * self.streams,
+            _ => self.streams,
+        }
+    }
+
+    /// Application bytes of one operation: a transaction or a message.
+    pub fn op_bytes(&self) -> u64 {
+        self.request + self.response + self.message
+    }
+
+    fn sizes(&self) -> Option<String> {
+        let (request, response) = (format_size(self.request), format_size(self.response));
+        let transacts = self.op.transacts();
+        transacts.then(|| format!("{request}/{response} bytes"))
+    }
+
+    fn messages(&self) -> String {
+        format!("{} messages", format_size(self.message))
+    }
+
+    fn buffers(&self) -> String {
+        format!("{} socket buffers", format_size(self.socket_buffer))
+    }
+
+    fn connections(&self) -> String {
+        format!("{} streams", self.streams)
+    }
+}

@@ -1,0 +1,259 @@
+//! A trial as the far end serves it: what the near end asks on the control connection, and the threads
+//! of the data connections.
+
+use std::{
+    fs, io,
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::fd::{AsFd, OwnedFd},
+    sync::{
+        Condvar, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use layermark_model::{NetEnd, random_name};
+use rustix::{net::Shutdown, param::clock_ticks_per_second};
+
+use super::{
+    control::{Answer, Ask, Counters, LineError, Lines},
+    far::{Shared, lock},
+    params::{NetOp, NetParams},
+    place::{self, Host, Kept},
+    sockets::{self, PATIENCE},
+    traffic::{self, Arrived},
+};
+use crate::{clock::monotonic_ns, usage};
+
+/// After such a silence no more datagrams are on their way.
+const QUIET: Duration = Duration::from_millis(5);
+
+/// One trial.
+pub struct Session {
+    pub token: String,
+    p: NetParams,
+    host: Host,
+    from: SocketAddr,
+    cpus: Vec<u32>,
+    /// Data connections, shut down when the trial is over.
+    lanes: Mutex<Vec<TcpStream>>,
+    came: Condvar,
+    transactions: Option<TcpListener>,
+    datagrams: Vec<(OwnedFd, u16)>,
+    arrived: Arrived,
+    received: AtomicU64,
+    /// What went wrong on a data connection.
+    failed: Mutex<Option<io::Error>>,
+}
+
+impl Session {
+    pub fn new(far: &Shared, near: &Host, ports: Vec<u16>, from: SocketAddr) -> io::Result<Self> {
+        let p = far.p.clone();
+        let host = Host::here();
+        let [_, cpus] = place::cpus(&p, near, &host);
+        let at = SocketAddr::new(far.at.ip(), 0);
+        let transactions = match p.op {
+            NetOp::Crr => Some(sockets::listen(&p, at)?),
+            _ => None,
+        };
+        let datagrams = ports.into_iter().take(p.lanes() as usize).map(|port| {
+            let (fd, own) = sockets::datagrams(&p, at.ip())?;
+            sockets::only_from(&fd, SocketAddr::new(from.ip(), port))?;
+            Ok((fd, own))
+        });
+        Ok(Self {
+            token: random_name("") + &random_name(""),
+            host,
+            from,
+            cpus,
+            lanes: Mutex::default(),
+            came: Condvar::new(),
+            transactions,
+            datagrams: datagrams.collect::<io::Result<_>>()?,
+            arrived: Arrived::default(),
+            received: AtomicU64::new(0),
+            failed: Mutex::default(),
+            p,
+        })
+    }
+
+    /// Nothing waits for data any more.
+    pub fn shut_down(&self) {
+        let lanes = lock(&self.lanes);
+        lanes.iter().for_each(shut);
+        self.transactions.iter().for_each(shut);
+        self.datagrams.iter().for_each(|(fd, _)| shut(fd));
+    }
+
+    /// Serves the near end until it closes the control connection.
+    pub fn serve(&self, lines: &mut Lines) -> io::Result<()> {
+        thread::scope(|scope| {
+            for (fd, _) in &self.datagrams {
+                scope.spawn(|| self.work(|| self.datagrams(fd)));
+            }
+            if let Some(listener) = &self.transactions {
+                for _ in 0..self.p.streams {
+                    scope.spawn(|| self.work(|| self.transactions(listener)));
+                }
+            }
+            let talked = self.talk(lines);
+            self.shut_down();
+            talked
+        })
+    }
+
+    /// A data connection, until either side closes it.
+    pub fn lane(&self, number: usize, stream: TcpStream) -> io::Result<()> {
+        stream.set_read_timeout(None)?;
+        {
+            let mut lanes = lock(&self.lanes);
+            if lanes.len() == self.connections() {
+                return Ok(());
+            }
+            lanes.push(stream.try_clone()?);
+            self.came.notify_all();
+        }
+        let fd = stream.as_fd();
+        let back = number >= self.p.streams as usize;
+        self.work(|| match self.p.op {
+            NetOp::Stream => traffic::sink(fd, &self.p, &self.received),
+            NetOp::Bidir if !back => traffic::sink(fd, &self.p, &self.received),
+            NetOp::Bidir | NetOp::Maerts => traffic::source(fd, &self.p),
+            NetOp::Rr => traffic::answer(fd, &self.p),
+            NetOp::Crr | NetOp::UdpStream | NetOp::UdpRr => Ok(()),
+        });
+        Ok(())
+    }
+
+    /// Data connections that last.
+    fn connections(&self) -> usize {
+        match self.p.op {
+            NetOp::Crr | NetOp::UdpStream | NetOp::UdpRr => 0,
+            _ => self.p.lanes() as usize,
+        }
+    }
+
+    /// A thread's work, on its CPUs.
+    fn work(&self, work: impl FnOnce() -> io::Result<()>) {
+        let _kept = Kept::on(&self.cpus);
+        if let Err(e) = work() {
+            lock(&self.failed).get_or_insert(e);
+        }
+    }
+
+    fn datagrams(&self, fd: &OwnedFd) -> io::Result<()> {
+        match self.p.op {
+            NetOp::UdpRr => traffic::answer_datagrams(fd.as_fd(), &self.p),
+            _ => traffic::sink_datagrams(fd.as_fd(), &self.p, &self.arrived),
+        }
+    }
+
+    /// Connections of single transactions, until the listener is shut down.
+    fn transactions(&self, listener: &TcpListener) -> io::Result<()> {
+        loop {
+            let Ok((stream, from)) = listener.accept() else {
+                return Ok(());
+            };
+            if from.ip() != self.from.ip() {
+                continue;
+            }
+            stream.set_read_timeout(Some(PATIENCE))?;
+            // Of a connection that fails the near end knows.
+            let _ = traffic::answer_once(stream.as_fd(), &self.p, self.token.as_bytes());
+        }
+    }
+
+    fn talk(&self, lines: &mut Lines) -> io::Result<()> {
+        let port = |listener: &TcpListener| Some(listener.local_addr().ok()?.port());
+        lines.say(&Answer::Welcome {
+            token: self.token.clone(),
+            host: self.host.clone(),
+            transactions: self.transactions.as_ref().and_then(port),
+            ports: self.datagrams.iter().map(|(_, port)| *port).collect(),
+        })?;
+        let Some(end) = self.all_there() else {
+            let why = "its data connections did not come".into();
+            return lines.say(&Answer::Refused { why });
+        };
+        lines.say(&Answer::Ready { end })?;
+        loop {
+            let answer = match lines.next(None) {
+                Ok(Some(Ask::Count)) => self.count(),
+                Ok(Some(Ask::Arrived { sent })) => self.arrived(sent),
+                Ok(None) | Err(LineError::Io(_)) => return Ok(()),
+                Err(LineError::Foreign(line)) => {
+                    return Err(io::Error::other(format!("a line that is not ours: {line}")));
+                }
+            };
+            lines.say(&answer)?;
+        }
+    }
+
+    /// Waits for the data connections. Buffers are those of the first.
+    fn all_there(&self) -> Option<NetEnd> {
+        let lanes = lock(&self.lanes);
+        let missing = |lanes: &mut Vec<TcpStream>| lanes.len() < self.connections();
+        let waited = self.came.wait_timeout_while(lanes, PATIENCE, missing);
+        let (lanes, time) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        if time.timed_out() {
+            return None;
+        }
+        let tcp = lanes.first().map(sockets::effective);
+        let listener = || self.transactions.as_ref().map(sockets::effective);
+        let udp = || Some(sockets::effective(&self.datagrams.first()?.0));
+        Some(NetEnd {
+            cpus: self.cpus.clone(),
+            ..tcp.or_else(listener).or_else(udp)?
+        })
+    }
+
+    fn count(&self) -> Answer {
+        if let Some(e) = &*lock(&self.failed) {
+            let why = format!("its data connection failed: {e}");
+            return Answer::Refused { why };
+        }
+        Answer::Counted(Counters {
+            cpu: usage::now().cpu,
+            interrupts_ns: interrupts_ns(),
+            received: self.received.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Once all datagrams have come, or none comes any more.
+    fn arrived(&self, sent: u64) -> Answer {
+        let began = Instant::now();
+        loop {
+            let datagrams = self.arrived.datagrams.load(Ordering::Acquire);
+            let at_ns = self.arrived.at_ns.load(Ordering::Relaxed);
+            let idle_ns = monotonic_ns().saturating_sub(at_ns);
+            let waited = began.elapsed();
+            // On a busy machine they may wait to be received for longer.
+            let quiet = waited.min(Duration::from_nanos(idle_ns)) >= QUIET && !self.some_wait();
+            if datagrams >= sent || quiet || waited >= PATIENCE / 2 {
+                return Answer::Arrived { datagrams, idle_ns };
+            }
+            thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+impl Session {
+    /// Whether datagrams have come that are not received yet.
+    fn some_wait(&self) -> bool {
+        let waits = |fd: &OwnedFd| rustix::io::ioctl_fionread(fd).is_ok_and(|next| next > 0);
+        self.datagrams.iter().any(|(fd, _)| waits(fd))
+    }
+}
+
+fn shut(fd: impl AsFd) {
+    let _ = rustix::net::shutdown(fd, Shutdown::Both);
+}
+
+/// All CPUs in interrupts, hard and soft: `/proc/stat`, in ticks.
+fn interrupts_ns() -> Option<u64> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let mut fields = text.lines().next()?.split_ascii_whitespace().skip(6);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some((ticks()? + ticks()?) * 1_000_000_000 / clock_ticks_per_second())
+}

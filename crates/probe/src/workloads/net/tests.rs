@@ -1,0 +1,450 @@
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    path::Path,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use layermark_model::{
+    NetEnd, Point, PointError, Settings, Target, Trial, Unit, WorkGroup, protocol::Peer,
+};
+use serde_json::{Value, json};
+
+use super::{
+    Net,
+    control::{Answer, Ask as Question, Counters, Hello, Lines},
+    params::NetParams,
+    place::Host,
+    sockets::PATIENCE,
+};
+use crate::{Ask, Context, FarEnd, ProbeError, Turned, Work, Workload};
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn points(params: Value) -> Result<Vec<Point>, PointError> {
+    let Value::Object(mut params) = params else {
+        panic!("not a table")
+    };
+    params.insert("workload".into(), "net".into());
+    let settings: Settings = serde_json::from_value(params.into()).unwrap();
+    Net.points(&settings, 1.0)
+}
+
+fn point(params: Value) -> Point {
+    let mut all = points(params).unwrap();
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+fn context(port: u16) -> Context {
+    Context {
+        peer: Some(Peer {
+            address: LOOPBACK,
+            port,
+            secret: "the secret".into(),
+        }),
+        ..Context::least()
+    }
+}
+
+/// Both ends, in this process.
+struct Ends {
+    work: Box<dyn Work>,
+    far: Box<dyn FarEnd>,
+    trial: Trial,
+    round: u32,
+}
+
+impl Ends {
+    fn start(params: Value) -> Self {
+        let point = point(params);
+        let far = Net.serve(Path::new("/"), &point, &context(0)).unwrap();
+        let near = Net.prepare(Path::new("/"), &point, &context(far.port()));
+        Self {
+            work: near.unwrap(),
+            far,
+            trial: Trial::default(),
+            round: 0,
+        }
+    }
+
+    fn turn(&mut self, ms: u64) -> Result<Turned, ProbeError> {
+        self.round += 1;
+        let ask = Ask {
+            round: self.round,
+            ns: ms * 1_000_000,
+            lead_in_ns: 1_000_000,
+        };
+        self.work.turn(&ask, &mut self.trial, &mut |_, _| {})
+    }
+
+    fn end(mut self) -> Trial {
+        self.work.settle(&mut self.trial).unwrap();
+        // As the lab does it: the far end has stopped to serve when the near one ends.
+        self.far.end().unwrap();
+        self.work.end(&mut self.trial).unwrap();
+        self.trial
+    }
+}
+
+#[test]
+fn points_are_operations_by_sizes() {
+    let all = points(json!({"op": "rr,stream", "socket_buffer": "32K,256K,auto"})).unwrap();
+    let labels: Vec<&str> = all.iter().map(|p| p.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            "rr, 1/1 bytes, 32K socket buffers",
+            "rr, 1/1 bytes, 256K socket buffers",
+            "rr, 1/1 bytes",
+            "stream, 128K messages, 32K socket buffers",
+            "stream, 128K messages, 256K socket buffers",
+            "stream, 128K messages",
+        ]
+    );
+    let (rr, stream) = (&all[0].meaning, &all[5].meaning);
+    assert_eq!((rr.target, rr.unit), (Target::Network, Unit::Transaction));
+    assert_eq!(
+        (rr.group(), stream.unit),
+        (WorkGroup::Networking, Unit::Byte)
+    );
+    assert!(!rr.changes && rr.divided.is_some());
+    assert_eq!(point(json!({"op": "udp-stream"})).number("message"), 1472);
+    for (bad, says) in [
+        (json!({"op": "tcp"}), "`op` = `tcp` is not known"),
+        (json!({"op": "rr", "request": 0}), "`request` = 0"),
+        (json!({"op": "udp-rr", "request": "64K"}), "up to 65507"),
+        (
+            json!({"op": "rr", "message": "64K"}),
+            "`message` has no effect",
+        ),
+        (
+            json!({"op": "udp-rr", "nodelay": true}),
+            "`nodelay` has no effect",
+        ),
+        (json!({"streams": 65}), "`streams` = 65"),
+    ] {
+        let e = points(bad).unwrap_err();
+        assert!(e.message.contains(says), "{e}");
+    }
+}
+
+#[test]
+fn every_operation_goes_in_turns() {
+    for (op, streams) in [
+        ("rr", 1),
+        ("rr", 3),
+        ("crr", 1),
+        ("stream", 1),
+        ("stream", 2),
+        ("maerts", 1),
+        ("bidir", 1),
+        ("udp-stream", 1),
+        ("udp-rr", 2),
+    ] {
+        let mut ends = Ends::start(json!({"op": op, "streams": streams}));
+        for _ in 0..3 {
+            let turned = ends.turn(5).unwrap();
+            assert!(turned.more && turned.turn.ops > 0, "{op}: {turned:?}");
+            assert!(turned.turn.elapsed_ns >= 4_000_000, "{op}: {turned:?}");
+        }
+        let trial = ends.end();
+        let net = trial.net.as_ref().unwrap();
+        let p: NetParams = point(json!({"op": op, "streams": streams}))
+            .typed()
+            .unwrap();
+        assert_eq!(trial.bytes(), trial.ops() * p.op_bytes(), "{op}");
+        assert!(
+            net.near.send_buffer > 0 && net.far.receive_buffer > 0,
+            "{op}"
+        );
+        assert!(net.one_host && net.ceiling.unwrap() > 0.0, "{op}: {net:?}");
+        let timed = trial.latency.as_ref().map(|l| l.p50 > 0);
+        assert_eq!(timed, p.op.transacts().then_some(true), "{op}");
+    }
+}
+
+#[test]
+fn buffers_are_told_as_they_are() {
+    let mut ends = Ends::start(json!({"op": "stream", "socket_buffer": "32K"}));
+    ends.turn(5).unwrap();
+    let net = ends.end().net.unwrap();
+    // Linux doubles what it is asked for.
+    for size in [
+        net.near.send_buffer,
+        net.near.receive_buffer,
+        net.far.send_buffer,
+        net.far.receive_buffer,
+    ] {
+        assert_eq!(size, 65536, "{net:?}");
+    }
+}
+
+#[test]
+fn both_ends_are_placed() {
+    for (placement, same) in [("same", true), ("other", false)] {
+        let mut ends = Ends::start(json!({"op": "rr", "placement": placement}));
+        ends.turn(5).unwrap();
+        let net = ends.end().net.unwrap();
+        if thread::available_parallelism().unwrap().get() == 1 && !same {
+            assert!(net.near.cpus.is_empty() && net.far.cpus.is_empty());
+            continue;
+        }
+        assert_eq!((net.near.cpus.len(), net.far.cpus.len()), (1, 1));
+        assert_eq!(net.near.cpus == net.far.cpus, same, "{net:?}");
+    }
+    let mut ends = Ends::start(json!({"op": "rr", "placement": "free"}));
+    ends.turn(5).unwrap();
+    assert!(ends.end().net.unwrap().near.cpus.is_empty());
+}
+
+#[test]
+fn one_stretch_is_made_of_passes() {
+    for op in ["rr", "stream"] {
+        let mut ends = Ends::start(json!({"op": op}));
+        ends.turn(0).unwrap();
+        let trial = ends.end();
+        assert!(!trial.passes.is_empty() && trial.ops() > 0, "{op}");
+    }
+}
+
+/// A peer that is none of ours: it takes one connection and does this with it.
+fn stranger(what: impl FnOnce(TcpStream) + Send + 'static) -> u16 {
+    let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || what(listener.accept().unwrap().0));
+    port
+}
+
+fn refused(port: u16) -> ProbeError {
+    let made = Net.prepare(Path::new("/"), &point(json!({"op": "rr"})), &context(port));
+    made.err().expect("no far end of ours")
+}
+
+#[test]
+fn a_peer_that_is_none_of_ours_is_told_from_one_that_is_gone() {
+    let port = stranger(|mut stream| {
+        stream
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .unwrap();
+        let _ = stream.read(&mut [0; 100]);
+    });
+    let e = refused(port);
+    let says = format!("net rr: 127.0.0.1:{port} speaks another protocol");
+    assert!(e.message.starts_with(&says), "{e}");
+    assert!(
+        e.message.contains("HTTP/1.1 400") && e.hint.is_some(),
+        "{e}"
+    );
+
+    let port = stranger(|mut stream| {
+        stream.write_all(br#"{"answer":"wel"#).unwrap();
+        let _ = BufReader::new(&stream).read_line(&mut String::new());
+    });
+    let e = refused(port);
+    assert!(e.message.contains("speaks another protocol"), "{e}");
+
+    let gone = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let port = gone.local_addr().unwrap().port();
+    drop(gone);
+    let e = refused(port);
+    assert!(e.message.contains("has nobody that listens"), "{e}");
+    assert_eq!(e.errno, Some(libc::ECONNREFUSED));
+}
+
+#[test]
+fn a_silent_peer_is_given_up_after_a_stated_time() {
+    let port = stranger(|stream| {
+        thread::sleep(2 * PATIENCE);
+        drop(stream);
+    });
+    let began = Instant::now();
+    let e = refused(port);
+    assert!(e.message.contains("was silent for 5 s"), "{e}");
+    assert!(began.elapsed() >= PATIENCE && e.hint.is_some());
+}
+
+/// What a client hears that says this.
+fn heard(far: &dyn FarEnd, line: &[u8]) -> String {
+    let mut stream = TcpStream::connect((LOOPBACK, far.port())).unwrap();
+    // It may be closed before all of it is sent.
+    let _ = stream.write_all(line);
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let mut text = String::new();
+    let _ = stream.read_to_string(&mut text);
+    text
+}
+
+#[test]
+fn nobody_is_served_without_the_secret() {
+    let rr = point(json!({"op": "rr"}));
+    let far = Net.serve(Path::new("/"), &rr, &context(0)).unwrap();
+    let mut wrong = context(far.port());
+    wrong.peer.as_mut().unwrap().secret = "another one".into();
+    let e = Net.prepare(Path::new("/"), &rr, &wrong).err().unwrap();
+    assert!(
+        e.message
+            .contains("closed the control connection without an answer"),
+        "{e}"
+    );
+    assert!(e.hint.unwrap().contains("another secret"));
+    let long = vec![b'x'; 1 << 20];
+    for line in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        b"{\"net\":\"control\"",
+        b"{\"net\":\"lane\",\"token\":\"\",\"number\":0}\n",
+        b"\n",
+        &long,
+    ] {
+        assert_eq!(heard(&*far, line), "");
+    }
+    // It still serves who knows it, and says what is wrong with another point.
+    let crr = point(json!({"op": "crr"}));
+    let e = Net
+        .prepare(Path::new("/"), &crr, &context(far.port()))
+        .err()
+        .unwrap();
+    assert!(e.message.contains("told to serve another point"), "{e}");
+    assert!(
+        Net.prepare(Path::new("/"), &rr, &context(far.port()))
+            .is_ok()
+    );
+}
+
+#[test]
+fn it_listens_at_the_address_alone() {
+    let far = Net
+        .serve(Path::new("/"), &point(json!({"op": "rr"})), &context(0))
+        .unwrap();
+    let elsewhere = SocketAddr::new(Ipv4Addr::new(127, 0, 0, 2).into(), far.port());
+    let e = TcpStream::connect(elsewhere).unwrap_err();
+    assert_eq!(e.kind(), std::io::ErrorKind::ConnectionRefused);
+}
+
+#[test]
+fn a_far_end_that_ends_in_mid_transfer_is_an_error() {
+    for op in ["rr", "stream", "maerts", "crr", "udp-rr"] {
+        let mut ends = Ends::start(json!({"op": op}));
+        ends.turn(5).unwrap();
+        let mut far = ends.far;
+        let ending = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(100));
+            far.end()
+        });
+        let ask = Ask {
+            round: 9,
+            ns: 10_000_000_000,
+            lead_in_ns: 0,
+        };
+        let turned = ends.work.turn(&ask, &mut ends.trial, &mut |_, _| {});
+        let e = turned.expect_err(op);
+        ending.join().unwrap().unwrap();
+        assert!(
+            e.message.starts_with(&format!("net {op}: 127.0.0.1:")),
+            "{e}"
+        );
+        let closed = e.message.contains("closed the connection");
+        let gone = e.message.contains("nobody that listens");
+        assert!((closed || gone) && e.hint.is_some(), "{op}: {e}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let made = Net.serve(Path::new("/"), &point(json!({"op": "rr"})), &context(port));
+    let e = made.err().expect("the port is taken");
+    assert_eq!(e.errno, Some(libc::EADDRINUSE));
+    assert!(e.message.contains(&format!("127.0.0.1:{port}")), "{e}");
+    assert!(e.hint.unwrap().contains("ss -ltnp"));
+}
+
+/// A far end that says the right words and answers no transaction.
+#[test]
+fn a_peer_that_falls_silent_in_a_turn_is_given_up() {
+    let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let mut control = Lines::new(listener.accept().unwrap().0);
+        let _: Option<Hello> = control.next(None).unwrap();
+        let welcome = Answer::Welcome {
+            token: "token".into(),
+            host: Host::here(),
+            transactions: None,
+            ports: Vec::new(),
+        };
+        control.say(&welcome).unwrap();
+        let _lane = listener.accept().unwrap();
+        let end = NetEnd::default();
+        control.say(&Answer::Ready { end }).unwrap();
+        while let Ok(Some(Question::Count)) = control.next(None) {
+            control.say(&Answer::Counted(Counters::default())).unwrap();
+        }
+    });
+    let rr = point(json!({"op": "rr"}));
+    let mut work = Net.prepare(Path::new("/"), &rr, &context(port)).unwrap();
+    let ask = Ask {
+        round: 0,
+        ns: 10_000_000,
+        lead_in_ns: 0,
+    };
+    let turned = work.turn(&ask, &mut Trial::default(), &mut |_, _| {});
+    let e = turned.expect_err("no answer");
+    assert!(e.message.contains("was silent for 5 s: in a turn"), "{e}");
+}
+
+#[test]
+fn lost_datagrams_are_counted() {
+    // One CPU for both, and room for a few: while the sender works nobody receives.
+    let lossy = json!({"op": "udp-stream", "socket_buffer": "4K", "placement": "same"});
+    let mut ends = Ends::start(lossy);
+    let turned = ends.turn(10).unwrap();
+    let net = ends.end().net.unwrap();
+    assert!(net.lost > 0 && net.sent > net.lost, "{net:?}");
+    assert_eq!(turned.turn.ops, net.sent - net.lost);
+}
+
+#[test]
+fn ephemeral_ports_that_are_used_up_are_an_error() {
+    let mut unshare = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        unshare.args(["-U", "-r"]);
+    }
+    let name = "workloads::net::tests::few_ports_inside";
+    let output = unshare
+        .arg("-n")
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    if text.contains("unshare failed") {
+        return eprintln!("skipped: no network namespace here: {text}");
+    }
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
+}
+
+#[test]
+#[ignore = "run by a test above in a network namespace"]
+fn few_ports_inside() {
+    let up = Command::new("ip")
+        .args(["link", "set", "lo", "up"])
+        .status();
+    assert!(up.unwrap().success());
+    let mut ends = Ends::start(json!({"op": "crr", "streams": 8}));
+    ends.turn(5).unwrap();
+    std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "50000 50001").unwrap();
+    let e = (0..20)
+        .find_map(|_| ends.turn(20).err())
+        .expect("two ports for eight");
+    assert!(e.message.contains("the ephemeral ports are used up"), "{e}");
+    assert_eq!(e.errno, Some(libc::EADDRNOTAVAIL));
+    assert!(e.hint.unwrap().contains("ip_local_port_range"));
+}

@@ -1,0 +1,496 @@
+//! What goes over a connection, at both ends. Blocking calls on sockets that are there already.
+
+use std::{
+    io,
+    net::SocketAddr,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        mpsc::Sender,
+    },
+};
+
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, SendFlags},
+};
+
+use super::{params::NetParams, sockets};
+use crate::{
+    clock::monotonic_ns,
+    limits::HEARTBEAT_NS,
+    run::drive::{Span, Step},
+};
+
+/// First byte of a message of a TCP stream.
+const MORE: u8 = 0;
+/// ... of the last one of a turn. The receiver knows by it when it has all.
+const LAST: u8 = 1;
+
+/// Smallest buffer to receive a stream with, bytes.
+const RECEIVE: usize = 128 << 10;
+
+/// Transactions over UDP that may have no answer one after the other, before the peer counts as gone.
+const LOST_IN_A_ROW: u32 = 10;
+
+pub fn send_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::net::send(fd, bytes, SendFlags::NOSIGNAL) {
+            Ok(sent) => bytes = &bytes[sent..],
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+/// What has come, at least one byte; 0 at the end.
+fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match rustix::net::recv(fd, &mut *buffer, RecvFlags::empty()) {
+            Ok((_, length)) => return Ok(length),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// Fills the buffer. `false` when the peer has closed before the first byte.
+fn receive_all(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<bool> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match receive(fd, &mut buffer[done..])? {
+            0 if done == 0 => return Ok(false),
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            length => done += length,
+        }
+    }
+    Ok(true)
+}
+
+/// The same where the peer must not close.
+fn receive_whole(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<()> {
+    if receive_all(fd, buffer)? {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+/// A transaction on a connection that is kept.
+pub struct Transact<'a> {
+    pub fd: BorrowedFd<'a>,
+    pub request: &'a [u8],
+    pub response: &'a mut [u8],
+}
+
+impl Step for Transact<'_> {
+    fn run(&mut self, _: u64) -> io::Result<()> {
+        send_all(self.fd, self.request)?;
+        receive_whole(self.fd, self.response)
+    }
+}
+
+/// Answers transactions until the peer closes.
+pub fn answer(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
+    let mut request = vec![0; p.request as usize];
+    let response = vec![0; p.response as usize];
+    while receive_all(fd, &mut request)? {
+        send_all(fd, &response)?;
+    }
+    Ok(())
+}
+
+/// Where connections of single transactions come from.
+pub enum Dial {
+    /// The far end.
+    To(SocketAddr),
+    /// A thread of this process that is given the other end.
+    Pair(Sender<OwnedFd>),
+}
+
+/// A transaction with a connection of its own. The far end closes first, as a server of HTTP/1.0
+/// does: otherwise the near end's ports would be used up within seconds.
+pub struct ConnectTransact<'a> {
+    pub p: &'a NetParams,
+    pub dial: &'a Dial,
+    /// Begins with the token.
+    pub request: &'a [u8],
+    pub response: &'a mut [u8],
+}
+
+impl Step for ConnectTransact<'_> {
+    fn run(&mut self, _: u64) -> io::Result<()> {
+        let fd = match self.dial {
+            Dial::To(address) => sockets::connect(self.p, *address)?.into(),
+            Dial::Pair(to) => {
+                let (near, far) = sockets::pair(self.p)?;
+                let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+                to.send(far).map_err(gone)?;
+                near
+            }
+        };
+        send_all(fd.as_fd(), self.request)?;
+        receive_whole(fd.as_fd(), self.response)?;
+        match receive(fd.as_fd(), &mut [0])? {
+            0 => Ok(()),
+            _ => Err(io::Error::other("more came than the response")),
+        }
+    }
+}
+
+/// Answers one transaction of a connection that is then closed. A request that does not begin with
+/// the token has no answer.
+pub fn answer_once(fd: BorrowedFd<'_>, p: &NetParams, token: &[u8]) -> io::Result<()> {
+    let mut request = vec![0; p.request as usize];
+    if receive_all(fd, &mut request)? && request == opening(p, token) {
+        send_all(fd, &vec![0; p.response as usize])?;
+    }
+    Ok(())
+}
+
+/// A request that begins with as much of the token as it has room for.
+pub fn opening(p: &NetParams, token: &[u8]) -> Vec<u8> {
+    let mut request = vec![0; p.request as usize];
+    let known = request.len().min(token.len());
+    request[..known].copy_from_slice(&token[..known]);
+    request
+}
+
+/// A transaction over UDP. One without an answer in time is made again and counted: its time is that
+/// of an application which would do the same.
+pub struct TransactDatagram<'a> {
+    pub fd: BorrowedFd<'a>,
+    /// The first byte is a number that the response repeats.
+    pub request: &'a mut [u8],
+    pub response: &'a mut [u8],
+    pub lost: &'a mut u64,
+}
+
+impl Step for TransactDatagram<'_> {
+    fn run(&mut self, _: u64) -> io::Result<()> {
+        for _ in 0..LOST_IN_A_ROW {
+            self.request[0] = self.request[0].wrapping_add(1);
+            send_all(self.fd, self.request)?;
+            loop {
+                match receive(self.fd, self.response) {
+                    // One that is late has another number.
+                    Ok(length) if length == self.response.len() => {
+                        if self.response[0] == self.request[0] {
+                            return Ok(());
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(e) => return Err(e),
+                }
+            }
+            *self.lost += 1;
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+}
+
+/// Answers them until the socket is shut down.
+pub fn answer_datagrams(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
+    let mut request = vec![0; p.request as usize];
+    let mut response = vec![0; p.response as usize];
+    loop {
+        match receive(fd, &mut request) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {
+                response[0] = request[0];
+                send_all(fd, &response)?;
+            }
+            // The port of the near end had gone for a moment.
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Messages of a turn, and when it began and ended.
+pub type Sent = (u64, Span);
+
+/// When the sender of a turn looks at its clock, and tells that it lives.
+struct Watch<'a> {
+    start: u64,
+    end: u64,
+    beat_at: u64,
+    paused: u64,
+    beat: &'a mut dyn FnMut(u64),
+}
+
+impl<'a> Watch<'a> {
+    fn start(ns: u64, beat: &'a mut dyn FnMut(u64)) -> Self {
+        let start = monotonic_ns();
+        Self {
+            start,
+            end: start.saturating_add(ns),
+            beat_at: start + HEARTBEAT_NS,
+            paused: 0,
+            beat,
+        }
+    }
+
+    /// Whether the time is over.
+    fn is_over(&mut self, done: u64) -> bool {
+        let now = monotonic_ns();
+        if now >= self.beat_at && now < self.end {
+            (self.beat)(done);
+            let spent = monotonic_ns() - now;
+            self.paused += spent;
+            self.end = self.end.saturating_add(spent);
+            self.beat_at = now + spent + HEARTBEAT_NS;
+        }
+        now >= self.end
+    }
+
+    fn span(&self) -> Span {
+        Span {
+            start: self.start,
+            end: monotonic_ns(),
+            paused: self.paused,
+        }
+    }
+}
+
+/// Sends messages for so long. Over when the peer has received all of them.
+pub fn push(
+    fd: BorrowedFd<'_>,
+    message: &mut [u8],
+    ns: u64,
+    beat: &mut dyn FnMut(u64),
+) -> io::Result<Sent> {
+    let mut watch = Watch::start(ns, beat);
+    let mut sent = 0;
+    loop {
+        let last = watch.is_over(sent);
+        message[0] = if last { LAST } else { MORE };
+        send_all(fd, message)?;
+        sent += 1;
+        if last {
+            break;
+        }
+    }
+    receive_whole(fd, &mut [0])?;
+    Ok((sent, watch.span()))
+}
+
+/// Receives what [`push`] sends, until the peer closes.
+pub fn sink(fd: BorrowedFd<'_>, p: &NetParams, received: &AtomicU64) -> io::Result<()> {
+    let mut buffer = room(p);
+    let mut messages = Messages::new(p);
+    loop {
+        let length = receive(fd, &mut buffer)?;
+        if length == 0 {
+            return Ok(());
+        }
+        received.fetch_add(length as u64, Ordering::Relaxed);
+        if messages.take(&buffer[..length]) {
+            send_all(fd, &[0])?;
+        }
+    }
+}
+
+/// Asks the peer to send for so long, and receives all of it.
+pub fn pull(
+    fd: BorrowedFd<'_>,
+    p: &NetParams,
+    buffer: &mut [u8],
+    ns: u64,
+    beat: &mut dyn FnMut(u64),
+) -> io::Result<Sent> {
+    let mut messages = Messages::new(p);
+    let mut watch = Watch::start(u64::MAX, beat);
+    send_all(fd, &ns.to_le_bytes())?;
+    loop {
+        let length = receive(fd, buffer)?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if messages.take(&buffer[..length]) {
+            return Ok((messages.whole, watch.span()));
+        }
+        watch.is_over(messages.whole);
+    }
+}
+
+/// Sends for as long as [`pull`] asks, until the peer closes.
+pub fn source(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
+    let mut message = vec![0; p.message as usize];
+    let mut ns = [0; 8];
+    while receive_all(fd, &mut ns)? {
+        let beat = &mut |_| {};
+        let mut watch = Watch::start(u64::from_le_bytes(ns), beat);
+        loop {
+            let last = watch.is_over(0);
+            message[0] = if last { LAST } else { MORE };
+            send_all(fd, &message)?;
+            if last {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A buffer to receive a stream with.
+pub fn room(p: &NetParams) -> Vec<u8> {
+    vec![0; (p.message as usize).max(RECEIVE)]
+}
+
+/// The messages of a stream, as they come.
+struct Messages {
+    size: usize,
+    /// Bytes of the current one that are to come.
+    left: usize,
+    last: bool,
+    /// Those that have come, since the turn began.
+    whole: u64,
+}
+
+impl Messages {
+    fn new(p: &NetParams) -> Self {
+        Self {
+            size: p.message as usize,
+            left: 0,
+            last: false,
+            whole: 0,
+        }
+    }
+
+    /// Whether the last one of a turn is complete. Nothing comes after it before the next turn.
+    fn take(&mut self, mut bytes: &[u8]) -> bool {
+        while let Some(first) = bytes.first() {
+            if self.left == 0 {
+                (self.left, self.last) = (self.size, *first == LAST);
+            }
+            let length = bytes.len().min(self.left);
+            self.left -= length;
+            bytes = &bytes[length..];
+            if self.left == 0 {
+                self.whole += 1;
+                if self.last {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Sends datagrams for so long. How many arrive is another matter.
+pub fn push_datagrams(
+    fd: BorrowedFd<'_>,
+    message: &[u8],
+    ns: u64,
+    beat: &mut dyn FnMut(u64),
+) -> io::Result<Sent> {
+    let mut watch = Watch::start(ns, beat);
+    let mut sent = 0;
+    loop {
+        match rustix::net::send(fd, message, SendFlags::NOSIGNAL) {
+            Ok(_) => sent += 1,
+            // The queue of the card is full: it was not sent.
+            Err(Errno::INTR | Errno::NOBUFS) => {}
+            Err(e) => return Err(e.into()),
+        }
+        if watch.is_over(sent) {
+            return Ok((sent, watch.span()));
+        }
+    }
+}
+
+/// What has arrived over UDP.
+#[derive(Default)]
+pub struct Arrived {
+    pub datagrams: AtomicU64,
+    /// `CLOCK_MONOTONIC` of the last one.
+    pub at_ns: AtomicU64,
+}
+
+/// Receives them until the socket is shut down.
+pub fn sink_datagrams(fd: BorrowedFd<'_>, p: &NetParams, arrived: &Arrived) -> io::Result<()> {
+    let mut buffer = vec![0; p.message as usize];
+    loop {
+        match receive(fd, &mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {
+                arrived.at_ns.store(monotonic_ns(), Ordering::Relaxed);
+                arrived.datagrams.fetch_add(1, Ordering::Release);
+            }
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::UdpSocket, thread, time::Duration};
+
+    use super::*;
+
+    #[test]
+    fn a_datagram_without_an_answer_is_lost_and_sent_again() {
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        near.connect(far.local_addr().unwrap()).unwrap();
+        far.connect(near.local_addr().unwrap()).unwrap();
+        sockets::limit(&near, Duration::from_millis(50)).unwrap();
+        let mut lost = 0;
+        let mut step = TransactDatagram {
+            fd: near.as_fd(),
+            request: &mut [0],
+            response: &mut [0],
+            lost: &mut lost,
+        };
+        let answering = thread::spawn(move || {
+            let mut number = [0];
+            // The first has no answer, the second that of the first before its own.
+            far.recv(&mut number).unwrap();
+            let first = number;
+            far.recv(&mut number).unwrap();
+            far.send(&first).unwrap();
+            far.send(&number).unwrap();
+            far
+        });
+        step.run(0).unwrap();
+        let far = answering.join().unwrap();
+        let e = step.run(1).unwrap_err();
+        assert_eq!(e.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(lost, 1 + u64::from(LOST_IN_A_ROW));
+        drop(far);
+        assert_eq!(far_is_gone(&near), Some(io::ErrorKind::ConnectionRefused));
+    }
+
+    /// The error of a transaction whose port has gone.
+    fn far_is_gone(near: &UdpSocket) -> Option<io::ErrorKind> {
+        let mut step = TransactDatagram {
+            fd: near.as_fd(),
+            request: &mut [0],
+            response: &mut [0],
+            lost: &mut 0,
+        };
+        step.run(0).err().map(|e| e.kind())
+    }
+
+    #[test]
+    fn the_last_message_is_found_however_it_is_cut() {
+        let stream = [MORE, 7, 7, MORE, 1, 1, LAST, 0, 0];
+        for piece in 1..=stream.len() {
+            let mut messages = Messages {
+                size: 3,
+                left: 0,
+                last: false,
+                whole: 0,
+            };
+            let pieces = stream.chunks(piece);
+            let ends: Vec<bool> = pieces.map(|bytes| messages.take(bytes)).collect();
+            let first = ends.iter().position(|end| *end);
+            assert_eq!(first, Some(ends.len() - 1), "in pieces of {piece}");
+            assert_eq!(messages.whole, 3);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! A trial at the near end.
+
+use std::{
+    net::SocketAddr,
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
+
+use layermark_model::{CpuUse, NetTrial, Trial, protocol::Peer};
+
+use super::{
+    ceiling,
+    control::{Counters, Hello, Lines},
+    error::PeerAddress,
+    lanes::{Lane, Lanes, Limit, Link, Together},
+    near::{Control, Welcome},
+    params::{NetOp, NetParams},
+    place::{self, Host, Kept},
+    sockets::{self, ANSWER, PATIENCE},
+    traffic::Dial,
+};
+use crate::{
+    Context, ProbeError,
+    clock::monotonic_ns,
+    counters::Devices,
+    run::{Extent, Mark, Passes, Repeat, Stretch},
+    selftest,
+};
+
+/// Transactions of each stream in a pass, where a trial is one stretch of passes.
+const PASS: u64 = 200;
+/// Length of a pass of a stream, nanoseconds.
+const PASS_NS: u64 = 20_000_000;
+
+/// Round trips that a lead-in of a stream lasts at least: after a pause of some hundred milliseconds the
+/// kernel begins with a small window again, which doubles each round trip.
+const LEAD_IN_TRIPS: u64 = 12;
+/// Round trips of a turn of a stream: it ends when all has been received, one trip after the last send.
+const TURN_TRIPS: u64 = 50;
+/// The longest turn that comes of it, nanoseconds.
+const LONGEST_NS: u64 = 2_000_000_000;
+
+/// A point made ready.
+pub struct NetWork {
+    p: NetParams,
+    context: Context,
+    peer: PeerAddress,
+    devices: Devices,
+    control: Control,
+    lanes: Lanes,
+    /// Bytes that were pushed over TCP since the trial began; the far end has to have as many.
+    pushed: u64,
+    /// Datagrams that have arrived since then.
+    arrived: u64,
+    net: NetTrial,
+    _kept: Kept,
+}
+
+impl NetWork {
+    /// Makes all connections, so that a turn makes none.
+    pub fn prepare(p: NetParams, peer: &Peer, context: &Context) -> Result<Self, ProbeError> {
+        let mut control = Control::connect(&p, peer)?;
+        let address = control.peer();
+        let host = Host::here();
+        let failed = |doing: &'static str| move |e: std::io::Error| address.io(doing, &e);
+        let datagrams = datagrams(&p, &control).map_err(failed("making sockets"))?;
+        let ports = datagrams.iter().map(|(_, port)| *port).collect();
+        let welcome = control.open(&p, &host, ports)?;
+        let [near_cpus, far_cpus] = place::cpus(&p, &host, &welcome.host);
+        let kept = Kept::on(&near_cpus);
+        let links = links(&p, address.to, &welcome, datagrams);
+        let links = links.map_err(failed("making data connections"))?;
+        let mut net = NetTrial {
+            far: control.ready()?,
+            one_host: host.is(&welcome.host),
+            round_trip_ns: round_trip(&mut control)?,
+            ..NetTrial::default()
+        };
+        net.near = match links.first() {
+            Some(Link::Kept(fd)) => sockets::effective(fd),
+            _ => {
+                let one = sockets::connect(&p, address.to).map_err(failed("connecting"))?;
+                sockets::effective(&one)
+            }
+        };
+        net.near.cpus = near_cpus;
+        let clock = selftest::source();
+        let beside = if net.one_host { &far_cpus[..] } else { &[] };
+        net.ceiling = ceiling::of(&p, clock, beside);
+        let lane = |(number, link)| Lane::new(&p, number, link);
+        let lanes = links.into_iter().enumerate().map(lane).collect();
+        Ok(Self {
+            lanes: Lanes::new(&p, clock, lanes),
+            context: context.clone(),
+            peer: address,
+            devices: Devices::open(&context.devices),
+            control,
+            pushed: 0,
+            arrived: 0,
+            net,
+            _kept: kept,
+            p,
+        })
+    }
+
+    fn limit(&self, extent: Extent) -> Limit {
+        let (ops, ns, counted) = match extent {
+            Extent::Pass if self.p.op.transacts() => (PASS, u64::MAX, true),
+            Extent::Pass => (u64::MAX, PASS_NS, true),
+            Extent::Time { ns, counted } => (u64::MAX, ns, counted),
+        };
+        let trips = match self.p.op {
+            NetOp::Stream | NetOp::Maerts | NetOp::Bidir if counted => TURN_TRIPS,
+            NetOp::Stream | NetOp::Maerts | NetOp::Bidir => LEAD_IN_TRIPS,
+            _ => 0,
+        };
+        let least = (trips * self.net.round_trip_ns).min(LONGEST_NS);
+        Limit {
+            ops,
+            ns: ns.max(least),
+            counted,
+        }
+    }
+
+    /// What arrived of the datagrams that were sent, and how long that took.
+    fn arrive(&mut self, done: &mut Together, counted: bool) -> Result<(), ProbeError> {
+        let (arrived, idle_ns) = self.control.arrived(self.arrived + done.ops)?;
+        let came = arrived.saturating_sub(self.arrived);
+        self.arrived = arrived;
+        let sent = done.ops;
+        if counted {
+            self.net.sent += sent;
+            self.net.lost += sent.saturating_sub(came);
+        }
+        if came == 0 {
+            let none = format!("received none of {sent} datagrams");
+            return Err(self.peer.error(&none).hint(
+                "a smaller `message` is not cut into several packets; a firewall may drop UDP",
+            ));
+        }
+        done.ops = came;
+        let end_ns = monotonic_ns().saturating_sub(idle_ns);
+        done.elapsed_ns = end_ns.saturating_sub(done.start_ns).max(1);
+        Ok(())
+    }
+
+    /// Adds what the far end used in a turn.
+    fn count_far(&mut self, before: &Counters, after: &Counters) {
+        let sum = &mut self.net.far_cpu;
+        let since = |a: u64, b: u64| b.saturating_sub(a);
+        *sum = CpuUse {
+            user_ns: sum.user_ns + since(before.cpu.user_ns, after.cpu.user_ns),
+            sys_ns: sum.sys_ns + since(before.cpu.sys_ns, after.cpu.sys_ns),
+        };
+        if let (Some(a), Some(b)) = (before.interrupts_ns, after.interrupts_ns) {
+            *self.net.far_interrupts_ns.get_or_insert_default() += since(a, b);
+        }
+    }
+
+    /// The far end counts what it received itself.
+    fn compare(&mut self) -> Result<(), ProbeError> {
+        let received = self.control.count()?.received;
+        if received == self.pushed {
+            return Ok(());
+        }
+        let sent = self.pushed;
+        Err(self.peer.error(&format!(
+            "received {received} of {sent} bytes that were acknowledged"
+        )))
+    }
+}
+
+impl Repeat for NetWork {
+    fn context(&self) -> &Context {
+        &self.context
+    }
+
+    fn passes(&self) -> Passes {
+        Passes::default()
+    }
+
+    fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
+        let limit = self.limit(extent);
+        let lost = self.lanes.lost();
+        let before = limit.counted.then(|| self.control.count()).transpose()?;
+        let done = self.lanes.work(limit, &self.devices, beat);
+        let mut done = done.map_err(|e| self.peer.io("in a turn", &e))?;
+        match self.p.op {
+            NetOp::UdpStream => self.arrive(&mut done, limit.counted)?,
+            NetOp::UdpRr if limit.counted => {
+                self.net.sent += done.ops;
+                self.net.lost += self.lanes.lost() - lost;
+            }
+            NetOp::Stream => self.pushed += done.ops * self.p.message,
+            _ => {}
+        }
+        if let Some(before) = before {
+            let after = self.control.count()?;
+            self.count_far(&before, &after);
+        }
+        Ok(Stretch {
+            elapsed_ns: done.elapsed_ns,
+            ops: done.ops,
+            bytes: done.ops * self.p.op_bytes(),
+            over: extent == Extent::Pass,
+            edges: Some(done.edges),
+            ..Stretch::default()
+        })
+    }
+
+    /// All has been received. The far end is asked for the last time: it stops to serve next.
+    fn settle(&mut self, _: &mut Trial, _: Mark) -> Result<(), ProbeError> {
+        if self.p.op == NetOp::Stream {
+            self.compare()?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        trial.latency = self.lanes.latency();
+        trial.net = Some(Box::new(std::mem::take(&mut self.net)));
+        Ok(())
+    }
+}
+
+/// The UDP sockets of this end, if the operation has any.
+fn datagrams(p: &NetParams, control: &Control) -> std::io::Result<Vec<(OwnedFd, u16)>> {
+    if !p.op.is_udp() {
+        return Ok(Vec::new());
+    }
+    let own = control.own_address().map_err(std::io::Error::other)?;
+    let each = (0..p.lanes()).map(|_| sockets::datagrams(p, own));
+    each.collect()
+}
+
+/// The data connections.
+fn links(
+    p: &NetParams,
+    far: SocketAddr,
+    welcome: &Welcome,
+    datagrams: Vec<(OwnedFd, u16)>,
+) -> std::io::Result<Vec<Link>> {
+    let port = |port: u16| SocketAddr::new(far.ip(), port);
+    let tcp = |number: u64| -> std::io::Result<Link> {
+        if let Some(transactions) = welcome.transactions {
+            return Ok(Link::Dialled {
+                dial: Dial::To(port(transactions)),
+                token: welcome.token.clone(),
+            });
+        }
+        let lines = Lines::new(sockets::connect(p, far)?);
+        lines.say(&Hello::Lane {
+            token: welcome.token.clone(),
+            number: number as usize,
+        })?;
+        let stream = lines.into_stream();
+        sockets::limit(&stream, PATIENCE)?;
+        Ok(Link::Kept(stream.into()))
+    };
+    if !p.op.is_udp() {
+        return (0..p.lanes()).map(tcp).collect();
+    }
+    let udp = |((fd, _), to): ((OwnedFd, u16), &u16)| -> std::io::Result<Link> {
+        sockets::only_from(&fd, port(*to))?;
+        let patience = if p.op == NetOp::UdpRr {
+            ANSWER
+        } else {
+            PATIENCE
+        };
+        sockets::limit(&fd, patience)?;
+        Ok(Link::Kept(fd))
+    };
+    datagrams.into_iter().zip(&welcome.ports).map(udp).collect()
+}
+
+/// The shortest of some, nanoseconds.
+fn round_trip(control: &mut Control) -> Result<u64, ProbeError> {
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let began = Instant::now();
+        control.count()?;
+        best = best.min(began.elapsed());
+    }
+    Ok(best.as_nanos() as u64)
+}
