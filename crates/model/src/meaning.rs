@@ -99,6 +99,8 @@ pub enum Target {
     Lock,
     /// A program that is started.
     Program,
+    /// Files and programs of users, each of whom has a script to do.
+    Script,
 }
 
 /// Which way data goes.
@@ -131,6 +133,8 @@ pub enum Unit {
     Byte,
     /// Launches, each of which is an operation.
     Launch,
+    /// Scripts an hour, each of which is an operation.
+    Script,
 }
 
 impl Unit {
@@ -139,6 +143,15 @@ impl Unit {
         match self {
             Self::Byte => ("throughput", "B/s"),
             Self::Operation | Self::Launch => ("rate", "ops/s"),
+            Self::Script => ("rate", "scripts/h"),
+        }
+    }
+
+    /// The time that the metric is over, seconds.
+    pub fn seconds(self) -> f64 {
+        match self {
+            Self::Byte | Self::Operation | Self::Launch => 1.0,
+            Self::Script => 3600.0,
         }
     }
 }
@@ -238,6 +251,8 @@ pub enum Quantity {
     OfferedRate,
     /// Bytes from one request to the next.
     Distance,
+    /// Users who work at the same time.
+    Users,
 }
 
 /// A part of what a point does, in words.
@@ -268,6 +283,8 @@ pub enum WorkGroup {
     Locking,
     /// Starts a program.
     Launching,
+    /// Does the scripts of users.
+    Scripts,
 }
 
 impl WorkGroup {
@@ -282,6 +299,7 @@ impl WorkGroup {
             Self::Names => "names and attributes",
             Self::Locking => "locking",
             Self::Launching => "launching",
+            Self::Scripts => "users' scripts",
         }
     }
 }
@@ -347,6 +365,7 @@ impl Meaning {
     pub fn group(&self) -> WorkGroup {
         match (self.target, self.direction) {
             (Target::Program, _) => WorkGroup::Launching,
+            (Target::Script, _) => WorkGroup::Scripts,
             (Target::PackagedFile, _) => WorkGroup::Changing,
             (Target::Names, _) => WorkGroup::Names,
             (Target::Lock, _) => WorkGroup::Locking,

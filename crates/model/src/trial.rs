@@ -2,7 +2,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Launch;
+use crate::{Launch, UserScripts};
 
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -73,6 +73,9 @@ pub struct Trial {
     /// What a launched program did. Of the workload `launch` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Box<Launch>>,
+    /// What the scripts of users did. Of the workload `devload` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scripts: Option<Box<UserScripts>>,
     /// What each thread did, where there was more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ThreadRates>,
