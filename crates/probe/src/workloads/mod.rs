@@ -4,6 +4,7 @@ use layermark_model::{Meaning, Point};
 
 use crate::Workload;
 
+pub mod devload;
 pub mod file;
 pub mod iops;
 pub mod launch;
@@ -18,6 +19,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta::Meta,
     &lock::Lock,
     &launch::Launch,
+    &devload::DevLoad,
 ];
 
 /// The workload of that name.
