@@ -6,7 +6,7 @@ use crate::{
     analysis::{
         self,
         causes::{self, Compared},
-        cost,
+        cost, devload,
         index::{self, Index},
         iops, launch, recommend,
         results::{self, Placed},
@@ -83,6 +83,7 @@ impl Report {
             advice: advice::give(&findings),
             depth_curves: iops::curves(run, &index, &iops, &results),
             iops,
+            devload: devload::rows(run, &index, &results),
             left_out: left_out(run, &index),
             series: launch::series(run, &index, baseline, &results),
             control,

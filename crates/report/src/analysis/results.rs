@@ -1,6 +1,6 @@
 //! One row for each point in each layer: what its trials say, alone and against native.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord, flags};
 use layermark_stats::{self as stats, Comparison, Interval, Judgement};
@@ -274,8 +274,13 @@ impl<'a> ResultSite<'a> {
         let suspect = |trials: &[&TrialRecord], layer: usize| {
             lost(layer).or_else(|| suspect(trials, &self.run.layers[layer]))
         };
-        let why = suspect(&here, self.layer).or_else(|| {
-            let other = self.layer != self.baseline && !native.is_empty();
+        let other = self.layer != self.baseline && !native.is_empty();
+        let unlike = unlike_programs(&here, if other { &native } else { &here });
+        if unlike.is_some() && other {
+            // They are no two measurements of the same work.
+            (row.ratio, row.extra_us, row.p, row.p_adjusted) = (None, None, None, None);
+        }
+        let why = suspect(&here, self.layer).or(unlike).or_else(|| {
             let of = suspect(&native, self.baseline).filter(|_| other);
             of.map(|why| format!("natively, {why}"))
         });
@@ -351,6 +356,19 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<String> {
     None
 }
 
+/// Why trials of users' scripts cannot be compared: they ran other programs.
+fn unlike_programs(here: &[&TrialRecord], native: &[&TrialRecord]) -> Option<String> {
+    let scripts = |r: &&TrialRecord| r.trial.as_ref()?.scripts.clone();
+    let all: Vec<_> = here.iter().chain(native).filter_map(scripts).collect();
+    let first = all.first()?;
+    let unlike: BTreeSet<&str> = all.iter().flat_map(|other| first.unlike(other)).collect();
+    let names: Vec<&str> = unlike.into_iter().collect();
+    (!names.is_empty()).then(|| {
+        let names = names.join(", ");
+        format!("not all trials ran the same programs: {names} differ by their hashes")
+    })
+}
+
 /// Centre of a sample of costs and its interval, on the logarithm as ratios are.
 fn centre(costs: &[f64]) -> (Option<f64>, Option<[f64; 2]>) {
     let logs: Vec<f64> = costs.iter().map(|c| c.ln()).collect();
@@ -372,7 +390,7 @@ fn speed(row: &mut ResultRow, records: &[&TrialRecord], under_way: f64) {
     let per_op = if row.unit == "B/s" {
         moved.bytes / moved.ops
     } else {
-        1.0
+        row.meaning.unit.seconds()
     };
     let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
     if trials.iter().any(|t| t.response_ns.is_some()) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 mod buffer;
 mod cause;
 mod cost;
+mod devload;
 mod external;
 mod iops;
 mod launch;
@@ -16,6 +17,7 @@ mod section;
 pub use buffer::{BufferRow, Pick};
 pub use cause::{Cause, Sides};
 pub use cost::CostRow;
+pub use devload::DevLoadRow;
 pub use external::{ExternalResults, ExternalRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
@@ -91,6 +93,9 @@ pub struct Report {
     /// How these change with the queue's depth.
     #[serde(default)]
     pub depth_curves: Vec<DepthCurve>,
+    /// Results of the workload `devload`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devload: Vec<DevLoadRow>,
     /// What to do about it.
     pub advice: Vec<Advice>,
     /// What was asked for and not measured.

@@ -4,6 +4,7 @@ use crate::types::{Report, Section};
 
 mod buffer;
 mod cost;
+mod devload;
 pub mod external;
 mod iops;
 pub mod launches;
@@ -35,6 +36,7 @@ impl Report {
             told(buffer).then(|| buffer::section(&self.buffer, self.level)),
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
+            Some(devload::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
         let beside = self.beside.iter().map(external::section);
