@@ -93,7 +93,10 @@ fn search(job_set: JobSet, path: &str) -> Result<BTreeMap<&'static str, PathBuf>
     } else {
         install
     };
-    let message = format!("not found in {path}: {}", missing.join(", "));
+    let message = format!(
+        "the jobs need programs that are not in {path}: {}",
+        missing.join(", ")
+    );
     Err(ProbeError::new(message).hint(hint))
 }
 
