@@ -1,9 +1,7 @@
 //! `layermark devload`: the same results in every layer, and what may go wrong with users' scripts.
 
 use std::{
-    fs,
-    path::Path,
-    thread,
+    fs, thread,
     time::{Duration, Instant},
 };
 
@@ -199,47 +197,58 @@ fn where_no_program_may_run_the_jobs_that_compile_are_refused() {
         .code(0);
 }
 
-/// Processes that do a script below a directory.
-fn at_work(below: &Path) -> Vec<Pid> {
-    let below = below.as_os_str().as_encoded_bytes();
+/// Arguments of every process.
+fn command_lines() -> Vec<(i32, Vec<String>)> {
     let all = fs::read_dir("/proc").expect("/proc").flatten();
     all.filter_map(|entry| {
-        let line = fs::read(entry.path().join("cmdline")).ok()?;
-        let its = line.windows(below.len()).any(|part| part == below);
-        let is_script = line.starts_with(b"sh\0") && its;
-        let pid = entry
-            .file_name()
-            .to_str()?
-            .parse()
-            .ok()
-            .and_then(Pid::from_raw)?;
-        is_script.then_some(pid)
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let line = fs::read_to_string(entry.path().join("cmdline")).ok()?;
+        Some((pid, line.split('\0').map(str::to_owned).collect()))
     })
     .collect()
+}
+
+/// Whether a process was started by another one, or by one that it has started.
+fn descends(pid: i32, from: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let parent = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
+    parent.is_some_and(|parent: i32| parent == from || (parent > 1 && descends(parent, from)))
+}
+
+/// The path of the script that users of this run are at.
+fn script_of(run: i32) -> Option<String> {
+    let is_users = |(pid, line): &(i32, Vec<String>)| {
+        line.first().is_some_and(|l| l == "sh")
+            && line.get(1).is_some_and(|l| l.ends_with("/script.sh"))
+            && descends(*pid, run)
+    };
+    let users: Vec<_> = command_lines().into_iter().filter(is_users).collect();
+    (users.len() >= 2).then(|| users[0].1[1].clone())
 }
 
 #[test]
 fn nothing_goes_on_after_an_interrupt_or_a_kill() {
     for signals in [&[Signal::INT, Signal::INT][..], &[Signal::KILL]] {
         let args = ["devload", "--users", "2", "--blocks", "9"];
-        let (child, dir) = Lm::new().work_with(&args, &["native"]).start();
-        let work = dir.path().join("work");
-        wait_for("users at work", || {
-            (at_work(&work).len() >= 2).then_some(())
-        });
+        let (child, _dir) = Lm::new().work_with(&args, &["native"]).start();
         let pid = Pid::from_child(&child);
+        let script = wait_for("users at work", || script_of(pid.as_raw_nonzero().get()));
         for signal in signals {
             kill_process(pid, *signal).expect("a signal");
             thread::sleep(Duration::from_millis(100));
         }
         common::output(child);
+        let left = || {
+            let all = command_lines().into_iter();
+            all.filter(|(_, line)| line.contains(&script))
+                .collect::<Vec<_>>()
+        };
         let start = Instant::now();
-        while !at_work(&work).is_empty() {
-            assert!(
-                start.elapsed() < Duration::from_secs(20),
-                "left: {:?}",
-                at_work(&work)
-            );
+        while !left().is_empty() {
+            let patience = Duration::from_secs(20);
+            assert!(start.elapsed() < patience, "left: {:?}", left());
             thread::sleep(Duration::from_millis(10));
         }
     }
