@@ -145,3 +145,33 @@ pub fn write(dir: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of all files below, in blocks of 4 KiB.
+    fn size(dir: &Path) -> u64 {
+        let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+        let each = entries.map(|e| match e.metadata().unwrap() {
+            m if m.is_dir() => 4096 + size(&e.path()),
+            m => m.len().next_multiple_of(4096),
+        });
+        each.sum()
+    }
+
+    #[test]
+    fn it_fits_into_what_is_asked_for_it_and_is_always_the_same() {
+        let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        for dir in &dirs {
+            write(dir.path()).unwrap();
+        }
+        let bytes = size(dirs[0].path());
+        assert!((SIZE / 4..SIZE).contains(&bytes), "{bytes}");
+        let read = |n: usize, name: &str| fs::read(dirs[n].path().join(name)).unwrap();
+        for name in ["1/text", "4/src/tables.c", "2/tree/d3/f5.txt"] {
+            assert_eq!(read(0, name), read(1, name), "{name}");
+        }
+        assert_ne!(read(0, "1/text"), read(0, "2/text"));
+    }
+}
