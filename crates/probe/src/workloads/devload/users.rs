@@ -118,16 +118,46 @@ fn start(home: &Path, scripts: Vec<(String, Vec<ScriptJob>)>) -> Result<Started,
     }
     // Each has its own copy.
     drop((input, output));
-    let mut said = vec![0; READY.len() * users.len()];
-    // Ends early only when all shells have ended.
-    let waited = fs::File::from(ready).read_exact(&mut said);
-    if waited.is_err() || said != READY.repeat(users.len()) {
-        let said = users.first().map(|u| u.said.text()).unwrap_or_default();
-        return Err(ProbeError::new(format!(
-            "the users' shells did not get to their first job{said}"
-        )));
-    }
+    at_barrier(&users, ready.into())?;
     Ok(Started { users, barrier })
+}
+
+/// Waits until every shell has said that it is at the barrier.
+fn at_barrier(users: &[User], mut ready: fs::File) -> Result<(), ProbeError> {
+    let wanted = READY.repeat(users.len());
+    let mut said = Vec::new();
+    while said.len() < wanted.len() {
+        let mut fds: Vec<PollFd<'_>> = users
+            .iter()
+            .map(|u| PollFd::new(&u.pidfd, PollFlags::IN))
+            .collect();
+        fds.push(PollFd::new(&ready, PollFlags::IN));
+        // Interrupted: looked at again.
+        let _ = poll(&mut fds, Timespec::try_from(LOOK).ok().as_ref());
+        let ended = fds.iter().position(|fd| !fd.revents().is_empty());
+        match ended {
+            Some(n) if n < users.len() => {
+                let User { name, said, .. } = &users[n];
+                return Err(ProbeError::new(format!(
+                    "the shell of {name} ended before its first job{}",
+                    said.text()
+                )));
+            }
+            Some(_) => {
+                let mut more = [0; 256];
+                let n = ready.read(&mut more).unwrap_or(0);
+                said.extend(&more[..n]);
+            }
+            None => {}
+        }
+    }
+    if said == wanted {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&said).into_owned();
+    Err(ProbeError::new(format!(
+        "the users' shells said `{said}` and not that they are ready"
+    )))
 }
 
 /// Opens the barrier and waits until every user is through; then their results are looked at.

@@ -66,7 +66,7 @@ impl DevLoadWork {
     }
 }
 
-/// JobSets that this process has done once: a layer's probe lives for a session.
+/// Sets of jobs that this process has done once: a layer's probe lives for a session.
 static REHEARSED: Mutex<Vec<JobSet>> = Mutex::new(Vec::new());
 
 /// One job of each kind, before the first trial that counts: programs are in memory as they are
