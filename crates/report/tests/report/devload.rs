@@ -117,10 +117,11 @@ fn the_table_tells_the_peak_in_words() {
         line("overlay:upper", "4")
     );
     assert_eq!(section.charts[0].series.len(), 2);
-    let exporter = exporters::for_path("x.md".as_ref()).expect("Markdown");
+    let exporter = exporters::for_path("x.full.md".as_ref()).expect("Markdown");
     let mut out = Vec::new();
     exporter.write(&same_programs(), &mut out).expect("text");
-    assert!(String::from_utf8_lossy(&out).contains(" scripts/h"));
+    let text = String::from_utf8_lossy(&out);
+    assert!(text.contains("Scripts an hour: cc, 40 jobs"), "{text}");
 }
 
 #[test]
