@@ -37,7 +37,7 @@ pub(crate) struct Own {
 /// All turns of a trial. `own` is `None` for a point that only reads.
 pub(crate) fn wrote(turns: &[Written], own: Option<Own>, trial: &Trial) -> Option<ForeignWrites> {
     // A launched program writes what it likes.
-    if trial.launch.is_some() {
+    if trial.launch.is_some() || trial.scripts.is_some() {
         return None;
     }
     let least = if trial.syncs > 0 {

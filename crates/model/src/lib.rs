@@ -22,6 +22,7 @@ mod run;
 mod size;
 mod spec;
 mod trial;
+mod user_scripts;
 
 pub use facts::{CpuTime, Device, DroppedCaches, Facts, GuestFacts, Missing, Mount};
 pub use import::{Import, ImportedPoint, mix_name};
@@ -49,6 +50,7 @@ pub use trial::{
     CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass, Restarted, SelfTest,
     ThreadRates, Trial, Turn, Verified,
 };
+pub use user_scripts::UserScripts;
 
 /// Bytes of one write that makes a packaged file, in every layer that is filled by writing: about
 /// what cp(1) takes. The pages of a file in the cache are as large as the writes that made it, and

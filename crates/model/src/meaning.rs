@@ -101,6 +101,8 @@ pub enum Target {
     Program,
     /// The path between two ends of a connection.
     Network,
+    /// Files and programs of users, each of whom has a script to do.
+    Script,
 }
 
 /// Which way data goes.
@@ -135,6 +137,8 @@ pub enum Unit {
     Launch,
     /// Transactions a second: a request and its response.
     Transaction,
+    /// Scripts an hour, each of which is an operation.
+    Script,
 }
 
 impl Unit {
@@ -144,6 +148,15 @@ impl Unit {
             Self::Byte => ("throughput", "B/s"),
             Self::Operation | Self::Launch => ("rate", "ops/s"),
             Self::Transaction => ("rate", "trans/s"),
+            Self::Script => ("rate", "scripts/h"),
+        }
+    }
+
+    /// The time that the metric is over, seconds.
+    pub fn seconds(self) -> f64 {
+        match self {
+            Self::Byte | Self::Operation | Self::Launch | Self::Transaction => 1.0,
+            Self::Script => 3600.0,
         }
     }
 }
@@ -247,6 +260,8 @@ pub enum Quantity {
     MessageSize,
     /// Bytes of a socket's buffer, as asked for.
     SocketBuffer,
+    /// Users who work at the same time.
+    Users,
 }
 
 /// A part of what a point does, in words.
@@ -281,6 +296,8 @@ pub enum WorkGroup {
     Unknown,
     /// Sends and receives.
     Networking,
+    /// Does the scripts of users.
+    Scripts,
 }
 
 impl WorkGroup {
@@ -297,6 +314,7 @@ impl WorkGroup {
             Self::Launching => "launching",
             Self::Unknown => "unknown work",
             Self::Networking => "the network",
+            Self::Scripts => "users' scripts",
         }
     }
 }
@@ -362,6 +380,7 @@ impl Meaning {
     pub fn group(&self) -> WorkGroup {
         match (self.target, self.direction) {
             (Target::Program, _) => WorkGroup::Launching,
+            (Target::Script, _) => WorkGroup::Scripts,
             (Target::PackagedFile, _) => WorkGroup::Changing,
             (Target::Names, _) => WorkGroup::Names,
             (Target::Lock, _) => WorkGroup::Locking,

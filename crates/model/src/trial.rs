@@ -2,7 +2,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Launch, NetTrial};
+use crate::{Launch, NetTrial, UserScripts};
 
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -76,6 +76,9 @@ pub struct Trial {
     /// What both ends of a connection did. Of the workload `net` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<Box<NetTrial>>,
+    /// What the scripts of users did. Of the workload `devload` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scripts: Option<Box<UserScripts>>,
     /// What each thread did, where there was more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ThreadRates>,

@@ -250,7 +250,7 @@ pub struct Ask {
 pub struct Turned {
     /// Its round, time and operations.
     pub turn: Turn,
-    /// CPU time of the probe.
+    /// CPU time of the probe, or of the programs that it started.
     pub cpu: CpuUse,
     /// Bytes that crossed the devices below; `None` when none is known.
     pub device: Option<DeviceBytes>,

@@ -310,7 +310,10 @@ impl<'env, W: Write> Server<'env, W> {
                 id,
                 turn,
                 cpu,
-                probe_ns: cpu_ns().saturating_sub(before_ns),
+                // Programs that it started are none of its threads.
+                probe_ns: cpu_ns()
+                    .saturating_sub(before_ns)
+                    .max(cpu.user_ns + cpu.sys_ns),
                 uncounted_ns,
                 device,
                 more,

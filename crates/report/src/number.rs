@@ -194,8 +194,12 @@ fn scaled(value: f64) -> String {
     format!("{} {prefix}", sig3(value / scale))
 }
 
-/// A value in the unit of its metric: `1.9 GB/s`, `420 kops/s`.
+/// A value in the unit of its metric: `1.9 GB/s`, `420 kops/s`, `1520 scripts/h`.
 pub fn value(value: f64, unit: &str) -> String {
+    if unit == "scripts/h" {
+        // Nobody counts them in thousands.
+        return format!("{} {unit}", sig3(value));
+    }
     format!("{}{unit}", scaled(value))
 }
 
@@ -294,6 +298,7 @@ mod tests {
         assert_eq!(time_span([900.0, 1_100.0]), "0.900 to 1.10 ms");
         assert_eq!(value(1.9e9, "B/s"), "1.90 GB/s");
         assert_eq!(value(420_400.0, "ops/s"), "420 kops/s");
+        assert_eq!(value(1523.4, "scripts/h"), "1520 scripts/h");
     }
 
     #[test]

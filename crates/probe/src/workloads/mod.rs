@@ -4,6 +4,7 @@ use layermark_model::{Meaning, Point};
 
 use crate::Workload;
 
+pub mod devload;
 pub mod file;
 pub mod iops;
 pub mod launch;
@@ -20,6 +21,7 @@ pub const ALL: &[&dyn Workload] = &[
     &lock::Lock,
     &net::Net,
     &launch::Launch,
+    &devload::DevLoad,
 ];
 
 /// The workload of that name.

@@ -4,6 +4,7 @@
 pub mod causes;
 pub mod cost;
 pub mod data_source;
+pub mod devload;
 pub mod durability;
 pub mod external;
 pub mod facts;

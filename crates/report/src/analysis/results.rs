@@ -1,5 +1,7 @@
 //! One row for each point in each layer: what its trials say, alone and against native.
 
+use std::collections::BTreeSet;
+
 use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord, flags};
 use layermark_stats::{self as stats, Comparison, Interval, Judgement};
 
@@ -245,8 +247,14 @@ impl<'a> ResultSite<'a> {
             lost.or_else(|| suspect(trials, &self.run.layers[layer]))
         };
         let own = suspect(&here, self.layer).map(|why| (why, why.to_string()));
-        let why = own.or_else(|| {
-            let other = self.layer != self.baseline && !native.is_empty();
+        let other = self.layer != self.baseline && !native.is_empty();
+        let unlike = unlike_programs(&here, if other { &native } else { &here });
+        if unlike.is_some() && other {
+            // They are no two measurements of the same work.
+            (row.ratio, row.extra_us, row.p, row.p_adjusted) = (None, None, None, None);
+        }
+        let unlike = unlike.map(|text| (Distrust::OtherPrograms, text));
+        let why = own.or(unlike).or_else(|| {
             let why = suspect(&native, self.baseline).filter(|_| other)?;
             Some((why, format!("natively, {why}")))
         });
@@ -300,6 +308,19 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<Distrust> {
     })
 }
 
+/// Why trials of users' scripts cannot be compared: they ran other programs, whose names are told.
+fn unlike_programs(here: &[&TrialRecord], native: &[&TrialRecord]) -> Option<String> {
+    let scripts = |r: &&TrialRecord| r.trial.as_ref()?.scripts.clone();
+    let all: Vec<_> = here.iter().chain(native).filter_map(scripts).collect();
+    let first = all.first()?;
+    let unlike: BTreeSet<&str> = all.iter().flat_map(|other| first.unlike(other)).collect();
+    let names: Vec<&str> = unlike.into_iter().collect();
+    (!names.is_empty()).then(|| {
+        let why = Distrust::OtherPrograms;
+        format!("{why}: the hashes differ of {}", names.join(", "))
+    })
+}
+
 /// Centre of a sample of costs and its interval, on the logarithm as ratios are.
 fn centre(costs: &[f64]) -> (Option<f64>, Option<[f64; 2]>) {
     let logs: Vec<f64> = costs.iter().map(|c| c.ln()).collect();
@@ -321,7 +342,7 @@ fn speed(row: &mut ResultRow, records: &[&TrialRecord], under_way: f64) {
     let per_op = if row.unit == "B/s" {
         moved.bytes / moved.ops
     } else {
-        1.0
+        row.meaning.unit.seconds()
     };
     let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
     if trials.iter().any(|t| t.response_ns.is_some()) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 mod buffer;
 mod cause;
 mod cost;
+mod devload;
 mod external;
 mod iops;
 mod launch;
@@ -17,6 +18,7 @@ mod section;
 pub use buffer::{BufferRow, Pick};
 pub use cause::{Cause, Distrust, InTrials, Sides};
 pub use cost::CostRow;
+pub use devload::DevLoadRow;
 pub use external::{ExternalResults, ExternalRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
@@ -96,6 +98,9 @@ pub struct Report {
     /// Figures as netperf gives them, of results between two ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub net: Vec<NetRow>,
+    /// Results of the workload `devload`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devload: Vec<DevLoadRow>,
     /// What to do about it.
     pub advice: Vec<Advice>,
     /// What was asked for and not measured.

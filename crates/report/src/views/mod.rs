@@ -4,6 +4,7 @@ use crate::types::{Report, Section};
 
 mod buffer;
 mod cost;
+mod devload;
 pub mod external;
 pub mod heat;
 mod iops;
@@ -39,6 +40,7 @@ impl Report {
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
             Some(net::section(self)),
+            Some(devload::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
         let beside = self.beside.iter().map(external::section);

@@ -5,6 +5,7 @@ mod beside;
 mod charts;
 mod confirm;
 mod cost;
+mod devload;
 mod edges;
 mod golden;
 mod iops;

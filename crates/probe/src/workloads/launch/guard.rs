@@ -1,4 +1,4 @@
-//! The process between probe and program.
+//! The process between probe and programs.
 //!
 //! Programs start other processes and orphan them. Orphans become children of the nearest ancestor
 //! that has asked for them: the guard. Only the guard knows the whole tree, counts its resources,
@@ -7,80 +7,79 @@
 //! does.
 
 use std::{
-    fs::{self, DirBuilder, OpenOptions},
+    fs::OpenOptions,
     io::{self, BufRead, BufReader, Read, Write},
     os::{
-        fd::AsFd,
-        unix::{fs::DirBuilderExt, net::UnixStream},
+        fd::{AsFd, BorrowedFd},
+        unix::net::UnixStream,
     },
     panic::{AssertUnwindSafe, catch_unwind},
-    path::PathBuf,
     time::Duration,
 };
 
-use layermark_model::{CpuUse, Launch, Stopped, Warmth};
-use serde::{Deserialize, Serialize};
+use layermark_model::Stopped;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{
-    apart,
-    counting::Counting,
-    display::Display,
-    inside,
-    params::LaunchCache,
-    ready,
-    start::{LaunchSite, Started},
-    sys,
-    tree::Tree,
-};
+use super::{apart, sys, tree::Tree};
 use crate::{ProbeError, error::panicked, motion};
 
-/// Number of times a warm point may repeat a launch that was not warm.
-const AGAIN: u64 = 2;
+/// Programs that a guard starts.
+///
+/// The guard works on its copy of this; the probe keeps the other one until the guard has ended.
+pub trait Guarded: Send {
+    /// What there is to tell when the work is done.
+    type Done: Serialize + DeserializeOwned;
+    /// Time between SIGTERM and SIGKILL for what was started.
+    fn grace(&self) -> Duration;
+    /// All that comes before the clock. The other end of `asker` is closed when nobody waits for it
+    /// any more.
+    fn prepare(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError>;
+    /// The work. What it started is stopped afterwards in any case.
+    fn work(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<Self::Done, ProbeError>;
+    /// What remains to be done once everything was stopped on request.
+    fn conclude(&mut self, _: &mut Tree, _: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        Ok(())
+    }
+    /// Removes what it has created outside the layer. Called in the guard and in the probe:
+    /// whichever is left.
+    fn tidy(&mut self) {}
+    /// Text that may be shown.
+    fn masked(&self, text: String) -> String {
+        text
+    }
+}
 
 /// From guard to probe, one JSON object per line.
 #[derive(Debug, Serialize, Deserialize)]
-enum Says {
+enum Says<D> {
     Ready,
-    Launched {
-        elapsed_ns: u64,
-        cpu: CpuUse,
-        launch: Box<Launch>,
-    },
+    Done(Box<D>),
     Ended(Stopped),
     Failed {
         message: String,
         hint: Option<String>,
+        errno: Option<i32>,
     },
 }
 
 const GO: u8 = b'g';
 const STOP: u8 = b's';
 
-/// A guard that is ready to launch. When dropped, it ends with all processes it started.
-pub struct Guard {
+/// A guard that is ready to work. When dropped, it ends with all processes it started.
+pub struct Guard<G: Guarded> {
     /// The guard, or the first process of its namespace.
     pid: i32,
     socket: BufReader<UnixStream>,
     /// Whether the kernel ends all processes it started when it ends.
     apart: bool,
-    /// Where it makes a home outside the layer.
-    outside: Option<PathBuf>,
-    /// Held for its drop, after the guard's end.
-    _counting: Counting,
+    programs: G,
 }
 
-impl Guard {
-    /// Starts the guard, which prepares the launch: `prepare`, uncounted launches, X server.
-    pub fn start(mut site: LaunchSite, warmups: u64) -> Result<Self, ProbeError> {
+impl<G: Guarded> Guard<G> {
+    /// Starts the guard, which prepares the work.
+    pub fn start(mut programs: G) -> Result<Self, ProbeError> {
         let fail = |e: io::Error| ProbeError::new(format!("cannot start the launcher: {e}"));
         let (ours, its) = UnixStream::pair().map_err(fail)?;
-        // Not what strace reads.
-        let mut counting = if site.p.tracing {
-            Counting::default()
-        } else {
-            Counting::make()
-        };
-        let outside = site.outside.then(|| site.home.clone());
         let apart = apart::possible();
         if !apart {
             // For what a killed guard leaves.
@@ -90,7 +89,7 @@ impl Guard {
         let pid = sys::spawn(apart, &mut || {
             // Its copy: when the probe closes its end, the conversation is over.
             ours = None;
-            live(&mut site, warmups, &its, &mut counting, apart);
+            live(&mut programs, &its, apart);
         })
         .map_err(fail)?;
         drop(its);
@@ -98,8 +97,7 @@ impl Guard {
             pid,
             socket: BufReader::new(ours.ok_or_else(lost)?),
             apart,
-            outside,
-            _counting: counting,
+            programs,
         };
         match guard.hear()? {
             Says::Ready => Ok(guard),
@@ -107,20 +105,16 @@ impl Guard {
         }
     }
 
-    /// Launches. Calls `beat` each `every` while it waits.
-    pub fn launch(
+    /// Has it work. Calls `beat` each `every` while it waits.
+    pub fn work(
         &mut self,
         every: Duration,
         beat: &mut dyn FnMut(),
-    ) -> Result<(u64, CpuUse, Box<Launch>), ProbeError> {
+    ) -> Result<Box<G::Done>, ProbeError> {
         self.tell(GO)?;
         self.beating(every, beat)?;
         match self.hear()? {
-            Says::Launched {
-                elapsed_ns,
-                cpu,
-                launch,
-            } => Ok((elapsed_ns, cpu, launch)),
+            Says::Done(done) => Ok(done),
             _ => Err(lost()),
         }
     }
@@ -148,7 +142,7 @@ impl Guard {
             .map_err(|_| lost())
     }
 
-    /// Stops the program and concludes.
+    /// Stops the programs and concludes.
     pub fn stop(&mut self) -> Result<Stopped, ProbeError> {
         self.tell(STOP)?;
         match self.hear()? {
@@ -161,14 +155,18 @@ impl Guard {
         self.socket.get_mut().write_all(&[word]).map_err(|_| lost())
     }
 
-    fn hear(&mut self) -> Result<Says, ProbeError> {
+    fn hear(&mut self) -> Result<Says<G::Done>, ProbeError> {
         let mut line = String::new();
         self.socket.read_line(&mut line).map_err(|_| lost())?;
         match serde_json::from_str(&line) {
-            Ok(Says::Failed { message, hint }) => Err(ProbeError {
+            Ok(Says::Failed {
                 message,
                 hint,
-                errno: None,
+                errno,
+            }) => Err(ProbeError {
+                message,
+                hint,
+                errno,
             }),
             Ok(says) => Ok(says),
             Err(_) => Err(lost()),
@@ -180,7 +178,7 @@ fn lost() -> ProbeError {
     ProbeError::new("the launcher between probe and program was killed from outside")
 }
 
-impl Drop for Guard {
+impl<G: Guarded> Drop for Guard<G> {
     fn drop(&mut self) {
         let _ = self.socket.get_ref().shutdown(std::net::Shutdown::Both);
         sys::wait_for(self.pid);
@@ -188,20 +186,12 @@ impl Drop for Guard {
         if !self.apart {
             Tree::default().stop(Duration::ZERO);
         }
-        if let Some(home) = &self.outside {
-            let _ = fs::remove_dir_all(home);
-        }
+        self.programs.tidy();
     }
 }
 
 /// Runs the new process: the guard, or process 1 of its namespace.
-fn live(
-    site: &mut LaunchSite,
-    warmups: u64,
-    socket: &UnixStream,
-    counting: &mut Counting,
-    apart: bool,
-) {
+fn live<G: Guarded>(programs: &mut G, socket: &UnixStream, apart: bool) {
     let mut begin = || -> io::Result<Option<i32>> {
         // The lab must not mistake this end of the pipe for the probe's.
         let null = OpenOptions::new()
@@ -214,19 +204,20 @@ fn live(
             return Ok(None);
         }
         apart::enter()?;
-        sys::spawn(false, &mut || serve(site, warmups, socket, counting)).map(Some)
+        sys::spawn(false, &mut || serve(programs, socket)).map(Some)
     };
     match begin() {
-        Ok(Some(guard)) => apart::outlive(guard, socket, site.p.grace()),
-        Ok(None) => serve(site, warmups, socket, counting),
+        Ok(Some(guard)) => apart::outlive(guard, socket, programs.grace()),
+        Ok(None) => serve(programs, socket),
         Err(e) => {
             let message = format!("cannot start the launcher: {e}");
             // The probe may be gone.
-            let _ = say(
+            let _ = say::<G>(
                 socket,
                 &Says::Failed {
                     message,
                     hint: None,
+                    errno: None,
                 },
             );
         }
@@ -234,117 +225,50 @@ fn live(
 }
 
 /// The guard's whole life.
-fn serve(site: &mut LaunchSite, warmups: u64, socket: &UnixStream, counting: &mut Counting) {
+fn serve<G: Guarded>(programs: &mut G, socket: &UnixStream) {
     let mut tree = Tree::default();
     let result = catch_unwind(AssertUnwindSafe(|| {
-        prepare(site, counting, &mut tree)?;
-        warm_up(site, warmups, &mut tree, socket)?;
-        say(socket, &Says::Ready)?;
+        sys::become_guard()
+            .map_err(|e| ProbeError::new(format!("cannot become the launcher: {e}")))?;
+        programs.prepare(&mut tree, socket.as_fd())?;
+        say::<G>(socket, &Says::Ready)?;
         if hear(socket) != Some(GO) {
             return Ok(());
         }
-        let mut done = launch(site, &mut tree, counting, socket)?;
-        site.mask(&mut done.launch);
-        say(
-            socket,
-            &Says::Launched {
-                elapsed_ns: done.elapsed_ns,
-                cpu: done.cpu,
-                launch: Box::new(done.launch),
-            },
-        )?;
+        let done = programs.work(&mut tree, socket.as_fd())?;
+        say::<G>(socket, &Says::Done(Box::new(done)))?;
         let asked = hear(socket) == Some(STOP);
-        let stopped = tree.stop(site.p.grace());
+        let stopped = tree.stop(programs.grace());
         if asked {
-            let conclude = site.p.conclude.clone();
-            site.aside("conclude", &conclude, &mut tree, socket.as_fd())?;
-            say(socket, &Says::Ended(stopped))?;
+            programs.conclude(&mut tree, socket.as_fd())?;
+            say::<G>(socket, &Says::Ended(stopped))?;
         }
         Ok(())
     }))
     .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
-    tree.stop(site.p.grace());
-    // Here as well as in the probe: whichever is left removes what they created.
-    *counting = Counting::default();
-    site.display = None;
-    if site.outside {
-        let _ = fs::remove_dir_all(&site.home);
-    }
-    if let Err(ProbeError { message, hint, .. }) = result {
-        let message = site.masked(message);
-        let hint = hint.map(|hint| site.masked(hint));
+    tree.stop(programs.grace());
+    programs.tidy();
+    if let Err(ProbeError {
+        message,
+        hint,
+        errno,
+    }) = result
+    {
+        let message = programs.masked(message);
+        let hint = hint.map(|hint| programs.masked(hint));
         // The probe may be gone.
-        let _ = say(socket, &Says::Failed { message, hint });
+        let _ = say::<G>(
+            socket,
+            &Says::Failed {
+                message,
+                hint,
+                errno,
+            },
+        );
     }
 }
 
-fn prepare(
-    site: &mut LaunchSite,
-    counting: &mut Counting,
-    tree: &mut Tree,
-) -> Result<(), ProbeError> {
-    sys::become_guard().map_err(|e| ProbeError::new(format!("cannot become the launcher: {e}")))?;
-    if site.outside {
-        let made = DirBuilder::new().mode(0o700).create(&site.home);
-        made.map_err(|e| ProbeError::io("make", &site.home, &e))?;
-    }
-    if site.p.listing {
-        inside::room(site.user)?;
-    }
-    if ready::parse(&site.p.ready)?.0.needs_display() {
-        let display = Display::start(&site.p.screen, &site.home, site.user)?;
-        tree.spared.insert(display.pid());
-        site.display = Some(display);
-    }
-    // Last, since the package must see the directory that the X server has created.
-    if let Some(root) = &site.root {
-        inside::mounts(root, site.user, site.display.is_some())?;
-    }
-    counting.enter();
-    Ok(())
-}
-
-/// Uncounted launches, and what precedes the one that counts.
-fn warm_up(
-    site: &LaunchSite,
-    warmups: u64,
-    tree: &mut Tree,
-    socket: &UnixStream,
-) -> Result<(), ProbeError> {
-    let text = site.p.prepare.clone();
-    for _ in 0..warmups {
-        site.aside("prepare", &text, tree, socket.as_fd())?;
-        let made = site.launch(tree, &mut Counting::default(), socket.as_fd());
-        tree.stop(site.p.grace());
-        made?;
-    }
-    site.aside("prepare", &text, tree, socket.as_fd())
-}
-
-/// The launch that counts. Repeated when it is not as warm as requested.
-fn launch(
-    site: &LaunchSite,
-    tree: &mut Tree,
-    counting: &mut Counting,
-    socket: &UnixStream,
-) -> Result<Started, ProbeError> {
-    let mut remade = 0;
-    loop {
-        let mut done = site.launch(tree, counting, socket.as_fd())?;
-        let cold = done.launch.warmth() == Warmth::Cold;
-        if site.p.cache == LaunchCache::Warm && cold && remade < AGAIN && !site.p.tracing {
-            tree.stop(site.p.grace());
-            site.aside("conclude", &site.p.conclude, tree, socket.as_fd())?;
-            site.aside("prepare", &site.p.prepare, tree, socket.as_fd())?;
-            remade += 1;
-            continue;
-        }
-        done.launch.remade = remade;
-        return Ok(done);
-    }
-}
-
-fn say(mut socket: &UnixStream, says: &Says) -> Result<(), ProbeError> {
+fn say<G: Guarded>(mut socket: &UnixStream, says: &Says<G::Done>) -> Result<(), ProbeError> {
     let mut line = serde_json::to_vec(says).map_err(|e| ProbeError::new(e.to_string()))?;
     line.push(b'\n');
     socket.write_all(&line).map_err(|_| lost())

@@ -24,20 +24,22 @@ mod counting;
 mod display;
 mod forks;
 mod group;
-mod guard;
+pub(super) mod guard;
+mod guarded;
 mod inside;
 mod meaning;
 mod package;
 mod params;
 mod ready;
-mod spawn;
-mod start;
-mod sys;
+pub(super) mod spawn;
+pub(super) mod start;
+pub(super) mod sys;
 mod trace;
-mod tree;
+pub(super) mod tree;
 mod user;
 
 use guard::Guard;
+use guarded::{Launched, Launches};
 use params::LaunchParams;
 use start::LaunchSite;
 use user::User;
@@ -119,7 +121,7 @@ impl Workload for Launch {
         let env = p.environment(&context.env)?;
         let (site, work) = site(dir, p, env)?;
         Ok(Box::new(LaunchWork {
-            guard: Guard::start(site, warmups)?,
+            guard: Guard::start(Launches::new(site, warmups))?,
             devices: context.devices.clone(),
             _work: work,
         }))
@@ -183,7 +185,7 @@ fn outside() -> PathBuf {
 
 struct LaunchWork {
     /// First, so that everything has ended before its home is removed.
-    guard: Guard,
+    guard: Guard<Launches>,
     devices: Vec<String>,
     _work: Option<WorkDir>,
 }
@@ -198,7 +200,11 @@ impl Work for LaunchWork {
     ) -> Result<Turned, ProbeError> {
         let before = counters::sum(&self.devices);
         let every = Duration::from_nanos(HEARTBEAT_NS);
-        let (elapsed_ns, cpu, launch) = self.guard.launch(every, &mut || beat(0, 0))?;
+        let Launched {
+            elapsed_ns,
+            cpu,
+            launch,
+        } = *self.guard.work(every, &mut || beat(0, 0))?;
         let after = counters::sum(&self.devices);
         let pass = Pass {
             elapsed_ns,
@@ -208,7 +214,7 @@ impl Work for LaunchWork {
         trial.passes.push(pass);
         trial.cpu = cpu;
         trial.device = before.zip(after).map(|(b, a)| counters::between(b, a));
-        trial.launch = Some(launch);
+        trial.launch = Some(Box::new(launch));
         Ok(Turned {
             turn: Turn {
                 round: ask.round,

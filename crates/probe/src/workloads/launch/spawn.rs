@@ -63,6 +63,11 @@ impl Program {
         self
     }
 
+    pub fn stdin(&mut self, from: impl Into<OwnedFd>) -> &mut Self {
+        self.stdin = from.into();
+        self
+    }
+
     pub fn stdout(&mut self, to: impl Into<OwnedFd>) -> &mut Self {
         self.stdout = to.into();
         self

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::{CpuUse, Environment, Launch};
+use layermark_model::{Environment, Launch};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, memfd_create},
@@ -16,6 +16,7 @@ use rustix::{
 use super::{
     counting::Counting,
     display::Display,
+    guarded::Launched,
     params::{LaunchParams, words},
     ready::{self, Found, Ready, Scene},
     spawn::Program,
@@ -26,7 +27,7 @@ use super::{
 use crate::{ProbeError, clock::monotonic_ns};
 
 /// Directories searched for programs. The user's own `PATH` does not influence the measurement.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Bytes kept of the last output of a program that failed.
 const LAST_WORDS: u64 = 2000;
 
@@ -49,13 +50,6 @@ pub struct LaunchSite {
     pub display: Option<Display>,
     /// User that runs it; our own user when `None`.
     pub user: Option<User>,
-}
-
-/// A program that is ready.
-pub struct Started {
-    pub elapsed_ns: u64,
-    pub cpu: CpuUse,
-    pub launch: Launch,
 }
 
 impl LaunchSite {
@@ -150,7 +144,7 @@ impl LaunchSite {
         tree: &mut Tree,
         counting: &mut Counting,
         gone: BorrowedFd<'_>,
-    ) -> Result<Started, ProbeError> {
+    ) -> Result<Launched, ProbeError> {
         let (kind, value) = ready::parse(&self.p.ready)?;
         let program = words("command", &self.p.command)?;
         let tracer = self.p.tracing.then(|| trace::Tracer::new(self));
@@ -202,7 +196,7 @@ impl LaunchSite {
             launch.stopped = tree.stop(self.p.grace());
             launch.trace = Some(tracer.read(elapsed_ns)?);
         }
-        Ok(Started {
+        Ok(Launched {
             elapsed_ns,
             cpu: used.cpu,
             launch,
@@ -334,9 +328,9 @@ fn wait(
 }
 
 /// The standard error stream, kept in memory so that no pipe has to be emptied meanwhile.
-struct Said(File);
+pub struct Said(File);
 
-fn last_words_to(program: &mut Program) -> std::io::Result<Said> {
+pub fn last_words_to(program: &mut Program) -> std::io::Result<Said> {
     let ours = File::from(memfd_create("stderr", MemfdFlags::CLOEXEC)?);
     program.stderr(ours.try_clone()?);
     Ok(Said(ours))
@@ -344,7 +338,7 @@ fn last_words_to(program: &mut Program) -> std::io::Result<Said> {
 
 impl Said {
     /// `; it said: ...`, or nothing.
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut file = &self.0;
         let size = file.metadata().map_or(0, |m| m.len());
         let mut bytes = Vec::new();

@@ -84,22 +84,7 @@ impl Tree {
     /// Resources that the tree has used so far. Zombies are read before they are reaped: nothing
     /// else shows what they have read.
     pub fn used(&mut self) -> Sum {
-        let alive = self.alive();
-        let mut read_bytes = 0;
-        let mut living = Sum::default();
-        for (pid, stat) in &alive {
-            let io = io(*pid);
-            read_bytes += io.0;
-            if stat.zombie && stat.parent == std::process::id() {
-                continue; // counted when it is waited for, and more finely
-            }
-            living.processes += 1;
-            living.cpu.user_ns += stat.cpu.user_ns;
-            living.cpu.sys_ns += stat.cpu.sys_ns;
-            living.major_faults += stat.major_faults;
-            living.input_blocks += io.1 / 512;
-            living.peak_bytes += peak(*pid);
-        }
+        let living = self.living();
         self.reap();
         let ended = self.ended;
         Sum {
@@ -110,9 +95,28 @@ impl Tree {
             },
             major_faults: living.major_faults + ended.major_faults,
             input_blocks: living.input_blocks + ended.input_blocks,
-            read_bytes,
+            read_bytes: living.read_bytes,
             peak_bytes: living.peak_bytes.max(ended.peak_bytes),
         }
+    }
+
+    /// The same of those that have not been reaped.
+    pub fn living(&self) -> Sum {
+        let mut living = Sum::default();
+        for (pid, stat) in &self.alive() {
+            let io = io(*pid);
+            living.read_bytes += io.0;
+            if stat.zombie && stat.parent == std::process::id() {
+                continue; // counted when it is waited for, and more finely
+            }
+            living.processes += 1;
+            living.cpu.user_ns += stat.cpu.user_ns;
+            living.cpu.sys_ns += stat.cpu.sys_ns;
+            living.major_faults += stat.major_faults;
+            living.input_blocks += io.1 / 512;
+            living.peak_bytes += peak(*pid);
+        }
+        living
     }
 
     /// Ends all of it: `SIGTERM`, and `SIGKILL` after `grace`. Returns when nothing is left.

@@ -120,6 +120,23 @@ impl Made {
         self
     }
 
+    /// Scripts of so many users.
+    pub fn scripts(mut self, users: &[u64]) -> Self {
+        for users in users {
+            let params = json!({"users": users, "job_set": "cc", "jobs": 40});
+            let label = format!("{users} users");
+            let point = Point::new("devload", label, &params, Meaning::default());
+            let mut point = point.expect("a table");
+            point.meaning = layermark_probe::workloads::meaning(&point);
+            let size = json!({"record": 1, "file_size": users});
+            point
+                .params
+                .extend(size.as_object().expect("a table").clone());
+            self.run.points.push(point);
+        }
+        self
+    }
+
     pub fn confirm(mut self, labels: &[&str]) -> Self {
         self.run.plan.confirm = labels.iter().map(|l| (*l).to_owned()).collect();
         self

@@ -1,0 +1,74 @@
+//! `devload`: users who edit, compile, sort and pack files, each by a script of the same jobs in an
+//! order of its own: the kind of load that SPEC's SDET was. Every job proves what it did.
+
+use std::path::Path;
+
+use layermark_model::{Meaning, Param, Point, PointError, Settings};
+
+use crate::{Context, PackagedFile, ProbeError, UsualBlocks, Work, Workload, param};
+
+mod corpus;
+mod jobs;
+mod params;
+mod programs;
+mod users;
+mod work;
+
+use params::DevLoadParams;
+
+/// What a job has on the disk at most, bytes.
+const JOB: u64 = 1 << 20;
+
+/// Trials of a point, when nothing else is asked for.
+const TRIALS: u32 = 8;
+
+/// The workload `devload`.
+pub struct DevLoad;
+
+impl Workload for DevLoad {
+    fn id(&self) -> &'static str {
+        "devload"
+    }
+
+    fn about(&self) -> &'static str {
+        "users who edit, compile, sort, pack and search files: scripts an hour"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        params::PARAMS
+    }
+
+    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
+        param::points::<DevLoadParams>(settings, scale)
+    }
+
+    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
+        param::meaning::<DevLoadParams>(at)
+    }
+
+    fn usual_blocks(&self, _: &Settings) -> Option<UsualBlocks> {
+        Some(UsualBlocks::Most(TRIALS))
+    }
+
+    fn packaged(&self, _: &Point) -> Result<Vec<PackagedFile>, PointError> {
+        Ok(Vec::new())
+    }
+
+    fn needs_refresh(&self, _: &Point) -> bool {
+        false
+    }
+
+    fn space(&self, at: &Point) -> u64 {
+        corpus::SIZE + at.number("users") * JOB
+    }
+
+    fn prepare(
+        &self,
+        dir: &Path,
+        at: &Point,
+        context: &Context,
+    ) -> Result<Box<dyn Work>, ProbeError> {
+        let work = work::DevLoadWork::prepare(dir, param::read(at)?, context)?;
+        Ok(Box::new(work))
+    }
+}

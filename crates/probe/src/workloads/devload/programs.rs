@@ -1,0 +1,177 @@
+//! The programs that the jobs need: whether they are there, and which they are.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::params::JobSet;
+use crate::{ProbeError, workloads::launch::start::PATH};
+
+/// Programs of a package of Debian and Ubuntu.
+struct Package {
+    name: &'static str,
+    programs: &'static [&'static str],
+    /// Only the jobs that compile need it.
+    compiler: bool,
+}
+
+const fn package(name: &'static str, programs: &'static [&'static str]) -> Package {
+    Package {
+        name,
+        programs,
+        compiler: false,
+    }
+}
+
+const fn compiler(name: &'static str, programs: &'static [&'static str]) -> Package {
+    Package {
+        name,
+        programs,
+        compiler: true,
+    }
+}
+
+const PACKAGES: [Package; 14] = [
+    package("dash", &["sh"]),
+    package(
+        "coreutils",
+        &[
+            "cat", "chmod", "cksum", "comm", "cp", "date", "expr", "fold", "head", "ls", "mkdir",
+            "mv", "pr", "rm", "rmdir", "sort", "tail", "touch", "tr", "uniq", "wc",
+        ],
+    ),
+    package("cpio", &["cpio"]),
+    package("diffutils", &["cmp"]),
+    package("ed", &["ed"]),
+    package("findutils", &["find", "xargs"]),
+    package("grep", &["grep"]),
+    package("gzip", &["gzip"]),
+    package("mawk", &["awk"]),
+    package("procps", &["ps"]),
+    package("sed", &["sed"]),
+    package("tar", &["tar"]),
+    compiler("gcc libc6-dev", &["cc", "as", "ld"]),
+    compiler("make", &["make"]),
+];
+
+/// Where each program is. Fails with all that are missing, and with the packages that bring them.
+pub fn find(job_set: JobSet) -> Result<BTreeMap<&'static str, PathBuf>, ProbeError> {
+    search(job_set, PATH)
+}
+
+fn search(job_set: JobSet, path: &str) -> Result<BTreeMap<&'static str, PathBuf>, ProbeError> {
+    let (mut found, mut missing, mut packages) = (BTreeMap::new(), Vec::new(), Vec::new());
+    for package in &PACKAGES {
+        if package.compiler && job_set == JobSet::NoCc {
+            continue;
+        }
+        let before = missing.len();
+        for program in package.programs {
+            match which(program, path) {
+                Some(path) => drop(found.insert(*program, path)),
+                None => missing.push(*program),
+            }
+        }
+        if missing.len() > before {
+            packages.push((package.name, package.compiler));
+        }
+    }
+    if missing.is_empty() {
+        return Ok(found);
+    }
+    let names: Vec<&str> = packages.iter().map(|p| p.0).collect();
+    let install = format!("apt-get install {}", names.join(" "));
+    let hint = if missing.contains(&"sh") {
+        format!("in a guest, have the programs of this host: vm:root=host; elsewhere: {install}")
+    } else if packages.iter().all(|p| p.1) {
+        format!("{install}; without a compiler: --job-set no-cc")
+    } else {
+        install
+    };
+    let message = format!(
+        "the jobs need programs that are not in {path}: {}",
+        missing.join(", ")
+    );
+    Err(ProbeError::new(message).hint(hint))
+}
+
+fn which(program: &str, path: &str) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    };
+    let mut candidates = path.split(':').map(|dir| Path::new(dir).join(program));
+    candidates.find(is_program)
+}
+
+/// The hash of each program, by which unlike ones are told apart.
+pub fn hashes(
+    programs: &BTreeMap<&'static str, PathBuf>,
+) -> Result<BTreeMap<String, String>, ProbeError> {
+    let hash = |(name, path): (&&str, &PathBuf)| -> Result<_, ProbeError> {
+        let fail = |e: io::Error| ProbeError::io("read", path, &e);
+        let content = fs::read(path).map_err(fail)?;
+        Ok(((*name).to_owned(), format!("{:032x}", xxh3_128(&content))))
+    };
+    programs.iter().map(hash).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory with all programs but these.
+    fn place(without: &[&str]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let all = PACKAGES.iter().flat_map(|p| p.programs);
+        for program in all.filter(|p| !without.contains(p)) {
+            let path = dir.path().join(program);
+            fs::write(&path, program).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        dir
+    }
+
+    fn fails(job_set: JobSet, without: &[&str]) -> (String, String) {
+        let dir = place(without);
+        let e = search(job_set, dir.path().to_str().unwrap()).unwrap_err();
+        (e.message, e.hint.unwrap())
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_the_packages_that_bring_it() {
+        let (message, hint) = fails(JobSet::Cc, &["cpio", "ed"]);
+        assert!(message.ends_with(": cpio, ed"), "{message}");
+        assert_eq!(hint, "apt-get install cpio ed");
+        let (message, hint) = fails(JobSet::Cc, &["cc", "as", "make"]);
+        assert!(message.ends_with(": cc, as, make"), "{message}");
+        let wanted = "apt-get install gcc libc6-dev make; without a compiler: --job-set no-cc";
+        assert_eq!(hint, wanted);
+        let (_, hint) = fails(JobSet::NoCc, &["sh"]);
+        assert!(hint.contains("vm:root=host"), "{hint}");
+    }
+
+    #[test]
+    fn without_a_compiler_none_is_asked_for() {
+        let dir = place(&["cc", "as", "ld", "make"]);
+        let found = search(JobSet::NoCc, dir.path().to_str().unwrap()).unwrap();
+        assert!(found.contains_key("sh") && !found.contains_key("cc"));
+        assert!(search(JobSet::Cc, dir.path().to_str().unwrap()).is_err());
+    }
+
+    #[test]
+    fn another_program_has_another_hash() {
+        let dir = place(&[]);
+        let find = || search(JobSet::Cc, dir.path().to_str().unwrap()).unwrap();
+        let before = hashes(&find()).unwrap();
+        fs::write(dir.path().join("sort"), "changed").unwrap();
+        let after = hashes(&find()).unwrap();
+        let changed: Vec<_> = before.iter().filter(|(p, h)| after[*p] != **h).collect();
+        assert_eq!(changed.len(), 1);
+        assert_eq!(changed[0].0, "sort");
+    }
+}

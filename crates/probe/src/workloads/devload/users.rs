@@ -1,0 +1,335 @@
+//! The users: a shell each, started by the guard and held at a barrier until the clock starts.
+
+use std::{
+    fs,
+    io::Read,
+    os::fd::{BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use layermark_model::CpuUse;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    pipe::{PipeFlags, pipe_with},
+};
+use serde::{Deserialize, Serialize};
+
+use super::jobs::{self, ScriptJob};
+use crate::{
+    ProbeError,
+    clock::monotonic_ns,
+    usage,
+    workloads::launch::{
+        guard::Guarded,
+        spawn::Program,
+        start::{PATH, Said, last_words_to},
+        sys,
+        tree::Tree,
+    },
+};
+
+/// Interval of looks at users that do not end.
+const LOOK: Duration = Duration::from_secs(1);
+/// Users who get no CPU time for so long wait for something that does not come.
+const STUCK_NS: u64 = 120_000_000_000;
+/// Time between SIGTERM and SIGKILL. A shell that was told to end leaves nothing behind.
+const GRACE: Duration = Duration::from_millis(500);
+/// What a shell says when it is at the barrier.
+const READY: &[u8] = b"ready\n";
+
+/// The users of one trial.
+pub struct Users {
+    /// Where corpus, script, and the users' own directories are.
+    pub home: PathBuf,
+    /// Jobs of each user in their order.
+    pub scripts: Vec<Vec<ScriptJob>>,
+    /// A script to do first, outside the clock.
+    pub rehearsal: Vec<ScriptJob>,
+    /// Those at the barrier.
+    pub at_barrier: Option<Started>,
+}
+
+/// What a trial came to.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Worked {
+    /// From the barrier to the last exit.
+    pub elapsed_ns: u64,
+    /// CPU time of the users' commands.
+    pub cpu: CpuUse,
+    /// From the barrier to each user's exit.
+    pub script_ns: Vec<u64>,
+    /// CPU time of the guard meanwhile.
+    pub own_ns: u64,
+}
+
+/// Users who have been started.
+pub struct Started {
+    users: Vec<User>,
+    /// Its end is what they wait for.
+    barrier: OwnedFd,
+}
+
+/// A user's shell.
+struct User {
+    name: String,
+    jobs: Vec<ScriptJob>,
+    pid: u32,
+    pidfd: OwnedFd,
+    said: Said,
+    /// When it ended, by the clock, and its exit code.
+    ended: Option<(u64, i32)>,
+}
+
+impl Guarded for Users {
+    type Done = Worked;
+
+    fn grace(&self) -> Duration {
+        GRACE
+    }
+
+    fn prepare(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        if !self.rehearsal.is_empty() {
+            let rehearsal = [("rehearsal".to_owned(), self.rehearsal.clone())];
+            let started = start(&self.home, rehearsal.into())?;
+            run(&self.home, started, tree, asker)?;
+        }
+        let named = |(n, jobs): (usize, &Vec<ScriptJob>)| (format!("user{}", n + 1), jobs.clone());
+        let scripts = self.scripts.iter().enumerate().map(named);
+        self.at_barrier = Some(start(&self.home, scripts.collect())?);
+        Ok(())
+    }
+
+    fn work(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<Worked, ProbeError> {
+        let started = self.at_barrier.take();
+        let started = started.ok_or_else(|| ProbeError::new("no user was started"))?;
+        run(&self.home, started, tree, asker)
+    }
+}
+
+/// Starts a shell for each user and waits until all are at the barrier.
+fn start(home: &Path, scripts: Vec<(String, Vec<ScriptJob>)>) -> Result<Started, ProbeError> {
+    let fail = |e: std::io::Error| ProbeError::new(format!("cannot make a pipe: {e}"));
+    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| fail(e.into()));
+    let ((input, barrier), (ready, output)) = (pipe()?, pipe()?);
+    let mut users = Vec::with_capacity(scripts.len());
+    for (name, jobs) in scripts {
+        users.push(User::start(home, name, jobs, [&input, &output])?);
+    }
+    // Each has its own copy.
+    drop((input, output));
+    at_barrier(&users, ready.into())?;
+    Ok(Started { users, barrier })
+}
+
+/// Waits until every shell has said that it is at the barrier.
+fn at_barrier(users: &[User], mut ready: fs::File) -> Result<(), ProbeError> {
+    let wanted = READY.repeat(users.len());
+    let mut said = Vec::new();
+    while said.len() < wanted.len() {
+        let mut fds: Vec<PollFd<'_>> = users
+            .iter()
+            .map(|u| PollFd::new(&u.pidfd, PollFlags::IN))
+            .collect();
+        fds.push(PollFd::new(&ready, PollFlags::IN));
+        // Interrupted: looked at again.
+        let _ = poll(&mut fds, Timespec::try_from(LOOK).ok().as_ref());
+        let ended = fds.iter().position(|fd| !fd.revents().is_empty());
+        match ended {
+            Some(n) if n < users.len() => {
+                let User { name, said, .. } = &users[n];
+                return Err(ProbeError::new(format!(
+                    "the shell of {name} ended before its first job{}",
+                    said.text()
+                )));
+            }
+            Some(_) => {
+                let mut more = [0; 256];
+                let n = ready.read(&mut more).unwrap_or(0);
+                said.extend(&more[..n]);
+            }
+            None => {}
+        }
+    }
+    if said == wanted {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&said).into_owned();
+    Err(ProbeError::new(format!(
+        "the users' shells said `{said}` and not that they are ready"
+    )))
+}
+
+/// Opens the barrier and waits until every user is through; then their results are looked at.
+fn run(
+    home: &Path,
+    started: Started,
+    tree: &mut Tree,
+    asker: BorrowedFd<'_>,
+) -> Result<Worked, ProbeError> {
+    let Started { mut users, barrier } = started;
+    tree.clear();
+    let before = usage::now().cpu;
+    let start_ns = monotonic_ns();
+    drop(barrier);
+    let cpu = wait(&mut users, home, asker)?;
+    let own = usage::now().cpu;
+    let script_ns: Vec<u64> = users
+        .iter()
+        .filter_map(|u| Some(u.ended?.0.saturating_sub(start_ns)))
+        .collect();
+    for user in &users {
+        user.check(home)?;
+    }
+    Ok(Worked {
+        elapsed_ns: script_ns.iter().copied().max().unwrap_or(0).max(1),
+        cpu,
+        script_ns,
+        own_ns: own.user_ns + own.sys_ns - before.user_ns - before.sys_ns,
+    })
+}
+
+/// Waits until all have ended. Returns the CPU time of all that they started.
+fn wait(users: &mut [User], home: &Path, asker: BorrowedFd<'_>) -> Result<CpuUse, ProbeError> {
+    let mut cpu = CpuUse::default();
+    let (mut seen, mut seen_ns) = (CpuUse::default(), monotonic_ns());
+    while users.iter().any(|u| u.ended.is_none()) {
+        let running = users.iter().filter(|u| u.ended.is_none());
+        let mut fds: Vec<PollFd<'_>> = running
+            .map(|u| PollFd::new(&u.pidfd, PollFlags::IN))
+            .collect();
+        fds.push(PollFd::from_borrowed_fd(asker, PollFlags::RDHUP));
+        let limit = Timespec::try_from(LOOK).ok();
+        // Interrupted: looked at again.
+        let events = poll(&mut fds, limit.as_ref()).unwrap_or(1);
+        let now = monotonic_ns();
+        if fds.last().is_some_and(|fd| !fd.revents().is_empty()) {
+            return Err(ProbeError::new("the trial was cancelled"));
+        }
+        while let Some(ended) = sys::reap() {
+            cpu.user_ns += ended.cpu.user_ns;
+            cpu.sys_ns += ended.cpu.sys_ns;
+            if let Some(user) = users.iter_mut().find(|u| u.pid == ended.pid.unsigned_abs()) {
+                user.ended = Some((now, ended.code));
+                user.well_ended(home)?;
+            }
+        }
+        if events == 0 {
+            let used = Tree::default().living().cpu;
+            if used != seen {
+                (seen, seen_ns) = (used, now);
+            } else if now - seen_ns > STUCK_NS {
+                return Err(stuck(users, home));
+            }
+        }
+    }
+    Ok(cpu)
+}
+
+fn stuck(users: &[User], home: &Path) -> ProbeError {
+    let user = users.iter().find(|u| u.ended.is_none());
+    let at = user.map_or_else(String::new, |u| format!(": {}", u.place(home)));
+    let seconds = STUCK_NS / 1_000_000_000;
+    ProbeError::new(format!(
+        "the users' commands did nothing for {seconds} s{at}"
+    ))
+    .hint("the layer, or what serves it, does not answer")
+}
+
+impl User {
+    fn start(
+        home: &Path,
+        name: String,
+        jobs: Vec<ScriptJob>,
+        [input, output]: [&OwnedFd; 2],
+    ) -> Result<Self, ProbeError> {
+        let dir = home.join(&name);
+        fs::create_dir(&dir).map_err(|e| ProbeError::io("make", &dir, &e))?;
+        let fail = |e: std::io::Error| ProbeError::io("start", Path::new("sh"), &e);
+        let places = ["script.sh", "corpus"].map(|n| home.join(n).to_string_lossy().into_owned());
+        let mut argv = vec!["sh".to_owned()];
+        argv.extend(places);
+        argv.extend(jobs.iter().map(ToString::to_string));
+        let mut program = Program::new(&argv, None, dir.clone()).map_err(fail)?;
+        program
+            .env("PATH", PATH)
+            .env("HOME", &dir)
+            .env("LC_ALL", "C")
+            .env("TZ", "UTC")
+            .stdin(input.try_clone().map_err(fail)?)
+            .stdout(output.try_clone().map_err(fail)?);
+        let said = last_words_to(&mut program).map_err(fail)?;
+        let prepared = program.prepared().map_err(fail)?;
+        let started = prepared.start(monotonic_ns, &mut 0).map_err(fail)?;
+        Ok(Self {
+            name,
+            jobs,
+            pid: started.pid,
+            pidfd: started.pidfd,
+            said,
+            ended: None,
+        })
+    }
+
+    fn results(&self, home: &Path) -> PathBuf {
+        home.join(&self.name).join("results")
+    }
+
+    /// Which job it is in: `user2 in job 12 of 40 (sort.3)`.
+    fn place(&self, home: &Path) -> String {
+        let results = fs::read_to_string(self.results(home)).unwrap_or_default();
+        self.at(results.lines().count())
+    }
+
+    fn at(&self, job: usize) -> String {
+        let (name, all) = (&self.name, self.jobs.len());
+        match self.jobs.get(job) {
+            Some(kind) => format!("{name} in job {} of {all} ({kind})", job + 1),
+            None => format!("{name} after its last job"),
+        }
+    }
+
+    /// Whether its script came to its end.
+    fn well_ended(&self, home: &Path) -> Result<(), ProbeError> {
+        let code = self.ended.map_or(0, |(_, code)| code);
+        if code == 0 {
+            return Ok(());
+        }
+        let (place, said) = (self.place(home), self.said.text());
+        let error = if code > 128 {
+            let signal = code - 128;
+            ProbeError::new(format!(
+                "a shell was killed by signal {signal}: {place}{said}"
+            ))
+            .hint("somebody ended it, or memory ran out: `dmesg` tells of that")
+        } else {
+            ProbeError::new(format!("a job failed with exit code {code}: {place}{said}"))
+                .hint("do the same on the host's own disk: layermark devload -l native")
+        };
+        let full = said.contains("No space left on device");
+        Err(ProbeError {
+            errno: full.then_some(libc::ENOSPC),
+            ..error
+        })
+    }
+
+    /// Whether all its jobs came to what they have to.
+    fn check(&self, home: &Path) -> Result<(), ProbeError> {
+        let path = self.results(home);
+        let found = fs::read(&path).map_err(|e| ProbeError::io("read", &path, &e))?;
+        let found = String::from_utf8_lossy(&found);
+        let Some(wrong) = jobs::first_wrong(&self.jobs, &found) else {
+            return Ok(());
+        };
+        let wanted = self.jobs.get(wrong).map_or("", |job| job.result());
+        let error = ProbeError::new(format!(
+            "a job came to a wrong result: {}: `{}` instead of `{wanted}`",
+            self.at(wrong),
+            found.lines().nth(wrong).unwrap_or("nothing")
+        ));
+        Err(error.hint(
+            "the layer changes data, or a program works differently here: see whether \
+             `layermark devload -l native` says the same",
+        ))
+    }
+}

@@ -1,0 +1,166 @@
+//! One trial: corpus, users, clock, and what they leave behind.
+
+use std::{collections::BTreeMap, fs, path::Path, sync::Mutex, time::Duration};
+
+use layermark_model::{Pass, Trial, Turn, UserScripts, Verified};
+use rustix::fs::{StatVfsMountFlags, statvfs};
+
+use super::{
+    corpus,
+    jobs::{self, ScriptJob},
+    params::{DevLoadParams, JobSet},
+    programs,
+    users::{Users, Worked},
+};
+use crate::{
+    Ask, Beat, Context, ProbeError, Turned, Work, counters,
+    limits::HEARTBEAT_NS,
+    run::Mark,
+    usage,
+    workloads::{launch::guard::Guard, work_dir::WorkDir},
+};
+
+/// What every user's shell runs. No text of the user's is in it.
+const SCRIPT: &str = include_str!("script.sh");
+
+/// A trial made ready: the users stand at the barrier.
+pub struct DevLoadWork {
+    /// First, so that everything has ended before the files are removed.
+    guard: Guard<Users>,
+    p: DevLoadParams,
+    programs: BTreeMap<String, String>,
+    context: Context,
+    work: WorkDir,
+}
+
+impl DevLoadWork {
+    pub fn prepare(dir: &Path, p: DevLoadParams, context: &Context) -> Result<Self, ProbeError> {
+        let found = programs::find(p.job_set)?;
+        runs_programs(dir, p.job_set)?;
+        let programs = programs::hashes(&found)?;
+        let work = WorkDir::new(dir)?;
+        let home = work.path().to_owned();
+        let fail = |e: std::io::Error| ProbeError::io("make the corpus in", &home, &e);
+        fs::write(home.join("script.sh"), SCRIPT).map_err(fail)?;
+        let corpus = home.join("corpus");
+        fs::create_dir(&corpus).map_err(fail)?;
+        corpus::write(&corpus).map_err(fail)?;
+        // What is written by now must not be on its way to the disk inside the clock.
+        context.sync(dir)?;
+        let script = jobs::script(p.job_set, p.jobs);
+        let own = |user| jobs::shuffled(&script, context.seed, user);
+        let guard = Guard::start(Users {
+            home,
+            scripts: (1..=p.users).map(own).collect(),
+            rehearsal: rehearsal(p.job_set),
+            at_barrier: None,
+        })?;
+        rehearsed(p.job_set);
+        Ok(Self {
+            guard,
+            p,
+            programs,
+            context: context.clone(),
+            work,
+        })
+    }
+}
+
+/// Sets of jobs that this process has done once: a layer's probe lives for a session.
+static REHEARSED: Mutex<Vec<JobSet>> = Mutex::new(Vec::new());
+
+/// One job of each kind, before the first trial that counts: programs are in memory as they are
+/// after it, and what cannot be done here is found outside the clock.
+fn rehearsal(job_set: JobSet) -> Vec<ScriptJob> {
+    let done = REHEARSED.lock().is_ok_and(|done| done.contains(&job_set));
+    if done {
+        return Vec::new();
+    }
+    jobs::one_of_each(job_set)
+}
+
+fn rehearsed(job_set: JobSet) {
+    if let Ok(mut done) = REHEARSED.lock() {
+        done.push(job_set);
+    }
+}
+
+/// A program that was compiled in the layer has to run there.
+fn runs_programs(dir: &Path, job_set: JobSet) -> Result<(), ProbeError> {
+    let flags = statvfs(dir).map_err(|e| ProbeError::io("look at", dir, &e.into()))?;
+    if job_set == JobSet::Cc && flags.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+        let message = format!(
+            "{} is mounted `noexec`: no program can run there",
+            dir.display()
+        );
+        let hint = "leave out the jobs that compile: --job-set no-cc";
+        return Err(ProbeError::new(message).hint(hint));
+    }
+    Ok(())
+}
+
+impl Work for DevLoadWork {
+    /// A script cannot be divided.
+    fn turn(
+        &mut self,
+        ask: &Ask,
+        trial: &mut Trial,
+        beat: &mut Beat<'_>,
+    ) -> Result<Turned, ProbeError> {
+        let before = counters::sum(&self.context.devices);
+        let own = usage::now().cpu;
+        let every = Duration::from_nanos(HEARTBEAT_NS);
+        let Worked {
+            elapsed_ns,
+            cpu,
+            script_ns,
+            own_ns,
+        } = *self.guard.work(every, &mut || beat(0, 0))?;
+        let probe = usage::now().cpu;
+        let after = counters::sum(&self.context.devices);
+        let turn = Turn {
+            round: ask.round,
+            elapsed_ns,
+            ops: self.p.users,
+            bytes: 0,
+        };
+        trial.passes.push(Pass {
+            elapsed_ns,
+            ops: turn.ops,
+            bytes: 0,
+        });
+        trial.cpu = cpu;
+        trial.device = before.zip(after).map(|(b, a)| counters::between(b, a));
+        trial.verified = Some(Verified {
+            records: self.p.users * self.p.jobs,
+            bad: 0,
+        });
+        trial.scripts = Some(Box::new(UserScripts {
+            script_ns,
+            own_ns: own_ns + probe.user_ns + probe.sys_ns - own.user_ns - own.sys_ns,
+            programs: self.programs.clone(),
+        }));
+        Ok(Turned {
+            turn,
+            cpu,
+            device: trial.device,
+            uncounted_ns: 0,
+            more: false,
+        })
+    }
+
+    /// The jobs have removed what they made, but for the results. What is on its way to the disk is
+    /// written now, so that it slows nobody else's trial.
+    fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        let devices = counters::Devices::open(&self.context.devices);
+        let since = Mark::read(&devices);
+        self.guard.stop()?;
+        self.context.sync(self.work.path())?;
+        trial.debt = Some(since.debt(&devices));
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut Trial) -> Result<(), ProbeError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! What the guard does for a launch: home, X server and package, uncounted launches, the one that
+//! counts.
+
+use std::{
+    fs::{self, DirBuilder},
+    os::{fd::BorrowedFd, unix::fs::DirBuilderExt},
+    time::Duration,
+};
+
+use layermark_model::{CpuUse, Launch, Warmth};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    counting::Counting, display::Display, guard::Guarded, inside, params::LaunchCache, ready,
+    start::LaunchSite, tree::Tree,
+};
+use crate::ProbeError;
+
+/// Number of times a warm point may repeat a launch that was not warm.
+const AGAIN: u64 = 2;
+
+/// Launches of one trial.
+pub struct Launches {
+    pub site: LaunchSite,
+    /// Uncounted launches before the one that counts.
+    pub warmups: u64,
+    counting: Counting,
+}
+
+/// A launch that was made.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Launched {
+    pub elapsed_ns: u64,
+    pub cpu: CpuUse,
+    pub launch: Launch,
+}
+
+impl Launches {
+    pub fn new(site: LaunchSite, warmups: u64) -> Self {
+        // Not what strace reads.
+        let counting = if site.p.tracing {
+            Counting::default()
+        } else {
+            Counting::make()
+        };
+        Self {
+            site,
+            warmups,
+            counting,
+        }
+    }
+
+    fn scene(&mut self) -> Result<(), ProbeError> {
+        let site = &mut self.site;
+        if site.outside {
+            let made = DirBuilder::new().mode(0o700).create(&site.home);
+            made.map_err(|e| ProbeError::io("make", &site.home, &e))?;
+        }
+        if site.p.listing {
+            inside::room(site.user)?;
+        }
+        if ready::parse(&site.p.ready)?.0.needs_display() {
+            site.display = Some(Display::start(&site.p.screen, &site.home, site.user)?);
+        }
+        // Last, since the package must see the directory that the X server has created.
+        if let Some(root) = &site.root {
+            inside::mounts(root, site.user, site.display.is_some())?;
+        }
+        Ok(())
+    }
+}
+
+impl Guarded for Launches {
+    type Done = Launched;
+
+    fn grace(&self) -> Duration {
+        self.site.p.grace()
+    }
+
+    fn prepare(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        self.scene()?;
+        tree.spared
+            .extend(self.site.display.as_ref().map(Display::pid));
+        self.counting.enter();
+        let site = &self.site;
+        for _ in 0..self.warmups {
+            site.aside("prepare", &site.p.prepare, tree, asker)?;
+            let made = site.launch(tree, &mut Counting::default(), asker);
+            tree.stop(site.p.grace());
+            made?;
+        }
+        site.aside("prepare", &site.p.prepare, tree, asker)
+    }
+
+    /// The launch that counts. Repeated when it is not as warm as requested.
+    fn work(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<Launched, ProbeError> {
+        let (site, mut remade) = (&self.site, 0);
+        loop {
+            let mut done = site.launch(tree, &mut self.counting, asker)?;
+            let cold = done.launch.warmth() == Warmth::Cold;
+            if site.p.cache == LaunchCache::Warm && cold && remade < AGAIN && !site.p.tracing {
+                tree.stop(site.p.grace());
+                site.aside("conclude", &site.p.conclude, tree, asker)?;
+                site.aside("prepare", &site.p.prepare, tree, asker)?;
+                remade += 1;
+                continue;
+            }
+            done.launch.remade = remade;
+            site.mask(&mut done.launch);
+            return Ok(done);
+        }
+    }
+
+    fn conclude(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        self.site
+            .aside("conclude", &self.site.p.conclude, tree, asker)
+    }
+
+    fn tidy(&mut self) {
+        self.counting = Counting::default();
+        self.site.display = None;
+        if self.site.outside {
+            let _ = fs::remove_dir_all(&self.site.home);
+        }
+    }
+
+    fn masked(&self, text: String) -> String {
+        self.site.masked(text)
+    }
+}
