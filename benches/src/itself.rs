@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use layermark_stats::{Pair, Verdict, compare_all, judge};
-use serde_json::Value;
+use layermark_report::{Report, ResultRow, Verdict};
+use layermark_store::Store;
 
-use crate::{report::report, results::Claim};
+use crate::{report, results::Claim};
 
 /// Runs of the default plan's points.
 const RUNS: u32 = 20;
@@ -22,10 +22,6 @@ const PLANTED_IN: [&str; 3] = [
     "small read, cold",
     "random write, fsync each",
 ];
-/// Level of intervals, and the difference that matters, as in reports.
-const LEVEL: f64 = 0.95;
-const DELTA: f64 = 0.05;
-
 /// Words that are wrong, over all runs.
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let dir = tempfile::Builder::new()
@@ -36,13 +32,22 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
         let seed = run.to_string();
         let layers = ["-l", LAYER, "--no-control"];
         let arguments = [&layers[..], &["--budget", BUDGET, "--seed", &seed]].concat();
-        let report = report(binary, dir.path(), "run", &arguments)?;
-        called += wrong_words(&report)?;
-        let words = planted(&report)?;
+        let report = report::report(binary, dir.path(), "run", &arguments)?;
+        let run = report["run"].as_str().context("a report without run")?;
+        let (run, mut trials) = Store::open_read(report::store(dir.path()))?.load(run)?;
+        called += wrong_words(&Report::build(&run, &trials));
+        let layer = run.layers.iter().position(|l| l.name == LAYER);
+        let layer = layer.with_context(|| format!("a run without {LAYER}"))?;
+        for record in trials.iter_mut().filter(|t| t.cell.layer == layer) {
+            for turn in record.trial.iter_mut().flat_map(|t| &mut t.turns) {
+                turn.elapsed_ns = (turn.elapsed_ns as f64 * PLANTED).round() as u64;
+            }
+        }
+        let planted = Report::build(&run, &trials);
         for (missed, at) in missed.iter_mut().zip(PLANTED_IN) {
-            let word = words.iter().find(|(point, _)| point == at);
-            let (_, word) = word.with_context(|| format!("`{at}` was not measured"))?;
-            *missed += u32::from(*word != Verdict::Slower);
+            let row = rows(&planted).find(|r| r.label == at);
+            let row = row.with_context(|| format!("`{at}` was not measured"))?;
+            *missed += u32::from(row.verdict != Verdict::Slower);
         }
     }
     let mut claims = vec![Claim {
@@ -60,45 +65,15 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     Ok(claims)
 }
 
-fn rows<'a>(report: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
-    report[key]
-        .as_array()
-        .with_context(|| format!("a report without {key}"))
+fn rows(report: &Report) -> impl Iterator<Item = &ResultRow> {
+    report.results.iter().filter(|r| r.layer == LAYER)
 }
 
 /// Cells that the report calls slower or faster.
-fn wrong_words(report: &Value) -> Result<u32> {
-    let called = |r: &&Value| {
-        r["layer"] == LAYER && matches!(r["verdict"].as_str(), Some("slower" | "faster"))
-    };
-    let wrong = rows(report, "results")?.iter().filter(called);
-    Ok(wrong
-        .inspect(|r| eprintln!("{}: {} {}", r["label"], r["verdict"], r["ratio"]))
-        .count() as u32)
-}
-
-/// The words of each point, had the layer done [`PLANTED`] times the work in each block.
-fn planted(report: &Value) -> Result<Vec<(String, Verdict)>> {
-    let trials = rows(report, "trials")?;
-    let time = |t: &Value| t["op_us"].as_f64().filter(|us| *us > 0.0);
-    let at = |t: &Value| Some((t["session"].as_u64()? as u32, t["block"].as_u64()? as u32));
-    let mut points: Vec<String> = Vec::new();
-    let mut cells: Vec<Vec<Pair>> = Vec::new();
-    for native in trials.iter().filter(|t| t["layer"] == "native") {
-        let same = |t: &&Value| t["layer"] == LAYER && t["point"] == native["point"];
-        let layer = trials.iter().filter(same).find(|t| at(t) == at(native));
-        let both = layer.and_then(|l| Some((at(native)?, time(l)?, time(native)?)));
-        let Some(((at, layer_us, native_us), point)) = both.zip(native["point"].as_str()) else {
-            continue;
-        };
-        let place = points.iter().position(|p| p == point).unwrap_or_else(|| {
-            points.push(point.to_owned());
-            cells.push(Vec::new());
-            points.len() - 1
-        });
-        cells[place].push(Pair::new(at, layer_us * PLANTED, native_us));
-    }
-    let words = judge(&compare_all(&cells, LEVEL, 1), DELTA);
-    let words = words.iter().map(|j| j.verdict);
-    Ok(points.into_iter().zip(words).collect())
+fn wrong_words(report: &Report) -> u32 {
+    let called = |r: &&ResultRow| matches!(r.verdict, Verdict::Slower | Verdict::Faster);
+    let wrong = rows(report).filter(called);
+    wrong
+        .inspect(|r| eprintln!("{}: {} {:?}", r.label, r.verdict.word(), r.ratio))
+        .count() as u32
 }

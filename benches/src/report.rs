@@ -1,7 +1,7 @@
 //! Runs layermark and reads its report.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -15,7 +15,7 @@ pub fn report(binary: &Path, dir: &Path, command: &str, arguments: &[&str]) -> R
         .args([command, "--json", "--dir"])
         .arg(dir)
         .arg("--store")
-        .arg(dir.join("store.db"))
+        .arg(store(dir))
         .args(arguments)
         .stdin(Stdio::null())
         .output()
@@ -30,4 +30,9 @@ pub fn report(binary: &Path, dir: &Path, command: &str, arguments: &[&str]) -> R
         _ => bail!(said()),
     }
     serde_json::from_slice(&output.stdout).with_context(said)
+}
+
+/// The store of reports whose files are in `dir`.
+pub fn store(dir: &Path) -> PathBuf {
+    dir.join("store.db")
 }

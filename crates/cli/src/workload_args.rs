@@ -26,10 +26,13 @@ fn flag(param: &Param) -> Arg {
     if let Some(letter) = launch::short(param.name) {
         arg = arg.short(letter);
     }
-    let help = match param.kind {
-        ParamKind::Switch => return arg.help(param.help).action(ArgAction::SetTrue),
-        _ if param.default.is_empty() => param.help.to_owned(),
-        _ => format!("{} [default: {}]", param.help, param.default),
+    if is_flag(param) {
+        return arg.help(param.help).action(ArgAction::SetTrue);
+    }
+    let help = if param.default.is_empty() {
+        param.help.to_owned()
+    } else {
+        format!("{} [default: {}]", param.help, param.default)
     };
     let arg = arg.help(help).action(if param.list {
         ArgAction::Append
@@ -46,8 +49,19 @@ fn flag(param: &Param) -> Arg {
         ParamKind::Text => arg.value_name("TEXT").allow_hyphen_values(true),
         ParamKind::Texts => arg.value_name("TEXT"),
         ParamKind::Env => arg.value_name("NAME[=VALUE]"),
-        ParamKind::Switch | ParamKind::Command => arg,
+        // `--latency` alone is the same as not given, as it always was.
+        ParamKind::Switch => arg
+            .value_parser(["true", "false"])
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true"),
+        ParamKind::Command => arg,
     }
+}
+
+/// Whether it takes no value: it is off unless it is given.
+fn is_flag(param: &Param) -> bool {
+    param.kind == ParamKind::Switch && param.default == "false"
 }
 
 /// The flags that were given, as a plan's `[[work]]` table would have them.
@@ -57,7 +71,7 @@ pub fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settin
         if param.kind == ParamKind::Command {
             continue;
         }
-        if matches!(param.kind, ParamKind::Switch) {
+        if is_flag(param) {
             if matches.get_flag(param.name) {
                 params.insert(param.name.into(), Value::Bool(true));
             }
@@ -76,5 +90,51 @@ pub fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settin
         workload: workload.id().into(),
         label: None,
         params,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+    use layermark_probe::workloads::{ALL, file::File};
+
+    use super::*;
+
+    fn given(args: &[&str]) -> Map<String, Value> {
+        let command = Command::new("file").args(flags(&File));
+        let matches = command.try_get_matches_from([&["file"], args].concat());
+        settings(&File, &matches.unwrap()).params
+    }
+
+    #[test]
+    fn what_is_on_by_default_can_be_turned_off() {
+        let off = given(&["--op", "read", "--latency=false"]);
+        assert_eq!(off["latency"], "false");
+        let settings = Settings {
+            workload: "file".into(),
+            label: None,
+            params: off,
+        };
+        let points = (&File as &dyn Workload).points(&settings, 1.0).unwrap();
+        assert!(
+            points[0].label.contains("no latency"),
+            "{}",
+            points[0].label
+        );
+        assert_eq!(given(&["--latency"])["latency"], "true");
+        assert_eq!(given(&["--verify"])["verify"], true);
+        assert!(given(&[]).is_empty());
+    }
+
+    /// A switch that is on, and a flag that can only turn it on, would say nothing.
+    #[test]
+    fn each_switch_can_be_turned_from_its_default() {
+        for workload in ALL {
+            let switches = workload.params().iter();
+            for param in switches.filter(|p| p.kind == ParamKind::Switch) {
+                let takes_value = flag(param).get_action().takes_values();
+                assert_eq!(takes_value, param.default == "true", "{}", param.name);
+            }
+        }
     }
 }

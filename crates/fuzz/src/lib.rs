@@ -103,13 +103,7 @@ pub fn from_probe(data: &[u8]) {
                 point: 0,
             },
             at_ms: seq,
-            trial: None,
-            error: None,
-            upkeep_ns: 0,
-            foreign_cpu: 0.0,
-            steal: 0.0,
-            backing_resident: None,
-            flags: Vec::new(),
+            ..TrialRecord::default()
         };
         match said {
             FromProbe::Trial { trial, .. } => trials.extend((0..20).map(|seq| TrialRecord {

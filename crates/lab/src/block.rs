@@ -3,10 +3,12 @@
 use std::{
     collections::BTreeMap,
     mem,
+    path::Path,
     time::{Duration, Instant},
 };
 
-use layermark_model::{BASELINE, Cell, LayerStatus, Restarted, Run, TrialRecord};
+use layermark_layers::spread;
+use layermark_model::{BASELINE, Cell, LayerStatus, Restarted, Run, TrialRecord, TurnCost};
 use layermark_store::Store;
 
 use crate::{
@@ -249,6 +251,10 @@ impl<'a> Lab<'a> {
         restarted: Option<Restarted>,
     ) -> Result<u32, LabError> {
         let begun = Instant::now();
+        let divided = self.run.points[point].meaning.divided;
+        if divided.is_some_and(|divided| divided.cost == TurnCost::Files) {
+            spread::reuse_deleted(Path::new(&self.run.dir));
+        }
         let mut tries = self.tries(layers, point)?;
         for this in &mut tries {
             let mut owed = mem::take(&mut self.owed);

@@ -7,11 +7,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use layermark_layers::Storage;
 use layermark_model::{Environment, LayerStatus, Machine, Point, Run};
 use layermark_probe::{PackagedFile, Placed, PlacedKind};
 use rustix::fs::{Access, StatVfsMountFlags};
 
-use crate::{Catalog, LabError, resolve::Resolved};
+use crate::{
+    Catalog, LabError,
+    resolve::{Resolved, has_no_files},
+};
 
 const TMPFS: u32 = 0x0102_1994;
 const RAMFS: u32 = 0x8584_58f6;
@@ -68,11 +72,8 @@ pub(crate) fn all(
     catalog: Catalog,
 ) -> Result<Vec<String>, LabError> {
     let mut notes = Vec::new();
-    // The mock has no disk that could be mistaken.
-    let on_disk = resolved
-        .layers
-        .first()
-        .is_some_and(|l| l.spec.layer != "mock");
+    let baseline = resolved.layers.first();
+    let on_disk = baseline.is_some_and(|l| !has_no_files(&l.spec, catalog));
     if let Some(fs) = memory_fs(dir).filter(|_| on_disk) {
         if !allow_tmpfs {
             return Err(LabError::Tmpfs {
@@ -192,10 +193,10 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
         .iter()
         .filter(|l| l.status == LayerStatus::Ready)
     {
-        match layer.spec.layer.as_str() {
-            "mock" | "tmpfs" => {}
-            "dir" => {
-                let other = PathBuf::from(layer.spec.variant.as_deref().unwrap_or("."));
+        let storage = catalog.layer(&layer.spec.layer);
+        match storage.map_or(Storage::Base, |l| l.storage(&layer.spec)) {
+            Storage::Nowhere | Storage::Memory => {}
+            Storage::Directory(other) => {
                 let device = fs::metadata(&other).map(|m| m.dev()).ok();
                 if device == here {
                     layers += 1;
@@ -203,7 +204,7 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
                     enough(&other, each)?;
                 }
             }
-            _ => layers += 1,
+            Storage::Base => layers += 1,
         }
     }
     enough(dir, package.saturating_add(each.saturating_mul(layers)))

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use layermark_layers::Missing;
+use layermark_layers::{Missing, Storage};
 use layermark_model::{
     BASELINE, Environment, Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec,
     TrialRecord, random,
@@ -45,7 +45,7 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     if !named {
         plan.layers = defaults(catalog)?;
     }
-    plan.layers = with_baseline(std::mem::take(&mut plan.layers))?;
+    plan.layers = with_baseline(std::mem::take(&mut plan.layers), catalog)?;
     for spec in &plan.layers {
         check_spec(spec, catalog)?;
     }
@@ -211,8 +211,8 @@ fn defaults(catalog: Catalog) -> Result<Vec<Spec>, LabError> {
     Ok(specs)
 }
 
-/// `native` first, whether it was named or not. `mock` needs no disk and may be its own baseline.
-fn with_baseline(specs: Vec<Spec>) -> Result<Vec<Spec>, LabError> {
+/// `native` first, whether it was named or not, unless the first layer has no files.
+fn with_baseline(specs: Vec<Spec>, catalog: Catalog) -> Result<Vec<Spec>, LabError> {
     let mut seen = BTreeSet::new();
     for spec in &specs {
         if !seen.insert(spec) {
@@ -221,7 +221,7 @@ fn with_baseline(specs: Vec<Spec>) -> Result<Vec<Spec>, LabError> {
     }
     let (mut native, mut others): (Vec<Spec>, Vec<Spec>) =
         specs.into_iter().partition(|s| s.layer == "native");
-    if native.is_empty() && others.first().is_some_and(|s| s.layer == "mock") {
+    if native.is_empty() && others.first().is_some_and(|s| has_no_files(s, catalog)) {
         return Ok(others);
     }
     if native.is_empty() {
@@ -233,6 +233,12 @@ fn with_baseline(specs: Vec<Spec>) -> Result<Vec<Spec>, LabError> {
     }
     native.append(&mut others);
     Ok(native)
+}
+
+/// Whether there is no disk that the layer could be compared with, or be mistaken for.
+pub(crate) fn has_no_files(spec: &Spec, catalog: Catalog) -> bool {
+    let layer = catalog.layer(&spec.layer);
+    layer.is_some_and(|l| l.storage(spec) == Storage::Nowhere)
 }
 
 fn check_spec(spec: &Spec, catalog: Catalog) -> Result<(), LabError> {

@@ -151,14 +151,12 @@ mod tests {
             let swing = noise * (f64::from(block * 37 % 11) / 5.0 - 1.0);
             for (layer, ns) in [(0, 1e6), (1, 1e6 * ratio * (1.0 + swing))] {
                 tally.add(&TrialRecord {
-                    seq: 0,
                     cell: Cell {
                         session: 0,
                         block,
                         layer,
                         point: 0,
                     },
-                    at_ms: 0,
                     trial: Some(Trial {
                         passes: vec![Pass {
                             elapsed_ns: ns as u64,
@@ -167,12 +165,7 @@ mod tests {
                         }],
                         ..Trial::default()
                     }),
-                    error: None,
-                    upkeep_ns: 0,
-                    foreign_cpu: 0.0,
-                    steal: 0.0,
-                    backing_resident: None,
-                    flags: Vec::new(),
+                    ..TrialRecord::default()
                 });
             }
         }
@@ -240,21 +233,14 @@ mod tests {
         let mut broken = Tally::default();
         for block in 0..MAX_FAILURES {
             broken.add(&TrialRecord {
-                seq: 0,
                 cell: Cell {
                     session: 0,
                     block,
                     layer: 1,
                     point: 0,
                 },
-                at_ms: 0,
-                trial: None,
                 error: Some("refused".into()),
-                upkeep_ns: 0,
-                foreign_cpu: 0.0,
-                steal: 0.0,
-                backing_resident: None,
-                flags: Vec::new(),
+                ..TrialRecord::default()
             });
         }
         let mut stopping = Stopping::new(0.05);

@@ -28,20 +28,8 @@ impl Tally {
 
     /// Blocks in which both the layer and the baseline have a value at a point.
     pub(crate) fn pairs(&self, layer: usize, point: usize) -> Vec<Pair> {
-        let pairs = self
-            .ledger
-            .pairs((layer, point), (BASELINE, point))
-            .into_iter();
-        pairs
-            .map(|p| {
-                Pair::of_rounds(
-                    (p.session, p.block),
-                    p.ns_per_op,
-                    p.other_ns_per_op,
-                    &p.ln_ratios,
-                )
-            })
-            .collect()
+        let native = (BASELINE, point);
+        self.ledger.pairs((layer, point), native, Pair::of_rounds)
     }
 
     /// Which layers were tried at a point of a block, in its newest session.
@@ -57,14 +45,12 @@ mod tests {
 
     fn record(session: u32, block: u32, layer: usize, ns: Option<u64>) -> TrialRecord {
         TrialRecord {
-            seq: 0,
             cell: Cell {
                 session,
                 block,
                 layer,
                 point: 0,
             },
-            at_ms: 0,
             trial: ns.map(|ns| Trial {
                 passes: vec![Pass {
                     elapsed_ns: ns,
@@ -74,11 +60,7 @@ mod tests {
                 ..Trial::default()
             }),
             error: ns.is_none().then(|| "no".into()),
-            upkeep_ns: 0,
-            foreign_cpu: 0.0,
-            steal: 0.0,
-            backing_resident: None,
-            flags: Vec::new(),
+            ..TrialRecord::default()
         }
     }
 

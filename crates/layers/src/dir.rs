@@ -3,8 +3,8 @@ use std::path::Path;
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Undo, WorkDir, host::HostPlace, options::bad,
-    workdir,
+    Base, Layer, LayerError, LayerOption, Place, Storage, Undo, WorkDir, host::HostPlace,
+    options::bad, workdir,
 };
 
 /// A directory that the user names, on whatever is mounted there.
@@ -36,6 +36,10 @@ impl Layer for Dir {
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         workdir::check(path(spec))
+    }
+
+    fn storage(&self, spec: &Spec) -> Storage {
+        Storage::Directory(path(spec).to_owned())
     }
 
     fn missing(&self, _: &Spec) -> Vec<Missing> {

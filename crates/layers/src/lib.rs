@@ -84,6 +84,19 @@ pub struct BackingExtents {
     pub ranges: Option<Vec<(u64, u64)>>,
 }
 
+/// Where a layer keeps its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storage {
+    /// On the disk of [`Base::dir`].
+    Base,
+    /// On the disk of this directory.
+    Directory(PathBuf),
+    /// In memory.
+    Memory,
+    /// It has no files: there is no disk to compare it with, and it can be the baseline.
+    Nowhere,
+}
+
 /// One kind of layer. Stateless; asking it anything changes nothing.
 pub trait Layer: Sync {
     /// Its name before the colon, such as `overlay`.
@@ -97,6 +110,10 @@ pub trait Layer: Sync {
     /// Checks values that [`LayerOption::values`] cannot list.
     fn check(&self, _spec: &Spec) -> Result<(), LayerError> {
         Ok(())
+    }
+    /// Where its files will be.
+    fn storage(&self, _spec: &Spec) -> Storage {
+        Storage::Base
     }
     /// What this host lacks for `spec`, and how to get it.
     fn missing(&self, spec: &Spec) -> Vec<Missing>;

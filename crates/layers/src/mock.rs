@@ -12,7 +12,7 @@ use std::{
 use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec, parse_duration};
 
 use crate::{
-    Base, Control, Layer, LayerError, LayerOption, Place, Undo, Wire,
+    Base, Control, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire,
     mock_probe::{self, Script},
     options::{bad, on, value},
 };
@@ -105,6 +105,10 @@ impl Layer for Mock {
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         script(spec).map(drop)
+    }
+
+    fn storage(&self, _: &Spec) -> Storage {
+        Storage::Nowhere
     }
 
     fn missing(&self, _: &Spec) -> Vec<Missing> {

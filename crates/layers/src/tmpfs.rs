@@ -3,7 +3,7 @@ use std::{fs, path::Path};
 use layermark_model::{Missing, Spec, parse_size};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Undo,
+    Base, Layer, LayerError, LayerOption, Place, Storage, Undo,
     host::HostPlace,
     mounts,
     options::{bad, value},
@@ -39,6 +39,10 @@ impl Layer for Tmpfs {
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         given_size(spec).map(drop)
+    }
+
+    fn storage(&self, _: &Spec) -> Storage {
+        Storage::Memory
     }
 
     fn missing(&self, _: &Spec) -> Vec<Missing> {

@@ -33,7 +33,7 @@ pub use meaning::{
     WorkGroup,
 };
 pub use near::nearest;
-pub use pair::{Cost, Ledger, Paired, Site};
+pub use pair::{Cost, Ledger, Site};
 pub use plain::plain;
 pub use plan::{Plan, PlanError, Profile, Settings, StudyId};
 pub use point::{Environment, Param, ParamKind, Point, PointError};

@@ -285,6 +285,8 @@ pub enum WorkGroup {
     Launching,
     /// Does the scripts of users.
     Scripts,
+    /// Of a stored point whose workload this version does not know.
+    Unknown,
 }
 
 impl WorkGroup {
@@ -300,6 +302,7 @@ impl WorkGroup {
             Self::Locking => "locking",
             Self::Launching => "launching",
             Self::Scripts => "users' scripts",
+            Self::Unknown => "unknown work",
         }
     }
 }
@@ -371,8 +374,9 @@ impl Meaning {
             (Target::Lock, _) => WorkGroup::Locking,
             (Target::Data, Direction::Reads) => WorkGroup::Reading,
             (Target::Data, Direction::Both) => WorkGroup::Mixed,
-            (Target::Data, _) if self.flushes => WorkGroup::Flushing,
-            (Target::Data, _) => WorkGroup::Writing,
+            (Target::Data, Direction::Writes) if self.flushes => WorkGroup::Flushing,
+            (Target::Data, Direction::Writes) => WorkGroup::Writing,
+            (Target::Data, Direction::Neither) => WorkGroup::Unknown,
         }
     }
 
@@ -417,5 +421,6 @@ mod tests {
         let read: Meaning = serde_json::from_str("{}").unwrap();
         assert_eq!(read, Meaning::default());
         assert_eq!(read.concurrency, 1);
+        assert_eq!(read.group(), WorkGroup::Unknown);
     }
 }

@@ -80,21 +80,6 @@ impl Cost {
     }
 }
 
-/// One block of one site and of another, both of the same session.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Paired {
-    /// The session.
-    pub session: u32,
-    /// The block.
-    pub block: u32,
-    /// Nanoseconds an operation.
-    pub ns_per_op: f64,
-    /// Of the other.
-    pub other_ns_per_op: f64,
-    /// See [`Cost::ln_ratios`]; one at least.
-    pub ln_ratios: Vec<f64>,
-}
-
 /// The costs of a run's trials.
 ///
 /// A group (one point in one block) that was cut off is made again in a later session. Then only the
@@ -138,8 +123,14 @@ impl Ledger {
         good
     }
 
-    /// Blocks in which both sites have a number, in their order.
-    pub fn pairs(&self, here: Site, there: Site) -> Vec<Paired> {
+    /// Blocks in which both sites have a number, in their order. `make` gets session and block,
+    /// nanoseconds an operation here and there, and [`Cost::ln_ratios`], one at least.
+    pub fn pairs<T>(
+        &self,
+        here: Site,
+        there: Site,
+        make: impl Fn((u32, u32), f64, f64, &[f64]) -> T,
+    ) -> Vec<T> {
         let Some((ours, theirs)) = self.groups.get(&here.1).zip(self.groups.get(&there.1)) else {
             return Vec::new();
         };
@@ -147,13 +138,12 @@ impl Ledger {
             let other = theirs.get(block).filter(|o| o.session == group.session)?;
             let cost = group.costs.get(&here.0)?.as_ref()?;
             let against = other.costs.get(&there.0)?.as_ref()?;
-            Some(Paired {
-                session: group.session,
-                block: *block,
-                ns_per_op: cost.beside(against),
-                other_ns_per_op: against.beside(cost),
-                ln_ratios: cost.ln_ratios(against),
-            })
+            Some(make(
+                (group.session, *block),
+                cost.beside(against),
+                against.beside(cost),
+                &cost.ln_ratios(against),
+            ))
         };
         ours.iter().filter_map(pair).collect()
     }
@@ -199,22 +189,31 @@ mod tests {
 
     fn record((session, block): (u32, u32), (layer, point): Site, ns: Option<u64>) -> TrialRecord {
         TrialRecord {
-            seq: 0,
             cell: Cell {
                 session,
                 block,
                 layer,
                 point,
             },
-            at_ms: 0,
             trial: ns.map(|ns| trial(ns, &[])),
             error: ns.is_none().then(|| "no".into()),
-            upkeep_ns: 0,
-            foreign_cpu: 0.0,
-            steal: 0.0,
-            backing_resident: None,
-            flags: Vec::new(),
+            ..TrialRecord::default()
         }
+    }
+
+    /// A pair as it was made.
+    struct Made {
+        session: u32,
+        ns: [f64; 2],
+        ln_ratios: Vec<f64>,
+    }
+
+    fn pairs(ledger: &Ledger, here: Site, there: Site) -> Vec<Made> {
+        ledger.pairs(here, there, |(session, _), ns, other, ln_ratios| Made {
+            session,
+            ns: [ns, other],
+            ln_ratios: ln_ratios.to_vec(),
+        })
     }
 
     fn ratios(here: &Trial, there: &Trial) -> Vec<f64> {
@@ -247,15 +246,15 @@ mod tests {
             ledger.add(&part(layer, &rounds));
         }
         for layer in [1, 2] {
-            let pairs = ledger.pairs((layer, 0), (0, 0));
-            let ratios: Vec<f64> = pairs[0].ln_ratios.iter().map(|d| d.exp()).collect();
+            let found = pairs(&ledger, (layer, 0), (0, 0));
+            let ratios: Vec<f64> = found[0].ln_ratios.iter().map(|d| d.exp()).collect();
             assert_eq!(ratios.len(), 2, "layer {layer}");
             assert!(ratios.iter().all(|r| (r - 2.0).abs() < 1e-12), "{ratios:?}");
         }
         // What begins anew takes the place of what was there.
         ledger.add(&part(1, &[(0, 40), (1, 40)]));
-        let pairs = ledger.pairs((1, 0), (0, 0));
-        assert!((pairs[0].ln_ratios[0].exp() - 4.0).abs() < 1e-12);
+        let found = pairs(&ledger, (1, 0), (0, 0));
+        assert!((found[0].ln_ratios[0].exp() - 4.0).abs() < 1e-12);
     }
 
     #[test]
@@ -283,15 +282,15 @@ mod tests {
         ledger.add(&record((0, 0), layer, Some(20)));
         ledger.add(&record((0, 1), native, Some(10)));
         ledger.add(&record((1, 1), layer, Some(90)));
-        let found = ledger.pairs(layer, native);
+        let found = pairs(&ledger, layer, native);
         assert_eq!(found.len(), 1, "a pair of two sessions is none");
         assert_eq!(ledger.tried(1, 0), [1]);
         ledger.add(&record((1, 1), native, Some(30)));
         ledger.add(&record((0, 1), native, Some(99)));
-        let found = ledger.pairs(layer, native);
+        let found = pairs(&ledger, layer, native);
         assert_eq!((found.len(), found[1].session), (2, 1));
         assert!(
-            (found[1].other_ns_per_op - 30.0).abs() < 1e-12,
+            (found[1].ns[1] - 30.0).abs() < 1e-12,
             "the older one is late"
         );
     }
@@ -311,11 +310,8 @@ mod tests {
                 ..record((0, 0), (layer, 0), Some(ns))
             });
         }
-        let values = |layer| {
-            let pair = &ledger.pairs((layer, 0), (0, 0))[0];
-            (pair.ns_per_op, pair.other_ns_per_op)
-        };
-        assert_eq!([values(1), values(2)], [(300.0, 100.0), (500.0, 200.0)]);
+        let values = |layer| pairs(&ledger, (layer, 0), (0, 0))[0].ns;
+        assert_eq!([values(1), values(2)], [[300.0, 100.0], [500.0, 200.0]]);
     }
 
     #[test]
@@ -326,9 +322,9 @@ mod tests {
         assert!(ledger.add(&record((0, 0), cold, Some(40))));
         assert!(!ledger.add(&record((0, 0), cold, None)));
         assert!(!ledger.add(&record((0, 0), warm, Some(0))));
-        assert!(ledger.pairs(warm, cold).is_empty());
+        assert!(pairs(&ledger, warm, cold).is_empty());
         ledger.add(&record((0, 0), warm, Some(20)));
-        let found = ledger.pairs(warm, cold);
+        let found = pairs(&ledger, warm, cold);
         assert!(
             (found[0].ln_ratios[0] - 0.5_f64.ln()).abs() < 1e-12,
             "two points, one block"

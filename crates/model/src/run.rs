@@ -91,6 +91,7 @@ pub enum LayerStatus {
     Debug,
     Clone,
     Copy,
+    Default,
     PartialEq,
     Eq,
     Hash,
@@ -112,7 +113,7 @@ pub struct Cell {
 }
 
 /// A trial as stored: committed when it ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrialRecord {
     /// Place in the order of the run, from 0.
     pub seq: u64,

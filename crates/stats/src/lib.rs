@@ -41,7 +41,7 @@ pub use interval::Interval;
 pub use line::{Line, MIN_SIZES, fit_line};
 pub use many::{benjamini_hochberg, holm};
 pub use moderate::{Prior, prior};
-pub use pooled::{Pooled, Tally};
+pub use pooled::{Operations, Pooled};
 pub use robust::{cv, mad, mean, median, outliers, quantile};
 pub use scaling::{Scaled, scaling};
 pub use shift::shift;

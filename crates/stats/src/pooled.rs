@@ -4,7 +4,7 @@ use crate::{Interval, bca};
 
 /// The operations of one trial.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct Operations {
     /// Their values added up, in the unit of `counts`.
     pub sum: f64,
     /// Values in rising order, and how many operations had each; none of them 0 times.
@@ -32,7 +32,7 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(tally: &Tally) -> Self {
+    fn new(tally: &Operations) -> Self {
         let mut so_far = 0u64;
         let up_to = tally.counts.iter().map(|(value, count)| {
             so_far = so_far.saturating_add(*count);
@@ -68,7 +68,7 @@ fn rank(p: f64, n: u64) -> u64 {
 
 impl Pooled {
     /// The trials of each session. Trials without an operation are left out.
-    pub fn new(sessions: &[Vec<Tally>]) -> Self {
+    pub fn new(sessions: &[Vec<Operations>]) -> Self {
         let mut all = Self::default();
         for session in sessions {
             let first = all.trials.len();
@@ -182,11 +182,11 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    fn tally(values: &[u64]) -> Tally {
+    fn tally(values: &[u64]) -> Operations {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
         let groups = sorted.chunk_by(|a, b| a == b);
-        Tally {
+        Operations {
             sum: values.iter().sum::<u64>() as f64,
             counts: groups.map(|g| (g[0], g.len() as u64)).collect(),
         }
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn percentiles_are_those_of_all_operations_in_one_list() {
         let sessions = trials();
-        let tallies: Vec<Vec<Tally>> = sessions
+        let tallies: Vec<Vec<Operations>> = sessions
             .iter()
             .map(|s| s.iter().map(|t| tally(t)).collect())
             .collect();
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn too_little_gives_nothing() {
         let one = tally(&[1, 2, 3]);
-        let five = Pooled::new(&[vec![one.clone(); 5], vec![Tally::default()]]);
+        let five = Pooled::new(&[vec![one.clone(); 5], vec![Operations::default()]]);
         assert_eq!(five.percentile_interval(0.5, 0.95, 100, 1), None);
         assert_eq!(five.mean_interval(0.95, 100, 1), None);
         assert_eq!(five.percentile(0.5), Some(2));

@@ -138,11 +138,11 @@ fn steps_are_found_where_they_are_and_nowhere_else() {
 
 /// Operations of one trial: their median differs from trial to trial, and they differ from each other
 /// and are kept to 1 ns, all log-normal.
-fn operations(between: &mut Noise, within: &mut Noise, n: usize) -> stats::Tally {
+fn operations(between: &mut Noise, within: &mut Noise, n: usize) -> stats::Operations {
     let median = 20_000.0 * between.next();
     let mut values: Vec<u64> = (0..n).map(|_| (median * within.next()) as u64).collect();
     values.sort_unstable();
-    stats::Tally {
+    stats::Operations {
         sum: values.iter().sum::<u64>() as f64,
         counts: values
             .chunk_by(|a, b| a == b)

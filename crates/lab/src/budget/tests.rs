@@ -111,7 +111,6 @@ fn stored_trials_that_took_turns_divide_their_time_by_their_own_clocks() {
             bytes: 0,
         };
         TrialRecord {
-            seq: 0,
             cell: Cell {
                 session,
                 block,
@@ -123,12 +122,7 @@ fn stored_trials_that_took_turns_divide_their_time_by_their_own_clocks() {
                 passes: vec![pass],
                 ..Trial::default()
             }),
-            error: None,
-            upkeep_ns: 0,
-            foreign_cpu: 0.0,
-            steal: 0.0,
-            backing_resident: None,
-            flags: Vec::new(),
+            ..TrialRecord::default()
         }
     };
     let stored = [

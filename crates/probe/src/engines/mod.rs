@@ -41,7 +41,7 @@ use steps::{Checked, IoPlace, Marked, Read, Write};
 /// Every engine.
 pub const ALL: &[&dyn Engine] = &[
     &Compiled::<pread::Pread>::NEW,
-    &Compiled::<sync::Sync>::NEW,
+    &Compiled::<sync::SyncEngine>::NEW,
     &Compiled::<preadv::Preadv>::NEW,
     &Compiled::<stdio::Stdio>::NEW,
     &Compiled::<mmap::Mmap>::NEW,
@@ -52,7 +52,7 @@ pub const ALL: &[&dyn Engine] = &[
 /// Ids of [`ALL`], in its order: the words that the parameter `engine` takes.
 pub const IDS: &[&str] = &[
     pread::Pread::ID,
-    sync::Sync::ID,
+    sync::SyncEngine::ID,
     preadv::Preadv::ID,
     stdio::Stdio::ID,
     mmap::Mmap::ID,
@@ -151,7 +151,7 @@ impl After {
 }
 
 /// An engine as the workloads see it.
-pub trait Engine: std::marker::Sync {
+pub trait Engine: Sync {
     /// Its name in plans.
     fn id(&self) -> &'static str;
     /// One line for help.

@@ -6,12 +6,12 @@ use super::Io;
 
 /// lseek(2) when the record is elsewhere, then read(2) or write(2), as most programs do.
 #[derive(Default)]
-pub struct Sync {
+pub struct SyncEngine {
     /// Where the file's offset stands; `None` until the first operation has set it.
     position: Option<u64>,
 }
 
-impl Sync {
+impl SyncEngine {
     #[inline]
     fn seek(&mut self, file: BorrowedFd<'_>, at: u64) -> io::Result<()> {
         if self.position != Some(at) {
@@ -22,7 +22,7 @@ impl Sync {
     }
 }
 
-impl Io for Sync {
+impl Io for SyncEngine {
     const ID: &'static str = "sync";
     const ABOUT: &'static str = "lseek(2) when needed, then read(2) and write(2)";
 

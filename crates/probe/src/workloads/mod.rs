@@ -62,6 +62,9 @@ pub(crate) mod tests {
         }
     }
 
+    /// How often anything else on this machine may flush the file system in a test's way.
+    const ATTEMPTS: usize = 10;
+
     /// Checks that a layer's debt covers only its own files. Two layers share a file system, where
     /// a flush of all of it would pay for both. Each does a turn of `ns`; `dirty` counts the pages
     /// of the work in a directory that are not on the disk.
@@ -70,6 +73,22 @@ pub(crate) mod tests {
         ns: u64,
         dirty: impl Fn(&Path) -> Option<u64>,
     ) {
+        let mut tries = (0..ATTEMPTS).map(|_| pays_for_its_own_files(&ready, ns, &dirty));
+        match tries.find(|own| *own != Some(false)) {
+            Some(None) => eprintln!(
+                "skipped: needs cachestat(2) of Linux 6.5 and a file system that writes back"
+            ),
+            own => assert_eq!(own, Some(Some(true)), "the other's debt is still its own"),
+        }
+    }
+
+    /// Whether the other's files are still dirty when the first layer has paid; `None` where that
+    /// cannot be seen.
+    fn pays_for_its_own_files(
+        ready: impl Fn(&Path) -> Box<dyn Work>,
+        ns: u64,
+        dirty: impl Fn(&Path) -> Option<u64>,
+    ) -> Option<bool> {
         let dirs = [(); 2].map(|()| tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap());
         let mut trials = [Trial::default(), Trial::default()];
         let ask = Ask {
@@ -83,20 +102,17 @@ pub(crate) mod tests {
             work
         });
         let dirty = |i: usize| dirty(dirs[i].path());
-        if dirty(1).is_none_or(|pages| pages == 0) {
-            return eprintln!(
-                "skipped: needs cachestat(2) of Linux 6.5 and a file system that writes back"
-            );
-        }
+        dirty(1).filter(|pages| *pages > 0)?;
         works[0].settle(&mut trials[0]).unwrap();
         assert_eq!(dirty(0), Some(0));
-        assert!(dirty(1) > Some(0), "the other's debt is still its own");
+        let own = dirty(1) > Some(0);
         works[1].settle(&mut trials[1]).unwrap();
         assert_eq!(dirty(1), Some(0));
         for (work, trial) in works.iter_mut().zip(&mut trials) {
             work.end(trial).unwrap();
             assert!(trial.debt.unwrap().seconds > 0.0);
         }
+        Some(own)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use layermark_model::{Facts, Point, Quantity, Target};
 use crate::{
     analysis::facts,
     number,
-    types::{Cause, DurabilityVerdict, ResultRow, ServedBy, Sides, Verdict},
+    types::{Cause, Distrust, DurabilityVerdict, InTrials, ResultRow, ServedBy, Sides, Verdict},
 };
 
 impl fmt::Display for Cause {
@@ -18,7 +18,7 @@ impl fmt::Display for Cause {
             Self::CopyUp => {
                 f.write_str("copy-up, the whole file is copied before its first byte changes")
             }
-            Self::EmulatedCpu => f.write_str("emulated CPU, which makes every instruction dearer"),
+            Self::EmulatedCpu => f.write_str("emulated CPU, which makes every instruction slower"),
             Self::UserSpace => f.write_str("each call goes through a program in user space"),
             Self::HelperCpu(us) => {
                 write!(
@@ -83,6 +83,25 @@ impl fmt::Display for Cause {
                 f.write_str("no reason was found in the data, so do not count on it")
             }
         }
+    }
+}
+
+impl fmt::Display for Distrust {
+    /// The sentence, for every format.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (words, InTrials { with, all }) = match self {
+            Self::LayerLost => return f.write_str("it was found gone after a trial"),
+            Self::WrongData(records) => {
+                let records = number::count(*records as usize, "record");
+                return write!(f, "{records} came back with wrong data");
+            }
+            Self::UnknownPlace => return f.write_str("nothing is known about where it ran"),
+            Self::UnlikePrograms => return f.write_str("not all trials ran the same programs"),
+            Self::Cache(of) => ("the cache was not as asked", of),
+            Self::CacheUnproved(of) => ("nothing proves that the cache was cold", of),
+            Self::DirectIgnored(of) => ("O_DIRECT was accepted and ignored", of),
+        };
+        write!(f, "{words} in {with} of {all} trials")
     }
 }
 

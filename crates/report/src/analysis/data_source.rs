@@ -168,7 +168,7 @@ pub fn surprise(row: &ResultRow) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use layermark_model::{Cell, Device, DeviceBytes, Mount, Pass};
+    use layermark_model::{Device, DeviceBytes, Mount, Pass};
 
     fn going(direction: Direction) -> Meaning {
         Meaning {
@@ -230,7 +230,7 @@ mod tests {
                     }),
                     ..Trial::default()
                 }),
-                ..record()
+                ..TrialRecord::default()
             };
             let facts = on_disk();
             let seen = Seen::of(&reading(), &facts, &[&record]);
@@ -255,33 +255,13 @@ mod tests {
                 }),
                 ..Trial::default()
             }),
-            ..record()
+            ..TrialRecord::default()
         };
         let facts = on_disk();
         let share = |direction| Seen::of(&going(direction), &facts, &[&record]).device;
         assert_eq!(share(Direction::Both), None);
         assert_eq!(share(Direction::Reads), Some(0.3));
         assert_eq!(share(Direction::Writes), Some(0.5));
-    }
-
-    fn record() -> TrialRecord {
-        TrialRecord {
-            seq: 0,
-            cell: Cell {
-                session: 0,
-                block: 0,
-                layer: 0,
-                point: 0,
-            },
-            at_ms: 0,
-            trial: None,
-            error: None,
-            upkeep_ns: 0,
-            foreign_cpu: 0.0,
-            steal: 0.0,
-            backing_resident: None,
-            flags: Vec::new(),
-        }
     }
 
     #[test]

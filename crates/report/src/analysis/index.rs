@@ -82,17 +82,7 @@ impl<'a> Index<'a> {
 
     /// Blocks in which two sites have a number, the second one as the baseline.
     pub fn pairs_of(&self, here: Site, there: Site) -> Vec<Pair> {
-        let pairs = self.ledger.pairs(here, there).into_iter();
-        pairs
-            .map(|p| {
-                Pair::of_rounds(
-                    (p.session, p.block),
-                    p.ns_per_op,
-                    p.other_ns_per_op,
-                    &p.ln_ratios,
-                )
-            })
-            .collect()
+        self.ledger.pairs(here, there, Pair::of_rounds)
     }
 }
 

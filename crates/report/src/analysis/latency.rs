@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Cursor};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hdrhistogram::{Histogram, serialization::Deserializer};
 use layermark_model::{Latency, Trial};
-use layermark_stats::{self as stats, Pooled, Tally};
+use layermark_stats::{self as stats, Operations, Pooled};
 
 use crate::{analysis::LEVEL, types::LatencyUs};
 
@@ -42,17 +42,17 @@ pub fn merged<'a>(trials: impl Iterator<Item = (u32, &'a Trial)>, seed: u64) -> 
 pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Option<LatencyUs> {
     let mut histograms = Histograms::default();
     let (mut min, mut max) = (u64::MAX, 0);
-    let mut sessions: BTreeMap<u32, Vec<Tally>> = BTreeMap::new();
+    let mut sessions: BTreeMap<u32, Vec<Operations>> = BTreeMap::new();
     for (session, latency) in all {
         let Some(one) = histograms.read(latency) else {
             continue;
         };
-        sessions.entry(session).or_default().push(tally(&one));
+        sessions.entry(session).or_default().push(operations(&one));
         // The probe keeps the extremes exactly; a histogram rounds them.
         min = min.min(latency.min);
         max = max.max(latency.max);
     }
-    let sessions: Vec<Vec<Tally>> = sessions.into_values().collect();
+    let sessions: Vec<Vec<Operations>> = sessions.into_values().collect();
     let pooled = Pooled::new(&sessions);
     let operations = pooled.operations();
     let us = |ns: f64| ns / 1e3;
@@ -94,9 +94,9 @@ pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Optio
     })
 }
 
-fn tally(histogram: &Histogram<u64>) -> Tally {
+fn operations(histogram: &Histogram<u64>) -> Operations {
     let steps = histogram.iter_recorded();
-    Tally {
+    Operations {
         sum: histogram.mean() * histogram.len() as f64,
         counts: steps
             .map(|s| (s.value_iterated_to(), s.count_at_value()))

@@ -1,6 +1,6 @@
 //! One row for each point in each layer: what its trials say, alone and against native.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord, flags};
 use layermark_stats::{self as stats, Comparison, Interval, Judgement};
@@ -12,7 +12,7 @@ use crate::{
         index::{Index, cost},
         kinds, latency, threads,
     },
-    types::{CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, ResultRow, Verdict},
+    types::{CpuCost, DebtRow, Distrust, Durability, Estimate, InTrials, ResultRow, Verdict},
 };
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -190,7 +190,6 @@ impl<'a> ResultSite<'a> {
         let served = seen.label(&at.meaning).filter(|_| !trials.is_empty());
         let (metric, unit) = at.meaning.unit.metric();
         let mut row = ResultRow {
-            id: String::new(),
             workload: at.workload.clone(),
             label: at.label.clone(),
             point: at.params.clone(),
@@ -198,31 +197,11 @@ impl<'a> ResultSite<'a> {
             meaning: at.meaning.clone(),
             metric: metric.into(),
             unit: unit.into(),
-            value: None,
-            interval: None,
-            op_us: None,
-            op_us_interval: None,
             trials: records.len(),
             seqs: records.iter().map(|r| r.seq).collect(),
             failed_trials: failures.len(),
             error: failures.last().and_then(|r| r.error.clone()),
-            blocks: 0,
-            effective_n: None,
-            ratio: None,
-            extra_us: None,
-            p: None,
-            p_adjusted: None,
-            more_blocks: None,
-            verdict: Verdict::Undecided,
-            probably: None,
-            margin: None,
-            untrusted: None,
-            steady: None,
-            change_points: Vec::new(),
-            outliers: 0,
             latency_us: latency::merged(with_session, self.run.seed),
-            cpu_s_per_gib: None,
-            cpu_us_per_op: None,
             served_by: served,
             device_share: seen.device,
             resident: seen.resident,
@@ -230,13 +209,9 @@ impl<'a> ResultSite<'a> {
             served_because: served.map(|_| seen.words()),
             two_kinds: served.and_then(|_| kinds::of(&trials)),
             filled_with: trials.iter().find_map(|t| t.filled_with),
-            durability: NOT_ASKED,
             write_back_debt: debt(&trials),
             threads: threads::of(&trials),
-            flags: Vec::new(),
-            flag_counts: BTreeMap::new(),
-            reasons: Vec::new(),
-            causes: Vec::new(),
+            ..ResultRow::default()
         };
         speed(&mut row, &records, at.meaning.under_way());
         cpu(&mut row, &records);
@@ -267,12 +242,9 @@ impl<'a> ResultSite<'a> {
         }
         let native = self.index.trials(self.baseline, self.point);
         let here = self.index.trials(self.layer, self.point);
-        let lost = |layer| {
-            let text = "it was found gone after a trial".to_owned();
-            self.index.lost(layer).then_some(text)
-        };
         let suspect = |trials: &[&TrialRecord], layer: usize| {
-            lost(layer).or_else(|| suspect(trials, &self.run.layers[layer]))
+            let lost = self.index.lost(layer).then_some(Distrust::LayerLost);
+            lost.or_else(|| suspect(trials, &self.run.layers[layer]))
         };
         let other = self.layer != self.baseline && !native.is_empty();
         let unlike = unlike_programs(&here, if other { &native } else { &here });
@@ -280,26 +252,22 @@ impl<'a> ResultSite<'a> {
             // They are no two measurements of the same work.
             (row.ratio, row.extra_us, row.p, row.p_adjusted) = (None, None, None, None);
         }
-        let why = suspect(&here, self.layer).or(unlike).or_else(|| {
-            let of = suspect(&native, self.baseline).filter(|_| other);
-            of.map(|why| format!("natively, {why}"))
+        let own = suspect(&here, self.layer).map(|why| (why, why.to_string()));
+        let unlike = unlike.map(|names| {
+            let why = Distrust::UnlikePrograms;
+            (why, format!("{why}: {names} differ by their hashes"))
         });
-        if let Some(why) = why {
+        let why = own.or(unlike).or_else(|| {
+            let why = suspect(&native, self.baseline).filter(|_| other)?;
+            Some((why, format!("natively, {why}")))
+        });
+        if let Some((why, text)) = why {
             row.verdict = Verdict::Untrusted;
             (row.probably, row.margin, row.more_blocks) = (None, None, None);
-            row.untrusted = Some(why);
+            (row.distrust, row.untrusted) = (Some(why), Some(text));
         }
     }
 }
-
-const NOT_ASKED: Durability = Durability {
-    verdict: DurabilityVerdict::NotAsked,
-    level: None,
-    flushes: None,
-    syncs: 0,
-    because: None,
-    suspicion: None,
-};
 
 /// Remarks of a trial, each once.
 fn remarks(record: &TrialRecord) -> Vec<String> {
@@ -318,55 +286,39 @@ fn remarks(record: &TrialRecord) -> Vec<String> {
 }
 
 /// Why trials do not show what they were asked to show.
-fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<String> {
-    let having = |flag: &str| {
-        records
-            .iter()
-            .filter(|r| remarks(r).iter().any(|f| f == flag))
-            .count()
-    };
+fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<Distrust> {
     let bad: u64 = records
         .iter()
         .filter_map(|r| r.trial.as_ref()?.verified)
         .map(|v| v.bad)
         .sum();
-    let most = |n: usize| n * 2 > records.len();
     if bad > 0 {
-        return Some(format!(
-            "{} came back with wrong data",
-            crate::number::count(bad as usize, "record")
-        ));
+        return Some(Distrust::WrongData(bad));
     }
     if layer.facts.is_empty() {
-        return Some("nothing is known about where it ran".into());
+        return Some(Distrust::UnknownPlace);
     }
-    for (flag, words) in [
-        (flags::CACHE, "the cache was not as asked"),
-        (
-            flags::CACHE_UNPROVED,
-            "nothing proves that the cache was cold",
-        ),
-        (flags::DIRECT_IGNORED, "O_DIRECT was accepted and ignored"),
-    ] {
-        let n = having(flag);
-        if most(n) {
-            return Some(format!("{words} in {n} of {} trials", records.len()));
-        }
-    }
-    None
+    let all = records.len();
+    let kinds: [(&str, fn(_) -> _); 3] = [
+        (flags::CACHE, Distrust::Cache),
+        (flags::CACHE_UNPROVED, Distrust::CacheUnproved),
+        (flags::DIRECT_IGNORED, Distrust::DirectIgnored),
+    ];
+    kinds.into_iter().find_map(|(flag, distrust)| {
+        let having = |r: &&&TrialRecord| remarks(r).iter().any(|f| f == flag);
+        let with = records.iter().filter(having).count();
+        (with * 2 > all).then(|| distrust(InTrials { with, all }))
+    })
 }
 
-/// Why trials of users' scripts cannot be compared: they ran other programs.
+/// Programs that differ between trials of users' scripts, which then cannot be compared.
 fn unlike_programs(here: &[&TrialRecord], native: &[&TrialRecord]) -> Option<String> {
     let scripts = |r: &&TrialRecord| r.trial.as_ref()?.scripts.clone();
     let all: Vec<_> = here.iter().chain(native).filter_map(scripts).collect();
     let first = all.first()?;
     let unlike: BTreeSet<&str> = all.iter().flat_map(|other| first.unlike(other)).collect();
     let names: Vec<&str> = unlike.into_iter().collect();
-    (!names.is_empty()).then(|| {
-        let names = names.join(", ");
-        format!("not all trials ran the same programs: {names} differ by their hashes")
-    })
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Centre of a sample of costs and its interval, on the logarithm as ratios are.

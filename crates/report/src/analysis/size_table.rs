@@ -1,93 +1,117 @@
 //! Work that differs in the size of its data and of its requests alone: one table of file sizes by
 //! records for each layer.
 
+use std::collections::BTreeSet;
+
 use layermark_model::{Quantity, Unit};
 
-use crate::{
-    Report, ResultRow,
-    analysis::sweep::{self, Sweep},
-};
+use crate::{LayerReport, Report, ResultRow, analysis::sweep};
 
 /// Points that share everything but the sizes, in all layers.
 pub struct SizeTable<'a> {
-    sweep: Sweep<2, &'a ResultRow>,
+    /// What all its points do, in words: `read, warm, pread`.
+    pub title: String,
+    /// What one operation is called, such as `rand-read`.
+    pub operation: String,
+    /// How I/O is made, such as `pread`.
+    pub engine: Option<String>,
     /// File sizes, bytes, rising.
     pub files: Vec<u64>,
     /// Records, bytes, rising.
     pub records: Vec<u64>,
+    /// Layers with at least one number, in the report's order.
+    pub layers: Vec<LayerTable<'a>>,
+    /// All its results, in the report's order.
+    pub results: Vec<&'a ResultRow>,
+}
+
+/// The table in one layer.
+pub struct LayerTable<'a> {
+    /// The layer.
+    pub layer: &'a LayerReport,
+    /// A row for each file size, in it a cell for each record: the result, if it has a number.
+    pub cells: Vec<Vec<Option<&'a ResultRow>>>,
 }
 
 /// The table of everything that moves bytes in requests, in the plan's order.
 pub fn tables(report: &Report) -> Vec<SizeTable<'_>> {
-    let rows = report.results.iter();
-    let bulk = rows.filter(|r| r.meaning.unit == Unit::Byte);
+    tables_of(report, |_| true)
+}
+
+/// The same of the files and records whose sizes are `wanted`, such as those that a format can name.
+pub fn tables_of(report: &Report, wanted: fn(u64) -> bool) -> Vec<SizeTable<'_>> {
     let sizes = [Quantity::DataSize, Quantity::RequestSize];
-    let sweeps = sweep::over(bulk.map(|r| (r, r)), sizes).into_iter();
+    let fits = |r: &&ResultRow| {
+        let mut sizes = sizes.iter().filter_map(|q| r.meaning.value(*q));
+        r.meaning.unit == Unit::Byte && sizes.all(wanted)
+    };
+    let bulk = report.results.iter().zip(0..).filter(|(r, _)| fits(r));
+    let sweeps = sweep::over(bulk, sizes).into_iter();
     sweeps
-        .map(|sweep| SizeTable {
-            files: sweep.values(0),
-            records: sweep.values(1),
-            sweep,
+        .map(|sweep| {
+            let (files, records) = (sweep.values(0), sweep.values(1));
+            let mut places: Vec<usize> = sweep.members().copied().collect();
+            places.sort_unstable();
+            let results: Vec<_> = places.iter().map(|at| &report.results[*at]).collect();
+            let layers = report.layers.iter();
+            let tables = layers.filter_map(|l| layer_table(l, &results, &files, &records));
+            SizeTable {
+                title: sweep.describe(),
+                layers: tables.collect(),
+                operation: sweep.meaning.operation,
+                engine: sweep.meaning.engine,
+                files,
+                records,
+                results,
+            }
         })
         .collect()
 }
 
-impl<'a> SizeTable<'a> {
-    /// Leaves out file sizes and records that a format cannot name.
-    pub fn keep_sizes(&mut self, wanted: fn(u64) -> bool) {
-        self.files.retain(|n| wanted(*n));
-        self.records.retain(|n| wanted(*n));
+fn layer_table<'a>(
+    layer: &'a LayerReport,
+    results: &[&'a ResultRow],
+    files: &[u64],
+    records: &[u64],
+) -> Option<LayerTable<'a>> {
+    let mut cells = vec![vec![None; records.len()]; files.len()];
+    let own = results.iter().filter(|r| r.layer == layer.name);
+    let mut measured = own
+        .filter(|r| r.value.is_some_and(f64::is_finite))
+        .peekable();
+    measured.peek()?;
+    for row in measured {
+        let place = |q, sizes: &[u64]| sizes.binary_search(&row.meaning.value(q)?).ok();
+        let file = place(Quantity::DataSize, files)?;
+        cells[file][place(Quantity::RequestSize, records)?] = Some(*row);
     }
+    Some(LayerTable { layer, cells })
+}
 
+/// Ids of the results that stand in a matrix.
+pub fn ids_in_matrices(report: &Report) -> BTreeSet<&str> {
+    let tables = tables(report).into_iter().filter(SizeTable::is_matrix);
+    tables
+        .flat_map(|t| t.results)
+        .map(|r| r.id.as_str())
+        .collect()
+}
+
+impl<'a> SizeTable<'a> {
     /// Two sizes each way: enough for a table.
     pub fn is_matrix(&self) -> bool {
         self.files.len() > 1 && self.records.len() > 1
     }
 
-    /// The result at a file size and a record, if it has a number.
-    pub fn cell(&self, layer: &str, file: u64, record: u64) -> Option<&'a ResultRow> {
-        let steps = &self.sweep.steps;
-        let from = steps.partition_point(|(sizes, _)| *sizes < [file, record]);
-        let there = steps[from..]
-            .iter()
-            .take_while(|(sizes, _)| *sizes == [file, record]);
-        let rows = there.map(|(_, row)| *row);
-        rows.filter(|r| r.layer == layer && r.value.is_some_and(f64::is_finite))
-            .last()
+    /// Its table in a layer, if anything was measured there.
+    pub fn in_layer(&self, name: &str) -> Option<&LayerTable<'a>> {
+        self.layers.iter().find(|t| t.layer.name == name)
     }
+}
 
-    /// The value there, in bytes a second.
-    pub fn value(&self, layer: &str, file: u64, record: u64) -> Option<f64> {
-        self.cell(layer, file, record)?.value
-    }
-
-    /// Layers with at least one number, in the report's order.
-    pub fn layers(&self, report: &'a Report) -> Vec<&'a str> {
-        let measured = |layer: &&str| {
-            let mut rows = self.sweep.members();
-            rows.any(|r| r.layer == *layer && r.value.is_some_and(f64::is_finite))
-        };
-        let names = report.layers.iter().map(|l| l.name.as_str());
-        names.filter(measured).collect()
-    }
-
-    /// Ids of its results.
-    pub fn ids(&self) -> impl Iterator<Item = String> {
-        self.sweep.members().map(|r| r.id.clone())
-    }
-
-    /// What one operation is called, such as `rand-read`.
-    pub fn operation(&self) -> &str {
-        &self.sweep.meaning.operation
-    }
-
-    /// How I/O is made, such as `pread`.
-    pub fn engine(&self) -> Option<&str> {
-        self.sweep.meaning.engine.as_deref()
-    }
-
-    /// What all its points do, in words: `read, warm, pread`.
-    pub fn describe(&self) -> String {
-        self.sweep.describe()
+impl<'a> LayerTable<'a> {
+    /// Its results with a number.
+    pub fn measured(&self) -> impl Iterator<Item = &'a ResultRow> {
+        self.cells.iter().flatten().copied().flatten()
     }
 }

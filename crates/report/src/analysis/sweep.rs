@@ -8,48 +8,26 @@ use crate::ResultRow;
 
 /// What can be in a sweep.
 pub trait Swept {
-    /// The workload's id.
-    fn workload(&self) -> &str;
-    /// The point's parameters.
-    fn params(&self) -> &Map<String, Value>;
-    /// What the point means.
-    fn meaning(&self) -> &Meaning;
+    /// The workload's id, the point's parameters, and what it means.
+    fn work(&self) -> (&str, &Map<String, Value>, &Meaning);
 }
 
 impl Swept for &Point {
-    fn workload(&self) -> &str {
-        &self.workload
-    }
-    fn params(&self) -> &Map<String, Value> {
-        &self.params
-    }
-    fn meaning(&self) -> &Meaning {
-        &self.meaning
+    fn work(&self) -> (&str, &Map<String, Value>, &Meaning) {
+        (&self.workload, &self.params, &self.meaning)
     }
 }
 
 impl Swept for &ResultRow {
-    fn workload(&self) -> &str {
-        &self.workload
-    }
-    fn params(&self) -> &Map<String, Value> {
-        &self.point
-    }
-    fn meaning(&self) -> &Meaning {
-        &self.meaning
+    fn work(&self) -> (&str, &Map<String, Value>, &Meaning) {
+        (&self.workload, &self.point, &self.meaning)
     }
 }
 
 /// A sweep may be in a sweep over another quantity.
 impl<const N: usize, T> Swept for &Sweep<N, T> {
-    fn workload(&self) -> &str {
-        &self.workload
-    }
-    fn params(&self) -> &Map<String, Value> {
-        &self.params
-    }
-    fn meaning(&self) -> &Meaning {
-        &self.meaning
+    fn work(&self) -> (&str, &Map<String, Value>, &Meaning) {
+        (&self.workload, &self.params, &self.meaning)
     }
 }
 
@@ -75,19 +53,19 @@ pub fn over<const N: usize, S: Swept, T>(
     let mut found: Vec<Sweep<N, T>> = Vec::new();
     let mut known = std::collections::BTreeMap::new();
     for (of, member) in members {
-        let said = of.meaning();
+        let (workload, params, said) = of.work();
         let Some(axes) = axes(said, quantities) else {
             continue;
         };
-        let mut params = of.params().clone();
+        let mut params = params.clone();
         params.retain(|key, _| {
             let varies = axes.iter().any(|(axis, _)| *axis == key);
             !varies && !said.beside_the_clock.contains(key)
         });
-        let key = format!("{} {}", of.workload(), Value::Object(params.clone()));
+        let key = format!("{workload} {}", Value::Object(params.clone()));
         let at = *known.entry(key).or_insert_with(|| {
             found.push(Sweep {
-                workload: of.workload().to_owned(),
+                workload: workload.to_owned(),
                 params,
                 meaning: said.clone(),
                 quantities,

@@ -1,6 +1,6 @@
 //! Ratios with their intervals, one drawing a layer, all on the same logarithmic axis.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use kuva::prelude::{ForestPlot, Layout, Plot, ReferenceLine, ShadedRegion, TickFormat};
 
@@ -15,16 +15,12 @@ const LONGEST: usize = 25;
 const MANY: usize = 60;
 
 pub fn group(report: &Report) -> Option<Group> {
-    let matrix: BTreeSet<String> = size_table::tables(report)
-        .iter()
-        .filter(|f| f.is_matrix())
-        .flat_map(size_table::SizeTable::ids)
-        .collect();
+    let matrix = size_table::ids_in_matrices(report);
     let many = matrix.len() > MANY * report.layers.len();
     let drawn: Vec<&ResultRow> = report
         .results
         .iter()
-        .filter(|r| bounds(r).is_some() && !(many && matrix.contains(&r.id)))
+        .filter(|r| bounds(r).is_some() && !(many && matrix.contains(r.id.as_str())))
         .collect();
     let span = axis(&drawn);
     let layers = report.layers.iter().enumerate();

@@ -15,7 +15,7 @@ pub use launches::group as launches;
 pub use lines::group as lines;
 pub use paper::{png, svg as alone};
 pub use sizes::group as sizes;
-pub use surface::of as surface;
+pub use surface::of as surfaces;
 
 use crate::{Report, Section};
 

@@ -8,21 +8,15 @@ use layermark_model::format_size;
 
 use super::{Chart, Group, Table, svg};
 use crate::{
-    Report,
-    analysis::size_table::{self, SizeTable},
+    Report, ResultRow,
+    analysis::size_table::{self, LayerTable, SizeTable},
     number,
 };
 
 /// All of them under one heading.
 pub fn group(report: &Report) -> Option<Group> {
-    let families = size_table::tables(report);
-    let matrices = families.iter().enumerate().filter(|(_, f)| f.is_matrix());
-    let charts: Vec<Chart> = matrices
-        .flat_map(|(n, f)| {
-            let layers = f.layers(report).into_iter().enumerate();
-            layers.filter_map(move |(l, layer)| of(f, layer, &format!("surface-{n}-{l}")))
-        })
-        .collect();
+    let tests = size_table::tables(report);
+    let charts: Vec<Chart> = (0..).zip(&tests).flat_map(|(n, t)| of(t, n)).collect();
     (!charts.is_empty()).then(|| Group {
         title: "Throughput over file size and record".into(),
         hint: "A surface shows the shape; the tables have the numbers.".into(),
@@ -30,20 +24,20 @@ pub fn group(report: &Report) -> Option<Group> {
     })
 }
 
-/// The surface of a test in a layer, if its numbers make one. `id` is unique within the page.
-pub fn of(family: &SizeTable, layer: &str, id: &str) -> Option<Chart> {
-    if !family.is_matrix() {
-        return None;
-    }
-    let rate = |file: &u64, record: &u64| {
-        family
-            .value(layer, *file, *record)
-            .map_or(f64::NAN, |v| v / 1e9)
-    };
-    let z: Vec<Vec<f64>> = family
-        .files
-        .iter()
-        .map(|file| family.records.iter().map(|r| rate(file, r)).collect())
+/// The surfaces of a test, one for each layer whose numbers make one. `n` is its number within the page.
+pub fn of(test: &SizeTable, n: usize) -> Vec<Chart> {
+    let layers = test.layers.iter().enumerate();
+    let layers = layers.filter(|_| test.is_matrix());
+    layers
+        .filter_map(|(l, of)| surface(test, of, &format!("surface-{n}-{l}")))
+        .collect()
+}
+
+fn surface(test: &SizeTable, of: &LayerTable, id: &str) -> Option<Chart> {
+    let rate = |row: Option<&ResultRow>| row.and_then(|r| r.value).map_or(f64::NAN, |v| v / 1e9);
+    let rows = of.cells.iter();
+    let z: Vec<Vec<f64>> = rows
+        .map(|row| row.iter().map(|cell| rate(*cell)).collect())
         .collect();
     // A face needs its four corners.
     let solid = |rows: &[Vec<f64>]| {
@@ -62,8 +56,8 @@ pub fn of(family: &SizeTable, layer: &str, id: &str) -> Option<Chart> {
             .collect::<Vec<f64>>()
     };
     let surface = Surface3DPlot::new(z)
-        .with_x_coords(log(&family.records))
-        .with_y_coords(log(&family.files))
+        .with_x_coords(log(&test.records))
+        .with_y_coords(log(&test.files))
         .with_z_colormap(ColorMap::Viridis)
         .with_x_label("record, log2 bytes")
         .with_y_label("file, log2 bytes");
@@ -71,27 +65,26 @@ pub fn of(family: &SizeTable, layer: &str, id: &str) -> Option<Chart> {
     let layout = Layout::auto_from_plots(&plots)
         .with_width(super::WIDTH)
         .with_height(330.0);
-    let title = format!("{}, {layer}: throughput, GB/s", family.describe());
+    let title = format!("{}, {}: throughput, GB/s", test.title, of.layer.name);
     let description = format!(
         "Surface of throughput over {} and {}. The table below has every figure.",
-        number::count(family.files.len(), "file size"),
-        number::count(family.records.len(), "record")
+        number::count(test.files.len(), "file size"),
+        number::count(test.records.len(), "record")
     );
     Some(Chart {
         svg: svg::draw(id, &title, &description, plots, layout),
         title,
         legend: Vec::new(),
-        table: table(family, layer),
+        table: table(test, of),
     })
 }
 
-fn table(family: &SizeTable, layer: &str) -> Table {
-    let sizes = family.records.iter().map(|r| format_size(*r));
-    let rows = family.files.iter().map(|file| {
-        let cells = family.records.iter().map(|record| {
-            family
-                .value(layer, *file, *record)
-                .map_or_else(String::new, |v| number::value(v, "B/s"))
+fn table(test: &SizeTable, of: &LayerTable) -> Table {
+    let sizes = test.records.iter().map(|r| format_size(*r));
+    let rows = test.files.iter().zip(&of.cells).map(|(file, row)| {
+        let cells = row.iter().map(|cell| {
+            let value = cell.and_then(|r| r.value);
+            value.map_or_else(String::new, |v| number::value(v, "B/s"))
         });
         std::iter::once(format_size(*file)).chain(cells).collect()
     });

@@ -7,10 +7,11 @@
 
 use std::io::Write;
 
-use layermark_model::{IozoneTable, iozone_tables};
-
 use super::{Exporter, Files, PartNames, own::own_line};
-use crate::{Report, analysis::size_table::SizeTable};
+use crate::{
+    Report,
+    views::iozone::{TableSet, TitledTable, kib_per_s, table_sets, tests},
+};
 
 /// See the module.
 pub struct Iozone;
@@ -29,28 +30,19 @@ impl Exporter for Iozone {
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        let families = families(report);
-        let sets = sets(&families);
+        let tests = tests(report);
+        let sets = table_sets(report, &tests);
         let mut parts = PartNames::default();
-        let mut named = false;
-        for layer in report.layers.iter().filter(|l| !l.control) {
-            for (n, set) in sets.iter().enumerate() {
-                let has = |t: &&Table| t.family.layers(report).contains(&layer.name.as_str());
-                let tables: Vec<&Table> = set.iter().filter(has).collect();
-                if tables.is_empty() {
-                    continue;
-                }
-                // The baseline's plain tests are the file that was named.
-                let part = match (named, n) {
-                    (false, _) => String::new(),
-                    (true, 0) => parts.next(&layer.name),
-                    (true, n) => parts.next(&format!("{} {}", layer.name, n + 1)),
-                };
-                named = true;
-                file(out.open(&part)?, report, &layer.name, &tables)?;
-            }
+        for (at, set) in sets.iter().enumerate() {
+            // The baseline's plain tests are the file that was named.
+            let part = match (at, set.number) {
+                (0, _) => String::new(),
+                (_, 0) => parts.next(set.layer),
+                (_, n) => parts.next(&format!("{} {}", set.layer, n + 1)),
+            };
+            file(out.open(&part)?, report, set)?;
         }
-        if !named {
+        if sets.is_empty() {
             let out = out.open("")?;
             preamble(out, report, None)?;
             writeln!(
@@ -62,70 +54,17 @@ impl Exporter for Iozone {
     }
 }
 
-/// What can stand in a table of file sizes and records in kB.
-pub(super) fn families(report: &Report) -> Vec<SizeTable<'_>> {
-    let mut families = crate::analysis::size_table::tables(report);
-    for family in &mut families {
-        family.keep_sizes(whole_kib);
+fn file(out: &mut dyn Write, report: &Report, set: &TableSet) -> anyhow::Result<()> {
+    preamble(out, report, Some(set.layer))?;
+    for t in &set.tables {
+        writeln!(out, "{}: {}", t.title, plain(&t.test.title))?;
     }
-    families.retain(|f| !f.files.is_empty() && !f.records.is_empty());
-    families
-}
-
-/// A test and what was measured for it.
-pub(super) struct Table<'a> {
-    pub title: &'static str,
-    pub family: &'a SizeTable<'a>,
-}
-
-/// Tests in iozone's order, each title once in a set. A second set holds what the first has the
-/// titles of already, such as the same tests with a cold cache.
-pub(super) fn sets<'a>(families: &'a [SizeTable<'a>]) -> Vec<Vec<Table<'a>>> {
-    let mut sets: Vec<Vec<Table>> = Vec::new();
-    for IozoneTable { title, op, engine } in iozone_tables() {
-        let fits = |f: &&SizeTable| f.operation() == op && api(f, families) == engine;
-        for (n, family) in families.iter().filter(fits).enumerate() {
-            if sets.len() == n {
-                sets.push(Vec::new());
-            }
-            sets[n].push(Table { title, family });
-        }
-    }
-    sets
-}
-
-/// The engine that gives a test titles of its own. iozone's plain tests are those of read(2) and write(2). Where `pread` is the only engine of that
-/// kind in the run, as it is by default, its tests are the plain ones.
-fn api(family: &SizeTable, all: &[SizeTable]) -> Option<&'static str> {
-    match family.engine()? {
-        "stdio" => Some("stdio"),
-        "preadv" => Some("preadv"),
-        "pread" if all.iter().any(|f| f.engine() == Some("sync")) => Some("pread"),
-        _ => None,
-    }
-}
-
-/// A size that iozone can name: whole kB.
-fn whole_kib(bytes: u64) -> bool {
-    bytes.is_multiple_of(1024)
-}
-
-fn file(
-    out: &mut dyn Write,
-    report: &Report,
-    layer: &str,
-    tables: &[&Table],
-) -> anyhow::Result<()> {
-    preamble(out, report, Some(layer))?;
-    for t in tables {
-        writeln!(out, "{}: {}", t.title, plain(&t.family.describe()))?;
-    }
-    for t in tables {
-        threads(out, t, layer)?;
+    for t in &set.tables {
+        threads(out, t)?;
     }
     writeln!(out, "\niozone test complete.\nExcel output is below:")?;
-    for t in tables {
-        table(out, t, layer)?;
+    for t in &set.tables {
+        table(out, t)?;
     }
     Ok(())
 }
@@ -160,13 +99,13 @@ fn plain(text: &str) -> String {
 
 /// The lines of `iozone -t`, where a test has several threads, for each file size and record.
 /// iozone's children stop when the first is through, so what they see is the figure until then.
-fn threads(out: &mut dyn Write, t: &Table, layer: &str) -> anyhow::Result<()> {
-    let cells = t.family.files.iter().flat_map(|file| {
-        let records = t.family.records.iter();
-        records.map(move |record| (*file, *record))
+fn threads(out: &mut dyn Write, t: &TitledTable) -> anyhow::Result<()> {
+    let rows = t.test.files.iter().zip(&t.in_layer.cells);
+    let cells = rows.flat_map(|(file, row)| {
+        let records = t.test.records.iter().zip(row);
+        records.map(move |(record, cell)| (*file, *record, *cell))
     });
-    for (file, record) in cells {
-        let cell = t.family.cell(layer, file, record);
+    for (file, record, cell) in cells {
         let Some((row, of)) = cell.and_then(|row| Some((row, row.threads?))) else {
             continue;
         };
@@ -194,18 +133,18 @@ fn threads(out: &mut dyn Write, t: &Table, layer: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn table(out: &mut dyn Write, t: &Table, layer: &str) -> anyhow::Result<()> {
-    let family = t.family;
+fn table(out: &mut dyn Write, t: &TitledTable) -> anyhow::Result<()> {
+    let test = t.test;
     write!(out, "\n\"{} report\"\n      ", t.title)?;
-    for record in &family.records {
+    for record in &test.records {
         write!(out, "  \"{}\"", record / 1024)?;
     }
     writeln!(out)?;
-    for file in &family.files {
+    for (file, row) in test.files.iter().zip(&t.in_layer.cells) {
         write!(out, "\"{}\"  ", file / 1024)?;
-        for record in family.records.iter().filter(|r| *r <= file) {
-            let rate = family.value(layer, *file, *record).unwrap_or(0.0) / 1024.0;
-            write!(out, " {rate:.0} ")?;
+        let cells = test.records.iter().zip(row);
+        for (_, cell) in cells.filter(|(record, _)| *record <= file) {
+            write!(out, " {:.0} ", cell.and_then(kib_per_s).unwrap_or(0.0))?;
         }
         writeln!(out)?;
     }

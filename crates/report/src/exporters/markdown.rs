@@ -101,7 +101,7 @@ fn study(report: &Report) -> String {
 /// What such a run is made for beside ratios, with titles: launches, Iometer's figures, what is set beside.
 fn own(report: &Report) -> Vec<(String, DataTable)> {
     let mut tables = Vec::new();
-    let levels = launches::levels(report);
+    let levels = launches::level_lines(report);
     if !levels.is_empty() {
         let cells = |line: [String; 8]| line.into_iter().map(Cell::text).collect();
         let table = DataTable {

@@ -51,7 +51,7 @@ impl Exporter for MarkdownFull {
 }
 
 fn launches(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
-    let lines = launches::levels(report);
+    let lines = launches::level_lines(report);
     if lines.is_empty() {
         return Ok(());
     }

@@ -338,7 +338,7 @@ fn paint(style: Style, verdict: Verdict, text: &str) -> String {
 
 /// Levels of launches side by side where the window is wide enough, else one under the other.
 fn launches(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    let lines = launches::levels(report);
+    let lines = launches::level_lines(report);
     if lines.is_empty() {
         return Ok(());
     }

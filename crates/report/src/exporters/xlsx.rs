@@ -6,8 +6,8 @@ use std::io::Read as _;
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
 use zip::ZipArchive;
 
-use super::{Exporter, Files, iozone, own::NAME, tables};
-use crate::{Report, Section};
+use super::{Exporter, Files, own::NAME, tables};
+use crate::{Report, Section, views::iozone};
 
 mod lists;
 mod matrix;
@@ -65,21 +65,15 @@ fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
     for of in others {
         section::write(sheet(&mut book, names.next(&name(of)))?, of)?;
     }
-    let families = iozone::families(report);
-    for family in families
-        .iter()
-        .filter(|f| f.files.len() * f.records.len() > 1)
-    {
-        let name = names.next(&family.describe());
-        matrix::test(sheet(&mut book, name)?, report, family)?;
+    let tests = iozone::tests(report);
+    for test in tests.iter().filter(|t| t.files.len() * t.records.len() > 1) {
+        let name = names.next(&test.title);
+        matrix::test(sheet(&mut book, name)?, test)?;
     }
-    let sets = iozone::sets(&families);
-    for layer in report.layers.iter().filter(|l| !l.control) {
-        let has = |t: &&iozone::Table| t.family.layers(report).contains(&layer.name.as_str());
-        let tables: Vec<_> = sets.iter().take(1).flatten().filter(has).collect();
-        if tables.iter().any(|t| t.family.is_matrix()) {
-            let name = names.next(&format!("iozone {}", layer.name));
-            matrix::iozone(sheet(&mut book, name)?, &layer.name, &tables)?;
+    for set in iozone::table_sets(report, &tests) {
+        if set.number == 0 && set.tables.iter().any(|t| t.test.is_matrix()) {
+            let name = names.next(&format!("iozone {}", set.layer));
+            matrix::iozone(sheet(&mut book, name)?, &set)?;
         }
     }
     let mut list =

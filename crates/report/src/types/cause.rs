@@ -1,4 +1,4 @@
-//! Why a layer is faster or slower than native.
+//! Why a layer is faster or slower than native, and why a number is not trusted.
 
 use super::ServedBy;
 
@@ -67,4 +67,32 @@ impl Cause {
             _ => self == other,
         }
     }
+}
+
+/// Why a number is real but not what it claims to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Distrust {
+    /// After a trial the layer was no longer there.
+    LayerLost,
+    /// Records that were not what had been written.
+    WrongData(u64),
+    /// Nothing says where it ran.
+    UnknownPlace,
+    /// The cache was not as asked in most trials.
+    Cache(InTrials),
+    /// Nothing proves for most trials that the cache was cold.
+    CacheUnproved(InTrials),
+    /// `O_DIRECT` had no effect in most trials.
+    DirectIgnored(InTrials),
+    /// The programs of users' scripts were not the same in all trials.
+    UnlikePrograms,
+}
+
+/// Trials that carry a remark, of all trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InTrials {
+    /// With the remark.
+    pub with: usize,
+    /// All of them.
+    pub all: usize,
 }

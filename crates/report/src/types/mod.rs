@@ -15,7 +15,7 @@ mod result;
 mod section;
 
 pub use buffer::{BufferRow, Pick};
-pub use cause::{Cause, Sides};
+pub use cause::{Cause, Distrust, InTrials, Sides};
 pub use cost::CostRow;
 pub use devload::DevLoadRow;
 pub use external::{ExternalResults, ExternalRow};
@@ -289,10 +289,5 @@ impl Report {
             }
         }
         labels
-    }
-
-    /// Whether a check of the trust strip came out badly.
-    pub fn warned(&self) -> bool {
-        self.trust.iter().any(|t| t.state == TrustState::Warn)
     }
 }

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Cause;
+use super::{Cause, Distrust};
 
 /// A point in a layer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResultRow {
     /// `r12`: what advice and words point at.
     pub id: String,
@@ -75,6 +75,9 @@ pub struct ResultRow {
     pub margin: Option<f64>,
     /// Why the number is not trusted, when it is not.
     pub untrusted: Option<String>,
+    /// What `untrusted` is the sentence of. Not in the JSON.
+    #[serde(skip)]
+    pub distrust: Option<Distrust>,
     /// No change along the run. Absent without pairs.
     pub steady: Option<bool>,
     /// Blocks after which the ratio changed.
@@ -169,7 +172,7 @@ pub struct Estimate {
 }
 
 /// What a ratio says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Within delta of native.
@@ -179,6 +182,7 @@ pub enum Verdict {
     /// Costs less, which needs a reason.
     Faster,
     /// Not enough is known.
+    #[default]
     Undecided,
     /// It is what the others are set against.
     Baseline,
@@ -310,7 +314,7 @@ impl ServedBy {
 }
 
 /// What became of the flushes of a point.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Durability {
     /// The verdict.
     pub verdict: DurabilityVerdict,
@@ -327,7 +331,7 @@ pub struct Durability {
 }
 
 /// Whether a flush reached the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DurabilityVerdict {
     /// The device was told to flush.
     #[serde(rename = "honoured")]
@@ -340,6 +344,7 @@ pub enum DurabilityVerdict {
     CannotTell,
     /// The point does not flush.
     #[serde(rename = "not asked")]
+    #[default]
     NotAsked,
 }
 

@@ -228,6 +228,54 @@ fn a_cold_cache_that_nothing_proves_is_not_trusted() {
     assert_eq!(cache.state, TrustState::Warn);
     let why = "in `overlay:upper`: without root the kernel's name caches cannot be emptied";
     assert!(cache.text.contains(why), "{}", cache.text);
+    assert_eq!(evidence_for_root(&report), 1);
+}
+
+#[test]
+fn only_points_that_ask_for_a_cache_are_counted() {
+    let cache = |skip: usize| {
+        let report = made(&["overlay:upper"], |run, trials| {
+            for point in run.points.iter_mut().take(skip) {
+                point.meaning.cache = None;
+            }
+            trials.retain(|t| t.trial.is_some());
+        });
+        let item = report.trust.iter().find(|t| t.id == "cache").unwrap();
+        let count = item.text.split_whitespace().find_map(|w| w.parse().ok());
+        count.unwrap_or(0usize)
+    };
+    let (all, fewer) = (cache(0), cache(1));
+    assert!(fewer > 0 && fewer < all, "{fewer} of {all}");
+    assert_eq!(cache(usize::MAX), 0);
+}
+
+/// Results that the advice to run as root rests on.
+fn evidence_for_root(report: &Report) -> usize {
+    let mut advice = report.advice.iter();
+    let root = advice.find(|a| a.text.starts_with("Run as root"));
+    root.map_or(0, |a| a.evidence.len())
+}
+
+#[test]
+fn root_is_advised_for_caches_and_for_nothing_else() {
+    let flagged = |flag: &str, privilege: &str| {
+        made(&["overlay:upper"], |run, trials| {
+            run.machine.privilege = privilege.into();
+            let own = |t: &&mut TrialRecord| t.cell.layer == 1 && t.cell.point == 1;
+            for t in trials.iter_mut().filter(own) {
+                t.flags.push(flag.into());
+            }
+        })
+    };
+    let untrusted = |report: &Report| {
+        let mut rows = report.results.iter();
+        rows.any(|r| r.verdict == Verdict::Untrusted)
+    };
+    let direct = flagged(flags::DIRECT_IGNORED, "none");
+    assert!(untrusted(&direct));
+    assert_eq!(evidence_for_root(&direct), 0);
+    assert_eq!(evidence_for_root(&flagged(flags::CACHE, "none")), 1);
+    assert_eq!(evidence_for_root(&flagged(flags::CACHE, "root")), 0);
 }
 
 #[test]

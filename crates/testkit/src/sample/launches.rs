@@ -53,12 +53,7 @@ pub fn launches(ms: &[f64]) -> (Run, Vec<TrialRecord>) {
                 launch: Some(Box::new(launch)),
                 ..Trial::default()
             }),
-            error: None,
-            upkeep_ns: 0,
-            foreign_cpu: 0.0,
-            steal: 0.0,
-            backing_resident: None,
-            flags: Vec::new(),
+            ..TrialRecord::default()
         };
         at_ms += *ms as u64 + 500;
         made

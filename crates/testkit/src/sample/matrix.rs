@@ -6,7 +6,7 @@ use layermark_model::{
 };
 use serde_json::json;
 
-use super::{Noise, SHAPES, SampleWork, Shape, layer, machine, meaning, plan, shapes::NONE};
+use super::{Noise, SHAPES, Shape, layer, machine, meaning, plan};
 
 /// What to make up.
 #[derive(Debug, Clone)]
@@ -102,14 +102,9 @@ impl Matrix {
         for (op, engine) in &self.works {
             for file in &self.files {
                 for record in self.records.iter().filter(|r| exists(*file, **r)) {
-                    let work = SampleWork {
-                        op,
-                        record: *record,
-                        cache: "warm",
-                        ..NONE
-                    };
                     let params = json!({"op": op, "record": record, "file_size": file, "threads": 1,
                         "sync": "none", "cache": "warm", "engine": engine});
+                    let params = params.as_object().cloned().unwrap_or_default();
                     points.push(Point {
                         workload: "file".into(),
                         label: format!(
@@ -117,8 +112,8 @@ impl Matrix {
                             format_size(*record),
                             format_size(*file)
                         ),
-                        params: params.as_object().cloned().unwrap_or_default(),
-                        meaning: meaning::of(&work, *file, engine),
+                        meaning: meaning::of("file", &params),
+                        params,
                     });
                 }
             }
@@ -146,12 +141,8 @@ impl Matrix {
                         },
                         at_ms,
                         trial: Some(trial),
-                        error: None,
-                        upkeep_ns: 0,
                         foreign_cpu: 0.01,
-                        steal: 0.0,
-                        backing_resident: None,
-                        flags: Vec::new(),
+                        ..TrialRecord::default()
                     });
                 }
             }

@@ -273,21 +273,20 @@ fn latency(ns: f64, ops: u64, noise: &mut Noise) -> Latency {
 fn point(work: &SampleWork) -> Point {
     let mut params = json!({"op": work.op, "threads": 1, "engine": "sync"});
     let mut set = |key: &str, value: Value| params[key] = value;
-    let mut file_size = 0;
     if work.workload == "file" {
-        file_size = 16 << 20;
         set("record", work.record.into());
-        set("file_size", file_size.into());
+        set("file_size", (16 << 20).into());
         set("sync", work.sync.into());
     }
     if !work.cache.is_empty() {
         set("cache", work.cache.into());
     }
+    let params = params.as_object().cloned().unwrap_or_default();
     Point {
         workload: work.workload.into(),
         label: work.label.into(),
-        params: params.as_object().cloned().unwrap_or_default(),
-        meaning: meaning::of(work, file_size, "sync"),
+        meaning: meaning::of(work.workload, &params),
+        params,
     }
 }
 

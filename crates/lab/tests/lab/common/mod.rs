@@ -16,7 +16,7 @@ use std::{
 };
 
 use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
-use layermark_layers::{Base, Control, Layer, LayerError, LayerOption, Place, Undo, Wire};
+use layermark_layers::{Base, Control, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire};
 use layermark_model::{
     CpuTime, CpuUse, DeviceBytes, DroppedCaches, Facts, Missing, Pass, Plan, Run, SelfTest, Spec,
     Trial, TrialRecord, Turn,
@@ -49,6 +49,9 @@ impl Layer for Scripted {
     }
     fn default_specs(&self) -> &'static [&'static str] {
         &["mock"]
+    }
+    fn storage(&self, _: &Spec) -> Storage {
+        Storage::Nowhere
     }
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         Vec::new()
@@ -443,13 +446,11 @@ pub fn ratio(trials: &[TrialRecord], layer: usize, point: usize) -> layermark_st
         .map(|t| (t.cell.layer, t.cell.point))
         .collect();
     let pairs = |(layer, point): &(usize, usize)| -> Vec<_> {
-        let pairs = ledger.pairs((*layer, *point), (0, *point)).into_iter();
-        pairs
-            .map(|p| {
-                let at = (p.session, p.block);
-                layermark_stats::Pair::of_rounds(at, p.ns_per_op, p.other_ns_per_op, &p.ln_ratios)
-            })
-            .collect()
+        ledger.pairs(
+            (*layer, *point),
+            (0, *point),
+            layermark_stats::Pair::of_rounds,
+        )
     };
     let cells: Vec<_> = cells.into_iter().filter(|c| c.0 > 0).collect();
     let pairs: Vec<_> = cells.iter().map(pairs).collect();

@@ -7,7 +7,7 @@ use crate::{
     },
     code_span::code,
     number,
-    types::{Advice, Cause, DurabilityVerdict, ResultRow, ServedBy, Verdict},
+    types::{Advice, Cause, Distrust, DurabilityVerdict, ResultRow, ServedBy, Verdict},
 };
 
 /// All advice that the data calls for.
@@ -180,7 +180,7 @@ fn owed(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
             })
             .unwrap_or_default();
         format!(
-            "Writes to {} go on after the application has ended ({owed}): flush before you switch off or take a snapshot.",
+            "Writes to {} continue after the application has ended ({owed}): flush before you switch off or take a snapshot.",
             code(layer)
         )
     })
@@ -215,7 +215,11 @@ fn undecided(f: &Findings) -> Option<Advice> {
 
 fn untrusted(f: &Findings) -> Option<Advice> {
     let cold = |r: &&ResultRow| {
-        r.untrusted.as_ref().is_some_and(|u| u.contains("cache")) && !f.in_memory(&r.layer)
+        let cache = matches!(
+            r.distrust,
+            Some(Distrust::Cache(_) | Distrust::CacheUnproved(_))
+        );
+        cache && !f.in_memory(&r.layer)
     };
     let unable = f.run.machine.privilege != "root";
     let rows: Vec<&ResultRow> = f.results.iter().filter(cold).filter(|_| unable).collect();

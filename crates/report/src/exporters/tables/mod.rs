@@ -107,7 +107,7 @@ pub fn names<F>(columns: &[Column<F>]) -> Vec<&'static str> {
 pub fn results(report: &Report) -> LongTable<'_> {
     let control = report.control.iter().flat_map(|c| &c.results);
     let rows = report.results.iter().chain(control);
-    let line = move |row| RESULTS.iter().map(|(.., of)| of(report, row)).collect();
+    let line = move |row| RESULTS.iter().map(|(.., of)| of((report, row))).collect();
     LongTable::new(RESULTS, rows.map(line))
 }
 
@@ -124,14 +124,14 @@ pub fn launches(report: &Report) -> LongTable<'_> {
         .flat_map(|s| s.runs.iter().map(move |r| (s, r)))
         .collect();
     all.sort_by_key(|(_, run)| run.seq);
-    let line = |(series, run)| LAUNCHES.iter().map(|(.., of)| of(series, run)).collect();
+    let line = |launch| LAUNCHES.iter().map(|(.., of)| of(launch)).collect();
     LongTable::new(LAUNCHES, all.into_iter().map(line))
 }
 
 /// What lies between two steps of each series of launches.
 pub fn levels(report: &Report) -> LongTable<'_> {
     let line = |series: &LaunchSeries, level: &LaunchLevel| -> Vec<Field> {
-        LEVELS.iter().map(|(.., of)| of(series, level)).collect()
+        LEVELS.iter().map(|(.., of)| of((series, level))).collect()
     };
     let series = report.series.iter();
     let lines = series.flat_map(move |s| s.levels.iter().map(move |l| line(s, l)));

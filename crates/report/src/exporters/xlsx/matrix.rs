@@ -4,14 +4,17 @@
 //! iozone's first table has its title in row 4, the records in row 5 from column B, and a file size
 //! in column A of each row after it, room for 14; the next table begins 16 rows below.
 
-use layermark_model::iozone_tables;
 use rust_xlsxwriter::{
     Chart, ChartFormat, ChartLine, ChartMarker, ChartMarkerType, ChartSeries, ChartSolidFill,
     ChartType, ConditionalFormat3ColorScale, ConditionalFormatType, Format, Worksheet,
 };
 
-use super::{Result, bold, iozone::Table, text};
-use crate::{Report, analysis::size_table::SizeTable};
+use super::{Result, bold, text};
+use crate::{
+    ResultRow,
+    analysis::size_table::{LayerTable, SizeTable},
+    views::iozone::{TableSet, kib_per_s},
+};
 
 const FIRST: u32 = 3;
 const PITCH: u32 = 16;
@@ -34,24 +37,27 @@ struct Look {
     /// The middle is this number, not the median.
     middle: Option<f64>,
     pattern: &'static str,
+    /// The number in a cell.
+    cell: fn(&ResultRow) -> Option<f64>,
 }
 
 const RATE: Look = Look {
     colours: ["#FDE0C5", "#FFFFFF", "#56B4E9"],
     middle: None,
     pattern: "#,##0",
+    cell: kib_per_s,
 };
 const COST: Look = Look {
     colours: ["#56B4E9", "#FFFFFF", "#E58A3C"],
     middle: Some(1.0),
     pattern: "0.00",
+    cell: |row| Some(row.ratio?.estimate),
 };
 
 /// The sheet of a test.
-pub fn test(sheet: &mut Worksheet, report: &Report, family: &SizeTable) -> Result<()> {
-    let layers = family.layers(report);
-    let pitch = PITCH.max(family.files.len() as u32 + 2);
-    sheet.write_string_with_format(0, 0, text(&family.describe()), &bold().set_font_size(14))?;
+pub fn test(sheet: &mut Worksheet, test: &SizeTable) -> Result<()> {
+    let pitch = PITCH.max(test.files.len() as u32 + 2);
+    sheet.write_string_with_format(0, 0, text(&test.title), &bold().set_font_size(14))?;
     sheet.write_string(1, 0, "Throughput in KiB/s, centres of the trials. Rows are file sizes in kB (1,024 bytes), columns records in kB.")?;
     sheet.write_string(
         2,
@@ -59,67 +65,37 @@ pub fn test(sheet: &mut Worksheet, report: &Report, family: &SizeTable) -> Resul
         "Below: time an operation divided by native's; above 1 is slower.",
     )?;
     sheet.set_column_width(0, 16)?;
-    for (n, layer) in (0u32..).zip(&layers) {
-        let at = FIRST + pitch * n;
-        table(sheet, at, layer, family, &RATE, |file, record| {
-            Some(family.value(layer, file, record)? / 1024.0)
-        })?;
+    let rates = test.layers.iter().map(|t| (t, t.layer.name.clone(), &RATE));
+    let others = test.layers.iter().filter(|t| !t.layer.baseline);
+    let costs = others.map(|t| (t, format!("{}: time / native", t.layer.name), &COST));
+    for (n, (of, title, look)) in (0u32..).zip(rates.chain(costs)) {
+        table(sheet, FIRST + pitch * n, &title, test, of, look)?;
     }
-    let below = FIRST + pitch * layers.len() as u32;
-    let baseline = report
-        .layers
-        .iter()
-        .find(|l| l.baseline)
-        .map(|l| l.name.as_str());
-    let others = layers.iter().filter(|l| Some(**l) != baseline);
-    for (n, layer) in (0u32..).zip(others) {
-        let title = format!("{layer}: time / native");
-        table(
-            sheet,
-            below + pitch * n,
-            &title,
-            family,
-            &COST,
-            |file, record| Some(family.cell(layer, file, record)?.ratio?.estimate),
-        )?;
-    }
-    for (n, file) in (0u32..).zip(&family.files) {
-        let has = |l: &&str| {
-            family
-                .records
-                .iter()
-                .any(|r| family.value(l, *file, *r).is_some())
-        };
-        if family.records.len() > 1 && layers.iter().any(has) {
-            let chart = chart(sheet, family, &layers, n, pitch);
-            sheet.insert_chart(FIRST + PITCH * n, family.records.len() as u16 + 2, &chart)?;
+    for n in 0..test.files.len() {
+        let measured = |t: &LayerTable| t.cells[n].iter().any(Option::is_some);
+        if test.records.len() > 1 && test.layers.iter().any(measured) {
+            let chart = chart(sheet, test, n as u32, pitch);
+            let at = FIRST + PITCH * n as u32;
+            sheet.insert_chart(at, test.records.len() as u16 + 2, &chart)?;
         }
     }
     Ok(())
 }
 
 /// The sheet of a layer with iozone's tables where its workbook has them.
-pub fn iozone(sheet: &mut Worksheet, layer: &str, tables: &[&Table]) -> Result<()> {
-    let most = tables.iter().map(|t| t.family.files.len() as u32).max();
+pub fn iozone(sheet: &mut Worksheet, set: &TableSet) -> Result<()> {
+    let most = set.tables.iter().map(|t| t.test.files.len() as u32).max();
     let pitch = PITCH.max(most.unwrap_or(0) + 2);
-    sheet.write_string_with_format(0, 0, text(layer), &bold().set_font_size(14))?;
+    sheet.write_string_with_format(0, 0, text(set.layer), &bold().set_font_size(14))?;
     sheet.write_string(
         1,
         0,
         "KiB/s. The top row is records, the left column file sizes, both in kB (1,024 bytes).",
     )?;
-    for t in tables {
-        let place = iozone_tables().position(|of| of.title == t.title);
-        let at = place.unwrap_or(0) as u32;
+    for t in &set.tables {
         let title = format!("{} report", t.title);
-        table(
-            sheet,
-            FIRST + pitch * at,
-            &title,
-            t.family,
-            &RATE,
-            |file, record| Some(t.family.value(layer, file, record)? / 1024.0),
-        )?;
+        let at = FIRST + pitch * t.place;
+        table(sheet, at, &title, t.test, t.in_layer, &RATE)?;
     }
     Ok(())
 }
@@ -128,22 +104,22 @@ fn table(
     sheet: &mut Worksheet,
     at: u32,
     title: &str,
-    family: &SizeTable,
+    test: &SizeTable,
+    of: &LayerTable,
     look: &Look,
-    cell: impl Fn(u64, u64) -> Option<f64>,
 ) -> Result<()> {
     let (size, number) = (
         bold().set_num_format("0"),
         Format::new().set_num_format(look.pattern),
     );
     sheet.write_string_with_format(at, 0, text(title), &bold())?;
-    for (col, record) in (1u16..).zip(&family.records) {
+    for (col, record) in (1u16..).zip(&test.records) {
         sheet.write_number_with_format(at + 1, col, (record / 1024) as f64, &size)?;
     }
-    for (row, file) in (at + 2..).zip(&family.files) {
+    for (row, (file, cells)) in (at + 2..).zip(test.files.iter().zip(&of.cells)) {
         sheet.write_number_with_format(row, 0, (file / 1024) as f64, &size)?;
-        for (col, record) in (1u16..).zip(&family.records) {
-            if let Some(value) = cell(*file, *record).filter(|v| v.is_finite()) {
+        for (col, cell) in (1u16..).zip(cells) {
+            if let Some(value) = cell.and_then(look.cell).filter(|v| v.is_finite()) {
                 sheet.write_number_with_format(row, col, value, &number)?;
             }
         }
@@ -156,10 +132,7 @@ fn table(
     if let Some(value) = look.middle {
         scale = scale.set_midpoint(ConditionalFormatType::Number, value);
     }
-    let last = (
-        at + 1 + family.files.len() as u32,
-        family.records.len() as u16,
-    );
+    let last = (at + 1 + test.files.len() as u32, test.records.len() as u16);
     sheet.add_conditional_format(at + 2, 1, last.0, last.1, &scale)?;
     Ok(())
 }
@@ -179,11 +152,11 @@ pub fn look(series: &mut ChartSeries, n: usize) {
 
 /// Throughput over record at the `n`th file size, a series for each layer. Names and numbers are
 /// those of the tables' cells.
-fn chart(sheet: &Worksheet, family: &SizeTable, layers: &[&str], n: u32, pitch: u32) -> Chart {
+fn chart(sheet: &Worksheet, test: &SizeTable, n: u32, pitch: u32) -> Chart {
     let mut chart = Chart::new(ChartType::Line);
     let name = sheet.name();
-    let last = family.records.len() as u16;
-    for layer in 0..layers.len() {
+    let last = test.records.len() as u16;
+    for layer in 0..test.layers.len() {
         let at = FIRST + pitch * layer as u32;
         let series = chart
             .add_series()
@@ -192,7 +165,7 @@ fn chart(sheet: &Worksheet, family: &SizeTable, layers: &[&str], n: u32, pitch: 
             .set_values((name.as_str(), at + 2 + n, 1, at + 2 + n, last));
         look(series, layer);
     }
-    let kib = family.files[n as usize] / 1024;
+    let kib = test.files[n as usize] / 1024;
     chart
         .title()
         .set_name(&format!("Throughput, file of {kib} kB"));

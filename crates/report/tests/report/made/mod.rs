@@ -203,12 +203,7 @@ impl Made {
                         },
                         at_ms: trials.len() as u64,
                         trial: Some(trial),
-                        error: None,
-                        upkeep_ns: 0,
-                        foreign_cpu: 0.0,
-                        steal: 0.0,
-                        backing_resident: None,
-                        flags: Vec::new(),
+                        ..TrialRecord::default()
                     });
                 }
             }

@@ -1,0 +1,87 @@
+//! What was measured as iozone's own tables: titles and places are its own.
+
+use layermark_model::{IozoneTable, iozone_tables};
+
+use crate::{
+    Report, ResultRow,
+    analysis::size_table::{LayerTable, SizeTable, tables_of},
+};
+
+/// What can stand in a table of file sizes and records in whole kB (1,024 bytes).
+pub fn tests(report: &Report) -> Vec<SizeTable<'_>> {
+    tables_of(report, |bytes| bytes.is_multiple_of(1024))
+}
+
+/// Throughput in iozone's unit.
+pub fn kib_per_s(row: &ResultRow) -> Option<f64> {
+    Some(row.value? / 1024.0)
+}
+
+/// iozone's tables of a layer, each title once.
+pub struct TableSet<'a> {
+    /// The layer's name.
+    pub layer: &'a str,
+    /// 0 is the first set of its layer. The next holds what the first has the titles of already, such
+    /// as the same tests with a cold cache.
+    pub number: usize,
+    /// In iozone's order; at least one.
+    pub tables: Vec<TitledTable<'a>>,
+}
+
+/// A table under a title of iozone's.
+#[derive(Clone, Copy)]
+pub struct TitledTable<'a> {
+    /// Without the word `report`.
+    pub title: &'static str,
+    /// Number of the table in iozone's order, from 0.
+    pub place: u32,
+    /// The test.
+    pub test: &'a SizeTable<'a>,
+    /// What was measured in the layer.
+    pub in_layer: &'a LayerTable<'a>,
+}
+
+/// The tables of every layer, in the report's order.
+pub fn table_sets<'a>(report: &'a Report, tests: &'a [SizeTable<'a>]) -> Vec<TableSet<'a>> {
+    let mut sets: Vec<TableSet> = Vec::new();
+    for layer in report.layers.iter().filter(|l| !l.control) {
+        let first = sets.len();
+        for (place, IozoneTable { title, op, engine }) in (0..).zip(iozone_tables()) {
+            let fits = |t: &&SizeTable| t.operation == op && own_title(t, tests) == engine;
+            for (number, test) in tests.iter().filter(fits).enumerate() {
+                let Some(in_layer) = test.in_layer(&layer.name) else {
+                    continue;
+                };
+                let table = TitledTable {
+                    title,
+                    place,
+                    test,
+                    in_layer,
+                };
+                let known = sets[first..].iter_mut().find(|s| s.number == number);
+                match known {
+                    Some(set) => set.tables.push(table),
+                    None => sets.push(TableSet {
+                        layer: &layer.name,
+                        number,
+                        tables: vec![table],
+                    }),
+                }
+            }
+        }
+        sets[first..].sort_by_key(|s| s.number);
+    }
+    sets
+}
+
+/// The engine that gives a test titles of its own. iozone's plain tests are those of read(2) and
+/// write(2). Where `pread` is the only engine of that kind in the run, as it is by default, its tests
+/// are the plain ones.
+fn own_title(test: &SizeTable, all: &[SizeTable]) -> Option<&'static str> {
+    match test.engine.as_deref()? {
+        "stdio" => Some("stdio"),
+        "preadv" => Some("preadv"),
+        "pread" if all.iter().any(|t| t.engine.as_deref() == Some("sync")) => Some("pread"),
+        _ => None,
+    }
+}
