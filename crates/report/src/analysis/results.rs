@@ -246,14 +246,17 @@ impl<'a> ResultSite<'a> {
             let lost = self.index.lost(layer).then_some(Distrust::LayerLost);
             lost.or_else(|| suspect(trials, &self.run.layers[layer]))
         };
-        let own = suspect(&here, self.layer).map(|why| (why, why.to_string()));
         let other = self.layer != self.baseline && !native.is_empty();
         let unlike = unlike_programs(&here, if other { &native } else { &here });
         if unlike.is_some() && other {
             // They are no two measurements of the same work.
             (row.ratio, row.extra_us, row.p, row.p_adjusted) = (None, None, None, None);
         }
-        let unlike = unlike.map(|text| (Distrust::OtherPrograms, text));
+        let own = suspect(&here, self.layer).map(|why| (why, why.to_string()));
+        let unlike = unlike.map(|names| {
+            let why = Distrust::UnlikePrograms;
+            (why, format!("{why}: {names} differ by their hashes"))
+        });
         let why = own.or(unlike).or_else(|| {
             let why = suspect(&native, self.baseline).filter(|_| other)?;
             Some((why, format!("natively, {why}")))
@@ -308,17 +311,14 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<Distrust> {
     })
 }
 
-/// Why trials of users' scripts cannot be compared: they ran other programs, whose names are told.
+/// Programs that differ between trials of users' scripts, which then cannot be compared.
 fn unlike_programs(here: &[&TrialRecord], native: &[&TrialRecord]) -> Option<String> {
     let scripts = |r: &&TrialRecord| r.trial.as_ref()?.scripts.clone();
     let all: Vec<_> = here.iter().chain(native).filter_map(scripts).collect();
     let first = all.first()?;
     let unlike: BTreeSet<&str> = all.iter().flat_map(|other| first.unlike(other)).collect();
     let names: Vec<&str> = unlike.into_iter().collect();
-    (!names.is_empty()).then(|| {
-        let why = Distrust::OtherPrograms;
-        format!("{why}: the hashes differ of {}", names.join(", "))
-    })
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Centre of a sample of costs and its interval, on the logarithm as ratios are.
