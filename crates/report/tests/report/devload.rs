@@ -139,8 +139,9 @@ fn trials_that_ran_other_programs_are_not_compared() {
         let why = row.untrusted.as_deref().expect("a reason");
         assert_eq!(
             why,
-            "not all trials ran the same programs: the hashes differ of cc"
+            "not all trials ran the same programs: the hashes of cc differ"
         );
+        assert_eq!((row.blocks, row.effective_n, row.steady), (0, None, None));
     }
     assert!(
         same_programs()
