@@ -5,6 +5,7 @@ use std::{
     fs, io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use xxhash_rust::xxh3::xxh3_128;
@@ -61,7 +62,11 @@ const PACKAGES: [Package; 14] = [
 
 /// Where each program is. Fails with all that are missing, and with the packages that bring them.
 pub fn find(job_set: JobSet) -> Result<BTreeMap<&'static str, PathBuf>, ProbeError> {
-    search(job_set, PATH)
+    let mut found = search(job_set, PATH)?;
+    if let Some(cc) = found.get("cc") {
+        found.extend(parts_of(cc));
+    }
+    Ok(found)
 }
 
 fn search(job_set: JobSet, path: &str) -> Result<BTreeMap<&'static str, PathBuf>, ProbeError> {
@@ -106,6 +111,19 @@ fn which(program: &str, path: &str) -> Option<PathBuf> {
     };
     let mut candidates = path.split(':').map(|dir| Path::new(dir).join(program));
     candidates.find(is_program)
+}
+
+/// The programs that a compiler runs and that do the work: `cc` is only what starts them. None where
+/// it has them within itself.
+fn parts_of(cc: &Path) -> Vec<(&'static str, PathBuf)> {
+    let path = |part: &'static str| -> Option<_> {
+        let mut ask = Command::new(cc);
+        ask.env_clear().env("PATH", PATH);
+        let said = ask.arg(format!("-print-prog-name={part}")).output().ok()?;
+        let path = PathBuf::from(String::from_utf8(said.stdout).ok()?.trim_end());
+        path.is_absolute().then_some((part, path))
+    };
+    ["cc1", "collect2"].into_iter().filter_map(path).collect()
 }
 
 /// The hash of each program, by which unlike ones are told apart.
@@ -161,6 +179,15 @@ mod tests {
         let found = search(JobSet::NoCc, dir.path().to_str().unwrap()).unwrap();
         assert!(found.contains_key("sh") && !found.contains_key("cc"));
         assert!(search(JobSet::Cc, dir.path().to_str().unwrap()).is_err());
+    }
+
+    #[test]
+    fn the_parts_of_a_compiler_are_hashed_too() {
+        let found = find(JobSet::Cc).unwrap();
+        assert!(found["cc1"].ends_with("cc1") && found["collect2"].is_absolute());
+        let hashes = hashes(&found).unwrap();
+        assert_ne!(hashes["cc1"], hashes["cc"]);
+        assert!(!find(JobSet::NoCc).unwrap().contains_key("cc1"));
     }
 
     #[test]
