@@ -11,7 +11,7 @@ use std::{
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::params::JobSet;
-use crate::{ProbeError, workloads::launch::start::PATH};
+use crate::{ProbeError, resident, workloads::launch::start::PATH};
 
 /// Programs of a package of Debian and Ubuntu.
 struct Package {
@@ -126,6 +126,16 @@ fn parts_of(cc: &Path) -> Vec<(&'static str, PathBuf)> {
     ["cc1", "collect2"].into_iter().filter_map(path).collect()
 }
 
+/// Share of a program's file that is in the page cache when it has been read and nobody has dropped
+/// the caches since.
+const IN_MEMORY: f64 = 0.95;
+
+/// Whether no program has been dropped from the page cache. They are read whole before each trial.
+pub fn in_memory(programs: &BTreeMap<&'static str, PathBuf>) -> bool {
+    let dropped = |path: &PathBuf| resident::share(path).is_some_and(|share| share < IN_MEMORY);
+    !programs.values().any(dropped)
+}
+
 /// The hash of each program, by which unlike ones are told apart.
 pub fn hashes(
     programs: &BTreeMap<&'static str, PathBuf>,
@@ -188,6 +198,18 @@ mod tests {
         let hashes = hashes(&found).unwrap();
         assert_ne!(hashes["cc1"], hashes["cc"]);
         assert!(!find(JobSet::NoCc).unwrap().contains_key("cc1"));
+    }
+
+    #[test]
+    fn programs_that_were_dropped_from_memory_are_noticed() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = dir.path().join("program");
+        fs::write(&path, vec![1; 1 << 20]).unwrap();
+        let programs = BTreeMap::from([("program", path.clone())]);
+        hashes(&programs).unwrap();
+        assert!(in_memory(&programs));
+        crate::files::evict(&fs::File::open(&path).unwrap());
+        assert!(!in_memory(&programs));
     }
 
     #[test]
