@@ -73,8 +73,8 @@ job_tar() {
 }
 
 job_cpio() {
-	(cd "$part" && find tree -type f | sort | cpio -o -H newc 2>/dev/null) >all.cpio || return
-	mkdir copy && (cd copy && cpio -i -d -m --no-preserve-owner <../all.cpio 2>/dev/null) || return
+	(cd "$part" && find tree -type f | sort | cpio -o -H newc --quiet) >all.cpio || return
+	mkdir copy && (cd copy && cpio -i -d -m --quiet --no-preserve-owner <../all.cpio) || return
 	find copy -type f | sort | xargs cat
 }
 
