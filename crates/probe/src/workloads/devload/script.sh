@@ -1,4 +1,5 @@
-# The script of one user: `sh script.sh CORPUS KIND.PART...`, in the user's own directory.
+# The script of one user: `sh script.sh CORPUS KIND.PART...`, in the user's own directory. CORPUS is
+# as seen from the directory of a job.
 #
 # Each job works in a fresh directory on a part of the corpus, writes what it found to a file, and
 # adds `KIND.PART CHECKSUM SIZE` to the user's results. What it writes depends on the corpus alone:

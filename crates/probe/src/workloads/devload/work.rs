@@ -118,6 +118,7 @@ impl Work for DevLoadWork {
         let Worked {
             elapsed_ns,
             cpu,
+            faults,
             script_ns,
             own_ns,
         } = *self.guard.work(every, &mut || beat(0, 0))?;
@@ -136,6 +137,8 @@ impl Work for DevLoadWork {
         });
         trial.cpu = cpu;
         trial.device = before.zip(after).map(|(b, a)| counters::between(b, a));
+        trial.faults = Some(faults);
+        // A wrong result is an error, and no trial.
         trial.verified = Some(Verified {
             records: self.p.users * self.p.jobs,
             bad: 0,
