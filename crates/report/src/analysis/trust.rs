@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use layermark_model::{DirectIo, LayerStatus, Run, TrialRecord, flags};
+use layermark_model::{DirectIo, LayerStatus, Point, Run, Target, TrialRecord, flags};
 use layermark_stats::{self as stats, MIN_BLOCKS_FOR_CHANGE};
 
 use crate::{
@@ -284,7 +284,11 @@ fn flagged(e: &Evidence, flag: &str) -> usize {
 fn cache(e: &Evidence) -> TrustItem {
     let title = "Cache as asked";
     let point = |t: &TrialRecord| e.run.points.get(t.cell.point);
-    let asked = |t: &&TrialRecord| point(t).is_some_and(|p| p.meaning.cache.is_some());
+    // The programs of users' scripts have been rehearsed: they are asked to be warm.
+    let asked = |t: &&TrialRecord| {
+        let is_asked = |p: &Point| p.meaning.cache.is_some() || p.meaning.target == Target::Script;
+        point(t).is_some_and(is_asked)
+    };
     let all = e.trials.iter().filter(asked).count();
     if all == 0 {
         let text = "no point asks for a cold or warm cache".into();
