@@ -342,14 +342,22 @@ fn layers_of(e: &Evidence, trials: &[&TrialRecord]) -> String {
 }
 
 fn verified(e: &Evidence) -> TrustItem {
-    let checks = || e.trials.iter().filter_map(|t| t.trial.as_ref()?.verified);
-    let (records, bad): (u64, u64) = checks().fold((0, 0), |(r, b), v| (r + v.records, b + v.bad));
+    let checked = |scripts: bool| {
+        let trials = e.trials.iter().filter_map(|t| t.trial.as_ref());
+        let trials = trials.filter(move |t| t.scripts.is_some() == scripts);
+        trials
+            .filter_map(|t| t.verified)
+            .fold((0, 0), |(r, b), v| (r + v.records, b + v.bad))
+    };
+    let ((records, bad), (results, _)): ((u64, u64), (u64, u64)) = (checked(false), checked(true));
     let (state, text) = match (records, bad) {
-        (0, _) => (TrustState::None, "not asked for: add --verify".into()),
-        (_, 0) => (
-            TrustState::Ok,
-            format!("{records} records read back as written"),
-        ),
+        (0, _) if results == 0 => (TrustState::None, "not asked for: add --verify".into()),
+        (_, 0) => {
+            let read = (records > 0).then(|| format!("{records} records read back as written"));
+            let right = (results > 0).then(|| format!("{results} results of jobs were right"));
+            let parts: Vec<String> = read.into_iter().chain(right).collect();
+            (TrustState::Ok, parts.join("; "))
+        }
         _ => (
             TrustState::Warn,
             format!("{bad} of {records} records came back wrong"),
