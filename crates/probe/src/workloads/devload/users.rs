@@ -32,7 +32,7 @@ use crate::{
 /// Interval of looks at users that do not end. A look reads all of `/proc` and is inside the clock.
 const LOOK: Duration = Duration::from_secs(30);
 /// Users who get no CPU time for so long wait for something that does not come.
-const STUCK: Duration = Duration::from_secs(120);
+const STUCK: Duration = Duration::from_mins(2);
 /// Time between SIGTERM and SIGKILL. A shell that was told to end leaves nothing behind.
 const GRACE: Duration = Duration::from_millis(500);
 /// What a shell says when it is at the barrier.
@@ -248,8 +248,8 @@ fn wait(users: &mut [User], home: &Path, asker: BorrowedFd<'_>) -> Result<Used, 
             if living != seen {
                 (seen, seen_ns) = (living, now);
             } else if u128::from(now - seen_ns) >= STUCK.as_nanos() {
-                let user = users.iter().find(|u| u.ended.is_none());
-                let at = user.map_or_else(String::new, |u| format!(": {}", u.place(home)));
+                let first = users.iter().find(|u| u.ended.is_none());
+                let at = first.map_or_else(String::new, |u| format!(": {}", u.place(home)));
                 return Err(stuck("commands", STUCK, &at));
             }
         }
