@@ -9,6 +9,7 @@ mod agent_protocol;
 mod boot;
 mod cache;
 mod clock;
+mod cycles;
 mod disk;
 mod guest;
 mod initramfs;

@@ -20,7 +20,7 @@ use crate::{
     vm::{
         agent_client::{AgentClient, AgentError},
         agent_protocol::{AgentReply, PORT},
-        cache, guest, initramfs,
+        cache, cycles, guest, initramfs,
         kernel::Kernel,
         net::Network,
     },
@@ -332,10 +332,11 @@ fn start(
 }
 
 fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
-    let accel = match accel {
-        Accel::Kvm => "kvm",
-        Accel::Tcg => "tcg,thread=multi",
+    let (accel, cycles) = match accel {
+        Accel::Kvm => ("kvm", None),
+        Accel::Tcg => ("tcg,thread=multi", cycles::khz()),
     };
+    let cycles = cycles.map(|khz| format!("tsc_early_khz={khz}"));
     // `max` is what the accelerator can do; on KVM that is the host's.
     let mut arguments: Vec<OsString> = [
         // What a guest that has broken out of it would want: programs, another user, old calls.
@@ -371,7 +372,8 @@ fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
     // busy.
     let port = if boot.serial { guest::SERIAL } else { "" };
     let command_line = format!(
-        "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable clocksource=tsc {} {port} rdinit=/{} -- guest",
+        "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable clocksource=tsc {} {} {port} rdinit=/{} -- guest",
+        cycles.unwrap_or_default(),
         guest::WORD,
         initramfs::INIT
     );
