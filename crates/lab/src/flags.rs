@@ -34,7 +34,8 @@ pub(crate) fn of(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Vec<S
     if trial.verified.is_some_and(|v| v.bad > 0) {
         flags.push(VERIFY.to_owned());
     }
-    if read_from_memory(meaning, around, trial) && trial.faults.is_some_and(|f| f.major > 0) {
+    let in_memory = read_from_memory(meaning, around, trial) || trial.scripts.is_some();
+    if in_memory && trial.faults.is_some_and(|f| f.major > 0) {
         flags.push(MAJOR_FAULTS.to_owned());
     }
     let turns = trial.turns.len().max(1) as f64;
@@ -278,6 +279,12 @@ mod tests {
         assert_eq!(found(Warm, true, &with(1)), [MAJOR_FAULTS]);
         assert!(found(Warm, true, &with(0)).is_empty());
         assert!(found(Warm, false, &with(1)).is_empty(), "a write");
+        let scripts = Trial {
+            scripts: Some(Box::default()),
+            ..with(1)
+        };
+        let found_in_scripts = flags(&Meaning::default(), false, &disk(), None, &scripts);
+        assert_eq!(found_in_scripts, [MAJOR_FAULTS]);
         let mut cold = with(1);
         cold.resident = Some(0.0);
         assert!(found(Cold, true, &cold).is_empty());

@@ -7,7 +7,8 @@ pub const CONTAMINATED: &str = "contaminated";
 pub const CACHE: &str = "cache not as asked";
 /// Nothing proves that `cold` was cold.
 pub const CACHE_UNPROVED: &str = "cache not proved";
-/// A read from memory had major page faults: something it needs had to be brought back.
+/// A read from memory, or users' scripts, had major page faults: something they need had to be
+/// brought back.
 pub const MAJOR_FAULTS: &str = "major faults";
 /// In more than a fifth of the turns a device wrote what the layer cannot have written.
 pub const WRITE_BACK: &str = "write-back of others";

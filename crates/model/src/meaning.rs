@@ -292,12 +292,12 @@ pub enum WorkGroup {
     Locking,
     /// Starts a program.
     Launching,
-    /// Of a stored point whose workload this version does not know.
-    Unknown,
     /// Sends and receives.
     Networking,
     /// Does the scripts of users.
     Scripts,
+    /// Of a stored point whose workload this version does not know.
+    Unknown,
 }
 
 impl WorkGroup {
@@ -312,9 +312,9 @@ impl WorkGroup {
             Self::Names => "names and attributes",
             Self::Locking => "locking",
             Self::Launching => "launching",
-            Self::Unknown => "unknown work",
             Self::Networking => "the network",
             Self::Scripts => "users' scripts",
+            Self::Unknown => "unknown work",
         }
     }
 }

@@ -1,11 +1,17 @@
 //! `layermark devload`: the same results in every layer, and what may go wrong with users' scripts.
 
 use std::{
-    fs, thread,
-    time::{Duration, Instant},
+    fs,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
-use crate::common::{self, Lm, Said, is_root, result, skipped, wait_for};
+use crate::common::{
+    self, Lm, Said, is_root,
+    machine::{family, nothing_left, tree},
+    result, skipped, wait_for,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -34,10 +40,15 @@ fn all_right(said: &Said, label: &str, layers: &[&str]) -> usize {
         let unit = (&row["metric"], &row["unit"]);
         assert_eq!(unit, (&"rate".into(), &"scripts/h".into()));
         let scripts = found(&report["devload"], "layer", layer);
-        assert!(scripts["in_commands"].as_f64() > Some(0.5), "{scripts:#}");
+        assert!(
+            scripts["cpu_in_commands"].as_f64() > Some(0.5),
+            "{scripts:#}"
+        );
     }
     let verified = found(&report["trust"], "id", "verified");
     assert_eq!(verified["state"], "ok", "{verified:#}");
+    let text = verified["text"].as_str().expect("a text");
+    assert!(text.ends_with(" results of jobs were right"), "{text}");
     measured
 }
 
@@ -64,7 +75,9 @@ fn results_are_the_same_in_every_directory() {
         &["native", "tmpfs", "overlay:upper", "fuse"]
     };
     let said = short(&["--users", "2"], layers).run().left_nothing();
-    assert!(all_right(&said, "2 users, 14 jobs", layers) > 0);
+    // A kernel may be without a file system.
+    let measured = all_right(&said, "2 users, 14 jobs", layers);
+    assert!(measured + 2 >= layers.len(), "{measured} of {layers:?}");
 }
 
 #[test]
@@ -72,12 +85,23 @@ fn results_are_the_same_in_guests_with_this_hosts_programs() {
     if !is_root() {
         return skipped("virtiofsd and the NFS server are for root");
     }
-    let layers = ["vm:root=host,share=virtiofs", "vm:root=host,share=nfs"];
-    let said = short(&["--users", "1", "--job-set", "no-cc"], &layers).run();
-    if said.code == Some(3) && said.stderr.contains("hint: ") {
-        return skipped(&said.stderr);
+    // The compiler is slow where the CPU is emulated: one of them has it.
+    let cases: [(&str, &[&str], &str); 2] = [
+        ("vm:root=host,share=virtiofs", &[], "1 user, 14 jobs"),
+        (
+            "vm:root=host,share=nfs",
+            &["--job-set", "no-cc"],
+            "1 user, no-cc, 14 jobs",
+        ),
+    ];
+    for (layer, job_set, label) in cases {
+        let said = short(&["--users", "1"], &[layer]).args(job_set).run();
+        if said.code == Some(3) && said.stderr.contains("hint: ") {
+            skipped(&said.stderr);
+            continue;
+        }
+        assert_eq!(all_right(&said.left_nothing(), label, &[layer]), 1);
     }
-    all_right(&said.left_nothing(), "1 user, no-cc, 14 jobs", &layers);
 }
 
 #[test]
@@ -88,10 +112,10 @@ fn the_peak_is_named_and_the_users_commands_have_the_time() {
     let rows = report["devload"].as_array().expect("rows");
     let users: Vec<_> = rows.iter().map(|r| r["users"].as_u64()).collect();
     assert_eq!(users, [Some(1), Some(2)]);
-    let peaks = rows.iter().filter(|r| r["peak"] == true).count();
-    assert_eq!(peaks, 1, "{rows:#?}");
+    let highest = rows.iter().filter(|r| r["highest"] == true).count();
+    assert_eq!(highest, 1, "{rows:#?}");
     for row in rows {
-        assert!(row["in_commands"].as_f64() > Some(0.95), "{row:#}");
+        assert!(row["cpu_in_commands"].as_f64() > Some(0.95), "{row:#}");
     }
 }
 
@@ -197,59 +221,46 @@ fn where_no_program_may_run_the_jobs_that_compile_are_refused() {
         .code(0);
 }
 
-/// Arguments of every process.
-fn command_lines() -> Vec<(i32, Vec<String>)> {
-    let all = fs::read_dir("/proc").expect("/proc").flatten();
-    all.filter_map(|entry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        let line = fs::read_to_string(entry.path().join("cmdline")).ok()?;
-        Some((pid, line.split('\0').map(str::to_owned).collect()))
-    })
-    .collect()
-}
-
-/// Whether a process was started by another one, or by one that it has started.
-fn descends(pid: i32, from: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let parent = stat
-        .rsplit_once(") ")
-        .and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
-    parent.is_some_and(|parent: i32| parent == from || (parent > 1 && descends(parent, from)))
-}
-
-/// The path of the script that users of this run are at.
-fn script_of(run: i32) -> Option<String> {
-    let is_users = |(pid, line): &(i32, Vec<String>)| {
-        line.first().is_some_and(|l| l == "sh")
-            && line.get(1).is_some_and(|l| l.ends_with("/script.sh"))
-            && descends(*pid, run)
+/// What users of a run are at work in: the directory above those of two users, by the directories
+/// that its processes are in.
+fn home_of(run: u32) -> Option<PathBuf> {
+    let home_of_user = |user: &str| {
+        let mut dirs = tree(run).into_iter().filter_map(|p| directory_of(p.pid));
+        let dir = dirs.find(|dir| dir.iter().any(|part| part == user))?;
+        let at = dir.ancestors().find(|dir| dir.ends_with(user))?;
+        at.parent().map(Path::to_owned)
     };
-    let users: Vec<_> = command_lines().into_iter().filter(is_users).collect();
-    (users.len() >= 2).then(|| users[0].1[1].clone())
+    home_of_user("user1").filter(|home| home_of_user("user2").as_ref() == Some(home))
+}
+
+fn directory_of(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
+/// Processes that are in a directory below.
+fn at_work_below(home: &Path) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| directory_of(*pid).is_some_and(|dir| dir.starts_with(home)))
+        .collect()
 }
 
 #[test]
 fn nothing_goes_on_after_an_interrupt_or_a_kill() {
     for signals in [&[Signal::INT, Signal::INT][..], &[Signal::KILL]] {
         let args = ["devload", "--users", "2", "--blocks", "9"];
-        let (child, _dir) = Lm::new().work_with(&args, &["native"]).start();
+        let (child, dir) = Lm::new().work_with(&args, &["native"]).start();
         let pid = Pid::from_child(&child);
-        let script = wait_for("users at work", || script_of(pid.as_raw_nonzero().get()));
+        let home = wait_for("users at work", || home_of(child.id()));
+        let processes = family(child.id());
         for signal in signals {
             kill_process(pid, *signal).expect("a signal");
             thread::sleep(Duration::from_millis(100));
         }
         common::output(child);
-        let left = || {
-            let all = command_lines().into_iter();
-            all.filter(|(_, line)| line.contains(&script))
-                .collect::<Vec<_>>()
-        };
-        let start = Instant::now();
-        while !left().is_empty() {
-            let patience = Duration::from_secs(20);
-            assert!(start.elapsed() < patience, "left: {:?}", left());
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_for("the users' commands to end", || {
+            at_work_below(&home).is_empty().then_some(())
+        });
+        nothing_left(dir.path(), &processes);
     }
 }

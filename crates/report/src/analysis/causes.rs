@@ -96,7 +96,7 @@ impl fmt::Display for Distrust {
                 return write!(f, "{records} came back with wrong data");
             }
             Self::UnknownPlace => return f.write_str("nothing is known about where it ran"),
-            Self::OtherPrograms => return f.write_str("not all trials ran the same programs"),
+            Self::UnlikePrograms => return f.write_str("not all trials ran the same programs"),
             Self::Cache(of) => ("the cache was not as asked", of),
             Self::CacheUnproved(of) => ("nothing proves that the cache was cold", of),
             Self::DirectIgnored(of) => ("O_DIRECT was accepted and ignored", of),

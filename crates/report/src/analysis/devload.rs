@@ -11,20 +11,32 @@ use crate::{
 /// One row for each result of the workload, in the order of the results.
 pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<DevLoadRow> {
     let scripts = results.iter().filter(|r| r.meaning.unit == Unit::Script);
-    let mut rows: Vec<DevLoadRow> = scripts.filter_map(|r| row(run, index, r)).collect();
-    let family = |a: &DevLoadRow, b: &DevLoadRow| (&a.layer, &a.what) == (&b.layer, &b.what);
-    let marks: Vec<(bool, bool)> = rows
-        .iter()
-        .map(|row| {
-            let others = || rows.iter().filter(|other| family(row, other));
-            let more = others().any(|o| o.scripts_per_hour > row.scripts_per_hour);
-            (!more, others().all(|o| o.users <= row.users))
-        })
-        .collect();
-    for (row, (peak, last)) in rows.iter_mut().zip(marks) {
-        (row.peak, row.last) = (peak, last);
+    let (trusted, mut rows): (Vec<bool>, Vec<DevLoadRow>) = scripts
+        .filter_map(|r| Some((r.untrusted.is_none(), row(run, index, r)?)))
+        .unzip();
+    let all = rows.clone();
+    for (row, _) in rows
+        .iter_mut()
+        .zip(&trusted)
+        .filter(|(_, trusted)| **trusted)
+    {
+        let its = |other: &&DevLoadRow| (&other.layer, &other.what) == (&row.layer, &row.what);
+        let others = all.iter().zip(&trusted).filter(|(_, trusted)| **trusted);
+        let others: Vec<&DevLoadRow> = others.map(|(other, _)| other).filter(its).collect();
+        mark(row, &others);
     }
     rows
+}
+
+/// Says where the row stands among those of the same work with other numbers of users.
+fn mark(row: &mut DevLoadRow, others: &[&DevLoadRow]) {
+    let larger = others.iter().filter(|o| o.users > row.users);
+    let next = larger.min_by_key(|o| o.users);
+    let more = |o: &&DevLoadRow| o.scripts_per_hour > row.scripts_per_hour;
+    row.highest = !others.iter().any(more);
+    let decided = row.interval.zip(next.and_then(|n| n.interval));
+    row.peak = row.highest && decided.is_some_and(|([low, _], [_, high])| low > high);
+    row.next_users = next.map(|n| n.users);
 }
 
 fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<DevLoadRow> {
@@ -45,9 +57,10 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<DevLoadRow> {
         interval: result.interval,
         seconds: result.op_us? / 1e6,
         cpu_s: commands / 1e9 / scripts.max(1.0),
-        in_commands: commands / (commands + own).max(1.0),
+        cpu_in_commands: commands / (commands + own).max(1.0),
         ratio: result.ratio,
+        highest: false,
         peak: false,
-        last: false,
+        next_users: None,
     })
 }

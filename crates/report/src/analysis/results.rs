@@ -25,7 +25,8 @@ pub type Placed = (usize, usize, ResultRow);
 /// All comparisons that the plan asks a verdict on are one family: a report of a hundred verdicts is
 /// wrong in any of them with no more than the chance that one verdict alone has, and comes out the
 /// same when it is made again. The others are described, and the control is a family of its own. What
-/// one comparison knows of its noise it has from all of them.
+/// one comparison knows of its noise it has from all of them. Trials of unlike programs are not
+/// compared at all.
 pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
     // Points that a layer was never asked for (writes on a read-only one) are not in the family.
     let asked =
@@ -39,9 +40,10 @@ pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
             layer,
             baseline,
             point,
+            unlike: unlike_programs(&index.trials(layer, point), &index.trials(baseline, point)),
         })
         .collect();
-    let others: Vec<&ResultSite> = sites.iter().filter(|s| s.layer != baseline).collect();
+    let others: Vec<&ResultSite> = sites.iter().filter(|s| s.is_compared()).collect();
     let pairs = others
         .iter()
         .map(|s| index.pairs(s.layer, baseline, s.point));
@@ -64,6 +66,8 @@ pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
         .map(|site| {
             let against = if site.layer == baseline {
                 Against::Itself
+            } else if !site.is_compared() {
+                Against::Native(None, None)
             } else {
                 let (comparison, judgement) = against.next().unzip();
                 Against::Native(comparison.flatten(), judgement.flatten())
@@ -143,6 +147,8 @@ struct ResultSite<'a> {
     layer: usize,
     baseline: usize,
     point: usize,
+    /// Programs that were not the same in all trials, here and natively.
+    unlike: Option<String>,
 }
 
 impl<'a> ResultSite<'a> {
@@ -152,6 +158,10 @@ impl<'a> ResultSite<'a> {
 
     fn layer(&self) -> &'a LayerRun {
         &self.run.layers[self.layer]
+    }
+
+    fn is_compared(&self) -> bool {
+        self.layer != self.baseline && self.unlike.is_none()
     }
 
     fn trials_of(&self, layer: usize) -> Vec<&'a Trial> {
@@ -246,14 +256,12 @@ impl<'a> ResultSite<'a> {
             let lost = self.index.lost(layer).then_some(Distrust::LayerLost);
             lost.or_else(|| suspect(trials, &self.run.layers[layer]))
         };
-        let own = suspect(&here, self.layer).map(|why| (why, why.to_string()));
         let other = self.layer != self.baseline && !native.is_empty();
-        let unlike = unlike_programs(&here, if other { &native } else { &here });
-        if unlike.is_some() && other {
-            // They are no two measurements of the same work.
-            (row.ratio, row.extra_us, row.p, row.p_adjusted) = (None, None, None, None);
-        }
-        let unlike = unlike.map(|text| (Distrust::OtherPrograms, text));
+        let own = suspect(&here, self.layer).map(|why| (why, why.to_string()));
+        let unlike = self.unlike.as_ref().map(|names| {
+            let why = Distrust::UnlikePrograms;
+            (why, format!("{why}: the hashes of {names} differ"))
+        });
         let why = own.or(unlike).or_else(|| {
             let why = suspect(&native, self.baseline).filter(|_| other)?;
             Some((why, format!("natively, {why}")))
@@ -308,17 +316,14 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<Distrust> {
     })
 }
 
-/// Why trials of users' scripts cannot be compared: they ran other programs, whose names are told.
+/// Programs that differ between trials of users' scripts, which then cannot be compared.
 fn unlike_programs(here: &[&TrialRecord], native: &[&TrialRecord]) -> Option<String> {
     let scripts = |r: &&TrialRecord| r.trial.as_ref()?.scripts.clone();
     let all: Vec<_> = here.iter().chain(native).filter_map(scripts).collect();
     let first = all.first()?;
     let unlike: BTreeSet<&str> = all.iter().flat_map(|other| first.unlike(other)).collect();
     let names: Vec<&str> = unlike.into_iter().collect();
-    (!names.is_empty()).then(|| {
-        let why = Distrust::OtherPrograms;
-        format!("{why}: the hashes differ of {}", names.join(", "))
-    })
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Centre of a sample of costs and its interval, on the logarithm as ratios are.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use layermark_model::{DirectIo, LayerStatus, Run, TrialRecord, flags};
+use layermark_model::{DirectIo, LayerStatus, Point, Run, Target, TrialRecord, flags};
 use layermark_stats::{self as stats, MIN_BLOCKS_FOR_CHANGE};
 
 use crate::{
@@ -284,7 +284,11 @@ fn flagged(e: &Evidence, flag: &str) -> usize {
 fn cache(e: &Evidence) -> TrustItem {
     let title = "Cache as asked";
     let point = |t: &TrialRecord| e.run.points.get(t.cell.point);
-    let asked = |t: &&TrialRecord| point(t).is_some_and(|p| p.meaning.cache.is_some());
+    // The programs of users' scripts have been rehearsed: they are asked to be warm.
+    let asked = |t: &&TrialRecord| {
+        let is_asked = |p: &Point| p.meaning.cache.is_some() || p.meaning.target == Target::Script;
+        point(t).is_some_and(is_asked)
+    };
     let all = e.trials.iter().filter(asked).count();
     if all == 0 {
         let text = "no point asks for a cold or warm cache".into();
@@ -338,14 +342,22 @@ fn layers_of(e: &Evidence, trials: &[&TrialRecord]) -> String {
 }
 
 fn verified(e: &Evidence) -> TrustItem {
-    let checks = || e.trials.iter().filter_map(|t| t.trial.as_ref()?.verified);
-    let (records, bad): (u64, u64) = checks().fold((0, 0), |(r, b), v| (r + v.records, b + v.bad));
+    let checked = |scripts: bool| {
+        let trials = e.trials.iter().filter_map(|t| t.trial.as_ref());
+        let trials = trials.filter(move |t| t.scripts.is_some() == scripts);
+        trials
+            .filter_map(|t| t.verified)
+            .fold((0, 0), |(r, b), v| (r + v.records, b + v.bad))
+    };
+    let ((records, bad), (results, _)): ((u64, u64), (u64, u64)) = (checked(false), checked(true));
     let (state, text) = match (records, bad) {
-        (0, _) => (TrustState::None, "not asked for: add --verify".into()),
-        (_, 0) => (
-            TrustState::Ok,
-            format!("{records} records read back as written"),
-        ),
+        (0, _) if results == 0 => (TrustState::None, "not asked for: add --verify".into()),
+        (_, 0) => {
+            let read = (records > 0).then(|| format!("{records} records read back as written"));
+            let right = (results > 0).then(|| format!("{results} results of jobs were right"));
+            let parts: Vec<String> = read.into_iter().chain(right).collect();
+            (TrustState::Ok, parts.join("; "))
+        }
         _ => (
             TrustState::Warn,
             format!("{bad} of {records} records came back wrong"),

@@ -84,8 +84,8 @@ pub enum Distrust {
     CacheUnproved(InTrials),
     /// `O_DIRECT` had no effect in most trials.
     DirectIgnored(InTrials),
-    /// Users' scripts ran programs that are not the same in all trials.
-    OtherPrograms,
+    /// The programs of users' scripts were not the same in all trials.
+    UnlikePrograms,
 }
 
 /// Trials that carry a remark, of all trials.

@@ -25,11 +25,14 @@ pub struct DevLoadRow {
     /// CPU seconds of a script: of the user's commands.
     pub cpu_s: f64,
     /// Share (0..=1) of all CPU time, layermark's own included, that was the users' commands'.
-    pub in_commands: f64,
+    pub cpu_in_commands: f64,
     /// Time a script here over natively.
     pub ratio: Option<Estimate>,
-    /// No number of users in this layer had more scripts an hour.
+    /// No other number of users in this layer had more scripts an hour. Results that are not trusted
+    /// are left out.
+    pub highest: bool,
+    /// It is the highest, and its interval lies above that of the next larger number of users.
     pub peak: bool,
-    /// There is no larger number of users to tell whether the peak lies beyond.
-    pub last: bool,
+    /// The next larger number of users in this layer.
+    pub next_users: Option<u64>,
 }

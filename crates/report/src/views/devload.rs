@@ -34,7 +34,7 @@ pub fn section(report: &Report) -> Option<Section> {
 }
 
 fn table(what: &str, rows: &[&DevLoadRow]) -> DataTable {
-    let least = rows.iter().map(|r| r.in_commands).fold(1.0, f64::min);
+    let least = rows.iter().map(|r| r.cpu_in_commands).fold(1.0, f64::min);
     let head = [
         "layer",
         "users",
@@ -80,11 +80,12 @@ fn line(row: &DevLoadRow) -> Vec<Cell> {
     ]
 }
 
-fn peak(row: &DevLoadRow) -> &'static str {
-    match (row.peak, row.last) {
-        (true, true) => "highest; more users may reach more",
-        (true, false) => "peak",
-        (false, _) => "",
+fn peak(row: &DevLoadRow) -> String {
+    match row.next_users {
+        _ if !row.highest => String::new(),
+        _ if row.peak => "peak".into(),
+        Some(next) => format!("highest; not decided against {next} users"),
+        None => "highest; more users may reach more".into(),
     }
 }
 

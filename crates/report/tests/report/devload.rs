@@ -1,6 +1,6 @@
 //! Scripts an hour: their peak, and trials that must not be compared.
 
-use layermark_model::{CpuUse, Point, Trial, UserScripts};
+use layermark_model::{CpuUse, Point, Trial, UserScripts, Verified};
 use layermark_report::{Report, Verdict, exporters};
 
 use crate::made::Made;
@@ -50,26 +50,26 @@ fn the_peak_is_where_scripts_an_hour_are_most() {
             (
                 r.users,
                 (r.scripts_per_hour / 100.0).round() as u64,
+                r.highest,
                 r.peak,
-                r.last,
             )
         })
         .collect()
     };
     let native = [
         (1, 36, false, false),
-        (2, 60, true, false),
-        (4, 48, false, true),
+        (2, 60, true, true),
+        (4, 48, false, false),
     ];
     assert_eq!(seen("native"), native);
     let overlay = [
         (1, 36, false, false),
         (2, 60, false, false),
-        (4, 72, true, true),
+        (4, 72, true, false),
     ];
     assert_eq!(seen("overlay:upper"), overlay);
     let row = &report.devload[0];
-    assert!((row.in_commands - 0.98).abs() < 1e-9, "{row:?}");
+    assert!((row.cpu_in_commands - 0.98).abs() < 1e-9, "{row:?}");
     assert!(
         (row.cpu_s - 0.98).abs() < 1e-9 && (row.seconds - 1.0).abs() < 0.01,
         "{row:?}"
@@ -125,6 +125,54 @@ fn the_table_tells_the_peak_in_words() {
 }
 
 #[test]
+fn a_peak_within_the_noise_is_not_decided() {
+    let report = made()
+        .noise(0.4)
+        .change(|_, _, _, trial| scripts("2", trial))
+        .build();
+    let native: Vec<_> = report
+        .devload
+        .iter()
+        .filter(|r| r.layer == "native")
+        .collect();
+    let seen: Vec<_> = native.iter().map(|r| (r.highest, r.peak)).collect();
+    assert_eq!(seen, [(false, false), (true, false), (false, false)]);
+    assert_eq!(native[1].next_users, Some(4));
+    let sections = report.sections();
+    let section = sections.iter().find(|s| s.name == "devload");
+    let words: Vec<&str> = section.expect("a section").tables[0]
+        .rows
+        .iter()
+        .map(|r| r[6].text.as_str())
+        .collect();
+    assert_eq!(words[1], "highest; not decided against 4 users");
+}
+
+#[test]
+fn results_of_jobs_are_not_told_as_records_read_back() {
+    let right = |_: &str, _: &Point, _: u32, trial: &mut Trial| {
+        scripts("2", trial);
+        trial.verified = Some(Verified {
+            records: 40,
+            bad: 0,
+        });
+    };
+    let report = made().change(right).build();
+    let verified = report.trust.iter().find(|t| t.id == "verified");
+    // 9 blocks of 3 points in 2 layers.
+    let wanted = "2160 results of jobs were right";
+    assert_eq!(verified.expect("an item").text, wanted);
+}
+
+#[test]
+fn scripts_ask_for_programs_in_memory() {
+    let report = same_programs();
+    let cache = report.trust.iter().find(|t| t.id == "cache");
+    let text = &cache.expect("an item").text;
+    assert!(text.ends_with("in all 54 trials that ask"), "{text}");
+}
+
+#[test]
 fn trials_that_ran_other_programs_are_not_compared() {
     let other = |layer: &str, _: &Point, _: u32, trial: &mut Trial| {
         scripts(if layer == "native" { "2" } else { "3" }, trial);
@@ -139,9 +187,12 @@ fn trials_that_ran_other_programs_are_not_compared() {
         let why = row.untrusted.as_deref().expect("a reason");
         assert_eq!(
             why,
-            "not all trials ran the same programs: the hashes differ of cc"
+            "not all trials ran the same programs: the hashes of cc differ"
         );
+        assert_eq!((row.blocks, row.effective_n, row.steady), (0, None, None));
     }
+    let overlay = report.devload.iter().filter(|r| r.layer != "native");
+    assert!(overlay.clone().count() > 0 && overlay.clone().all(|r| !r.highest));
     assert!(
         same_programs()
             .results

@@ -5,12 +5,13 @@ use std::{
     fs, io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::params::JobSet;
-use crate::{ProbeError, workloads::launch::start::PATH};
+use crate::{ProbeError, resident, workloads::launch::start::PATH};
 
 /// Programs of a package of Debian and Ubuntu.
 struct Package {
@@ -61,7 +62,11 @@ const PACKAGES: [Package; 14] = [
 
 /// Where each program is. Fails with all that are missing, and with the packages that bring them.
 pub fn find(job_set: JobSet) -> Result<BTreeMap<&'static str, PathBuf>, ProbeError> {
-    search(job_set, PATH)
+    let mut found = search(job_set, PATH)?;
+    if let Some(cc) = found.get("cc") {
+        found.extend(parts_of(cc));
+    }
+    Ok(found)
 }
 
 fn search(job_set: JobSet, path: &str) -> Result<BTreeMap<&'static str, PathBuf>, ProbeError> {
@@ -106,6 +111,29 @@ fn which(program: &str, path: &str) -> Option<PathBuf> {
     };
     let mut candidates = path.split(':').map(|dir| Path::new(dir).join(program));
     candidates.find(is_program)
+}
+
+/// The programs that a compiler runs and that do the work: `cc` is only what starts them. None where
+/// it has them within itself.
+fn parts_of(cc: &Path) -> Vec<(&'static str, PathBuf)> {
+    let path = |part: &'static str| -> Option<_> {
+        let mut ask = Command::new(cc);
+        ask.env_clear().env("PATH", PATH);
+        let said = ask.arg(format!("-print-prog-name={part}")).output().ok()?;
+        let path = PathBuf::from(String::from_utf8(said.stdout).ok()?.trim_end());
+        path.is_absolute().then_some((part, path))
+    };
+    ["cc1", "collect2"].into_iter().filter_map(path).collect()
+}
+
+/// Share of a program's file that is in the page cache when it has been read and nobody has dropped
+/// the caches since.
+const IN_MEMORY: f64 = 0.95;
+
+/// Whether no program has been dropped from the page cache. They are read whole before each trial.
+pub fn in_memory(programs: &BTreeMap<&'static str, PathBuf>) -> bool {
+    let dropped = |path: &PathBuf| resident::share(path).is_some_and(|share| share < IN_MEMORY);
+    !programs.values().any(dropped)
 }
 
 /// The hash of each program, by which unlike ones are told apart.
@@ -161,6 +189,27 @@ mod tests {
         let found = search(JobSet::NoCc, dir.path().to_str().unwrap()).unwrap();
         assert!(found.contains_key("sh") && !found.contains_key("cc"));
         assert!(search(JobSet::Cc, dir.path().to_str().unwrap()).is_err());
+    }
+
+    #[test]
+    fn the_parts_of_a_compiler_are_hashed_too() {
+        let found = find(JobSet::Cc).unwrap();
+        assert!(found["cc1"].ends_with("cc1") && found["collect2"].is_absolute());
+        let hashes = hashes(&found).unwrap();
+        assert_ne!(hashes["cc1"], hashes["cc"]);
+        assert!(!find(JobSet::NoCc).unwrap().contains_key("cc1"));
+    }
+
+    #[test]
+    fn programs_that_were_dropped_from_memory_are_noticed() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = dir.path().join("program");
+        fs::write(&path, vec![1; 1 << 20]).unwrap();
+        let programs = BTreeMap::from([("program", path.clone())]);
+        hashes(&programs).unwrap();
+        assert!(in_memory(&programs));
+        crate::files::evict(&fs::File::open(&path).unwrap());
+        assert!(!in_memory(&programs));
     }
 
     #[test]

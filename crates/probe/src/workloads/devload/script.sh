@@ -1,4 +1,5 @@
-# The script of one user: `sh script.sh CORPUS KIND.PART...`, in the user's own directory.
+# The script of one user: `sh script.sh CORPUS KIND.PART...`, in the user's own directory. CORPUS is
+# as seen from the directory of a job.
 #
 # Each job works in a fresh directory on a part of the corpus, writes what it found to a file, and
 # adds `KIND.PART CHECKSUM SIZE` to the user's results. What it writes depends on the corpus alone:
@@ -73,8 +74,8 @@ job_tar() {
 }
 
 job_cpio() {
-	(cd "$part" && find tree -type f | sort | cpio -o -H newc 2>/dev/null) >all.cpio || return
-	mkdir copy && (cd copy && cpio -i -d -m --no-preserve-owner <../all.cpio 2>/dev/null) || return
+	(cd "$part" && find tree -type f | sort | cpio -o -H newc --quiet) >all.cpio || return
+	mkdir copy && (cd copy && cpio -i -d -m --quiet --no-preserve-owner <../all.cpio) || return
 	find copy -type f | sort | xargs cat
 }
 

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::CpuUse;
+use layermark_model::{CpuUse, Faults};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     pipe::{PipeFlags, pipe_with},
@@ -24,15 +24,15 @@ use crate::{
         guard::Guarded,
         spawn::Program,
         start::{PATH, Said, last_words_to},
-        sys,
+        sys::{self, Reaped},
         tree::Tree,
     },
 };
 
-/// Interval of looks at users that do not end.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval of looks at users that do not end. A look reads all of `/proc` and is inside the clock.
+const LOOK: Duration = Duration::from_secs(30);
 /// Users who get no CPU time for so long wait for something that does not come.
-const STUCK_NS: u64 = 120_000_000_000;
+const STUCK: Duration = Duration::from_mins(2);
 /// Time between SIGTERM and SIGKILL. A shell that was told to end leaves nothing behind.
 const GRACE: Duration = Duration::from_millis(500);
 /// What a shell says when it is at the barrier.
@@ -57,6 +57,8 @@ pub struct Worked {
     pub elapsed_ns: u64,
     /// CPU time of the users' commands.
     pub cpu: CpuUse,
+    /// Page faults of the users' commands.
+    pub faults: Faults,
     /// From the barrier to each user's exit.
     pub script_ns: Vec<u64>,
     /// CPU time of the guard meanwhile.
@@ -77,8 +79,8 @@ struct User {
     pid: u32,
     pidfd: OwnedFd,
     said: Said,
-    /// When it ended, by the clock, and its exit code.
-    ended: Option<(u64, i32)>,
+    /// When it ended, by the clock, and how.
+    ended: Option<(u64, Reaped)>,
 }
 
 impl Guarded for Users {
@@ -91,12 +93,12 @@ impl Guarded for Users {
     fn prepare(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
         if !self.rehearsal.is_empty() {
             let rehearsal = [("rehearsal".to_owned(), self.rehearsal.clone())];
-            let started = start(&self.home, rehearsal.into())?;
+            let started = start(&self.home, rehearsal.into(), asker)?;
             run(&self.home, started, tree, asker)?;
         }
         let named = |(n, jobs): (usize, &Vec<ScriptJob>)| (format!("user{}", n + 1), jobs.clone());
         let scripts = self.scripts.iter().enumerate().map(named);
-        self.at_barrier = Some(start(&self.home, scripts.collect())?);
+        self.at_barrier = Some(start(&self.home, scripts.collect(), asker)?);
         Ok(())
     }
 
@@ -108,7 +110,11 @@ impl Guarded for Users {
 }
 
 /// Starts a shell for each user and waits until all are at the barrier.
-fn start(home: &Path, scripts: Vec<(String, Vec<ScriptJob>)>) -> Result<Started, ProbeError> {
+fn start(
+    home: &Path,
+    scripts: Vec<(String, Vec<ScriptJob>)>,
+    asker: BorrowedFd<'_>,
+) -> Result<Started, ProbeError> {
     let fail = |e: std::io::Error| ProbeError::new(format!("cannot make a pipe: {e}"));
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| fail(e.into()));
     let ((input, barrier), (ready, output)) = (pipe()?, pipe()?);
@@ -118,12 +124,18 @@ fn start(home: &Path, scripts: Vec<(String, Vec<ScriptJob>)>) -> Result<Started,
     }
     // Each has its own copy.
     drop((input, output));
-    at_barrier(&users, ready.into())?;
+    at_barrier(&users, ready.into(), asker, STUCK)?;
     Ok(Started { users, barrier })
 }
 
-/// Waits until every shell has said that it is at the barrier.
-fn at_barrier(users: &[User], mut ready: fs::File) -> Result<(), ProbeError> {
+/// Waits until every shell has said that it is at the barrier. Gives up when none has come for
+/// `limit`.
+fn at_barrier(
+    users: &[User],
+    mut ready: fs::File,
+    asker: BorrowedFd<'_>,
+    limit: Duration,
+) -> Result<(), ProbeError> {
     let wanted = READY.repeat(users.len());
     let mut said = Vec::new();
     while said.len() < wanted.len() {
@@ -132,10 +144,17 @@ fn at_barrier(users: &[User], mut ready: fs::File) -> Result<(), ProbeError> {
             .map(|u| PollFd::new(&u.pidfd, PollFlags::IN))
             .collect();
         fds.push(PollFd::new(&ready, PollFlags::IN));
+        fds.push(PollFd::from_borrowed_fd(asker, PollFlags::RDHUP));
         // Interrupted: looked at again.
-        let _ = poll(&mut fds, Timespec::try_from(LOOK).ok().as_ref());
-        let ended = fds.iter().position(|fd| !fd.revents().is_empty());
-        match ended {
+        let events = poll(&mut fds, Timespec::try_from(limit).ok().as_ref()).unwrap_or(1);
+        if fds.last().is_some_and(|fd| !fd.revents().is_empty()) {
+            return Err(cancelled());
+        }
+        if events == 0 {
+            return Err(stuck("shells", limit, " before the first job"));
+        }
+        let came = fds.iter().position(|fd| !fd.revents().is_empty());
+        match came {
             Some(n) if n < users.len() => {
                 let User { name, said, .. } = &users[n];
                 return Err(ProbeError::new(format!(
@@ -172,7 +191,7 @@ fn run(
     let before = usage::now().cpu;
     let start_ns = monotonic_ns();
     drop(barrier);
-    let cpu = wait(&mut users, home, asker)?;
+    let Used { cpu, faults } = wait(&mut users, home, asker)?;
     let own = usage::now().cpu;
     let script_ns: Vec<u64> = users
         .iter()
@@ -184,14 +203,22 @@ fn run(
     Ok(Worked {
         elapsed_ns: script_ns.iter().copied().max().unwrap_or(0).max(1),
         cpu,
+        faults,
         script_ns,
         own_ns: own.user_ns + own.sys_ns - before.user_ns - before.sys_ns,
     })
 }
 
-/// Waits until all have ended. Returns the CPU time of all that they started.
-fn wait(users: &mut [User], home: &Path, asker: BorrowedFd<'_>) -> Result<CpuUse, ProbeError> {
-    let mut cpu = CpuUse::default();
+/// What the users and all that they started have used.
+#[derive(Default)]
+struct Used {
+    cpu: CpuUse,
+    faults: Faults,
+}
+
+/// Waits until all have ended.
+fn wait(users: &mut [User], home: &Path, asker: BorrowedFd<'_>) -> Result<Used, ProbeError> {
+    let mut used = Used::default();
     let (mut seen, mut seen_ns) = (CpuUse::default(), monotonic_ns());
     while users.iter().any(|u| u.ended.is_none()) {
         let running = users.iter().filter(|u| u.ended.is_none());
@@ -204,36 +231,40 @@ fn wait(users: &mut [User], home: &Path, asker: BorrowedFd<'_>) -> Result<CpuUse
         let events = poll(&mut fds, limit.as_ref()).unwrap_or(1);
         let now = monotonic_ns();
         if fds.last().is_some_and(|fd| !fd.revents().is_empty()) {
-            return Err(ProbeError::new("the trial was cancelled"));
+            return Err(cancelled());
         }
         while let Some(ended) = sys::reap() {
-            cpu.user_ns += ended.cpu.user_ns;
-            cpu.sys_ns += ended.cpu.sys_ns;
+            used.cpu.user_ns += ended.cpu.user_ns;
+            used.cpu.sys_ns += ended.cpu.sys_ns;
+            used.faults.minor += ended.minor_faults;
+            used.faults.major += ended.major_faults;
             if let Some(user) = users.iter_mut().find(|u| u.pid == ended.pid.unsigned_abs()) {
-                user.ended = Some((now, ended.code));
+                user.ended = Some((now, ended));
                 user.well_ended(home)?;
             }
         }
         if events == 0 {
-            let used = Tree::default().living().cpu;
-            if used != seen {
-                (seen, seen_ns) = (used, now);
-            } else if now - seen_ns > STUCK_NS {
-                return Err(stuck(users, home));
+            let living = Tree::default().living().cpu;
+            if living != seen {
+                (seen, seen_ns) = (living, now);
+            } else if u128::from(now - seen_ns) >= STUCK.as_nanos() {
+                let first = users.iter().find(|u| u.ended.is_none());
+                let at = first.map_or_else(String::new, |u| format!(": {}", u.place(home)));
+                return Err(stuck("commands", STUCK, &at));
             }
         }
     }
-    Ok(cpu)
+    Ok(used)
 }
 
-fn stuck(users: &[User], home: &Path) -> ProbeError {
-    let user = users.iter().find(|u| u.ended.is_none());
-    let at = user.map_or_else(String::new, |u| format!(": {}", u.place(home)));
-    let seconds = STUCK_NS / 1_000_000_000;
-    ProbeError::new(format!(
-        "the users' commands did nothing for {seconds} s{at}"
-    ))
-    .hint("the layer, or what serves it, does not answer")
+fn cancelled() -> ProbeError {
+    ProbeError::new("the trial was cancelled")
+}
+
+fn stuck(who: &str, since: Duration, at: &str) -> ProbeError {
+    let seconds = since.as_secs();
+    ProbeError::new(format!("the users' {who} did nothing for {seconds} s{at}"))
+        .hint("the layer, or what serves it, does not answer")
 }
 
 impl User {
@@ -246,9 +277,10 @@ impl User {
         let dir = home.join(&name);
         fs::create_dir(&dir).map_err(|e| ProbeError::io("make", &dir, &e))?;
         let fail = |e: std::io::Error| ProbeError::io("start", Path::new("sh"), &e);
-        let places = ["script.sh", "corpus"].map(|n| home.join(n).to_string_lossy().into_owned());
-        let mut argv = vec!["sh".to_owned()];
-        argv.extend(places);
+        // As seen from the user's directory, and from a job's: a path need not be UTF-8.
+        let mut argv = ["sh", "../script.sh", "../../corpus"]
+            .map(str::to_owned)
+            .to_vec();
         argv.extend(jobs.iter().map(ToString::to_string));
         let mut program = Program::new(&argv, None, dir.clone()).map_err(fail)?;
         program
@@ -291,15 +323,15 @@ impl User {
 
     /// Whether its script came to its end.
     fn well_ended(&self, home: &Path) -> Result<(), ProbeError> {
-        let code = self.ended.map_or(0, |(_, code)| code);
+        let Reaped { code, signal, .. } = self.ended.map_or_else(Reaped::default, |(_, how)| how);
         if code == 0 {
             return Ok(());
         }
         let (place, said) = (self.place(home), self.said.text());
         let error = if code > 128 {
-            let signal = code - 128;
+            let (what, signal) = (signal.map_or("command", |_| "shell"), code - 128);
             ProbeError::new(format!(
-                "a shell was killed by signal {signal}: {place}{said}"
+                "a {what} was killed by signal {signal}: {place}{said}"
             ))
             .hint("somebody ended it, or memory ran out: `dmesg` tells of that")
         } else {
@@ -331,5 +363,88 @@ impl User {
             "the layer changes data, or a program works differently here: see whether \
              `layermark devload -l native` says the same",
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{ffi::OsStr, os::fd::AsFd, os::unix::ffi::OsStrExt, os::unix::net::UnixStream};
+
+    use super::{super::params::JobSet, *};
+    use crate::workloads::{
+        devload::{corpus, work::SCRIPT},
+        launch::guard::Guard,
+    };
+
+    /// A user whose script is another one.
+    fn home(script: &str) -> tempfile::TempDir {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("script.sh"), script).unwrap();
+        home
+    }
+
+    fn one_user() -> Vec<(String, Vec<ScriptJob>)> {
+        vec![("user1".into(), jobs::one_of_each(JobSet::NoCc))]
+    }
+
+    fn guarded(home: &Path) -> Result<Worked, ProbeError> {
+        let mut guard = Guard::start(Users {
+            home: home.to_owned(),
+            scripts: vec![jobs::one_of_each(JobSet::NoCc)],
+            rehearsal: Vec::new(),
+            at_barrier: None,
+        })?;
+        guard.work(LOOK, &mut || {}).map(|worked| *worked)
+    }
+
+    #[test]
+    fn a_shell_that_never_comes_to_the_barrier_is_not_waited_for_when_nobody_asks() {
+        let home = home("exec sleep 60");
+        let (asker, ours) = UnixStream::pair().unwrap();
+        drop(ours);
+        let e = start(home.path(), one_user(), asker.as_fd()).err();
+        assert_eq!(e.expect("an error").message, "the trial was cancelled");
+    }
+
+    #[test]
+    fn a_shell_that_never_comes_to_the_barrier_is_given_up() {
+        let home = home("exec sleep 60");
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let ((input, _barrier), (ready, output)) = (pipe(), pipe());
+        let (name, jobs) = one_user().remove(0);
+        let user = User::start(home.path(), name, jobs, [&input, &output]).unwrap();
+        let (asker, _ours) = UnixStream::pair().unwrap();
+        let limit = Duration::from_secs(1);
+        let e = at_barrier(&[user], ready.into(), asker.as_fd(), limit).unwrap_err();
+        let wanted = "the users' shells did nothing for 1 s before the first job";
+        assert_eq!(e.message, wanted);
+    }
+
+    #[test]
+    fn a_killed_command_is_not_told_as_a_killed_shell() {
+        let script = |end: &str| format!("echo ready; read -r _; {end}; exit");
+        let command = home(&script("sh -c 'kill -9 $$'"));
+        let e = guarded(command.path()).unwrap_err();
+        let wanted = "a command was killed by signal 9: user1 in job 1 of 14";
+        assert!(e.message.starts_with(wanted), "{e}");
+        let shell = home(&script("kill -9 $$"));
+        let e = guarded(shell.path()).unwrap_err();
+        assert!(
+            e.message.starts_with("a shell was killed by signal 9: "),
+            "{e}"
+        );
+    }
+
+    #[test]
+    fn a_path_need_not_be_utf_8() {
+        let parent = home(SCRIPT);
+        let home = parent.path().join(OsStr::from_bytes(b"\xff"));
+        let corpus = home.join("corpus");
+        fs::create_dir_all(&corpus).unwrap();
+        corpus::write(&corpus).unwrap();
+        fs::write(home.join("script.sh"), SCRIPT).unwrap();
+        let worked = guarded(&home).unwrap();
+        assert_eq!(worked.script_ns.len(), 1);
+        assert!(worked.faults.minor > 0, "{worked:?}");
     }
 }

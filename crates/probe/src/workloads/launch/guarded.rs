@@ -50,7 +50,7 @@ impl Launches {
         }
     }
 
-    fn scene(&mut self) -> Result<(), ProbeError> {
+    fn scene(&mut self, tree: &mut Tree) -> Result<(), ProbeError> {
         let site = &mut self.site;
         if site.outside {
             let made = DirBuilder::new().mode(0o700).create(&site.home);
@@ -60,7 +60,10 @@ impl Launches {
             inside::room(site.user)?;
         }
         if ready::parse(&site.p.ready)?.0.needs_display() {
-            site.display = Some(Display::start(&site.p.screen, &site.home, site.user)?);
+            let display = Display::start(&site.p.screen, &site.home, site.user)?;
+            // Not one of the program's processes, whatever fails from here on.
+            tree.spared.insert(display.pid());
+            site.display = Some(display);
         }
         // Last, since the package must see the directory that the X server has created.
         if let Some(root) = &site.root {
@@ -78,9 +81,7 @@ impl Guarded for Launches {
     }
 
     fn prepare(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
-        self.scene()?;
-        tree.spared
-            .extend(self.site.display.as_ref().map(Display::pid));
+        self.scene(tree)?;
         self.counting.enter();
         let site = &self.site;
         for _ in 0..self.warmups {

@@ -138,7 +138,11 @@ pub struct Reaped {
     pub pid: i32,
     /// Exit code, or 128 and the signal.
     pub code: i32,
+    /// The signal that ended it. A shell whose command was ended by one exits by itself, with the
+    /// same code.
+    pub signal: Option<i32>,
     pub cpu: CpuUse,
+    pub minor_faults: u64,
     pub major_faults: u64,
     pub input_blocks: u64,
     /// Largest resident set so far, bytes. Never less than its parent had when it was started, see
@@ -156,18 +160,17 @@ pub fn reap() -> Option<Reaped> {
     if pid <= 0 {
         return None;
     }
+    let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
     Some(Reaped {
         pid,
-        code: if libc::WIFEXITED(status) {
-            libc::WEXITSTATUS(status)
-        } else {
-            128 + libc::WTERMSIG(status)
-        },
+        code: signal.map_or_else(|| libc::WEXITSTATUS(status), |signal| 128 + signal),
+        signal,
         cpu: CpuUse {
             user_ns: ns(usage.ru_utime),
             sys_ns: ns(usage.ru_stime),
         },
+        minor_faults: usage.ru_minflt as u64,
         major_faults: usage.ru_majflt as u64,
         input_blocks: usage.ru_inblock as u64,
         max_rss: usage.ru_maxrss as u64 * 1024,
