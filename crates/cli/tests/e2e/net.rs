@@ -6,7 +6,7 @@ use crate::common::{Lm, result, skipped};
 
 /// A run over the loopback and through a network namespace; `None` where none can be made.
 fn beside_a_namespace(args: &[&str]) -> Option<Value> {
-    let args = [args, &["--blocks", "3", "--no-control", "--json"]].concat();
+    let args = [args, &["--blocks", "3", "--json"]].concat();
     let report = Lm::new()
         .work_with(&args, &["netns"])
         .run()

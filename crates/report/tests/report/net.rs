@@ -115,7 +115,7 @@ fn the_table_is_in_every_format() {
     let [rr, udp] = &section.tables[..] else {
         panic!("a table for each kind of work: {section:?}")
     };
-    assert_eq!(rr.title, "TCP_RR, 1/1 bytes");
+    assert_eq!(rr.title, "rr, 1/1 bytes");
     let head = [
         "layer",
         "buffers asked",
@@ -144,8 +144,8 @@ fn the_table_is_in_every_format() {
     assert_eq!(udp.head.last().unwrap(), "lost %");
     assert!(udp.note.contains("datagrams were lost"), "{}", udp.note);
     for (ending, words) in [
-        ("txt", "TCP_RR, 1/1 bytes"),
-        ("md", "TCP_RR, 1/1 bytes"),
+        ("txt", "rr, 1/1 bytes"),
+        ("md", "| trans/s | p50 us | p99 us |"),
         ("full.md", "service demand"),
         ("html", "service demand"),
         ("json", "\"service_demand_us\""),

@@ -156,7 +156,7 @@ impl Shared {
             Hello::Lane { token, number } => {
                 let session = lock(&self.session).clone();
                 let ours = session.filter(|session| same_secret(&session.token, &token));
-                ours.map_or(Ok(()), |session| session.lane(number, lines.into_stream()))
+                ours.map_or(Ok(()), |session| session.lane(number, lines.stream()))
             }
             Hello::Control { ref secret, .. } if !same_secret(&self.secret, secret) => Ok(()),
             Hello::Control {

@@ -48,19 +48,6 @@ impl NetOp {
     pub fn is_udp(self) -> bool {
         matches!(self, Self::UdpStream | Self::UdpRr)
     }
-
-    /// What netperf calls it.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Rr => "TCP_RR",
-            Self::Crr => "TCP_CRR",
-            Self::Stream => "TCP_STREAM",
-            Self::Maerts => "TCP_MAERTS",
-            Self::Bidir => "TCP_STREAM both ways",
-            Self::UdpStream => "UDP_STREAM",
-            Self::UdpRr => "UDP_RR",
-        }
-    }
 }
 
 type Row = param::Row<NetParams>;
@@ -110,7 +97,7 @@ impl Params for NetParams {
             .range(1, LARGEST)
             .only("`op` = rr, crr or udp-rr", |p| p.op.transacts())
             .help("bytes of a request")
-            .label(|p| p.sizes()),
+            .label(Self::sizes),
         Row::size("response", "1")
             .list()
             .range(1, LARGEST)
@@ -212,7 +199,7 @@ impl Means for NetParams {
             .axis(Quantity::MessageSize, "message", self.message)
             .axis(Quantity::SocketBuffer, "socket_buffer", self.socket_buffer)
             .axis(Quantity::Threads, "streams", self.streams)
-            .part("op", self.op.title())
+            .part("op", self.op.id())
             .part("request", self.sizes().unwrap_or_default())
             .part_if(self.message > 0, "message", self.messages())
             .part_if(self.socket_buffer > 0, "socket_buffer", self.buffers())

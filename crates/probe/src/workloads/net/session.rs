@@ -104,7 +104,7 @@ impl Session {
     }
 
     /// A data connection, until either side closes it.
-    pub fn lane(&self, number: usize, stream: TcpStream) -> io::Result<()> {
+    pub fn lane(&self, number: usize, stream: &TcpStream) -> io::Result<()> {
         stream.set_read_timeout(None)?;
         {
             let mut lanes = lock(&self.lanes);

@@ -76,12 +76,11 @@ impl NetWork {
             round_trip_ns: round_trip(&mut control)?,
             ..NetTrial::default()
         };
-        net.near = match links.first() {
-            Some(Link::Kept(fd)) => sockets::effective(fd),
-            _ => {
-                let one = sockets::connect(&p, address.to).map_err(failed("connecting"))?;
-                sockets::effective(&one)
-            }
+        net.near = if let Some(Link::Kept(fd)) = links.first() {
+            sockets::effective(fd)
+        } else {
+            let one = sockets::connect(&p, address.to).map_err(failed("connecting"))?;
+            sockets::effective(&one)
         };
         net.near.cpus = near_cpus;
         let clock = selftest::source();
