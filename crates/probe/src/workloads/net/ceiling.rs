@@ -14,7 +14,8 @@ use super::{
     params::{NetOp, NetParams},
     place::Kept,
     sockets,
-    traffic::{self, Arrived, Dial},
+    traffic::{self, Arrived},
+    transactions::{self, Dial},
 };
 use crate::{clock::Source, counters::Devices};
 
@@ -46,7 +47,7 @@ fn measure(p: &NetParams, clock: Source, far_cpus: &[u32]) -> io::Result<f64> {
                 thread::Builder::new().spawn_scoped(scope, move || {
                     let _kept = Kept::on(far_cpus);
                     for fd in taken {
-                        let _ = traffic::answer_once(fd.as_fd(), p, TOKEN.as_bytes());
+                        let _ = transactions::answer_once(fd.as_fd(), p, TOKEN.as_bytes());
                     }
                 })?;
                 Link::Dialled {
@@ -90,8 +91,8 @@ fn measure(p: &NetParams, clock: Source, far_cpus: &[u32]) -> io::Result<f64> {
 fn serve(p: &NetParams, far: &OwnedFd, back: bool) -> io::Result<()> {
     let fd = far.as_fd();
     match p.op {
-        NetOp::Rr | NetOp::Crr => traffic::answer(fd, p),
-        NetOp::UdpRr => traffic::answer_datagrams(fd, p),
+        NetOp::Rr | NetOp::Crr => transactions::answer(fd, p),
+        NetOp::UdpRr => transactions::answer_datagrams(fd, p),
         NetOp::UdpStream => traffic::sink_datagrams(fd, p, &Arrived::default()),
         NetOp::Maerts => traffic::source(fd, p),
         NetOp::Bidir if back => traffic::source(fd, p),

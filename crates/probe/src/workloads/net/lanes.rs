@@ -15,7 +15,8 @@ use layermark_model::Latency;
 use super::{
     far::lock,
     params::{NetOp, NetParams},
-    traffic::{self, ConnectTransact, Dial, Sent, Transact, TransactDatagram},
+    traffic::{self, Sent},
+    transactions::{self, ConnectTransact, Dial, Transact, TransactDatagram},
 };
 use crate::{
     clock::{Source, monotonic_ns},
@@ -88,7 +89,7 @@ impl Lane {
         let back = p.op == NetOp::Maerts || number >= p.streams as usize;
         let transacts = p.op.transacts();
         let out = match &link {
-            Link::Dialled { token, .. } => traffic::opening(p, token.as_bytes()),
+            Link::Dialled { token, .. } => transactions::opening(p, token.as_bytes()),
             Link::Kept(_) => vec![0; p.request.max(p.message) as usize],
         };
         let space = match p.op {

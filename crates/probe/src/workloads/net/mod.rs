@@ -19,6 +19,7 @@ mod sockets;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod transactions;
 mod work;
 
 use params::NetParams;

@@ -88,3 +88,50 @@ impl Drop for Kept {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::Settings;
+
+    use super::*;
+    use crate::{Workload, workloads::net::Net};
+
+    fn host(boot: &str, cpus: std::ops::Range<u32>) -> Host {
+        Host {
+            boot: boot.into(),
+            cpus: cpus.collect(),
+        }
+    }
+
+    fn params(placement: &str, streams: u64) -> NetParams {
+        let settings = serde_json::json!({
+            "workload": "net", "op": "rr", "placement": placement, "streams": streams,
+        });
+        let settings: Settings = serde_json::from_value(settings).unwrap();
+        Net.points(&settings, 1.0).unwrap()[0].typed().unwrap()
+    }
+
+    #[test]
+    fn ends_on_one_machine_share_cpus_only_when_asked_to() {
+        let (four, one) = (host("a", 0..4), host("a", 3..4));
+        let on = |placement, streams, far| cpus(&params(placement, streams), &four, far);
+        assert_eq!(on("other", 1, &four), [vec![0], vec![3]]);
+        assert_eq!(on("other", 8, &four), [vec![0, 1], vec![3, 2]]);
+        assert_eq!(on("same", 1, &four), [vec![0], vec![0]]);
+        assert_eq!(on("same", 1, &one), [vec![3], vec![3]]);
+        assert_eq!(on("free", 1, &four), [Vec::<u32>::new(), Vec::new()]);
+        let alone = cpus(&params("other", 1), &one, &one);
+        assert_eq!(
+            alone,
+            [Vec::<u32>::new(), Vec::new()],
+            "one CPU is no other"
+        );
+        // Numbers of another machine's CPUs say nothing here.
+        let guest = host("b", 0..1);
+        assert_eq!(on("other", 1, &guest), [vec![0], vec![0]]);
+        assert!(
+            !host("", 0..1).is(&host("", 0..1)),
+            "unknown is not the same"
+        );
+    }
+}

@@ -23,6 +23,7 @@ use super::{
     place::{self, Host, Kept},
     sockets::{self, PATIENCE},
     traffic::{self, Arrived},
+    transactions,
 };
 use crate::{clock::monotonic_ns, usage};
 
@@ -120,7 +121,7 @@ impl Session {
             NetOp::Stream => traffic::sink(fd, &self.p, &self.received),
             NetOp::Bidir if !back => traffic::sink(fd, &self.p, &self.received),
             NetOp::Bidir | NetOp::Maerts => traffic::source(fd, &self.p),
-            NetOp::Rr => traffic::answer(fd, &self.p),
+            NetOp::Rr => transactions::answer(fd, &self.p),
             NetOp::Crr | NetOp::UdpStream | NetOp::UdpRr => Ok(()),
         });
         Ok(())
@@ -144,7 +145,7 @@ impl Session {
 
     fn datagrams(&self, fd: &OwnedFd) -> io::Result<()> {
         match self.p.op {
-            NetOp::UdpRr => traffic::answer_datagrams(fd.as_fd(), &self.p),
+            NetOp::UdpRr => transactions::answer_datagrams(fd.as_fd(), &self.p),
             _ => traffic::sink_datagrams(fd.as_fd(), &self.p, &self.arrived),
         }
     }
@@ -160,7 +161,7 @@ impl Session {
             }
             stream.set_read_timeout(Some(PATIENCE))?;
             // Of a connection that fails the near end knows.
-            let _ = traffic::answer_once(stream.as_fd(), &self.p, self.token.as_bytes());
+            let _ = transactions::answer_once(stream.as_fd(), &self.p, self.token.as_bytes());
         }
     }
 

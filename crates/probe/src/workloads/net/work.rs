@@ -17,7 +17,7 @@ use super::{
     params::{NetOp, NetParams},
     place::{self, Host, Kept},
     sockets::{self, ANSWER, PATIENCE},
-    traffic::Dial,
+    transactions::Dial,
 };
 use crate::{
     Context, ProbeError,

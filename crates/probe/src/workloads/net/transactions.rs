@@ -1,0 +1,201 @@
+//! Transactions at both ends: a request, a response, one at a time.
+
+use std::{
+    io,
+    net::SocketAddr,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::mpsc::Sender,
+};
+
+use super::{
+    params::NetParams,
+    sockets,
+    traffic::{receive, receive_all, receive_whole, send_all},
+};
+use crate::run::drive::Step;
+
+/// Transactions over UDP that may have no answer one after the other, before the peer counts as gone.
+const LOST_IN_A_ROW: u32 = 10;
+
+/// A transaction on a connection that is kept.
+pub struct Transact<'a> {
+    pub fd: BorrowedFd<'a>,
+    pub request: &'a [u8],
+    pub response: &'a mut [u8],
+}
+
+impl Step for Transact<'_> {
+    fn run(&mut self, _: u64) -> io::Result<()> {
+        send_all(self.fd, self.request)?;
+        receive_whole(self.fd, self.response)
+    }
+}
+
+/// Answers transactions until the peer closes.
+pub fn answer(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
+    let mut request = vec![0; p.request as usize];
+    let response = vec![0; p.response as usize];
+    while receive_all(fd, &mut request)? {
+        send_all(fd, &response)?;
+    }
+    Ok(())
+}
+
+/// Where connections of single transactions come from.
+pub enum Dial {
+    /// The far end.
+    To(SocketAddr),
+    /// A thread of this process that is given the other end.
+    Pair(Sender<OwnedFd>),
+}
+
+/// A transaction with a connection of its own. The far end closes first, as a server of HTTP/1.0
+/// does: otherwise the near end's ports would be used up within seconds.
+pub struct ConnectTransact<'a> {
+    pub p: &'a NetParams,
+    pub dial: &'a Dial,
+    /// Begins with the token.
+    pub request: &'a [u8],
+    pub response: &'a mut [u8],
+}
+
+impl Step for ConnectTransact<'_> {
+    fn run(&mut self, _: u64) -> io::Result<()> {
+        let fd = match self.dial {
+            Dial::To(address) => sockets::connect(self.p, *address)?.into(),
+            Dial::Pair(to) => {
+                let (near, far) = sockets::pair(self.p)?;
+                let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+                to.send(far).map_err(gone)?;
+                near
+            }
+        };
+        send_all(fd.as_fd(), self.request)?;
+        receive_whole(fd.as_fd(), self.response)?;
+        match receive(fd.as_fd(), &mut [0])? {
+            0 => Ok(()),
+            _ => Err(io::Error::other("more came than the response")),
+        }
+    }
+}
+
+/// Answers one transaction of a connection that is then closed. A request that does not begin with
+/// the token has no answer.
+pub fn answer_once(fd: BorrowedFd<'_>, p: &NetParams, token: &[u8]) -> io::Result<()> {
+    let mut request = vec![0; p.request as usize];
+    if receive_all(fd, &mut request)? && request == opening(p, token) {
+        send_all(fd, &vec![0; p.response as usize])?;
+    }
+    Ok(())
+}
+
+/// A request that begins with as much of the token as it has room for.
+pub fn opening(p: &NetParams, token: &[u8]) -> Vec<u8> {
+    let mut request = vec![0; p.request as usize];
+    let known = request.len().min(token.len());
+    request[..known].copy_from_slice(&token[..known]);
+    request
+}
+
+/// A transaction over UDP. One without an answer in time is made again and counted: its time is that
+/// of an application which would do the same.
+pub struct TransactDatagram<'a> {
+    pub fd: BorrowedFd<'a>,
+    /// The first byte is a number that the response repeats.
+    pub request: &'a mut [u8],
+    pub response: &'a mut [u8],
+    pub lost: &'a mut u64,
+}
+
+impl Step for TransactDatagram<'_> {
+    fn run(&mut self, _: u64) -> io::Result<()> {
+        for _ in 0..LOST_IN_A_ROW {
+            self.request[0] = self.request[0].wrapping_add(1);
+            send_all(self.fd, self.request)?;
+            loop {
+                match receive(self.fd, self.response) {
+                    // One that is late has another number.
+                    Ok(length) if length == self.response.len() => {
+                        if self.response[0] == self.request[0] {
+                            return Ok(());
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(e) => return Err(e),
+                }
+            }
+            *self.lost += 1;
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+}
+
+/// Answers them until the socket is shut down.
+pub fn answer_datagrams(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
+    let mut request = vec![0; p.request as usize];
+    let mut response = vec![0; p.response as usize];
+    loop {
+        match receive(fd, &mut request) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {
+                response[0] = request[0];
+                send_all(fd, &response)?;
+            }
+            // The port of the near end had gone for a moment.
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::UdpSocket, thread, time::Duration};
+
+    use super::*;
+
+    #[test]
+    fn a_datagram_without_an_answer_is_lost_and_sent_again() {
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        near.connect(far.local_addr().unwrap()).unwrap();
+        far.connect(near.local_addr().unwrap()).unwrap();
+        sockets::limit(&near, Duration::from_millis(50)).unwrap();
+        let mut lost = 0;
+        let mut step = TransactDatagram {
+            fd: near.as_fd(),
+            request: &mut [0],
+            response: &mut [0],
+            lost: &mut lost,
+        };
+        let answering = thread::spawn(move || {
+            let mut number = [0];
+            // The first has no answer, the second that of the first before its own.
+            far.recv(&mut number).unwrap();
+            let first = number;
+            far.recv(&mut number).unwrap();
+            far.send(&first).unwrap();
+            far.send(&number).unwrap();
+            far
+        });
+        step.run(0).unwrap();
+        let far = answering.join().unwrap();
+        let e = step.run(1).unwrap_err();
+        assert_eq!(e.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(lost, 1 + u64::from(LOST_IN_A_ROW));
+        drop(far);
+        assert_eq!(far_is_gone(&near), Some(io::ErrorKind::ConnectionRefused));
+    }
+
+    /// The error of a transaction whose port has gone.
+    fn far_is_gone(near: &UdpSocket) -> Option<io::ErrorKind> {
+        let mut step = TransactDatagram {
+            fd: near.as_fd(),
+            request: &mut [0],
+            response: &mut [0],
+            lost: &mut 0,
+        };
+        step.run(0).err().map(|e| e.kind())
+    }
+}
