@@ -45,6 +45,11 @@ impl NetOp {
         matches!(self, Self::Rr | Self::Crr | Self::UdpRr)
     }
 
+    /// Data in one direction or both, over TCP.
+    pub fn is_tcp_stream(self) -> bool {
+        matches!(self, Self::Stream | Self::Maerts | Self::Bidir)
+    }
+
     pub fn is_udp(self) -> bool {
         matches!(self, Self::UdpStream | Self::UdpRr)
     }

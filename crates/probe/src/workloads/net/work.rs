@@ -109,8 +109,8 @@ impl NetWork {
             Extent::Time { ns, counted } => (u64::MAX, ns, counted),
         };
         let trips = match self.p.op {
-            NetOp::Stream | NetOp::Maerts | NetOp::Bidir if counted => TURN_TRIPS,
-            NetOp::Stream | NetOp::Maerts | NetOp::Bidir => LEAD_IN_TRIPS,
+            op if op.is_tcp_stream() && counted => TURN_TRIPS,
+            op if op.is_tcp_stream() => LEAD_IN_TRIPS,
             _ => 0,
         };
         let least = (trips * self.net.round_trip_ns).min(LONGEST_NS);
@@ -176,6 +176,11 @@ impl Repeat for NetWork {
 
     fn passes(&self) -> Passes {
         Passes::default()
+    }
+
+    /// It opens the window, which a single long message does not.
+    fn always_leads_in(&self) -> bool {
+        self.p.op.is_tcp_stream()
     }
 
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
