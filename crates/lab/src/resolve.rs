@@ -43,7 +43,7 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     // Nobody asked for a layer by name, so one that this machine lacks is no failure.
     let named = !plan.layers.is_empty();
     if !named {
-        plan.layers = defaults(catalog)?;
+        plan.layers = defaults(&points, catalog)?;
     }
     plan.layers = with_baseline(std::mem::take(&mut plan.layers), catalog)?;
     check_ends(&plan.layers, &points, catalog)?;
@@ -202,10 +202,19 @@ fn unique(label: &str, taken: &mut BTreeSet<String>) -> String {
     name
 }
 
-fn defaults(catalog: Catalog) -> Result<Vec<Spec>, LabError> {
+fn defaults(points: &[Point], catalog: Catalog) -> Result<Vec<Spec>, LabError> {
+    let mut all_paths = true;
+    for point in points {
+        all_paths &= catalog.workload(&point.workload)?.has_two_ends();
+    }
     let mut specs = Vec::new();
     for layer in catalog.layers {
-        for text in layer.default_specs() {
+        let texts = if all_paths {
+            layer.default_paths()
+        } else {
+            layer.default_specs()
+        };
+        for text in texts {
             // These are written in the layer's source, and a test of the layers reads them all.
             let spec = text
                 .parse()

@@ -64,6 +64,10 @@ impl Layer for Netns {
         &[]
     }
 
+    fn default_paths(&self) -> &'static [&'static str] {
+        &["netns"]
+    }
+
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         shape(spec)?;
         switch_name(spec).map(drop)

@@ -351,14 +351,17 @@ mod tests {
             let mut left = p.message as usize;
             while left > 0 {
                 thread::sleep(Duration::from_millis(100));
-                left -= receive(far.as_fd(), &mut [0; 8 << 10]).unwrap();
+                left -= receive(far.as_fd(), &mut [0; 16 << 10]).unwrap();
             }
             send_all(far.as_fd(), &[0]).unwrap();
             far
         });
         let (sent, span) = push(near.as_fd(), &mut vec![0; 128 << 10], 0, &mut |_| {}).unwrap();
         assert_eq!(sent, 1);
-        assert!(span.net_ns() > 1_000_000_000, "{span:?}");
+        assert!(
+            span.net_ns() > 600_000_000,
+            "longer than its limit: {span:?}"
+        );
         let far = slow.join().unwrap();
         let e = push(near.as_fd(), &mut [0], 0, &mut |_| {}).unwrap_err();
         assert_eq!(
