@@ -90,8 +90,9 @@ fn line(row: &NetRow, transacts: bool, lossy: bool) -> Vec<Cell> {
 }
 
 fn buffers(end: &NetEnd) -> String {
-    let (send, receive) = (end.send_buffer, end.receive_buffer);
-    format!("{}/{}", format_size(send), format_size(receive))
+    let kib = |bytes: u64| format!("{}K", (bytes + 512) / 1024);
+    let (send, receive) = (kib(end.send_buffer), kib(end.receive_buffer));
+    format!("{send}/{receive}")
 }
 
 fn cpus(end: &NetEnd) -> String {
