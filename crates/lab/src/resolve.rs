@@ -316,3 +316,31 @@ fn join(missing: &[Missing], part: impl Fn(&Missing) -> &String) -> String {
 fn draw_seed() -> u64 {
     random() & 0xffff_ffff
 }
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::Settings;
+
+    use super::*;
+
+    #[test]
+    fn what_runs_without_a_layer_being_named_depends_on_the_ends_of_the_work() {
+        let catalog = Catalog::default();
+        let points = |workload: &str| {
+            let settings = serde_json::json!({"workload": workload});
+            let settings: Settings = serde_json::from_value(settings).unwrap();
+            let workload = catalog.workload(workload).unwrap();
+            workload.points(&settings, 1.0).unwrap()
+        };
+        let names = |points: &[Point]| {
+            let specs = defaults(points, catalog).unwrap();
+            specs.iter().map(Spec::to_string).collect::<Vec<_>>()
+        };
+        let (net, file) = (points("net"), points("file"));
+        assert_eq!(names(&net), ["native", "netns"]);
+        let of_files = names(&file);
+        assert!(of_files.contains(&"overlay:upper".into()), "{of_files:?}");
+        assert!(!of_files.contains(&"netns".into()), "{of_files:?}");
+        assert_eq!(names(&[net, file].concat()), of_files);
+    }
+}
