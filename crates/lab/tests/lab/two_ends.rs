@@ -30,6 +30,8 @@ fn both_ends_are_told_of_each_other_and_turns_go_to_the_near_one() {
     assert!(run.layers.iter().all(|l| l.status == LayerStatus::Ready));
     assert_eq!((trials.len(), bench.warnings()), (24, Vec::<String>::new()));
     assert!(trials.iter().all(|t| t.trial.is_some()), "{trials:?}");
+    let busy = |t: &TrialRecord| t.trial.as_ref().is_some_and(|t| t.busy_ns.is_some());
+    assert!(trials.iter().all(busy), "no CPU time of the machine");
     // Each far end had one of its own, and nothing that is kept or told has a trace of one.
     let secrets = std::mem::take(&mut *SECRETS.lock().unwrap());
     let different: BTreeSet<&String> = secrets.iter().collect();

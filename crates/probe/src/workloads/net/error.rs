@@ -75,7 +75,7 @@ impl PeerAddress {
                 )),
             None => self
                 .error("closed the control connection without an answer")
-                .hint("it knows another secret, so it belongs to another run, or it is no far end of layermark"),
+                .hint("it knows another secret, so it belongs to another trial, or it is no far end of layermark"),
         }
     }
 }

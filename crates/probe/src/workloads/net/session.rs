@@ -221,7 +221,7 @@ impl Session {
                 // Not shown: it may hold the token.
                 Err(LineError::Foreign(_)) => {
                     return Err(io::Error::other(
-                        "it said a line that is none of the protocol",
+                        "it said a line that is not of the protocol",
                     ));
                 }
             };

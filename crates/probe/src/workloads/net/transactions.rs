@@ -196,7 +196,7 @@ mod tests {
             response: &mut [0],
             lost: &mut lost,
         };
-        let (stop, stopped) = mpsc::channel();
+        let (end, stopped) = mpsc::channel();
         let answering = thread::spawn(move || {
             let mut number = [0];
             // The first has no answer, each of the others that of the one before first.
@@ -214,7 +214,7 @@ mod tests {
         step.run(0).unwrap();
         assert!(*step.lost >= 1);
         *step.lost = 0;
-        stop.send(()).unwrap();
+        end.send(()).unwrap();
         let far = answering.join().unwrap();
         let e = step.run(1).unwrap_err();
         assert_eq!(e.kind(), io::ErrorKind::TimedOut);
