@@ -326,7 +326,6 @@ impl<'a> Lab<'a> {
                 seed: self.schedule.work_seed(self.block),
                 base: self.run.dir.clone(),
                 env: self.setup.env.clone(),
-                secret: self.secret.clone(),
                 stop: self.stop,
             };
             let attempt = Attempt::new();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use layermark_layers::{Base, in_facts, in_words, workdir::WorkDir};
-use layermark_model::{BASELINE, Environment, LayerStatus, Run, RunStatus, TrialRecord, random};
+use layermark_model::{BASELINE, Environment, LayerStatus, Run, RunStatus, TrialRecord};
 use layermark_probe::{counters, packaged};
 use layermark_store::Store;
 
@@ -69,8 +69,6 @@ pub(crate) struct Lab<'a> {
     pub(crate) ups: Vec<Option<Up>>,
     /// Whether any of the work has two ends.
     two_ends: bool,
-    /// What both ends of work know and nobody else does. Of this process only: it is not stored.
-    pub(crate) secret: String,
     /// Below the layers, so it is dropped after them, also when something panics.
     pub(crate) work: Option<WorkDir>,
     /// Sessions, layers and points in which an extra trial was made.
@@ -117,7 +115,6 @@ impl<'a> Lab<'a> {
             watch: Watch::new(setup.silence),
             ups: std::iter::repeat_with(|| None).take(layers).collect(),
             two_ends,
-            secret: format!("{:016x}{:016x}", random(), random()),
             work: Some(work),
             extras: BTreeSet::new(),
             divided: BTreeSet::new(),

@@ -199,11 +199,11 @@ impl Place for Path {
     }
 
     fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
-        let [host, near] = self.client.link()?;
-        match &mut self.server {
-            Some(server) => Ok([near, server.link()?[1]]),
-            None => Ok([near, host]),
+        if let Some(server) = &mut self.server {
+            return Ok([self.client.address()?, server.address()?]);
         }
+        let [host, near] = self.client.link()?;
+        Ok([near, host])
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {

@@ -43,7 +43,7 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     // Nobody asked for a layer by name, so one that this machine lacks is no failure.
     let named = !plan.layers.is_empty();
     if !named {
-        plan.layers = defaults(catalog)?;
+        plan.layers = defaults(&points, catalog)?;
     }
     plan.layers = with_baseline(std::mem::take(&mut plan.layers), catalog)?;
     check_ends(&plan.layers, &points, catalog)?;
@@ -202,10 +202,19 @@ fn unique(label: &str, taken: &mut BTreeSet<String>) -> String {
     name
 }
 
-fn defaults(catalog: Catalog) -> Result<Vec<Spec>, LabError> {
+fn defaults(points: &[Point], catalog: Catalog) -> Result<Vec<Spec>, LabError> {
+    let mut all_paths = true;
+    for point in points {
+        all_paths &= catalog.workload(&point.workload)?.has_two_ends();
+    }
     let mut specs = Vec::new();
     for layer in catalog.layers {
-        for text in layer.default_specs() {
+        let texts = if all_paths {
+            layer.default_paths()
+        } else {
+            layer.default_specs()
+        };
+        for text in texts {
             // These are written in the layer's source, and a test of the layers reads them all.
             let spec = text
                 .parse()
@@ -306,4 +315,32 @@ fn join(missing: &[Missing], part: impl Fn(&Missing) -> &String) -> String {
 /// Short enough to type again.
 fn draw_seed() -> u64 {
     random() & 0xffff_ffff
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::Settings;
+
+    use super::*;
+
+    #[test]
+    fn what_runs_without_a_layer_being_named_depends_on_the_ends_of_the_work() {
+        let catalog = Catalog::default();
+        let points = |workload: &str| {
+            let settings = serde_json::json!({"workload": workload});
+            let settings: Settings = serde_json::from_value(settings).unwrap();
+            let workload = catalog.workload(workload).unwrap();
+            workload.points(&settings, 1.0).unwrap()
+        };
+        let names = |points: &[Point]| {
+            let specs = defaults(points, catalog).unwrap();
+            specs.iter().map(Spec::to_string).collect::<Vec<_>>()
+        };
+        let (net, file) = (points("net"), points("file"));
+        assert_eq!(names(&net), ["native", "netns"]);
+        let of_files = names(&file);
+        assert!(of_files.contains(&"overlay:upper".into()), "{of_files:?}");
+        assert!(!of_files.contains(&"netns".into()), "{of_files:?}");
+        assert_eq!(names(&[net, file].concat()), of_files);
+    }
 }

@@ -10,6 +10,7 @@ use layermark_model::{
     CpuTime, DeviceBytes, DroppedCaches, Environment, Point, Trial, Turn,
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, Peer, ToProbe},
+    random,
 };
 use layermark_probe::{
     Workload,
@@ -45,8 +46,6 @@ pub(crate) struct Ask<'a> {
     pub base: String,
     /// Values of the variables that points name.
     pub env: Environment,
-    /// What both ends of work that has two know.
-    pub secret: String,
     pub stop: &'a Stop,
 }
 
@@ -301,7 +300,10 @@ impl Attempt {
             trial.idle_flushes = up.idle_flushes;
         }
         let spun = trial.spun_ns as f64 / 1e9 / self.usage.cpu_s.max(1e-9);
-        trial.busy = Some((self.usage.busy - spun).max(0.0));
+        let busy = (self.usage.busy - spun).max(0.0);
+        trial.busy = Some(busy);
+        let busy_ns = (busy * self.usage.cpu_s * 1e9) as u64;
+        trial.busy_ns = Some(of_turns(busy_ns, self.elapsed_ns, self.uncounted_ns));
         if trial.ns_per_op().is_none_or(|ns| ns <= 0.0) {
             return Err(Failure::Work {
                 message: "the trial has no operation on its clock".into(),
@@ -369,7 +371,8 @@ fn serve(up: &mut Up, ask: &Ask<'_>) -> Result<Peer, Failure> {
     let mut peer = Peer {
         address,
         port: 0,
-        secret: ask.secret.clone(),
+        // Of this trial's far end alone: whoever has its port next learns nothing that is used again.
+        secret: format!("{:016x}{:016x}", random(), random()),
     };
     let job = Job {
         peer: Some(peer.clone()),

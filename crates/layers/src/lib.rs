@@ -113,6 +113,10 @@ pub trait Layer: Sync {
     fn options(&self) -> &'static [LayerOption];
     /// What `run` builds when the user names no layer.
     fn default_specs(&self) -> &'static [&'static str];
+    /// The same where all work has two ends, which meet in most layers on the same loopback.
+    fn default_paths(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// Checks values that [`LayerOption::values`] cannot list.
     fn check(&self, _spec: &Spec) -> Result<(), LayerError> {
         Ok(())
@@ -162,6 +166,11 @@ pub trait Place: Send {
     /// [`Place::start_near`] starts. Addresses of the near end, and of the probe inside.
     fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
         Ok([Ipv4Addr::LOCALHOST.into(); 2])
+    }
+    /// Where the other end of a path reaches the probe inside; for a layer that is in its network, which
+    /// may be one that no program of this host is in.
+    fn address(&mut self) -> Result<IpAddr, LayerError> {
+        self.link().map(|[_, inside]| inside)
     }
     /// Starts a second probe, which reaches the one inside; for work with two ends. It lives as long as
     /// that one may.

@@ -22,6 +22,10 @@ impl Layer for Native {
         &["native"]
     }
 
+    fn default_paths(&self) -> &'static [&'static str] {
+        &["native"]
+    }
+
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         Vec::new()
     }

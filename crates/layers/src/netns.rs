@@ -64,6 +64,10 @@ impl Layer for Netns {
         &[]
     }
 
+    fn default_paths(&self) -> &'static [&'static str] {
+        &["netns"]
+    }
+
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         shape(spec)?;
         switch_name(spec).map(drop)
@@ -126,7 +130,8 @@ fn shape(spec: &Spec) -> Result<Shape, LayerError> {
 }
 
 fn delay(spec: &Spec) -> Result<Duration, LayerError> {
-    const MOST: Duration = Duration::from_secs(10);
+    // Longer ones are lost to those who wait some seconds for an answer.
+    const MOST: Duration = Duration::from_secs(1);
     let text = value(spec, OPTIONS, "delay");
     match options::delay(text).filter(|delay| *delay <= MOST) {
         Some(delay) => Ok(delay),
@@ -134,7 +139,7 @@ fn delay(spec: &Spec) -> Result<Duration, LayerError> {
             spec,
             "delay",
             text,
-            "is not a duration of at most 10s, such as 250us".into(),
+            "is not a duration of at most 1s, such as 250us".into(),
         )),
     }
 }
@@ -200,7 +205,7 @@ mod tests {
             }
         );
         for (text, says) in [
-            ("netns:delay=1h", "at most 10s"),
+            ("netns:delay=2s", "at most 1s"),
             ("netns:delay=x", "250us"),
             ("netns:loss=1", "0% to 50%"),
             ("netns:loss=NaN%", "0% to 50%"),

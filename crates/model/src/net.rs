@@ -11,13 +11,9 @@ pub struct NetTrial {
     pub far: NetEnd,
     /// CPU time of the far process in the turns.
     pub far_cpu: CpuUse,
-    /// Interrupts in the turns, hard and soft, on all CPUs of the far machine, nanoseconds. Coarse:
-    /// the kernel counts in ticks. Absent where it does not say.
-    #[serde(default)]
-    pub far_interrupts_ns: Option<u64>,
     /// Both ends see the same machine.
     pub one_host: bool,
-    /// Datagrams sent, or transactions begun, in the turns.
+    /// Datagrams sent, or requests over UDP, those that were repeated among them, in the turns.
     pub sent: u64,
     /// Those that did not arrive, or had no answer in time.
     pub lost: u64,

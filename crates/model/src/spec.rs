@@ -96,10 +96,11 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let text = text.trim();
         if let Some((near, far)) = as_path(text) {
-            let [near, far]: [Self; 2] = [near.parse()?, far.parse()?];
-            if near.near.is_some() {
+            // Before it is parsed: each further end would be a call deeper.
+            if as_path(near.trim()).is_some() {
                 return Err(SpecError::TooManyEnds(text.into()));
             }
+            let [near, far]: [Self; 2] = [near.parse()?, far.parse()?];
             let near = Some(Box::new(near));
             return Ok(Self { near, ..far });
         }
@@ -267,6 +268,9 @@ mod tests {
         assert_eq!(spec.near.unwrap().variant.as_deref(), Some("/a."));
         let three = "vm..vm..native".parse::<Spec>().unwrap_err();
         assert!(three.to_string().contains("two ends"), "{three}");
+        let many = "vm..".repeat(100_000) + "vm";
+        let many = many.parse::<Spec>();
+        assert!(matches!(many, Err(SpecError::TooManyEnds(_))));
         assert!("..vm".parse::<Spec>().is_err());
     }
 

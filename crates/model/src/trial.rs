@@ -34,6 +34,9 @@ pub struct Trial {
     /// Set by the lab.
     #[serde(default)]
     pub busy: Option<f64>,
+    /// The same of its turns alone, lead-ins left out, nanoseconds of all CPUs together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_ns: Option<u64>,
     /// Page faults of the probe while its clock ran; absent in runs of before they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<Faults>,

@@ -139,6 +139,23 @@ fn what_cannot_be_a_path_is_refused_before_anything_is_measured() {
     }
 }
 
+/// In a network that no program of this host is in.
+#[test]
+fn guests_reach_each_other_through_our_own_switch() {
+    let layer = "vm:backend=socket..vm:backend=socket";
+    let said = Lm::new().work_with(RR, &[layer]).run().left_nothing();
+    if said.stderr.contains("needs ") {
+        return skipped("no guest can be made here");
+    }
+    let report = said.json();
+    let notes = notes(&report, layer);
+    assert_eq!(notes["backend"], "socket", "{report:#}");
+    assert_eq!(
+        [&notes["near_address"], &notes["address"]],
+        ["10.9.0.3", "10.9.0.2"]
+    );
+}
+
 /// Two guests on one switch, and one that this host is a server for.
 #[test]
 fn guests_reach_each_other_and_this_host() {

@@ -1,9 +1,11 @@
 //! Work with two ends: the far one serves, the near one has the turns, and each can break.
 
+use std::collections::BTreeSet;
+
 use layermark_lab::{LabError, Outcome};
 use layermark_model::{LayerStatus, Plan, Run, TrialRecord};
 
-use crate::common::{Bench, CATALOG, TWO_ENDS, plan, settled};
+use crate::common::{Bench, CATALOG, SECRETS, TWO_ENDS, plan, settled};
 
 fn run(bench: &mut Bench, plan: Plan) -> Result<Outcome, LabError> {
     let mut request = bench.request(plan);
@@ -28,13 +30,24 @@ fn both_ends_are_told_of_each_other_and_turns_go_to_the_near_one() {
     assert!(run.layers.iter().all(|l| l.status == LayerStatus::Ready));
     assert_eq!((trials.len(), bench.warnings()), (24, Vec::<String>::new()));
     assert!(trials.iter().all(|t| t.trial.is_some()), "{trials:?}");
-    // What is kept of the run has no trace of the secret, which every job had.
-    let stored = serde_json::to_string(&(&run, &trials)).unwrap();
-    assert!(!stored.contains("secret"), "{stored}");
+    let busy = |t: &TrialRecord| t.trial.as_ref().is_some_and(|t| t.busy_ns.is_some());
+    assert!(trials.iter().all(busy), "no CPU time of the machine");
+    // Each far end had one of its own, and nothing that is kept or told has a trace of one.
+    let secrets = std::mem::take(&mut *SECRETS.lock().unwrap());
+    let different: BTreeSet<&String> = secrets.iter().collect();
+    assert_eq!((different.len(), secrets.len()), (8, 8));
+    let kept = serde_json::to_string(&(&run, &trials)).unwrap();
+    let mut texts = vec![
+        kept.into_bytes(),
+        format!("{:?}", bench.events).into_bytes(),
+    ];
     let files = std::fs::read_dir(bench.temp.path()).unwrap().flatten();
-    for file in files.filter(|f| f.path().is_file()) {
-        let bytes = std::fs::read(file.path()).unwrap();
-        assert!(!bytes.windows(8).any(|w| w == b"\"secret\""), "{file:?}");
+    let files = files.filter(|f| f.path().is_file());
+    texts.extend(files.map(|f| std::fs::read(f.path()).unwrap()));
+    assert!(texts.len() > 2, "no file of the store");
+    for secret in secrets {
+        let found = |text: &Vec<u8>| text.windows(secret.len()).any(|w| w == secret.as_bytes());
+        assert!(!texts.iter().any(found), "{secret}");
     }
 }
 

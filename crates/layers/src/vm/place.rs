@@ -258,6 +258,12 @@ impl Place for VmPlace {
         Ok(addresses.map(IpAddr::V4))
     }
 
+    fn address(&mut self) -> Result<IpAddr, LayerError> {
+        let guest = self.network.as_ref().map(Network::guest);
+        let guest = guest.ok_or_else(|| net::unreachable(&self.layer))?;
+        Ok(guest.into())
+    }
+
     fn start_near(&mut self) -> Result<Wire, LayerError> {
         let network = self.network.as_ref();
         start_probe(&self.layer, &self.exe_path, |command| {

@@ -144,6 +144,10 @@ pub trait Repeat: Send {
     fn look(&mut self) -> Result<Option<f64>, ProbeError> {
         Ok(None)
     }
+    /// Whether a lead-in is needed however long an operation takes: it restores more than caches.
+    fn always_leads_in(&self) -> bool {
+        false
+    }
     /// Outside the clock, before each pass that needs it.
     fn renew(&mut self) -> Result<(), ProbeError> {
         Ok(())
@@ -213,7 +217,8 @@ impl<W: Repeat> Repeated<W> {
     /// Uncounted work, until caches, a daemon and an idle CPU are in their working state. A longer
     /// operation has time to wake them up itself. Returns how long it took.
     fn lead_in(&mut self, ns: u64) -> Result<u64, ProbeError> {
-        if ns == 0 || self.op_ns >= ns || self.work.passes().whole || self.through() {
+        let awake = self.op_ns >= ns && !self.work.always_leads_in();
+        if ns == 0 || awake || self.work.passes().whole || self.through() {
             return Ok(0);
         }
         let counted = false;

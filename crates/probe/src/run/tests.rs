@@ -7,6 +7,7 @@ struct Script {
     ops: u64,
     op_ns: u64,
     at: u64,
+    always_leads_in: bool,
     /// What was asked of it.
     asked: Vec<&'static str>,
 }
@@ -19,6 +20,7 @@ impl Script {
             ops,
             op_ns: op_us * 1000,
             at: 0,
+            always_leads_in: false,
             asked: Vec::new(),
         }
     }
@@ -34,6 +36,9 @@ impl Repeat for Script {
     fn look(&mut self) -> Result<Option<f64>, ProbeError> {
         self.asked.push("look");
         Ok(Some(0.5))
+    }
+    fn always_leads_in(&self) -> bool {
+        self.always_leads_in
     }
     fn renew(&mut self) -> Result<(), ProbeError> {
         self.asked.push("renew");
@@ -118,6 +123,14 @@ fn long_operations_and_whole_passes_have_no_lead_in() {
         work.work.asked,
         ["look", "renew", "lead-in", "turn", "turn", "turn"]
     );
+    let mut script = Script::new(1000, 5000);
+    script.always_leads_in = true;
+    let mut work = Repeated::new(script);
+    for round in 0..2 {
+        turn(&mut work, &mut trial, round);
+    }
+    let asked = ["look", "renew", "lead-in", "turn", "lead-in", "turn"];
+    assert_eq!(work.work.asked, asked);
     let mut script = Script::new(1000, 1);
     script.rules.whole = true;
     let mut work = Repeated::new(script);

@@ -55,7 +55,7 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<NetRow> {
         p99_us: result.latency_us.and_then(|l| l.p99),
         near_cpu_us: sum(&|t| t.cpu.user_ns + t.cpu.sys_ns) / 1e3 / units,
         far_cpu_us: nets.iter().map(far_ns).sum::<u64>() as f64 / 1e3 / units,
-        service_demand_us: busy_ns(run, &trials).map(|ns| ns / 1e3 / units),
+        service_demand_us: busy_ns(&trials).map(|ns| ns / 1e3 / units),
         sent: nets.iter().map(|n| n.sent).sum(),
         lost: nets.iter().map(|n| n.lost).sum(),
         ceiling_percent: ceiling.map(|most| 100.0 * rate / most),
@@ -63,8 +63,7 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<NetRow> {
 }
 
 /// All CPUs of this machine in the turns; `None` where a trial does not tell.
-fn busy_ns(run: &Run, trials: &[&Trial]) -> Option<f64> {
-    let cpus = f64::from(run.machine.cpus);
-    let busy = |t: &&Trial| Some(t.busy? * cpus * t.elapsed_ns() as f64);
+fn busy_ns(trials: &[&Trial]) -> Option<f64> {
+    let busy = |t: &&Trial| Some(t.busy_ns? as f64);
     trials.iter().map(busy).sum()
 }

@@ -37,7 +37,7 @@ pub struct NetRow {
     pub far_cpu_us: f64,
     /// CPU of this machine, whatever used it: netperf's service demand.
     pub service_demand_us: Option<f64>,
-    /// Datagrams sent, or transactions over UDP.
+    /// Datagrams sent, or requests over UDP, those that were repeated among them.
     pub sent: u64,
     /// Those that did not arrive, or had no answer in time.
     pub lost: u64,

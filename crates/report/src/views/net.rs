@@ -118,7 +118,7 @@ fn note(rows: &[&NetRow]) -> String {
         if row.lost > 0 {
             let (lost, sent) = (row.lost, row.sent);
             let text = if row.trans_s.is_some() {
-                format!("{lost} of {sent} transactions had no answer in time and were made again.")
+                format!("{lost} of {sent} requests had no answer in time and were repeated.")
             } else {
                 format!("{lost} of {sent} datagrams were lost.")
             };

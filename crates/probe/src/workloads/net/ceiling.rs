@@ -13,7 +13,7 @@ use super::{
     lanes::{Lane, Lanes, Limit, Link},
     params::{NetOp, NetParams},
     place::Kept,
-    sockets,
+    sockets::{self, PATIENCE},
     traffic::{self, Arrived},
     transactions::{self, Dial},
 };
@@ -25,48 +25,57 @@ const STRETCHES: u32 = 4;
 const STRETCH_NS: u64 = 10_000_000;
 
 /// What was measured in this process before.
-static KNOWN: Mutex<Vec<(NetParams, f64)>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<(NetParams, Cpus, f64)>> = Mutex::new(Vec::new());
 
-/// Operations a second, measured once for each kind of work; `None` where it cannot be done.
-pub fn of(p: &NetParams, clock: Source, far_cpus: &[u32]) -> Option<f64> {
-    if let Some((_, rate)) = lock(&KNOWN).iter().find(|(of, _)| of == p) {
+/// Those of the near and of the far end.
+type Cpus = [Vec<u32>; 2];
+
+/// Operations a second, measured once for each kind of work on these CPUs; `None` where it cannot be done.
+pub fn of(p: &NetParams, clock: Source, cpus: &Cpus) -> Option<f64> {
+    let same = |known: &&(NetParams, Cpus, f64)| known.0 == *p && known.1 == *cpus;
+    if let Some((_, _, rate)) = lock(&KNOWN).iter().find(same) {
         return Some(*rate);
     }
-    let rate = measure(p, clock, far_cpus).ok()?;
-    lock(&KNOWN).push((p.clone(), rate));
+    let rate = measure(p, clock, cpus).ok()?;
+    lock(&KNOWN).push((p.clone(), cpus.clone(), rate));
     Some(rate)
 }
 
-fn measure(p: &NetParams, clock: Source, far_cpus: &[u32]) -> io::Result<f64> {
+fn measure(p: &NetParams, clock: Source, cpus: &Cpus) -> io::Result<f64> {
     const TOKEN: &str = "none";
+    let [near_cpus, far_cpus] = cpus;
     thread::scope(|scope| {
         let mut each = Vec::new();
         for number in 0..p.lanes() as usize {
             let link = if p.op == NetOp::Crr {
                 let (dial, taken) = mpsc::channel::<OwnedFd>();
                 thread::Builder::new().spawn_scoped(scope, move || {
-                    let _kept = Kept::on(far_cpus);
+                    // Without it the near end has nobody to take its connections.
+                    let Ok(_kept) = Kept::on(far_cpus) else {
+                        return;
+                    };
                     for fd in taken {
-                        let _ = transactions::answer_once(fd.as_fd(), p, TOKEN.as_bytes());
+                        let _ =
+                            transactions::answer_once(fd.as_fd(), p, TOKEN.as_bytes(), PATIENCE);
                     }
                 })?;
                 Link::Dialled {
                     dial: Dial::Pair(dial),
-                    token: TOKEN.into(),
+                    token: TOKEN.to_owned().into(),
                 }
             } else {
                 let (near, far) = sockets::pair(p)?;
-                sockets::limit(&near, sockets::PATIENCE)?;
+                sockets::limit(&near, PATIENCE)?;
                 let back = number >= p.streams as usize;
                 thread::Builder::new().spawn_scoped(scope, move || {
-                    let _kept = Kept::on(far_cpus);
                     // The near end closes, and finds out about everything else.
-                    let _ = serve(p, &far, back);
+                    let _ = Kept::on(far_cpus).and_then(|_kept| serve(p, &far, back));
                 })?;
                 Link::Kept(near)
             };
             each.push(Lane::new(p, number, link));
         }
+        let _kept = Kept::on(near_cpus)?;
         let mut lanes = Lanes::new(p, clock, each);
         let devices = Devices::open(&[]);
         let mut work = |counted| {
@@ -97,5 +106,29 @@ fn serve(p: &NetParams, far: &OwnedFd, back: bool) -> io::Result<()> {
         NetOp::Maerts => traffic::source(fd, p),
         NetOp::Bidir if back => traffic::source(fd, p),
         NetOp::Stream | NetOp::Bidir => traffic::sink(fd, p, &AtomicU64::new(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::Settings;
+
+    use super::*;
+    use crate::{Workload, selftest, workloads::net::Net};
+
+    #[test]
+    fn each_placement_has_a_ceiling_of_its_own() {
+        let settings = serde_json::json!({"workload": "net", "op": "rr", "request": 77});
+        let settings: Settings = serde_json::from_value(settings).unwrap();
+        let p: NetParams = Net.points(&settings, 1.0).unwrap()[0].typed().unwrap();
+        let free: Cpus = Default::default();
+        let all = Kept::on(&[0]).map_or_else(|_| free.clone(), |_| [vec![0], vec![0]]);
+        for cpus in [&free, &all, &free] {
+            assert!(of(&p, selftest::source(), cpus) > Some(0.0));
+        }
+        let known = lock(&KNOWN);
+        let ours = known.iter().filter(|known| known.0 == p);
+        let cpus: Vec<&Cpus> = ours.map(|known| &known.1).collect();
+        assert_eq!(cpus, [&free, &all]);
     }
 }

@@ -2,6 +2,7 @@
 //! happens while the clock of a turn runs.
 
 use std::{
+    fmt,
     io::{self, Read, Write},
     net::TcpStream,
     time::{Duration, Instant},
@@ -18,6 +19,45 @@ pub const VERSION: u32 = 1;
 /// Longest line, bytes.
 const LINE: usize = 16 << 10;
 
+/// What only the two ends may know. Debug output does not show it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Hidden(String);
+
+impl From<String> for Hidden {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Hidden {
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// Compares in a time that does not depend on what is the same.
+    pub fn is(&self, other: &Self) -> bool {
+        let (ours, theirs) = (self.as_bytes(), other.as_bytes());
+        let differing = ours.iter().zip(theirs).fold(0, |sum, (a, b)| sum | (a ^ b));
+        ours.len() == theirs.len() && std::hint::black_box(differing) == 0
+    }
+
+    /// The text of a peer without it.
+    pub fn hide(&self, text: &str) -> String {
+        let whole = text.replace(&self.0, "***");
+        // Of one that was cut there is a part.
+        let keys = ["\"secret\"", "\"token\""].map(|key| whole.find(key));
+        let end = keys.into_iter().flatten().min();
+        whole[..end.unwrap_or(whole.len())].to_owned()
+    }
+}
+
 /// First line of every connection to the far end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "net", rename_all = "lowercase")]
@@ -25,7 +65,7 @@ pub enum Hello {
     /// This is the control connection of a trial.
     Control {
         version: u32,
-        secret: String,
+        secret: Hidden,
         /// What both have to be told alike.
         params: NetParams,
         host: Host,
@@ -33,13 +73,15 @@ pub enum Hello {
         ports: Vec<u16>,
     },
     /// This is one of its data connections.
-    Lane { token: String, number: usize },
+    Lane { token: Hidden, number: usize },
 }
 
 /// From the near end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
 pub enum Ask {
+    /// Are you there? Read nothing: the time to the answer is measured.
+    Ping,
     /// What have you used?
     Count,
     /// So many datagrams were sent since the trial began; how many have come?
@@ -53,7 +95,7 @@ pub enum Answer {
     /// To `Control`.
     Welcome {
         /// What data connections have to say.
-        token: String,
+        token: Hidden,
         host: Host,
         /// Where connections of single transactions are taken.
         transactions: Option<u16>,
@@ -62,13 +104,15 @@ pub enum Answer {
     },
     /// All data connections are there.
     Ready { end: NetEnd },
+    /// To `Ping`.
+    Pong,
     /// To `Count`.
     Counted(Counters),
     /// To `Arrived`.
     Arrived {
         datagrams: u64,
-        /// Nanoseconds from the last one to this answer.
-        idle_ns: u64,
+        /// Nanoseconds from the first one since the last question to the last one.
+        span_ns: u64,
     },
     /// It cannot be done.
     Refused { why: String },
@@ -78,7 +122,6 @@ pub enum Answer {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     pub cpu: CpuUse,
-    pub interrupts_ns: Option<u64>,
     /// Bytes received over TCP streams.
     pub received: u64,
 }
@@ -94,7 +137,7 @@ pub struct Lines {
 pub enum LineError {
     /// The peer closed the connection, or the connection failed.
     Io(io::Error),
-    /// Not one of ours; its beginning.
+    /// Not one of ours.
     Foreign(String),
 }
 
@@ -169,12 +212,5 @@ fn late(line: &[u8]) -> LineError {
 
 fn foreign(line: &[u8]) -> LineError {
     let text = String::from_utf8_lossy(line);
-    LineError::Foreign(text.trim_end().chars().take(60).collect())
-}
-
-/// Compares in a time that does not depend on what is the same.
-pub fn same_secret(ours: &str, theirs: &str) -> bool {
-    let (ours, theirs) = (ours.as_bytes(), theirs.as_bytes());
-    let differing = ours.iter().zip(theirs).fold(0, |sum, (a, b)| sum | (a ^ b));
-    ours.len() == theirs.len() && std::hint::black_box(differing) == 0
+    LineError::Foreign(text.trim_end().into())
 }

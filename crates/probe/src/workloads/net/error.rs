@@ -1,8 +1,8 @@
 //! What goes wrong between two ends, in words.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, time::Duration};
 
-use super::{control::LineError, params::NetOp, sockets::PATIENCE};
+use super::{control::LineError, params::NetOp};
 use crate::ProbeError;
 
 /// What every error names: the operation and the far end.
@@ -10,6 +10,8 @@ use crate::ProbeError;
 pub struct PeerAddress {
     pub op: NetOp,
     pub to: SocketAddr,
+    /// How long it may be silent.
+    pub patience: Duration,
 }
 
 impl PeerAddress {
@@ -20,7 +22,8 @@ impl PeerAddress {
 
     /// A system call that failed while `doing` something with the far end.
     pub fn io(self, doing: &str, e: &io::Error) -> ProbeError {
-        let seconds = PATIENCE.as_secs();
+        // Rounded to 10 ms.
+        let seconds = (self.patience.as_secs_f64() * 100.0).round() / 100.0;
         let (what, hint) = match (e.kind(), e.raw_os_error()) {
             (io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut, _) => (
                 format!("was silent for {seconds} s"),
@@ -65,14 +68,19 @@ impl PeerAddress {
         match e {
             Some(LineError::Io(e)) => self.io("waiting for an answer", &e),
             Some(LineError::Foreign(line)) => self
-                .error(&format!("speaks another protocol: it said {line:?}"))
+                .error(&format!("speaks another protocol: it said {:?}", beginning(&line)))
                 .hint(format!(
                     "another server has the port: `ss -ltnp 'sport = :{}'` in its place shows which",
                     self.to.port()
                 )),
             None => self
                 .error("closed the control connection without an answer")
-                .hint("it knows another secret, so it belongs to another run, or it is no far end of layermark"),
+                .hint("it knows another secret, so it belongs to another trial, or it is no far end of layermark"),
         }
     }
+}
+
+/// Enough to know it by.
+fn beginning(line: &str) -> String {
+    line.chars().take(60).collect()
 }

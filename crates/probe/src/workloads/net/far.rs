@@ -15,7 +15,7 @@ use layermark_model::protocol::Peer;
 use rustix::net::Shutdown;
 
 use super::{
-    control::{Hello, Lines, VERSION, same_secret},
+    control::{Answer, Hello, Hidden, Lines, VERSION},
     params::NetParams,
     place::Host,
     session::Session,
@@ -37,7 +37,7 @@ pub struct NetFarEnd {
 pub struct Shared {
     pub p: NetParams,
     pub at: SocketAddr,
-    secret: String,
+    secret: Hidden,
     listener: TcpListener,
     ending: AtomicBool,
     /// Connections, to be shut down at the end.
@@ -56,7 +56,7 @@ impl NetFarEnd {
         let shared = Arc::new(Shared {
             p,
             at,
-            secret: peer.secret.clone(),
+            secret: peer.secret.clone().into(),
             listener,
             ending: AtomicBool::new(false),
             open: Mutex::default(),
@@ -145,7 +145,7 @@ impl Shared {
         }
     }
 
-    /// Who does not say the secret, or the token of a trial, hears nothing.
+    /// Who does not say the secret, or the token of a trial, is closed without an answer.
     fn serve(&self, stream: TcpStream) {
         let from = stream.peer_addr();
         let mut lines = Lines::new(stream);
@@ -155,10 +155,10 @@ impl Shared {
         let served = match hello {
             Hello::Lane { token, number } => {
                 let session = lock(&self.session).clone();
-                let ours = session.filter(|session| same_secret(&session.token, &token));
+                let ours = session.filter(|session| session.token.is(&token));
                 ours.map_or(Ok(()), |session| session.lane(number, lines.stream()))
             }
-            Hello::Control { ref secret, .. } if !same_secret(&self.secret, secret) => Ok(()),
+            Hello::Control { ref secret, .. } if !self.secret.is(secret) => Ok(()),
             Hello::Control {
                 version,
                 params,
@@ -199,7 +199,7 @@ impl Shared {
             return Err("it serves another trial".into());
         }
         let session = Session::new(self, host, ports, from);
-        let session = Arc::new(session.map_err(|e| format!("it has no sockets: {e}"))?);
+        let session = Arc::new(session.map_err(|e| format!("it cannot begin: {e}"))?);
         if self.ending.load(Ordering::SeqCst) {
             return Err("it ends".into());
         }
@@ -238,7 +238,7 @@ impl Shared {
 }
 
 fn session_refused(lines: &Lines, why: String) -> io::Result<()> {
-    lines.say(&super::control::Answer::Refused { why })
+    lines.say(&Answer::Refused { why })
 }
 
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

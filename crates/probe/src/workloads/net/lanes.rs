@@ -13,6 +13,7 @@ use std::{
 use layermark_model::Latency;
 
 use super::{
+    control::Hidden,
     far::lock,
     params::{NetOp, NetParams},
     traffic::{self, Sent},
@@ -43,7 +44,7 @@ pub struct Lane {
 /// How a lane reaches the far end.
 pub enum Link {
     Kept(OwnedFd),
-    Dialled { dial: Dial, token: String },
+    Dialled { dial: Dial, token: Hidden },
 }
 
 /// How far lanes go.
@@ -63,8 +64,6 @@ pub struct Together {
     /// Nanoseconds that all operations would have taken if each lane had gone on to the same moment at
     /// its own speed.
     pub elapsed_ns: u64,
-    /// `CLOCK_MONOTONIC` when the first began.
-    pub start_ns: u64,
     pub edges: [Edge; 2],
 }
 
@@ -77,7 +76,7 @@ pub struct Lanes {
 
 /// What the threads of a turn share.
 struct Gate {
-    /// 0: wait, 1: work, 2: go home.
+    /// 0: wait, 1: work, 2: exit.
     state: AtomicU8,
     ready: AtomicUsize,
     working: AtomicUsize,
@@ -295,11 +294,9 @@ fn together(each: Vec<io::Result<Sent>>, edges: [Edge; 2]) -> io::Result<Togethe
         .iter()
         .map(|(ops, span)| *ops as f64 / span.net_ns() as f64);
     let elapsed_ns = (ops as f64 / rates.sum::<f64>()).round().max(1.0) as u64;
-    let start_ns = each.iter().map(|(_, span)| span.start).min();
     Ok(Together {
         ops,
         elapsed_ns,
-        start_ns: start_ns.unwrap_or_default(),
         edges,
     })
 }

@@ -20,6 +20,7 @@ mod sockets;
 mod tests;
 mod traffic;
 mod transactions;
+mod unacknowledged;
 mod work;
 
 use params::NetParams;

@@ -1,11 +1,14 @@
 //! The near end's side of the control connection.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::{Duration, Instant},
+};
 
 use layermark_model::{NetEnd, protocol::Peer};
 
 use super::{
-    control::{Answer, Ask, Counters, Hello, Lines, VERSION},
+    control::{Answer, Ask, Counters, Hello, Hidden, LineError, Lines, VERSION},
     error::PeerAddress,
     params::NetParams,
     place::Host,
@@ -17,12 +20,12 @@ use crate::ProbeError;
 pub struct Control {
     lines: Lines,
     peer: PeerAddress,
-    secret: String,
+    secret: Hidden,
 }
 
 /// What the far end says of itself.
 pub struct Welcome {
-    pub token: String,
+    pub token: Hidden,
     pub host: Host,
     pub transactions: Option<u16>,
     pub ports: Vec<u16>,
@@ -31,12 +34,16 @@ pub struct Welcome {
 impl Control {
     pub fn connect(p: &NetParams, peer: &Peer) -> Result<Self, ProbeError> {
         let to = SocketAddr::new(peer.address, peer.port);
-        let peer_address = PeerAddress { op: p.op, to };
+        let peer_address = PeerAddress {
+            op: p.op,
+            to,
+            patience: PATIENCE,
+        };
         let stream = sockets::connect(p, to).map_err(|e| peer_address.io("connecting", &e))?;
         Ok(Self {
             lines: Lines::new(stream),
             peer: peer_address,
-            secret: peer.secret.clone(),
+            secret: peer.secret.clone().into(),
         })
     }
 
@@ -60,7 +67,7 @@ impl Control {
     ) -> Result<Welcome, ProbeError> {
         let hello = Hello::Control {
             version: VERSION,
-            secret: std::mem::take(&mut self.secret),
+            secret: self.secret.clone(),
             params: p.clone(),
             host: host.clone(),
             ports,
@@ -96,11 +103,20 @@ impl Control {
         }
     }
 
-    /// Datagrams that have arrived since the trial began, and how long ago the last one did,
-    /// nanoseconds.
+    /// The time to its answer, of which nothing is measuring.
+    pub fn ping(&mut self) -> Result<Duration, ProbeError> {
+        let began = Instant::now();
+        match self.ask(&Ask::Ping)? {
+            Answer::Pong => Ok(began.elapsed()),
+            other => Err(self.out_of_turn(&other)),
+        }
+    }
+
+    /// Datagrams that have arrived since the trial began; and nanoseconds, at the far end, from the first
+    /// one since the last question to the last one.
     pub fn arrived(&mut self, sent: u64) -> Result<(u64, u64), ProbeError> {
         match self.ask(&Ask::Arrived { sent })? {
-            Answer::Arrived { datagrams, idle_ns } => Ok((datagrams, idle_ns)),
+            Answer::Arrived { datagrams, span_ns } => Ok((datagrams, span_ns)),
             other => Err(self.out_of_turn(&other)),
         }
     }
@@ -114,10 +130,15 @@ impl Control {
     fn answer(&mut self) -> Result<Answer, ProbeError> {
         match self.lines.next(Some(PATIENCE)) {
             Ok(Some(Answer::Refused { why })) => {
+                let why = self.secret.hide(&why);
                 Err(self.peer.error(&format!("refused the trial: {why}")))
             }
             Ok(Some(answer)) => Ok(answer),
             Ok(None) => Err(self.peer.answer(None)),
+            Err(LineError::Foreign(line)) => {
+                let line = LineError::Foreign(self.secret.hide(&line));
+                Err(self.peer.answer(Some(line)))
+            }
             Err(e) => Err(self.peer.answer(Some(e))),
         }
     }

@@ -45,6 +45,11 @@ impl NetOp {
         matches!(self, Self::Rr | Self::Crr | Self::UdpRr)
     }
 
+    /// Data in one direction or both, over TCP.
+    pub fn is_tcp_stream(self) -> bool {
+        matches!(self, Self::Stream | Self::Maerts | Self::Bidir)
+    }
+
     pub fn is_udp(self) -> bool {
         matches!(self, Self::UdpStream | Self::UdpRr)
     }
@@ -124,10 +129,7 @@ impl Params for NetParams {
         Row::word("placement", Placement::WORDS, "other")
             .list()
             .help("CPUs of the two ends on one machine: each on its own, the same, left to the scheduler")
-            .label(|p| match p.placement {
-                Placement::Other => None,
-                placement => Some(format!("{} CPU", placement.id())),
-            }),
+            .label(Self::cpus),
         Row::switch("nodelay", "false")
             .only("an `op` over TCP", |p| !p.op.is_udp())
             .help("set TCP_NODELAY")
@@ -157,12 +159,6 @@ impl Params for NetParams {
                 "net: `{name}` = {}: a UDP datagram has up to {DATAGRAM} bytes",
                 format_size(size)
             )));
-        }
-        // One byte that says whether it is the last, or which one it is.
-        if self.op == NetOp::UdpStream && self.message < 8 {
-            return Err(PointError::new(
-                "net: `message` of udp-stream must be at least 8",
-            ));
         }
         Ok(())
     }
@@ -203,7 +199,9 @@ impl Means for NetParams {
             .part("request", self.sizes().unwrap_or_default())
             .part_if(self.message > 0, "message", self.messages())
             .part_if(self.socket_buffer > 0, "socket_buffer", self.buffers())
-            .part_if(self.streams > 1, "streams", self.connections()))
+            .part_if(self.streams > 1, "streams", self.connections())
+            .part("placement", self.cpus().unwrap_or_default())
+            .part_if(self.nodelay, "nodelay", "nodelay"))
     }
 }
 
@@ -233,6 +231,11 @@ impl NetParams {
 
     fn buffers(&self) -> String {
         format!("{} socket buffers", format_size(self.socket_buffer))
+    }
+
+    fn cpus(&self) -> Option<String> {
+        let other = self.placement == Placement::Other;
+        (!other).then(|| format!("{} CPU", self.placement.id()))
     }
 
     fn connections(&self) -> String {

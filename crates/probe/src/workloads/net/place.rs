@@ -1,8 +1,11 @@
 //! On which CPUs the two ends work.
 
-use std::fs;
+use std::{fs, io};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::{
+    io::Errno,
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+};
 use serde::{Deserialize, Serialize};
 
 use super::params::{NetParams, Placement};
@@ -19,11 +22,9 @@ pub struct Host {
 impl Host {
     pub fn here() -> Self {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
-        let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
         Self {
             boot: boot.trim().into(),
-            cpus: cpus.map(|cpu| cpu as u32).collect(),
+            cpus: allowed(),
         }
     }
 
@@ -47,8 +48,8 @@ pub fn cpus(p: &NetParams, near: &Host, far: &Host) -> [Vec<u32>; 2] {
         _ if !near.is(far) => [first(&near.cpus), first(&far.cpus)],
         Placement::Same => [first(&shared()), first(&shared())],
         Placement::Other => {
-            let mut others = far.cpus.clone();
             let half = first(&near.cpus[..near.cpus.len().div_ceil(2)]);
+            let mut others = far.cpus.clone();
             others.retain(|cpu| !half.contains(cpu));
             others.reverse();
             if others.is_empty() {
@@ -59,25 +60,66 @@ pub fn cpus(p: &NetParams, near: &Host, far: &Host) -> [Vec<u32>; 2] {
     }
 }
 
-/// The calling thread, and those that it starts, on these CPUs until this is dropped.
+/// CPUs of the two ends of the ceiling: those of the path, or two sets of this machine where the far end is
+/// elsewhere.
+pub fn of_ceiling(p: &NetParams, near: &Host, far: &Host) -> [Vec<u32>; 2] {
+    if near.is(far) {
+        return cpus(p, near, far);
+    }
+    let apart = NetParams {
+        placement: match p.placement {
+            Placement::Free => Placement::Free,
+            _ => Placement::Other,
+        },
+        ..p.clone()
+    };
+    // A machine whose start is not known is still this one.
+    let here = Host {
+        boot: "here".into(),
+        cpus: near.cpus.clone(),
+    };
+    cpus(&apart, &here, &here)
+}
+
+/// CPUs that the calling thread may use.
+fn allowed() -> Vec<u32> {
+    let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    cpus.map(|cpu| cpu as u32).collect()
+}
+
+/// The calling thread, and those that it starts, on some CPUs until this is dropped.
 pub struct Kept {
     before: Option<CpuSet>,
 }
 
 impl Kept {
-    pub fn on(cpus: &[u32]) -> Self {
+    /// On any where there are none.
+    pub fn on(cpus: &[u32]) -> io::Result<Self> {
+        if cpus.is_empty() {
+            return Ok(Self { before: None });
+        }
         let mut set = CpuSet::new();
         for cpu in cpus {
             set.set(*cpu as usize);
         }
         let keep = || {
-            let before = sched_getaffinity(None).ok()?;
-            sched_setaffinity(None, &set).ok()?;
-            Some(before)
+            let before = sched_getaffinity(None)?;
+            sched_setaffinity(None, &set)?;
+            Ok(before)
         };
-        Self {
-            before: if cpus.is_empty() { None } else { keep() },
-        }
+        let failed = |e: Errno| {
+            let text = format!("cannot keep its threads on CPUs {cpus:?}: {e}");
+            io::Error::new(e.kind(), text)
+        };
+        Ok(Self {
+            before: Some(keep().map_err(failed)?),
+        })
+    }
+
+    /// CPUs as the kernel says them; empty where the scheduler is free.
+    pub fn cpus(&self) -> Vec<u32> {
+        self.before.map_or_else(Vec::new, |_| allowed())
     }
 }
 
@@ -129,9 +171,27 @@ mod tests {
         // Numbers of another machine's CPUs say nothing here.
         let guest = host("b", 0..1);
         assert_eq!(on("other", 1, &guest), [vec![0], vec![0]]);
+        let ceiling = |placement, far| of_ceiling(&params(placement, 1), &four, far);
+        assert_eq!(ceiling("same", &four), [vec![0], vec![0]]);
+        for placement in ["other", "same"] {
+            assert_eq!(ceiling(placement, &guest), [vec![0], vec![3]]);
+        }
+        assert_eq!(ceiling("free", &guest), [Vec::<u32>::new(), Vec::new()]);
         assert!(
             !host("", 0..1).is(&host("", 0..1)),
             "unknown is not the same"
         );
+    }
+
+    #[test]
+    fn what_the_kernel_makes_of_it_is_what_is_told() {
+        let first = allowed()[0];
+        let missing = CpuSet::MAX_CPU as u32 - 1;
+        let kept = Kept::on(&[first, missing]).unwrap();
+        assert_eq!(kept.cpus(), [first], "the other one does not exist");
+        drop(kept);
+        assert!(allowed().len() >= Kept::on(&[first]).unwrap().cpus().len());
+        let e = Kept::on(&[missing]).err().unwrap();
+        assert!(e.to_string().contains("on CPUs [1023]"), "{e}");
     }
 }

@@ -2,11 +2,11 @@
 //! of the data connections.
 
 use std::{
-    fs, io,
+    io,
     net::{SocketAddr, TcpListener, TcpStream},
     os::fd::{AsFd, OwnedFd},
     sync::{
-        Condvar, Mutex,
+        Arc, Condvar, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     thread,
@@ -14,10 +14,10 @@ use std::{
 };
 
 use layermark_model::{NetEnd, random_name};
-use rustix::{net::Shutdown, param::clock_ticks_per_second};
+use rustix::net::Shutdown;
 
 use super::{
-    control::{Answer, Ask, Counters, LineError, Lines},
+    control::{Answer, Ask, Counters, Hidden, LineError, Lines},
     far::{Shared, lock},
     params::{NetOp, NetParams},
     place::{self, Host, Kept},
@@ -32,7 +32,7 @@ const QUIET: Duration = Duration::from_millis(5);
 
 /// One trial.
 pub struct Session {
-    pub token: String,
+    pub token: Hidden,
     p: NetParams,
     host: Host,
     from: SocketAddr,
@@ -41,6 +41,7 @@ pub struct Session {
     lanes: Mutex<Vec<TcpStream>>,
     came: Condvar,
     transactions: Option<TcpListener>,
+    single: Mutex<Single>,
     datagrams: Vec<(OwnedFd, u16)>,
     arrived: Arrived,
     received: AtomicU64,
@@ -48,29 +49,45 @@ pub struct Session {
     failed: Mutex<Option<io::Error>>,
 }
 
+/// Connections of single transactions.
+#[derive(Default)]
+struct Single {
+    /// That of each thread, shut down when the trial is over.
+    open: Vec<Option<Arc<TcpStream>>>,
+    /// No more are served.
+    over: bool,
+}
+
 impl Session {
     pub fn new(far: &Shared, near: &Host, ports: Vec<u16>, from: SocketAddr) -> io::Result<Self> {
         let p = far.p.clone();
         let host = Host::here();
         let [_, cpus] = place::cpus(&p, near, &host);
+        // Each of its threads does the same.
+        let cpus = Kept::on(&cpus)?.cpus();
         let at = SocketAddr::new(far.at.ip(), 0);
         let transactions = match p.op {
             NetOp::Crr => Some(sockets::listen(&p, at)?),
             _ => None,
         };
+        if let Some(listener) = &transactions {
+            // Its connections have the same limits.
+            sockets::limit(listener, PATIENCE)?;
+        }
         let datagrams = ports.into_iter().take(p.lanes() as usize).map(|port| {
             let (fd, own) = sockets::datagrams(&p, at.ip())?;
             sockets::only_from(&fd, SocketAddr::new(from.ip(), port))?;
             Ok((fd, own))
         });
         Ok(Self {
-            token: random_name("") + &random_name(""),
+            token: (random_name("") + &random_name("")).into(),
             host,
             from,
             cpus,
             lanes: Mutex::default(),
             came: Condvar::new(),
             transactions,
+            single: Mutex::default(),
             datagrams: datagrams.collect::<io::Result<_>>()?,
             arrived: Arrived::default(),
             received: AtomicU64::new(0),
@@ -84,6 +101,10 @@ impl Session {
         let lanes = lock(&self.lanes);
         lanes.iter().for_each(shut);
         self.transactions.iter().for_each(shut);
+        let mut single = lock(&self.single);
+        single.over = true;
+        single.open.iter().flatten().for_each(shut);
+        drop(single);
         self.datagrams.iter().for_each(|(fd, _)| shut(fd));
     }
 
@@ -94,8 +115,10 @@ impl Session {
                 scope.spawn(|| self.work(|| self.datagrams(fd)));
             }
             if let Some(listener) = &self.transactions {
-                for _ in 0..self.p.streams {
-                    scope.spawn(|| self.work(|| self.transactions(listener)));
+                let count = self.p.streams as usize;
+                lock(&self.single).open.resize(count, None);
+                for number in 0..count {
+                    scope.spawn(move || self.work(|| self.transactions(listener, number)));
                 }
             }
             let talked = self.talk(lines);
@@ -137,8 +160,7 @@ impl Session {
 
     /// A thread's work, on its CPUs.
     fn work(&self, work: impl FnOnce() -> io::Result<()>) {
-        let _kept = Kept::on(&self.cpus);
-        if let Err(e) = work() {
+        if let Err(e) = Kept::on(&self.cpus).and_then(|_kept| work()) {
             lock(&self.failed).get_or_insert(e);
         }
     }
@@ -151,17 +173,29 @@ impl Session {
     }
 
     /// Connections of single transactions, until the listener is shut down.
-    fn transactions(&self, listener: &TcpListener) -> io::Result<()> {
+    fn transactions(&self, listener: &TcpListener, thread: usize) -> io::Result<()> {
         loop {
-            let Ok((stream, from)) = listener.accept() else {
-                return Ok(());
+            let (stream, from) = match listener.accept() {
+                Ok(accepted) => accepted,
+                // The limit of its connections is the listener's, too.
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(_) => return Ok(()),
             };
             if from.ip() != self.from.ip() {
                 continue;
             }
-            stream.set_read_timeout(Some(PATIENCE))?;
+            let stream = Arc::new(stream);
+            {
+                let mut single = lock(&self.single);
+                if single.over {
+                    return Ok(());
+                }
+                single.open[thread] = Some(Arc::clone(&stream));
+            }
+            let token = self.token.as_bytes();
             // Of a connection that fails the near end knows.
-            let _ = transactions::answer_once(stream.as_fd(), &self.p, self.token.as_bytes());
+            let _ = transactions::answer_once(stream.as_fd(), &self.p, token, PATIENCE);
+            lock(&self.single).open[thread] = None;
         }
     }
 
@@ -180,11 +214,15 @@ impl Session {
         lines.say(&Answer::Ready { end })?;
         loop {
             let answer = match lines.next(None) {
+                Ok(Some(Ask::Ping)) => Answer::Pong,
                 Ok(Some(Ask::Count)) => self.count(),
                 Ok(Some(Ask::Arrived { sent })) => self.arrived(sent),
                 Ok(None) | Err(LineError::Io(_)) => return Ok(()),
-                Err(LineError::Foreign(line)) => {
-                    return Err(io::Error::other(format!("a line that is not ours: {line}")));
+                // Not shown: it may hold the token.
+                Err(LineError::Foreign(_)) => {
+                    return Err(io::Error::other(
+                        "it said a line that is not of the protocol",
+                    ));
                 }
             };
             lines.say(&answer)?;
@@ -210,13 +248,13 @@ impl Session {
     }
 
     fn count(&self) -> Answer {
+        self.arrived.begin();
         if let Some(e) = &*lock(&self.failed) {
             let why = format!("its data connection failed: {e}");
             return Answer::Refused { why };
         }
         Answer::Counted(Counters {
             cpu: usage::now().cpu,
-            interrupts_ns: interrupts_ns(),
             received: self.received.load(Ordering::Relaxed),
         })
     }
@@ -226,13 +264,14 @@ impl Session {
         let began = Instant::now();
         loop {
             let datagrams = self.arrived.datagrams.load(Ordering::Acquire);
-            let at_ns = self.arrived.at_ns.load(Ordering::Relaxed);
-            let idle_ns = monotonic_ns().saturating_sub(at_ns);
+            let last_ns = self.arrived.last_ns.load(Ordering::Relaxed);
+            let idle_ns = monotonic_ns().saturating_sub(last_ns);
             let waited = began.elapsed();
             // On a busy machine they may wait to be received for longer.
             let quiet = waited.min(Duration::from_nanos(idle_ns)) >= QUIET && !self.some_wait();
             if datagrams >= sent || quiet || waited >= PATIENCE / 2 {
-                return Answer::Arrived { datagrams, idle_ns };
+                let span_ns = last_ns.saturating_sub(self.arrived.begin());
+                return Answer::Arrived { datagrams, span_ns };
             }
             thread::sleep(Duration::from_micros(50));
         }
@@ -249,12 +288,4 @@ impl Session {
 
 fn shut(fd: impl AsFd) {
     let _ = rustix::net::shutdown(fd, Shutdown::Both);
-}
-
-/// All CPUs in interrupts, hard and soft: `/proc/stat`, in ticks.
-fn interrupts_ns() -> Option<u64> {
-    let text = fs::read_to_string("/proc/stat").ok()?;
-    let mut fields = text.lines().next()?.split_ascii_whitespace().skip(6);
-    let mut ticks = || fields.next()?.parse::<u64>().ok();
-    Some((ticks()? + ticks()?) * 1_000_000_000 / clock_ticks_per_second())
 }

@@ -20,7 +20,7 @@ use super::params::NetParams;
 
 /// How long a peer may be silent in the midst of something.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a transaction over UDP waits for its answer.
+/// How long a transaction over UDP waits for its answer at least.
 pub const ANSWER: Duration = Duration::from_millis(200);
 
 /// Connections that wait to be accepted.

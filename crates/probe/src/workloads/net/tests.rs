@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     Net,
-    control::{Answer, Ask as Question, Counters, Hello, Lines},
+    control::{Answer, Ask as Question, Counters, Hello, Lines, VERSION},
     params::NetParams,
     place::Host,
     sockets::PATIENCE,
@@ -112,6 +112,18 @@ fn points_are_operations_by_sizes() {
     );
     assert!(!rr.changes && rr.divided.is_some());
     assert_eq!(point(json!({"op": "udp-stream"})).number("message"), 1472);
+    let placed = points(json!({"op": "rr", "placement": "other,same"})).unwrap();
+    let nodelay = point(json!({"op": "rr", "nodelay": true}));
+    let told = [&placed[0], &placed[1], &nodelay].map(|p| p.meaning.describe(&[]));
+    let rr = "rr, 1/1 bytes";
+    assert_eq!(
+        told,
+        [
+            rr.to_owned(),
+            format!("{rr}, same CPU"),
+            format!("{rr}, nodelay")
+        ]
+    );
     for (bad, says) in [
         (json!({"op": "tcp"}), "`op` = `tcp` is not known"),
         (json!({"op": "rr", "request": 0}), "`request` = 0"),
@@ -182,17 +194,31 @@ fn buffers_are_told_as_they_are() {
     }
 }
 
+/// `Cpus_allowed_list` of a thread; none of one that has gone.
+fn allowed_lists(of: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(of.join("status")).unwrap_or_default();
+    let lists = text
+        .lines()
+        .filter_map(|l| l.strip_prefix("Cpus_allowed_list:"));
+    lists.map(|list| list.trim().to_owned()).collect()
+}
+
 #[test]
 fn both_ends_are_placed() {
     for (placement, same) in [("same", true), ("other", false)] {
         let mut ends = Ends::start(json!({"op": "rr", "placement": placement}));
         ends.turn(5).unwrap();
+        let own = allowed_lists(Path::new("/proc/thread-self"));
+        let others = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let others: Vec<String> = others.flat_map(|t| allowed_lists(&t.path())).collect();
         let net = ends.end().net.unwrap();
         if thread::available_parallelism().unwrap().get() == 1 && !same {
             assert!(net.near.cpus.is_empty() && net.far.cpus.is_empty());
             continue;
         }
         assert_eq!((net.near.cpus.len(), net.far.cpus.len()), (1, 1));
+        assert_eq!(own, vec![net.near.cpus[0].to_string()]);
+        assert!(others.contains(&net.far.cpus[0].to_string()), "{others:?}");
         assert_eq!(net.near.cpus == net.far.cpus, same, "{net:?}");
     }
     let mut ends = Ends::start(json!({"op": "rr", "placement": "free"}));
@@ -254,6 +280,37 @@ fn a_peer_that_is_none_of_ours_is_told_from_one_that_is_gone() {
     assert_eq!(e.errno, Some(libc::ECONNREFUSED));
 }
 
+/// A far end that repeats what it hears, in each of the ways that an error may show.
+#[test]
+fn what_is_hidden_is_in_no_error() {
+    let secret = "the secret";
+    let ways: [fn(&str) -> String; 4] = [
+        str::to_owned,
+        |line| line[..line.find("secret\":\"").unwrap() + 14].to_owned(),
+        |line| json!({"answer": "refused", "why": line}).to_string(),
+        |_| "the secret".into(),
+    ];
+    for say in ways {
+        let port = stranger(move |stream| {
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            (&stream)
+                .write_all(say(line.trim_end()).as_bytes())
+                .unwrap();
+            let _ = (&stream).write_all(b"\n");
+            let _ = (&stream).read(&mut [0; 100]);
+        });
+        let e = refused(port);
+        let all = format!("{e:?} {e}");
+        assert!(!all.contains("the s"), "{all}");
+    }
+    let hello = Hello::Lane {
+        token: secret.to_owned().into(),
+        number: 0,
+    };
+    assert!(!format!("{hello:?}").contains(secret), "{hello:?}");
+}
+
 #[test]
 fn a_silent_peer_is_given_up_after_a_stated_time() {
     let port = stranger(|stream| {
@@ -311,6 +368,40 @@ fn nobody_is_served_without_the_secret() {
         Net.prepare(Path::new("/"), &rr, &context(far.port()))
             .is_ok()
     );
+}
+
+/// The near end's part on the control connection of a trial.
+fn opened(far: &dyn FarEnd, point: &Point) -> (Lines, Answer) {
+    let mut control = Lines::new(TcpStream::connect((LOOPBACK, far.port())).unwrap());
+    let hello = Hello::Control {
+        version: VERSION,
+        secret: "the secret".to_owned().into(),
+        params: point.typed().unwrap(),
+        host: Host::here(),
+        ports: Vec::new(),
+    };
+    control.say(&hello).unwrap();
+    let welcome = control.next(Some(PATIENCE)).unwrap().unwrap();
+    (control, welcome)
+}
+
+#[test]
+fn a_connection_that_says_nothing_does_not_keep_the_far_end() {
+    let crr = point(json!({"op": "crr"}));
+    let mut far = Net.serve(Path::new("/"), &crr, &context(0)).unwrap();
+    let (mut control, welcome) = opened(&*far, &crr);
+    let ready: Option<Answer> = control.next(Some(PATIENCE)).unwrap();
+    assert!(matches!(ready, Some(Answer::Ready { .. })), "{ready:?}");
+    let Answer::Welcome { transactions, .. } = welcome else {
+        panic!("{welcome:?}")
+    };
+    let silent = TcpStream::connect((LOOPBACK, transactions.unwrap())).unwrap();
+    // Its thread has it before the end.
+    thread::sleep(Duration::from_millis(100));
+    let began = Instant::now();
+    far.end().unwrap();
+    assert!(began.elapsed() < PATIENCE / 2, "{:?}", began.elapsed());
+    drop(silent);
 }
 
 #[test]
@@ -371,7 +462,7 @@ fn a_peer_that_falls_silent_in_a_turn_is_given_up() {
         let mut control = Lines::new(listener.accept().unwrap().0);
         let _: Option<Hello> = control.next(None).unwrap();
         let welcome = Answer::Welcome {
-            token: "token".into(),
+            token: "token".to_owned().into(),
             host: Host::here(),
             transactions: None,
             ports: Vec::new(),
@@ -380,8 +471,12 @@ fn a_peer_that_falls_silent_in_a_turn_is_given_up() {
         let _lane = listener.accept().unwrap();
         let end = NetEnd::default();
         control.say(&Answer::Ready { end }).unwrap();
-        while let Ok(Some(Question::Count)) = control.next(None) {
-            control.say(&Answer::Counted(Counters::default())).unwrap();
+        while let Ok(Some(question)) = control.next(None) {
+            let answer = match question {
+                Question::Ping => Answer::Pong,
+                _ => Answer::Counted(Counters::default()),
+            };
+            control.say(&answer).unwrap();
         }
     });
     let rr = point(json!({"op": "rr"}));
@@ -396,6 +491,49 @@ fn a_peer_that_falls_silent_in_a_turn_is_given_up() {
     assert!(e.message.contains("was silent for 5 s: in a turn"), "{e}");
 }
 
+/// A way to a port of this host that holds what goes over TCP up for so long in each direction.
+fn slowed(port: u16, by: Duration) -> u16 {
+    let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let own = listener.local_addr().unwrap().port();
+    let carry = move |mut from: TcpStream, mut to: TcpStream| {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = from.read(&mut buffer) {
+            thread::sleep(by);
+            if to.write_all(&buffer[..length]).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(std::net::Shutdown::Both);
+    };
+    thread::spawn(move || {
+        for near in listener.incoming().map_while(Result::ok) {
+            let far = TcpStream::connect((LOOPBACK, port)).unwrap();
+            let back = (far.try_clone().unwrap(), near.try_clone().unwrap());
+            thread::spawn(move || carry(near, far));
+            thread::spawn(move || carry(back.0, back.1));
+        }
+    });
+    own
+}
+
+#[test]
+fn the_way_of_an_answer_is_no_part_of_a_stream_of_datagrams() {
+    let point = point(json!({"op": "udp-stream"}));
+    let mut far = Net.serve(Path::new("/"), &point, &context(0)).unwrap();
+    let port = slowed(far.port(), Duration::from_millis(300));
+    let mut work = Net.prepare(Path::new("/"), &point, &context(port)).unwrap();
+    let ask = Ask {
+        round: 0,
+        ns: 10_000_000,
+        lead_in_ns: 0,
+    };
+    let mut trial = Trial::default();
+    let turned = work.turn(&ask, &mut trial, &mut |_, _| {}).unwrap();
+    assert!(turned.turn.elapsed_ns < 300_000_000, "{turned:?}");
+    work.settle(&mut trial).unwrap();
+    far.end().unwrap();
+}
+
 #[test]
 fn lost_datagrams_are_counted() {
     // One CPU for both, and room for a few: while the sender works nobody receives.
@@ -404,7 +542,8 @@ fn lost_datagrams_are_counted() {
     let turned = ends.turn(10).unwrap();
     let net = ends.end().net.unwrap();
     assert!(net.lost > 0 && net.sent > net.lost, "{net:?}");
-    assert_eq!(turned.turn.ops, net.sent - net.lost);
+    // Some of the lead-in may come late, and are counted in the turn.
+    assert!(turned.turn.ops >= net.sent - net.lost, "{turned:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use rustix::{
     net::{RecvFlags, SendFlags},
 };
 
-use super::params::NetParams;
+use super::{params::NetParams, unacknowledged};
 use crate::{clock::monotonic_ns, limits::HEARTBEAT_NS, run::drive::Span};
 
 /// First byte of a message of a TCP stream.
@@ -25,13 +25,29 @@ const RECEIVE: usize = 128 << 10;
 
 pub fn send_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
-        match rustix::net::send(fd, bytes, SendFlags::NOSIGNAL) {
-            Ok(sent) => bytes = &bytes[sent..],
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
+        let sent = patiently(fd, || rustix::net::send(fd, bytes, SendFlags::NOSIGNAL))?;
+        bytes = &bytes[sent..];
     }
     Ok(())
+}
+
+/// Calls again what has waited for as long as the socket has it wait, while the peer still receives what was
+/// sent before: over a slow path buffers last longer than that.
+fn patiently<T>(fd: BorrowedFd<'_>, mut call: impl FnMut() -> Result<T, Errno>) -> io::Result<T> {
+    let mut before = u64::MAX;
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let left = unacknowledged::bytes(fd)?;
+                if left == 0 || left >= before {
+                    return Err(Errno::AGAIN.into());
+                }
+                before = left;
+            }
+            done => return Ok(done?),
+        }
+    }
 }
 
 /// What has come, at least one byte; 0 at the end.
@@ -131,8 +147,12 @@ pub fn push(
             break;
         }
     }
-    receive_whole(fd, &mut [0])?;
-    Ok((sent, watch.span()))
+    let mut answer = [0];
+    let receive = || rustix::net::recv(fd, &mut answer[..], RecvFlags::empty());
+    match patiently(fd, receive)? {
+        (_, 0) => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok((sent, watch.span())),
+    }
 }
 
 /// Receives what [`push`] sends, until the peer closes.
@@ -261,11 +281,38 @@ pub fn push_datagrams(
 }
 
 /// What has arrived over UDP.
-#[derive(Default)]
 pub struct Arrived {
     pub datagrams: AtomicU64,
-    /// `CLOCK_MONOTONIC` of the last one.
-    pub at_ns: AtomicU64,
+    /// `CLOCK_MONOTONIC` of the first one since [`Arrived::begin`]; `u64::MAX` before it.
+    first_ns: AtomicU64,
+    /// ... and of the last one.
+    pub last_ns: AtomicU64,
+}
+
+impl Default for Arrived {
+    fn default() -> Self {
+        Self {
+            datagrams: AtomicU64::new(0),
+            first_ns: AtomicU64::new(u64::MAX),
+            last_ns: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Arrived {
+    /// The next one is a first one. Returns when the last first one came.
+    pub fn begin(&self) -> u64 {
+        self.first_ns.swap(u64::MAX, Ordering::Relaxed)
+    }
+
+    fn one(&self) {
+        let now = monotonic_ns();
+        if self.first_ns.load(Ordering::Relaxed) == u64::MAX {
+            self.first_ns.fetch_min(now, Ordering::Relaxed);
+        }
+        self.last_ns.fetch_max(now, Ordering::Relaxed);
+        self.datagrams.fetch_add(1, Ordering::Release);
+    }
 }
 
 /// Receives them until the socket is shut down.
@@ -274,10 +321,7 @@ pub fn sink_datagrams(fd: BorrowedFd<'_>, p: &NetParams, arrived: &Arrived) -> i
     loop {
         match receive(fd, &mut buffer) {
             Ok(0) => return Ok(()),
-            Ok(_) => {
-                arrived.at_ns.store(monotonic_ns(), Ordering::Relaxed);
-                arrived.datagrams.fetch_add(1, Ordering::Release);
-            }
+            Ok(_) => arrived.one(),
             Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(e) => return Err(e),
         }
@@ -286,7 +330,47 @@ pub fn sink_datagrams(fd: BorrowedFd<'_>, p: &NetParams, arrived: &Arrived) -> i
 
 #[cfg(test)]
 mod tests {
+    use std::{os::fd::AsFd, thread, time::Duration};
+
+    use layermark_model::Settings;
+
     use super::*;
+    use crate::{
+        Workload,
+        workloads::net::{Net, sockets},
+    };
+
+    #[test]
+    fn a_peer_that_is_slow_is_not_silent() {
+        let settings = serde_json::json!({"workload": "net", "op": "stream"});
+        let settings: Settings = serde_json::from_value(settings).unwrap();
+        let p: NetParams = Net.points(&settings, 1.0).unwrap()[0].typed().unwrap();
+        let (near, far) = sockets::pair(&p).unwrap();
+        sockets::limit(&near, Duration::from_millis(500)).unwrap();
+        let slow = thread::spawn(move || {
+            let mut left = p.message as usize;
+            while left > 0 {
+                thread::sleep(Duration::from_millis(100));
+                left -= receive(far.as_fd(), &mut [0; 16 << 10]).unwrap();
+            }
+            send_all(far.as_fd(), &[0]).unwrap();
+            far
+        });
+        let (sent, span) = push(near.as_fd(), &mut vec![0; 128 << 10], 0, &mut |_| {}).unwrap();
+        assert_eq!(sent, 1);
+        assert!(
+            span.net_ns() > 600_000_000,
+            "longer than its limit: {span:?}"
+        );
+        let far = slow.join().unwrap();
+        let e = push(near.as_fd(), &mut [0], 0, &mut |_| {}).unwrap_err();
+        assert_eq!(
+            e.kind(),
+            io::ErrorKind::WouldBlock,
+            "it takes nothing any more"
+        );
+        drop(far);
+    }
 
     #[test]
     fn the_last_message_is_found_however_it_is_cut() {

@@ -5,6 +5,7 @@ use std::{
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::mpsc::Sender,
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -15,7 +16,7 @@ use super::{
 use crate::run::drive::Step;
 
 /// Transactions over UDP that may have no answer one after the other, before the peer counts as gone.
-const LOST_IN_A_ROW: u32 = 10;
+pub const LOST_IN_A_ROW: u32 = 10;
 
 /// A transaction on a connection that is kept.
 pub struct Transact<'a> {
@@ -80,10 +81,27 @@ impl Step for ConnectTransact<'_> {
 }
 
 /// Answers one transaction of a connection that is then closed. A request that does not begin with
-/// the token has no answer.
-pub fn answer_once(fd: BorrowedFd<'_>, p: &NetParams, token: &[u8]) -> io::Result<()> {
+/// the token has no answer, nor has one that is not there within `limit`, which is also the socket's own
+/// for each call.
+pub fn answer_once(
+    fd: BorrowedFd<'_>,
+    p: &NetParams,
+    token: &[u8],
+    limit: Duration,
+) -> io::Result<()> {
+    let began = Instant::now();
     let mut request = vec![0; p.request as usize];
-    if receive_all(fd, &mut request)? && request == opening(p, token) {
+    let mut done = 0;
+    while done < request.len() {
+        match receive(fd, &mut request[done..])? {
+            0 => return Ok(()),
+            length => done += length,
+        }
+        if began.elapsed() >= limit {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+    if request == opening(p, token) {
         send_all(fd, &vec![0; p.response as usize])?;
     }
     Ok(())
@@ -97,7 +115,7 @@ pub fn opening(p: &NetParams, token: &[u8]) -> Vec<u8> {
     request
 }
 
-/// A transaction over UDP. One without an answer in time is made again and counted: its time is that
+/// A transaction over UDP. One without an answer in time is repeated and counted: its time is that
 /// of an application which would do the same.
 pub struct TransactDatagram<'a> {
     pub fd: BorrowedFd<'a>,
@@ -151,9 +169,18 @@ pub fn answer_datagrams(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::{net::UdpSocket, thread, time::Duration};
+    use std::{
+        net::UdpSocket,
+        os::unix::net::UnixStream,
+        sync::mpsc,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    use layermark_model::Settings;
 
     use super::*;
+    use crate::{Workload, workloads::net::Net};
 
     #[test]
     fn a_datagram_without_an_answer_is_lost_and_sent_again() {
@@ -169,23 +196,51 @@ mod tests {
             response: &mut [0],
             lost: &mut lost,
         };
+        let (end, stopped) = mpsc::channel();
         let answering = thread::spawn(move || {
             let mut number = [0];
-            // The first has no answer, the second that of the first before its own.
+            // The first has no answer, each of the others that of the one before first.
             far.recv(&mut number).unwrap();
-            let first = number;
-            far.recv(&mut number).unwrap();
-            far.send(&first).unwrap();
-            far.send(&number).unwrap();
+            sockets::limit(&far, Duration::from_millis(10)).unwrap();
+            while stopped.try_recv().is_err() {
+                let before = number;
+                if far.recv(&mut number).is_ok() {
+                    far.send(&before).unwrap();
+                    far.send(&number).unwrap();
+                }
+            }
             far
         });
         step.run(0).unwrap();
+        assert!(*step.lost >= 1);
+        *step.lost = 0;
+        end.send(()).unwrap();
         let far = answering.join().unwrap();
         let e = step.run(1).unwrap_err();
         assert_eq!(e.kind(), io::ErrorKind::TimedOut);
-        assert_eq!(lost, 1 + u64::from(LOST_IN_A_ROW));
+        assert_eq!(lost, u64::from(LOST_IN_A_ROW));
         drop(far);
         assert_eq!(far_is_gone(&near), Some(io::ErrorKind::ConnectionRefused));
+    }
+
+    #[test]
+    fn a_request_that_comes_in_drops_is_given_up_in_time() {
+        let settings = serde_json::json!({"workload": "net", "op": "crr", "request": "1M"});
+        let settings: Settings = serde_json::from_value(settings).unwrap();
+        let p: NetParams = Net.points(&settings, 1.0).unwrap()[0].typed().unwrap();
+        let (near, far) = UnixStream::pair().unwrap();
+        let dripping = thread::spawn(move || {
+            while send_all(near.as_fd(), &[0]).is_ok() {
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let began = Instant::now();
+        let limit = Duration::from_millis(200);
+        let e = answer_once(far.as_fd(), &p, b"token", limit).unwrap_err();
+        assert_eq!(e.kind(), io::ErrorKind::TimedOut);
+        assert!(began.elapsed() >= limit);
+        drop(far);
+        dripping.join().unwrap();
     }
 
     /// The error of a transaction whose port has gone.

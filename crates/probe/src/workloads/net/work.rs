@@ -1,10 +1,6 @@
 //! A trial at the near end.
 
-use std::{
-    net::SocketAddr,
-    os::fd::OwnedFd,
-    time::{Duration, Instant},
-};
+use std::{net::SocketAddr, os::fd::OwnedFd, time::Duration};
 
 use layermark_model::{CpuUse, NetTrial, Trial, protocol::Peer};
 
@@ -17,11 +13,10 @@ use super::{
     params::{NetOp, NetParams},
     place::{self, Host, Kept},
     sockets::{self, ANSWER, PATIENCE},
-    transactions::Dial,
+    transactions::{Dial, LOST_IN_A_ROW},
 };
 use crate::{
     Context, ProbeError,
-    clock::monotonic_ns,
     counters::Devices,
     run::{Extent, Mark, Passes, Repeat, Stretch},
     selftest,
@@ -35,8 +30,8 @@ const PASS_NS: u64 = 20_000_000;
 /// Round trips that a lead-in of a stream lasts at least: after a pause of some hundred milliseconds the
 /// kernel begins with a small window again, which doubles each round trip.
 const LEAD_IN_TRIPS: u64 = 12;
-/// Round trips of a turn of a stream: it ends when all has been received, one trip after the last send.
-const TURN_TRIPS: u64 = 50;
+/// Round trips of a turn of a stream. One of them is idle: it ends with the acknowledgement of the last byte.
+const TURN_TRIPS: u64 = 200;
 /// The longest turn that comes of it, nanoseconds.
 const LONGEST_NS: u64 = 2_000_000_000;
 
@@ -58,16 +53,19 @@ pub struct NetWork {
 
 impl NetWork {
     /// Makes all connections, so that a turn makes none.
-    pub fn prepare(p: NetParams, peer: &Peer, context: &Context) -> Result<Self, ProbeError> {
-        let mut control = Control::connect(&p, peer)?;
+    pub fn prepare(p: NetParams, to: &Peer, context: &Context) -> Result<Self, ProbeError> {
+        let mut control = Control::connect(&p, to)?;
         let address = control.peer();
         let host = Host::here();
         let failed = |doing: &'static str| move |e: std::io::Error| address.io(doing, &e);
         let datagrams = datagrams(&p, &control).map_err(failed("making sockets"))?;
         let ports = datagrams.iter().map(|(_, port)| *port).collect();
         let welcome = control.open(&p, &host, ports)?;
-        let [near_cpus, far_cpus] = place::cpus(&p, &host, &welcome.host);
-        let kept = Kept::on(&near_cpus);
+        let [near_cpus, _] = place::cpus(&p, &host, &welcome.host);
+        let kept = Kept::on(&near_cpus).map_err(|e| {
+            ProbeError::new(format!("net {}: {e}", p.op.id()))
+                .hint("use `placement` = free; `taskset -p $$` shows which CPUs are allowed")
+        })?;
         let links = links(&p, address.to, &welcome, datagrams);
         let links = links.map_err(failed("making data connections"))?;
         let mut net = NetTrial {
@@ -82,16 +80,25 @@ impl NetWork {
             let one = sockets::connect(&p, address.to).map_err(failed("connecting"))?;
             sockets::effective(&one)
         };
-        net.near.cpus = near_cpus;
+        net.near.cpus = kept.cpus();
+        let mut peer = address;
+        if p.op == NetOp::UdpRr {
+            let answer = ANSWER.max(4 * Duration::from_nanos(net.round_trip_ns));
+            peer.patience = LOST_IN_A_ROW * answer;
+            for link in &links {
+                let Link::Kept(fd) = link else { continue };
+                sockets::limit(fd, answer).map_err(failed("making sockets"))?;
+            }
+        }
         let clock = selftest::source();
-        let beside = if net.one_host { &far_cpus[..] } else { &[] };
-        net.ceiling = ceiling::of(&p, clock, beside);
+        let cpus = place::of_ceiling(&p, &host, &welcome.host);
+        net.ceiling = ceiling::of(&p, clock, &cpus);
         let lane = |(number, link)| Lane::new(&p, number, link);
         let lanes = links.into_iter().enumerate().map(lane).collect();
         Ok(Self {
             lanes: Lanes::new(&p, clock, lanes),
             context: context.clone(),
-            peer: address,
+            peer,
             devices: Devices::open(&context.devices),
             control,
             pushed: 0,
@@ -109,8 +116,8 @@ impl NetWork {
             Extent::Time { ns, counted } => (u64::MAX, ns, counted),
         };
         let trips = match self.p.op {
-            NetOp::Stream | NetOp::Maerts | NetOp::Bidir if counted => TURN_TRIPS,
-            NetOp::Stream | NetOp::Maerts | NetOp::Bidir => LEAD_IN_TRIPS,
+            op if op.is_tcp_stream() && counted => TURN_TRIPS,
+            op if op.is_tcp_stream() => LEAD_IN_TRIPS,
             _ => 0,
         };
         let least = (trips * self.net.round_trip_ns).min(LONGEST_NS);
@@ -123,7 +130,7 @@ impl NetWork {
 
     /// What arrived of the datagrams that were sent, and how long that took.
     fn arrive(&mut self, done: &mut Together, counted: bool) -> Result<(), ProbeError> {
-        let (arrived, idle_ns) = self.control.arrived(self.arrived + done.ops)?;
+        let (arrived, span_ns) = self.control.arrived(self.arrived + done.ops)?;
         let came = arrived.saturating_sub(self.arrived);
         self.arrived = arrived;
         let sent = done.ops;
@@ -131,15 +138,18 @@ impl NetWork {
             self.net.sent += sent;
             self.net.lost += sent.saturating_sub(came);
         }
-        if came == 0 {
+        if came == 0 && counted {
             let none = format!("received none of {sent} datagrams");
             return Err(self.peer.error(&none).hint(
                 "a smaller `message` is not cut into several packets; a firewall may drop UDP",
             ));
         }
         done.ops = came;
-        let end_ns = monotonic_ns().saturating_sub(idle_ns);
-        done.elapsed_ns = end_ns.saturating_sub(done.start_ns).max(1);
+        // The first one begins the span; a single one has none, and takes the sender's time.
+        if came > 1 {
+            let span = span_ns as f64 * came as f64 / (came - 1) as f64;
+            done.elapsed_ns = (span.round() as u64).max(1);
+        }
         Ok(())
     }
 
@@ -151,9 +161,6 @@ impl NetWork {
             user_ns: sum.user_ns + since(before.cpu.user_ns, after.cpu.user_ns),
             sys_ns: sum.sys_ns + since(before.cpu.sys_ns, after.cpu.sys_ns),
         };
-        if let (Some(a), Some(b)) = (before.interrupts_ns, after.interrupts_ns) {
-            *self.net.far_interrupts_ns.get_or_insert_default() += since(a, b);
-        }
     }
 
     /// The far end counts what it received itself.
@@ -178,6 +185,11 @@ impl Repeat for NetWork {
         Passes::default()
     }
 
+    /// It opens the window, which a single long message does not.
+    fn always_leads_in(&self) -> bool {
+        self.p.op.is_tcp_stream()
+    }
+
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
         let limit = self.limit(extent);
         let lost = self.lanes.lost();
@@ -187,8 +199,9 @@ impl Repeat for NetWork {
         match self.p.op {
             NetOp::UdpStream => self.arrive(&mut done, limit.counted)?,
             NetOp::UdpRr if limit.counted => {
-                self.net.sent += done.ops;
-                self.net.lost += self.lanes.lost() - lost;
+                let lost = self.lanes.lost() - lost;
+                self.net.sent += done.ops + lost;
+                self.net.lost += lost;
             }
             NetOp::Stream => self.pushed += done.ops * self.p.message,
             _ => {}
@@ -261,12 +274,7 @@ fn links(
     }
     let udp = |((fd, _), to): ((OwnedFd, u16), &u16)| -> std::io::Result<Link> {
         sockets::only_from(&fd, port(*to))?;
-        let patience = if p.op == NetOp::UdpRr {
-            ANSWER
-        } else {
-            PATIENCE
-        };
-        sockets::limit(&fd, patience)?;
+        sockets::limit(&fd, PATIENCE)?;
         Ok(Link::Kept(fd))
     };
     datagrams.into_iter().zip(&welcome.ports).map(udp).collect()
@@ -276,9 +284,7 @@ fn links(
 fn round_trip(control: &mut Control) -> Result<u64, ProbeError> {
     let mut best = Duration::MAX;
     for _ in 0..5 {
-        let began = Instant::now();
-        control.count()?;
-        best = best.min(began.elapsed());
+        best = best.min(control.ping()?);
     }
     Ok(best.as_nanos() as u64)
 }
