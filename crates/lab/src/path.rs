@@ -326,7 +326,7 @@ mod tests {
             ("vm:backend=user..vm", "backend"),
             ("vm:backend=socket", "no program of this host"),
             ("nets..vm", "did you mean `netns`"),
-            ("vm..netns:rate=1", "64kbit"),
+            ("vm..netns:rate=1", "1mbit"),
         ] {
             let e = ends(text).unwrap_err();
             assert!(e.is_usage() && e.to_string().contains(says), "{text}: {e}");

@@ -107,7 +107,7 @@ fn what_cannot_be_a_path_is_refused_before_anything_is_measured() {
         ),
         (RR, "netns..netns..netns", &["more than two ends"]),
         (RR, "vm:backend=user", &["no program of this host"]),
-        (RR, "netns:rate=fast", &["rate", "64kbit"]),
+        (RR, "netns:rate=fast", &["rate", "1mbit"]),
     ] {
         Lm::new()
             .work_with(work, &[layer])
