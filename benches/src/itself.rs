@@ -22,6 +22,7 @@ const PLANTED_IN: [&str; 3] = [
     "small read, cold",
     "random write, fsync each",
 ];
+
 /// Words that are wrong, over all runs.
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let dir = tempfile::Builder::new()

@@ -5,6 +5,7 @@
 
 mod agreement;
 mod answer;
+mod c_loop;
 mod card;
 mod engines;
 mod footprint;

@@ -2,10 +2,9 @@
 //! transactions against a bare loop in C; and turns against one long stretch.
 
 use std::{
-    io::{BufRead, BufReader, Write},
     net::TcpListener,
     path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::{Command, Stdio},
     thread,
     time::Duration,
 };
@@ -14,7 +13,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use layermark_stats::{Pair, compare, trimmed_mean};
 use serde_json::{Value, json};
 
-use crate::{overhead, probe::Probe, results::Claim};
+use crate::{
+    c_loop::{self, Loop},
+    probe::Probe,
+    results::Claim,
+};
 
 /// Length of a turn, and what comes before it and does not count, nanoseconds: as the lab has them.
 const TURN: (u64, u64) = (10_000_000, 1_000_000);
@@ -36,17 +39,17 @@ const TURNS_AT_MOST: f64 = 1.02;
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let dir = tempfile::tempdir()?;
     let cpus = cpus()?;
-    let c = overhead::build(dir.path(), "rr")?;
+    let c = c_loop::build(dir.path(), "rr")?;
     let rr = |round: u32, probe: &mut Probe| {
-        let mut c = Loop::start(&c, cpus)?;
+        let mut c = Loop::start(Command::new(&c).args(cpus.map(|cpu| cpu.to_string())))?;
         let (mut us, mut them) = (Vec::new(), Vec::new());
         for turn in 0..TURNS {
             // The order changes, so that a drift of the machine's clock favours nobody.
             if (round + turn).is_multiple_of(2) {
                 us.push(ours(probe, turn, TURN.0)?.0);
-                them.push(c.turn()?);
+                them.push(c.turn(TURN, "wall_ns=")?);
             } else {
-                them.push(c.turn()?);
+                them.push(c.turn(TURN, "wall_ns=")?);
                 us.push(ours(probe, turn, TURN.0)?.0);
             }
         }
@@ -160,48 +163,6 @@ fn cpus() -> Result<[usize; 2]> {
     let mut cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
     let first = cpus.next().context("no CPU")?;
     Ok([first, cpus.next_back().unwrap_or(first)])
-}
-
-/// The C loop, taking turns.
-struct Loop {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
-
-impl Loop {
-    fn start(program: &Path, [near, far]: [usize; 2]) -> Result<Self> {
-        let mut child = Command::new(program)
-            .args([near.to_string(), far.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("rr")?;
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().context("no standard output")?);
-        Ok(Self {
-            child,
-            input,
-            output,
-        })
-    }
-
-    /// Nanoseconds a transaction.
-    fn turn(&mut self) -> Result<f64> {
-        let input = self.input.as_mut().context("no standard input")?;
-        writeln!(input, "{} {}", TURN.1, TURN.0)?;
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        overhead::word_in(&line, "wall_ns=")
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        // The end of its input ends it.
-        self.input = None;
-        let _ = self.child.wait();
-    }
 }
 
 /// Nanoseconds of a byte in a run of iperf3, as its server received them.

@@ -2,17 +2,21 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::Write,
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::Command,
 };
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use layermark_model::Trial;
 use layermark_stats::{Pair, compare, trimmed_mean};
 use serde_json::{Value, json};
 
-use crate::{probe::Probe, results::Claim};
+use crate::{
+    c_loop::{self, Loop, word_in},
+    probe::Probe,
+    results::Claim,
+};
 
 /// Small enough for the second-level cache to take part equally, large enough for a pass to be long.
 const FILE_SIZE: u64 = 4 << 20;
@@ -63,7 +67,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
         let way = if op == "rewrite" { "write" } else { op };
         let mut pairs = Vec::new();
         for round in 0..ROUNDS {
-            let c = Bare::start(&bare, &file, record, way)?;
+            let c = start_c(&bare, &file, record, way)?;
             pairs.push(in_turns(round, &mut probe, c)?);
         }
         let (value, interval) = ratio(&pairs)?;
@@ -85,7 +89,7 @@ fn reads(binary: &Path, bare: &Path, dir: &Path, record: u64, limit: f64) -> Res
     let file = probe.file.clone();
     let (mut ours, mut fios) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        let c = Bare::start(bare, &file, record, "read")?;
+        let c = start_c(bare, &file, record, "read")?;
         let pair = in_turns(round, &mut probe, c)?;
         if round % FIO_EVERY == 0 {
             let fio = run_fio(&file, record)?;
@@ -118,8 +122,17 @@ fn reads(binary: &Path, bare: &Path, dir: &Path, record: u64, limit: f64) -> Res
     ])
 }
 
+/// What the C loops say of the CPU time of an operation.
+const CPU: &str = "cpu_ns=";
+
+/// The C loop over a file, which will take turns.
+fn start_c(bare: &Path, file: &Path, record: u64, way: &str) -> Result<Loop> {
+    let mut command = Command::new(bare);
+    Loop::start(command.arg(file).args([&record.to_string(), "turns", way]))
+}
+
 /// A round: a new process of ours and one in C take turns.
-fn in_turns(round: u32, probe: &mut Probe, mut c: Bare) -> Result<Pair> {
+fn in_turns(round: u32, probe: &mut Probe, mut c: Loop) -> Result<Pair> {
     probe.restart()?;
     probe.begin()?;
     let (mut ratios, mut native, mut layer) = (Vec::new(), Vec::new(), Vec::new());
@@ -127,9 +140,9 @@ fn in_turns(round: u32, probe: &mut Probe, mut c: Bare) -> Result<Pair> {
         // The order turns, so that a drift of the machine's clock favours nobody.
         let (us, them) = if (round + turn).is_multiple_of(2) {
             let us = probe.turn(turn, TURN.1, TURN.0)?;
-            (us, c.turn()?)
+            (us, c.turn(TURN, CPU)?)
         } else {
-            let them = c.turn()?;
+            let them = c.turn(TURN, CPU)?;
             (probe.turn(turn, TURN.1, TURN.0)?, them)
         };
         ratios.push((us / them).ln());
@@ -139,49 +152,6 @@ fn in_turns(round: u32, probe: &mut Probe, mut c: Bare) -> Result<Pair> {
     let middle = |all: &[f64]| trimmed_mean(all).map(f64::exp).context("no turn");
     let (layer, native) = (middle(&layer)?, middle(&native)?);
     Ok(Pair::of_rounds((0, round), layer, native, &ratios))
-}
-
-/// The C loop, taking turns.
-struct Bare {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
-
-impl Bare {
-    fn start(bare: &Path, file: &Path, record: u64, way: &str) -> Result<Self> {
-        let mut child = Command::new(bare)
-            .arg(file)
-            .args([&record.to_string(), "turns", way])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("bare")?;
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().context("no standard output")?);
-        Ok(Self {
-            child,
-            input,
-            output,
-        })
-    }
-
-    /// CPU nanoseconds an operation.
-    fn turn(&mut self) -> Result<f64> {
-        let input = self.input.as_mut().context("no standard input")?;
-        writeln!(input, "{} {}", TURN.1, TURN.0)?;
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        cpu_in(&line)
-    }
-}
-
-impl Drop for Bare {
-    fn drop(&mut self) {
-        // The end of its input ends it.
-        self.input = None;
-        let _ = self.child.wait();
-    }
 }
 
 /// All programs on the same CPU, and nothing migrates.
@@ -208,24 +178,7 @@ pub fn ratio(pairs: &[Pair]) -> Result<Estimate> {
 
 /// Builds the C loops over files.
 pub fn build_bare(dir: &Path) -> Result<PathBuf> {
-    build(dir, "bare")
-}
-
-/// Builds a C program of this directory.
-pub fn build(dir: &Path, name: &str) -> Result<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("{name}.c"));
-    let bare = dir.join(name);
-    let status = Command::new("cc")
-        .arg("-O2")
-        .arg("-o")
-        .arg(&bare)
-        .arg(source)
-        .status()
-        .context("cc")?;
-    if !status.success() {
-        bail!("cc could not build benches/{name}.c");
-    }
-    Ok(bare)
+    c_loop::build(dir, "bare")
 }
 
 /// CPU nanoseconds an operation of the C loop, in one of its ways.
@@ -237,21 +190,7 @@ pub fn run_bare(bare: &Path, file: &Path, record: u64, way: Option<&str>) -> Res
         .args(way)
         .output()
         .context("bare")?;
-    cpu_in(&String::from_utf8_lossy(&output.stdout))
-}
-
-/// What a line of the C loop says.
-fn cpu_in(line: &str) -> Result<f64> {
-    word_in(line, "cpu_ns=")
-}
-
-/// A number in a line of a C loop.
-pub fn word_in(line: &str, name: &str) -> Result<f64> {
-    let mut words = line.split_whitespace();
-    let number = words.find_map(|word| word.strip_prefix(name));
-    number
-        .and_then(|ns| ns.parse().ok())
-        .ok_or_else(|| anyhow!("the C loop said `{}`", line.trim()))
+    word_in(&String::from_utf8_lossy(&output.stdout), CPU)
 }
 
 fn run_fio(file: &Path, record: u64) -> Result<f64> {
