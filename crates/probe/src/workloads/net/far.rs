@@ -16,9 +16,9 @@ use rustix::net::Shutdown;
 
 use super::{
     control::{Answer, Hello, Hidden, Lines, VERSION},
+    far_trial::FarTrial,
     params::NetParams,
     place::Host,
-    session::Session,
     sockets::{self, PATIENCE},
 };
 use crate::{FarEnd, ProbeError, error::panicked};
@@ -43,7 +43,7 @@ pub struct Shared {
     /// Connections, to be shut down at the end.
     open: Mutex<HashMap<u64, TcpStream>>,
     opened: AtomicU64,
-    session: Mutex<Option<Arc<Session>>>,
+    trial: Mutex<Option<Arc<FarTrial>>>,
     /// What went wrong first.
     failed: Mutex<Option<ProbeError>>,
 }
@@ -61,7 +61,7 @@ impl NetFarEnd {
             ending: AtomicBool::new(false),
             open: Mutex::default(),
             opened: AtomicU64::new(0),
-            session: Mutex::default(),
+            trial: Mutex::default(),
             failed: Mutex::default(),
         });
         let body = Arc::clone(&shared);
@@ -140,8 +140,8 @@ impl Shared {
         for stream in lock(&self.open).values() {
             let _ = stream.shutdown(std::net::Shutdown::Both);
         }
-        if let Some(session) = &*lock(&self.session) {
-            session.shut_down();
+        if let Some(trial) = &*lock(&self.trial) {
+            trial.shut_down();
         }
     }
 
@@ -154,9 +154,9 @@ impl Shared {
         };
         let served = match hello {
             Hello::Lane { token, number } => {
-                let session = lock(&self.session).clone();
-                let ours = session.filter(|session| session.token.is(&token));
-                ours.map_or(Ok(()), |session| session.lane(number, lines.stream()))
+                let trial = lock(&self.trial).clone();
+                let ours = trial.filter(|trial| trial.token.is(&token));
+                ours.map_or(Ok(()), |trial| trial.lane(number, lines.stream()))
             }
             Hello::Control { ref secret, .. } if !self.secret.is(secret) => Ok(()),
             Hello::Control {
@@ -166,12 +166,12 @@ impl Shared {
                 ports,
                 ..
             } => match self.begin(version, &params, &host, ports, from) {
-                Ok(session) => {
-                    let served = session.serve(&mut lines);
-                    self.leave(&session);
+                Ok(trial) => {
+                    let served = trial.serve(&mut lines);
+                    self.leave(&trial);
                     served
                 }
-                Err(why) => session_refused(&lines, why),
+                Err(why) => lines.say(&Answer::Refused { why }),
             },
         };
         if let Err(e) = served {
@@ -187,29 +187,29 @@ impl Shared {
         host: &Host,
         ports: Vec<u16>,
         from: SocketAddr,
-    ) -> Result<Arc<Session>, String> {
+    ) -> Result<Arc<FarTrial>, String> {
         if version != VERSION {
             return Err(format!("it speaks version {VERSION}, not {version}"));
         }
         if *params != self.p {
             return Err("it was told to serve another point".into());
         }
-        let mut current = lock(&self.session);
+        let mut current = lock(&self.trial);
         if current.is_some() {
             return Err("it serves another trial".into());
         }
-        let session = Session::new(self, host, ports, from);
-        let session = Arc::new(session.map_err(|e| format!("it cannot begin: {e}"))?);
+        let trial = FarTrial::new(self, host, ports, from);
+        let trial = Arc::new(trial.map_err(|e| format!("it cannot begin: {e}"))?);
         if self.ending.load(Ordering::SeqCst) {
             return Err("it ends".into());
         }
-        *current = Some(Arc::clone(&session));
-        Ok(session)
+        *current = Some(Arc::clone(&trial));
+        Ok(trial)
     }
 
-    fn leave(&self, session: &Session) {
-        session.shut_down();
-        *lock(&self.session) = None;
+    fn leave(&self, trial: &FarTrial) {
+        trial.shut_down();
+        *lock(&self.trial) = None;
     }
 
     /// The near end tells its own side of a connection that was closed; of everything else this is the
@@ -235,10 +235,6 @@ impl Shared {
         };
         lock(&self.failed).get_or_insert(error);
     }
-}
-
-fn session_refused(lines: &Lines, why: String) -> io::Result<()> {
-    lines.say(&Answer::Refused { why })
 }
 
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

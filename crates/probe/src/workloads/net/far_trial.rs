@@ -31,7 +31,7 @@ use crate::{clock::monotonic_ns, usage};
 const QUIET: Duration = Duration::from_millis(5);
 
 /// One trial.
-pub struct Session {
+pub struct FarTrial {
     pub token: Hidden,
     p: NetParams,
     host: Host,
@@ -58,7 +58,7 @@ struct Single {
     over: bool,
 }
 
-impl Session {
+impl FarTrial {
     pub fn new(far: &Shared, near: &Host, ports: Vec<u16>, from: SocketAddr) -> io::Result<Self> {
         let p = far.p.clone();
         let host = Host::here();
@@ -276,9 +276,7 @@ impl Session {
             thread::sleep(Duration::from_micros(50));
         }
     }
-}
 
-impl Session {
     /// Whether datagrams have come that are not received yet.
     fn some_wait(&self) -> bool {
         let waits = |fd: &OwnedFd| rustix::io::ioctl_fionread(fd).is_ok_and(|next| next > 0);

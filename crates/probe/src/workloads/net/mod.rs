@@ -10,11 +10,11 @@ mod ceiling;
 mod control;
 mod error;
 mod far;
+mod far_trial;
 mod lanes;
 mod near;
 mod params;
 mod place;
-mod session;
 mod sockets;
 #[cfg(test)]
 mod tests;

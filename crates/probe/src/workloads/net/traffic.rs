@@ -137,6 +137,17 @@ pub fn push(
     beat: &mut dyn FnMut(u64),
 ) -> io::Result<Sent> {
     let mut watch = Watch::start(ns, beat);
+    let sent = send_until(fd, message, &mut watch)?;
+    let mut answer = [0];
+    let receive = || rustix::net::recv(fd, &mut answer[..], RecvFlags::empty());
+    match patiently(fd, receive)? {
+        (_, 0) => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok((sent, watch.span())),
+    }
+}
+
+/// Sends messages until the time is over, the last one marked as such. Returns how many.
+fn send_until(fd: BorrowedFd<'_>, message: &mut [u8], watch: &mut Watch<'_>) -> io::Result<u64> {
     let mut sent = 0;
     loop {
         let last = watch.is_over(sent);
@@ -144,14 +155,8 @@ pub fn push(
         send_all(fd, message)?;
         sent += 1;
         if last {
-            break;
+            return Ok(sent);
         }
-    }
-    let mut answer = [0];
-    let receive = || rustix::net::recv(fd, &mut answer[..], RecvFlags::empty());
-    match patiently(fd, receive)? {
-        (_, 0) => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok((sent, watch.span())),
     }
 }
 
@@ -201,14 +206,7 @@ pub fn source(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
     while receive_all(fd, &mut ns)? {
         let beat = &mut |_| {};
         let mut watch = Watch::start(u64::from_le_bytes(ns), beat);
-        loop {
-            let last = watch.is_over(0);
-            message[0] = if last { LAST } else { MORE };
-            send_all(fd, &message)?;
-            if last {
-                break;
-            }
-        }
+        send_until(fd, &mut message, &mut watch)?;
     }
     Ok(())
 }
