@@ -186,23 +186,22 @@ impl MetaWork {
     /// skips the inodes that any program has deleted in the last minutes, one by one: where a compiler
     /// has run before, creating a file takes three times as long in one part of the disk as in another.
     fn quickest(&self) -> Result<WorkDir, ProbeError> {
-        let mut best: Option<(u64, WorkDir)> = None;
-        for _ in 0..TRIED {
-            let work = self.empty()?;
-            let took = self.time_to_create(&work)?;
-            if best.as_ref().is_none_or(|(least, _)| took < *least) {
-                best = Some((took, work));
+        let mut best = self.timed()?;
+        for _ in 1..TRIED {
+            let next = self.timed()?;
+            if next.1 < best.1 {
+                best = next;
             }
         }
-        best.map(|(_, work)| work)
-            .ok_or_else(|| ProbeError::new("no directory was tried"))
+        Ok(best.0)
     }
 
-    /// Nanoseconds that creating a file takes, in all directories of a pass together. The shortest of
-    /// two counts in each, since the first one may set up the part of the disk.
-    fn time_to_create(&self, work: &WorkDir) -> Result<u64, ProbeError> {
+    /// A new directory, and the nanoseconds that creating a file takes there, in all directories of a pass
+    /// together. The shorter of two counts in each, since the first one may set up the part of the disk.
+    fn timed(&self) -> Result<(WorkDir, u64), ProbeError> {
+        let work = self.empty()?;
         let mut sum = 0;
-        for at in self.directories(work) {
+        for at in self.directories(&work) {
             let mut least = u64::MAX;
             for name in ["tried-1", "tried-2"] {
                 let path = at.join(name);
@@ -213,7 +212,7 @@ impl MetaWork {
             }
             sum += least;
         }
-        Ok(sum)
+        Ok((work, sum))
     }
 
     /// Ends a pass. Its files stay, without their data: an inode that was just deleted slows down
