@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{Facts, Machine, Plan, Point, SelfTest, Spec, Trial};
+use crate::{Facts, Machine, Plan, Point, SelfTest, Site, Spec, Trial};
 
 /// A run: one plan on one machine, under one id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -27,6 +27,15 @@ pub struct Run {
     pub layers: Vec<LayerRun>,
     /// Points in the plan's order.
     pub points: Vec<Point>,
+}
+
+impl Run {
+    /// Places of the layer of this name and of the point of this label.
+    pub fn site(&self, layer: &str, label: &str) -> Option<Site> {
+        let layer = self.layers.iter().position(|l| l.name == layer)?;
+        let point = self.points.iter().position(|p| p.label == label)?;
+        Some((layer, point))
+    }
 }
 
 /// Place of the baseline among a run's layers, what the others are set against: plans are resolved so

@@ -40,8 +40,7 @@ fn mark(row: &mut DevLoadRow, others: &[&DevLoadRow]) {
 }
 
 fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<DevLoadRow> {
-    let layer = run.layers.iter().position(|l| l.name == result.layer)?;
-    let at = run.points.iter().position(|p| p.label == result.label)?;
+    let (layer, at) = run.site(&result.layer, &result.label)?;
     let records = index.trials(layer, at);
     let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
     let sum = |of: &dyn Fn(&Trial) -> u64| trials.iter().map(|t| of(t)).sum::<u64>() as f64;

@@ -20,9 +20,8 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<IopsRow> {
 
 /// Where a result's trials stand in the run.
 fn place(run: &Run, result: &ResultRow) -> Option<(usize, usize)> {
-    let layer = run.layers.iter().position(|l| l.name == result.layer)?;
-    let point = run.points.iter().position(|p| p.label == result.label)?;
-    (result.workload == "iops").then_some((layer, point))
+    let site = run.site(&result.layer, &result.label);
+    site.filter(|_| result.workload == "iops")
 }
 
 fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<IopsRow> {

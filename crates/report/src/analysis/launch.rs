@@ -74,8 +74,7 @@ pub fn series(
         .filter(|r| r.meaning.unit == Unit::Launch && r.trials > 0);
     launches
         .filter_map(|row| {
-            let layer = run.layers.iter().position(|l| l.name == row.layer)?;
-            let point = run.points.iter().position(|p| p.label == row.label)?;
+            let (layer, point) = run.site(&row.layer, &row.label)?;
             let site = SeriesSite {
                 run,
                 index,

@@ -20,8 +20,7 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<NetRow> {
 
 fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<NetRow> {
     let value = result.value?;
-    let layer = run.layers.iter().position(|l| l.name == result.layer)?;
-    let at = run.points.iter().position(|p| p.label == result.label)?;
+    let (layer, at) = run.site(&result.layer, &result.label)?;
     let records = index.trials(layer, at);
     let trials = records.iter().filter_map(|r| r.trial.as_ref());
     let trials: Vec<&Trial> = trials.filter(|t| t.net.is_some()).collect();

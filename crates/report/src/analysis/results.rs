@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord, flags};
+use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord, UserScripts, flags};
 use layermark_stats::{self as stats, Comparison, Interval, Judgement};
 
 use crate::{
@@ -318,8 +318,10 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<Distrust> {
 
 /// Programs that differ between trials of users' scripts, which then cannot be compared.
 fn unlike_programs(here: &[&TrialRecord], native: &[&TrialRecord]) -> Option<String> {
-    let scripts = |r: &&TrialRecord| r.trial.as_ref()?.scripts.clone();
-    let all: Vec<_> = here.iter().chain(native).filter_map(scripts).collect();
+    let records = here.iter().chain(native);
+    let all: Vec<&UserScripts> = records
+        .filter_map(|r| r.trial.as_ref()?.scripts.as_deref())
+        .collect();
     let first = all.first()?;
     let unlike: BTreeSet<&str> = all.iter().flat_map(|other| first.unlike(other)).collect();
     let names: Vec<&str> = unlike.into_iter().collect();

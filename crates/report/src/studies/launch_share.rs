@@ -198,10 +198,7 @@ impl<'a> Peers<'a> {
     }
 
     fn site(&self, row: &ResultRow) -> Option<Site> {
-        let run = self.data.run;
-        let layer = run.layers.iter().position(|l| l.name == row.layer)?;
-        let point = run.points.iter().position(|p| p.label == row.label)?;
-        Some((layer, point))
+        self.data.run.site(&row.layer, &row.label)
     }
 
     /// Results beside others, by the blocks in which both have a launch. As in every report, those

@@ -33,8 +33,7 @@ pub enum Apart {
 impl<'a> Repeats<'a> {
     /// Those of a result; `None` when no trial has a number.
     pub fn of(data: &Data<'a>, row: &'a ResultRow) -> Option<Self> {
-        let layer = data.run.layers.iter().position(|l| l.name == row.layer)?;
-        let at = data.run.points.iter().position(|p| p.label == row.label)?;
+        let (layer, at) = data.run.site(&row.layer, &row.label)?;
         let (said, facts) = (&row.meaning, &data.run.layers[layer].facts);
         let one = |record: &TrialRecord| {
             let trial = record.trial.as_ref()?;
