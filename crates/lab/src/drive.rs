@@ -19,6 +19,7 @@ use crate::{
     forecast::Forecast,
     machine::now_ms,
     path::Ends,
+    resolve,
     session::{Lost, Up},
     stop::{Change, Stopping},
     tally::Tally,
@@ -98,12 +99,12 @@ impl<'a> Lab<'a> {
         on_event: &'a mut dyn FnMut(Event),
     ) -> Result<Self, LabError> {
         let (layers, points) = (run.layers.len(), run.points.len());
-        let (mut guesses, mut kept, mut two_ends) = (Vec::new(), Vec::new(), false);
+        let two_ends = resolve::have_two_ends(&run.points, setup.catalog)?;
+        let (mut guesses, mut kept) = (Vec::new(), Vec::new());
         for point in &run.points {
             let workload = setup.catalog.workload(&point.workload)?;
             guesses.push(budget::guess(workload.space(point)));
             kept.push(workload.goes_on_with(point));
-            two_ends |= workload.has_two_ends();
         }
         let mut lab = Self {
             schedule: Schedule::new(run.seed, layers, points),

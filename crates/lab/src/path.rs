@@ -54,16 +54,12 @@ impl Ends {
         if server.is_native() {
             return Ok(Self::Client(linked(&client, None)?));
         }
-        let named = |spec: &Spec| spec.options.get("switch").filter(|s| *s != "none").cloned();
-        let network = named(&client).or_else(|| named(&server));
-        let network = network.as_deref().unwrap_or(default);
-        let [client, server] = [&client, &server].map(|end| linked(end, Some(network)));
+        let network = |spec: &Spec| catalog.layer(&spec.layer)?.network(spec);
+        let named = network(&client).or_else(|| network(&server));
+        let switch = named.as_ref().map_or(default, |network| &network.switch);
+        let [client, server] = [&client, &server].map(|end| linked(end, Some(switch)));
         let (client, server) = (client?, server?);
-        let network_of = |spec: &Spec| {
-            let backend = spec.options.get("backend").map_or("tap", String::as_str);
-            (named(spec), backend.to_owned())
-        };
-        if network_of(&client) != network_of(&server) {
+        if network(&client) != network(&server) {
             return Err(LayerError::NoNetwork {
                 layer: spec.to_string(),
                 why: "has two ends that are not in one network".into(),

@@ -252,7 +252,7 @@ pub(crate) fn has_no_files(spec: &Spec, catalog: Catalog) -> bool {
 }
 
 /// Whether some of the work has two ends.
-fn have_two_ends(points: &[Point], catalog: Catalog) -> Result<bool, LabError> {
+pub(crate) fn have_two_ends(points: &[Point], catalog: Catalog) -> Result<bool, LabError> {
     for point in points {
         if catalog.workload(&point.workload)?.has_two_ends() {
             return Ok(true);

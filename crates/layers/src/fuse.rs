@@ -178,7 +178,6 @@ fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
     })
 }
 
-/// Reads a short time: unlike other durations it may be in microseconds.
 /// Starts `EXE fuse-serve` and waits until it serves. It is a separate process and not threads of
 /// ours, because a process that waits for its own file system can never be ended.
 fn start_server(

@@ -103,6 +103,15 @@ pub enum Storage {
     Nowhere,
 }
 
+/// A network that layers of one run can be in together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedNetwork {
+    /// Its name.
+    pub switch: String,
+    /// What it is made of: networks of one name and different kinds are not the same.
+    pub backend: String,
+}
+
 /// One kind of layer. Stateless; asking it anything changes nothing.
 pub trait Layer: Sync {
     /// Its name before the colon, such as `overlay`.
@@ -136,6 +145,10 @@ pub trait Layer: Sync {
                 hint: format!("name it alone: -l {spec}; netns and vm can be both ends of a path"),
             }),
         }
+    }
+    /// The network that `spec` names; those that name the same one reach each other.
+    fn network(&self, _spec: &Spec) -> Option<NamedNetwork> {
+        None
     }
     /// What this host lacks for `spec`, and how to get it.
     fn missing(&self, spec: &Spec) -> Vec<Missing>;

@@ -3,7 +3,7 @@ use std::time::Duration;
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Undo,
+    Base, Layer, LayerError, LayerOption, NamedNetwork, Place, Undo,
     host::HostPlace,
     net::{self, link::Link, shape::Shape},
     options::{self, bad, value},
@@ -79,6 +79,15 @@ impl Layer for Netns {
             net::join(&mut spec, name);
         }
         Ok(spec)
+    }
+
+    /// Guests are in it by a tap.
+    fn network(&self, spec: &Spec) -> Option<NamedNetwork> {
+        let switch = switch_name(spec).ok()??.to_owned();
+        Some(NamedNetwork {
+            switch,
+            backend: "tap".into(),
+        })
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {

@@ -1,7 +1,8 @@
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Undo, host::HostPlace, needs, options::value,
+    Base, Layer, LayerError, LayerOption, NamedNetwork, Place, Undo, host::HostPlace, needs,
+    options::value,
 };
 
 mod agent_client;
@@ -83,6 +84,15 @@ impl Layer for Vm {
             return Err(net::unreachable(&spec.to_string()));
         }
         Ok(spec)
+    }
+
+    fn network(&self, spec: &Spec) -> Option<NamedNetwork> {
+        let value = |name| value(spec, OPTIONS, name).to_owned();
+        let switch = Some(value("switch")).filter(|s| s != "none")?;
+        Some(NamedNetwork {
+            switch,
+            backend: value("backend"),
+        })
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
