@@ -2,8 +2,10 @@
 //! when it does not answer, so calls into it are made by a thread that can be abandoned.
 
 use std::{
+    net::IpAddr,
     path::{Path, PathBuf},
     sync::{
+        Arc,
         atomic::{AtomicBool, Ordering},
         mpsc::{self, RecvTimeoutError, Sender},
     },
@@ -11,9 +13,11 @@ use std::{
     time::Duration,
 };
 
-use layermark_layers::{BackingExtents, LayerError, Place, Wire};
+use layermark_layers::{BackingExtents, LayerError, Place, Undo, Wire};
 use layermark_model::{CpuTime, DroppedCaches, Facts};
 use layermark_probe::motion::{Motion, Who};
+
+use crate::session::Lost;
 
 /// Interval of checks whether a call makes progress.
 const TICK: Duration = Duration::from_millis(500);
@@ -35,76 +39,65 @@ pub(crate) fn has_server(facts: &Facts) -> bool {
     facts.mounts.iter().any(|m| served(&m.fs))
 }
 
-type Call = Box<dyn FnOnce(&mut dyn Place) + Send>;
+/// A layer, and how it is undone, as the thread sees them.
+#[derive(Default)]
+struct Held {
+    place: Option<Box<dyn Place>>,
+    undo: Undo,
+}
 
-/// The layer, as the thread sees it.
-pub(crate) struct Aside {
-    layer: String,
-    dir: PathBuf,
-    near_dir: Option<PathBuf>,
-    near_on_this_host: bool,
-    read_only: bool,
+type Call = Box<dyn FnOnce(&mut Held) + Send>;
+
+/// A thread that makes calls, and can be abandoned with what it holds.
+struct Worker {
     calls: Sender<Call>,
     thread: i32,
     silence: Duration,
     /// A call has not returned.
-    hangs: AtomicBool,
+    hangs: Arc<AtomicBool>,
 }
 
-impl Aside {
-    /// Hands `place` to a separate thread. A call may make no progress for `silence`.
-    pub(crate) fn new(
-        layer: String,
-        mut place: Box<dyn Place>,
-        silence: Duration,
-    ) -> Result<Self, LayerError> {
-        let (dir, read_only) = (place.dir().to_owned(), place.read_only());
-        let near_dir = place.near_dir().map(Path::to_owned);
-        let near_on_this_host = place.near_on_this_host();
+impl Worker {
+    fn start(silence: Duration) -> std::io::Result<Self> {
         let (calls, made) = mpsc::channel::<Call>();
         let (tell, told) = mpsc::channel();
-        let started = thread::Builder::new().name("aside".into()).spawn(move || {
+        let hangs = Arc::new(AtomicBool::new(false));
+        let given_up = Arc::clone(&hangs);
+        thread::Builder::new().name("aside".into()).spawn(move || {
             let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get());
+            let mut held = Held::default();
             while let Ok(call) = made.recv() {
-                call(place.as_mut());
+                call(&mut held);
             }
-        });
-        let thread = started.and_then(|_| told.recv().map_err(std::io::Error::other));
-        let thread = thread.map_err(|source| LayerError::Io {
-            layer: layer.clone(),
-            what: "start a thread for".into(),
-            path: dir.clone(),
-            source,
+            if given_up.load(Ordering::Relaxed) {
+                held.undo.leave();
+            }
         })?;
         Ok(Self {
-            layer,
-            dir,
-            near_dir,
-            near_on_this_host,
-            read_only,
             calls,
-            thread,
+            thread: told.recv().map_err(std::io::Error::other)?,
             silence,
-            hangs: AtomicBool::new(false),
+            hangs,
         })
     }
 
-    /// Calls, and waits for as long as something is done.
+    /// Calls, and waits for as long as something is done. `None` when nothing was for too long, now or
+    /// in a call before.
     fn call<T: Send + 'static>(
         &self,
-        what: impl FnOnce(&mut dyn Place) -> T + Send + 'static,
-    ) -> Result<T, LayerError> {
+        what: impl FnOnce(&mut Held) -> T + Send + 'static,
+    ) -> Option<T> {
         let (tell, told) = mpsc::channel();
-        let call = Box::new(move |place: &mut dyn Place| drop(tell.send(what(place))));
+        let call = Box::new(move |held: &mut Held| drop(tell.send(what(held))));
         if self.hangs.load(Ordering::Relaxed) || self.calls.send(call).is_err() {
-            return Err(self.silent());
+            return None;
         }
         let tick = TICK.min(self.silence / 4);
         let mut quiet = Duration::ZERO;
         let mut motion: Option<Motion> = None;
         while quiet < self.silence {
             match told.recv_timeout(tick) {
-                Ok(outcome) => return Ok(outcome),
+                Ok(outcome) => return Some(outcome),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -117,22 +110,86 @@ impl Aside {
             };
         }
         self.hangs.store(true, Ordering::Relaxed);
-        Err(self.silent())
+        None
     }
 
-    fn silent(&self) -> LayerError {
-        LayerError::Silent {
-            layer: self.layer.clone(),
-            path: self.dir.clone(),
-            after: self.silence,
-        }
+    /// Undoes what it holds.
+    fn undo(&self) -> std::io::Result<()> {
+        let undone = self.call(|held| {
+            held.place = None;
+            // Each step that fails is told by itself.
+            held.undo.run();
+        });
+        undone.ok_or_else(|| {
+            std::io::Error::other("it does not answer: what is there is removed when it does")
+        })
+    }
+}
+
+/// The layer, as all others see it.
+pub(crate) struct Aside {
+    layer: String,
+    dir: PathBuf,
+    near_dir: Option<PathBuf>,
+    near_on_this_host: bool,
+    read_only: bool,
+    worker: Arc<Worker>,
+}
+
+impl Aside {
+    /// Hands a layer to a separate thread, which builds it: its server may have died since it was built
+    /// the last time. A call may make no progress for `silence`. `undo` is told to undo it there.
+    pub(crate) fn open(
+        layer: String,
+        build: impl FnOnce(&mut Undo) -> Result<Box<dyn Place>, Lost> + Send + 'static,
+        undo: &mut Undo,
+        silence: Duration,
+    ) -> Result<Self, Lost> {
+        let worker = Worker::start(silence);
+        let worker = worker.map_err(|e| Lost::new(format!("it cannot have a thread: {e}")))?;
+        let worker = Arc::new(worker);
+        let undoing = Arc::clone(&worker);
+        undo.push(format!("set up {layer}"), move || undoing.undo());
+        let seen = worker.call(|held| {
+            let place = build(&mut held.undo)?;
+            let seen = (
+                place.dir().to_owned(),
+                place.near_dir().map(Path::to_owned),
+                place.near_on_this_host(),
+                place.read_only(),
+            );
+            held.place = Some(place);
+            Ok::<_, Lost>(seen)
+        });
+        let silent = || {
+            Lost::new(format!(
+                "it did not answer for {silence:?} while it was set up"
+            ))
+        };
+        let (dir, near_dir, near_on_this_host, read_only) = seen.ok_or_else(silent)??;
+        Ok(Self {
+            layer,
+            dir,
+            near_dir,
+            near_on_this_host,
+            read_only,
+            worker,
+        })
     }
 
     fn asked<T: Send + 'static>(
         &self,
         what: impl FnOnce(&mut dyn Place) -> Result<T, LayerError> + Send + 'static,
     ) -> Result<T, LayerError> {
-        self.call(what)?
+        let call = move |held: &mut Held| Some(what(held.place.as_mut()?.as_mut()));
+        let outcome = self.worker.call(call).flatten();
+        outcome.unwrap_or_else(|| {
+            Err(LayerError::Silent {
+                layer: self.layer.clone(),
+                path: self.dir.clone(),
+                after: self.worker.silence,
+            })
+        })
     }
 }
 
@@ -153,12 +210,21 @@ impl Place for Aside {
         self.near_on_this_host
     }
 
+    fn real_dir(&self) -> std::io::Result<PathBuf> {
+        let asked = self.asked(|place| Ok(place.real_dir()));
+        asked.map_err(std::io::Error::other)?
+    }
+
     fn ground(&self) -> Option<(u64, i64)> {
-        self.call(|place| place.ground()).ok().flatten()
+        self.asked(|place| Ok(place.ground())).ok().flatten()
     }
 
     fn start(&mut self) -> Result<Wire, LayerError> {
         self.asked(|place| place.start())
+    }
+
+    fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
+        self.asked(|place| place.link())
     }
 
     fn start_near(&mut self) -> Result<Wire, LayerError> {
@@ -171,7 +237,7 @@ impl Place for Aside {
 
     fn backing_extents(&self, files: &[PathBuf]) -> Vec<BackingExtents> {
         let files = files.to_vec();
-        self.call(move |place| place.backing_extents(&files))
+        self.asked(move |place| Ok(place.backing_extents(&files)))
             .unwrap_or_default()
     }
 

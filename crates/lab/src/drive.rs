@@ -18,7 +18,6 @@ use crate::{
     cpu::Meter,
     forecast::Forecast,
     machine::now_ms,
-    path::Ends,
     resolve,
     session::{Lost, Up},
     stop::{Change, Stopping},
@@ -68,6 +67,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) watch: Watch,
     /// The layers that are up, by their place in the run.
     pub(crate) ups: Vec<Option<Up>>,
+    /// Layers that wait for a server that layermark has not started.
+    aside: BTreeSet<usize>,
     /// Whether any of the work has two ends.
     two_ends: bool,
     /// Below the layers, so it is dropped after them, also when something panics.
@@ -115,6 +116,7 @@ impl<'a> Lab<'a> {
             meter: Meter::new(),
             watch: Watch::new(setup.silence),
             ups: std::iter::repeat_with(|| None).take(layers).collect(),
+            aside: BTreeSet::new(),
             two_ends,
             work: Some(work),
             extras: BTreeSet::new(),
@@ -366,11 +368,10 @@ impl<'a> Lab<'a> {
     pub(crate) fn open(&self, index: usize, base: &Base) -> Result<Up, Lost> {
         let (spec, catalog) = (&self.run.layers[index].spec, self.setup.catalog);
         let network = format!("path-{index}");
-        let layers = Ends::of(spec, self.two_ends, &network, catalog)?;
         Up::open(
-            (&layers, spec),
+            (spec, network),
             (base, catalog),
-            self.two_ends,
+            (self.two_ends, self.aside.contains(&index)),
             self.setup.silence,
             self.stop,
             &self.watch,
@@ -387,6 +388,9 @@ impl<'a> Lab<'a> {
                 layer.read_only = up.place.read_only();
                 layer.setup_s = started.elapsed().as_secs_f64();
                 let (name, seconds) = (layer.name.clone(), layer.setup_s);
+                if up.aside {
+                    self.aside.insert(index);
+                }
                 self.ups[index] = Some(up);
                 (self.on_event)(Event::LayerReady { name, seconds });
                 Ok(())

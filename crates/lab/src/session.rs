@@ -1,6 +1,6 @@
 //! One layer that is up: built, proved to be there, with its probe ready.
 
-use std::{net::IpAddr, path::Path, time::Duration};
+use std::{mem, net::IpAddr, path::Path, time::Duration};
 
 use layermark_layers::{Base, LayerError, Place, Undo, Wire, cpu_ns, in_words, mounts, spread};
 use layermark_model::{
@@ -92,6 +92,8 @@ pub(crate) struct Up {
     pub place: Box<dyn Place>,
     undo: Undo,
     pub facts: Facts,
+    /// It waits for a server that layermark has not started: see [`Aside`].
+    pub aside: bool,
     pub self_test: SelfTest,
     silence: Duration,
     /// Flushes a second that its devices count while idle.
@@ -101,23 +103,42 @@ pub(crate) struct Up {
 }
 
 impl Up {
-    /// Sets a layer up in the directory of `base`, which is made, and waits for its probes.
+    /// Sets a layer up in the directory of `base`, which is made, and waits for its probes. One that
+    /// `was_aside` the last time is so from the start.
     pub(crate) fn open(
-        (layers, spec): (&Ends, &Spec),
+        (spec, network): (&Spec, String),
         (base, catalog): (&Base, Catalog),
-        two_ends: bool,
+        (two_ends, was_aside): (bool, bool),
         silence: Duration,
         stop: &Stop,
         watch: &Watch,
     ) -> Result<Self, Lost> {
-        spread::create(&base.dir).map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))?;
+        let build = {
+            let (spec, base) = (spec.clone(), base.clone());
+            move |undo: &mut Undo| {
+                let layers = Ends::of(&spec, two_ends, &network, catalog)?;
+                spread::create(&base.dir)
+                    .map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))?;
+                layers.open(&base, undo, catalog)
+            }
+        };
         let mut undo = Undo::new();
-        let mut place = layers.open(base, &mut undo, catalog)?;
+        let mut place: Box<dyn Place> = if was_aside {
+            Box::new(Aside::open(spec.to_string(), build, &mut undo, silence)?)
+        } else {
+            build(&mut undo)?
+        };
         let watching = watch.over(&place.helpers());
         let addresses = two_ends.then(|| place.link()).transpose()?;
         let facts = watching.judge(proof(place.as_ref()))?;
-        if aside::is_needed(place.as_ref(), &facts) {
-            place = Box::new(Aside::new(spec.to_string(), place, silence)?);
+        let aside = aside::is_needed(place.as_ref(), &facts);
+        if aside && !was_aside {
+            let until_now = mem::take(&mut undo);
+            let keep = move |undo: &mut Undo| {
+                *undo = until_now;
+                Ok(place)
+            };
+            place = Box::new(Aside::open(spec.to_string(), keep, &mut undo, silence)?);
         }
         let started = start(place.start(), silence, stop);
         let (probe, self_test) = watching.judge(started)?;
@@ -144,6 +165,7 @@ impl Up {
             idle_flushes: None,
             undo,
             facts,
+            aside,
             self_test,
             silence,
         })
@@ -330,13 +352,7 @@ fn proof(place: &dyn Place) -> Result<Facts, Lost> {
             "nothing proves what would be measured: its facts are empty",
         ));
     }
-    let below = |at: &Path| {
-        if place.on_this_host() {
-            std::fs::canonicalize(place.dir()).is_ok_and(|dir| dir.starts_with(at))
-        } else {
-            place.dir().starts_with(at)
-        }
-    };
+    let below = |at: &Path| place.real_dir().is_ok_and(|dir| dir.starts_with(at));
     if let Some(mount) = facts.mounts.first().filter(|m| !below(&m.at)) {
         return Err(Lost::new(format!(
             "the probe would work in {}, which is not on the mount {}",

@@ -219,6 +219,14 @@ pub trait Place: Send {
     fn refresh(&mut self) -> Result<(), LayerError> {
         Ok(())
     }
+    /// [`Place::dir`] without symbolic links, where this host can see it.
+    fn real_dir(&self) -> std::io::Result<PathBuf> {
+        if self.on_this_host() {
+            std::fs::canonicalize(self.dir())
+        } else {
+            Ok(self.dir().to_owned())
+        }
+    }
     /// Number and type of the file system at [`Place::dir`], by one look of some microseconds; `None`
     /// where this host cannot see it.
     fn ground(&self) -> Option<(u64, i64)> {

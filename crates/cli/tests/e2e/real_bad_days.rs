@@ -187,11 +187,11 @@ fn a_file_system_that_stops_answering_is_given_up() {
     }
 }
 
-/// The user's own server: layermark may not end it, and must end all the same.
-#[test]
-fn a_directory_whose_server_stops_answering_is_given_up() {
+/// The user's own server: layermark may not end it, and must end all the same. Stops the server when
+/// `now` says so of what the layer has left in the server's directory.
+fn own_server_stops(mut now: impl FnMut(&[String]) -> bool) -> Option<(Said, String)> {
     if !needs_root() {
-        return;
+        return None;
     }
     let mount = "cd $W/..; mkdir below at
         \"$L\" fuse-serve $PWD/below $PWD/at fuse > said 2>&1 & echo $! > pid
@@ -213,32 +213,62 @@ fn a_directory_whose_server_stops_answering_is_given_up() {
         "--json",
     ];
     let rest = ["--budget", "1m", "--blocks", "20", "--silence", "3s"];
-    let Some(lm) = lm
+    let lm = lm
         .work_with(&read, &[&at, "tmpfs"])
         .args(rest)
-        .around(mount, unmount)
-    else {
-        return;
-    };
+        .around(mount, unmount)?;
     let (child, dir) = lm.start();
     wait_for("trials", || (trials_stored(dir.path()) >= 6).then_some(()));
     let pid = fs::read_to_string(dir.path().join("pid")).expect("its number");
+    let seen = || {
+        let names = fs::read_dir(dir.path().join("below"))
+            .expect("below")
+            .flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names
+            .filter(|name| name.starts_with("layermark-"))
+            .collect::<Vec<_>>()
+    };
+    let until = Instant::now() + Duration::from_mins(2);
+    while !now(&seen()) {
+        assert!(Instant::now() < until, "never seen");
+    }
     send(pid.trim().parse().expect("a number"), Signal::STOP);
     let started = Instant::now();
-    let said = finish(child, dir)
-        .code(4)
-        .says("is left out")
-        .says("is removed when it");
+    let said = finish(child, dir).code(4).says("is left out");
     assert!(started.elapsed() < Duration::from_mins(2));
     let report = said.json();
     assert_eq!(layer(&report, &at)["status"], "failed");
     assert_eq!(layer(&report, "native")["status"], "ready");
     let seen = |name: &str| fs::read_to_string(said.dir.path().join(name)).expect("seen");
-    assert!(
-        seen("left").contains("layermark-"),
-        "it could not be removed"
-    );
     assert_eq!(seen("at_last"), "");
+    let left = seen("left");
+    Some((said, left))
+}
+
+#[test]
+fn a_directory_whose_server_stops_answering_is_given_up() {
+    let Some((said, left)) = own_server_stops(|_| true) else {
+        return;
+    };
+    said.says("is removed when it");
+    assert!(left.contains("layermark-"), "it could not be removed");
+}
+
+/// Between two sessions its directory is removed and another one made.
+#[test]
+fn a_server_that_stops_while_its_layer_is_set_up_again_is_given_up() {
+    let mut first = None;
+    own_server_stops(|names| {
+        let first = first.get_or_insert_with(|| names.to_vec());
+        names.iter().any(|name| !first.contains(name))
+    });
+}
+
+#[test]
+fn a_server_that_stops_while_its_layer_is_torn_down_is_given_up() {
+    let mut first = None;
+    own_server_stops(|names| first.get_or_insert_with(|| names.to_vec()) != names);
 }
 
 /// Trap 3: what is below a lost mount must not be measured in its name.
