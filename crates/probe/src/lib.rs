@@ -28,6 +28,7 @@ mod own_cache;
 pub mod packaged;
 mod param;
 mod permutation;
+mod programs;
 mod queue;
 pub mod resident;
 mod run;

@@ -11,7 +11,7 @@ use std::{
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::params::JobSet;
-use crate::{ProbeError, resident, workloads::launch::start::PATH};
+use crate::{ProbeError, programs::PATH, resident};
 
 /// Programs of a package of Debian and Ubuntu.
 struct Package {

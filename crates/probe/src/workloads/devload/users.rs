@@ -19,14 +19,15 @@ use super::jobs::{self, ScriptJob};
 use crate::{
     ProbeError,
     clock::monotonic_ns,
-    usage,
-    workloads::launch::{
+    programs::{
+        PATH,
         guard::Guarded,
+        said::{Said, last_words_to},
         spawn::Program,
-        start::{PATH, Said, last_words_to},
         sys::{self, Reaped},
         tree::Tree,
     },
+    usage,
 };
 
 /// Interval of looks at users that do not end. A look reads all of `/proc` and is inside the clock.
@@ -371,9 +372,9 @@ mod tests {
     use std::{ffi::OsStr, os::fd::AsFd, os::unix::ffi::OsStrExt, os::unix::net::UnixStream};
 
     use super::{super::params::JobSet, *};
-    use crate::workloads::{
-        devload::{corpus, work::SCRIPT},
-        launch::guard::Guard,
+    use crate::{
+        programs::guard::Guard,
+        workloads::devload::{corpus, work::SCRIPT},
     };
 
     /// A user whose script is another one.

@@ -13,11 +13,8 @@ use super::{
     users::{Users, Worked},
 };
 use crate::{
-    Ask, Beat, Context, ProbeError, Turned, Work, counters,
-    limits::HEARTBEAT_NS,
-    run::Mark,
-    usage,
-    workloads::{launch::guard::Guard, work_dir::WorkDir},
+    Ask, Beat, Context, ProbeError, Turned, Work, counters, limits::HEARTBEAT_NS,
+    programs::guard::Guard, run::Mark, usage, workloads::work_dir::WorkDir,
 };
 
 /// What every user's shell runs. No text of the user's is in it.

@@ -19,11 +19,11 @@ use layermark_model::random;
 use rustix::mount::{MountFlags, mount};
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 
-use super::{
+use crate::ProbeError;
+use crate::programs::{
     sys,
     user::{self, User},
 };
-use crate::ProbeError;
 
 /// Directory of X sockets, in which clients look.
 const SOCKETS: &str = "/tmp/.X11-unix";

@@ -11,10 +11,10 @@ use layermark_model::{CpuUse, Launch, Warmth};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    counting::Counting, display::Display, guard::Guarded, inside, params::LaunchCache, ready,
-    start::LaunchSite, tree::Tree,
+    counting::Counting, display::Display, inside, params::LaunchCache, ready, start::LaunchSite,
 };
 use crate::ProbeError;
+use crate::programs::{guard::Guarded, tree::Tree};
 
 /// Number of times a warm point may repeat a launch that was not warm.
 const AGAIN: u64 = 2;

@@ -10,10 +10,9 @@ use std::{
 use layermark_model::Environment;
 use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 
-use super::{
-    below, display::Display, package, params::LaunchParams, start::LaunchSite, sys, user::User,
-};
+use super::{below, display::Display, package, params::LaunchParams, start::LaunchSite};
 use crate::ProbeError;
+use crate::programs::{sys, user::User};
 
 /// Where a packaged program has its home, on a file system in memory.
 pub const HOME: &str = "/tmp/home";

@@ -16,33 +16,29 @@ use crate::{
     counters,
     limits::HEARTBEAT_NS,
     param::{self, read},
+    programs::{
+        guard::Guard,
+        user::{self, User},
+    },
     workloads::work_dir::WorkDir,
 };
 
-mod apart;
 mod counting;
 mod display;
 mod forks;
 mod group;
-pub(super) mod guard;
 mod guarded;
 mod inside;
 mod meaning;
 mod package;
 mod params;
 mod ready;
-pub(super) mod spawn;
-pub(super) mod start;
-pub(super) mod sys;
+mod start;
 mod trace;
-pub(super) mod tree;
-mod user;
 
-use guard::Guard;
 use guarded::{Launched, Launches};
 use params::LaunchParams;
 use start::LaunchSite;
-use user::User;
 
 /// Launches of a point, when nothing else is asked for: as many as hyperfine makes at least.
 const LAUNCHES: u32 = 10;

@@ -18,10 +18,8 @@ use layermark_model::{
     protocol::{FromProbe, Job, ToProbe},
 };
 
-use super::{
-    params::{LaunchCache, LaunchParams},
-    sys,
-};
+use super::params::{LaunchCache, LaunchParams};
+use crate::programs::sys;
 use crate::{Placed, PlacedKind};
 
 /// Directory of the package below `packaged/`: one for all programs of a run.

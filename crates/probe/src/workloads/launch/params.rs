@@ -5,11 +5,9 @@ use std::time::Duration;
 use layermark_model::{Environment, Param, ParamKind, PointError, Spec, parse_duration};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ready,
-    user::{self, User},
-};
+use super::ready;
 use crate::param::{self, Params, Values, words};
+use crate::programs::user::{self, User};
 
 words! {
     /// State of the caches before each launch.

@@ -1,17 +1,12 @@
 //! One start of a program: from just before its process is created to the ready event.
 
 use std::{
-    fs::File,
-    io::{Read, Seek, SeekFrom},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
 use layermark_model::{Environment, Launch};
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fs::{MemfdFlags, memfd_create},
-};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{
     counting::Counting,
@@ -19,17 +14,19 @@ use super::{
     guarded::Launched,
     params::{LaunchParams, words},
     ready::{self, Found, Ready, Scene},
-    spawn::Program,
     trace,
-    tree::Tree,
-    user::User,
 };
-use crate::{ProbeError, clock::monotonic_ns};
-
-/// Directories searched for programs. The user's own `PATH` does not influence the measurement.
-pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Bytes kept of the last output of a program that failed.
-const LAST_WORDS: u64 = 2000;
+use crate::{
+    ProbeError,
+    clock::monotonic_ns,
+    programs::{
+        PATH,
+        said::{Said, last_words_to},
+        spawn::Program,
+        tree::Tree,
+        user::User,
+    },
+};
 
 /// Values of the environment of at least this length, bytes, are masked in texts.
 const SECRET: usize = 4;
@@ -323,35 +320,6 @@ fn wait(
         }
         if left {
             return Ok(Came::Gone);
-        }
-    }
-}
-
-/// The standard error stream, kept in memory so that no pipe has to be emptied meanwhile.
-pub struct Said(File);
-
-pub fn last_words_to(program: &mut Program) -> std::io::Result<Said> {
-    let ours = File::from(memfd_create("stderr", MemfdFlags::CLOEXEC)?);
-    program.stderr(ours.try_clone()?);
-    Ok(Said(ours))
-}
-
-impl Said {
-    /// `; it said: ...`, or nothing.
-    pub fn text(&self) -> String {
-        let mut file = &self.0;
-        let size = file.metadata().map_or(0, |m| m.len());
-        let mut bytes = Vec::new();
-        let from = SeekFrom::Start(size.saturating_sub(LAST_WORDS));
-        if file.seek(from).is_err() || file.take(LAST_WORDS).read_to_end(&mut bytes).is_err() {
-            return String::new();
-        }
-        let text = String::from_utf8_lossy(&bytes);
-        let text = text.trim();
-        if text.is_empty() {
-            String::new()
-        } else {
-            format!("; it said: {text}")
         }
     }
 }

@@ -7,7 +7,8 @@ use std::{
 
 use layermark_model::{PointError, nearest};
 
-use super::{display::Display, spawn::Program};
+use super::display::Display;
+use crate::programs::spawn::Program;
 use crate::{ProbeError, clock::monotonic_ns};
 
 mod exit;

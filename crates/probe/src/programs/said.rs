@@ -1,0 +1,42 @@
+//! What a program has printed last.
+
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::spawn::Program;
+
+/// Bytes kept of the last output of a program that failed.
+const LAST_WORDS: u64 = 2000;
+
+/// The standard error stream, kept in memory so that no pipe has to be emptied meanwhile.
+pub struct Said(File);
+
+pub fn last_words_to(program: &mut Program) -> std::io::Result<Said> {
+    let ours = File::from(memfd_create("stderr", MemfdFlags::CLOEXEC)?);
+    program.stderr(ours.try_clone()?);
+    Ok(Said(ours))
+}
+
+impl Said {
+    /// `; it said: ...`, or nothing.
+    pub fn text(&self) -> String {
+        let mut file = &self.0;
+        let size = file.metadata().map_or(0, |m| m.len());
+        let mut bytes = Vec::new();
+        let from = SeekFrom::Start(size.saturating_sub(LAST_WORDS));
+        if file.seek(from).is_err() || file.take(LAST_WORDS).read_to_end(&mut bytes).is_err() {
+            return String::new();
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.trim();
+        if text.is_empty() {
+            String::new()
+        } else {
+            format!("; it said: {text}")
+        }
+    }
+}
