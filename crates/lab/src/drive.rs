@@ -33,8 +33,10 @@ const WINDOWS: u32 = 4;
 
 /// Where setting all layers up takes less than this ...
 const QUICK_SET_UP: Duration = Duration::from_secs(1);
-/// ... it is done at least so often.
+/// ... it is done at least so often, ...
 const FEWEST_SESSIONS: u32 = 3;
+/// ... and goes on as often when the run is longer, for this share of the time.
+const SET_UP_SHARE: f64 = 0.1;
 
 /// What a run needs beside what is stored of it.
 pub(crate) struct Setup {
@@ -82,6 +84,8 @@ pub(crate) struct Lab<'a> {
     /// The block in hand.
     pub(crate) block: u32,
     pub(crate) session: u32,
+    /// How many changes of session were made, and how long they have taken, s.
+    changes: (u32, f64),
     pub(crate) seq: u64,
     /// The trials that were made last, until they are stored and told of.
     pub(crate) owed: Vec<TrialRecord>,
@@ -124,6 +128,7 @@ impl<'a> Lab<'a> {
             restarts: vec![0; layers],
             block: 0,
             session: 0,
+            changes: (0, 0.0),
             seq: 0,
             owed: Vec::new(),
             forecast: Forecast::default(),
@@ -246,11 +251,9 @@ impl<'a> Lab<'a> {
             dir: in_words(&master.to_string_lossy()).into(),
             source,
         })?;
+        self.set_up(started)?;
+        self.clock.note_set_up(started.elapsed());
         loop {
-            self.set_up(started)?;
-            if self.session == 0 {
-                self.clock.note_set_up(started.elapsed());
-            }
             let sessions = self.planned_sessions().max(self.session + 1);
             (self.on_event)(Event::SessionStarted {
                 session: self.session + 1,
@@ -265,12 +268,16 @@ impl<'a> Lab<'a> {
                     break Some(ended);
                 }
             };
+            let change = Instant::now();
             self.prove_again()?;
             self.tear_down();
             if let Some(ended) = ended {
                 return Ok(ended);
             }
             self.session += 1;
+            self.set_up(started)?;
+            self.changes.0 += 1;
+            self.changes.1 += change.elapsed().as_secs_f64();
         }
     }
 
@@ -282,23 +289,38 @@ impl<'a> Lab<'a> {
             return sessions;
         }
         let planned = self.run.plan.profile.sessions();
-        let set_up: f64 = self.run.layers.iter().map(|l| l.setup_s).sum();
-        if set_up < QUICK_SET_UP.as_secs_f64() {
+        if self.set_up_s() < QUICK_SET_UP.as_secs_f64() {
             planned.max(FEWEST_SESSIONS)
         } else {
             planned
         }
     }
 
+    /// How long it takes to set all layers up, s.
+    fn set_up_s(&self) -> f64 {
+        self.run.layers.iter().map(|l| l.setup_s).sum()
+    }
+
     /// How many times the layers should have been set up afresh by now, after the first time: the
-    /// blocks that every point gets, and the budget, are divided over the sessions.
+    /// blocks that every point gets, and the budget, are divided over the sessions. Later blocks are
+    /// divided likewise: the last session would have most of them, and what it happened to get would
+    /// count most.
     fn set_ups_due(&self) -> u32 {
         let sessions = self.planned_sessions();
         let each = (self.stopping.fewest() as u32).div_ceil(sessions).max(1);
         let by_time = self.clock.budget().map_or(0, |budget| {
             (self.clock.spent().as_secs_f64() / budget.as_secs_f64() * f64::from(sessions)) as u32
         });
-        (self.block / each).max(by_time).min(sessions - 1)
+        let planned = (self.block / each).max(by_time).min(sessions - 1);
+        if self.run.plan.sessions.is_some() {
+            return planned;
+        }
+        let change = match self.changes {
+            (0, _) => self.set_up_s(),
+            (count, seconds) => seconds / f64::from(count),
+        };
+        let afforded = self.clock.spent().as_secs_f64() * SET_UP_SHARE / change;
+        planned.max((self.block / each).min(afforded as u32))
     }
 
     /// Sets all layers up that are measured. The first time, since `started`, some may be left out.

@@ -314,6 +314,22 @@ fn sessions_divide_the_blocks_and_set_the_layers_up_afresh() {
 }
 
 #[test]
+fn later_blocks_are_divided_into_sessions_too() {
+    let mut bench = Bench::new();
+    let layers = ["mock:take=20ms", "mock:take=20ms,noise=0.2"];
+    let mut plan = plan(&layers, 1, "control = false");
+    plan.sessions = None;
+    assert!(settled(&bench.run(bench.request(plan))));
+    let (_, trials) = bench.last();
+    let mut blocks = std::collections::BTreeMap::<u32, BTreeSet<u32>>::new();
+    for cell in trials.iter().map(|t| t.cell) {
+        blocks.entry(cell.session).or_default().insert(cell.block);
+    }
+    assert!(blocks.len() > 4, "{blocks:?}");
+    assert!(blocks.values().all(|b| b.len() <= 3), "{blocks:?}");
+}
+
+#[test]
 fn the_fewest_blocks_are_made_whatever_the_budget() {
     let mut bench = Bench::new();
     let slow = plan(
