@@ -8,6 +8,8 @@ use signal_hook::{
     iterator::Signals,
 };
 
+use crate::say::say;
+
 /// Connects signals to `stop`. The thread lives as long as the process.
 pub fn connect(stop: &Stop) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
@@ -15,7 +17,7 @@ pub fn connect(stop: &Stop) -> io::Result<()> {
     thread::spawn(move || {
         for _ in signals.forever() {
             if !stop.asked() {
-                eprintln!("\nstopping after this round; press Ctrl-C again to stop at once");
+                say("\nstopping after this round; press Ctrl-C again to stop at once");
             }
             stop.ask();
         }

@@ -2,7 +2,9 @@
 
 use std::{mem, net::IpAddr, path::Path, time::Duration};
 
-use layermark_layers::{Base, LayerError, Place, Undo, Wire, cpu_ns, in_words, mounts, spread};
+use layermark_layers::{
+    Base, LayerError, Place, Undo, Wire, cpu_ns, in_words, mounts, spread, tell,
+};
 use layermark_model::{
     CpuTime, Facts, SelfTest, Spec,
     protocol::{FromProbe, VERSION},
@@ -315,7 +317,9 @@ impl Drop for Up {
         end_all(&self.place.helpers());
         if !self.answers(LAST_WORD) {
             let dir = self.place.dir().display();
-            eprintln!("layermark: {dir} does not answer: what is there is removed when it does");
+            tell(format!(
+                "{dir} does not answer: what is there is removed when it does"
+            ));
             self.undo.leave();
         }
     }

@@ -31,7 +31,7 @@ use rustix::{
     },
 };
 
-use crate::{fd, removal, workdir};
+use crate::{fd, removal, view, workdir};
 
 /// Longest name it accepts, bytes (`NAME_MAX`).
 const LONGEST: usize = 255;
@@ -116,7 +116,7 @@ impl Drop for Janitor {
         // If it cannot be waited for, there is nothing left to do.
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() >= until {
-                eprintln!("layermark: what is left of the run is removed when it can be");
+                view::tell("what is left of the run is removed when it can be");
                 return;
             }
             thread::sleep(Duration::from_millis(2));

@@ -55,7 +55,7 @@ pub use error::LayerError;
 pub use fuse::fuse_serve;
 pub use options::{LayerOption, check, listed};
 pub use undo::Undo;
-pub use view::{in_facts, in_words};
+pub use view::{in_facts, in_words, tell};
 pub use vm::guest;
 pub use wire::{Control, Output, Wire};
 pub use workdir::WorkDir;

@@ -35,15 +35,11 @@ impl Undo {
             match outcome {
                 Ok(Ok(())) => {}
                 Ok(Err(e)) => {
-                    eprintln!(
-                        "layermark: could not undo: {}",
-                        view::in_words(&format!("{what}: {e}"))
-                    );
+                    view::tell(format!("could not undo: {what}: {e}"));
                     failed += 1;
                 }
                 Err(_) => {
-                    let what = view::in_words(&what);
-                    eprintln!("layermark: could not undo: {what}: panicked");
+                    view::tell(format!("could not undo: {what}: panicked"));
                     failed += 1;
                 }
             }

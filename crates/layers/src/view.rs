@@ -2,7 +2,9 @@
 //! our private mount namespace, on a mount point of ours in a system directory.
 
 use std::{
-    fs, io,
+    fmt::Display,
+    fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -145,6 +147,11 @@ fn reap(parent: impl std::os::fd::AsFd) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Tells the user, with the paths that he knows. A terminal that has gone ends nothing.
+pub fn tell(text: impl Display) {
+    let _ = writeln!(io::stderr(), "layermark: {}", in_words(&text.to_string()));
 }
 
 /// A message with the paths that the user knows.

@@ -27,7 +27,7 @@ use crate::{
     held::MappedLock,
     janitor, mounts, removal,
     sandbox::{self, Privilege},
-    view::View,
+    view::{View, tell},
 };
 
 /// How long a file system may take to answer before the work directory on it is removed.
@@ -134,7 +134,7 @@ impl Drop for WorkDir {
             return;
         }
         if let Err(e) = self.remove() {
-            eprintln!("layermark: could not remove {}: {e}", self.named.display());
+            tell(format!("could not remove {}: {e}", self.named.display()));
         }
     }
 }

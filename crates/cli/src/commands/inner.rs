@@ -2,11 +2,13 @@
 
 use std::{ffi::OsString, io, process::ExitCode};
 
+use crate::say::say;
+
 fn ended<E: std::fmt::Display>(result: Result<(), E>, what: &str) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("layermark {what}: {e}");
+            say(format!("layermark {what}: {e}"));
             ExitCode::FAILURE
         }
     }

@@ -150,6 +150,17 @@ fn sighup_stops_after_the_trial_in_hand_and_reports() {
     stops(Signal::HUP);
 }
 
+/// What it says is written to a terminal that has gone.
+#[test]
+fn sighup_with_its_terminal_stops_and_reports() {
+    let (mut child, dir) = slow();
+    until_trials(&dir, 5);
+    drop(child.stderr.take());
+    send(&child, Signal::HUP);
+    let said = finish(child, dir).code(130);
+    assert_eq!(said.json()["status"], "stopped");
+}
+
 #[test]
 fn a_second_sigint_ends_it_at_once() {
     let read = [

@@ -1,6 +1,7 @@
 use std::{
     collections::BTreeSet,
-    fs, io,
+    fs,
+    io::{self, Write, stderr},
     path::{Path, PathBuf},
     process,
     sync::{
@@ -84,10 +85,9 @@ impl Drop for WorkDir {
     fn drop(&mut self) {
         ours().remove(&self.path);
         if let Err(e) = remove(&self.path) {
-            eprintln!(
-                "layermark probe: cannot remove {}: {e}",
-                self.path.display()
-            );
+            let path = self.path.display();
+            // Nobody may listen any more.
+            let _ = writeln!(stderr(), "layermark probe: cannot remove {path}: {e}");
         }
     }
 }
