@@ -177,7 +177,7 @@ pub struct RunArgs {
     pub common: CommonArgs,
 }
 
-/// Flags of every command that measures.
+// Flags of every command that measures. No doc comment: clap would show it as the commands' help.
 #[derive(Debug, Args)]
 pub struct CommonArgs {
     /// A layer to compare with native; repeatable [default: every layer this machine can set up]
@@ -285,13 +285,15 @@ pub fn command() -> Command {
 
 /// Reads the arguments; clap prints help and versions itself and ends the process.
 pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
+    let line: Vec<OsString> = line.into_iter().collect();
+    let asked = line.get(1).map(|word| word.to_string_lossy());
     let matches = command()
-        .try_get_matches_from(line)
-        .map_err(|e| refused(&e))?;
+        .try_get_matches_from(&line)
+        .map_err(|e| refused(&e, asked.as_deref()))?;
     if let Some((name, sub)) = matches.subcommand()
         && let Some(workload) = workloads::find(name)
     {
-        let mut common = CommonArgs::from_arg_matches(sub).map_err(|e| refused(&e))?;
+        let mut common = CommonArgs::from_arg_matches(sub).map_err(|e| refused(&e, Some(name)))?;
         if name == "launch" {
             let mut made = workload_args::settings(workload, sub);
             launch::settings(sub, &mut made)?;
@@ -304,18 +306,26 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
             Box::new(common),
         ));
     }
-    let cli = Cli::from_arg_matches(&matches).map_err(|e| refused(&e))?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|e| refused(&e, None))?;
     Ok(Parsed::Cli(Box::new(cli)))
 }
 
 /// A usage error in the form of all other errors, so that it has a hint, and JSON where promised.
-fn refused(error: &clap::Error) -> Failure {
+fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
     let text = error.to_string();
     let Some(text) = text.strip_prefix("error: ") else {
         error.exit();
     };
     let message = text.split("\n\nFor more information").next();
-    Failure::usage(message.unwrap_or(text).trim_end()).hint("layermark --help")
+    Failure::usage(message.unwrap_or(text).trim_end()).hint(help_of(command))
+}
+
+/// The command that tells the flags of another one.
+pub fn help_of(name: Option<&str>) -> String {
+    let known = name.filter(|name| command().find_subcommand(name).is_some());
+    known.map_or("layermark --help".into(), |name| {
+        format!("layermark {name} --help")
+    })
 }
 
 fn workload_command(workload: &'static dyn Workload) -> Command {

@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use crate::say::say;
+use crate::{args, say::say};
 
 /// Exit codes, as documented in `docs/src/reference.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +62,17 @@ impl Failure {
     /// Adds what to do about it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Names the flags of the command, where a mistake of the user's has no better hint.
+    pub fn with_help(self, command: Option<&str>) -> Self {
+        if self.code == Code::Usage && self.hint.is_none() {
+            return self.hint(format!(
+                "flags and their meaning: {}",
+                args::help_of(command)
+            ));
+        }
         self
     }
 

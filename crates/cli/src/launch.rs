@@ -14,6 +14,9 @@ const MOST_VALUES: usize = 10_000;
 pub fn augment(command: Command) -> Command {
     let own = |arg: Arg| arg.help_heading("Workload");
     command
+        .mut_arg("layers", |arg| {
+            arg.help("A layer to compare with native; repeatable [default: native alone]")
+        })
         .arg(own(Arg::new("command").num_args(0..).value_name("COMMAND").help(
             "A command in one word, split as a shell does (there is no shell); several are several points",
         )))

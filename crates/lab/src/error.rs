@@ -252,6 +252,7 @@ impl LabError {
             | Self::PathOfOneEnd { .. }
             | Self::DuplicateLayer(_)
             | Self::Dir { .. }
+            | Self::Tmpfs { .. }
             | Self::Space { .. }
             | Self::Finished { .. }
             | Self::CannotResume { .. }
@@ -262,7 +263,7 @@ impl LabError {
             ) => 2,
             Self::Layer(e) if e.is_usage() => 2,
             Self::Layer(_) | Self::Baseline { .. } | Self::NoLayers { .. } => 3,
-            Self::Tmpfs { .. } | Self::OtherMachine { .. } => 4,
+            Self::OtherMachine { .. } => 4,
             Self::DiskFull { .. }
             | Self::Packaged { .. }
             | Self::CutOff { .. }

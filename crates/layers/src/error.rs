@@ -197,7 +197,7 @@ impl LayerError {
     /// What to do about it, with a command if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::UnknownLayer { .. } => Some("`layermark layers` lists the layers".into()),
+            Self::UnknownLayer { .. } => Some("what there is: layermark layers".into()),
             Self::UnknownOption { layer, known, .. } if known.is_empty() => {
                 Some(format!("`{layer}` takes no options"))
             }
@@ -214,9 +214,9 @@ impl LayerError {
             Self::Busy { .. } => {
                 Some("wait for it to end, or choose another directory with --dir".into())
             }
-            Self::BadDir { .. } => {
-                Some("choose a writable directory on the disk to measure with --dir".into())
-            }
+            Self::BadDir { .. } => Some(
+                "name a writable directory on the disk to measure: --dir DIR, or -l dir:DIR".into(),
+            ),
             Self::Exposed { by, .. } => Some(format!(
                 "choose a directory that only you and root can change with --dir, or: chmod go-w {}",
                 by.display()

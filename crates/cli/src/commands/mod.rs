@@ -49,5 +49,6 @@ pub fn main() -> ExitCode {
             Cmd::Man { dir } => (false, extras::man(dir.as_deref())),
         },
     };
-    result.unwrap_or_else(|failure| failure.print(json))
+    let asked = env::args().nth(1);
+    result.unwrap_or_else(|failure| failure.with_help(asked.as_deref()).print(json))
 }

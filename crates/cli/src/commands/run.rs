@@ -8,7 +8,7 @@ use std::{
 
 use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{LayerError, janitor, sandbox};
-use layermark_model::{Environment, Plan, Profile, Settings};
+use layermark_model::{Environment, Plan, Profile, Settings, nearest};
 use layermark_probe::{UsualBlocks, workloads};
 use layermark_report::Report;
 use layermark_store::Store;
@@ -164,8 +164,13 @@ fn read_plan(name: &str) -> Result<Plan, Failure> {
     let text = match PLANS.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => (*text).to_owned(),
         None => fs::read_to_string(name).map_err(|e| {
-            Failure::usage(format!("plan {name}: {e}"))
-                .hint(format!("plans that come with layermark: {}", plan_names()))
+            let near = nearest(name, PLANS.iter().map(|(known, _)| *known));
+            let near = near.map(|near| format!("did you mean `{near}`? "));
+            Failure::usage(format!("plan {name}: {e}")).hint(format!(
+                "{}plans that come with layermark: {}",
+                near.unwrap_or_default(),
+                plan_names()
+            ))
         })?,
     };
     Plan::from_toml(&text).map_err(|e| {
@@ -362,11 +367,7 @@ impl From<LabError> for Failure {
             4 => Code::Untrusted,
             _ => Code::Failed,
         };
-        let otherwise = match code {
-            Code::Usage => Some("flags and their meaning: layermark file --help"),
-            Code::Layer => Some("what each layer needs: layermark layers"),
-            _ => None,
-        };
+        let otherwise = (code == Code::Layer).then_some("what each layer needs: layermark layers");
         Self {
             message: error.to_string(),
             hint: error.hint().or(otherwise.map(str::to_owned)),

@@ -200,6 +200,26 @@ fn flags_that_cannot_be_are_refused_with_a_hint() {
 }
 
 #[test]
+fn a_hint_names_what_was_asked_for() {
+    let hints = [
+        (&["iops", "--iodepth", "x"][..], "layermark iops --help"),
+        (&["file", "--size", "4K"], "layermark file --help"),
+        (&["frobnicate"], "layermark --help"),
+        (&["run", "crad"], "did you mean `card`?"),
+        (&["file", "-l", "dir:/nowhere"], "-l dir:DIR"),
+        (&["file", "-l", "docker"], "layermark layers"),
+    ];
+    for (line, hint) in hints {
+        let said = Lm::new()
+            .args(line.iter().copied())
+            .run()
+            .code(2)
+            .says(hint);
+        assert!(said.stderr.contains("hint: "), "{}", said.stderr);
+    }
+}
+
+#[test]
 fn help_and_version_go_to_stdout_and_are_no_error() {
     let help = Lm::new()
         .args(["--help"])

@@ -82,8 +82,8 @@ fn memory_is_not_taken_for_a_disk() {
         .unwrap();
     let error = lm
         .run()
-        .fails(4, &["is in memory (tmpfs)", "--allow-tmpfs"]);
-    assert_eq!(error.json()["code"], 4);
+        .fails(2, &["is in memory (tmpfs)", "--allow-tmpfs"]);
+    assert_eq!(error.json()["code"], 2);
     let lm = Lm::new()
         .measure(&["mock", "native"])
         .args(["--allow-tmpfs"]);
