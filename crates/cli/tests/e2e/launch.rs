@@ -175,7 +175,10 @@ fn what_never_gets_ready_says_why_and_leaves_nothing() {
             &["--ready", "stdout=x", "--timeout", "200ms", "--", "yes"],
             "not ready (stdout=x) after 200ms",
         ),
-        (&["--", "no-such-program"], "cannot start no-such-program"),
+        (
+            &["--", "no-such-program"],
+            "`no-such-program` was not found",
+        ),
         (
             &["--prepare", "false", "--", "true"],
             "`prepare` ended with exit code 1",

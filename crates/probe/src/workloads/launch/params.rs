@@ -118,11 +118,38 @@ pub fn words(name: &str, text: &str) -> Result<Vec<String>, PointError> {
         Err(PointError::new(format!("launch: `{name}` = {text}: {why}"))
             .hint("quote words with spaces: 'my program' --file 'a b'"))
     };
+    if let Some(special) = for_a_shell(text) {
+        let why = format!("`{special}` means something to a shell, and there is none");
+        let hint = format!(
+            "a shell can be the program: sh -c {}; or put '{special}' in quotes",
+            shell_words::quote(text)
+        );
+        return Err(PointError::new(format!("launch: `{name}` = {text}: {why}")).hint(hint));
+    }
     match shell_words::split(text) {
         Ok(words) if words.first().is_some_and(|w| !w.is_empty()) => Ok(words),
         Ok(_) => error("it names no program"),
         Err(_) => error("a quote is not closed"),
     }
+}
+
+/// The first character of a command line that a shell would act on: not in quotes, and not after a
+/// backslash. In double quotes `$` and a backtick are acted on too (POSIX.1-2024, 2.2).
+fn for_a_shell(text: &str) -> Option<char> {
+    let mut quote = None;
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match (c, quote) {
+            ('\\', None | Some('"')) => drop(characters.next()),
+            ('\'' | '"', None) => quote = Some(c),
+            (c, Some(q)) if c == q => quote = None,
+            ('|' | '&' | ';' | '<' | '>' | '*', None) | ('$' | '`', None | Some('"')) => {
+                return Some(c);
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Parameters, as help and flags need them.
@@ -325,6 +352,41 @@ mod tests {
         assert_eq!(commands, ["sleep 1", "sleep 2", "true", "true"]);
         assert_eq!(points[0].params["parameters"], json!(["t=1"]));
         assert_eq!(points[0].label, "sleep 1, t=1");
+    }
+
+    #[test]
+    fn what_only_a_shell_could_do_is_refused() {
+        let refused = [
+            ("echo a | wc", "'echo a | wc'"),
+            ("a && b", "'a && b'"),
+            ("a; b", "'a; b'"),
+            ("a > b", "'a > b'"),
+            ("a < b", "'a < b'"),
+            ("ls *.c", "'ls *.c'"),
+            ("echo $HOME", "'echo $HOME'"),
+            ("echo \"$HOME\"", "'echo \"$HOME\"'"),
+            ("echo `id`", "'echo `id`'"),
+        ];
+        for (command, quoted) in refused {
+            let e = read(json!({"command": command})).unwrap_err();
+            assert!(e.message.contains("means something to a shell"), "{e}");
+            assert!(e.hint.unwrap().contains(&format!("sh -c {quoted}")));
+        }
+        let meant = [
+            "sh -c 'a | b > $c'",
+            "a \\| \"|*;\"",
+            "a '\\' b",
+            "a=b c?d {e}",
+        ];
+        for command in meant {
+            assert_eq!(
+                read(json!({"command": command})).unwrap().len(),
+                1,
+                "{command}"
+            );
+        }
+        let joined = shell_words::join(["sh", "-c", "it's $x | y"]);
+        assert_eq!(for_a_shell(&joined), None, "{joined}");
     }
 
     #[test]

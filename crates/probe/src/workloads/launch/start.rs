@@ -245,13 +245,13 @@ impl LaunchSite {
 }
 
 fn cannot_start(program: &str, e: &std::io::Error) -> ProbeError {
-    let error = ProbeError::io("start", Path::new(program), e);
     if e.kind() == std::io::ErrorKind::NotFound {
-        return error.hint(format!(
+        let text = format!("`{program}` was not found, or the interpreter that it names");
+        return ProbeError::new(text).hint(format!(
             "name a program below the layer's directory, or one of {PATH}"
         ));
     }
-    error
+    ProbeError::io("start", Path::new(program), e)
 }
 
 /// The last part of a path.
