@@ -322,6 +322,7 @@ impl<'a> Lab<'a> {
                 extra: workload.extra(&here).filter(|_| first),
                 point: here,
                 workload,
+                cpus: at.meaning.cpus(),
                 seed: self.schedule.work_seed(self.block),
                 base: self.run.dir.clone(),
                 env: self.setup.env.clone(),

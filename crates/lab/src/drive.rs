@@ -16,6 +16,7 @@ use crate::{
     budget::{self, Clock},
     check,
     cpu::Meter,
+    cpus,
     forecast::Forecast,
     machine::now_ms,
     session::{Lost, Up},
@@ -369,8 +370,9 @@ impl<'a> Lab<'a> {
         let (layer, catalog) = (&self.run.layers[index], self.setup.catalog);
         let two_ends = self.ends.has_two_ends_but_for(&layer.skips);
         let network = format!("path-{index}");
+        let spec = cpus::for_points(layer, &self.run.points, catalog);
         Up::open(
-            (&layer.spec, network),
+            (&spec, network),
             (base, catalog),
             (two_ends, self.aside.contains(&index)),
             self.setup.silence,

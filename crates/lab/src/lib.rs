@@ -9,6 +9,7 @@ mod block;
 mod budget;
 mod check;
 mod cpu;
+mod cpus;
 mod drive;
 mod environment;
 mod error;
@@ -64,6 +65,7 @@ pub fn run(
         request.catalog,
     )?);
     notes.extend(skips::notes(&resolved.layers));
+    notes.extend(cpus::notes(&resolved.points));
     // Another run at work there is detected before this one is in the store.
     let work = WorkDir::create(&dir)?;
     resolve::leave_out(&mut resolved.layers, request.left_out.as_deref());

@@ -78,11 +78,12 @@ impl Lab<'_> {
         Ok(parts)
     }
 
-    /// Whether one CPU is all that a point needs: both ends of work that has two run at the same time.
+    /// Whether one CPU is all that a point needs: both ends of work that has two run at the same time, and
+    /// who asks for a number of CPUs wants to see what becomes of them.
     pub(crate) fn fits_one_cpu(&self, at: &Point) -> Result<bool, LabError> {
         let workload = self.setup.catalog.workload(&at.workload)?;
         let divided = at.meaning.divided.is_some_and(|d| d.on_one_cpu());
-        Ok(divided && !workload.has_two_ends(at))
+        Ok(divided && at.meaning.cpus().is_none() && !workload.has_two_ends(at))
     }
 
     /// The baseline, or the control.

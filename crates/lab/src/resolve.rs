@@ -7,6 +7,7 @@ use layermark_model::{
     BASELINE, Environment, Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec,
     TrialRecord, random,
 };
+use layermark_probe::workloads;
 
 use crate::{Catalog, LabError, MAX_BLOCKS, Request, environment, path::Ends, skips::Work};
 
@@ -172,11 +173,8 @@ fn names_of_failed(layers: &[LayerRun]) -> Vec<String> {
 fn points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
     let mut points: Vec<Point> = Vec::new();
     for settings in &plan.work {
-        points.extend(
-            catalog
-                .workload(&settings.workload)?
-                .points(settings, plan.scale)?,
-        );
+        let workload = catalog.workload(&settings.workload)?;
+        points.extend(workloads::points(workload, settings, plan.scale)?);
     }
     let mut keys: HashMap<String, String> = HashMap::new();
     for point in &points {

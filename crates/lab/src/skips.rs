@@ -4,21 +4,29 @@ use std::collections::BTreeMap;
 
 use layermark_model::{LayerRun, Point, Spec};
 
-use crate::{Catalog, LabError};
+use crate::{Catalog, LabError, cpus};
 
-/// The points of a plan by the number of their ends.
+/// What the points of a plan need of a layer.
 pub(crate) struct Work {
-    /// Label of each point, and whether it has two ends.
-    points: Vec<(String, bool)>,
+    points: Vec<Needs>,
+}
+
+struct Needs {
+    label: String,
+    two_ends: bool,
+    cpus: Option<u32>,
 }
 
 impl Work {
     pub(crate) fn of(points: &[Point], catalog: Catalog) -> Result<Self, LabError> {
-        let ends = |point: &Point| {
-            let two = catalog.workload(&point.workload)?.has_two_ends(point);
-            Ok((point.label.clone(), two))
+        let needs = |point: &Point| {
+            Ok(Needs {
+                label: point.label.clone(),
+                two_ends: catalog.workload(&point.workload)?.has_two_ends(point),
+                cpus: point.meaning.cpus(),
+            })
         };
-        let points = points.iter().map(ends);
+        let points = points.iter().map(needs);
         Ok(Self {
             points: points.collect::<Result<_, LabError>>()?,
         })
@@ -26,36 +34,49 @@ impl Work {
 
     /// Whether some of it has two ends.
     pub(crate) fn have_two_ends(&self) -> bool {
-        self.points.iter().any(|(_, two)| *two)
+        self.points.iter().any(|p| p.two_ends)
     }
 
     /// The same of what is left without the points of these labels.
     pub(crate) fn has_two_ends_but_for(&self, skips: &BTreeMap<String, String>) -> bool {
         let mut left = self.points.iter();
-        left.any(|(label, two)| *two && !skips.contains_key(label))
+        left.any(|p| p.two_ends && !skips.contains_key(&p.label))
     }
 
-    /// What is not done in a layer other than the baseline, by its label, with the reason. Only a plan that
-    /// has work of both kinds leaves any out: in another one a layer was named for the only kind there is.
+    /// What is not done in a layer other than the baseline, by its label, with the reason.
     pub(crate) fn skipped_in(&self, spec: &Spec, catalog: Catalog) -> BTreeMap<String, String> {
-        let mixed = self.have_two_ends() && self.points.iter().any(|(_, two)| !two);
+        let ends = self.skipped_ends(spec, catalog);
+        let cpus = cpus::fixed(spec);
+        let why = |point: &Needs| {
+            if let Some((_, why)) = ends.as_ref().filter(|(two, _)| *two == point.two_ends) {
+                return Some(why.clone());
+            }
+            let has = cpus.filter(|has| point.cpus.is_some_and(|asked| asked > *has))?;
+            Some(format!(
+                "it asks for more CPUs than `{spec}` has, {has}: leave cpus={has} out"
+            ))
+        };
+        let skipped = self
+            .points
+            .iter()
+            .filter_map(|p| Some((p.label.clone(), why(p)?)));
+        skipped.collect()
+    }
+
+    /// The work with one end, or that with two (`true`), that a layer is not for, and why. Only in a plan that
+    /// has both: in another one a layer was named for the only kind there is.
+    fn skipped_ends(&self, spec: &Spec, catalog: Catalog) -> Option<(bool, String)> {
+        let mixed = self.have_two_ends() && self.points.iter().any(|p| !p.two_ends);
         if !mixed || spec.is_native() {
-            return BTreeMap::new();
+            return None;
         }
-        let (skipped, why) = if spec.near.is_some() {
+        if spec.near.is_some() {
             let (_, far) = spec.ends();
             let why =
                 format!("it has one end, and this is a path: name `{far}` too, for its files");
-            (false, why)
-        } else if let Some(why) = no_network(spec, catalog) {
-            (true, why)
-        } else {
-            return BTreeMap::new();
-        };
-        let skipped = self.points.iter().filter(|(_, two)| *two == skipped);
-        skipped
-            .map(|(label, _)| (label.clone(), why.clone()))
-            .collect()
+            return Some((false, why));
+        }
+        no_network(spec, catalog).map(|why| (true, why))
     }
 }
 
@@ -92,13 +113,26 @@ mod tests {
     use super::*;
 
     fn skipped(labels: &[(&str, bool)], layer: &str) -> Vec<String> {
-        let points = labels.iter().map(|(label, two)| ((*label).into(), *two));
+        let needs = |(label, two_ends): &(&str, bool)| Needs {
+            label: (*label).into(),
+            two_ends: *two_ends,
+            cpus: Some(2).filter(|_| label.ends_with("CPUs")),
+        };
         let work = Work {
-            points: points.collect(),
+            points: labels.iter().map(needs).collect(),
         };
         let skips = work.skipped_in(&layer.parse().unwrap(), Catalog::default());
         assert!(skips.values().all(|why| why.len() > 20), "{skips:?}");
         skips.into_keys().collect()
+    }
+
+    #[test]
+    fn a_guest_that_was_given_fewer_cpus_leaves_out_what_needs_more() {
+        let points = [("read", false), ("read, 2 CPUs", false)];
+        assert_eq!(skipped(&points, "vm:cpus=1"), ["read, 2 CPUs"]);
+        for layer in ["vm:cpus=2", "vm", "tmpfs"] {
+            assert!(skipped(&points, layer).is_empty(), "{layer}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use layermark_model::{
 mod buffer;
 mod clock;
 pub mod counters;
+mod cpus;
 mod data;
 pub mod engines;
 mod error;

@@ -17,6 +17,7 @@ mod made;
 mod modules;
 mod net;
 mod page;
+mod scaling;
 mod schema;
 mod sections;
 mod tables;
