@@ -21,5 +21,6 @@ mod scaling;
 mod schema;
 mod sections;
 mod tables;
+mod virtual_io;
 mod words;
 mod workbook;
