@@ -53,6 +53,7 @@ impl Probe {
             min_ms,
             min_ops: 200,
             devices: Vec::new(),
+            cpus: None,
             below: Vec::new(),
             peer: None,
             env: layermark_model::Environment::new(),

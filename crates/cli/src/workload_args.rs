@@ -2,15 +2,21 @@
 
 use clap::{Arg, ArgAction, ArgMatches};
 use layermark_model::{Param, ParamKind, Settings};
-use layermark_probe::Workload;
+use layermark_probe::{Workload, workloads};
 use serde_json::{Map, Value};
 
 use crate::launch;
 
+/// Its own parameters, and those of every workload.
+fn params(workload: &'static dyn Workload) -> impl Iterator<Item = &'static Param> {
+    workload.params().iter().chain(workloads::COMMON)
+}
+
 /// A flag for each parameter, except the command that follows `--`.
 pub fn flags(workload: &'static dyn Workload) -> impl Iterator<Item = Arg> {
-    let params = workload.params().iter();
-    params.filter(|p| p.kind != ParamKind::Command).map(flag)
+    params(workload)
+        .filter(|p| p.kind != ParamKind::Command)
+        .map(flag)
 }
 
 /// `file_size` in a plan is `--file-size` here. Leaked, because clap needs it as long as the process
@@ -66,14 +72,14 @@ fn is_flag(param: &Param) -> bool {
 
 /// The flags that were given, as a plan's `[[work]]` table would have them.
 pub fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settings {
-    let mut params = Map::new();
-    for param in workload.params() {
+    let mut given = Map::new();
+    for param in params(workload) {
         if param.kind == ParamKind::Command {
             continue;
         }
         if is_flag(param) {
             if matches.get_flag(param.name) {
-                params.insert(param.name.into(), Value::Bool(true));
+                given.insert(param.name.into(), Value::Bool(true));
             }
         } else if let Some(values) = matches.get_many::<String>(param.name) {
             let values: Vec<Value> = values.cloned().map(Value::String).collect();
@@ -83,13 +89,13 @@ pub fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settin
             } else {
                 Value::Array(values)
             };
-            params.insert(param.name.into(), value);
+            given.insert(param.name.into(), value);
         }
     }
     Settings {
         workload: workload.id().into(),
         label: None,
-        params,
+        params: given,
     }
 }
 

@@ -9,6 +9,7 @@ mod block;
 mod budget;
 mod check;
 mod cpu;
+mod cpus;
 mod drive;
 mod environment;
 mod error;
@@ -28,6 +29,7 @@ mod restart;
 mod rounds;
 mod schedule;
 mod session;
+mod skips;
 mod stop;
 mod talk;
 mod tally;
@@ -62,6 +64,8 @@ pub fn run(
         request.allow_tmpfs,
         request.catalog,
     )?);
+    notes.extend(skips::notes(&resolved.layers));
+    notes.extend(cpus::notes(&resolved.points));
     // Another run at work there is detected before this one is in the store.
     let work = WorkDir::create(&dir)?;
     resolve::leave_out(&mut resolved.layers, request.left_out.as_deref());

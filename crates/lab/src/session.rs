@@ -203,6 +203,11 @@ impl Up {
         }
     }
 
+    /// Whether the near end is in a layer too.
+    pub(crate) fn near_is_a_layer(&self) -> bool {
+        self.place.near_dir().is_some()
+    }
+
     /// The address at which the far end listens.
     pub(crate) fn far_address(&self) -> Option<IpAddr> {
         self.near.as_ref().map(|near| near.far)

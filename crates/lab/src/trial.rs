@@ -9,7 +9,7 @@ use layermark_layers::{BackingExtents, LayerError};
 use layermark_model::{
     CpuTime, DeviceBytes, DroppedCaches, Environment, Point, Trial, Turn,
     flags::{CONTAMINATED, LAYER_LOST},
-    protocol::{FromProbe, Job, Peer, ToProbe},
+    protocol::{FromProbe, Job, JobCpus, Peer, ToProbe},
     random,
 };
 use layermark_probe::{
@@ -21,6 +21,7 @@ use layermark_probe::{
 use crate::{
     Stop,
     cpu::{Meter, Moment, Usage, Used},
+    cpus,
     flags::{self, Around},
     machine::now_ms,
     others::{self, Own, Written},
@@ -41,6 +42,8 @@ pub(crate) struct Ask<'a> {
     /// What is done beside it, and not counted.
     pub extra: Option<Point>,
     pub workload: &'static dyn Workload,
+    /// CPUs that the layer has; `None`: all.
+    pub cpus: Option<u32>,
     pub seed: u64,
     /// Directory of the file system that every layer is built over.
     pub base: String,
@@ -52,7 +55,7 @@ pub(crate) struct Ask<'a> {
 impl Ask<'_> {
     /// Whose turns they are.
     pub(crate) fn end(&self) -> End {
-        if self.workload.has_two_ends() {
+        if self.workload.has_two_ends(&self.point) {
             End::Near
         } else {
             End::Far
@@ -296,6 +299,13 @@ impl Attempt {
             under_way: meaning.divided.map_or(0, |d| d.under_way),
         });
         trial.foreign_writes = others::wrote(&self.written, own, &trial);
+        trial.cpus = ask.cpus.map(|count| {
+            if up.is_here(End::Far) {
+                cpus::at_hand(count)
+            } else {
+                count
+            }
+        });
         if trial.syncs > 0 {
             trial.idle_flushes = up.idle_flushes;
         }
@@ -471,9 +481,21 @@ fn job(up: &Up, ask: &Ask<'_>, point: &Point, end: End) -> Job {
             disks.map(|d| d.number.clone()).collect()
         }),
         below,
+        cpus: cpus_of(up, ask.cpus, end),
         peer: None,
         env: ask.env.clone(),
     }
+}
+
+/// How many CPUs the probe at this end has. The near end that drives a layer from this host is no part of it.
+fn cpus_of(up: &Up, asked: Option<u32>, end: End) -> Option<JobCpus> {
+    if end == End::Near && !up.near_is_a_layer() {
+        return None;
+    }
+    if up.is_here(end) {
+        return asked.map(|count| JobCpus::Kept(cpus::at_hand(count)));
+    }
+    Some(JobCpus::Online(asked))
 }
 
 /// What holds the data of the files that the point reads; else the whole of the layer's images.

@@ -276,6 +276,7 @@ mod tests {
                 min_ms: 50,
                 min_ops: 200,
                 devices: Vec::new(),
+                cpus: None,
                 below: Vec::new(),
                 peer: None,
                 env: layermark_model::Environment::new(),

@@ -38,7 +38,7 @@ pub use net::{NetEnd, NetTrial};
 pub use pair::{Cost, Ledger, Site};
 pub use plain::plain;
 pub use plan::{Plan, PlanError, Profile, Settings, StudyId};
-pub use point::{Environment, Param, ParamKind, Point, PointError};
+pub use point::{CPUS, Environment, Param, ParamKind, Point, PointError};
 pub use random::{random, random_name};
 pub use run::{BASELINE, Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
 pub use size::{

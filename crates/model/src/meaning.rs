@@ -262,6 +262,8 @@ pub enum Quantity {
     SocketBuffer,
     /// Users who work at the same time.
     Users,
+    /// CPUs that the layer has.
+    Cpus,
 }
 
 /// A part of what a point does, in words.
@@ -358,6 +360,11 @@ impl Meaning {
     /// The value of a quantity; above 0.
     pub fn value(&self, quantity: Quantity) -> Option<u64> {
         self.find(quantity).map(|a| a.value)
+    }
+
+    /// How many CPUs the layer has; `None`: all there are.
+    pub fn cpus(&self) -> Option<u32> {
+        u32::try_from(self.value(Quantity::Cpus)?).ok()
     }
 
     /// What it does, in words, without what these quantities say: `read, 64M file, warm`.

@@ -98,15 +98,18 @@ pub enum StudyId {
     IozoneVm,
     /// Launch time from a local disk and from shares, 2014.
     LaunchShare,
+    /// Emulated against paravirtual I/O.
+    VirtualIoStack,
 }
 
 impl StudyId {
     /// Every study.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::FileioAppvirt,
         Self::BufferSize,
         Self::IozoneVm,
         Self::LaunchShare,
+        Self::VirtualIoStack,
     ];
 
     /// As it is written in a plan.
@@ -116,6 +119,7 @@ impl StudyId {
             Self::BufferSize => "buffer-size",
             Self::IozoneVm => "iozone-vm",
             Self::LaunchShare => "launch-share",
+            Self::VirtualIoStack => "virtual-io-stack",
         }
     }
 }

@@ -9,6 +9,9 @@ use crate::Meaning;
 /// shown.
 pub type Environment = BTreeMap<String, String>;
 
+/// The parameter of every workload that sets how many CPUs a layer has.
+pub const CPUS: &str = "cpus";
+
 /// One setting of a workload's parameters: what a trial does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Point {
@@ -72,9 +75,11 @@ impl Point {
         }
     }
 
-    /// The parameters as the workload's own struct.
+    /// The parameters as the workload's own struct, which has none of those that all workloads have.
     pub fn typed<T: DeserializeOwned>(&self) -> Result<T, PointError> {
-        T::deserialize(Value::Object(self.params.clone()))
+        let mut params = self.params.clone();
+        params.remove(CPUS);
+        T::deserialize(Value::Object(params))
             .map_err(|e| PointError::new(format!("{} `{}`: {e}", self.workload, self.label)))
     }
 

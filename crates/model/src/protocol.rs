@@ -93,6 +93,9 @@ pub struct Job {
     /// above them (FUSE, `volatile`), and debt is paid when the bytes are on the device.
     #[serde(default)]
     pub below: Vec<String>,
+    /// CPUs that it may use; absent: those that the probe was started with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<JobCpus>,
     /// Of work with two ends: where the far one listens. Among the last of the line, like `env`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Peer>,
@@ -100,6 +103,16 @@ pub struct Job {
     /// a line that cannot be read stops before `peer` and `env`.
     #[serde(default, skip_serializing_if = "Environment::is_empty")]
     pub env: Environment,
+}
+
+/// How many CPUs a job may use, and what sees to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobCpus {
+    /// The probe, and what it starts, is kept on the first so many of those that it was started with.
+    Kept(u32),
+    /// In a guest: so many are online, or all.
+    Online(Option<u32>),
 }
 
 /// The far end of work with two ends.

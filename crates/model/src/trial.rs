@@ -82,6 +82,10 @@ pub struct Trial {
     /// What the scripts of users did. Of the workload `devload` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<Box<UserScripts>>,
+    /// CPUs that the layer had: fewer than were asked for where this machine has not so many. Absent where
+    /// none were asked for. Set by the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
     /// What each thread did, where there was more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ThreadRates>,

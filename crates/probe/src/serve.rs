@@ -17,7 +17,7 @@ use layermark_model::{
 };
 
 use crate::{
-    Ask, Context, FarEnd, ProbeError, Turned, Work, Workload, error::panicked,
+    Ask, Context, FarEnd, ProbeError, Turned, Work, Workload, cpus::Cpus, error::panicked,
     heartbeat::Heartbeat, motion::Disks, selftest, usage, workloads,
 };
 
@@ -94,6 +94,7 @@ struct Server<'env, W> {
     output: &'env Mutex<W>,
     heartbeat: Heartbeat,
     ready: Option<PreparedJob>,
+    cpus: Cpus,
     /// What serves another probe, and its job's id.
     far_end: Option<(u64, Box<dyn FarEnd>)>,
 }
@@ -135,6 +136,7 @@ impl<'env, W: Write> Server<'env, W> {
             output,
             heartbeat,
             ready: None,
+            cpus: Cpus::of_this_thread(),
             far_end: None,
         }
     }
@@ -194,7 +196,9 @@ impl<'env, W: Write> Server<'env, W> {
     fn be_far_end(&mut self, job: &Job) -> io::Result<()> {
         self.drop_ready()?;
         let id = job.id;
+        let set = self.cpus.set(job.cpus);
         let started = self.attended(id, || {
+            set?;
             let (workload, context) = read(job)?;
             workload.serve(Path::new(&job.dir), &job.point, &context)
         });
@@ -242,7 +246,8 @@ impl<'env, W: Write> Server<'env, W> {
         self.drop_ready()?;
         let disks = Disks::below(Path::new(&job.dir), &job.devices);
         self.heartbeat.above(disks);
-        match self.attended(job.id, || prepare(job)) {
+        let set = self.cpus.set(job.cpus);
+        match self.attended(job.id, || set.and_then(|()| prepare(job))) {
             Ok(work) => {
                 self.ready = Some(PreparedJob::new(job.id, work));
                 self.say(&FromProbe::Ready { id: job.id })

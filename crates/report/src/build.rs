@@ -10,6 +10,7 @@ use crate::{
         index::{self, Index},
         iops, launch, net, recommend,
         results::{self, Placed},
+        scaling,
         summary::{self, Findings, advice, headline, key_findings},
         trust::{self, Evidence},
     },
@@ -85,6 +86,7 @@ impl Report {
             iops,
             net: net::rows(run, &index, &results),
             devload: devload::rows(run, &index, &results),
+            scaling: scaling::rows(run, &index, &results),
             left_out: left_out(run, &index),
             series: launch::series(run, &index, baseline, &results),
             control,
@@ -218,11 +220,15 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
                 .failures(number, at)
                 .last()
                 .map(|r| r.error.clone().unwrap_or_else(|| "it failed".into()));
-            let reason = match failed {
+            let skipped = layer.skips.get(&point.label).cloned();
+            let reason = match failed.or(skipped) {
                 Some(error) => error,
                 None if layer.read_only && point.meaning.changes => "the layer is read-only".into(),
                 None if layer.facts.in_memory() && point.meaning.is_cold() => {
                     "what lies in memory cannot be cold".into()
+                }
+                None if nobody_else(run, number, &point.label) => {
+                    "no other layer does it, so there is nothing to compare".into()
                 }
                 None if begun => "no trial was made before the run ended".into(),
                 None => continue,
@@ -236,6 +242,12 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
         }
     }
     left
+}
+
+/// Whether all layers but one leave a point out.
+fn nobody_else(run: &Run, layer: usize, label: &str) -> bool {
+    let mut others = (0..run.layers.len()).filter(|l| *l != layer).peekable();
+    others.peek().is_some() && others.all(|l| run.layers[l].skips.contains_key(label))
 }
 
 fn reproduce(run: &Run) -> Reproduce {

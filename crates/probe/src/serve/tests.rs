@@ -178,6 +178,7 @@ fn job(id: u64, secret: &str) -> Job {
         min_ms: 0,
         min_ops: 0,
         devices: Vec::new(),
+        cpus: None,
         below: Vec::new(),
         peer: Some(Peer {
             address: std::net::Ipv4Addr::LOCALHOST.into(),

@@ -1,8 +1,9 @@
 //! Kinds of work. To add one, write `workloads/NAME.rs` and its line in [`ALL`].
 
-use layermark_model::{Meaning, Point};
+use layermark_model::{CPUS, Meaning, Param, ParamKind, Point, PointError, Quantity, Settings};
+use serde_json::Map;
 
-use crate::Workload;
+use crate::{Workload, param::Values};
 
 pub mod devload;
 pub mod file;
@@ -34,6 +35,67 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
 pub fn meaning(at: &Point) -> Meaning {
     let said = find(&at.workload).and_then(|w| w.meaning(at).ok());
     said.unwrap_or_default()
+}
+
+/// Parameters that every workload has beside its own.
+pub const COMMON: &[Param] = &[Param::new(
+    CPUS,
+    ParamKind::Count,
+    "auto",
+    true,
+    "CPUs that each layer has; several, such as 1,2,4, show how it scales",
+)];
+
+/// Most CPUs that can be asked for.
+const MOST_CPUS: u64 = 64;
+
+/// The points of a workload's settings, each once for each number of CPUs.
+pub fn points(
+    workload: &dyn Workload,
+    settings: &Settings,
+    scale: f64,
+) -> Result<Vec<Point>, PointError> {
+    let mut own = settings.clone();
+    let Some(asked) = own.params.remove(CPUS) else {
+        return workload.points(settings, scale);
+    };
+    let common = Settings {
+        params: Map::from_iter([(CPUS.to_owned(), asked)]),
+        ..settings.clone()
+    };
+    let counts = Values::read(COMMON, &common)?.numbers(CPUS);
+    if let Some(count) = counts.iter().find(|n| **n > MOST_CPUS) {
+        let id = workload.id();
+        return Err(PointError::new(format!(
+            "{id}: `{CPUS}` = {count}: it must be between 1 and {MOST_CPUS}"
+        )));
+    }
+    let points = workload.points(&own, scale)?;
+    let named = settings.label.as_deref().filter(|_| counts.len() > 1);
+    let each = points.iter().flat_map(|point| {
+        let with = |count: &u64| with_cpus(point, *count, named);
+        counts.iter().map(with)
+    });
+    Ok(each.collect())
+}
+
+/// The same work with so many CPUs; 0: all there are. The user's name of several points is followed by what
+/// they differ in.
+fn with_cpus(point: &Point, count: u64, named: Option<&str>) -> Point {
+    let mut point = point.clone();
+    if count == 0 {
+        return point;
+    }
+    let text = format!("{count} CPU{}", if count == 1 { "" } else { "s" });
+    point.label = match (named, point.label.strip_suffix(')')) {
+        (Some(name), Some(open)) if point.label != name => format!("{open}, {text})"),
+        (Some(_), _) => format!("{} ({text})", point.label),
+        (None, _) => format!("{}, {text}", point.label),
+    };
+    point.params.insert(CPUS.into(), count.into());
+    let said = std::mem::take(&mut point.meaning);
+    point.meaning = said.axis(Quantity::Cpus, CPUS, count).part(CPUS, text);
+    point
 }
 
 #[cfg(test)]
@@ -160,6 +222,51 @@ pub(crate) mod tests {
                     param.name
                 );
             }
+        }
+    }
+
+    #[test]
+    fn every_workload_takes_numbers_of_cpus() {
+        let labels = |label: Option<&str>, op: serde_json::Value, cpus: &str| {
+            let params = serde_json::json!({"op": op, "cpus": cpus});
+            let settings = Settings {
+                workload: "meta".into(),
+                label: label.map(str::to_owned),
+                params: params.as_object().cloned().unwrap(),
+            };
+            let made = points(find("meta").unwrap(), &settings, 1.0)?;
+            let keys: std::collections::BTreeSet<String> = made.iter().map(Point::key).collect();
+            assert_eq!(keys.len(), made.len(), "each is a point of its own");
+            for point in &made {
+                assert_eq!(
+                    point.number(CPUS),
+                    point.meaning.cpus().map_or(0, u64::from)
+                );
+                // What the workload itself reads has no such parameter.
+                find("meta").unwrap().meaning(point)?;
+            }
+            Ok::<_, PointError>(made.into_iter().map(|p| p.label).collect::<Vec<_>>())
+        };
+        let one = || serde_json::json!("create");
+        let two = || serde_json::json!(["create", "unlink"]);
+        assert_eq!(
+            labels(Some("x"), one(), "1,4").unwrap(),
+            ["x (1 CPU)", "x (4 CPUs)"]
+        );
+        assert_eq!(labels(Some("x"), one(), "2").unwrap(), ["x, 2 CPUs"]);
+        assert_eq!(labels(Some("x"), one(), "auto").unwrap(), ["x"]);
+        let both = labels(Some("x"), two(), "1..2").unwrap();
+        assert_eq!(both.len(), 4);
+        assert!(
+            both.iter()
+                .all(|l| l.starts_with("x (") && l.contains(", ")),
+            "{both:?}"
+        );
+        let full = labels(None, one(), "3").unwrap();
+        assert!(full[0].ends_with(", 3 CPUs"), "{full:?}");
+        for (wrong, says) in [("65", "between 1 and 64"), ("x", "cpus"), ("", "cpus")] {
+            let e = labels(None, one(), wrong).unwrap_err();
+            assert!(e.message.contains(says), "{wrong}: {e}");
         }
     }
 }

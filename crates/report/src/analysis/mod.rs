@@ -17,6 +17,7 @@ pub mod launch;
 pub mod net;
 pub mod recommend;
 pub mod results;
+pub mod scaling;
 pub mod size_table;
 pub mod summary;
 pub mod sweep;

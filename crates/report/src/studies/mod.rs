@@ -15,6 +15,7 @@ mod iozone_vm;
 mod launch_share;
 mod repeats;
 mod rows;
+mod virtual_io;
 
 /// What a study is made from.
 pub struct Data<'a> {
@@ -46,6 +47,7 @@ pub const ALL: &[&dyn Study] = &[
     &buffer_size::BufferSize,
     &iozone_vm::IozoneVm,
     &launch_share::LaunchShare,
+    &virtual_io::VirtualIo,
 ];
 
 /// The section of the study that the plan repeats.

@@ -13,6 +13,7 @@ mod iops;
 mod launch;
 mod net;
 mod result;
+mod scaling;
 mod section;
 
 pub use buffer::{BufferRow, Pick};
@@ -27,6 +28,7 @@ pub use result::{
     CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LatencyUs, ResultRow, ServedBy,
     ThreadsRow, TwoKinds, Verdict,
 };
+pub use scaling::ScalingRow;
 pub use section::{
     Axis, Cell, Claims, Conclusion, DataTable, Holds, LineChart, Mark, Section, Series, TextFile,
 };
@@ -101,6 +103,9 @@ pub struct Report {
     /// Results of the workload `devload`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devload: Vec<DevLoadRow>,
+    /// Results with several numbers of CPUs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<ScalingRow>,
     /// What to do about it.
     pub advice: Vec<Advice>,
     /// What was asked for and not measured.

@@ -13,6 +13,7 @@ pub mod launches;
 mod net;
 pub mod overview;
 pub mod rows;
+mod scaling;
 mod seek;
 
 impl Report {
@@ -41,6 +42,7 @@ impl Report {
             Some(iops::section(self)),
             Some(net::section(self)),
             Some(devload::section(self)),
+            Some(scaling::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
         let beside = self.beside.iter().map(external::section);

@@ -132,6 +132,7 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, String
         min_ms: 0,
         min_ops: 0,
         devices: Vec::new(),
+        cpus: None,
         below: Vec::new(),
         peer: None,
         env: env.clone(),

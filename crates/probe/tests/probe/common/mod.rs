@@ -110,6 +110,7 @@ impl Lab {
             min_ms: self.min_ms,
             min_ops: self.min_ops,
             devices: vec![self.device()],
+            cpus: None,
             below: Vec::new(),
             peer: None,
             env: layermark_model::Environment::new(),

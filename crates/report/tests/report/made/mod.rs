@@ -3,9 +3,10 @@
 
 use layermark_model::{
     CacheState, Cell, CpuUse, Debt, Device, DeviceBytes, Facts, GuestFacts, LayerRun, LayerStatus,
-    Machine, Meaning, Mount, Pass, Plan, Point, Run, RunStatus, SelfTest, Target, Trial,
+    Machine, Meaning, Mount, Pass, Plan, Point, Run, RunStatus, SelfTest, Settings, Target, Trial,
     TrialRecord, Unit,
 };
+use layermark_probe::workloads;
 use layermark_report::Report;
 use serde_json::{Map, Value, json};
 
@@ -134,6 +135,26 @@ impl Made {
                 .extend(size.as_object().expect("a table").clone());
             self.run.points.push(point);
         }
+        self
+    }
+
+    /// The points of a workload as its user would ask for them. A trial moves 1 MiB.
+    pub fn work(mut self, settings: &Value) -> Self {
+        let settings: Settings = serde_json::from_value(settings.clone()).expect("settings");
+        let workload = workloads::find(&settings.workload).expect("a workload");
+        let points = workloads::points(workload, &settings, 1.0).expect("points");
+        let size = json!({"record": 1024, "file_size": 1 << 20});
+        for mut point in points {
+            let size = size.as_object().expect("a table").clone();
+            point.params.extend(size);
+            self.run.points.push(point);
+        }
+        self
+    }
+
+    /// CPUs of the machine.
+    pub fn cpus(mut self, cpus: u32) -> Self {
+        self.run.machine.cpus = cpus;
         self
     }
 
@@ -283,6 +304,7 @@ fn layer(name: &str) -> LayerRun {
             null_ns: 35.0,
         },
         read_only: false,
+        skips: std::collections::BTreeMap::new(),
         control: false,
     }
 }

@@ -1,0 +1,164 @@
+//! Points that are not done in a layer of a plan, and why.
+
+use std::collections::BTreeMap;
+
+use layermark_model::{LayerRun, Point, Spec};
+
+use crate::{Catalog, LabError, cpus};
+
+/// What the points of a plan need of a layer.
+pub(crate) struct Work {
+    points: Vec<Needs>,
+}
+
+struct Needs {
+    label: String,
+    two_ends: bool,
+    cpus: Option<u32>,
+}
+
+impl Work {
+    pub(crate) fn of(points: &[Point], catalog: Catalog) -> Result<Self, LabError> {
+        let needs = |point: &Point| {
+            Ok(Needs {
+                label: point.label.clone(),
+                two_ends: catalog.workload(&point.workload)?.has_two_ends(point),
+                cpus: point.meaning.cpus(),
+            })
+        };
+        let points = points.iter().map(needs);
+        Ok(Self {
+            points: points.collect::<Result<_, LabError>>()?,
+        })
+    }
+
+    /// Whether some of it has two ends.
+    pub(crate) fn have_two_ends(&self) -> bool {
+        self.points.iter().any(|p| p.two_ends)
+    }
+
+    /// The same of what is left without the points of these labels.
+    pub(crate) fn has_two_ends_but_for(&self, skips: &BTreeMap<String, String>) -> bool {
+        let mut left = self.points.iter();
+        left.any(|p| p.two_ends && !skips.contains_key(&p.label))
+    }
+
+    /// What is not done in a layer other than the baseline, by its label, with the reason.
+    pub(crate) fn skipped_in(&self, spec: &Spec, catalog: Catalog) -> BTreeMap<String, String> {
+        let ends = self.skipped_ends(spec, catalog);
+        let cpus = cpus::fixed(spec);
+        let why = |point: &Needs| {
+            if let Some((_, why)) = ends.as_ref().filter(|(two, _)| *two == point.two_ends) {
+                return Some(why.clone());
+            }
+            let has = cpus.filter(|has| point.cpus.is_some_and(|asked| asked > *has))?;
+            Some(format!(
+                "it asks for more CPUs than `{spec}` has, {has}: leave cpus={has} out"
+            ))
+        };
+        let skipped = self
+            .points
+            .iter()
+            .filter_map(|p| Some((p.label.clone(), why(p)?)));
+        skipped.collect()
+    }
+
+    /// The work with one end, or that with two (`true`), that a layer is not for, and why. Only in a plan that
+    /// has both: in another one a layer was named for the only kind there is.
+    fn skipped_ends(&self, spec: &Spec, catalog: Catalog) -> Option<(bool, String)> {
+        let mixed = self.have_two_ends() && self.points.iter().any(|p| !p.two_ends);
+        if !mixed || spec.is_native() {
+            return None;
+        }
+        if spec.near.is_some() {
+            let (_, far) = spec.ends();
+            let why =
+                format!("it has one end, and this is a path: name `{far}` too, for its files");
+            return Some((false, why));
+        }
+        no_network(spec, catalog).map(|why| (true, why))
+    }
+}
+
+/// Why a layer that is named alone cannot be reached through a network of its own.
+fn no_network(spec: &Spec, catalog: Catalog) -> Option<String> {
+    let layer = catalog.layer(&spec.layer)?;
+    if layer.linked(spec, Some("any")).is_err() {
+        return Some(
+            "it has no network of its own: both ends would meet on a loopback, as native's do"
+                .into(),
+        );
+    }
+    layer.linked(spec, None).err().map(|e| e.to_string())
+}
+
+/// For the user, before anything is measured.
+pub(crate) fn notes(layers: &[LayerRun]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for layer in layers {
+        let mut by_reason = BTreeMap::<&String, Vec<&str>>::new();
+        for (label, why) in &layer.skips {
+            by_reason.entry(why).or_default().push(label);
+        }
+        for (why, labels) in by_reason {
+            let labels = labels.join("`, `");
+            notes.push(format!("`{labels}` is not done in {}: {why}", layer.name));
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skipped(labels: &[(&str, bool)], layer: &str) -> Vec<String> {
+        let needs = |(label, two_ends): &(&str, bool)| Needs {
+            label: (*label).into(),
+            two_ends: *two_ends,
+            cpus: Some(2).filter(|_| label.ends_with("CPUs")),
+        };
+        let work = Work {
+            points: labels.iter().map(needs).collect(),
+        };
+        let skips = work.skipped_in(&layer.parse().unwrap(), Catalog::default());
+        assert!(skips.values().all(|why| why.len() > 20), "{skips:?}");
+        skips.into_keys().collect()
+    }
+
+    #[test]
+    fn a_guest_that_was_given_fewer_cpus_leaves_out_what_needs_more() {
+        let points = [("read", false), ("read, 2 CPUs", false)];
+        assert_eq!(skipped(&points, "vm:cpus=1"), ["read, 2 CPUs"]);
+        for layer in ["vm:cpus=2", "vm", "tmpfs"] {
+            assert!(skipped(&points, layer).is_empty(), "{layer}");
+        }
+    }
+
+    #[test]
+    fn a_plan_of_both_kinds_leaves_out_what_a_layer_is_not_for() {
+        let mixed = [("rr", true), ("read", false)];
+        for (layer, left_out) in [
+            ("native", &[][..]),
+            ("netns", &[]),
+            ("vm:nic=e1000", &[]),
+            ("vm", &[]),
+            ("tmpfs", &["rr"]),
+            ("dir:/tmp", &["rr"]),
+            ("vm:backend=user", &["rr"]),
+            ("native..netns", &["read"]),
+            ("vm..vm", &["read"]),
+            ("native..native", &[]),
+        ] {
+            assert_eq!(skipped(&mixed, layer), left_out, "{layer}");
+        }
+    }
+
+    #[test]
+    fn a_plan_of_one_kind_leaves_out_nothing() {
+        for layer in ["tmpfs", "native..netns", "vm:backend=user"] {
+            assert!(skipped(&[("rr", true)], layer).is_empty(), "{layer}");
+        }
+        assert!(skipped(&[("read", false)], "tmpfs").is_empty());
+    }
+}

@@ -1,0 +1,507 @@
+//! Emulated against paravirtual I/O (HP Integrity VM, VIO against AVIO): bars of the three stacks, and
+//! what the study says of them.
+//!
+//! Guests whose CPU is emulated are set against each other; beside native they would show the emulation.
+
+use std::cmp::Ordering;
+
+use layermark_model::{Point, Quantity, Spec, StudyId, Target, Unit};
+use layermark_stats::{Comparison, compare_all};
+
+use super::{
+    Data, Study,
+    rows::{heading, is_emulated, marked, usable},
+};
+use crate::{
+    analysis::LEVEL,
+    code_span::code,
+    number as text,
+    types::{Cell, Conclusion, DataTable, Estimate, Holds, ResultRow, Section},
+};
+
+/// See the module.
+pub struct VirtualIo;
+
+impl Study for VirtualIo {
+    fn id(&self) -> StudyId {
+        StudyId::VirtualIoStack
+    }
+
+    fn section(&self, data: &Data) -> Section {
+        let mut conclusions: Vec<Conclusion> =
+            CLAIMS.iter().flat_map(|c| c.conclusions(data)).collect();
+        for conclusion in &mut conclusions {
+            conclusion.text = marked(data, std::mem::take(&mut conclusion.text));
+        }
+        let tables = [false, true].map(|paths| stacks(data, paths));
+        Section {
+            name: self.id().id().into(),
+            title: "Study: emulated against paravirtual I/O".into(),
+            about: "The same work natively, through emulated hardware and through paravirtual devices, in throughput: more is better. Guests on an emulated CPU (TCG) are compared with each other, and nothing here says what they would do on KVM.".into(),
+            tables: tables.into_iter().flatten().collect(),
+            charts: Vec::new(),
+            conclusions,
+            files: Vec::new(),
+        }
+    }
+}
+
+/// What a layer's devices are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stack {
+    Native,
+    Emulated,
+    Paravirtual,
+}
+
+impl Stack {
+    /// Of what a point goes through: the card, or the disk. `None` for what the study does not have.
+    fn of(spec: &Spec, target: Target) -> Option<Self> {
+        if spec.is_native() {
+            return Some(Self::Native);
+        }
+        let (near, far) = spec.ends();
+        let ends: Vec<Self> = [near, far]
+            .iter()
+            .filter(|end| !end.is_native())
+            .map(|end| Self::of_guest(end, target))
+            .collect::<Option<_>>()?;
+        ends.iter().all(|s| *s == ends[0]).then(|| ends[0])
+    }
+
+    fn of_guest(guest: &Spec, target: Target) -> Option<Self> {
+        let option = |name: &str| guest.options.get(name).map(String::as_str);
+        let device = match target {
+            Target::Network => option("nic").unwrap_or("virtio-net"),
+            _ => option("disk").unwrap_or("virtio-blk"),
+        };
+        let on_disk = target == Target::Network || option("share").is_none_or(|s| s == "none");
+        match device {
+            _ if guest.layer != "vm" || !on_disk => None,
+            "e1000" | "e1000e" | "rtl8139" | "ide" | "ahci" => Some(Self::Emulated),
+            "virtio-net" | "virtio-blk" | "virtio-scsi" => Some(Self::Paravirtual),
+            _ => None,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Emulated => "emulated",
+            Self::Paravirtual => "paravirtual",
+        }
+    }
+}
+
+/// A sentence of the study.
+struct Claim {
+    /// With its figure.
+    text: &'static str,
+    /// Points that it is about.
+    about: fn(&Point) -> bool,
+    /// What paravirtual throughput is set against.
+    over: Stack,
+    /// From guest to guest.
+    paths: bool,
+    says: Says,
+}
+
+/// Of paravirtual throughput over the other's.
+#[derive(Clone, Copy)]
+enum Says {
+    AtLeast(f64),
+    Above,
+    /// By no more than [`NEARLY`].
+    Equal,
+}
+
+/// Share by which throughputs that the study calls equal may differ.
+const NEARLY: f64 = 0.1;
+
+impl Says {
+    fn holds(self, [low, high]: [f64; 2]) -> Holds {
+        match self {
+            Self::AtLeast(factor) => Holds::when(low >= factor, high < factor),
+            Self::Above => Holds::when(low > 1.0, high <= 1.0),
+            Self::Equal => {
+                let (least, most) = (1.0 - NEARLY, 1.0 / (1.0 - NEARLY));
+                Holds::when(low >= least && high <= most, high < least || low > most)
+            }
+        }
+    }
+}
+
+fn stream(at: &Point, buffer: u64) -> bool {
+    let said = &at.meaning;
+    at.workload == "net"
+        && said.operation == "stream"
+        && said.value(Quantity::SocketBuffer) == Some(buffer)
+        && said.cpus().is_none()
+}
+
+fn ftp(at: &Point, op: &str) -> bool {
+    at.workload == "ftp" && at.meaning.operation == op && at.meaning.cpus().is_none()
+}
+
+fn web(at: &Point) -> bool {
+    at.workload == "http" && at.meaning.cpus().is_none()
+}
+
+const CLAIMS: &[Claim] = &[
+    Claim {
+        text: "32 KB sockets, guest and host: paravirtual carries 2.7x of emulated",
+        about: |at| stream(at, 32 << 10),
+        over: Stack::Emulated,
+        paths: false,
+        says: Says::AtLeast(2.7),
+    },
+    Claim {
+        text: "256 KB sockets, guest and host: paravirtual carries 2.3x of emulated",
+        about: |at| stream(at, 256 << 10),
+        over: Stack::Emulated,
+        paths: false,
+        says: Says::AtLeast(2.3),
+    },
+    Claim {
+        text: "256 KB sockets, guest and host: paravirtual is nearly native",
+        about: |at| stream(at, 256 << 10),
+        over: Stack::Native,
+        paths: false,
+        says: Says::Equal,
+    },
+    Claim {
+        text: "256 KB sockets, guest to guest: paravirtual is above native",
+        about: |at| stream(at, 256 << 10),
+        over: Stack::Native,
+        paths: true,
+        says: Says::Above,
+    },
+    Claim {
+        text: "FTP get: paravirtual carries 1.8x of emulated",
+        about: |at| ftp(at, "get"),
+        over: Stack::Emulated,
+        paths: false,
+        says: Says::AtLeast(1.8),
+    },
+    Claim {
+        text: "FTP put: paravirtual and emulated are equal",
+        about: |at| ftp(at, "put"),
+        over: Stack::Emulated,
+        paths: false,
+        says: Says::Equal,
+    },
+    Claim {
+        text: "web server: paravirtual serves 2.2x of emulated",
+        about: web,
+        over: Stack::Emulated,
+        paths: false,
+        says: Says::AtLeast(2.2),
+    },
+    Claim {
+        text: "web server: paravirtual is equal to native",
+        about: web,
+        over: Stack::Native,
+        paths: false,
+        says: Says::Equal,
+    },
+    Claim {
+        text: "SDET at 4 CPUs: paravirtual does 20 % more than emulated",
+        about: |at| at.meaning.target == Target::Script && at.meaning.cpus() == Some(4),
+        over: Stack::Emulated,
+        paths: false,
+        says: Says::AtLeast(1.2),
+    },
+];
+
+impl Claim {
+    /// One for each layer that paravirtual devices are set against.
+    fn conclusions(&self, data: &Data) -> Vec<Conclusion> {
+        let points = || data.run.points.iter().filter(|p| (self.about)(p));
+        let rows = |stack: Stack, paths: bool| -> Vec<&ResultRow> {
+            let labels: Vec<&str> = points().map(|p| p.label.as_str()).collect();
+            let own = data.results.iter().filter(|r| usable(r));
+            own.filter(|r| labels.contains(&r.label.as_str()))
+                .filter(|r| place(data, r) == Some((stack, paths)))
+                .collect()
+        };
+        let ours = rows(Stack::Paravirtual, self.paths);
+        let theirs = rows(self.over, self.paths && self.over != Stack::Native);
+        let mut layers: Vec<&str> = Vec::new();
+        for row in &theirs {
+            if !layers.contains(&row.layer.as_str()) {
+                layers.push(&row.layer);
+            }
+        }
+        let Some(first) = ours.first().filter(|_| !layers.is_empty()) else {
+            return vec![self.open(String::new(), "cannot be decided: not measured".into())];
+        };
+        let set_against = |layer: &&str| {
+            let sides = ours
+                .iter()
+                .filter(|r| r.layer == first.layer)
+                .filter_map(|here| {
+                    let mut there = theirs.iter();
+                    let there = there.find(|r| r.layer == *layer && r.label == here.label)?;
+                    Some((*here, *there))
+                });
+            self.decide(data, &sides.collect::<Vec<_>>())
+        };
+        layers.iter().map(set_against).collect()
+    }
+
+    fn open(&self, layer: String, why: String) -> Conclusion {
+        Conclusion {
+            text: format!("{}: {why}", self.text),
+            claim: self.text.into(),
+            layer,
+            holds: Holds::Open,
+            evidence: Vec::new(),
+        }
+    }
+
+    /// From results in the paravirtual stack, each with that of the other stack at the same point.
+    fn decide(&self, data: &Data, sides: &[(&ResultRow, &ResultRow)]) -> Conclusion {
+        let Some((here, there)) = sides.first() else {
+            return self.open(String::new(), "cannot be decided: not measured".into());
+        };
+        let compared = compared(data, sides);
+        let told = sides.iter().zip(&compared);
+        let told: Vec<String> = told
+            .map(|(side, c)| in_words(data, *side, c.as_ref()))
+            .collect();
+        let all: Vec<Holds> = compared.iter().map(|c| self.holds(c.as_ref())).collect();
+        let (layer, other) = (code(&here.layer), code(&there.layer));
+        let (holds, why) = match self.undecidable(data, here) {
+            Some(why) => (Holds::Open, format!("; cannot be decided: {why}")),
+            None => {
+                let yes = all.iter().all(|h| *h == Holds::Yes);
+                let holds = Holds::when(yes, all.contains(&Holds::No));
+                let few = compared.iter().any(Option::is_none);
+                let why = if few {
+                    "; too few blocks for an interval"
+                } else {
+                    ""
+                };
+                (holds, why.to_owned())
+            }
+        };
+        let evidence = sides.iter().flat_map(|(a, b)| [a.id.clone(), b.id.clone()]);
+        Conclusion {
+            text: format!(
+                "{}: {layer} does {} of {other}{why}",
+                self.text,
+                text::list(&told)
+            ),
+            claim: self.text.into(),
+            layer: there.layer.clone(),
+            holds,
+            evidence: evidence.collect(),
+        }
+    }
+
+    fn holds(&self, compared: Option<&Comparison>) -> Holds {
+        let interval = compared.and_then(|c| c.ratio_interval);
+        interval.map_or(Holds::Open, |i| self.says.holds([i.low, i.high]))
+    }
+
+    /// What stands between the figures and an answer.
+    fn undecidable(&self, data: &Data, here: &ResultRow) -> Option<String> {
+        let there = data.run.machine.cpus;
+        if here.meaning.cpus().is_some_and(|asked| asked > there) {
+            return Some(format!("this machine has {there} CPUs"));
+        }
+        let emulated = self.over == Stack::Native && is_emulated(data, &here.layer);
+        emulated.then(|| "its CPU is emulated (TCG), and native's is not".into())
+    }
+}
+
+/// The stack of a result's layer for what its point goes through, and whether it is a path from guest to guest.
+fn place(data: &Data, row: &ResultRow) -> Option<(Stack, bool)> {
+    let layer = data.run.layers.iter().find(|l| l.name == row.layer)?;
+    let stack = Stack::of(&layer.spec, row.meaning.target)?;
+    Some((
+        stack,
+        layer
+            .spec
+            .near
+            .as_ref()
+            .is_some_and(|near| !near.is_native()),
+    ))
+}
+
+/// Throughput of the first over that of the second, by the blocks in which both have a number.
+fn compared(data: &Data, sides: &[(&ResultRow, &ResultRow)]) -> Vec<Option<Comparison>> {
+    let site = |row: &ResultRow| data.run.site(&row.layer, &row.label);
+    let pairs = |(here, there): &(&ResultRow, &ResultRow)| {
+        // Of times: the other way round.
+        let both = site(there).zip(site(here));
+        both.map_or_else(Vec::new, |(there, here)| data.index.pairs_of(there, here))
+    };
+    let pairs: Vec<_> = sides.iter().map(pairs).collect();
+    compare_all(&pairs, LEVEL, data.run.seed)
+}
+
+/// `2.41x (2.30-2.52) at ..., with 3.1 us of this host's CPU a KB against 9.8 us`.
+fn in_words(
+    data: &Data,
+    (here, there): (&ResultRow, &ResultRow),
+    c: Option<&Comparison>,
+) -> String {
+    let ratio = c.map_or_else(
+        || "an unknown part".into(),
+        |c| text::ratio_with(&estimate(c)),
+    );
+    let cost = host_cpu(data, here).zip(host_cpu(data, there));
+    let cost = cost.map_or_else(String::new, |((ours, per), (theirs, _))| {
+        let (ours, theirs) = (text::time(ours), text::time(theirs));
+        format!(", with {ours} of this host's CPU {per} against {theirs}")
+    });
+    format!("{ratio} at `{}`{cost}", here.label)
+}
+
+fn estimate(c: &Comparison) -> Estimate {
+    Estimate {
+        estimate: c.ratio,
+        interval: c.ratio_interval.map(|i| [i.low, i.high]),
+    }
+}
+
+/// Microseconds of this machine's CPUs, whatever used them, and for how much work.
+fn host_cpu(data: &Data, row: &ResultRow) -> Option<(f64, &'static str)> {
+    let (layer, point) = data.run.site(&row.layer, &row.label)?;
+    let trials = data.index.trials(layer, point).into_iter();
+    let trials: Vec<_> = trials.filter_map(|t| t.trial.as_ref()).collect();
+    let busy: Option<u64> = trials.iter().map(|t| t.busy_ns).sum();
+    let (units, per) = match row.meaning.unit {
+        Unit::Byte => (
+            trials.iter().map(|t| t.bytes()).sum::<u64>() as f64 / 1024.0,
+            "a KB",
+        ),
+        _ => (
+            trials.iter().map(|t| t.ops()).sum::<u64>() as f64,
+            "an operation",
+        ),
+    };
+    let us = busy? as f64 / 1e3 / units;
+    us.is_finite().then_some((us, per))
+}
+
+/// Length of the longest bar, characters.
+const BAR: f64 = 24.0;
+
+/// The bars: every point that more than one stack has, the stacks in their order.
+fn stacks(data: &Data, paths: bool) -> Option<DataTable> {
+    let mut lines = Vec::new();
+    for point in &data.run.points {
+        let own = data
+            .results
+            .iter()
+            .filter(|r| r.label == point.label && usable(r));
+        let mut rows: Vec<(Stack, &ResultRow)> = own
+            .filter_map(|r| Some((place(data, r)?, r)))
+            .filter(|((stack, path), _)| *path == paths || *stack == Stack::Native)
+            .map(|((stack, _), r)| (stack, r))
+            .collect();
+        rows.sort_by_key(|(stack, _)| *stack);
+        if rows.iter().all(|(stack, _)| *stack == Stack::Native) {
+            continue;
+        }
+        lines.extend(bars(data, &rows));
+    }
+    let head = [
+        "work",
+        "stack",
+        "layer",
+        "throughput",
+        "of emulated",
+        "of native",
+        "host CPU",
+        "",
+    ];
+    let title = if paths { "guest to guest" } else { "one guest" };
+    (!lines.is_empty()).then(|| DataTable {
+        title: format!("The three stacks, {title}"),
+        note: "Ratios are of throughput. A bar is as long as its throughput beside the highest of the same work.".into(),
+        head: head.map(str::to_owned).to_vec(),
+        rows: lines,
+    })
+}
+
+fn bars(data: &Data, rows: &[(Stack, &ResultRow)]) -> Vec<Vec<Cell>> {
+    let values = rows.iter().filter_map(|(_, r)| r.value);
+    let most = values.max_by(f64::total_cmp).unwrap_or(0.0);
+    let first = |stack| rows.iter().find(|(s, _)| *s == stack).map(|(_, r)| *r);
+    let over = |row: &ResultRow, stack: Stack| {
+        let other = first(stack).filter(|other| other.id != row.id);
+        let compared = other.map(|other| compared(data, &[(row, other)]));
+        let found = compared.and_then(|all| all.into_iter().next().flatten());
+        found.map_or_else(Cell::default, |c| {
+            Cell::number(text::ratio_with(&estimate(&c)), c.ratio)
+        })
+    };
+    let line = |(stack, row): &(Stack, &ResultRow)| {
+        let value = row.value.unwrap_or(0.0);
+        let cost = host_cpu(data, row);
+        let cost = cost.map_or_else(Cell::default, |(us, per)| {
+            Cell::number(format!("{} {per}", text::time(us)), us)
+        });
+        let length = match most.total_cmp(&0.0) {
+            Ordering::Greater => (BAR * value / most).round().max(1.0) as usize,
+            _ => 0,
+        };
+        vec![
+            Cell::text(&row.label),
+            Cell::text(stack.word()),
+            Cell::text(heading(data, &row.layer)),
+            Cell::number(text::result_value(row), value),
+            over(row, Stack::Emulated),
+            over(row, Stack::Native),
+            cost,
+            Cell::text("\u{2588}".repeat(length)),
+        ]
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_is_in_the_stack_of_its_device() {
+        let stack = |text: &str, target| Stack::of(&text.parse().unwrap(), target);
+        let (net, disk) = (Target::Network, Target::Data);
+        for (layer, target, expected) in [
+            ("native", net, Some(Stack::Native)),
+            ("vm:disk=ide,nic=e1000", net, Some(Stack::Emulated)),
+            ("vm:disk=ide,nic=virtio-net", net, Some(Stack::Paravirtual)),
+            ("vm:disk=ide,nic=virtio-net", disk, Some(Stack::Emulated)),
+            ("vm:nic=e1000..vm:nic=rtl8139", net, Some(Stack::Emulated)),
+            ("vm:nic=e1000..vm", net, None),
+            ("vm..vm", net, Some(Stack::Paravirtual)),
+            ("vm:disk=nvme", disk, None),
+            ("vm:share=virtiofs", disk, None),
+            ("netns", net, None),
+        ] {
+            assert_eq!(stack(layer, target), expected, "{layer}");
+        }
+    }
+
+    #[test]
+    fn intervals_decide() {
+        for (says, interval, holds) in [
+            (Says::AtLeast(2.7), [2.7, 3.0], Holds::Yes),
+            (Says::AtLeast(2.7), [2.0, 2.6], Holds::No),
+            (Says::AtLeast(2.7), [2.6, 2.8], Holds::Open),
+            (Says::Above, [1.01, 1.1], Holds::Yes),
+            (Says::Above, [0.9, 1.0], Holds::No),
+            (Says::Above, [0.9, 1.1], Holds::Open),
+            (Says::Equal, [0.95, 1.05], Holds::Yes),
+            (Says::Equal, [0.5, 0.89], Holds::No),
+            (Says::Equal, [1.2, 1.5], Holds::No),
+            (Says::Equal, [0.8, 1.05], Holds::Open),
+        ] {
+            assert_eq!(says.holds(interval), holds, "{interval:?}");
+        }
+    }
+}

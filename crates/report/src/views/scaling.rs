@@ -1,0 +1,121 @@
+//! How throughput grows with CPUs: a table, and a chart with the ideal line.
+
+use crate::{
+    Report,
+    code_span::code,
+    number::{self, sig3},
+    types::{Axis, Cell, DataTable, LineChart, Mark, ScalingRow, Section, Series},
+};
+
+/// `None` where nothing was done with several numbers of CPUs.
+pub fn section(report: &Report) -> Option<Section> {
+    if report.scaling.is_empty() {
+        return None;
+    }
+    let mut works: Vec<(&str, Vec<&ScalingRow>)> = Vec::new();
+    for row in &report.scaling {
+        match works.iter_mut().find(|(what, _)| *what == row.what) {
+            Some((_, rows)) => rows.push(row),
+            None => works.push((&row.what, vec![row])),
+        }
+    }
+    Some(Section {
+        name: "scaling".into(),
+        title: "Scaling with CPUs".into(),
+        about: "X(n) is the throughput with n CPUs: virtual ones of a guest; elsewhere the programs are kept on n of this machine's. Speed-up is X(n)/X(1), efficiency speed-up/n, the MP factor (X(n)-X(n-1))/X(1). The ratio is that of time to native's with as many CPUs.".into(),
+        tables: works.iter().map(|(what, rows)| table(what, rows)).collect(),
+        charts: works.iter().filter_map(|(what, rows)| chart(what, rows)).collect(),
+        conclusions: Vec::new(),
+        files: Vec::new(),
+    })
+}
+
+fn table(what: &str, rows: &[&ScalingRow]) -> DataTable {
+    let head = [
+        "layer",
+        "CPUs",
+        "X(n)",
+        "speed-up",
+        "efficiency",
+        "MP factor",
+        "ratio to native",
+    ];
+    let not = rows.iter().filter_map(|r| {
+        let why = r.not_scaling.as_ref()?;
+        Some(format!(
+            "{} with {} CPUs is no scaling: {why}.",
+            code(&r.layer),
+            r.cpus
+        ))
+    });
+    DataTable {
+        title: format!("Scaling: {what}"),
+        note: not.collect::<Vec<_>>().join(" "),
+        head: head.map(str::to_owned).to_vec(),
+        rows: rows.iter().map(|r| line(r)).collect(),
+    }
+}
+
+fn line(row: &ScalingRow) -> Vec<Cell> {
+    let value = |v: f64| number::value(v, &row.unit);
+    let rate = match row.interval {
+        Some([low, high]) => format!("{} [{} to {}]", value(row.value), value(low), value(high)),
+        None => value(row.value),
+    };
+    let some = |v: Option<f64>| v.map_or_else(|| Cell::text("-"), |v| Cell::number(sig3(v), v));
+    let ratio = row.ratio.as_ref();
+    vec![
+        Cell::text(code(&row.layer)),
+        Cell::number(row.cpus.to_string(), f64::from(row.cpus)),
+        Cell::number(rate, row.value),
+        some(row.speed_up),
+        some(row.efficiency),
+        some(row.mp_factor),
+        ratio.map_or_else(Cell::default, |r| {
+            Cell::number(number::ratio_with(r), r.estimate)
+        }),
+    ]
+}
+
+/// Speed-up over CPUs in each layer; `None` where no two numbers of CPUs can be compared.
+fn chart(what: &str, rows: &[&ScalingRow]) -> Option<LineChart> {
+    let drawn: Vec<(&ScalingRow, f64)> = rows
+        .iter()
+        .filter_map(|r| Some((*r, r.speed_up?)))
+        .collect();
+    let most = drawn.iter().map(|(r, _)| r.cpus).max().filter(|n| *n > 1)?;
+    let mut layers: Vec<&str> = drawn.iter().map(|(r, _)| r.layer.as_str()).collect();
+    layers.dedup();
+    let of_layer = |layer: &&str| {
+        let own = drawn.iter().filter(|(r, _)| r.layer == *layer);
+        let marks = own.map(|(r, speed_up)| Mark {
+            x: f64::from(r.cpus),
+            y: *speed_up,
+            // Of X(n); X(1) is a number.
+            interval: r.interval.map(|span| span.map(|v| v * speed_up / r.value)),
+        });
+        Series::along(layer, marks)
+    };
+    let ends = [1.0, f64::from(most)];
+    let ideal = Series {
+        model: Some(ends.map(|n| [n, n]).to_vec()),
+        ..Series::along(
+            "ideal",
+            ends.into_iter().map(|n| Mark {
+                x: n,
+                y: n,
+                interval: None,
+            }),
+        )
+    };
+    let axis = |label: &str| Axis {
+        label: label.into(),
+        unit: String::new(),
+    };
+    Some(LineChart {
+        title: format!("Speed-up over CPUs: {what}"),
+        x: axis("CPUs"),
+        y: axis("speed-up"),
+        series: layers.iter().map(of_layer).chain([ideal]).collect(),
+    })
+}
