@@ -5,6 +5,7 @@ use layermark_model::{Meaning, Point};
 use crate::Workload;
 
 pub mod devload;
+mod ends;
 pub mod file;
 pub mod iops;
 pub mod launch;
@@ -44,8 +45,8 @@ pub(crate) mod tests {
     use std::{fs, path::Path};
 
     /// Helper modules in these folders that are not plug-ins.
-    const HELPERS: [&str; 7] = [
-        "mapping", "mod", "order", "steps", "stream", "tests", "work_dir",
+    const HELPERS: [&str; 8] = [
+        "ends", "mapping", "mod", "order", "steps", "stream", "tests", "work_dir",
     ];
 
     /// Fails with the line to add when a file in `src/FOLDER` is not among `known`.
