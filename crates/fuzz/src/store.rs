@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, sqlite::SqliteConnectOptio
 use crate::{SLOW, sample, texts, written};
 
 /// Columns that are read back.
-const COLUMNS: [(&str, &str); 36] = [
+const COLUMNS: [(&str, &str); 37] = [
     ("runs", "name"),
     ("runs", "version"),
     ("runs", "started_ms"),
@@ -29,6 +29,7 @@ const COLUMNS: [(&str, &str); 36] = [
     ("layers", "self_test"),
     ("layers", "read_only"),
     ("layers", "control"),
+    ("layers", "skips"),
     ("points", "workload"),
     ("points", "label"),
     ("points", "params"),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use layermark_layers::spread;
-use layermark_model::{BASELINE, Cell, LayerStatus, Restarted, Run, TrialRecord, TurnCost};
+use layermark_model::{BASELINE, Cell, LayerStatus, Point, Restarted, Run, TrialRecord, TurnCost};
 use layermark_store::Store;
 
 use crate::{
@@ -165,10 +165,11 @@ impl<'a> Lab<'a> {
     /// Whether a layer is up and can do a point at all.
     fn can(&self, layer: usize, point: usize) -> bool {
         let l = &self.run.layers[layer];
-        let meaning = &self.run.points[point].meaning;
+        let Point { meaning, label, .. } = &self.run.points[point];
         // Memory has nothing below it to be cold.
         let cold_memory = meaning.is_cold() && l.facts.in_memory();
-        l.status == LayerStatus::Ready && !(l.read_only && meaning.changes) && !cold_memory
+        let impossible = l.read_only && meaning.changes || cold_memory;
+        l.status == LayerStatus::Ready && !impossible && !l.skips.contains_key(label)
     }
 
     /// All points in their order. Whether the user has asked to stop.
@@ -204,7 +205,7 @@ impl<'a> Lab<'a> {
             }
             return Ok(false);
         };
-        let workload = self.setup.catalog.workload(&at.workload)?;
+        let one_cpu = self.fits_one_cpu(at)?;
         let asked = self.run.plan.turn()?;
         let mut round = 0;
         for part in self.parts_that_fit(due, divided)? {
@@ -216,9 +217,7 @@ impl<'a> Lab<'a> {
                 up.is_some_and(|up| !up.place.on_this_host())
             };
             let length = Length::of(divided, part.iter().any(guest), asked);
-            let one_cpu = divided.on_one_cpu()
-                && !workload.has_two_ends()
-                && !part.iter().any(|l| self.is_served(*l));
+            let one_cpu = one_cpu && !part.iter().any(|l| self.is_served(*l));
             let how = How { length, one_cpu };
             round = self.together(&part, due.point, how, round, None)?;
         }

@@ -18,8 +18,8 @@ use crate::{
     cpu::Meter,
     forecast::Forecast,
     machine::now_ms,
-    resolve,
     session::{Lost, Up},
+    skips,
     stop::{Change, Stopping},
     tally::Tally,
     watch::Watch,
@@ -69,8 +69,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) ups: Vec<Option<Up>>,
     /// Layers that wait for a server that layermark has not started.
     aside: BTreeSet<usize>,
-    /// Whether any of the work has two ends.
-    two_ends: bool,
+    /// Which of the points have two ends.
+    ends: skips::Work,
     /// Below the layers, so it is dropped after them, also when something panics.
     pub(crate) work: Option<WorkDir>,
     /// Sessions, layers and points in which an extra trial was made.
@@ -100,7 +100,7 @@ impl<'a> Lab<'a> {
         on_event: &'a mut dyn FnMut(Event),
     ) -> Result<Self, LabError> {
         let (layers, points) = (run.layers.len(), run.points.len());
-        let two_ends = resolve::have_two_ends(&run.points, setup.catalog)?;
+        let ends = skips::Work::of(&run.points, setup.catalog)?;
         let (mut guesses, mut kept) = (Vec::new(), Vec::new());
         for point in &run.points {
             let workload = setup.catalog.workload(&point.workload)?;
@@ -117,7 +117,7 @@ impl<'a> Lab<'a> {
             watch: Watch::new(setup.silence),
             ups: std::iter::repeat_with(|| None).take(layers).collect(),
             aside: BTreeSet::new(),
-            two_ends,
+            ends,
             work: Some(work),
             extras: BTreeSet::new(),
             divided: BTreeSet::new(),
@@ -366,12 +366,13 @@ impl<'a> Lab<'a> {
 
     /// Builds a layer and starts its probes.
     pub(crate) fn open(&self, index: usize, base: &Base) -> Result<Up, Lost> {
-        let (spec, catalog) = (&self.run.layers[index].spec, self.setup.catalog);
+        let (layer, catalog) = (&self.run.layers[index], self.setup.catalog);
+        let two_ends = self.ends.has_two_ends_but_for(&layer.skips);
         let network = format!("path-{index}");
         Up::open(
-            (spec, network),
+            (&layer.spec, network),
             (base, catalog),
-            (self.two_ends, self.aside.contains(&index)),
+            (two_ends, self.aside.contains(&index)),
             self.setup.silence,
             self.stop,
             &self.watch,

@@ -28,6 +28,7 @@ mod restart;
 mod rounds;
 mod schedule;
 mod session;
+mod skips;
 mod stop;
 mod talk;
 mod tally;
@@ -62,6 +63,7 @@ pub fn run(
         request.allow_tmpfs,
         request.catalog,
     )?);
+    notes.extend(skips::notes(&resolved.layers));
     // Another run at work there is detected before this one is in the store.
     let work = WorkDir::create(&dir)?;
     resolve::leave_out(&mut resolved.layers, request.left_out.as_deref());

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 
-use layermark_model::{BASELINE, Divided};
+use layermark_model::{BASELINE, Divided, Point};
 
 use crate::{Event, LabError, aside, budget::Due, check, drive::Lab};
 
@@ -38,8 +38,7 @@ impl Lab<'_> {
             0
         };
         let most = check::fit(self.run.dir.as_ref(), in_memory, workload.space(at));
-        // Both ends of work that has two run at the same time.
-        let one_cpu = divided.on_one_cpu() && !workload.has_two_ends();
+        let one_cpu = self.fits_one_cpu(at)?;
         let mut members: Vec<Member> = due
             .layers
             .iter()
@@ -77,6 +76,13 @@ impl Lab<'_> {
             (self.on_event)(Event::Note(text));
         }
         Ok(parts)
+    }
+
+    /// Whether one CPU is all that a point needs: both ends of work that has two run at the same time.
+    pub(crate) fn fits_one_cpu(&self, at: &Point) -> Result<bool, LabError> {
+        let workload = self.setup.catalog.workload(&at.workload)?;
+        let divided = at.meaning.divided.is_some_and(|d| d.on_one_cpu());
+        Ok(divided && !workload.has_two_ends(at))
     }
 
     /// The baseline, or the control.

@@ -1,6 +1,6 @@
 //! From a plan as written to layers and points as run.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use layermark_layers::{Missing, Storage};
 use layermark_model::{
@@ -8,7 +8,7 @@ use layermark_model::{
     TrialRecord, random,
 };
 
-use crate::{Catalog, LabError, MAX_BLOCKS, Request, environment, path::Ends};
+use crate::{Catalog, LabError, MAX_BLOCKS, Request, environment, path::Ends, skips::Work};
 
 /// Blocks, and sessions, of the longest run there can be; plans may not ask for more either.
 const MOST: u32 = 10_000;
@@ -46,14 +46,16 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
         plan.layers = defaults(&points, catalog)?;
     }
     plan.layers = with_baseline(std::mem::take(&mut plan.layers), catalog)?;
-    check_ends(&plan.layers, &points, catalog)?;
-    let two_ends = have_two_ends(&points, catalog)?;
-    let mut layers = Vec::new();
-    for spec in &plan.layers {
-        layers.push(layer_run(spec, two_ends, catalog, false)?);
+    let work = Work::of(&points, catalog)?;
+    check_ends(&plan.layers, &points, &work)?;
+    let baseline = &plan.layers[BASELINE];
+    let mut layers = vec![layer_run(baseline, BTreeMap::new(), &work, catalog, false)?];
+    for spec in plan.layers.iter().skip(1) {
+        let skips = work.skipped_in(spec, catalog);
+        layers.push(layer_run(spec, skips, &work, catalog, false)?);
     }
     if plan.control {
-        layers.push(layer_run(&plan.layers[BASELINE], two_ends, catalog, true)?);
+        layers.push(layer_run(baseline, BTreeMap::new(), &work, catalog, true)?);
     }
     plan.seed = Some(seed);
     plan.precision = Some(plan.precision());
@@ -146,13 +148,14 @@ pub(crate) fn look_again(
     trials: &[TrialRecord],
     catalog: Catalog,
 ) -> Result<Vec<String>, LabError> {
-    let two_ends = have_two_ends(&run.points, catalog)?;
+    let work = Work::of(&run.points, catalog)?;
     for (index, layer) in run.layers.iter_mut().enumerate() {
         let never = !trials
             .iter()
             .any(|t| t.cell.layer == index && t.trial.is_some());
         if layer.status == LayerStatus::Failed && (index == BASELINE || never) {
-            *layer = layer_run(&layer.spec, two_ends, catalog, layer.control)?;
+            let skips = std::mem::take(&mut layer.skips);
+            *layer = layer_run(&layer.spec, skips, &work, catalog, layer.control)?;
         }
     }
     Ok(names_of_failed(&run.layers))
@@ -205,7 +208,7 @@ fn unique(label: &str, taken: &mut BTreeSet<String>) -> String {
 fn defaults(points: &[Point], catalog: Catalog) -> Result<Vec<Spec>, LabError> {
     let mut all_paths = true;
     for point in points {
-        all_paths &= catalog.workload(&point.workload)?.has_two_ends();
+        all_paths &= catalog.workload(&point.workload)?.has_two_ends(point);
     }
     let mut specs = Vec::new();
     for layer in catalog.layers {
@@ -251,38 +254,25 @@ pub(crate) fn has_no_files(spec: &Spec, catalog: Catalog) -> bool {
     layer.is_some_and(|l| l.storage(spec) == Storage::Nowhere)
 }
 
-/// Whether some of the work has two ends.
-pub(crate) fn have_two_ends(points: &[Point], catalog: Catalog) -> Result<bool, LabError> {
-    for point in points {
-        if catalog.workload(&point.workload)?.has_two_ends() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// A path says nothing about work with one end.
-fn check_ends(layers: &[Spec], points: &[Point], catalog: Catalog) -> Result<(), LabError> {
-    let Some(path) = layers.iter().find(|l| l.near.is_some()) else {
-        return Ok(());
-    };
-    for point in points {
-        if !catalog.workload(&point.workload)?.has_two_ends() {
-            return Err(LabError::PathOfOneEnd {
-                path: path.clone(),
-                workload: point.workload.clone(),
-            });
-        }
+fn check_ends(layers: &[Spec], points: &[Point], work: &Work) -> Result<(), LabError> {
+    match (layers.iter().find(|l| l.near.is_some()), points.first()) {
+        (Some(path), Some(point)) if !work.have_two_ends() => Err(LabError::PathOfOneEnd {
+            path: path.clone(),
+            workload: point.workload.clone(),
+        }),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn layer_run(
     spec: &Spec,
-    two_ends: bool,
+    skips: BTreeMap<String, String>,
+    work: &Work,
     catalog: Catalog,
     control: bool,
 ) -> Result<LayerRun, LabError> {
+    let two_ends = work.has_two_ends_but_for(&skips);
     let missing = Ends::of(spec, two_ends, "path", catalog)?.missing(catalog);
     let name = if control {
         format!("{spec} (control)")
@@ -303,6 +293,7 @@ fn layer_run(
         setup_s: 0.0,
         self_test: SelfTest::default(),
         read_only: false,
+        skips,
         control,
     })
 }

@@ -52,7 +52,7 @@ pub(crate) struct Ask<'a> {
 impl Ask<'_> {
     /// Whose turns they are.
     pub(crate) fn end(&self) -> End {
-        if self.workload.has_two_ends() {
+        if self.workload.has_two_ends(&self.point) {
             End::Near
         } else {
             End::Far

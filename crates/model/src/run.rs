@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Facts, Machine, Plan, Point, SelfTest, Site, Spec, Trial};
@@ -79,6 +81,9 @@ pub struct LayerRun {
     pub self_test: SelfTest,
     /// Writing is not possible in it.
     pub read_only: bool,
+    /// Points that are not done in it, by their labels, with the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skips: BTreeMap<String, String>,
     /// The second `native` whose ratio has to be 1.
     pub control: bool,
 }

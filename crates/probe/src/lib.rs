@@ -102,8 +102,8 @@ pub trait Workload: Sync {
     /// Largest number of bytes the point needs on disk at once, in addition to packaged and kept
     /// files.
     fn space(&self, at: &Point) -> u64;
-    /// Whether it has two ends: a second probe serves the one that works.
-    fn has_two_ends(&self) -> bool {
+    /// Whether the point has two ends: a second probe serves the one that works.
+    fn has_two_ends(&self, _at: &Point) -> bool {
         false
     }
     /// Starts the far end. It listens at the address of [`Context::peer`] and nowhere else, and serves

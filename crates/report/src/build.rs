@@ -218,7 +218,8 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
                 .failures(number, at)
                 .last()
                 .map(|r| r.error.clone().unwrap_or_else(|| "it failed".into()));
-            let reason = match failed {
+            let skipped = layer.skips.get(&point.label).cloned();
+            let reason = match failed.or(skipped) {
                 Some(error) => error,
                 None if layer.read_only && point.meaning.changes => "the layer is read-only".into(),
                 None if layer.facts.in_memory() && point.meaning.is_cold() => {

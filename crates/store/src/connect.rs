@@ -26,10 +26,11 @@ const TRIES: u32 = 20;
 pub(crate) const FORMATS: &str = "_sqlx_migrations";
 
 pub(crate) fn migrations() -> Vec<Migration> {
-    const ALL: [(i64, &str, &str); 3] = [
+    const ALL: [(i64, &str, &str); 4] = [
         (1, "runs", include_str!("../migrations/0001_runs.sql")),
         (2, "imports", include_str!("../migrations/0002_imports.sql")),
         (3, "meaning", include_str!("../migrations/0003_meaning.sql")),
+        (4, "skips", include_str!("../migrations/0004_skips.sql")),
     ];
     ALL.into_iter()
         .map(|(version, name, sql)| {

@@ -50,7 +50,7 @@ pub(crate) async fn run(c: &mut SqliteConnection, id: &str) -> Result<Run, Inner
     .await?
     .ok_or_else(|| Inner::NotFound(id.into()))?;
     let layers = sqlx::query(
-        "SELECT name, spec, status, reason, hint, facts, setup_s, self_test, read_only, control
+        "SELECT name, spec, status, reason, hint, facts, setup_s, self_test, read_only, skips, control
          FROM layers WHERE run_id = $1 ORDER BY idx",
     )
     .bind(id)
@@ -98,6 +98,7 @@ fn layer(row: &SqliteRow) -> Result<LayerRun, Inner> {
         setup_s: finite(row, "setup_s")?,
         self_test: json("layers.self_test", row.try_get("self_test")?)?,
         read_only: row.try_get::<i64, _>("read_only")? != 0,
+        skips: json("layers.skips", row.try_get("skips")?)?,
         control: row.try_get::<i64, _>("control")? != 0,
     })
 }

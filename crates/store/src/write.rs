@@ -82,8 +82,8 @@ async fn put_layer(
 ) -> Result<(), Inner> {
     sqlx::query(
         "INSERT INTO layers (run_id, idx, name, spec, status, reason, hint, facts, setup_s,
-                             self_test, read_only, control)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+                             self_test, read_only, control, skips)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
          ON CONFLICT (run_id, idx) DO UPDATE SET
              status = excluded.status, reason = excluded.reason, hint = excluded.hint,
              facts = excluded.facts, setup_s = excluded.setup_s, self_test = excluded.self_test,
@@ -105,6 +105,7 @@ async fn put_layer(
     .bind(json("layers.self_test", &layer.self_test)?)
     .bind(i64::from(layer.read_only))
     .bind(i64::from(layer.control))
+    .bind(json("layers.skips", &layer.skips)?)
     .execute(c)
     .await?;
     Ok(())

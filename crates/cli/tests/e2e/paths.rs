@@ -139,6 +139,68 @@ fn what_cannot_be_a_path_is_refused_before_anything_is_measured() {
     }
 }
 
+/// Each layer does what it is for, and what is left out says why.
+#[test]
+fn one_plan_has_work_with_one_end_and_with_two() {
+    const PLAN: &str = r#"
+name = "mixed"
+layers = ["native", "netns", "tmpfs", "native..netns"]
+control = false
+blocks = 2
+
+[[work]]
+label = "round trips"
+workload = "net"
+op = "rr"
+
+[[work]]
+label = "read"
+workload = "file"
+op = "read"
+record = "4K"
+file_size = "64K"
+"#;
+    let said = Lm::new().plan(PLAN).args(["--json"]).run().left_nothing();
+    if said.stderr.contains("the right to") {
+        return skipped("no network, or nothing mounted, can be made here");
+    }
+    let report = said.json();
+    for (label, layers) in [
+        ("round trips", ["native", "netns", "native..netns"]),
+        ("read", ["native", "netns", "tmpfs"]),
+    ] {
+        for layer in layers {
+            let row = result(&report, label, layer);
+            assert!(row["value"].as_f64() > Some(0.0), "{row:#}");
+            assert_eq!(row["trials"], 2, "{row:#}");
+        }
+    }
+    for (layer, label, why) in [
+        ("tmpfs", "round trips", "no network of its own"),
+        (
+            "native..netns",
+            "read",
+            "it has one end, and this is a path",
+        ),
+    ] {
+        let left = report["left_out"].as_array().expect("what is left out");
+        let its = left.iter().filter(|l| l["layer"] == layer);
+        let its: Vec<&Value> = its.collect();
+        assert_eq!(
+            (its.len(), &its[0]["point"]),
+            (1, &label.into()),
+            "{its:#?}"
+        );
+        assert!(its[0]["reason"].as_str().is_some_and(|r| r.contains(why)));
+    }
+    let far = &notes(&report, "tmpfs")["address"];
+    assert!(far.is_null(), "a network that nothing uses: {far}");
+    // The store has it as well.
+    let run = report["run"].as_str().expect("a run");
+    let later = said.then().args(["report", run, "--json"]).run().json();
+    assert_eq!(later["left_out"], report["left_out"]);
+}
+
 /// In a network that no program of this host is in.
 #[test]
 fn guests_reach_each_other_through_our_own_switch() {

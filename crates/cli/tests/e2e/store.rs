@@ -194,6 +194,7 @@ fn what_is_stored_can_be_read_where_nothing_can_be_written() {
     }
     // Of an older format, which is not made newer there.
     let older = "sqlite3 l.db 'DROP TABLE imports; ALTER TABLE points DROP COLUMN meaning; \
+        ALTER TABLE layers DROP COLUMN skips; \
         DELETE FROM _sqlx_migrations WHERE version > 1; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE;';";
     if !sql(Path::new(":memory:"), "SELECT 1") {
         skipped("sqlite3 is missing; hint: apt-get install sqlite3");

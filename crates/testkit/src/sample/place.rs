@@ -33,6 +33,7 @@ pub fn layer(shape: &Shape) -> LayerRun {
             null_ns: 36.0,
         },
         read_only: false,
+        skips: std::collections::BTreeMap::new(),
         control: false,
     }
 }

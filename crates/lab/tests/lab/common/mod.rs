@@ -105,7 +105,7 @@ impl Workload for TwoEnds {
     fn space(&self, _: &Point) -> u64 {
         0
     }
-    fn has_two_ends(&self) -> bool {
+    fn has_two_ends(&self, _: &Point) -> bool {
         true
     }
     fn prepare(&self, _: &Path, _: &Point, _: &Context) -> Result<Box<dyn Work>, ProbeError> {

@@ -59,7 +59,7 @@ impl Workload for Net {
         0
     }
 
-    fn has_two_ends(&self) -> bool {
+    fn has_two_ends(&self, _: &Point) -> bool {
         true
     }
 

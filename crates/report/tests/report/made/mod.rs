@@ -283,6 +283,7 @@ fn layer(name: &str) -> LayerRun {
             null_ns: 35.0,
         },
         read_only: false,
+        skips: std::collections::BTreeMap::new(),
         control: false,
     }
 }

@@ -23,6 +23,7 @@ fn layer(name: &str, control: bool) -> LayerRun {
             null_ns: 1.0 / 3.0,
         },
         read_only: false,
+        skips: std::collections::BTreeMap::new(),
         control,
     }
 }
