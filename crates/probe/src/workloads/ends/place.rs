@@ -40,6 +40,11 @@ impl Host {
         }
     }
 
+    /// CPUs that this process may use, 1 at least.
+    pub fn cpu_count(&self) -> usize {
+        self.cpus.len().max(1)
+    }
+
     /// Whether both see the same machine.
     pub fn is(&self, other: &Self) -> bool {
         !self.boot.is_empty() && self.boot == other.boot
