@@ -7,6 +7,7 @@ mod cost;
 mod devload;
 pub mod external;
 pub mod heat;
+mod http;
 mod iops;
 pub mod iozone;
 pub mod launches;
@@ -40,6 +41,7 @@ impl Report {
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
             Some(net::section(self)),
+            Some(http::section(self)),
             Some(devload::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
