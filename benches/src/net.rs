@@ -158,7 +158,7 @@ fn ours(probe: &mut Probe, turn: u32, ns: u64) -> Result<(f64, f64)> {
 }
 
 /// Those that `placement = other` takes: the first, and the last.
-fn cpus() -> Result<[usize; 2]> {
+pub fn cpus() -> Result<[usize; 2]> {
     let allowed = rustix::thread::sched_getaffinity(None)?;
     let mut cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
     let first = cpus.next().context("no CPU")?;

@@ -301,10 +301,9 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
             let times = sub.get_one::<String>("export-json").map(PathBuf::from);
             return Ok(Parsed::Launch(made, Box::new(common), times));
         }
-        return Ok(Parsed::Workload(
-            workload_args::settings(workload, sub),
-            Box::new(common),
-        ));
+        let settings = workload_args::settings(workload, sub);
+        workload_args::of_url(&settings, &mut common)?;
+        return Ok(Parsed::Workload(settings, Box::new(common)));
     }
     let cli = Cli::from_arg_matches(&matches).map_err(|e| refused(&e, None))?;
     Ok(Parsed::Cli(Box::new(cli)))

@@ -1,11 +1,14 @@
 //! Flags of a workload, made from its parameters.
 
 use clap::{Arg, ArgAction, ArgMatches};
-use layermark_model::{Param, ParamKind, Settings};
+use layermark_model::{Param, ParamKind, Settings, Spec};
 use layermark_probe::{Workload, workloads};
 use serde_json::{Map, Value};
 
-use crate::launch;
+use crate::{args::CommonArgs, failure::Failure, launch};
+
+/// The parameter that is given without a flag, as ab and wrk have it.
+const URL: &str = "url";
 
 /// Its own parameters, and those of every workload.
 fn params(workload: &'static dyn Workload) -> impl Iterator<Item = &'static Param> {
@@ -26,9 +29,11 @@ fn kebab(name: &str) -> &'static str {
 }
 
 fn flag(param: &Param) -> Arg {
-    let mut arg = Arg::new(param.name)
-        .long(kebab(param.name))
-        .help_heading("Workload");
+    let arg = Arg::new(param.name).help_heading("Workload");
+    if param.name == URL {
+        return arg.value_name("URL").help(param.help);
+    }
+    let mut arg = arg.long(kebab(param.name));
     if let Some(letter) = launch::short(param.name) {
         arg = arg.short(letter);
     }
@@ -97,6 +102,25 @@ pub fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settin
         label: None,
         params: given,
     }
+}
+
+/// A server of the user's is asked from this host, and compared with nothing.
+pub fn of_url(settings: &Settings, common: &mut CommonArgs) -> Result<(), Failure> {
+    if !settings.params.contains_key(URL) {
+        return Ok(());
+    }
+    if let Some(other) = common.layers.iter().find(|layer| !layer.is_native()) {
+        return Err(Failure::usage(format!(
+            "{}: a URL is asked from this host, so -l {other} has no part in it",
+            settings.workload
+        ))
+        .hint("leave -l out; without a URL a server is started in each layer"));
+    }
+    if common.layers.is_empty() {
+        common.layers = vec![Spec::bare("native")];
+    }
+    common.no_control = true;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The part that runs inside a layer: a job on standard input, events on standard output.
 //!
-//! No async and no allocation inside the clock. The only thread that is not measured is the
+//! No async and no allocation inside the clock, but for the client of `http`. The only thread that is not measured is the
 //! heartbeat, which wakes for microseconds four times a second. To add a workload, write
 //! `workloads/NAME.rs` and its line in [`workloads::ALL`]; to add an engine, write
 //! `engines/NAME.rs` and its line in [`engines::ALL`].

@@ -6,7 +6,7 @@ use crate::{
     analysis::{
         self,
         causes::{self, Compared},
-        cost, devload,
+        cost, devload, http,
         index::{self, Index},
         iops, launch, net, recommend,
         results::{self, Placed},
@@ -85,6 +85,7 @@ impl Report {
             depth_curves: iops::curves(run, &index, &iops, &results),
             iops,
             net: net::rows(run, &index, &results),
+            http: http::rows(run, &index, &results),
             devload: devload::rows(run, &index, &results),
             scaling: scaling::rows(run, &index, &results),
             left_out: left_out(run, &index),

@@ -137,6 +137,22 @@ const SCENES: &[Scene] = &[
         share: 4,
     },
     Scene {
+        args: &[
+            "http",
+            "--server",
+            "nginx",
+            "--blocks",
+            "2",
+            "--silence",
+            "10s",
+        ],
+        layers: &["netns", "netns..netns"],
+        roles: &[Probe, Guard, Lab, First],
+        needs: &["nginx"],
+        root: true,
+        share: 4,
+    },
+    Scene {
         args: READ,
         layers: &["native", "loop:ext4", "image:squashfs"],
         roles: &[Lab, Probe],
@@ -150,7 +166,7 @@ const SCENES: &[Scene] = &[
         roles: &[Guard, First, Lab, Probe, Program, Daemon, Fuse],
         needs: &[],
         root: false,
-        share: 28,
+        share: 24,
     },
     Scene {
         args: &[

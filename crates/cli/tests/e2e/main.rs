@@ -11,6 +11,7 @@ mod directories;
 mod disk_full;
 mod files_made;
 mod hostile;
+mod http;
 mod import;
 mod kill_matrix;
 mod launch;

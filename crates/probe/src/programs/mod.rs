@@ -1,5 +1,11 @@
 //! Programs that workloads start: processes, their groups, their ends.
 
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
 mod apart;
 pub mod guard;
 pub mod said;
@@ -10,3 +16,12 @@ pub mod user;
 
 /// Directories searched for programs. The user's own `PATH` does not influence the measurement.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Where a program is, in directories separated by colons.
+pub fn which(program: &str, path: &str) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    };
+    let mut candidates = path.split(':').map(|dir| Path::new(dir).join(program));
+    candidates.find(is_program)
+}

@@ -156,6 +156,11 @@ impl Tree {
         Stopped::Kill
     }
 
+    /// Processes of it that are alive.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.alive().into_keys()
+    }
+
     /// Descendants of this process that are not spared.
     fn alive(&self) -> BTreeMap<u32, Stat> {
         let all = everybody();

@@ -6,7 +6,9 @@ use serde_json::Map;
 use crate::{Workload, param::Values};
 
 pub mod devload;
+mod ends;
 pub mod file;
+pub mod http;
 pub mod iops;
 pub mod launch;
 pub mod lock;
@@ -21,6 +23,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta::Meta,
     &lock::Lock,
     &net::Net,
+    &http::Http,
     &launch::Launch,
     &devload::DevLoad,
 ];
@@ -106,8 +109,8 @@ pub(crate) mod tests {
     use std::{fs, path::Path};
 
     /// Helper modules in these folders that are not plug-ins.
-    const HELPERS: [&str; 7] = [
-        "mapping", "mod", "order", "steps", "stream", "tests", "work_dir",
+    const HELPERS: [&str; 8] = [
+        "ends", "mapping", "mod", "order", "steps", "stream", "tests", "work_dir",
     ];
 
     /// Fails with the line to add when a file in `src/FOLDER` is not among `known`.

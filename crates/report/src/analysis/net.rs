@@ -62,7 +62,7 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<NetRow> {
 }
 
 /// All CPUs of this machine in the turns; `None` where a trial does not tell.
-fn busy_ns(trials: &[&Trial]) -> Option<f64> {
+pub fn busy_ns(trials: &[&Trial]) -> Option<f64> {
     let busy = |t: &&Trial| Some(t.busy_ns? as f64);
     trials.iter().map(busy).sum()
 }

@@ -9,6 +9,7 @@ mod cause;
 mod cost;
 mod devload;
 mod external;
+mod http;
 mod iops;
 mod launch;
 mod net;
@@ -21,6 +22,7 @@ pub use cause::{Cause, Distrust, InTrials, Sides};
 pub use cost::CostRow;
 pub use devload::DevLoadRow;
 pub use external::{ExternalResults, ExternalRow};
+pub use http::{HttpPercentile, HttpRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use net::NetRow;
@@ -100,6 +102,9 @@ pub struct Report {
     /// Figures as netperf gives them, of results between two ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub net: Vec<NetRow>,
+    /// Figures as ab gives them, of results of the workload `http`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub http: Vec<HttpRow>,
     /// Results of the workload `devload`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devload: Vec<DevLoadRow>,

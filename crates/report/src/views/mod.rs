@@ -7,6 +7,7 @@ mod cost;
 mod devload;
 pub mod external;
 pub mod heat;
+mod http;
 mod iops;
 pub mod iozone;
 pub mod launches;
@@ -41,6 +42,7 @@ impl Report {
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
             Some(net::section(self)),
+            Some(http::section(self)),
             Some(devload::section(self)),
             Some(scaling::section(self)),
         ];

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -11,7 +10,11 @@ use std::{
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::params::JobSet;
-use crate::{ProbeError, programs::PATH, resident};
+use crate::{
+    ProbeError,
+    programs::{PATH, which},
+    resident,
+};
 
 /// Programs of a package of Debian and Ubuntu.
 struct Package {
@@ -105,14 +108,6 @@ fn search(job_set: JobSet, path: &str) -> Result<BTreeMap<&'static str, PathBuf>
     Err(ProbeError::new(message).hint(hint))
 }
 
-fn which(program: &str, path: &str) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| {
-        fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
-    };
-    let mut candidates = path.split(':').map(|dir| Path::new(dir).join(program));
-    candidates.find(is_program)
-}
-
 /// The programs that a compiler runs and that do the work: `cc` is only what starts them. None where
 /// it has them within itself.
 fn parts_of(cc: &Path) -> Vec<(&'static str, PathBuf)> {
@@ -150,6 +145,8 @@ pub fn hashes(
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     /// A directory with all programs but these.

@@ -9,15 +9,17 @@ use std::{
 };
 
 use super::{
-    far::lock,
     lanes::{Lane, Lanes, Limit, Link},
     params::{NetOp, NetParams},
-    place::Kept,
-    sockets::{self, PATIENCE},
+    sockets,
     traffic::{self, Arrived},
     transactions::{self, Dial},
 };
-use crate::{clock::Source, counters::Devices};
+use crate::{
+    clock::Source,
+    counters::Devices,
+    workloads::ends::{PATIENCE, lock, place::Kept},
+};
 
 /// Stretches of which the best counts: whatever else the machine does only slows them.
 const STRETCHES: u32 = 4;

@@ -17,15 +17,23 @@ use layermark_model::{NetEnd, random_name};
 use rustix::net::Shutdown;
 
 use super::{
-    control::{Answer, Ask, Counters, Hidden, LineError, Lines},
-    far::{Shared, lock},
+    control::{Answer, Ask, Counters},
+    far::Shared,
     params::{NetOp, NetParams},
-    place::{self, Host, Kept},
-    sockets::{self, PATIENCE},
+    sockets,
     traffic::{self, Arrived},
     transactions,
 };
-use crate::{clock::monotonic_ns, usage};
+use crate::{
+    clock::monotonic_ns,
+    usage,
+    workloads::ends::{
+        PATIENCE,
+        lines::{Hidden, LineError, Lines},
+        lock,
+        place::{self, Host, Kept},
+    },
+};
 
 /// After such a silence no more datagrams are on their way.
 const QUIET: Duration = Duration::from_millis(5);
@@ -62,7 +70,7 @@ impl FarTrial {
     pub fn new(far: &Shared, near: &Host, ports: Vec<u16>, from: SocketAddr) -> io::Result<Self> {
         let p = far.p.clone();
         let host = Host::here();
-        let [_, cpus] = place::cpus(&p, near, &host);
+        let [_, cpus] = place::cpus(p.placement, p.streams as usize, near, &host);
         // Each of its threads does the same.
         let cpus = Kept::on(&cpus)?.cpus();
         let at = SocketAddr::new(far.at.ip(), 0);

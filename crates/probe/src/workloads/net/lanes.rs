@@ -1,22 +1,15 @@
 //! The near ends of the data connections: what they do in a turn, all at once.
 
 use std::{
-    hint, io,
+    io,
     os::fd::{AsFd, OwnedFd},
-    sync::{
-        Mutex,
-        atomic::{AtomicU8, AtomicUsize, Ordering},
-    },
-    thread,
 };
 
 use layermark_model::Latency;
 
 use super::{
-    control::Hidden,
-    far::lock,
     params::{NetOp, NetParams},
-    traffic::{self, Sent},
+    traffic,
     transactions::{self, ConnectTransact, Dial, Transact, TransactDatagram},
 };
 use crate::{
@@ -26,6 +19,10 @@ use crate::{
         Edge,
         drive::{self, Part, Span, Step},
         recorder::Recorder,
+    },
+    workloads::ends::{
+        lines::Hidden,
+        together::{Sent, all_at_once, elapsed_ns},
     },
 };
 
@@ -72,15 +69,6 @@ pub struct Lanes {
     p: NetParams,
     clock: Source,
     each: Vec<Lane>,
-}
-
-/// What the threads of a turn share.
-struct Gate {
-    /// 0: wait, 1: work, 2: exit.
-    state: AtomicU8,
-    ready: AtomicUsize,
-    working: AtomicUsize,
-    end: Mutex<Edge>,
 }
 
 impl Lane {
@@ -214,7 +202,7 @@ impl Lanes {
         sum.latency()
     }
 
-    /// Has all of them work at once: the first in this thread, so that one alone costs none.
+    /// Has all of them work at once.
     pub fn work(
         &mut self,
         limit: Limit,
@@ -222,81 +210,12 @@ impl Lanes {
         beat: &mut dyn FnMut(u64),
     ) -> io::Result<Together> {
         let (p, clock) = (&self.p, self.clock);
-        let gate = Gate {
-            state: AtomicU8::new(0),
-            ready: AtomicUsize::new(0),
-            working: AtomicUsize::new(self.each.len()),
-            end: Mutex::default(),
-        };
-        let Some((first, others)) = self.each.split_first_mut() else {
-            return Err(io::Error::other("no connection"));
-        };
-        let count = others.len();
-        let (begin, each) = thread::scope(|scope| {
-            let gate = &gate;
-            let mut threads = Vec::with_capacity(count);
-            for lane in others {
-                let body = move || {
-                    gate.wait()
-                        .then(|| gate.leave(devices, lane.work(p, clock, limit, &mut |_| {})))
-                };
-                match thread::Builder::new().spawn_scoped(scope, body) {
-                    Ok(thread) => threads.push(thread),
-                    Err(e) => {
-                        gate.state.store(2, Ordering::Release);
-                        return Err(e);
-                    }
-                }
-            }
-            while gate.ready.load(Ordering::Acquire) < count {
-                hint::spin_loop();
-                thread::yield_now();
-            }
-            let begin = Edge::read(devices);
-            gate.state.store(1, Ordering::Release);
-            let mut each = vec![gate.leave(devices, first.work(p, clock, limit, beat))];
-            for thread in threads {
-                let gone = |_| Some(Err(io::Error::other("a thread of the trial has gone")));
-                each.extend(thread.join().unwrap_or_else(gone));
-            }
-            Ok((begin, each))
-        })?;
-        together(each, [begin, *lock(&gate.end)])
+        let work = |lane: &mut Lane, beat: &mut dyn FnMut(u64)| lane.work(p, clock, limit, beat);
+        let (each, edges) = all_at_once(&mut self.each, devices, beat, work)?;
+        Ok(Together {
+            ops: each.iter().map(|(ops, _)| ops).sum(),
+            elapsed_ns: elapsed_ns(&each),
+            edges,
+        })
     }
-}
-
-impl Gate {
-    /// Whether there is work, once all are there.
-    fn wait(&self) -> bool {
-        self.ready.fetch_add(1, Ordering::AcqRel);
-        loop {
-            match self.state.load(Ordering::Acquire) {
-                0 => thread::yield_now(),
-                state => return state == 1,
-            }
-        }
-    }
-
-    /// The last one to end reads the counters.
-    fn leave<T>(&self, devices: &Devices, done: T) -> T {
-        if self.working.fetch_sub(1, Ordering::AcqRel) == 1 {
-            *lock(&self.end) = Edge::read(devices);
-        }
-        done
-    }
-}
-
-/// Adds them up. The first error is that of all.
-fn together(each: Vec<io::Result<Sent>>, edges: [Edge; 2]) -> io::Result<Together> {
-    let each: Vec<Sent> = each.into_iter().collect::<io::Result<_>>()?;
-    let ops = each.iter().map(|(ops, _)| ops).sum::<u64>();
-    let rates = each
-        .iter()
-        .map(|(ops, span)| *ops as f64 / span.net_ns() as f64);
-    let elapsed_ns = (ops as f64 / rates.sum::<f64>()).round().max(1.0) as u64;
-    Ok(Together {
-        ops,
-        elapsed_ns,
-        edges,
-    })
 }

@@ -8,13 +8,11 @@ use crate::{Context, FarEnd, PackagedFile, ProbeError, Work, Workload, param, ru
 
 mod ceiling;
 mod control;
-mod error;
 mod far;
 mod far_trial;
 mod lanes;
 mod near;
 mod params;
-mod place;
 mod sockets;
 #[cfg(test)]
 mod tests;

@@ -8,13 +8,19 @@ use std::{
 use layermark_model::{NetEnd, protocol::Peer};
 
 use super::{
-    control::{Answer, Ask, Counters, Hello, Hidden, LineError, Lines, VERSION},
-    error::PeerAddress,
+    control::{Answer, Ask, Counters, Hello, VERSION},
     params::NetParams,
-    place::Host,
-    sockets::{self, PATIENCE},
+    sockets,
 };
-use crate::ProbeError;
+use crate::{
+    ProbeError,
+    workloads::ends::{
+        PATIENCE,
+        error::PeerAddress,
+        lines::{Hidden, LineError, Lines},
+        place::Host,
+    },
+};
 
 /// A control connection.
 pub struct Control {
@@ -35,7 +41,8 @@ impl Control {
     pub fn connect(p: &NetParams, peer: &Peer) -> Result<Self, ProbeError> {
         let to = SocketAddr::new(peer.address, peer.port);
         let peer_address = PeerAddress {
-            op: p.op,
+            workload: "net",
+            op: p.op.id(),
             to,
             patience: PATIENCE,
         };

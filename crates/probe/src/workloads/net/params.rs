@@ -5,7 +5,10 @@ use layermark_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::param::{self, Means, Params, Values, words};
+use crate::{
+    param::{self, Means, Params, Values, words},
+    workloads::ends::place::Placement,
+};
 
 words! {
     /// What is done, in netperf's terms.
@@ -24,18 +27,6 @@ words! {
         UdpStream = "udp-stream",
         /// UDP: a request, a response, and again.
         UdpRr = "udp-rr",
-    }
-}
-
-words! {
-    /// CPUs of the two ends, where both see the same machine.
-    pub enum Placement {
-        /// Each end on CPUs of its own.
-        Other = "other",
-        /// Both on the same.
-        Same = "same",
-        /// Left to the scheduler.
-        Free = "free",
     }
 }
 

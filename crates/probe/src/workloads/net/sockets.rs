@@ -17,9 +17,8 @@ use rustix::net::{
 };
 
 use super::params::NetParams;
+use crate::workloads::ends::PATIENCE;
 
-/// How long a peer may be silent in the midst of something.
-pub const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a transaction over UDP waits for its answer at least.
 pub const ANSWER: Duration = Duration::from_millis(200);
 

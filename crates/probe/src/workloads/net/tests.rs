@@ -14,12 +14,13 @@ use serde_json::{Value, json};
 
 use super::{
     Net,
-    control::{Answer, Ask as Question, Counters, Hello, Lines, VERSION},
+    control::{Answer, Ask as Question, Counters, Hello, VERSION},
     params::NetParams,
-    place::Host,
-    sockets::PATIENCE,
 };
-use crate::{Ask, Context, FarEnd, ProbeError, Turned, Work, Workload};
+use crate::{
+    Ask, Context, FarEnd, ProbeError, Turned, Work, Workload,
+    workloads::ends::{PATIENCE, lines::Lines, place::Host},
+};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

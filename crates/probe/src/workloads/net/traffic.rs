@@ -13,7 +13,9 @@ use rustix::{
 };
 
 use super::{params::NetParams, unacknowledged};
-use crate::{clock::monotonic_ns, limits::HEARTBEAT_NS, run::drive::Span};
+use crate::{
+    clock::monotonic_ns, limits::HEARTBEAT_NS, run::drive::Span, workloads::ends::together::Sent,
+};
 
 /// First byte of a message of a TCP stream.
 const MORE: u8 = 0;
@@ -82,9 +84,6 @@ pub fn receive_whole(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<()> {
         Err(io::ErrorKind::UnexpectedEof.into())
     }
 }
-
-/// Messages of a turn, and when it began and ended.
-pub type Sent = (u64, Span);
 
 /// When the sender of a turn looks at its clock, and tells that it lives.
 struct Watch<'a> {

@@ -6,13 +6,11 @@ use layermark_model::{CpuUse, NetTrial, Trial, protocol::Peer};
 
 use super::{
     ceiling,
-    control::{Counters, Hello, Lines},
-    error::PeerAddress,
+    control::{Counters, Hello},
     lanes::{Lane, Lanes, Limit, Link, Together},
     near::{Control, Welcome},
     params::{NetOp, NetParams},
-    place::{self, Host, Kept},
-    sockets::{self, ANSWER, PATIENCE},
+    sockets::{self, ANSWER},
     transactions::{Dial, LOST_IN_A_ROW},
 };
 use crate::{
@@ -20,6 +18,12 @@ use crate::{
     counters::Devices,
     run::{Extent, Mark, Passes, Repeat, Stretch},
     selftest,
+    workloads::ends::{
+        PATIENCE,
+        error::PeerAddress,
+        lines::Lines,
+        place::{self, Host, Kept},
+    },
 };
 
 /// Transactions of each stream in a pass, where a trial is one stretch of passes.
@@ -61,7 +65,7 @@ impl NetWork {
         let datagrams = datagrams(&p, &control).map_err(failed("making sockets"))?;
         let ports = datagrams.iter().map(|(_, port)| *port).collect();
         let welcome = control.open(&p, &host, ports)?;
-        let [near_cpus, _] = place::cpus(&p, &host, &welcome.host);
+        let [near_cpus, _] = place::cpus(p.placement, p.streams as usize, &host, &welcome.host);
         let kept = Kept::on(&near_cpus).map_err(|e| {
             ProbeError::new(format!("net {}: {e}", p.op.id()))
                 .hint("use `placement` = free; `taskset -p $$` shows which CPUs are allowed")
@@ -91,7 +95,7 @@ impl NetWork {
             }
         }
         let clock = selftest::source();
-        let cpus = place::of_ceiling(&p, &host, &welcome.host);
+        let cpus = place::of_ceiling(p.placement, p.streams as usize, &host, &welcome.host);
         net.ceiling = ceiling::of(&p, clock, &cpus);
         let lane = |(number, link)| Lane::new(&p, number, link);
         let lanes = links.into_iter().enumerate().map(lane).collect();

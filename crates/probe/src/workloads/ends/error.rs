@@ -2,13 +2,14 @@
 
 use std::{io, net::SocketAddr, time::Duration};
 
-use super::{control::LineError, params::NetOp};
+use super::lines::LineError;
 use crate::ProbeError;
 
-/// What every error names: the operation and the far end.
+/// What every error names: the work and the far end.
 #[derive(Debug, Clone, Copy)]
 pub struct PeerAddress {
-    pub op: NetOp,
+    pub workload: &'static str,
+    pub op: &'static str,
     pub to: SocketAddr,
     /// How long it may be silent.
     pub patience: Duration,
@@ -17,7 +18,7 @@ pub struct PeerAddress {
 impl PeerAddress {
     /// An error of the far end's, or of ours about it: `net rr: 10.0.0.1:80 WHAT`.
     pub fn error(self, what: &str) -> ProbeError {
-        ProbeError::new(format!("net {}: {} {what}", self.op.id(), self.to))
+        ProbeError::new(format!("{} {}: {} {what}", self.workload, self.op, self.to))
     }
 
     /// A system call that failed while `doing` something with the far end.
@@ -44,7 +45,7 @@ impl PeerAddress {
             ),
             (_, Some(libc::EADDRNOTAVAIL)) => (
                 "cannot be reached from any more port: the ephemeral ports are used up".into(),
-                "use fewer `streams`, or allow more ports: `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`".into(),
+                "make fewer connections, or allow more ports: `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`".into(),
             ),
             (_, Some(libc::EMSGSIZE)) => (
                 "cannot be sent datagrams so large".into(),

@@ -8,7 +8,19 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::params::{NetParams, Placement};
+use crate::param::words;
+
+words! {
+    /// CPUs of the two ends, where both see the same machine.
+    pub enum Placement {
+        /// Each end on CPUs of its own.
+        Other = "other",
+        /// Both on the same.
+        Same = "same",
+        /// Left to the scheduler.
+        Free = "free",
+    }
+}
 
 /// The machine as one end sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,22 +40,26 @@ impl Host {
         }
     }
 
+    /// CPUs that this process may use, 1 at least.
+    pub fn cpu_count(&self) -> usize {
+        self.cpus.len().max(1)
+    }
+
     /// Whether both see the same machine.
     pub fn is(&self, other: &Self) -> bool {
         !self.boot.is_empty() && self.boot == other.boot
     }
 }
 
-/// CPUs of the near and of the far end: as many as there are streams, if there are so many. Empty where
-/// the scheduler is free.
-pub fn cpus(p: &NetParams, near: &Host, far: &Host) -> [Vec<u32>; 2] {
-    let most = p.streams as usize;
+/// CPUs of the near and of the far end: `most` of each, if there are so many. Empty where the scheduler is
+/// free.
+pub fn cpus(placement: Placement, most: usize, near: &Host, far: &Host) -> [Vec<u32>; 2] {
     let first = |cpus: &[u32]| cpus.iter().copied().take(most).collect::<Vec<u32>>();
     let shared = || {
         let both = near.cpus.iter().filter(|cpu| far.cpus.contains(cpu));
         both.copied().collect::<Vec<u32>>()
     };
-    match p.placement {
+    match placement {
         Placement::Free => Default::default(),
         _ if !near.is(far) => [first(&near.cpus), first(&far.cpus)],
         Placement::Same => [first(&shared()), first(&shared())],
@@ -62,23 +78,20 @@ pub fn cpus(p: &NetParams, near: &Host, far: &Host) -> [Vec<u32>; 2] {
 
 /// CPUs of the two ends of the ceiling: those of the path, or two sets of this machine where the far end is
 /// elsewhere.
-pub fn of_ceiling(p: &NetParams, near: &Host, far: &Host) -> [Vec<u32>; 2] {
+pub fn of_ceiling(placement: Placement, most: usize, near: &Host, far: &Host) -> [Vec<u32>; 2] {
     if near.is(far) {
-        return cpus(p, near, far);
+        return cpus(placement, most, near, far);
     }
-    let apart = NetParams {
-        placement: match p.placement {
-            Placement::Free => Placement::Free,
-            _ => Placement::Other,
-        },
-        ..p.clone()
+    let apart = match placement {
+        Placement::Free => Placement::Free,
+        _ => Placement::Other,
     };
     // A machine whose start is not known is still this one.
     let here = Host {
         boot: "here".into(),
         cpus: near.cpus.clone(),
     };
-    cpus(&apart, &here, &here)
+    cpus(apart, most, &here, &here)
 }
 
 /// CPUs that the calling thread may use.
@@ -133,10 +146,10 @@ impl Drop for Kept {
 
 #[cfg(test)]
 mod tests {
-    use layermark_model::Settings;
-
-    use super::*;
-    use crate::{Workload, workloads::net::Net};
+    use super::{
+        Placement::{Free, Other, Same},
+        *,
+    };
 
     fn host(boot: &str, cpus: std::ops::Range<u32>) -> Host {
         Host {
@@ -145,24 +158,16 @@ mod tests {
         }
     }
 
-    fn params(placement: &str, streams: u64) -> NetParams {
-        let settings = serde_json::json!({
-            "workload": "net", "op": "rr", "placement": placement, "streams": streams,
-        });
-        let settings: Settings = serde_json::from_value(settings).unwrap();
-        Net.points(&settings, 1.0).unwrap()[0].typed().unwrap()
-    }
-
     #[test]
     fn ends_on_one_machine_share_cpus_only_when_asked_to() {
         let (four, one) = (host("a", 0..4), host("a", 3..4));
-        let on = |placement, streams, far| cpus(&params(placement, streams), &four, far);
-        assert_eq!(on("other", 1, &four), [vec![0], vec![3]]);
-        assert_eq!(on("other", 8, &four), [vec![0, 1], vec![3, 2]]);
-        assert_eq!(on("same", 1, &four), [vec![0], vec![0]]);
-        assert_eq!(on("same", 1, &one), [vec![3], vec![3]]);
-        assert_eq!(on("free", 1, &four), [Vec::<u32>::new(), Vec::new()]);
-        let alone = cpus(&params("other", 1), &one, &one);
+        let on = |placement, most, far| cpus(placement, most, &four, far);
+        assert_eq!(on(Other, 1, &four), [vec![0], vec![3]]);
+        assert_eq!(on(Other, 8, &four), [vec![0, 1], vec![3, 2]]);
+        assert_eq!(on(Same, 1, &four), [vec![0], vec![0]]);
+        assert_eq!(on(Same, 1, &one), [vec![3], vec![3]]);
+        assert_eq!(on(Free, 1, &four), [Vec::<u32>::new(), Vec::new()]);
+        let alone = cpus(Other, 1, &one, &one);
         assert_eq!(
             alone,
             [Vec::<u32>::new(), Vec::new()],
@@ -170,13 +175,13 @@ mod tests {
         );
         // Numbers of another machine's CPUs say nothing here.
         let guest = host("b", 0..1);
-        assert_eq!(on("other", 1, &guest), [vec![0], vec![0]]);
-        let ceiling = |placement, far| of_ceiling(&params(placement, 1), &four, far);
-        assert_eq!(ceiling("same", &four), [vec![0], vec![0]]);
-        for placement in ["other", "same"] {
+        assert_eq!(on(Other, 1, &guest), [vec![0], vec![0]]);
+        let ceiling = |placement, far| of_ceiling(placement, 1, &four, far);
+        assert_eq!(ceiling(Same, &four), [vec![0], vec![0]]);
+        for placement in [Other, Same] {
             assert_eq!(ceiling(placement, &guest), [vec![0], vec![3]]);
         }
-        assert_eq!(ceiling("free", &guest), [Vec::<u32>::new(), Vec::new()]);
+        assert_eq!(ceiling(Free, &guest), [Vec::<u32>::new(), Vec::new()]);
         assert!(
             !host("", 0..1).is(&host("", 0..1)),
             "unknown is not the same"

@@ -1,0 +1,146 @@
+//! The listener of a far end: connections until the end, each in a thread of its own.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use rustix::net::Shutdown;
+
+use super::lock;
+use crate::{ProbeError, error::panicked};
+
+/// Connections at once, strangers among them.
+const MOST: usize = 512;
+
+/// A listener with its threads. Dropping it ends them.
+pub struct Listening {
+    pub at: SocketAddr,
+    doors: Arc<Doors>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What its threads share.
+pub struct Doors {
+    listener: TcpListener,
+    ending: AtomicBool,
+    /// Connections, to be shut down at the end.
+    open: Mutex<HashMap<u64, TcpStream>>,
+    opened: AtomicU64,
+}
+
+impl Listening {
+    /// Has `serve` serve each connection.
+    pub fn start(
+        listener: TcpListener,
+        serve: impl Fn(TcpStream, &Doors) + Send + Sync + 'static,
+    ) -> Result<Self, ProbeError> {
+        let no_address = |e| ProbeError::new(format!("cannot tell where it listens: {e}"));
+        let at = listener.local_addr().map_err(no_address)?;
+        let doors = Arc::new(Doors {
+            listener,
+            ending: AtomicBool::new(false),
+            open: Mutex::default(),
+            opened: AtomicU64::new(0),
+        });
+        let body = Arc::clone(&doors);
+        let thread = thread::Builder::new()
+            .name("listen".into())
+            .spawn(move || body.listen(&serve))
+            .map_err(|e| ProbeError::new(format!("cannot start a thread: {e}")))?;
+        Ok(Self {
+            at,
+            doors,
+            thread: Some(thread),
+        })
+    }
+
+    /// Closes all connections and waits for their threads.
+    pub fn end(&mut self) -> Result<(), ProbeError> {
+        self.doors.ending.store(true, Ordering::SeqCst);
+        // On Linux this ends accept(2), too.
+        let _ = rustix::net::shutdown(&self.doors.listener, Shutdown::Both);
+        self.doors.close_all();
+        let ended = self.thread.take().map(JoinHandle::join);
+        match ended {
+            Some(Err(panic)) => Err(panicked(panic.as_ref())),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+impl Doors {
+    /// Its connections are being closed.
+    pub fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::SeqCst)
+    }
+
+    fn listen(&self, serve: &(impl Fn(TcpStream, &Self) + Sync)) {
+        thread::scope(|scope| {
+            while !self.is_ending() {
+                let Ok((stream, _)) = self.listener.accept() else {
+                    // Interrupted, out of descriptors, or the end.
+                    thread::sleep(Duration::from_millis(1));
+                    continue;
+                };
+                let Some(number) = self.enter(&stream) else {
+                    continue;
+                };
+                let body = move || {
+                    serve(stream, self);
+                    lock(&self.open).remove(&number);
+                };
+                if thread::Builder::new().spawn_scoped(scope, body).is_err() {
+                    lock(&self.open).remove(&number);
+                }
+            }
+            self.close_all();
+        });
+    }
+
+    fn enter(&self, stream: &TcpStream) -> Option<u64> {
+        let mut open = lock(&self.open);
+        if open.len() >= MOST {
+            return None;
+        }
+        let number = self.opened.fetch_add(1, Ordering::Relaxed);
+        open.insert(number, stream.try_clone().ok()?);
+        Some(number)
+    }
+
+    fn close_all(&self) {
+        for stream in lock(&self.open).values() {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
+
+/// Why there is no listener.
+pub fn no_listener(at: SocketAddr, e: &io::Error) -> ProbeError {
+    let error = ProbeError {
+        errno: e.raw_os_error(),
+        ..ProbeError::new(format!("cannot listen at {at}: {e}"))
+    };
+    match e.raw_os_error() {
+        Some(libc::EADDRINUSE) => error.hint(format!(
+            "another program has the port: `ss -ltnp 'sport = :{}'` shows which",
+            at.port()
+        )),
+        Some(libc::EADDRNOTAVAIL) => error
+            .hint("no interface of this place has the address: `ip address` shows those it has"),
+        _ => error,
+    }
+}

@@ -1,0 +1,20 @@
+//! What workloads with two ends share: the far end's listener, the lines of the control connection, CPUs of
+//! both ends, threads that work at once, and errors in words.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+pub mod error;
+pub mod lines;
+pub mod listening;
+pub mod place;
+pub mod together;
+
+/// How long a peer may be silent in the midst of something.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

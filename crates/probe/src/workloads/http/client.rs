@@ -1,0 +1,407 @@
+//! The client: a runtime of one thread on each CPU, with its share of the connections. The runtimes run
+//! only while a turn does, in the threads that are measured.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    runtime::{Builder, Runtime},
+    task::JoinSet,
+    time::timeout,
+};
+
+use super::{
+    alarm::Alarm,
+    answer::{Body, Errors, Expected, Wrong},
+    link::{Answered, Link, Question},
+};
+use crate::{
+    clock::monotonic_ns,
+    counters::Devices,
+    limits::HEARTBEAT_NS,
+    run::{Edge, drive::Span, recorder::Recorder},
+    workloads::ends::{
+        PATIENCE, lock,
+        together::{Sent, all_at_once, elapsed_ns},
+    },
+};
+
+/// What all connections ask, and what they are to hear.
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub to: SocketAddr,
+    pub question: Question,
+    /// Connections are kept from one request to the next.
+    pub keeps: bool,
+    pub expected: Expected,
+}
+
+/// What to do in a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// Nanoseconds. 0: one request of each connection.
+    pub ns: u64,
+    /// Requests enter the histogram.
+    pub counted: bool,
+    /// Requests a second of all connections together; 0: as many as possible.
+    pub rate: u64,
+}
+
+/// What all did.
+#[derive(Debug, Default)]
+pub struct Worked {
+    /// Requests with a right answer.
+    pub ops: u64,
+    pub elapsed_ns: u64,
+    /// Of bodies.
+    pub bytes: u64,
+    /// Connections that were made.
+    pub connections: u64,
+    /// Requests that were due, and not begun before the time was over.
+    pub unsent: u64,
+    pub errors: Errors,
+    pub edges: [Edge; 2],
+}
+
+/// All connections of a trial.
+pub struct Client {
+    crews: Vec<Crew>,
+}
+
+/// The connections of a thread.
+struct Crew {
+    runtime: Runtime,
+    /// With the number of each.
+    links: Vec<(u64, Option<Link>)>,
+    shared: Arc<Shared>,
+}
+
+/// What the tasks of a crew share. Nobody else takes the lock, so it costs next to nothing.
+struct Shared {
+    target: Target,
+    /// Connections of all crews.
+    all: u64,
+    log: Mutex<Log>,
+    /// Requests and pieces of answers. While it grows nobody is silent.
+    moved: AtomicU64,
+    /// Requests under way.
+    under_way: AtomicUsize,
+}
+
+struct Log {
+    /// From when a request was due.
+    response: Recorder,
+    /// From when it was begun, at a rate.
+    service: Recorder,
+    connections: u64,
+    unsent: u64,
+    bytes: u64,
+    errors: Errors,
+}
+
+/// A connection at the end of a turn.
+struct Outcome {
+    number: u64,
+    link: Option<Link>,
+    sent: Sent,
+}
+
+impl Client {
+    /// `threads` runtimes for `connections`.
+    pub fn new(target: &Target, connections: u64, threads: usize) -> io::Result<Self> {
+        let threads = (threads as u64).clamp(1, connections);
+        let crew = |index| {
+            let numbers = (index..connections).step_by(threads as usize);
+            Ok(Crew {
+                runtime: Builder::new_current_thread().enable_all().build()?,
+                links: numbers.map(|number| (number, None)).collect(),
+                shared: Arc::new(Shared::new(target.clone(), connections)),
+            })
+        };
+        Ok(Self {
+            crews: (0..threads).map(crew).collect::<io::Result<_>>()?,
+        })
+    }
+
+    /// Has all connections work at once.
+    pub fn work(
+        &mut self,
+        order: Order,
+        devices: &Devices,
+        beat: &mut dyn FnMut(u64),
+    ) -> io::Result<Worked> {
+        let start = monotonic_ns();
+        let work = |crew: &mut Crew, beat: &mut dyn FnMut(u64)| crew.work(order, start, beat);
+        let (each, edges) = all_at_once(&mut self.crews, devices, beat, work)?;
+        let sent = each.concat();
+        let mut worked = Worked {
+            ops: sent.iter().map(|(ops, _)| ops).sum(),
+            elapsed_ns: if order.rate > 0 {
+                order.ns
+            } else {
+                elapsed_ns(&sent)
+            },
+            edges,
+            ..Worked::default()
+        };
+        for crew in &self.crews {
+            let mut log = lock(&crew.shared.log);
+            worked.bytes += std::mem::take(&mut log.bytes);
+            worked.connections += std::mem::take(&mut log.connections);
+            worked.unsent += std::mem::take(&mut log.unsent);
+            worked.errors.merge(std::mem::take(&mut log.errors));
+        }
+        Ok(worked)
+    }
+
+    /// Latencies of the requests that counted: from when they were due, and from when they were begun.
+    pub fn latencies(&self) -> [Recorder; 2] {
+        let mut sums = [Recorder::new(), Recorder::new()];
+        for crew in &self.crews {
+            let log = lock(&crew.shared.log);
+            sums[0].add(&log.response);
+            sums[1].add(&log.service);
+        }
+        sums
+    }
+}
+
+/// A single answer, whatever it is. The time it may take is limited.
+pub fn ask_once(to: SocketAddr, question: &Question) -> Result<Answered, Wrong> {
+    let failed = |e| Wrong::Io("starting a runtime", e);
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    runtime.block_on(async {
+        let exchange = async {
+            let mut link = Link::connect(to).await?;
+            link.ask(question.clone(), None, &AtomicU64::new(0)).await
+        };
+        let late = |_| Wrong::Io("waiting for an answer", io::ErrorKind::TimedOut.into());
+        timeout(PATIENCE, exchange).await.map_err(late)?
+    })
+}
+
+impl Crew {
+    fn work(
+        &mut self,
+        order: Order,
+        start: u64,
+        beat: &mut dyn FnMut(u64),
+    ) -> io::Result<Vec<Sent>> {
+        let Self {
+            runtime,
+            links,
+            shared,
+        } = self;
+        let numbers: Vec<u64> = links.iter().map(|(number, _)| *number).collect();
+        let outcomes = runtime.block_on(async {
+            let mut tasks = JoinSet::new();
+            for (number, link) in links.drain(..) {
+                tasks.spawn(Arc::clone(shared).work(number, link, order, start));
+            }
+            shared.watch(tasks, numbers.len(), beat).await
+        });
+        let outcomes = outcomes?;
+        let mut sent = Vec::with_capacity(outcomes.len());
+        for outcome in outcomes {
+            links.push((outcome.number, outcome.link));
+            sent.push(outcome.sent);
+        }
+        // Those that were given up.
+        for number in numbers {
+            if links.iter().all(|(known, _)| *known != number) {
+                links.push((number, None));
+            }
+        }
+        Ok(sent)
+    }
+}
+
+impl Shared {
+    fn new(target: Target, all: u64) -> Self {
+        Self {
+            target,
+            all,
+            log: Mutex::new(Log {
+                response: Recorder::new(),
+                service: Recorder::new(),
+                connections: 0,
+                unsent: 0,
+                bytes: 0,
+                errors: Errors::default(),
+            }),
+            moved: AtomicU64::new(0),
+            under_way: AtomicUsize::new(0),
+        }
+    }
+
+    /// Waits for all connections, and gives those up to which nothing comes any more.
+    async fn watch(
+        &self,
+        mut tasks: JoinSet<Outcome>,
+        count: usize,
+        beat: &mut dyn FnMut(u64),
+    ) -> io::Result<Vec<Outcome>> {
+        let mut outcomes = Vec::with_capacity(count);
+        let (mut moved, mut moved_ns) = (0, monotonic_ns());
+        loop {
+            match timeout(Duration::from_nanos(HEARTBEAT_NS), tasks.join_next()).await {
+                Ok(Some(Ok(outcome))) => outcomes.push(outcome),
+                Ok(Some(Err(panic))) => return Err(io::Error::other(panic)),
+                Ok(None) => return Ok(outcomes),
+                Err(_) => {
+                    beat(self.moved.load(Ordering::Relaxed));
+                    let now = monotonic_ns();
+                    let waits = self.under_way.load(Ordering::Relaxed) > 0;
+                    let moves = self.moved.load(Ordering::Relaxed);
+                    if !waits || moves != moved {
+                        (moved, moved_ns) = (moves, now);
+                    } else if now - moved_ns >= PATIENCE.as_nanos() as u64 {
+                        let silent = io::ErrorKind::TimedOut.into();
+                        let wrong = Wrong::Io("waiting for an answer", silent);
+                        lock(&self.log).errors.add(wrong);
+                        self.under_way.store(0, Ordering::Relaxed);
+                        return Ok(outcomes);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A connection's turn. After an error it makes no further request.
+    async fn work(
+        self: Arc<Self>,
+        number: u64,
+        mut link: Option<Link>,
+        order: Order,
+        start: u64,
+    ) -> Outcome {
+        let mut span = Span {
+            start: monotonic_ns(),
+            ..Span::default()
+        };
+        let mut ops = 0;
+        let result = if order.rate > 0 {
+            self.paced(&mut link, number, order, start, &mut ops).await
+        } else {
+            self.at_will(&mut link, order, span.start, &mut ops).await
+        };
+        if let Err(wrong) = result {
+            link = None;
+            lock(&self.log).errors.add(wrong);
+        }
+        span.end = monotonic_ns();
+        Outcome {
+            number,
+            link,
+            sent: (ops, span),
+        }
+    }
+
+    /// One request after the other: the end of one is the beginning of the next.
+    async fn at_will(
+        &self,
+        link: &mut Option<Link>,
+        order: Order,
+        start: u64,
+        ops: &mut u64,
+    ) -> Result<(), Wrong> {
+        let until = start.saturating_add(order.ns);
+        let mut last = start;
+        while *ops == 0 || last < until {
+            let body = self.exchange(link).await?;
+            let now = monotonic_ns();
+            let mut log = lock(&self.log);
+            if order.counted {
+                log.response.record(now - last);
+            }
+            log.bytes += body.length;
+            last = now;
+            *ops += 1;
+        }
+        Ok(())
+    }
+
+    /// Requests at their moments, which do not move whatever happens: what was due is late, and its latency
+    /// counts from when it was due.
+    async fn paced(
+        &self,
+        link: &mut Option<Link>,
+        number: u64,
+        order: Order,
+        start: u64,
+        ops: &mut u64,
+    ) -> Result<(), Wrong> {
+        let alarm = Alarm::new().map_err(|e| Wrong::Io("making a timer", e))?;
+        let until = start.saturating_add(order.ns);
+        let due = |nth: u64| {
+            let turn = u128::from(nth) * u128::from(self.all) + u128::from(number);
+            start + (turn * 1_000_000_000 / u128::from(order.rate)) as u64
+        };
+        let mut nth = 0;
+        while due(nth) < until {
+            let mut begun = monotonic_ns();
+            if begun >= until {
+                break;
+            }
+            if begun < due(nth) {
+                let waited = alarm.wait(due(nth)).await;
+                waited.map_err(|e| Wrong::Io("waiting for a moment", e))?;
+                begun = monotonic_ns();
+            }
+            let body = self.exchange(link).await?;
+            let now = monotonic_ns();
+            let mut log = lock(&self.log);
+            if order.counted {
+                log.response.record(now.saturating_sub(due(nth)));
+                log.service.record(now - begun);
+            }
+            log.bytes += body.length;
+            nth += 1;
+            *ops += 1;
+        }
+        while due(nth) < until {
+            nth += 1;
+            lock(&self.log).unsent += 1;
+        }
+        Ok(())
+    }
+
+    /// A request and its answer, which is checked.
+    async fn exchange(&self, kept: &mut Option<Link>) -> Result<Body, Wrong> {
+        self.moved.fetch_add(1, Ordering::Relaxed);
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        let open = match kept {
+            Some(link) => link.is_open().await,
+            None => false,
+        };
+        if !open {
+            *kept = Some(Link::connect(self.target.to).await?);
+            lock(&self.log).connections += 1;
+        }
+        let Some(link) = kept else {
+            return Err(Wrong::Cut { length: 0 });
+        };
+        let expected = self.target.expected;
+        let length = expected.body.map(|body| body.length);
+        let question = self.target.question.clone();
+        let answered = link.ask(question, length, &self.moved).await?;
+        expected.check(answered.status, answered.body)?;
+        if !self.target.keeps
+            && let Some(link) = kept.take()
+        {
+            link.closed().await?;
+        }
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
+        Ok(answered.body)
+    }
+}

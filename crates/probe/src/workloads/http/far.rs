@@ -1,0 +1,195 @@
+//! The far end: starts the server that the near end asks, and tells what it uses.
+
+use std::{
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    sync::Mutex,
+};
+
+use layermark_model::{protocol::Peer, random_name};
+
+use super::{
+    answer,
+    hosted::{self, HostedServer, Site},
+    params::{HttpParams, Server},
+    protocol::{Answer, Ask, Hello, VERSION, Welcome},
+    server::OwnServer,
+};
+use crate::{
+    Context, FarEnd, ProbeError,
+    programs::PATH,
+    usage,
+    workloads::ends::{
+        PATIENCE,
+        lines::{Hidden, LineError, Lines},
+        listening::{Doors, Listening, no_listener},
+        place::{self, Host, Kept},
+    },
+};
+
+/// A far end that listens.
+pub struct HttpFarEnd {
+    listening: Listening,
+}
+
+/// What its threads share.
+struct Shared {
+    p: HttpParams,
+    dir: PathBuf,
+    seed: u64,
+    at: SocketAddr,
+    secret: Hidden,
+    /// Held by the thread of the trial that is served.
+    serving: Mutex<()>,
+}
+
+/// A server that is up.
+enum Running {
+    Own(#[allow(dead_code)] OwnServer),
+    Hosted(HostedServer),
+}
+
+impl HttpFarEnd {
+    pub fn start(dir: &Path, p: HttpParams, context: &Context) -> Result<Self, ProbeError> {
+        let no_peer = || ProbeError::new("`http` has two ends, and the job names no far one");
+        let Peer {
+            address,
+            port,
+            secret,
+        } = context.peer.clone().ok_or_else(no_peer)?;
+        let at = SocketAddr::new(address, port);
+        // Told now, in words of its own, and not when the near end comes.
+        if matches!(p.server, Server::Nginx | Server::Apache) {
+            hosted::find(p.server, PATH)?;
+        }
+        let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
+        let shared = Shared {
+            p,
+            dir: dir.to_owned(),
+            seed: context.seed,
+            at,
+            secret: secret.into(),
+            serving: Mutex::default(),
+        };
+        let serve = move |stream, doors: &Doors| shared.serve(stream, doors);
+        Ok(Self {
+            listening: Listening::start(listener, serve)?,
+        })
+    }
+}
+
+impl FarEnd for HttpFarEnd {
+    fn port(&self) -> u16 {
+        self.listening.at.port()
+    }
+
+    fn end(&mut self) -> Result<(), ProbeError> {
+        self.listening.end()
+    }
+}
+
+impl Shared {
+    /// Who does not say the secret is closed without an answer. What fails here the near end finds out.
+    fn serve(&self, stream: TcpStream, doors: &Doors) {
+        let mut lines = Lines::new(stream);
+        let Ok(Some(Hello::Control {
+            version,
+            secret,
+            params,
+            host,
+        })) = lines.next(Some(PATIENCE))
+        else {
+            return;
+        };
+        if !self.secret.is(&secret) || doors.is_ending() {
+            return;
+        }
+        let Ok(_serving) = self.serving.try_lock() else {
+            let _ = lines.say(&refused("it serves another trial"));
+            return;
+        };
+        if version != VERSION || params != self.p {
+            let _ = lines.say(&refused("it was told to serve another point"));
+            return;
+        }
+        let (running, welcome) = match self.run(&host) {
+            Ok(started) => started,
+            Err(ProbeError { message, hint, .. }) => {
+                let _ = lines.say(&Answer::Refused { why: message, hint });
+                return;
+            }
+        };
+        let mut said = lines.say(&Answer::Welcome(welcome));
+        while said.is_ok() {
+            said = match lines.next(None) {
+                Ok(Some(Ask::Count)) => lines.say(&Answer::Counted {
+                    cpu_ns: running.cpu_ns(),
+                }),
+                Ok(None) | Err(LineError::Io(_) | LineError::Foreign(_)) => return,
+            };
+        }
+    }
+
+    /// Starts the server on its CPUs, at a free port.
+    fn run(&self, near: &Host) -> Result<(Running, Welcome), ProbeError> {
+        let p = &self.p;
+        let host = Host::here();
+        let [_, cpus] = place::cpus(p.placement, p.concurrency as usize, near, &host);
+        let kept = Kept::on(&cpus).map_err(|e| ProbeError::new(format!("http: {e}")))?;
+        let cpus = kept.cpus();
+        let file = answer::file(self.seed, p.body);
+        let token = random_name("") + &random_name("");
+        let server = match p.server {
+            Server::Auto if hosted::find(Server::Nginx, PATH).is_ok() => Server::Nginx,
+            Server::Auto => Server::Own,
+            named => named,
+        };
+        let at = SocketAddr::new(self.at.ip(), 0);
+        let (running, at) = if server == Server::Own {
+            let own = OwnServer::start(at, &format!("/{token}"), file, &cpus);
+            let own = own.map_err(|e| no_listener(at, &e))?;
+            let at = own.at().map_err(|e| no_listener(at, &e))?;
+            (Running::Own(own), at)
+        } else {
+            // Free a moment ago: the server says so if it is taken meanwhile.
+            let free = TcpListener::bind(at).and_then(|listener| listener.local_addr());
+            let at = free.map_err(|e| no_listener(at, &e))?;
+            let site = Site {
+                at,
+                name: &token,
+                file: &file,
+                processes: cpus.len(),
+                connections: p.concurrency,
+            };
+            let hosted = HostedServer::start(server, &self.dir, &site)?;
+            (Running::Hosted(hosted), at)
+        };
+        let welcome = Welcome {
+            host,
+            port: at.port(),
+            token: token.into(),
+            cpus,
+        };
+        Ok((running, welcome))
+    }
+}
+
+impl Running {
+    /// CPU time so far, nanoseconds. Our own server is this process.
+    fn cpu_ns(&self) -> Option<u64> {
+        match self {
+            Self::Own(_) => {
+                let cpu = usage::now().cpu;
+                Some(cpu.user_ns + cpu.sys_ns)
+            }
+            Self::Hosted(hosted) => hosted.cpu_ns(),
+        }
+    }
+}
+
+fn refused(why: &str) -> Answer {
+    Answer::Refused {
+        why: why.into(),
+        hint: None,
+    }
+}

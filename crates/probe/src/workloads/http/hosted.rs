@@ -1,0 +1,308 @@
+//! A web server of this place's own programs: nginx or Apache, with a configuration of ours in a directory
+//! of its own. A guard ends it with the probe.
+
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::{fd::BorrowedFd, unix::fs::PermissionsExt},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tempfile::TempDir;
+
+use super::params::Server;
+use crate::{
+    ProbeError,
+    clock::monotonic_ns,
+    programs::{
+        PATH,
+        guard::{Guard, Guarded},
+        said::last_words_to,
+        spawn::Program,
+        tree::Tree,
+        user::{self, User},
+        which,
+    },
+    workloads::ends::listening::no_listener,
+};
+
+/// How long a server may take to listen.
+const UP: Duration = Duration::from_secs(20);
+/// Time between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(1);
+/// Interval of looks whether it listens.
+const LOOK: Duration = Duration::from_millis(5);
+/// Who serves instead of root.
+const NOBODY: u32 = 65534;
+
+/// Where distributions keep the modules of Apache.
+const MODULES: [&str; 4] = [
+    "/usr/lib/apache2/modules",
+    "/usr/lib64/httpd/modules",
+    "/usr/lib/httpd/modules",
+    "/usr/lib64/apache2",
+];
+
+/// A server that is up.
+pub struct HostedServer {
+    // Ended before its directory goes.
+    _guard: Guard<Launch>,
+    /// Its processes.
+    pids: Vec<u32>,
+    _dir: TempDir,
+}
+
+/// What is to be served, and how.
+pub struct Site<'a> {
+    pub at: SocketAddr,
+    /// Name of the only file.
+    pub name: &'a str,
+    pub file: &'a [u8],
+    /// Processes of nginx.
+    pub processes: usize,
+    pub connections: u64,
+}
+
+/// Command lines of a server, which the guard starts.
+struct Launch {
+    name: &'static str,
+    commands: Vec<Vec<String>>,
+    dir: PathBuf,
+    at: SocketAddr,
+    user: Option<User>,
+}
+
+/// The program of that server in directories separated by colons.
+pub fn find(server: Server, path: &str) -> Result<PathBuf, ProbeError> {
+    let (names, package): (&[&str], _) = match server {
+        Server::Apache => (&["apache2", "httpd"], "apache2-bin"),
+        _ => (&["nginx"], "nginx-light"),
+    };
+    let found = names.iter().find_map(|name| which(name, path));
+    found.ok_or_else(|| {
+        let names = names.join(" or ");
+        ProbeError::new(format!("http: {names} is not in {path} of this place")).hint(format!(
+            "apt-get install {package}; in a guest, have the programs of this host: vm:root=host; or --server own"
+        ))
+    })
+}
+
+impl HostedServer {
+    /// Starts it below `dir`, and waits until it listens.
+    pub fn start(server: Server, dir: &Path, site: &Site<'_>) -> Result<Self, ProbeError> {
+        let program = find(server, PATH)?;
+        // nginx tries again for seconds, and meanwhile another server's answer would be taken for its own.
+        let free = TcpListener::bind(site.at).map(drop);
+        free.map_err(|e| no_listener(site.at, &e))?;
+        let made = TempDir::with_prefix_in("http-", dir);
+        let home = made.map_err(|e| ProbeError::io("make a directory in", dir, &e))?;
+        let www = home.path().join("www");
+        let write = |path: &Path, bytes: &[u8]| {
+            fs::write(path, bytes).map_err(|e| ProbeError::io("write", path, &e))
+        };
+        fs::create_dir(&www).map_err(|e| ProbeError::io("make", &www, &e))?;
+        write(&www.join(site.name), site.file)?;
+        // Apache reads it as another user.
+        let open = fs::Permissions::from_mode(0o755);
+        let opened = fs::set_permissions(home.path(), open);
+        opened.map_err(|e| ProbeError::io("open", home.path(), &e))?;
+        let launch = match server {
+            Server::Apache => {
+                write(
+                    &home.path().join("httpd.conf"),
+                    apache_conf(site).as_bytes(),
+                )?;
+                Launch::apache(&program, home.path(), site)?
+            }
+            _ => {
+                write(&home.path().join("nginx.conf"), nginx_conf(site).as_bytes())?;
+                Launch::nginx(&program, home.path(), site)
+            }
+        };
+        let name = program.file_name().unwrap_or_default().to_os_string();
+        let guard = Guard::start(launch)?;
+        let is_server = |pid: &u32| {
+            let comm = fs::read_to_string(format!("/proc/{pid}/comm"));
+            comm.is_ok_and(|comm| *comm.trim_end() == *name)
+        };
+        Ok(Self {
+            _guard: guard,
+            pids: Tree::default().pids().filter(is_server).collect(),
+            _dir: home,
+        })
+    }
+
+    /// CPU time of all its threads since it started, nanoseconds; `None` where the kernel does not tell.
+    pub fn cpu_ns(&self) -> Option<u64> {
+        let each = self.pids.iter().map(|pid| threads_ns(*pid));
+        each.sum::<Option<u64>>().filter(|ns| *ns > 0)
+    }
+}
+
+/// First field of `schedstat` of each thread (`Documentation/scheduler/sched-stats.rst`).
+fn threads_ns(pid: u32) -> Option<u64> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let ns = |task: fs::DirEntry| -> Option<u64> {
+        let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    };
+    tasks.flatten().map(ns).sum()
+}
+
+/// One process serves, so that nothing changes its user; several share the port.
+fn nginx_conf(site: &Site<'_>) -> String {
+    let shared = if site.processes > 1 { " reuseport" } else { "" };
+    let (at, connections) = (site.at, 2 * site.connections + 64);
+    format!(
+        "daemon off; master_process off; pid nginx.pid; error_log stderr;
+events {{ worker_connections {connections}; }}
+http {{
+  access_log off; default_type application/octet-stream; sendfile on; tcp_nopush on;
+  keepalive_timeout 3600s; keepalive_requests 1000000000;
+  client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;
+  server {{ listen {at}{shared}; root www; }}
+}}
+"
+    )
+}
+
+fn apache_conf(site: &Site<'_>) -> String {
+    let at = site.at;
+    let threads = site.connections.clamp(16, 256);
+    let modules = MODULES.into_iter().find(|dir| Path::new(dir).is_dir());
+    let modules = modules.unwrap_or(MODULES[0]);
+    let mut text = String::new();
+    for name in ["mpm_event", "unixd", "authz_core"] {
+        text += &format!(
+            "<IfModule !{name}_module>\nLoadModule {name}_module {modules}/mod_{name}.so\n</IfModule>\n"
+        );
+    }
+    text + &format!(
+        "ServerName layermark
+Listen {at}
+DefaultRuntimeDir .
+PidFile httpd.pid
+Mutex sem
+ErrorLog /dev/stderr
+DocumentRoot www
+KeepAlive On
+MaxKeepAliveRequests 0
+KeepAliveTimeout 3600
+ServerLimit 1
+StartServers 1
+ThreadLimit {threads}
+ThreadsPerChild {threads}
+MaxRequestWorkers {threads}
+"
+    )
+}
+
+impl Launch {
+    fn nginx(program: &Path, dir: &Path, site: &Site<'_>) -> Self {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut command = vec![text(program)];
+        command.extend(["-e", "stderr", "-p"].map(str::to_owned));
+        command.extend([text(dir), "-c".into(), "nginx.conf".into()]);
+        Self {
+            name: "nginx",
+            commands: vec![command; site.processes.max(1)],
+            dir: dir.to_owned(),
+            at: site.at,
+            user: None,
+        }
+    }
+
+    /// Apache does not serve as root.
+    fn apache(program: &Path, dir: &Path, site: &Site<'_>) -> Result<Self, ProbeError> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let root = rustix::process::geteuid().is_root();
+        if root && !user::mapped(NOBODY) {
+            return Err(ProbeError::new(
+                "http: Apache does not serve as root, and this user namespace has no other user",
+            )
+            .hint("--server nginx, or run layermark as root of the machine"));
+        }
+        let nobody = User {
+            uid: NOBODY,
+            gid: NOBODY,
+        };
+        if root {
+            // It writes its process number there.
+            let given = std::os::unix::fs::chown(dir, Some(NOBODY), Some(NOBODY));
+            given.map_err(|e| ProbeError::io("give away", dir, &e))?;
+        }
+        let mut command = vec![text(program), "-DFOREGROUND".into(), "-d".into()];
+        command.extend([text(dir), "-f".into(), "httpd.conf".into()]);
+        Ok(Self {
+            name: "Apache",
+            commands: vec![command],
+            dir: dir.to_owned(),
+            at: site.at,
+            user: root.then_some(nobody),
+        })
+    }
+
+    fn failed(&self, what: &str) -> ProbeError {
+        ProbeError::new(format!("http: {} for {} {what}", self.name, self.at)).hint(format!(
+            "does another program have the port: `ss -ltnp 'sport = :{}'`",
+            self.at.port()
+        ))
+    }
+}
+
+impl Guarded for Launch {
+    type Done = ();
+
+    fn grace(&self) -> Duration {
+        GRACE
+    }
+
+    fn prepare(&mut self, _: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        let began = Instant::now();
+        let mut started = Vec::new();
+        for argv in &self.commands {
+            let no_start = |e: std::io::Error| ProbeError::io("start", Path::new(&argv[0]), &e);
+            let mut program = Program::new(argv, None, self.dir.clone()).map_err(no_start)?;
+            program.env("PATH", PATH).user(self.user);
+            let said = last_words_to(&mut program).map_err(no_start)?;
+            let process = program
+                .prepared()
+                .and_then(|ready| ready.start(monotonic_ns, &mut 0))
+                .map_err(no_start)?;
+            started.push((process, said));
+        }
+        loop {
+            let mut fds = vec![PollFd::from_borrowed_fd(asker, PollFlags::RDHUP)];
+            fds.extend(
+                started
+                    .iter()
+                    .map(|(p, _)| PollFd::new(&p.pidfd, PollFlags::IN)),
+            );
+            // Interrupted: looked at again.
+            let _ = poll(&mut fds, Timespec::try_from(LOOK).ok().as_ref());
+            let came = fds.iter().position(|fd| !fd.revents().is_empty());
+            match came {
+                Some(0) => return Err(ProbeError::new("cancelled")),
+                Some(n) => {
+                    let said = started[n - 1].1.text();
+                    return Err(self.failed(&format!("ended before it listened{said}")));
+                }
+                None if TcpStream::connect_timeout(&self.at, LOOK * 20).is_ok() => return Ok(()),
+                None if began.elapsed() >= UP => {
+                    let said = started.first().map(|(_, said)| said.text());
+                    let said = said.unwrap_or_default();
+                    let seconds = UP.as_secs();
+                    return Err(self.failed(&format!("does not listen after {seconds} s{said}")));
+                }
+                None => thread::sleep(LOOK),
+            }
+        }
+    }
+
+    fn work(&mut self, _: &mut Tree, _: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        Ok(())
+    }
+}

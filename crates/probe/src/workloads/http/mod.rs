@@ -1,0 +1,99 @@
+//! `http`: requests to a web server over a path between two ends, or to a URL of the user's: closed loop as
+//! `ab` has it, open loop as `wrk2` has it.
+
+use std::path::Path;
+
+use layermark_model::{Meaning, Param, Point, PointError, Settings, Spec};
+
+use crate::{Context, FarEnd, PackagedFile, ProbeError, Work, Workload, param, run::Repeated};
+
+mod alarm;
+mod answer;
+mod ceiling;
+mod client;
+mod far;
+mod hosted;
+mod link;
+mod near;
+mod params;
+mod protocol;
+mod server;
+#[cfg(test)]
+mod tests;
+mod url;
+mod work;
+
+use params::HttpParams;
+
+/// The workload `http`.
+pub struct Http;
+
+impl Workload for Http {
+    fn id(&self) -> &'static str {
+        "http"
+    }
+
+    fn about(&self) -> &'static str {
+        "a web server behind a path, or at a URL: requests a second and their latency, as ab, wrk and wrk2 do them"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        params::PARAMS
+    }
+
+    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
+        param::points::<HttpParams>(settings, scale)
+    }
+
+    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
+        param::meaning::<HttpParams>(at)
+    }
+
+    fn packaged(&self, _: &Point) -> Result<Vec<PackagedFile>, PointError> {
+        Ok(Vec::new())
+    }
+
+    /// A server of the user's is asked from this host: no layer lies between.
+    fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
+        if self.has_two_ends(at) || layer.is_native() {
+            return Ok(at.clone());
+        }
+        Err(PointError::new(format!(
+            "http: a URL is asked from this host, not in {layer}"
+        ))
+        .hint("leave the layer out; without a URL a server is started in each layer"))
+    }
+
+    fn needs_refresh(&self, _: &Point) -> bool {
+        false
+    }
+
+    /// The file that a server reads, and its logs.
+    fn space(&self, at: &Point) -> u64 {
+        at.number("body") + (1 << 20)
+    }
+
+    fn has_two_ends(&self, at: &Point) -> bool {
+        at.params.get("url").and_then(|url| url.as_str()) == Some("")
+    }
+
+    fn serve(
+        &self,
+        dir: &Path,
+        at: &Point,
+        context: &Context,
+    ) -> Result<Box<dyn FarEnd>, ProbeError> {
+        let far = far::HttpFarEnd::start(dir, param::read(at)?, context)?;
+        Ok(Box::new(far))
+    }
+
+    fn prepare(
+        &self,
+        _: &Path,
+        at: &Point,
+        context: &Context,
+    ) -> Result<Box<dyn Work>, ProbeError> {
+        let work = work::HttpWork::prepare(param::read(at)?, context)?;
+        Ok(Box::new(Repeated::new(work)))
+    }
+}

@@ -1,0 +1,191 @@
+//! Parameters of the workload `http`.
+
+use layermark_model::{
+    Direction, Divided, Meaning, Param, PointError, Quantity, Target, TurnCost, Unit, format_size,
+};
+use serde::{Deserialize, Serialize};
+
+use super::url::Url;
+use crate::{
+    param::{self, Means, Params, words},
+    workloads::ends::place::Placement,
+};
+
+words! {
+    /// Whether a connection is kept from one request to the next.
+    pub enum Connections {
+        /// `Connection: keep-alive`, as wrk has it, and ab with `-k`.
+        KeepAlive = "keep-alive",
+        /// A connection for each request, as ab has it.
+        Close = "close",
+    }
+}
+
+words! {
+    /// The program that serves.
+    pub enum Server {
+        /// nginx where it is installed, else our own.
+        Auto = "auto",
+        Nginx = "nginx",
+        Apache = "apache",
+        /// Our own, from memory.
+        Own = "own",
+    }
+}
+
+type Row = param::Row<HttpParams>;
+
+/// The parameters of one point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpParams {
+    /// Of the user's own server; empty: one is started at the far end.
+    pub url: String,
+    pub remote: bool,
+    pub server: Server,
+    /// Bytes; 0 with a URL.
+    pub body: u64,
+    /// Requests under way at once, each on a connection of its own.
+    pub concurrency: u64,
+    pub connection: Connections,
+    /// Requests a second; 0: as many as possible.
+    pub rate: u64,
+    /// Milliseconds of a trial at a rate.
+    pub time: u64,
+    pub placement: Placement,
+}
+
+/// Parameters, as help and flags need them.
+pub const PARAMS: &[Param] = &param::list::<_, { HttpParams::TABLE.len() }>(HttpParams::TABLE);
+
+/// Largest body, bytes.
+const LARGEST: u64 = 64 << 20;
+/// Most requests under way at once.
+const CONCURRENCY: u64 = 1024;
+/// Highest rate.
+const FASTEST: u64 = 10_000_000;
+/// Longest trial at a rate, milliseconds.
+const LONGEST: u64 = 3_600_000;
+
+impl Params for HttpParams {
+    const WORKLOAD: &'static str = "http";
+    const TABLE: &'static [Row] = &[
+        Row::text("url", "")
+            .help("http://HOST[:PORT][/PATH] of a server of yours; without it one is started in each layer")
+            .label(|p| (!p.url.is_empty()).then(|| p.url.clone())),
+        Row::switch("remote", "false")
+            .only("a URL", HttpParams::has_url)
+            .help("allow a URL whose host is another machine"),
+        Row::word("server", Server::WORDS, "auto")
+            .list()
+            .only("a server of ours (no URL)", |p| !p.has_url())
+            .help("the program that serves in the layer; auto: nginx if it is installed there, else layermark's own")
+            .label(|p| (p.server != Server::Auto).then(|| p.server.id().into())),
+        Row::size("body", "1K")
+            .list()
+            .range(1, LARGEST)
+            .only("a server of ours (no URL)", |p| !p.has_url())
+            .help("bytes of the file that is asked for")
+            .label(|p| (p.body > 0).then(|| p.bodies())),
+        Row::count("concurrency", "1,16")
+            .list()
+            .range(1, CONCURRENCY)
+            .help("requests under way at once, each on a connection of its own, as ab -c and wrk -c")
+            .label(|p| Some(p.at_once())),
+        Row::word("connection", Connections::WORDS, "keep-alive")
+            .list()
+            .help("keep connections, or make one for each request")
+            .label(|p| (p.connection == Connections::Close).then(|| p.kept())),
+        Row::count("rate", "0")
+            .list()
+            .range(0, FASTEST)
+            .help("requests a second to begin, however fast the server is; latency counts from the moment a request was due; 0: each when the one before is answered")
+            .label(|p| (p.rate > 0).then(|| p.rated())),
+        Row::duration("time", "300ms")
+            .range(50, LONGEST)
+            .only("a `rate`", |p| p.rate > 0)
+            .help("length of a trial at a rate"),
+        Row::word("placement", Placement::WORDS, "other")
+            .help("CPUs of the two ends on one machine: each on its own, the same, left to the scheduler")
+            .label(|p| (p.placement != Placement::Other).then(|| p.placed())),
+    ];
+
+    fn check(&self) -> Result<(), PointError> {
+        if self.has_url() {
+            Url::parse(&self.url).map_err(|why| {
+                PointError::new(format!("http: `url` = {}: {why}", self.url))
+                    .hint("layermark http http://127.0.0.1:8080/")
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Means for HttpParams {
+    fn meaning(&self) -> Result<Meaning, PointError> {
+        let paced = self.rate > 0;
+        let said = Meaning {
+            operation: "GET".into(),
+            target: Target::Network,
+            direction: Direction::Reads,
+            unit: Unit::Transaction,
+            concurrency: if paced { 1 } else { self.concurrency },
+            paced,
+            // Moments of a rate cannot wait for other layers.
+            divided: (!paced).then_some(Divided {
+                in_memory: true,
+                uses_up: false,
+                working_set: 0,
+                cost: TurnCost::Threads,
+                under_way: 0,
+            }),
+            ..Meaning::default()
+        };
+        Ok(said
+            .axis(Quantity::MessageSize, "body", self.body)
+            .axis(Quantity::OfferedRate, "rate", self.rate)
+            .part("op", "GET")
+            .part("url", self.url.as_str())
+            .part_if(self.server != Server::Auto, "server", self.server.id())
+            .part_if(self.body > 0, "body", self.bodies())
+            .part("concurrency", self.at_once())
+            .part("connection", self.kept())
+            .part_if(paced, "rate", self.rated())
+            .part_if(
+                self.placement != Placement::Other,
+                "placement",
+                self.placed(),
+            ))
+    }
+}
+
+impl HttpParams {
+    /// It has one end: the server is the user's.
+    pub fn has_url(&self) -> bool {
+        !self.url.is_empty()
+    }
+
+    pub fn keeps(&self) -> bool {
+        self.connection == Connections::KeepAlive
+    }
+
+    fn bodies(&self) -> String {
+        format!("{} body", format_size(self.body))
+    }
+
+    fn at_once(&self) -> String {
+        format!("{} at once", self.concurrency)
+    }
+
+    fn kept(&self) -> String {
+        self.connection.id().into()
+    }
+
+    fn rated(&self) -> String {
+        format!("{} a second", self.rate)
+    }
+
+    fn placed(&self) -> String {
+        format!("{} CPU", self.placement.id())
+    }
+}

@@ -1,0 +1,526 @@
+use std::{
+    io::{Read, Write},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    path::Path,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use layermark_model::{Point, PointError, Settings, Trial, Unit, protocol::Peer};
+use rustix::net::sockopt::set_socket_linger;
+use serde_json::{Value, json};
+
+use super::{
+    Http,
+    hosted::{self, HostedServer, Site},
+    params::Server,
+};
+use crate::{
+    Ask, Context, FarEnd, ProbeError, Turned, Work, Workload, programs::PATH,
+    workloads::ends::PATIENCE,
+};
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn points(params: Value) -> Result<Vec<Point>, PointError> {
+    let Value::Object(mut params) = params else {
+        panic!("not a table")
+    };
+    params.insert("workload".into(), "http".into());
+    let settings: Settings = serde_json::from_value(params.into()).unwrap();
+    Http.points(&settings, 1.0)
+}
+
+fn point(params: Value) -> Point {
+    let mut all = points(params).unwrap();
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+fn context(port: u16) -> Context {
+    Context {
+        peer: Some(Peer {
+            address: LOOPBACK,
+            port,
+            secret: "the secret".into(),
+        }),
+        ..Context::least()
+    }
+}
+
+/// A trial, with its far end where it has one.
+struct Ends {
+    work: Box<dyn Work>,
+    far: Option<Box<dyn FarEnd>>,
+    trial: Trial,
+    round: u32,
+    _dir: tempfile::TempDir,
+}
+
+impl Ends {
+    fn start(params: Value) -> Result<Self, ProbeError> {
+        let point = point(params);
+        let dir = tempfile::tempdir().unwrap();
+        let far = Http
+            .has_two_ends(&point)
+            .then(|| Http.serve(dir.path(), &point, &context(0)))
+            .transpose()?;
+        let port = far.as_ref().map_or(0, |far| far.port());
+        Ok(Self {
+            work: Http.prepare(dir.path(), &point, &context(port))?,
+            far,
+            trial: Trial::default(),
+            round: 0,
+            _dir: dir,
+        })
+    }
+
+    fn turn(&mut self, ms: u64) -> Result<Turned, ProbeError> {
+        self.round += 1;
+        let ask = Ask {
+            round: self.round,
+            ns: ms * 1_000_000,
+            lead_in_ns: 1_000_000,
+        };
+        self.work.turn(&ask, &mut self.trial, &mut |_, _| {})
+    }
+
+    fn end(mut self) -> Trial {
+        self.work.settle(&mut self.trial).unwrap();
+        if let Some(far) = &mut self.far {
+            far.end().unwrap();
+        }
+        self.work.end(&mut self.trial).unwrap();
+        self.trial
+    }
+}
+
+#[test]
+fn points_are_bodies_by_concurrency() {
+    let all = points(json!({"body": "1K,100K", "connection": "keep-alive,close"})).unwrap();
+    let labels: Vec<&str> = all.iter().map(|p| p.label.as_str()).collect();
+    assert_eq!(labels.len(), 8);
+    assert_eq!(
+        labels[..3],
+        [
+            "1K body, 1 at once",
+            "1K body, 1 at once, close",
+            "1K body, 16 at once"
+        ]
+    );
+    let said = &all[0].meaning;
+    assert_eq!((said.unit, said.concurrency), (Unit::Transaction, 1));
+    assert!(said.divided.is_some() && !said.paced && !said.changes);
+    let paced = point(json!({"rate": 500, "concurrency": 4})).meaning;
+    assert!(paced.paced && paced.divided.is_none() && paced.concurrency == 1);
+    let url = point(json!({"url": "http://localhost:8080/x", "concurrency": 1}));
+    assert!(!Http.has_two_ends(&url) && url.number("body") == 0);
+    for (bad, says) in [
+        (
+            json!({"url": "https://localhost/"}),
+            "https is not supported",
+        ),
+        (
+            json!({"url": "http://localhost/", "body": "1K"}),
+            "`body` has no effect",
+        ),
+        (json!({"remote": true}), "`remote` has no effect"),
+        (json!({"concurrency": 0}), "`concurrency` = 0"),
+        (json!({"body": 0}), "`body` = 0"),
+        (json!({"time": "1s"}), "`time` has no effect"),
+        (json!({"server": "iis"}), "`iis` is not known"),
+    ] {
+        let e = points(bad).unwrap_err();
+        assert!(e.message.contains(says), "{e}");
+    }
+}
+
+#[test]
+fn requests_go_in_turns_to_each_server() {
+    for (server, connection, concurrency, body) in [
+        ("own", "keep-alive", 3, 1000),
+        ("own", "close", 2, 100_000),
+        ("nginx", "keep-alive", 3, 100_000),
+        ("nginx", "close", 2, 1000),
+        ("apache", "keep-alive", 3, 1000),
+        ("apache", "close", 1, 100_000),
+    ] {
+        let what = format!("{server} {connection}");
+        let params = json!({
+            "server": server, "connection": connection, "concurrency": concurrency, "body": body,
+        });
+        let mut ends = match Ends::start(params) {
+            Err(e) if e.message.contains("is not in") => {
+                eprintln!("skipped: {e}");
+                continue;
+            }
+            started => started.unwrap(),
+        };
+        for _ in 0..3 {
+            let turned = ends.turn(5).unwrap();
+            assert!(turned.more && turned.turn.ops > 0, "{what}: {turned:?}");
+            assert!(turned.turn.elapsed_ns > 3_000_000, "{what}: {turned:?}");
+        }
+        let trial = ends.end();
+        let http = trial.http.as_ref().unwrap();
+        assert_eq!(trial.bytes(), trial.ops() * body, "{what}");
+        assert!(http.checked && http.one_host, "{http:?}");
+        let name = if server == "own" { "layermark" } else { server };
+        assert!(http.server.to_lowercase().starts_with(name), "{http:?}");
+        let made = if connection == "close" {
+            trial.ops()
+        } else {
+            0
+        };
+        assert_eq!(http.connections, made, "{what}");
+        assert!(
+            http.ceiling > Some(0.0) && http.far_cpu_ns > Some(0),
+            "{http:?}"
+        );
+        assert!(trial.latency.is_some() && trial.response_ns.is_none());
+    }
+}
+
+#[test]
+fn one_stretch_is_made_of_passes() {
+    let mut ends = Ends::start(json!({"server": "own", "concurrency": 2})).unwrap();
+    ends.turn(0).unwrap();
+    assert!(ends.end().ops() > 0);
+}
+
+/// What a server does with its `n`th request, whose connection this is; `false` closes it.
+type Manner = fn(u64, &mut TcpStream) -> bool;
+
+const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\nServer: odd/1\r\n\r\n0123456789";
+
+/// A server that behaves well at first: while the client looks what its page is, and makes its connection.
+fn odd_server(manner: Manner) -> Value {
+    let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let asked = Arc::new(AtomicU64::new(0));
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let asked = Arc::clone(&asked);
+            thread::spawn(move || {
+                while heard(&mut stream) {
+                    let n = asked.fetch_add(1, Ordering::SeqCst);
+                    let on = if n < 3 {
+                        stream.write_all(GOOD).is_ok()
+                    } else {
+                        manner(n, &mut stream)
+                    };
+                    if !on {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    json!({"url": format!("http://127.0.0.1:{port}/page"), "concurrency": 1})
+}
+
+/// Reads a request to its end.
+fn heard(stream: &mut TcpStream) -> bool {
+    let (mut request, mut byte) = (Vec::new(), [0]);
+    while !request.ends_with(b"\r\n\r\n") {
+        if stream.read_exact(&mut byte).is_err() {
+            return false;
+        }
+        request.push(byte[0]);
+    }
+    true
+}
+
+fn say(stream: &mut TcpStream, text: &[u8]) -> bool {
+    stream.write_all(text).is_ok()
+}
+
+#[test]
+fn what_is_wrong_with_an_answer_is_counted_and_said() {
+    let cases: [(Manner, &str); 7] = [
+        (
+            |_, s| say(s, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234") && false,
+            "closed the connection after 5 bytes of a body",
+        ),
+        (
+            |_, s| {
+                say(s, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234");
+                thread::sleep(Duration::from_millis(20));
+                // Closed with a reset.
+                set_socket_linger(&*s, Some(Duration::ZERO)).unwrap();
+                false
+            },
+            "closed the connection in the midst of it: receiving a body",
+        ),
+        (
+            |_, s| {
+                say(
+                    s,
+                    b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n012345678X",
+                )
+            },
+            "sent a body of the right length with wrong bytes",
+        ),
+        (
+            |_, s| say(s, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n012345678"),
+            "sent a body of 9 bytes where 10 are expected",
+        ),
+        (
+            |_, s| say(s, b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"),
+            "answered with status 503",
+        ),
+        (
+            |_, s| say(s, b"220 ftp.example ready\r\n\r\n"),
+            "speaks another protocol than HTTP",
+        ),
+        (
+            |_, _| false,
+            "closed the connection after 0 bytes of a body",
+        ),
+    ];
+    for (manner, says) in cases {
+        let mut ends = Ends::start(odd_server(manner)).unwrap();
+        let e = ends.turn(5).expect_err(says);
+        assert!(e.message.contains(says), "{says}: {e}");
+        assert!(e.message.starts_with("http GET: 127.0.0.1:"), "{e}");
+        assert!(e.message.contains("; 1 of 2 requests failed (1 "), "{e}");
+        assert!(e.hint.is_some(), "{e}");
+    }
+}
+
+#[test]
+fn a_silent_server_is_given_up_after_a_stated_time() {
+    let silent: Manner = |_, s| s.read(&mut [0]).is_ok();
+    let mut ends = Ends::start(odd_server(silent)).unwrap();
+    let began = Instant::now();
+    let e = ends.turn(5).unwrap_err();
+    assert!(e.message.contains("was silent for 5 s"), "{e}");
+    assert!(began.elapsed() >= PATIENCE && began.elapsed() < 3 * PATIENCE);
+}
+
+#[test]
+fn a_page_that_changes_is_checked_by_its_status() {
+    let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let mut n = 0;
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            while heard(&mut stream) {
+                n += 1;
+                let body = format!("visitor {n}");
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                say(&mut stream, (head + &body).as_bytes());
+            }
+        }
+    });
+    let url = json!({"url": format!("http://127.0.0.1:{port}/"), "concurrency": 1});
+    let mut ends = Ends::start(url).unwrap();
+    ends.turn(5).unwrap();
+    let http = ends.end().http.unwrap();
+    assert!(
+        !http.checked && http.server.contains("does not tell"),
+        "{http:?}"
+    );
+}
+
+#[test]
+fn a_server_that_closes_kept_connections_is_connected_to_again() {
+    let closes: Manner = |_, s| {
+        say(
+            s,
+            b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\nConnection: close\r\n\r\n0123456789",
+        ) && false
+    };
+    let mut ends = Ends::start(odd_server(closes)).unwrap();
+    ends.turn(5).unwrap();
+    let trial = ends.end();
+    let made = trial.http.unwrap().connections;
+    assert!(made + 1 >= trial.passes[0].ops && made > 0, "{made}");
+}
+
+#[test]
+fn latency_at_a_rate_counts_from_the_intended_moment() {
+    // The 40th request takes 100 ms; all that are due meanwhile are late.
+    let stalls: Manner = |n, s| {
+        if n == 140 {
+            thread::sleep(Duration::from_millis(100));
+        }
+        say(s, GOOD)
+    };
+    let mut params = odd_server(stalls);
+    params["rate"] = 1000.into();
+    let mut ends = Ends::start(params).unwrap();
+    ends.turn(0).unwrap();
+    let trial = ends.end();
+    let (response, service) = (trial.latency.unwrap(), trial.service.unwrap());
+    assert!(response.max >= 95_000_000 && service.max >= 95_000_000);
+    // One of 300 was slow, about 100 had to wait for it.
+    assert!(
+        response.mean > 5.0 * service.mean,
+        "{response:?} {service:?}"
+    );
+    assert!(trial.response_ns.unwrap() > 5e6);
+    let http = trial.http.unwrap();
+    assert_eq!((http.rate, http.unsent), (1000, 0));
+    assert!(
+        (290..=300).contains(&trial.passes[0].ops),
+        "{:?}",
+        trial.passes
+    );
+}
+
+#[test]
+fn a_rate_that_is_not_reached_is_said() {
+    let slow: Manner = |_, s| {
+        thread::sleep(Duration::from_millis(10));
+        say(s, GOOD)
+    };
+    let mut params = odd_server(slow);
+    params["rate"] = 1000.into();
+    let mut ends = Ends::start(params).unwrap();
+    ends.turn(0).unwrap();
+    let trial = ends.end();
+    assert!(trial.http.unwrap().unsent > 200);
+    assert!(
+        trial.notes[0].contains("the rate was not reached"),
+        "{:?}",
+        trial.notes
+    );
+}
+
+#[test]
+fn nobody_is_served_without_the_secret() {
+    let own = point(json!({"server": "own", "concurrency": 1}));
+    let far = Http.serve(Path::new("/"), &own, &context(0)).unwrap();
+    let mut wrong = context(far.port());
+    wrong.peer.as_mut().unwrap().secret = "another one".into();
+    let e = Http.prepare(Path::new("/"), &own, &wrong).err().unwrap();
+    assert!(e.hint.unwrap().contains("another secret"), "{}", e.message);
+    let mut stranger = TcpStream::connect((LOOPBACK, far.port())).unwrap();
+    stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut text = String::new();
+    let _ = stranger.read_to_string(&mut text);
+    assert_eq!(text, "");
+    // It listens at its address alone.
+    let elsewhere = SocketAddr::new(Ipv4Addr::new(127, 0, 0, 2).into(), far.port());
+    assert!(TcpStream::connect(elsewhere).is_err());
+    // It still serves who knows it.
+    assert!(
+        Http.prepare(Path::new("/"), &own, &context(far.port()))
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let own = point(json!({"server": "own", "concurrency": 1}));
+    let e = Http
+        .serve(Path::new("/"), &own, &context(port))
+        .err()
+        .unwrap();
+    assert_eq!(e.errno, Some(libc::EADDRINUSE));
+    assert!(e.message.contains(&format!("127.0.0.1:{port}")), "{e}");
+    let dir = tempfile::tempdir().unwrap();
+    let site = Site {
+        at: SocketAddr::new(LOOPBACK, port),
+        name: "x",
+        file: b"x",
+        processes: 1,
+        connections: 1,
+    };
+    for server in [Server::Nginx, Server::Apache] {
+        if hosted::find(server, PATH).is_err() {
+            eprintln!("skipped: {} is not installed", server.id());
+            continue;
+        }
+        let e = HostedServer::start(server, dir.path(), &site)
+            .err()
+            .unwrap();
+        assert_eq!(e.errno, Some(libc::EADDRINUSE));
+        assert!(e.hint.unwrap().contains(&format!("sport = :{port}")));
+    }
+    // Nothing is left of either.
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_server_that_is_not_installed_is_named() {
+    for (server, name) in [
+        (Server::Nginx, "nginx"),
+        (Server::Apache, "apache2 or httpd"),
+    ] {
+        let e = hosted::find(server, "/nowhere").unwrap_err();
+        assert!(
+            e.message.contains(&format!("{name} is not in /nowhere")),
+            "{e}"
+        );
+        assert!(e.hint.unwrap().contains("--server own"));
+    }
+}
+
+#[test]
+fn a_server_that_is_gone_is_told() {
+    let gone = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let port = gone.local_addr().unwrap().port();
+    drop(gone);
+    let url = json!({"url": format!("http://127.0.0.1:{port}/"), "concurrency": 1});
+    let e = Ends::start(url).err().unwrap();
+    assert!(e.message.contains("has nobody that listens"), "{e}");
+    let mut ends = Ends::start(json!({"server": "own", "concurrency": 2})).unwrap();
+    ends.turn(5).unwrap();
+    ends.far.take().unwrap().end().unwrap();
+    let e = ends.turn(5).unwrap_err();
+    assert!(
+        e.hint.is_some() && e.message.starts_with("http GET: 127.0.0.1:"),
+        "{e}"
+    );
+}
+
+#[test]
+fn ephemeral_ports_that_are_used_up_are_an_error() {
+    let mut unshare = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        unshare.args(["-U", "-r"]);
+    }
+    let name = "workloads::http::tests::few_ports_inside";
+    let output = unshare
+        .arg("-n")
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    if text.contains("unshare failed") {
+        return eprintln!("skipped: no network namespace here: {text}");
+    }
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
+}
+
+#[test]
+#[ignore = "run by a test above in a network namespace"]
+fn few_ports_inside() {
+    let up = Command::new("ip")
+        .args(["link", "set", "lo", "up"])
+        .status();
+    assert!(up.unwrap().success());
+    let own = json!({"server": "own", "connection": "close", "concurrency": 8});
+    let mut ends = Ends::start(own).unwrap();
+    ends.turn(5).unwrap();
+    std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "50000 50001").unwrap();
+    let e = (0..20)
+        .find_map(|_| ends.turn(20).err())
+        .expect("two ports for eight");
+    assert!(e.message.contains("the ephemeral ports are used up"), "{e}");
+    assert!(e.hint.unwrap().contains("ip_local_port_range"));
+}

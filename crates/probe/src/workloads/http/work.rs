@@ -1,0 +1,280 @@
+//! A trial at the near end.
+
+use std::net::SocketAddr;
+
+use hyper::{
+    Request,
+    header::{CONNECTION, HOST, USER_AGENT},
+};
+use layermark_model::{HttpTrial, Trial};
+
+use super::{
+    answer::{self, Body, Expected},
+    ceiling,
+    client::{Client, Order, Target, Worked, ask_once},
+    link::Question,
+    near::{Control, peer_address},
+    params::HttpParams,
+    url::Url,
+};
+use crate::{
+    Context, ProbeError,
+    counters::Devices,
+    run::{Extent, Mark, Passes, Repeat, Stretch},
+    workloads::ends::{
+        PATIENCE,
+        error::PeerAddress,
+        place::{self, Host, Kept},
+    },
+};
+
+/// Length of a pass where a trial is one stretch of passes, nanoseconds.
+const PASS_NS: u64 = 20_000_000;
+/// Length of what comes before a stretch at a rate, and does not count, nanoseconds.
+const RAMP_NS: u64 = 50_000_000;
+
+/// A point made ready.
+pub struct HttpWork {
+    p: HttpParams,
+    context: Context,
+    peer: PeerAddress,
+    devices: Devices,
+    /// Of a server of ours.
+    control: Option<Control>,
+    client: Client,
+    /// Requests with a right answer, over all turns.
+    answered: u64,
+    http: HttpTrial,
+    _kept: Kept,
+}
+
+/// Where to ask, and what is known of the answer.
+struct Found {
+    to: SocketAddr,
+    control: Option<Control>,
+    authority: String,
+    path: String,
+    /// Of a server of ours.
+    body: Option<Body>,
+    far_host: Option<Host>,
+    far_cpus: Vec<u32>,
+}
+
+impl HttpWork {
+    /// Makes all connections, so that a turn makes none that are kept.
+    pub fn prepare(p: HttpParams, context: &Context) -> Result<Self, ProbeError> {
+        let host = Host::here();
+        let found = Found::of(&p, context, &host)?;
+        let far = found.far_host.as_ref().unwrap_or(&host);
+        let most = p.concurrency as usize;
+        let [near_cpus, _] = place::cpus(p.placement, most, &host, far);
+        let kept = Kept::on(&near_cpus).map_err(|e| {
+            ProbeError::new(format!("http: {e}"))
+                .hint("use `placement` = free; `taskset -p $$` shows which CPUs are allowed")
+        })?;
+        let threads = if near_cpus.is_empty() {
+            host.cpu_count()
+        } else {
+            near_cpus.len()
+        };
+        let peer = peer_address(found.to, PATIENCE);
+        let no_question = |e| ProbeError::new(format!("http: cannot ask for {}: {e}", found.path));
+        let question = question(&found.authority, &found.path, p.keeps()).map_err(no_question)?;
+        let (expected, server) = first(&question, found.body, peer)?;
+        let target = Target {
+            to: found.to,
+            question,
+            keeps: p.keeps(),
+            expected,
+        };
+        let length = expected.body.map_or(p.body, |body| body.length);
+        let cpus = place::of_ceiling(p.placement, most, &host, far);
+        let client = Client::new(&target, p.concurrency, threads)
+            .map_err(|e| peer.io("starting a runtime", &e))?;
+        let mut work = Self {
+            http: HttpTrial {
+                server,
+                checked: expected.body.is_some(),
+                concurrency: p.concurrency,
+                rate: p.rate,
+                one_host: found.to.ip().is_loopback()
+                    || found.far_host.is_some_and(|f| host.is(&f)),
+                near_cpus: kept.cpus(),
+                far_cpus: found.far_cpus,
+                ceiling: ceiling::of(&p, length, &cpus),
+                ..HttpTrial::default()
+            },
+            context: context.clone(),
+            peer,
+            devices: Devices::open(&context.devices),
+            control: found.control,
+            client,
+            answered: 0,
+            _kept: kept,
+            p,
+        };
+        // One request of each connection.
+        let once = Order {
+            ns: 0,
+            counted: false,
+            rate: 0,
+        };
+        work.obey(once, &mut |_| {})?;
+        Ok(work)
+    }
+
+    /// Has the client work. An error ends the trial, with all others of the same turn.
+    fn obey(&mut self, order: Order, beat: &mut dyn FnMut(u64)) -> Result<Worked, ProbeError> {
+        let worked = self.client.work(order, &self.devices, beat);
+        let worked = worked.map_err(|e| self.peer.io("in a turn", &e))?;
+        self.answered += worked.ops;
+        match worked.errors.error(self.peer, self.answered) {
+            Some(error) => Err(error),
+            None => Ok(worked),
+        }
+    }
+
+    /// CPU of the server so far, if it is ours.
+    fn far_cpu(&mut self) -> Result<Option<u64>, ProbeError> {
+        let counted = self.control.as_mut().map(Control::count).transpose()?;
+        Ok(counted.flatten())
+    }
+}
+
+impl Repeat for HttpWork {
+    fn context(&self) -> &Context {
+        &self.context
+    }
+
+    fn passes(&self) -> Passes {
+        Passes {
+            fixed: u64::from(self.p.rate > 0),
+            ..Passes::default()
+        }
+    }
+
+    fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
+        let rate = self.p.rate;
+        let (ns, counted) = match extent {
+            Extent::Pass if rate > 0 => (self.p.time * 1_000_000, true),
+            Extent::Pass => (PASS_NS, true),
+            Extent::Time { ns, counted } => (ns, counted),
+        };
+        if rate > 0 {
+            let ramp = Order {
+                ns: RAMP_NS,
+                counted: false,
+                rate,
+            };
+            self.obey(ramp, beat)?;
+        }
+        let before = counted.then(|| self.far_cpu()).transpose()?.flatten();
+        let worked = self.obey(Order { ns, counted, rate }, beat)?;
+        if counted {
+            let after = self.far_cpu()?;
+            if let Some((before, after)) = before.zip(after) {
+                *self.http.far_cpu_ns.get_or_insert_default() += after.saturating_sub(before);
+            }
+            self.http.connections += worked.connections;
+            self.http.unsent += worked.unsent;
+        }
+        Ok(Stretch {
+            elapsed_ns: worked.elapsed_ns,
+            ops: worked.ops,
+            bytes: worked.bytes,
+            over: extent == Extent::Pass,
+            edges: Some(worked.edges),
+            ..Stretch::default()
+        })
+    }
+
+    /// Nothing is owed.
+    fn settle(&mut self, _: &mut Trial, _: Mark) -> Result<(), ProbeError> {
+        Ok(())
+    }
+
+    fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        let [response, service] = self.client.latencies();
+        trial.latency = response.latency();
+        trial.service = service.latency();
+        if self.p.rate > 0 {
+            trial.response_ns = trial.latency.as_ref().map(|l| l.mean);
+        }
+        if self.http.unsent > 0 {
+            trial.notes.push(format!(
+                "{} of {} requests that were due could not be begun in time: the rate was not reached",
+                self.http.unsent,
+                self.http.unsent + trial.ops()
+            ));
+        }
+        trial.http = Some(Box::new(std::mem::take(&mut self.http)));
+        Ok(())
+    }
+}
+
+impl Found {
+    fn of(p: &HttpParams, context: &Context, host: &Host) -> Result<Self, ProbeError> {
+        if p.has_url() {
+            let url = Url::parse(&p.url).map_err(|why| ProbeError::new(format!("http: {why}")))?;
+            return Ok(Self {
+                to: url.find(p.remote)?,
+                control: None,
+                authority: url.authority,
+                path: url.path,
+                body: None,
+                far_host: None,
+                far_cpus: Vec::new(),
+            });
+        }
+        let no_peer = || ProbeError::new("`http` has two ends, and the job names no far one");
+        let peer = context.peer.as_ref().ok_or_else(no_peer)?;
+        let (control, welcome) = Control::open(p, peer, host)?;
+        let to = SocketAddr::new(peer.address, welcome.port);
+        let token = String::from_utf8_lossy(welcome.token.as_bytes()).into_owned();
+        Ok(Self {
+            to,
+            control: Some(control),
+            authority: to.to_string(),
+            path: format!("/{token}"),
+            body: Some(Body::of(&answer::file(context.seed, p.body))),
+            far_host: Some(welcome.host),
+            far_cpus: welcome.cpus,
+        })
+    }
+}
+
+/// A request as each connection makes it.
+pub fn question(authority: &str, path: &str, keeps: bool) -> Result<Question, hyper::http::Error> {
+    let agent = concat!("layermark/", env!("CARGO_PKG_VERSION"));
+    let connection = if keeps { "keep-alive" } else { "close" };
+    Request::get(path)
+        .header(HOST, authority)
+        .header(USER_AGENT, agent)
+        .header(CONNECTION, connection)
+        .body(http_body_util::Empty::new())
+}
+
+/// Asks twice before the clock: what every answer has to be, and what the server calls itself. A page of the
+/// user's that is not the same twice is checked by its status alone.
+fn first(
+    question: &Question,
+    known: Option<Body>,
+    peer: PeerAddress,
+) -> Result<(Expected, String), ProbeError> {
+    let ask = || {
+        let answered = ask_once(peer.to, question);
+        answered.map_err(|wrong| wrong.error(peer))
+    };
+    let (one, two) = (ask()?, ask()?);
+    if !one.status.is_success() {
+        return Err(answer::Wrong::Status(one.status).error(peer));
+    }
+    let same = (one.status, one.body) == (two.status, two.body);
+    let expected = Expected {
+        status: one.status,
+        body: known.or(same.then_some(one.body)),
+    };
+    let checked = expected.check(one.status, one.body);
+    checked.map_err(|wrong| wrong.error(peer))?;
+    Ok((expected, one.server()))
+}
