@@ -12,8 +12,10 @@ VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod ganesha.n
 PROGRAMS="strace:strace Xvfb:xvfb xterm:xterm git:git python3:python3 node:nodejs galculator:galculator nginx:nginx-light pg_lsclusters:postgresql"
 # Jobs of the workload devload.
 DEVLOAD="make:make ed:ed cpio:cpio ps:procps awk:mawk cmp:diffutils"
-TEST="$RUN $VM $PROGRAMS fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD"
-BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3"
+# What the workload ftp is set beside.
+FTP="vsftpd:vsftpd curl:curl"
+TEST="$RUN $VM $PROGRAMS fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $FTP"
+BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3 $FTP"
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
