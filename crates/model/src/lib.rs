@@ -5,6 +5,7 @@
 
 mod facts;
 pub mod flags;
+mod ftp;
 mod import;
 mod iozone;
 mod launch;
@@ -25,6 +26,7 @@ mod trial;
 mod user_scripts;
 
 pub use facts::{CpuTime, Device, DroppedCaches, Facts, GuestFacts, Missing, Mount};
+pub use ftp::FtpTrial;
 pub use import::{Import, ImportedPoint, mix_name};
 pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_tables};
 pub use launch::{Launch, Stopped, Trace, Warmth, layers_command, split_layer};

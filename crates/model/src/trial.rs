@@ -2,7 +2,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Launch, NetTrial, UserScripts};
+use crate::{FtpTrial, Launch, NetTrial, UserScripts};
 
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -79,6 +79,9 @@ pub struct Trial {
     /// What both ends of a connection did. Of the workload `net` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<Box<NetTrial>>,
+    /// What clients and server of FTP did. Of the workload `ftp` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ftp: Option<Box<FtpTrial>>,
     /// What the scripts of users did. Of the workload `devload` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<Box<UserScripts>>,

@@ -7,6 +7,7 @@ use crate::Workload;
 pub mod devload;
 mod ends;
 pub mod file;
+pub mod ftp;
 pub mod iops;
 pub mod launch;
 pub mod lock;
@@ -21,6 +22,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta::Meta,
     &lock::Lock,
     &net::Net,
+    &ftp::Ftp,
     &launch::Launch,
     &devload::DevLoad,
 ];
