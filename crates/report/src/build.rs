@@ -6,7 +6,7 @@ use crate::{
     analysis::{
         self,
         causes::{self, Compared},
-        cost, devload,
+        cost, devload, ftp,
         index::{self, Index},
         iops, launch, net, recommend,
         results::{self, Placed},
@@ -84,6 +84,7 @@ impl Report {
             depth_curves: iops::curves(run, &index, &iops, &results),
             iops,
             net: net::rows(run, &index, &results),
+            ftp: ftp::rows(run, &index, &results),
             devload: devload::rows(run, &index, &results),
             left_out: left_out(run, &index),
             series: launch::series(run, &index, baseline, &results),

@@ -9,6 +9,7 @@ mod cause;
 mod cost;
 mod devload;
 mod external;
+mod ftp;
 mod iops;
 mod launch;
 mod net;
@@ -20,6 +21,7 @@ pub use cause::{Cause, Distrust, InTrials, Sides};
 pub use cost::CostRow;
 pub use devload::DevLoadRow;
 pub use external::{ExternalResults, ExternalRow};
+pub use ftp::FtpRow;
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use net::NetRow;
@@ -98,6 +100,9 @@ pub struct Report {
     /// Figures as netperf gives them, of results between two ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub net: Vec<NetRow>,
+    /// Results of the workload `ftp`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ftp: Vec<FtpRow>,
     /// Results of the workload `devload`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devload: Vec<DevLoadRow>,

@@ -149,9 +149,9 @@ pub struct Claims<'a> {
 
 impl Section {
     /// Whether it is what such a run is made for, and no model of its results: Iometer's figures,
-    /// netperf's, and what is set beside them.
+    /// netperf's, those of FTP, and what is set beside them.
     pub fn is_own(&self) -> bool {
-        matches!(self.name.as_str(), "iops" | "net") || self.name.starts_with("beside-")
+        matches!(self.name.as_str(), "iops" | "net" | "ftp") || self.name.starts_with("beside-")
     }
 
     /// Its conclusions as a matrix; `None` where it has none.

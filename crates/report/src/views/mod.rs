@@ -6,6 +6,7 @@ mod buffer;
 mod cost;
 mod devload;
 pub mod external;
+mod ftp;
 pub mod heat;
 mod iops;
 pub mod iozone;
@@ -40,6 +41,7 @@ impl Report {
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
             Some(net::section(self)),
+            Some(ftp::section(self)),
             Some(devload::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
