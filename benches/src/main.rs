@@ -9,6 +9,7 @@ mod c_loop;
 mod card;
 mod engines;
 mod footprint;
+mod ftp;
 mod iops;
 mod iozone;
 mod itself;
@@ -57,13 +58,14 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 14] = [
+const BENCHES: [(&str, Bench); 15] = [
     ("overhead", overhead::measure),
     ("agreement", agreement::measure),
     ("answer", answer::measure),
     ("card", card::measure),
     ("engines", engines::measure),
     ("footprint", footprint::measure),
+    ("ftp", ftp::measure),
     ("iops", iops::measure),
     ("itself", itself::measure),
     ("launch", launch::measure),

@@ -9,6 +9,7 @@ mod devload;
 mod directories;
 mod disk_full;
 mod files_made;
+mod ftp;
 mod hostile;
 mod import;
 mod kill_matrix;
