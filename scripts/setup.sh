@@ -12,10 +12,10 @@ VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod ganesha.n
 PROGRAMS="strace:strace Xvfb:xvfb xterm:xterm git:git python3:python3 node:nodejs galculator:galculator nginx:nginx-light pg_lsclusters:postgresql"
 # Jobs of the workload devload.
 DEVLOAD="make:make ed:ed cpio:cpio ps:procps awk:mawk cmp:diffutils"
-# Servers and clients of the workload http; nginx is there already.
-HTTP="apache2:apache2-bin curl:curl"
-TEST="$RUN $VM $PROGRAMS fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $HTTP"
-BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3 nginx:nginx-light ab:apache2-utils wrk:wrk"
+# Servers and clients of the workloads http and ftp; nginx is there already.
+SERVERS="apache2:apache2-bin curl:curl vsftpd:vsftpd"
+TEST="$RUN $VM $PROGRAMS fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS"
+BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3 nginx:nginx-light ab:apache2-utils wrk:wrk curl:curl vsftpd:vsftpd"
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi

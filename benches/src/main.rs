@@ -9,6 +9,7 @@ mod c_loop;
 mod card;
 mod engines;
 mod footprint;
+mod ftp;
 mod http;
 mod iops;
 mod iozone;
@@ -58,13 +59,14 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 15] = [
+const BENCHES: [(&str, Bench); 16] = [
     ("overhead", overhead::measure),
     ("agreement", agreement::measure),
     ("answer", answer::measure),
     ("card", card::measure),
     ("engines", engines::measure),
     ("footprint", footprint::measure),
+    ("ftp", ftp::measure),
     ("http", http::measure),
     ("iops", iops::measure),
     ("itself", itself::measure),

@@ -92,6 +92,15 @@ impl Probe {
         Ok(())
     }
 
+    /// Where the far end listens.
+    pub fn peer(&self) -> Option<&Peer> {
+        self.job.peer.as_ref()
+    }
+
+    pub fn point(&self) -> &Point {
+        &self.job.point
+    }
+
     /// Makes its job ready for turns.
     pub fn begin(&mut self) -> Result<()> {
         self.job.id += 1;

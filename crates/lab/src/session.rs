@@ -10,6 +10,7 @@ use layermark_model::{
     protocol::{FromProbe, VERSION},
 };
 
+use layermark_probe::motion;
 use rustix::{
     fs::{AtFlags, StatxFlags},
     process::{Pid, Signal, kill_process},
@@ -213,13 +214,15 @@ impl Up {
         self.near.as_ref().map(|near| near.far)
     }
 
-    /// What the layer's own helpers have used, and for the near end the far one: it serves the work.
+    /// What the layer's own helpers have used, and for the near end the far one with the servers it has
+    /// started: it serves the work.
     pub(crate) fn upkeep(&self, of: End) -> Result<CpuTime, LayerError> {
         let mut time = self.place.helper_cpu()?;
         if of == End::Near && self.is_here(End::Far) {
-            let pid = self.probe.pid();
             // It may have ended, which is found out when it is asked for something.
-            time.ns += pid.and_then(|pid| cpu_ns(pid).ok()).unwrap_or(0);
+            time.ns += self.probe.pid().map_or(0, |pid| {
+                cpu_ns(pid).unwrap_or(0) + motion::descendants_cpu_ns(pid)
+            });
         }
         Ok(time)
     }

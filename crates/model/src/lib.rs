@@ -5,6 +5,7 @@
 
 mod facts;
 pub mod flags;
+mod ftp;
 mod http;
 mod import;
 mod iozone;
@@ -26,6 +27,7 @@ mod trial;
 mod user_scripts;
 
 pub use facts::{CpuTime, Device, DroppedCaches, Facts, GuestFacts, Missing, Mount};
+pub use ftp::FtpTrial;
 pub use http::HttpTrial;
 pub use import::{Import, ImportedPoint, mix_name};
 pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_tables};

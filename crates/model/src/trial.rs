@@ -2,7 +2,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HttpTrial, Launch, NetTrial, UserScripts};
+use crate::{FtpTrial, HttpTrial, Launch, NetTrial, UserScripts};
 
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -82,6 +82,9 @@ pub struct Trial {
     /// What requests to a web server came to. Of the workload `http` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Box<HttpTrial>>,
+    /// What clients and server of FTP did. Of the workload `ftp` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ftp: Option<Box<FtpTrial>>,
     /// What the scripts of users did. Of the workload `devload` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<Box<UserScripts>>,

@@ -138,6 +138,13 @@ pub fn goes_on(child: u32, used: &mut u64) -> bool {
     *used != before || waits_for_a_time(child)
 }
 
+/// CPU time of all processes that descend from one and have not ended, nanoseconds.
+pub fn descendants_cpu_ns(pid: u32) -> u64 {
+    let each = children(&pid.to_string()).into_iter();
+    each.map(|child| cpu_ns(child).unwrap_or(0) + descendants_cpu_ns(child))
+        .sum()
+}
+
 fn ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()

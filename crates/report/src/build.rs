@@ -6,7 +6,7 @@ use crate::{
     analysis::{
         self,
         causes::{self, Compared},
-        cost, devload, http,
+        cost, devload, ftp, http,
         index::{self, Index},
         iops, launch, net, recommend,
         results::{self, Placed},
@@ -86,6 +86,7 @@ impl Report {
             iops,
             net: net::rows(run, &index, &results),
             http: http::rows(run, &index, &results),
+            ftp: ftp::rows(run, &index, &results),
             devload: devload::rows(run, &index, &results),
             scaling: scaling::rows(run, &index, &results),
             left_out: left_out(run, &index),

@@ -43,11 +43,12 @@ enum Role {
     Virtiofsd,
     Ganesha,
     Smbd,
+    Vsftpd,
 }
 
 use Role::{
     Daemon, First, Fuse, Ganesha, Guard, Janitor, Lab, Probe, Program, Qemu, Smbd, Strace,
-    Virtiofsd, Xvfb,
+    Virtiofsd, Vsftpd, Xvfb,
 };
 
 impl Role {
@@ -80,6 +81,7 @@ impl Role {
             // It writes its path into its name, and is first asked for its version.
             Ganesha => p.command[0].contains("ganesha.nfsd") && part(p) != "-v",
             Smbd => name(p) == "smbd",
+            Vsftpd => name(p) == "vsftpd",
         }
     }
 }
@@ -149,6 +151,22 @@ const SCENES: &[Scene] = &[
         layers: &["netns", "netns..netns"],
         roles: &[Probe, Guard, Lab, First],
         needs: &["nginx"],
+        root: true,
+        share: 4,
+    },
+    Scene {
+        args: &[
+            "ftp",
+            "--server",
+            "vsftpd",
+            "--blocks",
+            "2",
+            "--silence",
+            "10s",
+        ],
+        layers: &["netns"],
+        roles: &[Vsftpd, Probe, Guard, Lab],
+        needs: &["vsftpd"],
         root: true,
         share: 4,
     },

@@ -10,6 +10,7 @@ mod devload;
 mod directories;
 mod disk_full;
 mod files_made;
+mod ftp;
 mod hostile;
 mod http;
 mod import;

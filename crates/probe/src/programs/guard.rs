@@ -105,6 +105,11 @@ impl<G: Guarded> Guard<G> {
         }
     }
 
+    /// The guard, or the first process of its namespace: all that was started descends from it.
+    pub fn pid(&self) -> u32 {
+        self.pid.unsigned_abs()
+    }
+
     /// Has it work. Calls `beat` each `every` while it waits.
     pub fn work(
         &mut self,

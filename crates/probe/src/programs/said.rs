@@ -22,6 +22,11 @@ pub fn last_words_to(program: &mut Program) -> std::io::Result<Said> {
 }
 
 impl Said {
+    /// For a program that tells it elsewhere too.
+    pub fn writer(&self) -> std::io::Result<File> {
+        self.0.try_clone()
+    }
+
     /// `; it said: ...`, or nothing.
     pub fn text(&self) -> String {
         let mut file = &self.0;

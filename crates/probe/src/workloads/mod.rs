@@ -8,6 +8,7 @@ use crate::{Workload, param::Values};
 pub mod devload;
 mod ends;
 pub mod file;
+pub mod ftp;
 pub mod http;
 pub mod iops;
 pub mod launch;
@@ -23,6 +24,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta::Meta,
     &lock::Lock,
     &net::Net,
+    &ftp::Ftp,
     &http::Http,
     &launch::Launch,
     &devload::DevLoad,

@@ -9,6 +9,7 @@ pub mod durability;
 pub mod external;
 pub mod facts;
 pub mod fidelity;
+pub mod ftp;
 pub mod http;
 pub mod index;
 pub mod iops;

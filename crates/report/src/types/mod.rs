@@ -9,6 +9,7 @@ mod cause;
 mod cost;
 mod devload;
 mod external;
+mod ftp;
 mod http;
 mod iops;
 mod launch;
@@ -22,6 +23,7 @@ pub use cause::{Cause, Distrust, InTrials, Sides};
 pub use cost::CostRow;
 pub use devload::DevLoadRow;
 pub use external::{ExternalResults, ExternalRow};
+pub use ftp::FtpRow;
 pub use http::{HttpPercentile, HttpRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
@@ -102,6 +104,9 @@ pub struct Report {
     /// Figures as netperf gives them, of results between two ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub net: Vec<NetRow>,
+    /// Results of the workload `ftp`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ftp: Vec<FtpRow>,
     /// Figures as ab gives them, of results of the workload `http`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<HttpRow>,

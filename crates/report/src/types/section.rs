@@ -149,10 +149,12 @@ pub struct Claims<'a> {
 
 impl Section {
     /// Whether it is what such a run is made for, and no model of its results: Iometer's figures,
-    /// netperf's, scaling with CPUs, and what is set beside them.
+    /// netperf's, ab's, those of FTP, scaling with CPUs, and what is set beside them.
     pub fn is_own(&self) -> bool {
-        matches!(self.name.as_str(), "iops" | "net" | "http" | "scaling")
-            || self.name.starts_with("beside-")
+        matches!(
+            self.name.as_str(),
+            "ftp" | "http" | "iops" | "net" | "scaling"
+        ) || self.name.starts_with("beside-")
     }
 
     /// Its conclusions as a matrix; `None` where it has none.

@@ -6,6 +6,7 @@ mod buffer;
 mod cost;
 mod devload;
 pub mod external;
+mod ftp;
 pub mod heat;
 mod http;
 mod iops;
@@ -42,6 +43,7 @@ impl Report {
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
             Some(net::section(self)),
+            Some(ftp::section(self)),
             Some(http::section(self)),
             Some(devload::section(self)),
             Some(scaling::section(self)),

@@ -7,6 +7,7 @@ mod confirm;
 mod cost;
 mod devload;
 mod edges;
+mod ftp;
 mod golden;
 mod iops;
 mod iozone_vm;

@@ -1,0 +1,302 @@
+//! The far end: the server, and what the near end asks about it.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::Instant,
+};
+
+use layermark_model::{protocol::Peer, random_name};
+
+use super::{
+    content::{Content, Sum, Tick, sum_of_file, touched},
+    control::{Answer, Ask, BUSY, Hello, VERSION},
+    params::{FtpOp, FtpParams, ServerChoice, Sink},
+    server::{FILE, Site},
+    session::Login,
+    vsftpd::{self, Vsftpd},
+};
+use crate::{
+    Context, FarEnd, ProbeError, usage,
+    workloads::{
+        ends::{
+            PATIENCE,
+            lines::{Hidden, LineError, Lines},
+            listening::{Doors, Listening, no_listener},
+            lock,
+        },
+        work_dir::WorkDir,
+    },
+};
+
+/// A server that listens, and the control connection beside it.
+pub struct FtpFarEnd {
+    control: Listening,
+    /// Our own.
+    own: Option<Listening>,
+    shared: Arc<Shared>,
+    /// Last: nothing uses it any more.
+    _work: WorkDir,
+}
+
+/// What the control connection needs.
+struct Shared {
+    p: FtpParams,
+    secret: Hidden,
+    /// Name and version, and port.
+    server: String,
+    port: u16,
+    login: Login,
+    file: Option<Sum>,
+    files: PathBuf,
+    site: Option<Arc<Site>>,
+    vsftpd: Mutex<Option<Vsftpd>>,
+}
+
+impl FtpFarEnd {
+    pub fn start(
+        dir: &Path,
+        p: FtpParams,
+        peer: &Peer,
+        context: &Context,
+    ) -> Result<Self, ProbeError> {
+        let at = SocketAddr::new(peer.address, peer.port);
+        // First, so that a port that is taken costs nothing.
+        let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
+        let work = WorkDir::new(dir)?;
+        let vsftpd = match program(&p, vsftpd::find())? {
+            Some(program) => Some(Vsftpd::start(&program, work.path(), peer.address)?),
+            None => None,
+        };
+        let files = match &vsftpd {
+            Some(_) => vsftpd::files(work.path()),
+            None => work.path().to_owned(),
+        };
+        let content = content(&p, &files, context)?;
+        let file = content.as_ref().map(Content::sum);
+        let mut shared = Shared {
+            secret: peer.secret.clone().into(),
+            server: "layermark's own".into(),
+            port: 0,
+            login: Login {
+                user: random_name(""),
+                password: (random_name("") + &random_name("")).into(),
+                folder: String::new(),
+            },
+            file,
+            files,
+            site: None,
+            vsftpd: Mutex::default(),
+            p,
+        };
+        let mut own = None;
+        if let Some(vsftpd) = vsftpd {
+            shared.server.clone_from(&vsftpd.version);
+            shared.port = vsftpd.port;
+            shared.login = vsftpd.login.clone();
+            shared.vsftpd = Mutex::new(Some(vsftpd));
+        } else {
+            let site = Arc::new(site(&shared, content));
+            let listening = serve(peer, &site)?;
+            shared.port = listening.at.port();
+            shared.site = Some(site);
+            own = Some(listening);
+        }
+        let shared = Arc::new(shared);
+        let body = Arc::clone(&shared);
+        // A connection that fails is told by the near end.
+        let control = Listening::start(listener, move |stream, _: &Doors| {
+            let _ = body.serve(stream);
+        })?;
+        Ok(Self {
+            control,
+            own,
+            shared,
+            _work: work,
+        })
+    }
+}
+
+impl FarEnd for FtpFarEnd {
+    fn port(&self) -> u16 {
+        self.control.at.port()
+    }
+
+    fn end(&mut self) -> Result<(), ProbeError> {
+        self.control.end()?;
+        if let Some(own) = &mut self.own {
+            own.end()?;
+        }
+        let vsftpd = lock(&self.shared.vsftpd).take();
+        vsftpd.map_or(Ok(()), Vsftpd::end)
+    }
+}
+
+/// vsftpd, if it is to serve the point.
+fn program(p: &FtpParams, found: Option<PathBuf>) -> Result<Option<PathBuf>, ProbeError> {
+    match p.server {
+        ServerChoice::Own => Ok(None),
+        ServerChoice::Auto => Ok(found.filter(|_| p.vsftpd_can())),
+        ServerChoice::Vsftpd if found.is_none() => Err(ProbeError::new(
+            "vsftpd is not installed where the far end is",
+        )
+        .hint("apt-get install vsftpd; in a guest vm:root=host; or use `server` = own")),
+        ServerChoice::Vsftpd => Ok(found),
+    }
+}
+
+/// The file that can be got.
+fn content(p: &FtpParams, files: &Path, context: &Context) -> Result<Option<Content>, ProbeError> {
+    if p.op == FtpOp::Put {
+        return Ok(None);
+    }
+    let path = files.join(FILE);
+    let make = || {
+        let content = Content::make(p.source, p.file_size, context.seed, &path)?;
+        if path.exists() {
+            // The server may run as another user.
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644))?;
+        }
+        Ok(content)
+    };
+    let made = make().map_err(|e: io::Error| ProbeError::io("make", &path, &e))?;
+    Ok(Some(made))
+}
+
+fn site(shared: &Shared, content: Option<Content>) -> Site {
+    let p = &shared.p;
+    let spare = match (p.op, p.sink) {
+        (FtpOp::Put, Sink::Memory) => p.clients * p.transfers(),
+        _ => 0,
+    };
+    Site {
+        login: shared.login.clone(),
+        content,
+        sink: p.sink,
+        length: p.file_size,
+        dir: shared.files.clone(),
+        stored: Mutex::default(),
+        spare: Mutex::new((0..spare).map(|_| touched(p.file_size)).collect()),
+    }
+}
+
+/// Our own server, at a free port of the same address.
+fn serve(peer: &Peer, site: &Arc<Site>) -> Result<Listening, ProbeError> {
+    let at = SocketAddr::new(peer.address, 0);
+    let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
+    let site = Arc::clone(site);
+    Listening::start(listener, move |stream, _: &Doors| {
+        // Of what fails the client knows.
+        let _ = site.serve(&stream);
+    })
+}
+
+impl Shared {
+    /// Who does not say the secret is closed without an answer.
+    fn serve(&self, stream: TcpStream) -> io::Result<()> {
+        let mut lines = Lines::new(stream);
+        let Ok(Some(Hello::Control {
+            version,
+            secret,
+            params,
+        })) = lines.next(Some(PATIENCE))
+        else {
+            return Ok(());
+        };
+        if !self.secret.is(&secret) {
+            return Ok(());
+        }
+        if version != VERSION || params != self.p {
+            let why = format!("it serves another point, in version {VERSION}");
+            return lines.say(&Answer::Refused { why });
+        }
+        lines.say(&Answer::Welcome {
+            server: self.server.clone(),
+            port: self.port,
+            user: self.login.user.clone(),
+            token: self.login.password.clone(),
+            folder: self.login.folder.clone(),
+            file: self.file,
+        })?;
+        loop {
+            match lines.next(None) {
+                Ok(Some(Ask::Count)) => lines.say(&Answer::Counted {
+                    cpu_ns: self.cpu_ns(),
+                })?,
+                Ok(Some(Ask::Check { names })) => self.check(&names, &lines)?,
+                Ok(None) | Err(LineError::Io(_) | LineError::Foreign(_)) => return Ok(()),
+            }
+        }
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        let own = usage::now().cpu;
+        let server = lock(&self.vsftpd).as_ref().map_or(0, Vsftpd::cpu_ns);
+        own.user_ns + own.sys_ns + server
+    }
+
+    /// Looks at what was put, and removes it.
+    fn check(&self, names: &[String], lines: &Lines) -> io::Result<()> {
+        let mut said = Instant::now();
+        let mut files = Vec::with_capacity(names.len());
+        for name in names {
+            let tick = &mut || {
+                if said.elapsed() >= BUSY {
+                    // Whether the near end is still there is found out with the answer.
+                    let _ = lines.say(&Answer::Busy);
+                    said = Instant::now();
+                }
+            };
+            match self.sum(name, tick) {
+                Ok(sum) => files.push(sum),
+                Err(e) => {
+                    let why = format!("it cannot look at the file {name} that was put: {e}");
+                    return lines.say(&Answer::Refused { why });
+                }
+            }
+        }
+        lines.say(&Answer::Checked { files })
+    }
+
+    fn sum(&self, name: &str, tick: &mut Tick<'_>) -> io::Result<Sum> {
+        if let Some(site) = &self.site {
+            return site.take(name, tick);
+        }
+        // Told by the near end, which knows the secret; still it is a name and no path.
+        let plain = Path::new(name)
+            .file_name()
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        sum_of_file(&self.files.join(plain), tick)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::Settings;
+
+    use super::*;
+    use crate::{Workload, param, workloads::ftp::Ftp};
+
+    #[test]
+    fn vsftpd_serves_where_it_is_and_can() {
+        let p = |params: serde_json::Value| -> FtpParams {
+            let settings: Settings = serde_json::from_value(params).unwrap();
+            param::read(&Ftp.points(&settings, 1.0).unwrap()[0]).unwrap()
+        };
+        let get = p(serde_json::json!({"workload": "ftp", "op": "get"}));
+        let null = p(serde_json::json!({"workload": "ftp", "op": "get", "source": "null"}));
+        let only = p(serde_json::json!({"workload": "ftp", "op": "get", "server": "vsftpd"}));
+        let own = p(serde_json::json!({"workload": "ftp", "op": "get", "server": "own"}));
+        let there = || Some(PathBuf::from("/usr/sbin/vsftpd"));
+        assert_eq!(program(&get, there()).unwrap(), there());
+        assert_eq!(program(&get, None).unwrap(), None);
+        assert_eq!(program(&null, there()).unwrap(), None);
+        assert_eq!(program(&own, there()).unwrap(), None);
+        let e = program(&only, None).unwrap_err();
+        assert!(e.message.contains("not installed"), "{}", e.message);
+        assert!(e.hint.unwrap().contains("apt-get install vsftpd"));
+    }
+}

@@ -1,0 +1,90 @@
+//! `ftp`: files between two ends, over FTP.
+
+use std::path::Path;
+
+use layermark_model::{Meaning, Param, Point, PointError, Settings, protocol::Peer};
+
+use crate::{Context, FarEnd, PackagedFile, ProbeError, Work, Workload, param, run::Repeated};
+
+mod content;
+mod control;
+mod far;
+mod params;
+mod replies;
+mod server;
+mod session;
+#[cfg(test)]
+mod tests;
+mod vsftpd;
+mod work;
+
+use params::FtpParams;
+
+/// The workload `ftp`.
+pub struct Ftp;
+
+impl Workload for Ftp {
+    fn id(&self) -> &'static str {
+        "ftp"
+    }
+
+    fn about(&self) -> &'static str {
+        "files over FTP between two ends: get and put, with vsftpd or a server of our own"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        params::PARAMS
+    }
+
+    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
+        param::points::<FtpParams>(settings, scale)
+    }
+
+    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
+        param::meaning::<FtpParams>(at)
+    }
+
+    fn packaged(&self, _: &Point) -> Result<Vec<PackagedFile>, PointError> {
+        Ok(Vec::new())
+    }
+
+    fn needs_refresh(&self, _: &Point) -> bool {
+        false
+    }
+
+    /// Of both ends, which may be on one disk.
+    fn space(&self, at: &Point) -> u64 {
+        param::read::<FtpParams>(at).map_or(0, |p| p.space())
+    }
+
+    fn has_two_ends(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn serve(
+        &self,
+        dir: &Path,
+        at: &Point,
+        context: &Context,
+    ) -> Result<Box<dyn FarEnd>, ProbeError> {
+        let far = far::FtpFarEnd::start(dir, param::read(at)?, peer(context)?, context)?;
+        Ok(Box::new(far))
+    }
+
+    fn prepare(
+        &self,
+        dir: &Path,
+        at: &Point,
+        context: &Context,
+    ) -> Result<Box<dyn Work>, ProbeError> {
+        let work = work::FtpWork::prepare(dir, param::read(at)?, peer(context)?, context)?;
+        Ok(Box::new(Repeated::new(work)))
+    }
+}
+
+fn peer(context: &Context) -> Result<&Peer, ProbeError> {
+    context
+        .peer
+        .as_ref()
+        .ok_or_else(|| ProbeError::new("`ftp` has two ends, and the job names no far one"))
+}

@@ -1,0 +1,586 @@
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use layermark_model::{Point, PointError, Settings, Target, Trial, Unit, protocol::Peer};
+use serde_json::{Value, json};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{
+    Ftp,
+    content::Sum,
+    control::{Answer, Ask as Question, Control, Hello},
+    params::FtpParams,
+    session::{Login, Session},
+    vsftpd,
+};
+use crate::{
+    Ask, Context, FarEnd, ProbeError, Turned, Work, Workload, param,
+    workloads::ends::{error::PeerAddress, lines::Lines},
+};
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn points(params: Value) -> Result<Vec<Point>, PointError> {
+    let Value::Object(mut params) = params else {
+        panic!("not a table")
+    };
+    params.insert("workload".into(), "ftp".into());
+    let settings: Settings = serde_json::from_value(params.into()).unwrap();
+    Ftp.points(&settings, 1.0)
+}
+
+fn point(params: Value) -> Point {
+    let mut all = points(params).unwrap();
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+fn context(port: u16) -> Context {
+    Context {
+        peer: Some(Peer {
+            address: LOOPBACK,
+            port,
+            secret: "the secret".into(),
+        }),
+        ..Context::least()
+    }
+}
+
+/// Both ends, in this process.
+struct Ends {
+    work: Box<dyn Work>,
+    far: Box<dyn FarEnd>,
+    trial: Trial,
+    round: u32,
+    dir: tempfile::TempDir,
+}
+
+impl Ends {
+    fn start(params: Value) -> Self {
+        let point = point(params);
+        let dir = tempfile::tempdir().unwrap();
+        let far = Ftp.serve(dir.path(), &point, &context(0)).unwrap();
+        let near = Ftp.prepare(dir.path(), &point, &context(far.port()));
+        Self {
+            work: near.unwrap(),
+            far,
+            trial: Trial::default(),
+            round: 0,
+            dir,
+        }
+    }
+
+    fn turn(&mut self, ms: u64) -> Result<Turned, ProbeError> {
+        self.round += 1;
+        let ask = Ask {
+            round: self.round,
+            ns: ms * 1_000_000,
+            lead_in_ns: 1_000_000,
+        };
+        self.work.turn(&ask, &mut self.trial, &mut |_, _| {})
+    }
+
+    fn end(mut self) -> Trial {
+        self.work.settle(&mut self.trial).unwrap();
+        // As the lab does it: the far end has stopped to serve when the near one ends.
+        self.far.end().unwrap();
+        self.work.end(&mut self.trial).unwrap();
+        drop((self.work, self.far));
+        let left = fs::read_dir(self.dir.path()).unwrap().count();
+        assert_eq!(left, 0, "files are left");
+        self.trial
+    }
+}
+
+#[test]
+fn points_say_what_they_transfer() {
+    let all = points(json!({})).unwrap();
+    let labels: Vec<&str> = all.iter().map(|p| p.label.as_str()).collect();
+    assert_eq!(labels, ["get, 16M file", "put, 16M file"]);
+    let told: Vec<String> = all.iter().map(|p| p.meaning.describe(&[])).collect();
+    assert_eq!(
+        told,
+        [
+            "get, 16M file, from file, to null",
+            "put, 16M file, from memory, to file"
+        ]
+    );
+    let get = &all[0].meaning;
+    assert_eq!((get.target, get.unit), (Target::Network, Unit::Byte));
+    assert!(!get.changes && all[1].meaning.changes);
+    let other =
+        json!({"op": "put", "file_size": "1M", "clients": "2", "sink": "fsync", "server": "own"});
+    assert_eq!(
+        point(other).label,
+        "put, 1M file, 2 clients, to fsync, own server"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    for (params, says) in [
+        (
+            json!({"op": "get", "server": "vsftpd", "source": "memory"}),
+            "`source` = memory",
+        ),
+        (
+            json!({"op": "put", "server": "vsftpd", "sink": "fsync"}),
+            "`sink` = fsync",
+        ),
+        (json!({"op": "put", "file_size": "2G"}), "2G of memory"),
+        (
+            json!({"op": "get", "file_size": "32M", "clients": 64, "sink": "memory"}),
+            "2G of memory",
+        ),
+    ] {
+        let e = points(params.clone()).unwrap_err();
+        assert!(e.message.contains(says), "{params}: {}", e.message);
+        assert!(e.hint.is_some(), "{params}");
+    }
+}
+
+#[test]
+fn files_go_both_ways_from_and_to_everything() {
+    let both = |op: &str, source: &str, sink: &str| json!({"op": op, "source": source, "sink": sink, "file_size": "300K", "server": "own"});
+    for op in ["get", "put"] {
+        for (source, sink) in [
+            ("null", "null"),
+            ("memory", "memory"),
+            ("file", "file"),
+            ("file", "fsync"),
+        ] {
+            let mut ends = Ends::start(both(op, source, sink));
+            let first = ends.turn(5).unwrap().turn;
+            let second = ends.turn(5).unwrap().turn;
+            assert!(first.ops > 0 && second.bytes == second.ops * (300 << 10));
+            let trial = ends.end();
+            let ftp = trial.ftp.unwrap();
+            assert_eq!(ftp.server, "layermark's own");
+            let all = [
+                ftp.connect_ns,
+                ftp.login_ns,
+                ftp.passive_ns,
+                ftp.first_byte_ns,
+                ftp.data_ns,
+                ftp.complete_ns,
+                ftp.far_cpu_ns,
+            ];
+            assert!(
+                all.iter().all(|ns| *ns > 0),
+                "{op} {source} {sink}: {all:?}"
+            );
+            let verified = trial.verified.unwrap();
+            assert!(verified.records >= first.ops + second.ops && verified.bad == 0);
+            assert!(trial.latency.is_some());
+        }
+    }
+}
+
+fn no_vsftpd() -> bool {
+    let none = vsftpd::find().is_none();
+    if none {
+        eprintln!("skipped: vsftpd is not installed: scripts/setup.sh test");
+    }
+    none
+}
+
+#[test]
+fn vsftpd_serves_and_is_gone_afterwards() {
+    if no_vsftpd() {
+        return;
+    }
+    for (op, clients) in [("get", 1), ("put", 1), ("get", 3), ("put", 3)] {
+        let params = json!({"op": op, "file_size": "200K", "clients": clients, "server": "vsftpd"});
+        let mut ends = Ends::start(params);
+        let done = ends.turn(20).unwrap().turn;
+        assert!(done.ops >= clients && done.bytes == done.ops * (200 << 10));
+        let trial = ends.end();
+        let ftp = trial.ftp.unwrap();
+        assert!(ftp.server.starts_with("vsftpd "), "{}", ftp.server);
+        assert!(ftp.far_cpu_ns > 0 && ftp.login_ns > 0);
+    }
+}
+
+/// The server of a point, as another client sees it.
+fn server_of(
+    params: Value,
+) -> (
+    Box<dyn FarEnd>,
+    Control,
+    SocketAddr,
+    Login,
+    Option<Sum>,
+    tempfile::TempDir,
+) {
+    let point = point(params);
+    let dir = tempfile::tempdir().unwrap();
+    let far = Ftp.serve(dir.path(), &point, &context(0)).unwrap();
+    let p: FtpParams = param::read(&point).unwrap();
+    let peer = context(far.port()).peer.unwrap();
+    let (control, welcome) = Control::connect(&p, &peer).unwrap();
+    (far, control, welcome.to, welcome.login, welcome.file, dir)
+}
+
+/// With options; the password is in its configuration, which other users cannot read.
+fn curl(login: &Login, url: &str, options: &[&str]) -> Vec<u8> {
+    let password = str::from_utf8(login.password.as_bytes()).unwrap();
+    let mut curl = Command::new("curl")
+        .args(["--silent", "--show-error", "--fail", "--config", "-", url])
+        .args(options)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("curl: scripts/setup.sh test");
+    let user = format!("user = {}:{password}\n", login.user);
+    curl.stdin
+        .take()
+        .unwrap()
+        .write_all(user.as_bytes())
+        .unwrap();
+    let done = curl.wait_with_output().unwrap();
+    assert!(done.status.success(), "{url} {options:?}");
+    done.stdout
+}
+
+#[test]
+fn curl_gets_and_puts_the_same_files_from_the_same_servers() {
+    for server in ["own", "vsftpd"] {
+        if server == "vsftpd" && no_vsftpd() {
+            return;
+        }
+        let (mut far, _control, at, login, file, _dir) =
+            server_of(json!({"op": "get", "file_size": "3M", "server": server}));
+        for options in [&[][..], &["--disable-epsv"]] {
+            let got = curl(&login, &format!("ftp://{at}/{}file", login.folder), options);
+            let sum = Sum {
+                bytes: got.len() as u64,
+                hash: xxh3_64(&got),
+            };
+            // That is what our client compares with.
+            assert_eq!(Some(sum), file, "{server} {options:?}");
+        }
+        far.end().unwrap();
+        let (mut far, mut control, at, login, _, dir) =
+            server_of(json!({"op": "put", "file_size": "3M", "server": server}));
+        let data: Vec<u8> = (0..3 << 20).map(|i: u32| (i * 7 / 3) as u8).collect();
+        let path = dir.path().join("data");
+        fs::write(&path, &data).unwrap();
+        let upload = ["--upload-file", path.to_str().unwrap()];
+        curl(&login, &format!("ftp://{at}/{}0-0", login.folder), &upload);
+        let sums = control.check(vec!["0-0".into()], &mut || {}).unwrap();
+        let sent = Sum {
+            bytes: data.len() as u64,
+            hash: xxh3_64(&data),
+        };
+        assert_eq!(sums, [sent], "{server}");
+        far.end().unwrap();
+    }
+}
+
+#[test]
+fn who_does_not_know_the_password_or_the_secret_gets_nothing() {
+    for server in ["own", "vsftpd"] {
+        if server == "vsftpd" && no_vsftpd() {
+            return;
+        }
+        let (mut far, _control, to, login, _, _dir) =
+            server_of(json!({"op": "get", "file_size": "1K", "server": server}));
+        let peer = PeerAddress {
+            workload: "ftp",
+            op: "get",
+            to,
+            patience: Duration::from_secs(5),
+        };
+        let password = str::from_utf8(login.password.as_bytes()).unwrap();
+        let wrong = Login {
+            user: login.user.clone(),
+            password: format!("{password}x").into(),
+            folder: String::new(),
+        };
+        let e = Session::open(peer, &wrong).err().unwrap();
+        assert!(
+            e.message.contains("refused the login: 530"),
+            "{}",
+            e.message
+        );
+        assert!(!e.message.contains(password), "{}", e.message);
+        let mut other = context(far.port()).peer.unwrap();
+        other.secret = "another".into();
+        let p: FtpParams = param::read(&point(
+            json!({"op": "get", "file_size": "1K", "server": server}),
+        ))
+        .unwrap();
+        let e = Control::connect(&p, &other).err().unwrap();
+        assert!(
+            e.message.contains("closed the control connection"),
+            "{}",
+            e.message
+        );
+        far.end().unwrap();
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_told() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let dir = tempfile::tempdir().unwrap();
+    let started = Ftp.serve(dir.path(), &point(json!({"op": "get"})), &context(port));
+    let e = started.err().unwrap();
+    assert!(
+        e.message.contains("Address already in use"),
+        "{}",
+        e.message
+    );
+    assert!(e.hint.unwrap().contains("ss -ltnp"));
+}
+
+/// What a server says after the login, line by line; its data connections are handed over.
+type Script = fn(&str, &TcpListener, &mut TcpStream) -> bool;
+
+/// A far end whose server does what no server should. Returns the error of a get of 64 KiB, and how long
+/// it took.
+fn bad(greeting: &'static str, script: Script) -> (ProbeError, Duration) {
+    let ftp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let control = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (ftp_port, port) = (
+        ftp.local_addr().unwrap().port(),
+        control.local_addr().unwrap().port(),
+    );
+    let far = thread::spawn(move || {
+        let mut lines = Lines::new(control.accept().unwrap().0);
+        let Hello::Control { .. } = lines.next(None).unwrap().unwrap();
+        let _ = lines.say(&Answer::Welcome {
+            server: "bad".into(),
+            port: ftp_port,
+            user: "user".into(),
+            token: "password".to_owned().into(),
+            folder: String::new(),
+            file: Some(Sum {
+                bytes: 64 << 10,
+                hash: xxh3_64(&[7; 64 << 10]),
+            }),
+        });
+        while let Ok(Some(question)) = lines.next::<Question>(None) {
+            assert_eq!(question, Question::Count);
+            let _ = lines.say(&Answer::Counted { cpu_ns: 0 });
+        }
+    });
+    let server = thread::spawn(move || {
+        let data = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stream = ftp.accept().unwrap().0;
+        stream.write_all(greeting.as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap());
+        let mut line = String::new();
+        while lines.read_line(&mut line).is_ok_and(|n| n > 0) {
+            let reply = match line.trim_end() {
+                "USER user" => "331 ?",
+                "PASS password" => "230 in",
+                "TYPE I" => "200 I",
+                command => {
+                    if !script(command, &data, &mut stream) {
+                        return;
+                    }
+                    ""
+                }
+            };
+            if !reply.is_empty() {
+                let _ = stream.write_all(format!("{reply}\r\n").as_bytes());
+            }
+            line.clear();
+        }
+    });
+    let began = Instant::now();
+    let dir = tempfile::tempdir().unwrap();
+    let point = point(json!({"op": "get", "file_size": "64K"}));
+    let work = Ftp.prepare(dir.path(), &point, &context(port));
+    let error = work.and_then(|mut work| {
+        let ask = Ask {
+            round: 0,
+            ns: 1_000_000,
+            lead_in_ns: 0,
+        };
+        work.turn(&ask, &mut Trial::default(), &mut |_, _| {})
+    });
+    let took = began.elapsed();
+    far.join().unwrap();
+    server.join().unwrap();
+    (error.unwrap_err(), took)
+}
+
+/// What a server does right: `data` sends the file and says how it ended.
+fn usual(
+    command: &str,
+    listener: &TcpListener,
+    stream: &mut TcpStream,
+    data: impl FnOnce(TcpStream) -> &'static str,
+) -> bool {
+    let port = listener.local_addr().unwrap().port();
+    let reply = match command {
+        "SIZE file" => "213 65536".to_owned(),
+        "EPSV" => format!("229 (|||{port}|)"),
+        "RETR file" => {
+            stream.write_all(b"150 go\r\n").unwrap();
+            data(listener.accept().unwrap().0).to_owned()
+        }
+        _ => return false,
+    };
+    stream.write_all(format!("{reply}\r\n").as_bytes()).is_ok()
+}
+
+#[test]
+fn a_file_that_is_cut_is_an_error_whatever_the_server_says() {
+    let (e, _) = bad("220 hi\r\n", |command, listener, stream| {
+        usual(command, listener, stream, |mut data| {
+            data.write_all(&[7; 1000]).unwrap();
+            "226 Transfer complete"
+        })
+    });
+    assert!(
+        e.message.contains(
+            "1 of 1 files came with another content: the first of them has 1000 of 65536 bytes"
+        ),
+        "{}",
+        e.message
+    );
+}
+
+#[test]
+fn a_file_with_another_hash_is_an_error() {
+    let (e, _) = bad("220 hi\r\n", |command, listener, stream| {
+        usual(command, listener, stream, |mut data| {
+            let mut wrong = [7; 64 << 10];
+            wrong[40_000] = 8;
+            data.write_all(&wrong).unwrap();
+            "226 Transfer complete"
+        })
+    });
+    assert!(
+        e.message.contains("all 65536 bytes and another hash"),
+        "{}",
+        e.message
+    );
+    assert!(e.hint.unwrap().contains("loses data"));
+}
+
+#[test]
+fn a_reset_in_the_midst_of_a_file_is_told() {
+    let (e, _) = bad("220 hi\r\n", |command, listener, stream| {
+        usual(command, listener, stream, |mut data| {
+            data.write_all(&[7; 1000]).unwrap();
+            // With this, close(2) sends a reset.
+            let now = Some(Duration::ZERO);
+            rustix::net::sockopt::set_socket_linger(&data, now).unwrap();
+            "426 reset"
+        })
+    });
+    assert!(
+        e.message
+            .contains("closed the connection in the midst of it"),
+        "{}",
+        e.message
+    );
+    assert!(
+        e.message.starts_with("ftp get: 127.0.0.1:"),
+        "{}",
+        e.message
+    );
+}
+
+#[test]
+fn a_server_that_gives_up_is_quoted() {
+    let (e, _) = bad("220 hi\r\n", |command, listener, stream| {
+        usual(command, listener, stream, |_| "451 disk on fire, password")
+    });
+    assert!(
+        e.message
+            .contains("said \"451 disk on fire, ***\" instead of the end of RETR"),
+        "{}",
+        e.message
+    );
+}
+
+#[test]
+fn a_server_that_is_silent_is_given_up_after_five_seconds() {
+    let (e, took) = bad("", |_, _, _| false);
+    assert!(
+        e.message
+            .contains("was silent for 5 s: waiting for the greeting"),
+        "{}",
+        e.message
+    );
+    assert!(
+        took >= Duration::from_secs(5) && took < Duration::from_secs(8),
+        "{took:?}"
+    );
+    let (e, _) = bad("220 hi\r\n", |command, listener, stream| {
+        usual(command, listener, stream, |mut data| {
+            data.write_all(&[7; 1000]).unwrap();
+            // The client closes first.
+            let _ = data.read(&mut [0; 1]);
+            "426 late"
+        })
+    });
+    assert!(
+        e.message.contains("was silent for 5 s: receiving a file"),
+        "{}",
+        e.message
+    );
+}
+
+#[test]
+fn a_server_that_speaks_another_protocol_is_shown() {
+    let (e, _) = bad("SSH-2.0-OpenSSH_9.2\r\n", |_, _, _| false);
+    assert!(
+        e.message
+            .contains("speaks another protocol: it said \"SSH-2.0-OpenSSH_9.2\""),
+        "{}",
+        e.message
+    );
+    let (e, _) = bad("421 too many\r\n", |_, _, _| false);
+    assert!(
+        e.message
+            .contains("said \"421 too many\" instead of the greeting"),
+        "{}",
+        e.message
+    );
+}
+
+#[test]
+fn data_from_another_host_is_refused() {
+    let (e, took) = bad("220 hi\r\n", |command, _, stream| {
+        let reply = match command {
+            "SIZE file" => "213 65536",
+            "EPSV" => "500 what?",
+            // A documentation address (RFC 5737): a connection to it would time out.
+            "PASV" => "227 (192,0,2,1,4,1)",
+            _ => return false,
+        };
+        stream.write_all(format!("{reply}\r\n").as_bytes()).is_ok()
+    });
+    assert!(
+        e.message.contains("another host, 192.0.2.1:1025: refused"),
+        "{}",
+        e.message
+    );
+    assert!(took < Duration::from_secs(4), "{took:?}");
+}
+
+#[test]
+fn a_file_of_another_length_is_not_even_got() {
+    let (e, _) = bad("220 hi\r\n", |command, _, stream| {
+        command == "SIZE file" && stream.write_all(b"213 65537\r\n").is_ok()
+    });
+    assert!(
+        e.message
+            .contains("has 65537 bytes, and it was made with 65536"),
+        "{}",
+        e.message
+    );
+}

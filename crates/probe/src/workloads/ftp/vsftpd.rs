@@ -1,0 +1,381 @@
+//! vsftpd, with a configuration of ours in a directory of ours. It ends with the process that started it.
+
+use std::{
+    fs, io,
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::fs::{PermissionsExt, chown},
+    },
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use layermark_model::random_name;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{MemfdFlags, memfd_create},
+};
+
+use super::{replies::Replies, session::Login};
+use crate::{
+    ProbeError,
+    clock::monotonic_ns,
+    motion,
+    programs::{
+        PATH,
+        guard::{Guard, Guarded},
+        said::{Said, last_words_to},
+        spawn::{Program, Started},
+        tree::Tree,
+        user::{self, User},
+    },
+    workloads::ends::{PATIENCE, listening::no_listener},
+};
+
+/// Time between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(1);
+/// Interval of looks whether it answers.
+const LOOK: Duration = Duration::from_millis(2);
+/// How often another program may take the port that was just free.
+const ATTEMPTS: u32 = 5;
+/// What it shows as the root, within its directory. It refuses one that the client may change.
+const ROOT: &str = "root";
+/// Files that are got or put, within that.
+const FILES: &str = "files";
+/// Accounts that it may run as, where it can change to one: that of its package, and the last resort.
+const ACCOUNTS: [&str; 2] = ["ftp", "nobody"];
+
+/// A server that answers.
+pub struct Vsftpd {
+    guard: Guard<Daemon>,
+    pub port: u16,
+    pub version: String,
+    pub login: Login,
+}
+
+/// Where it is installed.
+pub fn find() -> Option<PathBuf> {
+    find_in(PATH)
+}
+
+fn find_in(path: &str) -> Option<PathBuf> {
+    let mut dirs = path.split(':').map(Path::new);
+    dirs.find_map(|dir| {
+        let path = dir.join("vsftpd");
+        let found = fs::metadata(&path).ok()?;
+        (found.is_file() && found.permissions().mode() & 0o111 != 0).then_some(path)
+    })
+}
+
+/// Where the files are.
+pub fn files(home: &Path) -> PathBuf {
+    home.join(ROOT).join(FILES)
+}
+
+impl Vsftpd {
+    /// Starts it in its directory, at a free port of an address.
+    pub fn start(program: &Path, home: &Path, address: IpAddr) -> Result<Self, ProbeError> {
+        let fail = |e: io::Error| ProbeError::io("make the server's files in", home, &e);
+        let password = random_name("") + &random_name("");
+        let greeting = random_name("layermark-");
+        let account = account();
+        fs::write(home.join("passwords"), format!("{password}\n")).map_err(fail)?;
+        let private = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(home.join("passwords"), private).map_err(fail)?;
+        let files = files(home);
+        fs::create_dir_all(&files).map_err(fail)?;
+        if let Some((_, User { uid, gid })) = account {
+            chown(&files, Some(uid), Some(gid)).map_err(fail)?;
+        }
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let at = free_port(address)?;
+            let text = configuration(
+                at,
+                &home.join(ROOT),
+                &greeting,
+                account.map(|(name, _)| name),
+            )?;
+            fs::write(home.join("vsftpd.conf"), text).map_err(fail)?;
+            let guard = Guard::start(Daemon {
+                program: program.to_owned(),
+                home: home.to_owned(),
+                at,
+                greeting: greeting.clone(),
+                running: None,
+            });
+            match guard {
+                Err(e) if e.message.contains("could not bind") && attempt < ATTEMPTS => {}
+                guard => {
+                    return Ok(Self {
+                        guard: guard?,
+                        port: at.port(),
+                        version: version(program),
+                        login: Login {
+                            // Another one would need an account of this machine.
+                            user: "ftp".into(),
+                            password: password.into(),
+                            folder: format!("{FILES}/"),
+                        },
+                    });
+                }
+            }
+        }
+    }
+
+    /// CPU time of all its processes, nanoseconds.
+    pub fn cpu_ns(&self) -> u64 {
+        motion::descendants_cpu_ns(self.guard.pid())
+    }
+
+    /// Ends it. Tells when it had ended before.
+    pub fn end(mut self) -> Result<(), ProbeError> {
+        let ended = self.guard.work(GRACE, &mut || {})?;
+        self.guard.stop()?;
+        match *ended {
+            Some(how) => Err(ProbeError::new(format!("vsftpd ended by itself{how}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where no account can be changed to, it runs as we do.
+fn account() -> Option<(&'static str, User)> {
+    let mut found = ACCOUNTS
+        .iter()
+        .filter_map(|name| Some((*name, user::find(name).ok()?)));
+    found.find(|(_, user)| user::mapped(user.uid))
+}
+
+/// It changes its directory before it enters the one with the files, so that one's path is whole.
+fn configuration(
+    at: SocketAddr,
+    root: &Path,
+    greeting: &str,
+    account: Option<&str>,
+) -> Result<String, ProbeError> {
+    let (port, address) = (at.port(), at.ip());
+    let listen = match address {
+        IpAddr::V4(_) => format!("listen=YES\nlisten_address={address}"),
+        IpAddr::V6(_) => format!("listen=NO\nlisten_ipv6=YES\nlisten_address6={address}"),
+    };
+    let account = match account {
+        Some(name) => format!("ftp_username={name}"),
+        None => "run_as_launching_user=YES".into(),
+    };
+    let path = root.to_str().filter(|path| !path.contains('\n'));
+    let path = path.ok_or_else(|| {
+        ProbeError::new(format!("vsftpd cannot be told of {}", root.display()))
+            .hint("choose another place with --dir, or use `server` = own")
+    })?;
+    Ok(format!(
+        "{listen}\nlisten_port={port}\n{account}\nftpd_banner={greeting}\nbackground=NO\n\
+         anonymous_enable=YES\nlocal_enable=NO\nsecure_email_list_enable=YES\nemail_password_file=passwords\n\
+         anon_root={path}\nwrite_enable=YES\nanon_upload_enable=YES\n\
+         anon_world_readable_only=NO\nport_enable=NO\nxferlog_enable=NO\ndirmessage_enable=NO\n\
+         idle_session_timeout=3600\n"
+    ))
+}
+
+fn free_port(address: IpAddr) -> Result<SocketAddr, ProbeError> {
+    let at = SocketAddr::new(address, 0);
+    let free = TcpListener::bind(at).and_then(|l| l.local_addr());
+    free.map_err(|e| no_listener(at, &e))
+}
+
+/// `vsftpd 3.0.3`: it prints that to its standard input.
+fn version(program: &Path) -> String {
+    let ask = || -> io::Result<String> {
+        let said = fs::File::from(memfd_create("version", MemfdFlags::CLOEXEC)?);
+        let mut ask = Command::new(program);
+        ask.arg("-v")
+            .env_clear()
+            .stdin(said.try_clone()?)
+            .status()?;
+        let mut text = String::new();
+        let mut said = said;
+        io::Seek::rewind(&mut said)?;
+        io::Read::read_to_string(&mut said, &mut text)?;
+        Ok(text)
+    };
+    let text = ask().unwrap_or_default();
+    match text.split_once("version ") {
+        Some((_, version)) => format!("vsftpd {}", version.trim()),
+        None => "vsftpd".into(),
+    }
+}
+
+/// What the guard runs.
+struct Daemon {
+    program: PathBuf,
+    home: PathBuf,
+    at: SocketAddr,
+    greeting: String,
+    running: Option<(Started, Said)>,
+}
+
+impl Guarded for Daemon {
+    /// How it ended, if it did so by itself.
+    type Done = Option<String>;
+
+    fn grace(&self) -> Duration {
+        GRACE
+    }
+
+    fn prepare(&mut self, tree: &mut Tree, _: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        let fail = |e: io::Error| ProbeError::io("start", &self.program, &e);
+        let argv = [
+            self.program.to_string_lossy().into_owned(),
+            "vsftpd.conf".into(),
+        ];
+        let mut program = Program::new(&argv, None, self.home.clone()).map_err(fail)?;
+        let said = last_words_to(&mut program).map_err(fail)?;
+        // Where it takes the client to be, and tells what is wrong.
+        program.stdin(said.writer().map_err(fail)?);
+        let mut began = 0;
+        let started = program
+            .prepared()
+            .and_then(|p| p.start(monotonic_ns, &mut began));
+        let started = started.map_err(fail)?;
+        tree.main = Some(started.pid);
+        let (started, said) = self.running.insert((started, said));
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let heard = greeting(self.at);
+            if heard.ends_with(&self.greeting) {
+                return Ok(());
+            }
+            if ended(started) {
+                let text = said.text();
+                return Err(ProbeError::new(format!("vsftpd ended at its start{text}"))
+                    .hint("see whether it runs here at all, or use `server` = own"));
+            }
+            if Instant::now() > until {
+                let limit = PATIENCE.as_secs();
+                let text = said.text();
+                return Err(ProbeError::new(format!(
+                    "vsftpd did not greet at {} within {limit} s, but said {heard:?}{text}",
+                    self.at
+                ))
+                .hint("a firewall may be in its way; use `server` = own"));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// It serves all the time. This only tells how it is.
+    fn work(&mut self, _: &mut Tree, _: BorrowedFd<'_>) -> Result<Option<String>, ProbeError> {
+        let gone = self.running.as_ref().filter(|(started, _)| ended(started));
+        Ok(gone.map(|(_, said)| said.text()))
+    }
+}
+
+fn ended(started: &Started) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(
+        started.pidfd.as_fd(),
+        PollFlags::IN,
+    )];
+    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|n| n > 0)
+}
+
+/// What is said there; empty where nobody answers.
+fn greeting(at: SocketAddr) -> String {
+    let connect = || -> io::Result<Replies> {
+        let stream = TcpStream::connect_timeout(&at, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Replies::new(stream))
+    };
+    let Ok(mut replies) = connect() else {
+        return String::new();
+    };
+    let said = match replies.next() {
+        Ok(_) => replies.text(),
+        Err(_) => String::new(),
+    };
+    let _ = replies.say(&["QUIT"]);
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn daemon(home: &Path, at: SocketAddr) -> Option<Daemon> {
+        let Some(program) = find() else {
+            eprintln!("skipped: vsftpd is not installed: scripts/setup.sh test");
+            return None;
+        };
+        fs::create_dir_all(files(home)).unwrap();
+        let account = account().map(|(name, _)| name);
+        let text = configuration(at, &home.join(ROOT), "hello", account).unwrap();
+        fs::write(home.join("vsftpd.conf"), text).unwrap();
+        fs::write(home.join("passwords"), "password\n").unwrap();
+        Some(Daemon {
+            program,
+            home: home.to_owned(),
+            at,
+            greeting: "hello".into(),
+            running: None,
+        })
+    }
+
+    #[test]
+    fn a_port_that_another_has_taken_is_told() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let Some(daemon) = daemon(dir.path(), taken.local_addr().unwrap()) else {
+            return;
+        };
+        // Nobody accepts there, so nothing greets.
+        let e = Guard::start(daemon).err().unwrap();
+        assert!(e.message.contains("could not bind"), "{}", e.message);
+        assert!(e.hint.unwrap().contains("`server` = own"));
+    }
+
+    #[test]
+    fn a_server_that_was_ended_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = free_port("127.0.0.1".parse().unwrap()).unwrap();
+        let Some(daemon) = daemon(dir.path(), at) else {
+            return;
+        };
+        let mut guard = Guard::start(daemon).unwrap();
+        assert_eq!(greeting(at), "220 hello");
+        let before = motion::descendants_cpu_ns(guard.pid());
+        assert!(before > 0);
+        assert!(guard.work(GRACE, &mut || {}).unwrap().is_none());
+        guard.stop().unwrap();
+        drop(guard);
+        assert!(TcpStream::connect(at).is_err(), "it still listens");
+    }
+
+    #[test]
+    fn no_line_of_a_path_becomes_one_of_its_configuration() {
+        let at = "127.0.0.1:2121".parse().unwrap();
+        let text = |path: &str| configuration(at, Path::new(path), "hello", None);
+        let whole = text("/a b/root").unwrap();
+        assert!(
+            whole.lines().any(|line| line == "anon_root=/a b/root"),
+            "{whole}"
+        );
+        assert!(text("/a\nlocal_enable=YES/root").is_err());
+    }
+
+    #[test]
+    fn its_version_and_its_place_are_found() {
+        assert_eq!(find_in("/nowhere:/etc"), None);
+        let Some(program) = find() else {
+            return eprintln!("skipped: vsftpd is not installed: scripts/setup.sh test");
+        };
+        let version = version(&program);
+        let number = version.strip_prefix("vsftpd ").unwrap();
+        assert!(
+            number.starts_with(|c: char| c.is_ascii_digit()),
+            "{version}"
+        );
+    }
+}
