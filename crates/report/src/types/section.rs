@@ -148,13 +148,9 @@ pub struct Claims<'a> {
 }
 
 impl Section {
-    /// Whether it is what such a run is made for, and no model of its results: Iometer's figures,
-    /// netperf's, ab's, those of FTP, scaling with CPUs, and what is set beside them.
+    /// Whether it is what such a run is made for, and no model that any results can have.
     pub fn is_own(&self) -> bool {
-        matches!(
-            self.name.as_str(),
-            "ftp" | "http" | "iops" | "net" | "scaling"
-        ) || self.name.starts_with("beside-")
+        !matches!(self.name.as_str(), "buffer" | "cost" | "seek")
     }
 
     /// Its conclusions as a matrix; `None` where it has none.

@@ -20,7 +20,7 @@ pub fn study(report: &Report) -> Markup {
     html! { @if let Some(study) = &report.study { (open(study, report)) } }
 }
 
-/// Sections that are what such a run is made for: Iometer's figures, and what is set beside.
+/// Sections that are what such a run is made for: the figures of its workloads, and what is set beside.
 pub fn own(report: &Report) -> Markup {
     html! { @for s in others(report).iter().filter(|s| s.is_own()) { (open(s, report)) } }
 }
