@@ -109,10 +109,10 @@ fn what_a_small_file_leaves_in_a_file_or_in_memory_is_checked() {
     for sink in ["memory", "file"] {
         let at = format!("get, 4K file, 2 clients, to {sink}");
         assert_eq!(row(&report, &at, "netns")["clients"], 2);
-        let verified = &result(&report, &at, "netns")["verified"];
-        assert!(verified["records"].as_u64() > Some(0), "{verified:#}");
-        assert_eq!(verified["bad"], 0, "{verified:#}");
     }
+    let mut trust = report["trust"].as_array().expect("reasons").iter();
+    let verified = trust.find(|t| t["id"] == "verified").expect("a check");
+    assert_eq!(verified["state"], "ok", "{verified:#}");
 }
 
 #[test]

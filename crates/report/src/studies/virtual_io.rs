@@ -233,7 +233,7 @@ impl Claim {
             }
         }
         let Some(first) = ours.first().filter(|_| !layers.is_empty()) else {
-            return vec![self.open(String::new(), "cannot be decided: not measured".into())];
+            return vec![self.not_measured(data)];
         };
         let set_against = |layer: &&str| {
             let sides = ours
@@ -249,11 +249,14 @@ impl Claim {
         layers.iter().map(set_against).collect()
     }
 
-    fn open(&self, layer: String, why: String) -> Conclusion {
+    /// In the column of the first layer that would be set against.
+    fn not_measured(&self, data: &Data) -> Conclusion {
+        let mut layers = data.run.layers.iter();
+        let over = layers.find(|l| Stack::of(&l.spec, Target::Network) == Some(self.over));
         Conclusion {
-            text: format!("{}: {why}", self.text),
+            text: format!("{}: cannot be decided: not measured", self.text),
             claim: self.text.into(),
-            layer,
+            layer: over.map_or_else(String::new, |l| l.name.clone()),
             holds: Holds::Open,
             evidence: Vec::new(),
         }
@@ -262,7 +265,7 @@ impl Claim {
     /// From results in the paravirtual stack, each with that of the other stack at the same point.
     fn decide(&self, data: &Data, sides: &[(&ResultRow, &ResultRow)]) -> Conclusion {
         let Some((here, there)) = sides.first() else {
-            return self.open(String::new(), "cannot be decided: not measured".into());
+            return self.not_measured(data);
         };
         let compared = compared(data, sides);
         let told = sides.iter().zip(&compared);
@@ -271,19 +274,17 @@ impl Claim {
             .collect();
         let all: Vec<Holds> = compared.iter().map(|c| self.holds(c.as_ref())).collect();
         let (layer, other) = (code(&here.layer), code(&there.layer));
-        let (holds, why) = match self.undecidable(data, here) {
-            Some(why) => (Holds::Open, format!("; cannot be decided: {why}")),
-            None => {
-                let yes = all.iter().all(|h| *h == Holds::Yes);
-                let holds = Holds::when(yes, all.contains(&Holds::No));
-                let few = compared.iter().any(Option::is_none);
-                let why = if few {
-                    "; too few blocks for an interval"
-                } else {
-                    ""
-                };
-                (holds, why.to_owned())
-            }
+        let (holds, why) = if let Some(why) = self.undecidable(data, here) {
+            (Holds::Open, format!("; cannot be decided: {why}"))
+        } else {
+            let yes = all.iter().all(|h| *h == Holds::Yes);
+            let few = compared.iter().any(Option::is_none);
+            let why = if few {
+                "; too few blocks for an interval"
+            } else {
+                ""
+            };
+            (Holds::when(yes, all.contains(&Holds::No)), why.to_owned())
         };
         let evidence = sides.iter().flat_map(|(a, b)| [a.id.clone(), b.id.clone()]);
         Conclusion {

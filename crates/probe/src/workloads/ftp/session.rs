@@ -3,7 +3,7 @@
 
 use std::{
     io,
-    net::{Shutdown, SocketAddr, TcpStream},
+    net::{SocketAddr, TcpStream},
 };
 
 use super::{
@@ -113,6 +113,9 @@ impl Session {
         let received = room.receive(&data, &mut self.piece, tick);
         let received = received.map_err(|e| self.peer.io("receiving a file", &e))?;
         let last = monotonic_ns();
+        // Some servers wait until their last byte is acknowledged, which the kernel delays by 40 ms while
+        // this end is open.
+        drop(data);
         self.reply("the end of RETR", &[226, 250])?;
         // Of an empty file the end is the first thing that comes.
         let first = if received.bytes == 0 {
@@ -143,8 +146,8 @@ impl Session {
         self.reply("the reply to STOR", &[150, 125])?;
         let allowed = monotonic_ns();
         let sent = content.send(&data, tick);
-        sent.and_then(|()| data.shutdown(Shutdown::Write))
-            .map_err(|e| self.peer.io("sending a file", &e))?;
+        sent.map_err(|e| self.peer.io("sending a file", &e))?;
+        drop(data);
         let last = monotonic_ns();
         self.reply("the end of STOR", &[226, 250])?;
         Ok(Phases {
