@@ -260,9 +260,9 @@ impl<'a> Lab<'a> {
                 session: self.session + 1,
                 sessions,
             });
-            let over = self.set_ups_due() + 1;
+            let (first, over) = (self.block, self.set_ups_due() + 1);
             let ended = loop {
-                if self.set_ups_due() >= over {
+                if self.set_ups_due() >= over || self.may_set_up_again(first) {
                     break None;
                 }
                 if let Some(ended) = self.next_block()? {
@@ -302,26 +302,36 @@ impl<'a> Lab<'a> {
         self.run.layers.iter().map(|l| l.setup_s).sum()
     }
 
-    /// How many times the layers should have been set up afresh by now, after the first time: the
-    /// blocks that every point gets, and the budget, are divided over the sessions. Later blocks are
-    /// divided likewise: the last session would have most of them, and what it happened to get would
-    /// count most.
+    /// Blocks of a session: those that every point gets are divided over the sessions.
+    fn session_length(&self) -> u32 {
+        (self.stopping.fewest() as u32)
+            .div_ceil(self.planned_sessions())
+            .max(1)
+    }
+
+    /// How many times the layers should have been set up afresh by now, after the first time: so that
+    /// the blocks that every point gets, and the budget, are divided over the sessions.
     fn set_ups_due(&self) -> u32 {
         let sessions = self.planned_sessions();
-        let each = (self.stopping.fewest() as u32).div_ceil(sessions).max(1);
         let by_time = self.clock.budget().map_or(0, |budget| {
             (self.clock.spent().as_secs_f64() / budget.as_secs_f64() * f64::from(sessions)) as u32
         });
-        let planned = (self.block / each).max(by_time).min(sessions - 1);
-        if self.run.plan.sessions.is_some() {
-            return planned;
-        }
+        let by_blocks = self.block / self.session_length();
+        by_blocks.max(by_time).min(sessions - 1)
+    }
+
+    /// Whether a session that began with block `first` is as long as the others, and one more costs
+    /// little. Else the last of the planned sessions would have most of the blocks of a long run, and what
+    /// it happened to get would count most.
+    fn may_set_up_again(&self, first: u32) -> bool {
         let change = match self.changes {
             (0, _) => self.set_up_s(),
             (count, seconds) => seconds / f64::from(count),
         };
-        let afforded = self.clock.spent().as_secs_f64() * SET_UP_SHARE / change;
-        planned.max((self.block / each).min(afforded as u32))
+        let all = change * f64::from(self.session + 1);
+        self.run.plan.sessions.is_none()
+            && self.block - first >= self.session_length()
+            && all <= self.clock.spent().as_secs_f64() * SET_UP_SHARE
     }
 
     /// Sets all layers up that are measured. The first time, since `started`, some may be left out.

@@ -347,7 +347,7 @@ fn memory_is_not_taken_for_a_disk() {
     request.dir = temp.path().into();
     let error = bench.run(request).unwrap_err();
     assert!(
-        matches!(error, LabError::Tmpfs { .. }) && error.exit_code() == 4,
+        matches!(error, LabError::Tmpfs { .. }) && error.exit_code() == 2,
         "{error}"
     );
     assert!(error.hint().unwrap().contains("--allow-tmpfs"));
