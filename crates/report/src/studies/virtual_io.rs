@@ -131,20 +131,14 @@ impl Says {
     }
 }
 
-fn stream(at: &Point, buffer: u64) -> bool {
+/// What goes between two ends, with all CPUs: netperf's `stream`, the `get` and `put` of FTP, the `GET` of HTTP.
+fn network(at: &Point, operation: &str) -> bool {
     let said = &at.meaning;
-    at.workload == "net"
-        && said.operation == "stream"
-        && said.value(Quantity::SocketBuffer) == Some(buffer)
-        && said.cpus().is_none()
+    said.target == Target::Network && said.operation == operation && said.cpus().is_none()
 }
 
-fn ftp(at: &Point, op: &str) -> bool {
-    at.workload == "ftp" && at.meaning.operation == op && at.meaning.cpus().is_none()
-}
-
-fn web(at: &Point) -> bool {
-    at.workload == "http" && at.meaning.cpus().is_none()
+fn stream(at: &Point, buffer: u64) -> bool {
+    network(at, "stream") && at.meaning.value(Quantity::SocketBuffer) == Some(buffer)
 }
 
 const CLAIMS: &[Claim] = &[
@@ -178,28 +172,28 @@ const CLAIMS: &[Claim] = &[
     },
     Claim {
         text: "FTP get: paravirtual carries 1.8x of emulated",
-        about: |at| ftp(at, "get"),
+        about: |at| network(at, "get"),
         over: Stack::Emulated,
         paths: false,
         says: Says::AtLeast(1.8),
     },
     Claim {
         text: "FTP put: paravirtual and emulated are equal",
-        about: |at| ftp(at, "put"),
+        about: |at| network(at, "put"),
         over: Stack::Emulated,
         paths: false,
         says: Says::Equal,
     },
     Claim {
         text: "web server: paravirtual serves 2.2x of emulated",
-        about: web,
+        about: |at| network(at, "GET"),
         over: Stack::Emulated,
         paths: false,
         says: Says::AtLeast(2.2),
     },
     Claim {
         text: "web server: paravirtual is equal to native",
-        about: web,
+        about: |at| network(at, "GET"),
         over: Stack::Native,
         paths: false,
         says: Says::Equal,
@@ -278,7 +272,7 @@ impl Claim {
             (Holds::Open, format!("; cannot be decided: {why}"))
         } else {
             let yes = all.iter().all(|h| *h == Holds::Yes);
-            let few = compared.iter().any(Option::is_none);
+            let few = compared.iter().any(|c| interval(c.as_ref()).is_none());
             let why = if few {
                 "; too few blocks for an interval"
             } else {
@@ -289,7 +283,7 @@ impl Claim {
         let evidence = sides.iter().flat_map(|(a, b)| [a.id.clone(), b.id.clone()]);
         Conclusion {
             text: format!(
-                "{}: {layer} does {} of {other}{why}",
+                "{}: {layer} over {other}: {}{why}",
                 self.text,
                 text::list(&told)
             ),
@@ -301,8 +295,7 @@ impl Claim {
     }
 
     fn holds(&self, compared: Option<&Comparison>) -> Holds {
-        let interval = compared.and_then(|c| c.ratio_interval);
-        interval.map_or(Holds::Open, |i| self.says.holds([i.low, i.high]))
+        interval(compared).map_or(Holds::Open, |i| self.says.holds(i))
     }
 
     /// What stands between the figures and an answer.
@@ -363,8 +356,13 @@ fn in_words(
 fn estimate(c: &Comparison) -> Estimate {
     Estimate {
         estimate: c.ratio,
-        interval: c.ratio_interval.map(|i| [i.low, i.high]),
+        interval: interval(Some(c)),
     }
+}
+
+fn interval(c: Option<&Comparison>) -> Option<[f64; 2]> {
+    let interval = c?.ratio_interval?;
+    Some([interval.low, interval.high])
 }
 
 /// Microseconds of this machine's CPUs, whatever used them, and for how much work.

@@ -82,15 +82,10 @@ fn each_claim_has_its_answer_with_interval_and_cost() {
         [yes, no, yes, yes, open, open, open, open, yes]
     );
     let small = about(&report, CLAIMS[0]);
-    let words = format!("{} does 3.00x (", mark(PARAVIRTUAL));
+    let words = format!("{} over {}: 3.00x (", mark(PARAVIRTUAL), mark(EMULATED));
     assert!(small.text.contains(&words), "{}", small.text);
     assert!(
         small.text.contains("of this host's CPU a KB against"),
-        "{}",
-        small.text
-    );
-    assert!(
-        small.text.contains(&format!("of {}", mark(EMULATED))),
         "{}",
         small.text
     );
@@ -143,6 +138,12 @@ fn what_was_not_measured_or_cannot_be_here_is_not_decided() {
     );
     let few = made(2, false).build();
     assert!(holds(&few).iter().all(|h| *h == Holds::Open));
+    assert!(
+        about(&few, CLAIMS[0])
+            .text
+            .ends_with("too few blocks for an interval")
+    );
+    assert_eq!(about(&few, "FTP get").layer, EMULATED);
 }
 
 /// Guests on an emulated CPU are named as such, and never set against native.

@@ -1,7 +1,7 @@
 //! The far end: the server, and what the near end asks about it.
 
 use std::{
-    io,
+    fs, io,
     net::{SocketAddr, TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -75,8 +75,7 @@ impl FtpFarEnd {
             Some(_) => vsftpd::files(work.path()),
             None => work.path().to_owned(),
         };
-        let content = content(&p, &files, context)?;
-        let file = content.as_ref().map(Content::sum);
+        let data = content(&p, &files, context.seed)?;
         let mut shared = Shared {
             secret: peer.secret.clone().into(),
             server: "layermark's own".into(),
@@ -86,25 +85,19 @@ impl FtpFarEnd {
                 password: (random_name("") + &random_name("")).into(),
                 folder: String::new(),
             },
-            file,
+            file: data.as_ref().map(Content::sum),
             files,
             site: None,
             vsftpd: Mutex::default(),
             p,
         };
-        let mut own = None;
-        if let Some(vsftpd) = vsftpd {
-            shared.server.clone_from(&vsftpd.version);
-            shared.port = vsftpd.port;
-            shared.login = vsftpd.login.clone();
-            shared.vsftpd = Mutex::new(Some(vsftpd));
-        } else {
-            let site = Arc::new(site(&shared, content));
-            let listening = serve(peer, &site)?;
-            shared.port = listening.at.port();
-            shared.site = Some(site);
-            own = Some(listening);
-        }
+        let own = match vsftpd {
+            Some(vsftpd) => {
+                shared.take(vsftpd);
+                None
+            }
+            None => Some(shared.serve_ourselves(peer, data)?),
+        };
         let shared = Arc::new(shared);
         let body = Arc::clone(&shared);
         // A connection that fails is told by the near end.
@@ -149,52 +142,61 @@ fn program(p: &FtpParams, found: Option<PathBuf>) -> Result<Option<PathBuf>, Pro
 }
 
 /// The file that can be got.
-fn content(p: &FtpParams, files: &Path, context: &Context) -> Result<Option<Content>, ProbeError> {
+fn content(p: &FtpParams, files: &Path, seed: u64) -> Result<Option<Content>, ProbeError> {
     if p.op == FtpOp::Put {
         return Ok(None);
     }
     let path = files.join(FILE);
-    let make = || {
-        let content = Content::make(p.source, p.file_size, context.seed, &path)?;
+    let done = Content::make(p.source, p.file_size, seed, &path).and_then(|data| {
         if path.exists() {
             // The server may run as another user.
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644))?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
         }
-        Ok(content)
-    };
-    let made = make().map_err(|e: io::Error| ProbeError::io("make", &path, &e))?;
-    Ok(Some(made))
-}
-
-fn site(shared: &Shared, content: Option<Content>) -> Site {
-    let p = &shared.p;
-    let spare = match (p.op, p.sink) {
-        (FtpOp::Put, Sink::Memory) => p.clients * p.transfers(),
-        _ => 0,
-    };
-    Site {
-        login: shared.login.clone(),
-        content,
-        sink: p.sink,
-        length: p.file_size,
-        dir: shared.files.clone(),
-        stored: Mutex::default(),
-        spare: Mutex::new((0..spare).map(|_| touched(p.file_size)).collect()),
-    }
-}
-
-/// Our own server, at a free port of the same address.
-fn serve(peer: &Peer, site: &Arc<Site>) -> Result<Listening, ProbeError> {
-    let at = SocketAddr::new(peer.address, 0);
-    let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
-    let site = Arc::clone(site);
-    Listening::start(listener, move |stream, _: &Doors| {
-        // Of what fails the client knows.
-        let _ = site.serve(&stream);
-    })
+        Ok(data)
+    });
+    let data = done.map_err(|e| ProbeError::io("make", &path, &e))?;
+    Ok(Some(data))
 }
 
 impl Shared {
+    fn take(&mut self, vsftpd: Vsftpd) {
+        self.server.clone_from(&vsftpd.version);
+        self.port = vsftpd.port;
+        self.login = vsftpd.login.clone();
+        self.vsftpd = Mutex::new(Some(vsftpd));
+    }
+
+    /// Our own server, at a free port of the same address.
+    fn serve_ourselves(
+        &mut self,
+        peer: &Peer,
+        data: Option<Content>,
+    ) -> Result<Listening, ProbeError> {
+        let p = &self.p;
+        let spare = match (p.op, p.sink) {
+            (FtpOp::Put, Sink::Memory) => p.clients * p.transfers(),
+            _ => 0,
+        };
+        let site = Arc::new(Site {
+            login: self.login.clone(),
+            content: data,
+            sink: p.sink,
+            length: p.file_size,
+            dir: self.files.clone(),
+            stored: Mutex::default(),
+            spare: Mutex::new((0..spare).map(|_| touched(p.file_size)).collect()),
+        });
+        self.site = Some(Arc::clone(&site));
+        let at = SocketAddr::new(peer.address, 0);
+        let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
+        let listening = Listening::start(listener, move |stream, _: &Doors| {
+            // Of what fails the client knows.
+            let _ = site.serve(&stream);
+        })?;
+        self.port = listening.at.port();
+        Ok(listening)
+    }
+
     /// Who does not say the secret is closed without an answer.
     fn serve(&self, stream: TcpStream) -> io::Result<()> {
         let mut lines = Lines::new(stream);

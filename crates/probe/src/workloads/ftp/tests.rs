@@ -364,7 +364,7 @@ fn bad(greeting: &'static str, script: Script) -> (ProbeError, Duration) {
             folder: String::new(),
             file: Some(Sum {
                 bytes: 64 << 10,
-                hash: xxh3_64(&[7; 64 << 10]),
+                hash: xxh3_64(&vec![7; 64 << 10]),
             }),
         });
         while let Ok(Some(question)) = lines.next::<Question>(None) {
@@ -455,7 +455,7 @@ fn a_file_that_is_cut_is_an_error_whatever_the_server_says() {
 fn a_file_with_another_hash_is_an_error() {
     let (e, _) = bad("220 hi\r\n", |command, listener, stream| {
         usual(command, listener, stream, |mut data| {
-            let mut wrong = [7; 64 << 10];
+            let mut wrong = vec![7; 64 << 10];
             wrong[40_000] = 8;
             data.write_all(&wrong).unwrap();
             "226 Transfer complete"

@@ -1,11 +1,12 @@
 //! vsftpd, with a configuration of ours in a directory of ours. It ends with the process that started it.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write},
     net::{IpAddr, SocketAddr, TcpListener, TcpStream},
     os::{
         fd::{AsFd, BorrowedFd},
-        unix::fs::{PermissionsExt, chown},
+        unix::fs::{OpenOptionsExt, PermissionsExt, chown},
     },
     path::{Path, PathBuf},
     process::Command,
@@ -43,7 +44,9 @@ const LOOK: Duration = Duration::from_millis(2);
 const ATTEMPTS: u32 = 5;
 /// What it shows as the root, within its directory. It refuses one that the client may change.
 const ROOT: &str = "root";
-/// Files that are got or put, within that.
+/// What a client sees before it has logged in, within its directory.
+const EMPTY: &str = "empty";
+/// Files that are got or put, within the root.
 const FILES: &str = "files";
 /// Accounts that it may run as, where it can change to one: that of its package, and the last resort.
 const ACCOUNTS: [&str; 2] = ["ftp", "nobody"];
@@ -82,24 +85,12 @@ impl Vsftpd {
         let password = random_name("") + &random_name("");
         let greeting = random_name("layermark-");
         let account = account();
-        fs::write(home.join("passwords"), format!("{password}\n")).map_err(fail)?;
-        let private = fs::Permissions::from_mode(0o600);
-        fs::set_permissions(home.join("passwords"), private).map_err(fail)?;
-        let files = files(home);
-        fs::create_dir_all(&files).map_err(fail)?;
-        if let Some((_, User { uid, gid })) = account {
-            chown(&files, Some(uid), Some(gid)).map_err(fail)?;
-        }
+        lay_out(home, &password, account).map_err(fail)?;
         let mut attempt = 0;
         loop {
             attempt += 1;
             let at = free_port(address)?;
-            let text = configuration(
-                at,
-                &home.join(ROOT),
-                &greeting,
-                account.map(|(name, _)| name),
-            )?;
+            let text = configuration(at, home, &greeting, account)?;
             fs::write(home.join("vsftpd.conf"), text).map_err(fail)?;
             let guard = Guard::start(Daemon {
                 program: program.to_owned(),
@@ -143,20 +134,42 @@ impl Vsftpd {
     }
 }
 
+/// An account of this machine.
+type Account = (&'static str, User);
+
+/// Makes what it needs in its directory.
+fn lay_out(home: &Path, password: &str, account: Option<Account>) -> io::Result<()> {
+    let path = home.join("passwords");
+    let mut private = fs::File::options();
+    let mut file = private
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    writeln!(file, "{password}")?;
+    fs::create_dir(home.join(EMPTY))?;
+    let files = files(home);
+    fs::create_dir_all(&files)?;
+    match account {
+        Some((_, User { uid, gid })) => chown(&files, Some(uid), Some(gid)),
+        None => Ok(()),
+    }
+}
+
 /// Where no account can be changed to, it runs as we do.
-fn account() -> Option<(&'static str, User)> {
+fn account() -> Option<Account> {
     let mut found = ACCOUNTS
         .iter()
         .filter_map(|name| Some((*name, user::find(name).ok()?)));
     found.find(|(_, user)| user::mapped(user.uid))
 }
 
-/// It changes its directory before it enters the one with the files, so that one's path is whole.
+/// It changes its directory before it enters those that are named, so their paths are whole.
 fn configuration(
     at: SocketAddr,
-    root: &Path,
+    home: &Path,
     greeting: &str,
-    account: Option<&str>,
+    account: Option<Account>,
 ) -> Result<String, ProbeError> {
     let (port, address) = (at.port(), at.ip());
     let listen = match address {
@@ -164,18 +177,18 @@ fn configuration(
         IpAddr::V6(_) => format!("listen=NO\nlisten_ipv6=YES\nlisten_address6={address}"),
     };
     let account = match account {
-        Some(name) => format!("ftp_username={name}"),
+        Some((name, _)) => format!("ftp_username={name}"),
         None => "run_as_launching_user=YES".into(),
     };
-    let path = root.to_str().filter(|path| !path.contains('\n'));
-    let path = path.ok_or_else(|| {
-        ProbeError::new(format!("vsftpd cannot be told of {}", root.display()))
+    let home_text = home.to_str().filter(|path| !path.contains('\n'));
+    let home = home_text.ok_or_else(|| {
+        ProbeError::new(format!("vsftpd cannot be told of {}", home.display()))
             .hint("choose another place with --dir, or use `server` = own")
     })?;
     Ok(format!(
         "{listen}\nlisten_port={port}\n{account}\nftpd_banner={greeting}\nbackground=NO\n\
          anonymous_enable=YES\nlocal_enable=NO\nsecure_email_list_enable=YES\nemail_password_file=passwords\n\
-         anon_root={path}\nwrite_enable=YES\nanon_upload_enable=YES\n\
+         anon_root={home}/{ROOT}\nsecure_chroot_dir={home}/{EMPTY}\nwrite_enable=YES\nanon_upload_enable=YES\n\
          anon_world_readable_only=NO\nport_enable=NO\nxferlog_enable=NO\ndirmessage_enable=NO\n\
          idle_session_timeout=3600\n"
     ))
@@ -254,12 +267,11 @@ impl Guarded for Daemon {
                 return Err(ProbeError::new(format!("vsftpd ended at its start{text}"))
                     .hint("see whether it runs here at all, or use `server` = own"));
             }
-            if Instant::now() > until {
-                let limit = PATIENCE.as_secs();
-                let text = said.text();
+            // That is how it says what is wrong with its configuration or its place.
+            if heard.starts_with("500 ") || Instant::now() > until {
+                let (at, text) = (self.at, said.text());
                 return Err(ProbeError::new(format!(
-                    "vsftpd did not greet at {} within {limit} s, but said {heard:?}{text}",
-                    self.at
+                    "vsftpd does not greet at {at}, but said {heard:?}{text}"
                 ))
                 .hint("a firewall may be in its way; use `server` = own"));
             }
@@ -309,11 +321,9 @@ mod tests {
             eprintln!("skipped: vsftpd is not installed: scripts/setup.sh test");
             return None;
         };
-        fs::create_dir_all(files(home)).unwrap();
-        let account = account().map(|(name, _)| name);
-        let text = configuration(at, &home.join(ROOT), "hello", account).unwrap();
+        lay_out(home, "password", account()).unwrap();
+        let text = configuration(at, home, "hello", account()).unwrap();
         fs::write(home.join("vsftpd.conf"), text).unwrap();
-        fs::write(home.join("passwords"), "password\n").unwrap();
         Some(Daemon {
             program,
             home: home.to_owned(),
@@ -337,7 +347,57 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_ended_is_told() {
+    fn what_it_needs_and_has_not_is_told_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = free_port("127.0.0.1".parse().unwrap()).unwrap();
+        let Some(daemon) = daemon(dir.path(), at) else {
+            return;
+        };
+        fs::remove_dir(dir.path().join(EMPTY)).unwrap();
+        let began = Instant::now();
+        let e = Guard::start(daemon).err().unwrap();
+        assert!(e.message.contains("said \"500 OOPS"), "{}", e.message);
+        assert!(began.elapsed() < PATIENCE);
+    }
+
+    /// The first descendant of a process that is vsftpd.
+    fn server_below(pid: u32) -> Option<i32> {
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+        let mut below = text
+            .split_whitespace()
+            .filter_map(|pid| pid.parse::<u32>().ok());
+        below.find_map(|pid| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+            let found = (name.trim() == "vsftpd").then_some(pid.cast_signed());
+            found.or_else(|| server_below(pid))
+        })
+    }
+
+    #[test]
+    fn a_server_that_was_killed_is_told() {
+        let Some(program) = find() else {
+            return eprintln!("skipped: vsftpd is not installed: scripts/setup.sh test");
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let address = "127.0.0.1".parse().unwrap();
+        let server = Vsftpd::start(&program, dir.path(), address).unwrap();
+        let pid = server_below(server.guard.pid()).expect("a server");
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        let at = SocketAddr::new(address, server.port);
+        while TcpStream::connect(at).is_ok() {
+            thread::sleep(LOOK);
+        }
+        let e = server.end().unwrap_err();
+        assert!(
+            e.message.starts_with("vsftpd ended by itself"),
+            "{}",
+            e.message
+        );
+    }
+
+    #[test]
+    fn it_ends_when_it_is_told_to() {
         let dir = tempfile::tempdir().unwrap();
         let at = free_port("127.0.0.1".parse().unwrap()).unwrap();
         let Some(daemon) = daemon(dir.path(), at) else {
@@ -357,12 +417,12 @@ mod tests {
     fn no_line_of_a_path_becomes_one_of_its_configuration() {
         let at = "127.0.0.1:2121".parse().unwrap();
         let text = |path: &str| configuration(at, Path::new(path), "hello", None);
-        let whole = text("/a b/root").unwrap();
+        let whole = text("/a b").unwrap();
         assert!(
             whole.lines().any(|line| line == "anon_root=/a b/root"),
             "{whole}"
         );
-        assert!(text("/a\nlocal_enable=YES/root").is_err());
+        assert!(text("/a\nlocal_enable=YES").is_err());
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl FtpWork {
     ) -> Result<Self, ProbeError> {
         let (control, welcome) = Control::connect(&p, peer)?;
         let work = WorkDir::new(dir)?;
-        let content = match p.op {
+        let data = match p.op {
             FtpOp::Get => None,
             FtpOp::Put => {
                 let path = work.path().join(FILE);
@@ -93,7 +93,7 @@ impl FtpWork {
                 Some(made.map_err(|e| ProbeError::io("make", &path, &e))?)
             }
         };
-        let expected = content.as_ref().map(Content::sum).or(welcome.file);
+        let expected = data.as_ref().map(Content::sum).or(welcome.file);
         let expected = expected.ok_or_else(|| {
             let peer = control.peer();
             peer.error("does not say what can be got")
@@ -130,7 +130,7 @@ impl FtpWork {
             control,
             give: Give {
                 sink: p.sink,
-                content,
+                content: data,
                 length: p.file_size,
                 dir: work.path().to_owned(),
             },
