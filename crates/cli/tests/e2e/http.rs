@@ -98,7 +98,6 @@ fn each_server_answers_at_a_rate() {
             "4",
             "--blocks",
             "2",
-            "--no-control",
             "--json",
         ];
         let run = Lm::new().work_with(&args, &["native"]).run().left_nothing();
@@ -158,7 +157,7 @@ fn a_url_of_the_users_has_one_end() {
         "3",
         "--json",
     ];
-    let report = Lm::new().args(&args).run().ok().json();
+    let report = Lm::new().work_with(&args, &[]).run().code(0).json();
     let row = row(&report, &format!("{url}, 2 at once"), "native");
     assert_eq!(
         (&row["server"], &row["checked"]),
@@ -197,7 +196,7 @@ fn what_cannot_be_asked_for_is_a_usage_error() {
         ),
     ] {
         let args = [&["http"], args].concat();
-        Lm::new().args(&args).run().fails(2, words);
+        Lm::new().work_with(&args, &[]).run().fails(2, words);
     }
 }
 
@@ -205,6 +204,6 @@ fn what_cannot_be_asked_for_is_a_usage_error() {
 fn another_machine_is_not_asked_by_accident() {
     // TEST-NET-1, which nobody has (RFC 5737).
     let args = ["http", "http://192.0.2.1/", "--blocks", "1"];
-    let run = Lm::new().args(&args).run();
+    let run = Lm::new().work_with(&args, &[]).run();
     run.fails(1, &["192.0.2.1", "another machine"]);
 }

@@ -102,6 +102,7 @@ struct Log {
     service: Recorder,
     connections: u64,
     unsent: u64,
+    ops: u64,
     bytes: u64,
     errors: Errors,
 }
@@ -142,7 +143,6 @@ impl Client {
         let (each, edges) = all_at_once(&mut self.crews, devices, beat, work)?;
         let sent = each.concat();
         let mut worked = Worked {
-            ops: sent.iter().map(|(ops, _)| ops).sum(),
             elapsed_ns: if order.rate > 0 {
                 order.ns
             } else {
@@ -153,6 +153,7 @@ impl Client {
         };
         for crew in &self.crews {
             let mut log = lock(&crew.shared.log);
+            worked.ops += std::mem::take(&mut log.ops);
             worked.bytes += std::mem::take(&mut log.bytes);
             worked.connections += std::mem::take(&mut log.connections);
             worked.unsent += std::mem::take(&mut log.unsent);
@@ -203,18 +204,23 @@ impl Crew {
             shared,
         } = self;
         let numbers: Vec<u64> = links.iter().map(|(number, _)| *number).collect();
-        let outcomes = runtime.block_on(async {
+        let (outcomes, paused) = runtime.block_on(async {
             let mut tasks = JoinSet::new();
             for (number, link) in links.drain(..) {
                 tasks.spawn(Arc::clone(shared).work(number, link, order, start));
             }
             shared.watch(tasks, numbers.len(), beat).await
-        });
-        let outcomes = outcomes?;
+        })?;
         let mut sent = Vec::with_capacity(outcomes.len());
-        for outcome in outcomes {
-            links.push((outcome.number, outcome.link));
-            sent.push(outcome.sent);
+        for Outcome {
+            number,
+            link,
+            sent: (ops, mut span),
+        } in outcomes
+        {
+            links.push((number, link));
+            span.paused = paused;
+            sent.push((ops, span));
         }
         // Those that were given up.
         for number in numbers {
@@ -236,6 +242,7 @@ impl Shared {
                 service: Recorder::new(),
                 connections: 0,
                 unsent: 0,
+                ops: 0,
                 bytes: 0,
                 errors: Errors::default(),
             }),
@@ -244,33 +251,36 @@ impl Shared {
         }
     }
 
-    /// Waits for all connections, and gives those up to which nothing comes any more.
+    /// Waits for all connections, and gives those up to which nothing comes any more. Returns what they did,
+    /// and nanoseconds for signs of life, in which none could go on.
     async fn watch(
         &self,
         mut tasks: JoinSet<Outcome>,
         count: usize,
         beat: &mut dyn FnMut(u64),
-    ) -> io::Result<Vec<Outcome>> {
-        let mut outcomes = Vec::with_capacity(count);
-        let (mut moved, mut moved_ns) = (0, monotonic_ns());
+    ) -> io::Result<(Vec<Outcome>, u64)> {
+        let (mut outcomes, mut paused) = (Vec::with_capacity(count), 0);
+        let (mut last, mut last_ns) = (0, monotonic_ns());
         loop {
             match timeout(Duration::from_nanos(HEARTBEAT_NS), tasks.join_next()).await {
                 Ok(Some(Ok(outcome))) => outcomes.push(outcome),
                 Ok(Some(Err(panic))) => return Err(io::Error::other(panic)),
-                Ok(None) => return Ok(outcomes),
+                Ok(None) => return Ok((outcomes, paused)),
                 Err(_) => {
-                    beat(self.moved.load(Ordering::Relaxed));
+                    let before = monotonic_ns();
+                    beat(lock(&self.log).ops);
                     let now = monotonic_ns();
+                    paused += now - before;
                     let waits = self.under_way.load(Ordering::Relaxed) > 0;
-                    let moves = self.moved.load(Ordering::Relaxed);
-                    if !waits || moves != moved {
-                        (moved, moved_ns) = (moves, now);
-                    } else if now - moved_ns >= PATIENCE.as_nanos() as u64 {
+                    let moved = self.moved.load(Ordering::Relaxed);
+                    if !waits || moved != last {
+                        (last, last_ns) = (moved, now);
+                    } else if now - last_ns >= PATIENCE.as_nanos() as u64 {
                         let silent = io::ErrorKind::TimedOut.into();
                         let wrong = Wrong::Io("waiting for an answer", silent);
                         lock(&self.log).errors.add(wrong);
                         self.under_way.store(0, Ordering::Relaxed);
-                        return Ok(outcomes);
+                        return Ok((outcomes, paused));
                     }
                 }
             }
@@ -324,6 +334,7 @@ impl Shared {
             if order.counted {
                 log.response.record(now - last);
             }
+            log.ops += 1;
             log.bytes += body.length;
             last = now;
             *ops += 1;
@@ -365,6 +376,7 @@ impl Shared {
                 log.response.record(now.saturating_sub(due(nth)));
                 log.service.record(now - begun);
             }
+            log.ops += 1;
             log.bytes += body.length;
             nth += 1;
             *ops += 1;

@@ -109,18 +109,16 @@ impl HostedServer {
         let open = fs::Permissions::from_mode(0o755);
         let opened = fs::set_permissions(home.path(), open);
         opened.map_err(|e| ProbeError::io("open", home.path(), &e))?;
-        let launch = match server {
-            Server::Apache => {
-                write(
-                    &home.path().join("httpd.conf"),
-                    apache_conf(site).as_bytes(),
-                )?;
-                Launch::apache(&program, home.path(), site)?
-            }
-            _ => {
-                write(&home.path().join("nginx.conf"), nginx_conf(site).as_bytes())?;
-                Launch::nginx(&program, home.path(), site)
-            }
+        let conf = if server == Server::Apache {
+            ("httpd.conf", apache_conf(site))
+        } else {
+            ("nginx.conf", nginx_conf(site))
+        };
+        write(&home.path().join(conf.0), conf.1.as_bytes())?;
+        let launch = if server == Server::Apache {
+            Launch::apache(&program, home.path(), site)?
+        } else {
+            Launch::nginx(&program, home.path(), site)
         };
         let name = program.file_name().unwrap_or_default().to_os_string();
         let guard = Guard::start(launch)?;
@@ -174,12 +172,12 @@ fn apache_conf(site: &Site<'_>) -> String {
     let threads = site.connections.clamp(16, 256);
     let modules = MODULES.into_iter().find(|dir| Path::new(dir).is_dir());
     let modules = modules.unwrap_or(MODULES[0]);
-    let mut text = String::new();
-    for name in ["mpm_event", "unixd", "authz_core"] {
-        text += &format!(
+    let module = |name: &str| {
+        format!(
             "<IfModule !{name}_module>\nLoadModule {name}_module {modules}/mod_{name}.so\n</IfModule>\n"
-        );
-    }
+        )
+    };
+    let text = ["mpm_event", "unixd", "authz_core"].map(module).concat();
     text + &format!(
         "ServerName layermark
 Listen {at}

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How long a server may take to start, in a guest whose CPU is emulated.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 
 /// A control connection.
 pub struct Control {

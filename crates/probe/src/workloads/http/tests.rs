@@ -244,7 +244,10 @@ fn say(stream: &mut TcpStream, text: &[u8]) -> bool {
 fn what_is_wrong_with_an_answer_is_counted_and_said() {
     let cases: [(Manner, &str); 7] = [
         (
-            |_, s| say(s, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234") && false,
+            |_, s| {
+                say(s, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234");
+                false
+            },
             "closed the connection after 5 bytes of a body",
         ),
         (
@@ -334,7 +337,8 @@ fn a_server_that_closes_kept_connections_is_connected_to_again() {
         say(
             s,
             b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\nConnection: close\r\n\r\n0123456789",
-        ) && false
+        );
+        false
     };
     let mut ends = Ends::start(odd_server(closes)).unwrap();
     ends.turn(5).unwrap();

@@ -1,7 +1,7 @@
 //! A URL of the user's, and where it leads.
 
 use std::{
-    net::{IpAddr, SocketAddr, ToSocketAddrs},
+    net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket},
     sync::mpsc,
     thread,
     time::Duration,
@@ -11,6 +11,9 @@ use crate::ProbeError;
 
 /// How long a name may take to be found.
 const NAMED: Duration = Duration::from_secs(5);
+
+/// How long an address of this machine may take to accept a connection.
+const ANSWERED: Duration = Duration::from_secs(1);
 
 /// `http://HOST[:PORT]/PATH`
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,9 +70,8 @@ impl Url {
     pub fn find(&self, remote: bool) -> Result<SocketAddr, ProbeError> {
         let found = self.addresses(NAMED)?;
         // A server of this machine often listens at one of several addresses of `localhost`.
-        let ours = |at: &&SocketAddr| is_own(at.ip());
-        let answers = |at: &&SocketAddr| std::net::TcpListener::bind((at.ip(), at.port())).is_err();
-        let own = found.iter().filter(ours);
+        let own = found.iter().filter(|at| is_own(at.ip()));
+        let answers = |at: &&SocketAddr| TcpStream::connect_timeout(at, ANSWERED).is_ok();
         let chosen = own.clone().find(answers).or_else(|| own.clone().next());
         if let Some(at) = chosen {
             return Ok(*at);
@@ -119,7 +121,7 @@ impl Url {
 
 /// Whether an interface of this machine has the address.
 fn is_own(address: IpAddr) -> bool {
-    address.is_loopback() || std::net::UdpSocket::bind((address, 0)).is_ok()
+    address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
 #[cfg(test)]
