@@ -8,6 +8,7 @@ mod cost;
 mod devload;
 mod edges;
 mod golden;
+mod http;
 mod iops;
 mod iozone_vm;
 mod junit;
