@@ -78,6 +78,13 @@ fn line(row: &HttpRow, percents: usize) -> Vec<Cell> {
 /// What makes a figure less than it looks.
 fn note(rows: &[&HttpRow]) -> String {
     let mut notes = Vec::new();
+    if let Some(other) = rows.iter().find(|row| row.server != rows[0].server) {
+        notes.push(format!(
+            "Not the same server everywhere ({}, {}): a ratio also compares the two. To have one, --server own, or root=host for a guest.",
+            code(&rows[0].server),
+            code(&other.server)
+        ));
+    }
     for row in rows {
         let layer = code(&row.layer);
         let percent = row.ceiling_percent.filter(|p| *p > NEAR_CEILING);

@@ -9,6 +9,7 @@ mod devload;
 mod edges;
 mod ftp;
 mod golden;
+mod http;
 mod iops;
 mod iozone_vm;
 mod junit;

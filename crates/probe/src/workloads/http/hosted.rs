@@ -10,7 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    mount::mount_bind,
+};
 use tempfile::TempDir;
 
 use super::params::Server;
@@ -22,6 +25,7 @@ use crate::{
         guard::{Guard, Guarded},
         said::last_words_to,
         spawn::Program,
+        sys,
         tree::Tree,
         user::{self, User},
         which,
@@ -35,6 +39,8 @@ const UP: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(1);
 /// Interval of looks whether it listens.
 const LOOK: Duration = Duration::from_millis(5);
+/// Where another user sees the directory, in a mount namespace of its own: only root may enter those above.
+const SEEN: &str = "/tmp";
 /// Who serves instead of root.
 const NOBODY: u32 = 65534;
 
@@ -232,8 +238,9 @@ impl Launch {
             let given = std::os::unix::fs::chown(dir, Some(NOBODY), Some(NOBODY));
             given.map_err(|e| ProbeError::io("give away", dir, &e))?;
         }
+        let seen = if root { Path::new(SEEN) } else { dir };
         let mut command = vec![text(program), "-DFOREGROUND".into(), "-d".into()];
-        command.extend([text(dir), "-f".into(), "httpd.conf".into()]);
+        command.extend([text(seen), "-f".into(), "httpd.conf".into()]);
         Ok(Self {
             name: "Apache",
             commands: vec![command],
@@ -259,11 +266,17 @@ impl Guarded for Launch {
     }
 
     fn prepare(&mut self, _: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        let mut dir = self.dir.clone();
+        if self.user.is_some() {
+            let shown = sys::own_mounts().and_then(|()| Ok(mount_bind(&dir, SEEN)?));
+            shown.map_err(|e| ProbeError::io("show to another user", &dir, &e))?;
+            dir = SEEN.into();
+        }
         let began = Instant::now();
         let mut started = Vec::new();
         for argv in &self.commands {
             let no_start = |e: std::io::Error| ProbeError::io("start", Path::new(&argv[0]), &e);
-            let mut program = Program::new(argv, None, self.dir.clone()).map_err(no_start)?;
+            let mut program = Program::new(argv, None, dir.clone()).map_err(no_start)?;
             program.env("PATH", PATH).user(self.user);
             let said = last_words_to(&mut program).map_err(no_start)?;
             let process = program

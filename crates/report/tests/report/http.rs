@@ -1,0 +1,110 @@
+//! The figures of ab, from a made-up run whose numbers are known.
+
+use layermark_model::{CpuUse, HttpTrial, Meaning, Pass, Point};
+use layermark_report::{Report, exporters};
+use layermark_testkit::sample::Sample;
+use serde_json::json;
+
+fn point() -> Point {
+    let params = json!({
+        "url": "", "remote": false, "server": "auto", "body": 1000, "concurrency": 4,
+        "connection": "keep-alive", "rate": 0, "time": 0, "placement": "other",
+    });
+    let mut point = Point::new("http", "get".into(), &params, Meaning::default()).unwrap();
+    point.meaning = layermark_probe::workloads::meaning(&point);
+    point
+}
+
+/// Native answers 20,000 requests a second, the other layer half of it, by another server.
+fn made() -> Report {
+    let (mut run, mut trials) = Sample {
+        layers: vec!["overlay:upper"],
+        control: false,
+        ..Sample::default()
+    }
+    .build();
+    run.points = vec![point()];
+    trials.retain(|record| record.cell.point == 0);
+    for record in &mut trials {
+        let native = record.cell.layer == 0;
+        let trial = record.trial.as_mut().unwrap();
+        // In 100 ms.
+        let ops = if native { 2_000 } else { 1_000 };
+        trial.passes = vec![Pass {
+            elapsed_ns: 100_000_000,
+            ops,
+            bytes: ops * 1000,
+        }];
+        trial.cpu = CpuUse {
+            user_ns: 10_000_000,
+            sys_ns: 30_000_000,
+        };
+        trial.busy_ns = Some(150_000_000);
+        trial.http = Some(Box::new(HttpTrial {
+            server: if native { "nginx/1" } else { "layermark/1" }.into(),
+            checked: native,
+            concurrency: 4,
+            far_cpu_ns: Some(60_000_000),
+            ceiling: Some(25_000.0),
+            ..HttpTrial::default()
+        }));
+    }
+    Report::build(&run, &trials)
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < 0.01
+}
+
+#[test]
+fn rates_and_times_are_abs() {
+    let report = made();
+    let [native, other] = &report.http[..] else {
+        panic!("a row for each layer: {:?}", report.http)
+    };
+    assert!(close(native.requests_s, 20_000.0), "{native:?}");
+    assert!(close(native.across_us, 50.0), "{native:?}");
+    assert!(close(native.body_bytes_s, 20e6), "{native:?}");
+    // 40, 60 and 150 ms of CPU for 2,000 requests.
+    assert!(close(native.near_cpu_us, 20.0), "{native:?}");
+    assert!(close(native.far_cpu_us.unwrap(), 30.0), "{native:?}");
+    assert!(close(native.host_cpu_us.unwrap(), 75.0), "{native:?}");
+    assert!(close(native.ceiling_percent.unwrap(), 80.0), "{native:?}");
+    let percents: Vec<u32> = native.percentiles.iter().map(|p| p.percent).collect();
+    assert_eq!(percents, [50, 66, 75, 80, 90, 95, 98, 99, 100]);
+    assert!(native.percentiles.is_sorted_by(|a, b| a.us <= b.us));
+    assert!(close(other.requests_s, 10_000.0) && !other.checked);
+}
+
+#[test]
+fn the_table_says_what_makes_a_figure_less_than_it_looks() {
+    let report = made();
+    let mut sections = report.sections().into_iter();
+    let section = sections.find(|s| s.name == "http").unwrap();
+    assert!(section.is_own());
+    let [table] = &section.tables[..] else {
+        panic!("one kind of work: {section:?}")
+    };
+    let cells: Vec<&str> = table.rows[0].iter().map(|c| c.text.as_str()).collect();
+    assert_eq!(cells[..3], ["`native`", "`nginx/1`", "20000"]);
+    for words in [
+        "Not the same server everywhere (`nginx/1`, `layermark/1`)",
+        "`native`: 80 % of what the client does",
+        "`overlay:upper`: the page is not the same twice",
+    ] {
+        assert!(table.note.contains(words), "{}", table.note);
+    }
+    assert!(!table.note.contains("`overlay:upper`: 40 %"));
+    for (ending, words) in [
+        ("txt", "requests/s"),
+        ("md", "| 50 % | 66 % |"),
+        ("json", "\"across_us\""),
+    ] {
+        let path = format!("x.{ending}");
+        let exporter = exporters::for_path(std::path::Path::new(&path)).unwrap();
+        let mut out = Vec::new();
+        exporter.write(&report, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(words), "{ending} has no {words}:\n{text}");
+    }
+}
