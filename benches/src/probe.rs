@@ -83,6 +83,10 @@ impl Probe {
         };
         let mut job = self.job.clone();
         job.peer = Some(peer.clone());
+        // As the lab does it: a probe removes what others have left in its directory.
+        let dir = Path::new(&job.dir).join("far");
+        fs::create_dir_all(&dir)?;
+        job.dir = dir.to_string_lossy().into_owned();
         far.say(&ToProbe::Serve(Box::new(job)))?;
         match far.answer()? {
             FromProbe::Serving { port, .. } => self.job.peer = Some(Peer { port, ..peer }),
