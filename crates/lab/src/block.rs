@@ -78,31 +78,37 @@ impl Books<'_> {
 }
 
 impl<'a> Lab<'a> {
-    /// Makes the block in hand; why the run is over, if it is.
-    pub(crate) fn next_block(&mut self) -> Result<Option<Ended>, LabError> {
+    /// What is to be done in the block in hand; why the run is over, if it is.
+    pub(crate) fn next_due(&mut self) -> Result<Result<Vec<Due>, Ended>, LabError> {
         if self.stop.asked() {
-            return Ok(Some(Ended::Stopped));
+            return Ok(Err(Ended::Stopped));
         }
         if self.block > 0 {
             self.within_budget(Duration::ZERO)?;
         }
         let due = self.due();
         if due.is_empty() {
-            return Ok(Some(Ended::Settled));
+            return Ok(Err(Ended::Settled));
         }
         if self.run.plan.blocks.is_some_and(|n| self.block >= n) {
-            return Ok(Some(Ended::Settled));
+            return Ok(Err(Ended::Settled));
         }
         if self.run.plan.blocks.is_none() && self.block >= MAX_BLOCKS {
-            return Ok(Some(Ended::Cap));
+            return Ok(Err(Ended::Cap));
         }
         let due = self.clock.fit(self.block, due);
-        if due.is_empty() {
-            return Ok(Some(Ended::Budget));
-        }
-        let (to_come, open) = self.to_come(&due);
+        Ok(if due.is_empty() {
+            Err(Ended::Budget)
+        } else {
+            Ok(due)
+        })
+    }
+
+    /// Makes the block in hand; why the run is over, if it is.
+    pub(crate) fn make_block(&mut self, due: &[Due]) -> Result<Option<Ended>, LabError> {
+        let (to_come, open) = self.to_come(due);
         self.forecast.renew(to_come, open);
-        let stopped = self.groups(&due);
+        let stopped = self.groups(due);
         self.settle()?;
         if stopped? {
             return Ok(Some(Ended::Stopped));

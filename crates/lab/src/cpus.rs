@@ -38,8 +38,10 @@ fn with(spec: &Spec, most: u32, catalog: Catalog) -> Spec {
     spec.near = spec.near.map(|near| Box::new(with(&near, most, catalog)));
     let layer = catalog.layer(&spec.layer);
     if layer.is_some_and(|l| l.options().iter().any(|o| o.name == OPTION)) {
-        let option = spec.options.entry(OPTION.into());
-        option.or_insert_with(|| most.to_string());
+        let given = spec.options.get(OPTION);
+        if given.is_none_or(|given| given == "auto") {
+            spec.options.insert(OPTION.into(), most.to_string());
+        }
     }
     spec
 }
@@ -67,6 +69,7 @@ mod tests {
         let built = |text: &str| with(&text.parse().unwrap(), 4, Catalog::default()).to_string();
         for (text, expected) in [
             ("vm", "vm:cpus=4"),
+            ("vm:cpus=auto", "vm:cpus=4"),
             ("vm:nic=e1000,cpus=1", "vm:cpus=1,nic=e1000"),
             ("vm..vm:cpus=2", "vm:cpus=4..vm:cpus=2"),
             ("netns..vm", "netns..vm:cpus=4"),

@@ -262,10 +262,15 @@ impl<'a> Lab<'a> {
             });
             let (first, over) = (self.block, self.set_ups_due() + 1);
             let ended = loop {
+                // Asked first: nothing is set up for a run that is over.
+                let due = match self.next_due()? {
+                    Ok(due) => due,
+                    Err(ended) => break Some(ended),
+                };
                 if self.set_ups_due() >= over || self.may_set_up_again(first) {
                     break None;
                 }
-                if let Some(ended) = self.next_block()? {
+                if let Some(ended) = self.make_block(&due)? {
                     break Some(ended);
                 }
             };
@@ -277,6 +282,7 @@ impl<'a> Lab<'a> {
             }
             self.session += 1;
             self.set_up(started)?;
+            self.clock.spend(change.elapsed());
             self.changes.0 += 1;
             self.changes.1 += change.elapsed().as_secs_f64();
         }

@@ -18,7 +18,10 @@ use crate::args::{self, Cmd, Parsed};
 pub fn main() -> ExitCode {
     let parsed = match args::parse(std::env::args_os()) {
         Ok(parsed) => parsed,
-        Err(failure) => return failure.print(env::args_os().any(|a| a == "--json")),
+        Err(failure) => {
+            let json = env::args_os().any(|a| a == "--json");
+            return failure.with_help(asked().as_deref()).print(json);
+        }
     };
     let (json, result) = match parsed {
         Parsed::Workload(settings, common) => {
@@ -49,6 +52,11 @@ pub fn main() -> ExitCode {
             Cmd::Man { dir } => (false, extras::man(dir.as_deref())),
         },
     };
-    let asked = env::args().nth(1);
-    result.unwrap_or_else(|failure| failure.with_help(asked.as_deref()).print(json))
+    result.unwrap_or_else(|failure| failure.with_help(asked().as_deref()).print(json))
+}
+
+/// The command, as it was typed.
+fn asked() -> Option<String> {
+    let word = env::args_os().nth(1)?;
+    Some(word.to_string_lossy().into_owned())
 }

@@ -314,6 +314,20 @@ fn sessions_divide_the_blocks_and_set_the_layers_up_afresh() {
 }
 
 #[test]
+fn nothing_is_set_up_for_a_run_that_is_over() {
+    let mut bench = Bench::new();
+    // Six blocks are two whole sessions.
+    let layers = ["mock:take=20ms", "mock:take=20ms,ns=2000"];
+    let mut plan = plan(&layers, 1, "control = false\nblocks = 6");
+    plan.sessions = None;
+    assert!(settled(&bench.run(bench.request(plan))));
+    let (_, trials) = bench.last();
+    let sessions: BTreeSet<u32> = trials.iter().map(|t| t.cell.session).collect();
+    let started = bench.events.iter().filter(|e| kind(e) == "session");
+    assert_eq!(started.count(), sessions.len());
+}
+
+#[test]
 fn later_blocks_are_divided_into_sessions_too() {
     let mut bench = Bench::new();
     let layers = ["mock:take=20ms", "mock:take=20ms,noise=0.2"];

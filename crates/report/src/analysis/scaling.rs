@@ -54,6 +54,11 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<ScalingRow> {
     // Guests have virtual CPUs, as many as they like.
     let had = trials.filter_map(|t| t.trial.as_ref()?.cpus);
     let here = had.chain([run.machine.cpus]).min()?;
+    let not_scaling = if result.meaning.value(Quantity::OfferedRate).is_some() {
+        Some("its rate is given".to_owned())
+    } else {
+        (here < cpus).then(|| format!("this machine has {here} of them"))
+    };
     Some(ScalingRow {
         result: result.id.clone(),
         layer: result.layer.clone(),
@@ -66,6 +71,6 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<ScalingRow> {
         efficiency: None,
         mp_factor: None,
         ratio: result.ratio,
-        not_scaling: (here < cpus).then(|| format!("this machine has {here} of them")),
+        not_scaling,
     })
 }

@@ -40,14 +40,17 @@ impl Host {
         }
     }
 
-    /// CPUs that this process may use, 1 at least.
-    pub fn cpu_count(&self) -> usize {
-        self.cpus.len().max(1)
-    }
-
     /// Whether both see the same machine.
     pub fn is(&self, other: &Self) -> bool {
         !self.boot.is_empty() && self.boot == other.boot
+    }
+}
+
+/// Threads for these CPUs, one each; for as many as this process may use where the scheduler is free.
+pub fn threads(cpus: &[u32]) -> usize {
+    match cpus.len() {
+        0 => allowed().len().max(1),
+        some => some,
     }
 }
 

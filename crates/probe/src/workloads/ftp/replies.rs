@@ -3,6 +3,7 @@
 use std::{
     io::{self, Read, Write},
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream},
+    time::Duration,
 };
 
 /// Longest reply, bytes.
@@ -39,6 +40,11 @@ impl Replies {
             ahead: Vec::with_capacity(REPLY),
             text: Vec::with_capacity(REPLY),
         }
+    }
+
+    /// How long it waits for a piece of a reply.
+    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        self.stream.set_read_timeout(Some(patience))
     }
 
     /// Sends a line.

@@ -60,6 +60,10 @@ pub struct Session {
     pub login_ns: u64,
 }
 
+/// So many times longer than for other replies is waited for one that comes after a flush; less than
+/// the minute after which a silent probe is given up.
+const FLUSH: u32 = 10;
+
 impl Session {
     /// Connects and logs in.
     pub fn open(peer: PeerAddress, login: &Login) -> Result<Self, ProbeError> {
@@ -149,13 +153,27 @@ impl Session {
         sent.map_err(|e| self.peer.io("sending a file", &e))?;
         drop(data);
         let last = monotonic_ns();
-        self.reply("the end of STOR", &[226, 250])?;
+        self.stored()?;
         Ok(Phases {
             passive: connected - began,
             first_byte: allowed - connected,
             data: last - allowed,
             complete: monotonic_ns() - last,
         })
+    }
+
+    /// Waits until the server has a file, which it may flush first.
+    fn stored(&mut self) -> Result<(), ProbeError> {
+        let patience = self.peer.patience;
+        self.peer.patience = patience * FLUSH;
+        let waits = self.replies.set_patience(self.peer.patience);
+        let stored = waits
+            .map_err(|e| self.peer.io("waiting for the end of STOR", &e))
+            .and_then(|()| self.reply("the end of STOR", &[226, 250]));
+        self.peer.patience = patience;
+        stored?;
+        let waits = self.replies.set_patience(patience);
+        waits.map_err(|e| self.peer.io("waiting for replies", &e))
     }
 
     /// A data connection, to the server's own address and to no other.

@@ -9,7 +9,7 @@ use std::{
         unix::fs::{OpenOptionsExt, PermissionsExt, chown},
     },
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -208,6 +208,8 @@ fn version(program: &Path) -> String {
         ask.arg("-v")
             .env_clear()
             .stdin(said.try_clone()?)
+            .stdout(said.try_clone()?)
+            .stderr(Stdio::null())
             .status()?;
         let mut text = String::new();
         let mut said = said;

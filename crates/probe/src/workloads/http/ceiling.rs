@@ -16,7 +16,10 @@ use super::{
 };
 use crate::{
     counters::Devices,
-    workloads::ends::{lock, place::Kept},
+    workloads::ends::{
+        lock,
+        place::{self, Kept},
+    },
 };
 
 /// Stretches of which the best counts: whatever else the machine does only slows them.
@@ -39,8 +42,15 @@ struct Kind {
     cpus: Cpus,
 }
 
+/// Bytes of all bodies under way at most: larger ones tell how fast bytes are copied, and not how many
+/// requests the client can make.
+const LARGEST: u64 = 64 << 20;
+
 /// Requests a second, measured once for each kind of work on these CPUs; `None` where it cannot be done.
 pub fn of(p: &HttpParams, length: u64, cpus: &Cpus) -> Option<f64> {
+    if length.saturating_mul(p.concurrency) > LARGEST {
+        return None;
+    }
     let kind = Kind {
         length,
         concurrency: p.concurrency,
@@ -73,7 +83,7 @@ fn measure(kind: &Kind) -> io::Result<f64> {
         },
     };
     let _kept = Kept::on(near_cpus)?;
-    let mut client = Client::new(&target, kind.concurrency, near_cpus.len().max(1))?;
+    let mut client = Client::new(&target, kind.concurrency, place::threads(near_cpus))?;
     let devices = Devices::open(&[]);
     let mut best = 0.0f64;
     for stretch in 0..=STRETCHES {

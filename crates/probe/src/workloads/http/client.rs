@@ -4,6 +4,7 @@
 use std::{
     io,
     net::SocketAddr,
+    pin::pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -114,6 +115,9 @@ struct Outcome {
     sent: Sent,
 }
 
+/// At a rate the first moment comes so long after the threads are told to start.
+const AHEAD_NS: u64 = 2_000_000;
+
 impl Client {
     /// `threads` runtimes for `connections`.
     pub fn new(target: &Target, connections: u64, threads: usize) -> io::Result<Self> {
@@ -138,7 +142,9 @@ impl Client {
         devices: &Devices,
         beat: &mut dyn FnMut(u64),
     ) -> io::Result<Worked> {
-        let start = monotonic_ns();
+        // Moments count from when all threads are there.
+        let ahead = if order.rate > 0 { AHEAD_NS } else { 0 };
+        let start = monotonic_ns() + ahead;
         let work = |crew: &mut Crew, beat: &mut dyn FnMut(u64)| crew.work(order, start, beat);
         let (each, edges) = all_at_once(&mut self.crews, devices, beat, work)?;
         let sent = each.concat();
@@ -174,7 +180,7 @@ impl Client {
     }
 }
 
-/// A single answer, whatever it is. The time it may take is limited.
+/// A single answer, whatever it is. Nothing may come for [`PATIENCE`] at most.
 pub fn ask_once(to: SocketAddr, question: &Question) -> Result<Answered, Wrong> {
     let failed = |e| Wrong::Io("starting a runtime", e);
     let runtime = Builder::new_current_thread()
@@ -182,12 +188,25 @@ pub fn ask_once(to: SocketAddr, question: &Question) -> Result<Answered, Wrong> 
         .build()
         .map_err(failed)?;
     runtime.block_on(async {
-        let exchange = async {
+        let moved = AtomicU64::new(0);
+        let mut exchange = pin!(async {
             let mut link = Link::connect(to).await?;
-            link.ask(question.clone(), None, &AtomicU64::new(0)).await
-        };
-        let late = |_| Wrong::Io("waiting for an answer", io::ErrorKind::TimedOut.into());
-        timeout(PATIENCE, exchange).await.map_err(late)?
+            link.ask(question.clone(), None, &moved).await
+        });
+        let mut before = 0;
+        loop {
+            if let Ok(answered) = timeout(PATIENCE, exchange.as_mut()).await {
+                return answered;
+            }
+            let now = moved.load(Ordering::Relaxed);
+            if now == before {
+                return Err(Wrong::Io(
+                    "waiting for an answer",
+                    io::ErrorKind::TimedOut.into(),
+                ));
+            }
+            before = now;
+        }
     })
 }
 
@@ -381,17 +400,27 @@ impl Shared {
             nth += 1;
             *ops += 1;
         }
-        while due(nth) < until {
-            nth += 1;
-            lock(&self.log).unsent += 1;
-        }
+        lock(&self.log).unsent += self.moments(number, order).saturating_sub(nth);
         Ok(())
+    }
+
+    /// Moments of a connection in a stretch: those of all are dealt out in turn.
+    fn moments(&self, number: u64, order: Order) -> u64 {
+        let all = (u128::from(order.ns) * u128::from(order.rate)).div_ceil(1_000_000_000);
+        let own = all.saturating_sub(u128::from(number));
+        own.div_ceil(u128::from(self.all)) as u64
     }
 
     /// A request and its answer, which is checked.
     async fn exchange(&self, kept: &mut Option<Link>) -> Result<Body, Wrong> {
         self.moved.fetch_add(1, Ordering::Relaxed);
         self.under_way.fetch_add(1, Ordering::Relaxed);
+        let body = self.answered(kept).await;
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
+        body
+    }
+
+    async fn answered(&self, kept: &mut Option<Link>) -> Result<Body, Wrong> {
         let open = match kept {
             Some(link) => link.is_open().await,
             None => false,
@@ -413,7 +442,6 @@ impl Shared {
         {
             link.closed().await?;
         }
-        self.under_way.fetch_sub(1, Ordering::Relaxed);
         Ok(answered.body)
     }
 }

@@ -158,7 +158,7 @@ impl Shared {
                 at,
                 name: &token,
                 file: &file,
-                processes: cpus.len(),
+                processes: place::threads(&cpus),
                 connections: p.concurrency,
             };
             let hosted = HostedServer::start(server, &self.dir, &site)?;

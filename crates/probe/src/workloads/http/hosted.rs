@@ -2,6 +2,8 @@
 //! of its own. A guard ends it with the probe.
 
 use std::{
+    cell::OnceCell,
+    ffi::OsString,
     fs,
     net::{SocketAddr, TcpListener, TcpStream},
     os::{fd::BorrowedFd, unix::fs::PermissionsExt},
@@ -57,7 +59,8 @@ pub struct HostedServer {
     // Ended before its directory goes.
     _guard: Guard<Launch>,
     /// Its processes.
-    pids: Vec<u32>,
+    name: OsString,
+    pids: OnceCell<Vec<u32>>,
     _dir: TempDir,
 }
 
@@ -126,22 +129,29 @@ impl HostedServer {
         } else {
             Launch::nginx(&program, home.path(), site)
         };
-        let name = program.file_name().unwrap_or_default().to_os_string();
-        let guard = Guard::start(launch)?;
-        let is_server = |pid: &u32| {
-            let comm = fs::read_to_string(format!("/proc/{pid}/comm"));
-            comm.is_ok_and(|comm| *comm.trim_end() == *name)
-        };
         Ok(Self {
-            _guard: guard,
-            pids: Tree::default().pids().filter(is_server).collect(),
+            _guard: Guard::start(launch)?,
+            name: program.file_name().unwrap_or_default().to_os_string(),
+            pids: OnceCell::new(),
             _dir: home,
+        })
+    }
+
+    /// Its processes. Looked for when the first answer has come: Apache listens before it starts the one
+    /// that serves.
+    fn pids(&self) -> &[u32] {
+        self.pids.get_or_init(|| {
+            let is_server = |pid: &u32| {
+                let comm = fs::read_to_string(format!("/proc/{pid}/comm"));
+                comm.is_ok_and(|comm| *comm.trim_end() == *self.name)
+            };
+            Tree::default().pids().filter(is_server).collect()
         })
     }
 
     /// CPU time of all its threads since it started, nanoseconds; `None` where the kernel does not tell.
     pub fn cpu_ns(&self) -> Option<u64> {
-        let each = self.pids.iter().map(|pid| threads_ns(*pid));
+        let each = self.pids().iter().map(|pid| threads_ns(*pid));
         each.sum::<Option<u64>>().filter(|ns| *ns > 0)
     }
 }
@@ -175,7 +185,7 @@ http {{
 
 fn apache_conf(site: &Site<'_>) -> String {
     let at = site.at;
-    let threads = site.connections.clamp(16, 256);
+    let threads = site.connections.clamp(16, 1024);
     let modules = MODULES.into_iter().find(|dir| Path::new(dir).is_dir());
     let modules = modules.unwrap_or(MODULES[0]);
     let module = |name: &str| {

@@ -23,7 +23,7 @@ use hyper_util::rt::TokioIo;
 use rustix::net::Shutdown;
 use tokio::runtime::Builder;
 
-use crate::workloads::ends::place::Kept;
+use crate::workloads::ends::place::{self, Kept};
 
 /// What it calls itself.
 const NAME: &str = concat!("layermark/", env!("CARGO_PKG_VERSION"));
@@ -56,7 +56,7 @@ impl OwnServer {
             path: path.into(),
             body: body.into(),
         };
-        for _ in 0..cpus.len().max(1) {
+        for _ in 0..place::threads(cpus) {
             let (listener, page) = (server.listener.try_clone()?, page.clone());
             let (ending, cpus) = (Arc::clone(&server.ending), cpus.to_vec());
             let body = move || {

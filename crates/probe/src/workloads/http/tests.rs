@@ -349,7 +349,7 @@ fn a_server_that_closes_kept_connections_is_connected_to_again() {
 
 #[test]
 fn latency_at_a_rate_counts_from_the_intended_moment() {
-    // The 40th request takes 100 ms; all that are due meanwhile are late.
+    // The 140th request takes 100 ms; all that are due meanwhile are late.
     let stalls: Manner = |n, s| {
         if n == 140 {
             thread::sleep(Duration::from_millis(100));

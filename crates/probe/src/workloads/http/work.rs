@@ -72,11 +72,7 @@ impl HttpWork {
             ProbeError::new(format!("http: {e}"))
                 .hint("use `placement` = free; `taskset -p $$` shows which CPUs are allowed")
         })?;
-        let threads = if near_cpus.is_empty() {
-            host.cpu_count()
-        } else {
-            near_cpus.len()
-        };
+        let threads = place::threads(&near_cpus);
         let peer = peer_address(found.to, PATIENCE);
         let no_question = |e| ProbeError::new(format!("http: cannot ask for {}: {e}", found.path));
         let question = question(&found.authority, &found.path, p.keeps()).map_err(no_question)?;

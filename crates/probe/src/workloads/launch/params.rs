@@ -118,14 +118,6 @@ pub fn words(name: &str, text: &str) -> Result<Vec<String>, PointError> {
         Err(PointError::new(format!("launch: `{name}` = {text}: {why}"))
             .hint("quote words with spaces: 'my program' --file 'a b'"))
     };
-    if let Some(special) = for_a_shell(text) {
-        let why = format!("`{special}` means something to a shell, and there is none");
-        let hint = format!(
-            "a shell can be the program: sh -c {}; or put '{special}' in quotes",
-            shell_words::quote(text)
-        );
-        return Err(PointError::new(format!("launch: `{name}` = {text}: {why}")).hint(hint));
-    }
     match shell_words::split(text) {
         Ok(words) if words.first().is_some_and(|w| !w.is_empty()) => Ok(words),
         Ok(_) => error("it names no program"),
@@ -256,12 +248,25 @@ fn with_value(p: &LaunchParams, name: &str, value: &str) -> LaunchParams {
     made
 }
 
+/// The same where it is written, and a shell may have been meant.
+fn words_alone(name: &str, text: &str) -> Result<Vec<String>, PointError> {
+    if let Some(special) = for_a_shell(text) {
+        let why = format!("`{special}` means something to a shell, and there is none");
+        let hint = format!(
+            "a shell can be the program: sh -c {}; or put '{special}' in quotes",
+            shell_words::quote(text)
+        );
+        return Err(PointError::new(format!("launch: `{name}` = {text}: {why}")).hint(hint));
+    }
+    words(name, text)
+}
+
 /// Checks texts and what depends on each other.
 fn check(p: &LaunchParams) -> Result<(), PointError> {
-    words("command", &p.command)?;
+    words_alone("command", &p.command)?;
     for (name, text) in [("prepare", &p.prepare), ("conclude", &p.conclude)] {
         if !text.is_empty() {
-            words(name, text)?;
+            words_alone(name, text)?;
         }
     }
     for cmd in &p.cmd {
@@ -274,7 +279,7 @@ fn check(p: &LaunchParams) -> Result<(), PointError> {
         layer
             .parse::<Spec>()
             .map_err(|e| PointError::new(format!("launch: `cmd`: {e}")))?;
-        words("cmd", command)?;
+        words_alone("cmd", command)?;
     }
     ready::parse(&p.ready)?;
     // Not shown: it may be a secret value.
