@@ -111,11 +111,13 @@ fn compares_two_directories() {
             .filter(|t| t.cell.point == index)
             .filter_map(|t| t.trial.as_ref()?.resident);
         let in_memory = run.machine.base.starts_with("tmpfs");
-        for share in resident.filter(|_| !in_memory) {
+        let resident: Vec<f64> = resident.filter(|_| !in_memory).collect();
+        // The kernel may take a page back at any moment, so one trial decides nothing.
+        if let Some(share) = layermark_stats::median(&resident) {
             let cold = point.text("cache") == "cold";
             assert!(
                 if cold { share <= 0.05 } else { share >= 0.95 },
-                "{}: {share}",
+                "{}: {resident:?}",
                 point.label
             );
         }
