@@ -170,8 +170,14 @@ fn threads_ns(pid: u32) -> Option<u64> {
 fn nginx_conf(site: &Site<'_>) -> String {
     let shared = if site.processes > 1 { " reuseport" } else { "" };
     let (at, connections) = (site.at, 2 * site.connections + 64);
+    // Else root gives its directories to nobody, who is no user in most user namespaces.
+    let user = if rustix::process::geteuid().is_root() {
+        "user root root; "
+    } else {
+        ""
+    };
     format!(
-        "daemon off; master_process off; pid nginx.pid; error_log stderr;
+        "{user}daemon off; master_process off; pid nginx.pid; error_log stderr;
 events {{ worker_connections {connections}; }}
 http {{
   access_log off; default_type application/octet-stream; sendfile on; tcp_nopush on;
