@@ -216,14 +216,14 @@ impl<W: Repeat> Repeated<W> {
 
     /// Uncounted work, until caches, a daemon and an idle CPU are in their working state. A longer
     /// operation has time to wake them up itself. Returns how long it took.
-    fn lead_in(&mut self, ns: u64) -> Result<u64, ProbeError> {
+    fn lead_in(&mut self, ns: u64, beat: &mut Beat<'_>) -> Result<u64, ProbeError> {
         let awake = self.op_ns >= ns && !self.work.always_leads_in();
         if ns == 0 || awake || self.work.passes().whole || self.through() {
             return Ok(0);
         }
         let counted = false;
         let extent = Extent::Time { ns, counted };
-        let worked = self.stretch(extent, &mut Used::default(), &mut |_| {})?;
+        let worked = self.stretch(extent, &mut Used::default(), &mut |_| beat(0, 0))?;
         Ok(worked.elapsed_ns)
     }
 
@@ -233,7 +233,7 @@ impl<W: Repeat> Repeated<W> {
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
-        let uncounted_ns = self.lead_in(ask.lead_in_ns)?;
+        let uncounted_ns = self.lead_in(ask.lead_in_ns, beat)?;
         let mut used = Used::default();
         let mut turn = Turn {
             round: ask.round,

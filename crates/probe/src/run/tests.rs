@@ -45,7 +45,7 @@ impl Repeat for Script {
         self.at = 0;
         Ok(())
     }
-    fn go(&mut self, extent: Extent, _: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
+    fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
         let (limit_ns, word) = match extent {
             Extent::Pass => (u64::MAX, "pass"),
             Extent::Time { ns, counted: true } => (ns, "turn"),
@@ -54,6 +54,7 @@ impl Repeat for Script {
         self.asked.push(word);
         let ops = limit_ns.div_ceil(self.op_ns).min(self.ops - self.at);
         self.at += ops;
+        beat(ops);
         Ok(Stretch {
             elapsed_ns: ops * self.op_ns,
             ops,
@@ -110,6 +111,20 @@ fn a_turn_goes_on_over_passes_and_begins_none_for_its_last_tenth() {
     };
     let whole = work.turn(&ask, &mut Trial::default(), &mut |_, _| {});
     assert_eq!(whole.unwrap().turn.ops, 19);
+}
+
+#[test]
+fn a_lead_in_gives_signs_of_life_and_counts_nothing() {
+    let mut work = Repeated::new(Script::new(1000, 50));
+    let ask = Ask {
+        round: 0,
+        ns: 1_000_000,
+        lead_in_ns: 100_000,
+    };
+    let mut beats = Vec::new();
+    let turned = work.turn(&ask, &mut Trial::default(), &mut |ops, _| beats.push(ops));
+    assert_eq!(turned.unwrap().turn.ops, 20);
+    assert_eq!(beats, [0, 20], "the lead-in's, and the turn's");
 }
 
 #[test]
