@@ -6,10 +6,13 @@ use std::{
     time::Duration,
 };
 
+pub mod control;
 pub mod error;
 pub mod lines;
 pub mod listening;
 pub mod place;
+#[cfg(test)]
+pub mod testing;
 pub mod together;
 
 /// How long a peer may be silent in the midst of something.

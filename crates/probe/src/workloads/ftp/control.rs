@@ -14,8 +14,9 @@ use crate::{
     ProbeError,
     workloads::ends::{
         PATIENCE,
+        control::{self, Reply},
         error::PeerAddress,
-        lines::{Hidden, LineError, Lines},
+        lines::Hidden,
     },
 };
 
@@ -79,11 +80,7 @@ pub struct Welcome {
 }
 
 /// The near end's side of it.
-pub struct Control {
-    lines: Lines,
-    peer: PeerAddress,
-    secret: Hidden,
-}
+pub type Control = control::Control<Answer>;
 
 impl Control {
     pub fn connect(p: &FtpParams, peer: &Peer) -> Result<(Self, Welcome), ProbeError> {
@@ -95,14 +92,10 @@ impl Control {
             patience: PATIENCE,
         };
         let stream = TcpStream::connect_timeout(&to, PATIENCE);
-        let mut control = Self {
-            lines: Lines::new(stream.map_err(|e| address.io("connecting", &e))?),
-            peer: address,
-            secret: peer.secret.clone().into(),
-        };
+        let mut control = Self::over(stream, address, &peer.secret)?;
         let hello = Hello::Control {
             version: VERSION,
-            secret: control.secret.clone(),
+            secret: control.secret(),
             params: p.clone(),
         };
         match control.ask(&hello)? {
@@ -130,10 +123,6 @@ impl Control {
         }
     }
 
-    pub fn peer(&self) -> PeerAddress {
-        self.peer
-    }
-
     /// CPU time that the far end and its server have used, nanoseconds.
     pub fn count(&mut self) -> Result<u64, ProbeError> {
         match self.ask(&Ask::Count)? {
@@ -145,48 +134,38 @@ impl Control {
     /// What has come of files.
     pub fn check(
         &mut self,
-        names: Vec<String>,
+        names: &[String],
         tick: &mut dyn FnMut(),
     ) -> Result<Vec<Sum>, ProbeError> {
-        let wanted = names.len();
-        let mut answer = self.ask(&Ask::Check { names })?;
-        while answer == Answer::Busy {
-            tick();
-            answer = self.answer()?;
-        }
-        match answer {
-            Answer::Checked { files } if files.len() == wanted => Ok(files),
-            other => Err(self.out_of_turn(&other)),
-        }
-    }
-
-    fn ask(&mut self, line: &impl Serialize) -> Result<Answer, ProbeError> {
-        let said = self.lines.say(line);
-        said.map_err(|e| self.peer.io("asking on the control connection", &e))?;
-        self.answer()
-    }
-
-    fn answer(&mut self) -> Result<Answer, ProbeError> {
-        match self.lines.next(Some(PATIENCE)) {
-            Ok(Some(Answer::Refused { why })) => {
-                let why = self.secret.hide(&why);
-                Err(self.peer.error(&format!("refused: {why}")))
+        let mut all = Vec::with_capacity(names.len());
+        for names in names.chunks(AT_ONCE) {
+            let mut answer = self.ask(&Ask::Check {
+                names: names.to_vec(),
+            })?;
+            while answer == Answer::Busy {
+                tick();
+                answer = self.answer()?;
             }
-            Ok(Some(answer)) => Ok(answer),
-            Ok(None) => Err(self.peer.answer(None)),
-            Err(LineError::Foreign(line)) => {
-                let line = LineError::Foreign(self.secret.hide(&line));
-                Err(self.peer.answer(Some(line)))
+            match answer {
+                Answer::Checked { files } if files.len() == names.len() => all.extend(files),
+                other => return Err(self.out_of_turn(&other)),
             }
-            Err(e) => Err(self.peer.answer(Some(e))),
         }
-    }
-
-    fn out_of_turn(&self, answer: &Answer) -> ProbeError {
-        self.peer
-            .error(&format!("answered out of turn: {answer:?}"))
+        Ok(all)
     }
 }
+
+impl Reply for Answer {
+    fn refusal(&self) -> Option<(&str, Option<&str>)> {
+        match self {
+            Self::Refused { why } => Some((why, None)),
+            _ => None,
+        }
+    }
+}
+
+/// Files asked about in a line, which has a longest length.
+const AT_ONCE: usize = 100;
 
 /// Between two `Busy`.
 pub const BUSY: Duration = Duration::from_millis(500);

@@ -1,101 +1,43 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream},
     process::Command,
     thread,
     time::{Duration, Instant},
 };
 
-use layermark_model::{Point, PointError, Settings, Target, Trial, Unit, protocol::Peer};
+use layermark_model::{Point, PointError, Target, Trial, Unit};
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     Ftp,
-    content::Sum,
+    content::{Content, Sum},
     control::{Answer, Ask as Question, Control, Hello},
-    params::FtpParams,
+    params::{FtpParams, Source},
     session::{Login, Session},
     vsftpd,
 };
 use crate::{
-    Ask, Context, FarEnd, ProbeError, Turned, Work, Workload, param,
-    workloads::ends::{error::PeerAddress, lines::Lines},
+    Ask, FarEnd, ProbeError, Workload, param,
+    workloads::ends::{
+        error::PeerAddress,
+        lines::Lines,
+        testing::{self, Ends, context},
+    },
 };
 
-const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
 fn points(params: Value) -> Result<Vec<Point>, PointError> {
-    let Value::Object(mut params) = params else {
-        panic!("not a table")
-    };
-    params.insert("workload".into(), "ftp".into());
-    let settings: Settings = serde_json::from_value(params.into()).unwrap();
-    Ftp.points(&settings, 1.0)
+    testing::points(&Ftp, params)
 }
 
 fn point(params: Value) -> Point {
-    let mut all = points(params).unwrap();
-    assert_eq!(all.len(), 1);
-    all.remove(0)
+    testing::point(&Ftp, params)
 }
 
-fn context(port: u16) -> Context {
-    Context {
-        peer: Some(Peer {
-            address: LOOPBACK,
-            port,
-            secret: "the secret".into(),
-        }),
-        ..Context::least()
-    }
-}
-
-/// Both ends, in this process.
-struct Ends {
-    work: Box<dyn Work>,
-    far: Box<dyn FarEnd>,
-    trial: Trial,
-    round: u32,
-    dir: tempfile::TempDir,
-}
-
-impl Ends {
-    fn start(params: Value) -> Self {
-        let point = point(params);
-        let dir = tempfile::tempdir().unwrap();
-        let far = Ftp.serve(dir.path(), &point, &context(0)).unwrap();
-        let near = Ftp.prepare(dir.path(), &point, &context(far.port()));
-        Self {
-            work: near.unwrap(),
-            far,
-            trial: Trial::default(),
-            round: 0,
-            dir,
-        }
-    }
-
-    fn turn(&mut self, ms: u64) -> Result<Turned, ProbeError> {
-        self.round += 1;
-        let ask = Ask {
-            round: self.round,
-            ns: ms * 1_000_000,
-            lead_in_ns: 1_000_000,
-        };
-        self.work.turn(&ask, &mut self.trial, &mut |_, _| {})
-    }
-
-    fn end(mut self) -> Trial {
-        self.work.settle(&mut self.trial).unwrap();
-        // As the lab does it: the far end has stopped to serve when the near one ends.
-        self.far.end().unwrap();
-        self.work.end(&mut self.trial).unwrap();
-        drop((self.work, self.far));
-        let left = fs::read_dir(self.dir.path()).unwrap().count();
-        assert_eq!(left, 0, "files are left");
-        self.trial
-    }
+fn start(params: Value) -> Ends {
+    Ends::start(&Ftp, params).unwrap()
 }
 
 #[test]
@@ -155,7 +97,7 @@ fn files_go_both_ways_from_and_to_everything() {
             ("file", "file"),
             ("file", "fsync"),
         ] {
-            let mut ends = Ends::start(both(op, source, sink));
+            let mut ends = start(both(op, source, sink));
             let first = ends.turn(5).unwrap().turn;
             let second = ends.turn(5).unwrap().turn;
             assert!(first.ops > 0 && second.bytes == second.ops * (300 << 10));
@@ -197,7 +139,7 @@ fn vsftpd_serves_and_is_gone_afterwards() {
     }
     for (op, clients) in [("get", 1), ("put", 1), ("get", 3), ("put", 3)] {
         let params = json!({"op": op, "file_size": "200K", "clients": clients, "server": "vsftpd"});
-        let mut ends = Ends::start(params);
+        let mut ends = start(params);
         let done = ends.turn(20).unwrap().turn;
         assert!(done.ops >= clients && done.bytes == done.ops * (200 << 10));
         let trial = ends.end();
@@ -273,7 +215,7 @@ fn curl_gets_and_puts_the_same_files_from_the_same_servers() {
         fs::write(&path, &data).unwrap();
         let upload = ["--upload-file", path.to_str().unwrap()];
         curl(&login, &format!("ftp://{at}/{}0-0", login.folder), &upload);
-        let sums = control.check(vec!["0-0".into()], &mut || {}).unwrap();
+        let sums = control.check(&["0-0".into()], &mut || {}).unwrap();
         let sent = Sum {
             bytes: data.len() as u64,
             hash: xxh3_64(&data),
@@ -281,6 +223,23 @@ fn curl_gets_and_puts_the_same_files_from_the_same_servers() {
         assert_eq!(sums, [sent], "{server}");
         far.end().unwrap();
     }
+}
+
+#[test]
+fn more_files_than_a_line_has_room_for_are_checked() {
+    let put = json!({"op": "put", "file_size": "1K", "sink": "null", "server": "own"});
+    let (mut far, mut control, to, login, _, dir) = server_of(put);
+    let server = PeerAddress { to, ..control.peer };
+    let mut session = Session::open(server, &login).unwrap();
+    let data = dir.path().join("data");
+    let content = Content::make(Source::Memory, 1024, 1, &data).unwrap();
+    let names: Vec<String> = (0..600).map(|n| format!("0-{n}")).collect();
+    for name in &names {
+        session.put(name, &content, &mut || {}).unwrap();
+    }
+    let sums = control.check(&names, &mut || {}).unwrap();
+    assert_eq!(sums, vec![content.sum(); 600]);
+    far.end().unwrap();
 }
 
 #[test]

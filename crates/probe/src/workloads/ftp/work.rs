@@ -95,12 +95,12 @@ impl FtpWork {
         };
         let expected = data.as_ref().map(Content::sum).or(welcome.file);
         let expected = expected.ok_or_else(|| {
-            let peer = control.peer();
+            let peer = control.peer;
             peer.error("does not say what can be got")
         })?;
         let server = PeerAddress {
             to: welcome.to,
-            ..control.peer()
+            ..control.peer
         };
         let client = |number| {
             let mut session = Session::open(server, &welcome.login)?;
@@ -160,7 +160,7 @@ impl FtpWork {
             }
             if !client.put.is_empty() {
                 let names = std::mem::take(&mut client.put);
-                sums.extend(self.control.check(names, tick)?);
+                sums.extend(self.control.check(&names, tick)?);
             }
             looked += sums.len() as u64;
             wrong.extend(sums.into_iter().filter(|sum| *sum != self.expected));
@@ -176,7 +176,7 @@ impl FtpWork {
             format!("the first of them has {} of {length} bytes", first.bytes)
         };
         let what = format!("{count} of {looked} files came with another content: {what}");
-        Err(self.control.peer().error(&what).hint(
+        Err(self.control.peer.error(&what).hint(
             "the path alters or loses data: `ip -s link` shows errors, `dmesg` may tell more",
         ))
     }

@@ -15,8 +15,8 @@ use crate::{
     ProbeError,
     workloads::ends::{
         PATIENCE,
+        control::{self, Reply},
         error::PeerAddress,
-        lines::{Hidden, LineError, Lines},
         place::Host,
     },
 };
@@ -25,11 +25,7 @@ use crate::{
 const START: Duration = Duration::from_mins(1);
 
 /// A control connection.
-pub struct Control {
-    lines: Lines,
-    peer: PeerAddress,
-    secret: Hidden,
-}
+pub type Control = control::Control<Answer>;
 
 /// What every error names.
 pub fn peer_address(to: SocketAddr, patience: Duration) -> PeerAddress {
@@ -47,15 +43,10 @@ impl Control {
         let to = SocketAddr::new(peer.address, peer.port);
         let address = peer_address(to, PATIENCE);
         let stream = TcpStream::connect_timeout(&to, PATIENCE);
-        let stream = stream.map_err(|e| address.io("connecting", &e))?;
-        let mut control = Self {
-            lines: Lines::new(stream),
-            peer: address,
-            secret: peer.secret.clone().into(),
-        };
+        let mut control = Self::over(stream, address, &peer.secret)?;
         let hello = Hello::Control {
             version: VERSION,
-            secret: control.secret.clone(),
+            secret: control.secret(),
             params: p.clone(),
             host: host.clone(),
         };
@@ -65,8 +56,7 @@ impl Control {
                 control.peer.patience = PATIENCE;
                 Ok((control, welcome))
             }
-            other @ Answer::Counted { .. } => Err(control.out_of_turn(&other)),
-            Answer::Refused { .. } => Err(control.peer.error("refused the trial")),
+            other => Err(control.out_of_turn(&other)),
         }
     }
 
@@ -77,31 +67,13 @@ impl Control {
             other => Err(self.out_of_turn(&other)),
         }
     }
+}
 
-    fn ask(&mut self, line: &impl serde::Serialize) -> Result<Answer, ProbeError> {
-        let said = self.lines.say(line);
-        said.map_err(|e| self.peer.io("asking on the control connection", &e))?;
-        match self.lines.next(Some(self.peer.patience)) {
-            Ok(Some(Answer::Refused { why, hint })) => {
-                let why = self.secret.hide(&why);
-                let error = self.peer.error(&format!("refused the trial: {why}"));
-                Err(match hint {
-                    Some(hint) => error.hint(self.secret.hide(&hint)),
-                    None => error,
-                })
-            }
-            Ok(Some(answer)) => Ok(answer),
-            Ok(None) => Err(self.peer.answer(None)),
-            Err(LineError::Foreign(line)) => {
-                let line = LineError::Foreign(self.secret.hide(&line));
-                Err(self.peer.answer(Some(line)))
-            }
-            Err(e) => Err(self.peer.answer(Some(e))),
+impl Reply for Answer {
+    fn refusal(&self) -> Option<(&str, Option<&str>)> {
+        match self {
+            Self::Refused { why, hint } => Some((why, hint.as_deref())),
+            _ => None,
         }
-    }
-
-    fn out_of_turn(&self, answer: &Answer) -> ProbeError {
-        self.peer
-            .error(&format!("answered out of turn: {answer:?}"))
     }
 }

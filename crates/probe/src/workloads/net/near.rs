@@ -16,18 +16,15 @@ use crate::{
     ProbeError,
     workloads::ends::{
         PATIENCE,
+        control::{self, Reply},
         error::PeerAddress,
-        lines::{Hidden, LineError, Lines},
+        lines::Hidden,
         place::Host,
     },
 };
 
 /// A control connection.
-pub struct Control {
-    lines: Lines,
-    peer: PeerAddress,
-    secret: Hidden,
-}
+pub type Control = control::Control<Answer>;
 
 /// What the far end says of itself.
 pub struct Welcome {
@@ -46,21 +43,12 @@ impl Control {
             to,
             patience: PATIENCE,
         };
-        let stream = sockets::connect(p, to).map_err(|e| peer_address.io("connecting", &e))?;
-        Ok(Self {
-            lines: Lines::new(stream),
-            peer: peer_address,
-            secret: peer.secret.clone().into(),
-        })
-    }
-
-    pub fn peer(&self) -> PeerAddress {
-        self.peer
+        Self::over(sockets::connect(p, to), peer_address, &peer.secret)
     }
 
     /// The address that the far end sees.
     pub fn own_address(&self) -> Result<IpAddr, ProbeError> {
-        let own = self.lines.stream().local_addr();
+        let own = self.stream().local_addr();
         let own = own.map_err(|e| self.peer.io("asking for the own address", &e))?;
         Ok(own.ip())
     }
@@ -74,7 +62,7 @@ impl Control {
     ) -> Result<Welcome, ProbeError> {
         let hello = Hello::Control {
             version: VERSION,
-            secret: self.secret.clone(),
+            secret: self.secret(),
             params: p.clone(),
             host: host.clone(),
             ports,
@@ -127,31 +115,13 @@ impl Control {
             other => Err(self.out_of_turn(&other)),
         }
     }
+}
 
-    fn ask(&mut self, line: &impl serde::Serialize) -> Result<Answer, ProbeError> {
-        let said = self.lines.say(line);
-        said.map_err(|e| self.peer.io("asking on the control connection", &e))?;
-        self.answer()
-    }
-
-    fn answer(&mut self) -> Result<Answer, ProbeError> {
-        match self.lines.next(Some(PATIENCE)) {
-            Ok(Some(Answer::Refused { why })) => {
-                let why = self.secret.hide(&why);
-                Err(self.peer.error(&format!("refused the trial: {why}")))
-            }
-            Ok(Some(answer)) => Ok(answer),
-            Ok(None) => Err(self.peer.answer(None)),
-            Err(LineError::Foreign(line)) => {
-                let line = LineError::Foreign(self.secret.hide(&line));
-                Err(self.peer.answer(Some(line)))
-            }
-            Err(e) => Err(self.peer.answer(Some(e))),
+impl Reply for Answer {
+    fn refusal(&self) -> Option<(&str, Option<&str>)> {
+        match self {
+            Self::Refused { why } => Some((why, None)),
+            _ => None,
         }
-    }
-
-    fn out_of_turn(&self, answer: &Answer) -> ProbeError {
-        self.peer
-            .error(&format!("answered out of turn: {answer:?}"))
     }
 }

@@ -1,15 +1,13 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::Command,
     thread,
     time::{Duration, Instant},
 };
 
-use layermark_model::{
-    NetEnd, Point, PointError, Settings, Target, Trial, Unit, WorkGroup, protocol::Peer,
-};
+use layermark_model::{NetEnd, Point, PointError, Target, Trial, Unit, WorkGroup};
 use serde_json::{Value, json};
 
 use super::{
@@ -18,76 +16,25 @@ use super::{
     params::NetParams,
 };
 use crate::{
-    Ask, Context, FarEnd, ProbeError, Turned, Work, Workload,
-    workloads::ends::{PATIENCE, lines::Lines, place::Host},
+    Ask, FarEnd, ProbeError, Workload,
+    workloads::ends::{
+        PATIENCE,
+        lines::Lines,
+        place::Host,
+        testing::{self, Ends, LOOPBACK, context},
+    },
 };
 
-const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
 fn points(params: Value) -> Result<Vec<Point>, PointError> {
-    let Value::Object(mut params) = params else {
-        panic!("not a table")
-    };
-    params.insert("workload".into(), "net".into());
-    let settings: Settings = serde_json::from_value(params.into()).unwrap();
-    Net.points(&settings, 1.0)
+    testing::points(&Net, params)
 }
 
 fn point(params: Value) -> Point {
-    let mut all = points(params).unwrap();
-    assert_eq!(all.len(), 1);
-    all.remove(0)
+    testing::point(&Net, params)
 }
 
-fn context(port: u16) -> Context {
-    Context {
-        peer: Some(Peer {
-            address: LOOPBACK,
-            port,
-            secret: "the secret".into(),
-        }),
-        ..Context::least()
-    }
-}
-
-/// Both ends, in this process.
-struct Ends {
-    work: Box<dyn Work>,
-    far: Box<dyn FarEnd>,
-    trial: Trial,
-    round: u32,
-}
-
-impl Ends {
-    fn start(params: Value) -> Self {
-        let point = point(params);
-        let far = Net.serve(Path::new("/"), &point, &context(0)).unwrap();
-        let near = Net.prepare(Path::new("/"), &point, &context(far.port()));
-        Self {
-            work: near.unwrap(),
-            far,
-            trial: Trial::default(),
-            round: 0,
-        }
-    }
-
-    fn turn(&mut self, ms: u64) -> Result<Turned, ProbeError> {
-        self.round += 1;
-        let ask = Ask {
-            round: self.round,
-            ns: ms * 1_000_000,
-            lead_in_ns: 1_000_000,
-        };
-        self.work.turn(&ask, &mut self.trial, &mut |_, _| {})
-    }
-
-    fn end(mut self) -> Trial {
-        self.work.settle(&mut self.trial).unwrap();
-        // As the lab does it: the far end has stopped to serve when the near one ends.
-        self.far.end().unwrap();
-        self.work.end(&mut self.trial).unwrap();
-        self.trial
-    }
+fn start(params: Value) -> Ends {
+    Ends::start(&Net, params).unwrap()
 }
 
 #[test]
@@ -157,7 +104,7 @@ fn every_operation_goes_in_turns() {
         ("udp-stream", 1),
         ("udp-rr", 2),
     ] {
-        let mut ends = Ends::start(json!({"op": op, "streams": streams}));
+        let mut ends = start(json!({"op": op, "streams": streams}));
         for _ in 0..3 {
             let turned = ends.turn(5).unwrap();
             assert!(turned.more && turned.turn.ops > 0, "{op}: {turned:?}");
@@ -181,7 +128,7 @@ fn every_operation_goes_in_turns() {
 
 #[test]
 fn buffers_are_told_as_they_are() {
-    let mut ends = Ends::start(json!({"op": "stream", "socket_buffer": "32K"}));
+    let mut ends = start(json!({"op": "stream", "socket_buffer": "32K"}));
     ends.turn(5).unwrap();
     let net = ends.end().net.unwrap();
     // Linux doubles what it is asked for.
@@ -207,7 +154,7 @@ fn allowed_lists(of: &Path) -> Vec<String> {
 #[test]
 fn both_ends_are_placed() {
     for (placement, same) in [("same", true), ("other", false)] {
-        let mut ends = Ends::start(json!({"op": "rr", "placement": placement}));
+        let mut ends = start(json!({"op": "rr", "placement": placement}));
         ends.turn(5).unwrap();
         let own = allowed_lists(Path::new("/proc/thread-self"));
         let others = std::fs::read_dir("/proc/self/task").unwrap().flatten();
@@ -222,7 +169,7 @@ fn both_ends_are_placed() {
         assert!(others.contains(&net.far.cpus[0].to_string()), "{others:?}");
         assert_eq!(net.near.cpus == net.far.cpus, same, "{net:?}");
     }
-    let mut ends = Ends::start(json!({"op": "rr", "placement": "free"}));
+    let mut ends = start(json!({"op": "rr", "placement": "free"}));
     ends.turn(5).unwrap();
     assert!(ends.end().net.unwrap().near.cpus.is_empty());
 }
@@ -230,7 +177,7 @@ fn both_ends_are_placed() {
 #[test]
 fn one_stretch_is_made_of_passes() {
     for op in ["rr", "stream"] {
-        let mut ends = Ends::start(json!({"op": op}));
+        let mut ends = start(json!({"op": op}));
         ends.turn(0).unwrap();
         let trial = ends.end();
         assert!(!trial.passes.is_empty() && trial.ops() > 0, "{op}");
@@ -418,9 +365,9 @@ fn it_listens_at_the_address_alone() {
 #[test]
 fn a_far_end_that_ends_in_mid_transfer_is_an_error() {
     for op in ["rr", "stream", "maerts", "crr", "udp-rr"] {
-        let mut ends = Ends::start(json!({"op": op}));
+        let mut ends = start(json!({"op": op}));
         ends.turn(5).unwrap();
-        let mut far = ends.far;
+        let mut far = ends.far.unwrap();
         let ending = thread::spawn(move || {
             thread::sleep(Duration::from_millis(100));
             far.end()
@@ -539,12 +486,14 @@ fn the_way_of_an_answer_is_no_part_of_a_stream_of_datagrams() {
 fn lost_datagrams_are_counted() {
     // One CPU for both, and room for a few: while the sender works nobody receives.
     let lossy = json!({"op": "udp-stream", "socket_buffer": "4K", "placement": "same"});
-    let mut ends = Ends::start(lossy);
-    let turned = ends.turn(10).unwrap();
+    let mut ends = start(lossy);
+    // On a busy machine the receiver may get the CPU at the right moments of a turn.
+    let turns = (0..20).map(|_| ends.turn(10).unwrap().turn.ops);
+    let arrived: u64 = turns.sum();
     let net = ends.end().net.unwrap();
     assert!(net.lost > 0 && net.sent > net.lost, "{net:?}");
-    // Some of the lead-in may come late, and are counted in the turn.
-    assert!(turned.turn.ops >= net.sent - net.lost, "{turned:?}");
+    // Some of a lead-in may come late, and are counted in the turn.
+    assert!(arrived >= net.sent - net.lost, "{arrived} {net:?}");
 }
 
 #[test]
@@ -578,7 +527,7 @@ fn few_ports_inside() {
         .args(["link", "set", "lo", "up"])
         .status();
     assert!(up.unwrap().success());
-    let mut ends = Ends::start(json!({"op": "crr", "streams": 8}));
+    let mut ends = start(json!({"op": "crr", "streams": 8}));
     ends.turn(5).unwrap();
     std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "50000 50001").unwrap();
     let e = (0..20)

@@ -59,7 +59,7 @@ impl NetWork {
     /// Makes all connections, so that a turn makes none.
     pub fn prepare(p: NetParams, to: &Peer, context: &Context) -> Result<Self, ProbeError> {
         let mut control = Control::connect(&p, to)?;
-        let address = control.peer();
+        let address = control.peer;
         let host = Host::here();
         let failed = |doing: &'static str| move |e: std::io::Error| address.io(doing, &e);
         let datagrams = datagrams(&p, &control).map_err(failed("making sockets"))?;

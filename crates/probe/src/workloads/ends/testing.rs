@@ -1,0 +1,91 @@
+//! Both ends of a workload in one process, for its tests.
+
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr},
+};
+
+use layermark_model::{Point, PointError, Settings, Trial, protocol::Peer};
+use serde_json::Value;
+
+use crate::{Ask, Context, FarEnd, ProbeError, Turned, Work, Workload};
+
+pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// The points of `params`, as a plan has them.
+pub fn points(workload: &dyn Workload, params: Value) -> Result<Vec<Point>, PointError> {
+    let Value::Object(mut params) = params else {
+        panic!("not a table")
+    };
+    params.insert("workload".into(), workload.id().into());
+    let settings: Settings = serde_json::from_value(params.into()).unwrap();
+    workload.points(&settings, 1.0)
+}
+
+/// The only point of `params`.
+pub fn point(workload: &dyn Workload, params: Value) -> Point {
+    let mut all = points(workload, params).unwrap();
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+/// Of a far end at `port`.
+pub fn context(port: u16) -> Context {
+    Context {
+        peer: Some(Peer {
+            address: LOOPBACK,
+            port,
+            secret: "the secret".into(),
+        }),
+        ..Context::least()
+    }
+}
+
+/// A trial, with its far end where it has one.
+pub struct Ends {
+    pub work: Box<dyn Work>,
+    pub far: Option<Box<dyn FarEnd>>,
+    pub trial: Trial,
+    round: u32,
+    dir: tempfile::TempDir,
+}
+
+impl Ends {
+    pub fn start(workload: &dyn Workload, params: Value) -> Result<Self, ProbeError> {
+        let point = point(workload, params);
+        let dir = tempfile::tempdir().unwrap();
+        let serve = || workload.serve(dir.path(), &point, &context(0));
+        let far = workload.has_two_ends(&point).then(serve).transpose()?;
+        let port = far.as_ref().map_or(0, |far| far.port());
+        Ok(Self {
+            work: workload.prepare(dir.path(), &point, &context(port))?,
+            far,
+            trial: Trial::default(),
+            round: 0,
+            dir,
+        })
+    }
+
+    pub fn turn(&mut self, ms: u64) -> Result<Turned, ProbeError> {
+        self.round += 1;
+        let ask = Ask {
+            round: self.round,
+            ns: ms * 1_000_000,
+            lead_in_ns: 1_000_000,
+        };
+        self.work.turn(&ask, &mut self.trial, &mut |_, _| {})
+    }
+
+    /// As the lab does it: the far end has stopped to serve when the near one ends.
+    pub fn end(mut self) -> Trial {
+        self.work.settle(&mut self.trial).unwrap();
+        if let Some(far) = &mut self.far {
+            far.end().unwrap();
+        }
+        self.work.end(&mut self.trial).unwrap();
+        drop((self.work, self.far));
+        let left = fs::read_dir(self.dir.path()).unwrap().count();
+        assert_eq!(left, 0, "files are left");
+        self.trial
+    }
+}
