@@ -97,6 +97,9 @@ impl Reading {
     }
 }
 
+/// What is done between a request and its answer.
+pub const AWAITING: &str = "waiting for an answer";
+
 /// Why a request has no right answer.
 #[derive(Debug)]
 pub enum Wrong {
@@ -142,6 +145,16 @@ impl Wrong {
             return Self::Foreign(e.to_string());
         }
         Self::Io(doing, io::Error::other(e.to_string()))
+    }
+
+    /// The connection ended before anything of an answer came.
+    pub fn is_before_an_answer(&self) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset};
+        match self {
+            Self::Cut { length } => *length == 0,
+            Self::Io(AWAITING, e) => matches!(e.kind(), BrokenPipe | ConnectionReset),
+            _ => false,
+        }
     }
 
     /// The kind, by which errors of a turn are counted.

@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     alarm::Alarm,
-    answer::{Body, Errors, Expected, Wrong},
+    answer::{AWAITING, Body, Errors, Expected, Wrong},
     link::{Answered, Link, Question},
 };
 use crate::{
@@ -200,10 +200,7 @@ pub fn ask_once(to: SocketAddr, question: &Question) -> Result<Answered, Wrong> 
             }
             let now = moved.load(Ordering::Relaxed);
             if now == before {
-                return Err(Wrong::Io(
-                    "waiting for an answer",
-                    io::ErrorKind::TimedOut.into(),
-                ));
+                return Err(Wrong::Io(AWAITING, io::ErrorKind::TimedOut.into()));
             }
             before = now;
         }
@@ -296,7 +293,7 @@ impl Shared {
                         (last, last_ns) = (moved, now);
                     } else if now - last_ns >= PATIENCE.as_nanos() as u64 {
                         let silent = io::ErrorKind::TimedOut.into();
-                        let wrong = Wrong::Io("waiting for an answer", silent);
+                        let wrong = Wrong::Io(AWAITING, silent);
                         lock(&self.log).errors.add(wrong);
                         self.under_way.store(0, Ordering::Relaxed);
                         return Ok((outcomes, paused));
@@ -425,23 +422,39 @@ impl Shared {
             Some(link) => link.is_open().await,
             None => false,
         };
-        if !open {
-            *kept = Some(Link::connect(self.target.to).await?);
-            lock(&self.log).connections += 1;
-        }
-        let Some(link) = kept else {
-            return Err(Wrong::Cut { length: 0 });
+        let asked = if open {
+            self.ask(kept).await
+        } else {
+            self.ask_anew(kept).await
         };
-        let expected = self.target.expected;
-        let length = expected.body.map(|body| body.length);
-        let question = self.target.question.clone();
-        let answered = link.ask(question, length, &self.moved).await?;
-        expected.check(answered.status, answered.body)?;
+        // A server may close a kept connection at any moment, and a request may be on its way then. It is made
+        // once more, as ab does it (RFC 9112, section 9.3.1).
+        let answered = match asked {
+            Err(wrong) if open && wrong.is_before_an_answer() => self.ask_anew(kept).await?,
+            asked => asked?,
+        };
+        self.target.expected.check(answered.status, answered.body)?;
         if !self.target.keeps
             && let Some(link) = kept.take()
         {
             link.closed().await?;
         }
         Ok(answered.body)
+    }
+
+    /// Over a new connection.
+    async fn ask_anew(&self, kept: &mut Option<Link>) -> Result<Answered, Wrong> {
+        *kept = Some(Link::connect(self.target.to).await?);
+        lock(&self.log).connections += 1;
+        self.ask(kept).await
+    }
+
+    async fn ask(&self, kept: &mut Option<Link>) -> Result<Answered, Wrong> {
+        let Some(link) = kept else {
+            return Err(Wrong::Cut { length: 0 });
+        };
+        let length = self.target.expected.body.map(|body| body.length);
+        let question = self.target.question.clone();
+        link.ask(question, length, &self.moved).await
     }
 }

@@ -19,7 +19,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use super::answer::{Body, Reading, Wrong};
+use super::answer::{AWAITING, Body, Reading, Wrong};
 
 type Wire = http1::Connection<TokioIo<TcpStream>, Empty<Bytes>>;
 
@@ -82,7 +82,7 @@ impl Link {
     ) -> Result<Answered, Wrong> {
         let Self { sender, wire, over } = self;
         let answer = drive(wire, over, sender.send_request(question)).await;
-        let answer = answer.map_err(|e| Wrong::hyper("waiting for an answer", 0, &e))?;
+        let answer = answer.map_err(|e| Wrong::hyper(AWAITING, 0, &e))?;
         let (head, mut body) = answer.into_parts();
         let mut reading = Reading::default();
         while !body.is_end_stream() {
