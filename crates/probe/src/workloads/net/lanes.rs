@@ -77,7 +77,7 @@ impl Lane {
         let transacts = p.op.transacts();
         let out = match &link {
             Link::Dialled { token, .. } => transactions::opening(p, token.as_bytes()),
-            Link::Kept(_) => vec![0; p.request.max(p.message) as usize],
+            Link::Kept(_) => traffic::message(p.request.max(p.message)),
         };
         let space = match p.op {
             _ if transacts => vec![0; p.response as usize],

@@ -14,7 +14,11 @@ use rustix::{
 
 use super::{params::NetParams, unacknowledged};
 use crate::{
-    clock::monotonic_ns, limits::HEARTBEAT_NS, run::drive::Span, workloads::ends::together::Sent,
+    clock::monotonic_ns,
+    data::{Noise, derive},
+    limits::HEARTBEAT_NS,
+    run::drive::Span,
+    workloads::ends::together::Sent,
 };
 
 /// First byte of a message of a TCP stream.
@@ -200,7 +204,7 @@ pub fn pull(
 
 /// Sends for as long as [`pull`] asks, until the peer closes.
 pub fn source(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
-    let mut message = vec![0; p.message as usize];
+    let mut message = message(p.message);
     let mut ns = [0; 8];
     while receive_all(fd, &mut ns)? {
         let beat = &mut |_| {};
@@ -208,6 +212,14 @@ pub fn source(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
         send_until(fd, &mut message, &mut watch)?;
     }
     Ok(())
+}
+
+/// What is sent. Zeroed memory that nobody wrote to is one page again and again, which a CPU does not copy as
+/// fast as others.
+pub fn message(length: u64) -> Vec<u8> {
+    let mut message = vec![0; length as usize];
+    Noise::new(derive(0, "net")).fill(&mut message);
+    message
 }
 
 /// A buffer to receive a stream with.
