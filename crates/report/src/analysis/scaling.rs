@@ -1,6 +1,6 @@
 //! Speed-up, efficiency and MP factor over numbers of CPUs.
 
-use layermark_model::{Quantity, Run};
+use layermark_model::{LayerRun, Quantity, Run};
 use layermark_stats::{Scaled, scaling};
 
 use crate::{
@@ -54,10 +54,14 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<ScalingRow> {
     // Guests have virtual CPUs, as many as they like.
     let had = trials.filter_map(|t| t.trial.as_ref()?.cpus);
     let here = had.chain([run.machine.cpus]).min()?;
+    let both = cpus * guests(&run.layers[layer]);
     let not_scaling = if result.meaning.value(Quantity::OfferedRate).is_some() {
         Some("its rate is given".to_owned())
+    } else if here < cpus {
+        Some(format!("this machine has {here} of them"))
     } else {
-        (here < cpus).then(|| format!("this machine has {here} of them"))
+        let machine = run.machine.cpus;
+        (machine < both).then(|| format!("two guests have {both}, and this machine has {machine}"))
     };
     Some(ScalingRow {
         result: result.id.clone(),
@@ -73,4 +77,15 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<ScalingRow> {
         ratio: result.ratio,
         not_scaling,
     })
+}
+
+/// How many guests share this machine's CPUs.
+fn guests(layer: &LayerRun) -> u32 {
+    let near = layer.spec.near.as_ref();
+    let two = near.is_some_and(|near| near.layer == layer.spec.layer);
+    if two && layer.facts.guest.is_some() {
+        2
+    } else {
+        1
+    }
 }

@@ -83,6 +83,29 @@ fn each_number_of_cpus_is_set_against_one_and_against_native_with_as_many() {
 }
 
 #[test]
+fn two_guests_need_twice_as_many() {
+    let report = Made::new(&["native", "vm..vm"], 9)
+        .work(&json!({"workload": "net", "op": "rr", "cpus": "1,2,4"}))
+        .cost(cost)
+        .noise(0.001)
+        .emulated("vm..vm")
+        .cpus(4)
+        .build();
+    let why = |row: &&ScalingRow| row.not_scaling.clone();
+    assert!(
+        rows(&report, "native")
+            .iter()
+            .filter_map(why)
+            .next()
+            .is_none()
+    );
+    let guests = rows(&report, "vm..vm");
+    let not: Vec<Option<String>> = guests.iter().map(why).collect();
+    let four = "two guests have 8, and this machine has 4".to_owned();
+    assert_eq!(not, [None, None, Some(four)]);
+}
+
+#[test]
 fn more_cpus_than_the_machine_has_are_no_scaling() {
     let report = report(2, "1,2,3,4");
     for layer in ["native", "vm"] {
