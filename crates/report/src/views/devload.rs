@@ -5,6 +5,7 @@ use crate::{
     code_span::code,
     number::{self, sig3},
     types::{Axis, Cell, DataTable, DevLoadRow, LineChart, Mark, Section, Series},
+    views::by_work,
 };
 
 /// `None` without results of the workload.
@@ -12,13 +13,7 @@ pub fn section(report: &Report) -> Option<Section> {
     if report.devload.is_empty() {
         return None;
     }
-    let mut families: Vec<(&str, Vec<&DevLoadRow>)> = Vec::new();
-    for row in &report.devload {
-        match families.iter_mut().find(|(what, _)| *what == row.what) {
-            Some((_, rows)) => rows.push(row),
-            None => families.push((&row.what, vec![row])),
-        }
-    }
+    let mut families = by_work(&report.devload, |row| &row.what);
     for (_, rows) in &mut families {
         rows.sort_by(|a, b| (&a.layer, a.users).cmp(&(&b.layer, b.users)));
     }

@@ -7,6 +7,7 @@ use crate::{
     code_span::code,
     number::{self, sig3},
     types::{Cell, DataTable, FtpRow, Section},
+    views::by_work,
 };
 
 /// `None` without results of the workload.
@@ -14,13 +15,7 @@ pub fn section(report: &Report) -> Option<Section> {
     if report.ftp.is_empty() {
         return None;
     }
-    let mut groups: Vec<(&str, Vec<&FtpRow>)> = Vec::new();
-    for row in &report.ftp {
-        match groups.iter_mut().find(|(what, _)| *what == row.what) {
-            Some((_, rows)) => rows.push(row),
-            None => groups.push((&row.what, vec![row])),
-        }
-    }
+    let groups = by_work(&report.ftp, |row| &row.what);
     Some(Section {
         name: "ftp".into(),
         title: "FTP".into(),

@@ -5,23 +5,15 @@ use crate::{
     code_span::code,
     number::sig3,
     types::{Cell, DataTable, HttpRow, Section},
+    views::{NEAR_CEILING, by_work},
 };
-
-/// Share of the client's ceiling, percent, above which a result is as much its own as the path's.
-const NEAR_CEILING: f64 = 70.0;
 
 /// `None` without results of a web server.
 pub fn section(report: &Report) -> Option<Section> {
     if report.http.is_empty() {
         return None;
     }
-    let mut groups: Vec<(&str, Vec<&HttpRow>)> = Vec::new();
-    for row in &report.http {
-        match groups.iter_mut().find(|(what, _)| *what == row.what) {
-            Some((_, rows)) => rows.push(row),
-            None => groups.push((&row.what, vec![row])),
-        }
-    }
+    let groups = by_work(&report.http, |row| &row.what);
     Some(Section {
         name: "http".into(),
         title: "Web servers".into(),

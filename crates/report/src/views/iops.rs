@@ -7,6 +7,7 @@ use crate::{
     types::{
         Axis, Cell, DataTable, DepthCurve, DepthPoint, IopsRow, LineChart, Mark, Section, Series,
     },
+    views::by_work,
 };
 
 /// `None` without results of the workload.
@@ -14,16 +15,10 @@ pub fn section(report: &Report) -> Option<Section> {
     if report.iops.is_empty() {
         return None;
     }
-    let mut families: Vec<(String, Vec<&IopsRow>)> = Vec::new();
-    for row in &report.iops {
-        match families.iter_mut().find(|(what, _)| *what == row.what) {
-            Some((_, rows)) => rows.push(row),
-            None => families.push((row.what.clone(), vec![row])),
-        }
-    }
+    let families = by_work(&report.iops, |row| &row.what);
     let mut tables = Vec::new();
     for (title, rows) in families {
-        let percentiles = percentiles(&title, &rows, report.level);
+        let percentiles = percentiles(title, &rows, report.level);
         tables.push(table(title, &rows));
         tables.extend(percentiles);
     }
@@ -39,7 +34,7 @@ pub fn section(report: &Report) -> Option<Section> {
     })
 }
 
-fn table(title: String, rows: &[&IopsRow]) -> DataTable {
+fn table(title: &str, rows: &[&IopsRow]) -> DataTable {
     let rated = rows.iter().any(|r| r.service_ms.is_some());
     let mut head = vec![
         "layer",
@@ -62,7 +57,7 @@ fn table(title: String, rows: &[&IopsRow]) -> DataTable {
                 .into();
     }
     DataTable {
-        title,
+        title: title.into(),
         note,
         head: head.into_iter().map(str::to_owned).collect(),
         rows: rows.iter().map(|r| line(r, rated)).collect(),
@@ -157,13 +152,7 @@ fn knees(curves: &[DepthCurve]) -> Option<DataTable> {
 }
 
 fn charts(curves: &[DepthCurve]) -> Vec<LineChart> {
-    let mut families: Vec<(&str, Vec<&DepthCurve>)> = Vec::new();
-    for curve in curves {
-        match families.iter_mut().find(|(what, _)| *what == curve.what) {
-            Some((_, own)) => own.push(curve),
-            None => families.push((&curve.what, vec![curve])),
-        }
-    }
+    let families = by_work(curves, |curve| &curve.what);
     families
         .iter()
         .flat_map(|(what, own)| {

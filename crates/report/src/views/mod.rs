@@ -18,6 +18,9 @@ pub mod rows;
 mod scaling;
 mod seek;
 
+/// Share of the generator's ceiling, percent, above which a result is as much its own as the path's.
+const NEAR_CEILING: f64 = 70.0;
+
 impl Report {
     /// Parts beside the results, in the order they are told; the study comes first.
     pub fn sections(&self) -> Vec<Section> {
@@ -53,4 +56,17 @@ impl Report {
         let study = self.study.iter().cloned();
         study.chain(others).chain(beside).collect()
     }
+}
+
+/// Rows of the same work together, in the order in which each work came first.
+fn by_work<R>(rows: &[R], work: impl Fn(&R) -> &str) -> Vec<(&str, Vec<&R>)> {
+    let mut works: Vec<(&str, Vec<&R>)> = Vec::new();
+    for row in rows {
+        let name = work(row);
+        match works.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, rows)) => rows.push(row),
+            None => works.push((name, vec![row])),
+        }
+    }
+    works
 }

@@ -7,23 +7,15 @@ use crate::{
     code_span::code,
     number::sig3,
     types::{Cell, DataTable, NetRow, Section},
+    views::{NEAR_CEILING, by_work},
 };
-
-/// Share of the generator's ceiling, percent, above which a result is as much its own as the path's.
-const NEAR_CEILING: f64 = 70.0;
 
 /// `None` without results between two ends.
 pub fn section(report: &Report) -> Option<Section> {
     if report.net.is_empty() {
         return None;
     }
-    let mut groups: Vec<(&str, Vec<&NetRow>)> = Vec::new();
-    for row in &report.net {
-        match groups.iter_mut().find(|(what, _)| *what == row.what) {
-            Some((_, rows)) => rows.push(row),
-            None => groups.push((&row.what, vec![row])),
-        }
-    }
+    let groups = by_work(&report.net, |row| &row.what);
     Some(Section {
         name: "net".into(),
         title: "The network".into(),

@@ -5,6 +5,7 @@ use crate::{
     code_span::code,
     number::{self, sig3},
     types::{Axis, Cell, DataTable, LineChart, Mark, ScalingRow, Section, Series},
+    views::by_work,
 };
 
 /// `None` where nothing was done with several numbers of CPUs.
@@ -12,13 +13,7 @@ pub fn section(report: &Report) -> Option<Section> {
     if report.scaling.is_empty() {
         return None;
     }
-    let mut works: Vec<(&str, Vec<&ScalingRow>)> = Vec::new();
-    for row in &report.scaling {
-        match works.iter_mut().find(|(what, _)| *what == row.what) {
-            Some((_, rows)) => rows.push(row),
-            None => works.push((&row.what, vec![row])),
-        }
-    }
+    let works = by_work(&report.scaling, |row| &row.what);
     Some(Section {
         name: "scaling".into(),
         title: "Scaling with CPUs".into(),
