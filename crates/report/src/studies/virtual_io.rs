@@ -3,21 +3,23 @@
 //!
 //! Guests whose CPU is emulated are set against each other; beside native they would show the emulation.
 
-use std::cmp::Ordering;
-
-use layermark_model::{Point, Quantity, Spec, StudyId, Target, Unit};
+use layermark_model::{Point, Quantity, StudyId, Target, Unit};
 use layermark_stats::{Comparison, compare_all};
 
 use super::{
     Data, Study,
-    rows::{heading, is_emulated, marked, usable},
+    rows::{is_emulated, marked, usable},
 };
 use crate::{
     analysis::LEVEL,
     code_span::code,
     number as text,
-    types::{Cell, Conclusion, DataTable, Estimate, Holds, ResultRow, Section},
+    types::{Conclusion, Estimate, Holds, ResultRow, Section},
 };
+
+mod stacks;
+
+use stacks::{Stack, is_path, stacks};
 
 /// See the module.
 pub struct VirtualIo;
@@ -33,62 +35,14 @@ impl Study for VirtualIo {
         for conclusion in &mut conclusions {
             conclusion.text = marked(data, std::mem::take(&mut conclusion.text));
         }
-        let tables = [false, true].map(|paths| stacks(data, paths));
         Section {
             name: self.id().id().into(),
             title: "Study: emulated against paravirtual I/O".into(),
             about: "The same work natively, through emulated hardware and through paravirtual devices, in throughput: more is better. Guests on an emulated CPU (TCG) are compared with each other, and nothing here says what they would do on KVM.".into(),
-            tables: tables.into_iter().flatten().collect(),
+            tables: [stacks(data, false), stacks(data, true)].concat(),
             charts: Vec::new(),
             conclusions,
             files: Vec::new(),
-        }
-    }
-}
-
-/// What a layer's devices are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stack {
-    Native,
-    Emulated,
-    Paravirtual,
-}
-
-impl Stack {
-    /// Of what a point goes through: the card, or the disk. `None` for what the study does not have.
-    fn of(spec: &Spec, target: Target) -> Option<Self> {
-        if spec.is_native() {
-            return Some(Self::Native);
-        }
-        let (near, far) = spec.ends();
-        let ends: Vec<Self> = [near, far]
-            .iter()
-            .filter(|end| !end.is_native())
-            .map(|end| Self::of_guest(end, target))
-            .collect::<Option<_>>()?;
-        ends.iter().all(|s| *s == ends[0]).then(|| ends[0])
-    }
-
-    fn of_guest(guest: &Spec, target: Target) -> Option<Self> {
-        let option = |name: &str| guest.options.get(name).map(String::as_str);
-        let device = match target {
-            Target::Network => option("nic").unwrap_or("virtio-net"),
-            _ => option("disk").unwrap_or("virtio-blk"),
-        };
-        let on_disk = target == Target::Network || option("share").is_none_or(|s| s == "none");
-        match device {
-            _ if guest.layer != "vm" || !on_disk => None,
-            "e1000" | "e1000e" | "rtl8139" | "ide" | "ahci" => Some(Self::Emulated),
-            "virtio-net" | "virtio-blk" | "virtio-scsi" => Some(Self::Paravirtual),
-            _ => None,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Emulated => "emulated",
-            Self::Paravirtual => "paravirtual",
         }
     }
 }
@@ -313,14 +267,7 @@ impl Claim {
 fn place(data: &Data, row: &ResultRow) -> Option<(Stack, bool)> {
     let layer = data.run.layers.iter().find(|l| l.name == row.layer)?;
     let stack = Stack::of(&layer.spec, row.meaning.target)?;
-    Some((
-        stack,
-        layer
-            .spec
-            .near
-            .as_ref()
-            .is_some_and(|near| !near.is_native()),
-    ))
+    Some((stack, is_path(layer)))
 }
 
 /// Throughput of the first over that of the second, by the blocks in which both have a number.
@@ -385,106 +332,9 @@ fn host_cpu(data: &Data, row: &ResultRow) -> Option<(f64, &'static str)> {
     us.is_finite().then_some((us, per))
 }
 
-/// Length of the longest bar, characters.
-const BAR: f64 = 24.0;
-
-/// The bars: every point that more than one stack has, the stacks in their order.
-fn stacks(data: &Data, paths: bool) -> Option<DataTable> {
-    let mut lines = Vec::new();
-    for point in &data.run.points {
-        let own = data
-            .results
-            .iter()
-            .filter(|r| r.label == point.label && usable(r));
-        let mut rows: Vec<(Stack, &ResultRow)> = own
-            .filter_map(|r| Some((place(data, r)?, r)))
-            .filter(|((stack, path), _)| *path == paths || *stack == Stack::Native)
-            .map(|((stack, _), r)| (stack, r))
-            .collect();
-        rows.sort_by_key(|(stack, _)| *stack);
-        if rows.iter().all(|(stack, _)| *stack == Stack::Native) {
-            continue;
-        }
-        lines.extend(bars(data, &rows));
-    }
-    let head = [
-        "work",
-        "stack",
-        "layer",
-        "throughput",
-        "of emulated",
-        "of native",
-        "host CPU",
-        "",
-    ];
-    let title = if paths { "guest to guest" } else { "one guest" };
-    (!lines.is_empty()).then(|| DataTable {
-        title: format!("The three stacks, {title}"),
-        note: "Ratios are of throughput. A bar is as long as its throughput beside the highest of the same work.".into(),
-        head: head.map(str::to_owned).to_vec(),
-        rows: lines,
-    })
-}
-
-fn bars(data: &Data, rows: &[(Stack, &ResultRow)]) -> Vec<Vec<Cell>> {
-    let values = rows.iter().filter_map(|(_, r)| r.value);
-    let most = values.max_by(f64::total_cmp).unwrap_or(0.0);
-    let first = |stack| rows.iter().find(|(s, _)| *s == stack).map(|(_, r)| *r);
-    let over = |row: &ResultRow, stack: Stack| {
-        let other = first(stack).filter(|other| other.id != row.id);
-        let compared = other.map(|other| compared(data, &[(row, other)]));
-        let found = compared.and_then(|all| all.into_iter().next().flatten());
-        found.map_or_else(Cell::default, |c| {
-            Cell::number(text::ratio_with(&estimate(&c)), c.ratio)
-        })
-    };
-    let line = |(stack, row): &(Stack, &ResultRow)| {
-        let value = row.value.unwrap_or(0.0);
-        let cost = host_cpu(data, row);
-        let cost = cost.map_or_else(Cell::default, |(us, per)| {
-            Cell::number(format!("{} {per}", text::time(us)), us)
-        });
-        let length = match most.total_cmp(&0.0) {
-            Ordering::Greater => (BAR * value / most).round().max(1.0) as usize,
-            _ => 0,
-        };
-        vec![
-            Cell::text(&row.label),
-            Cell::text(stack.word()),
-            Cell::text(heading(data, &row.layer)),
-            Cell::number(text::result_value(row), value),
-            over(row, Stack::Emulated),
-            over(row, Stack::Native),
-            cost,
-            Cell::text("\u{2588}".repeat(length)),
-        ]
-    };
-    rows.iter().map(line).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_layer_is_in_the_stack_of_its_device() {
-        let stack = |text: &str, target| Stack::of(&text.parse().unwrap(), target);
-        let (net, disk) = (Target::Network, Target::Data);
-        for (layer, target, expected) in [
-            ("native", net, Some(Stack::Native)),
-            ("vm:disk=ide,nic=e1000", net, Some(Stack::Emulated)),
-            ("vm:disk=ide,nic=virtio-net", net, Some(Stack::Paravirtual)),
-            ("vm:disk=ide,nic=virtio-net", disk, Some(Stack::Emulated)),
-            ("vm:nic=e1000..vm:nic=rtl8139", net, Some(Stack::Emulated)),
-            ("vm:nic=e1000..vm", net, None),
-            ("vm..vm", net, Some(Stack::Paravirtual)),
-            ("vm:disk=nvme", disk, None),
-            ("vm:share=virtiofs", disk, None),
-            ("netns", net, None),
-        ] {
-            assert_eq!(stack(layer, target), expected, "{layer}");
-        }
-    }
 
     #[test]
     fn intervals_decide() {
