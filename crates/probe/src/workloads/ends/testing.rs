@@ -3,6 +3,7 @@
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr},
+    process::Command,
 };
 
 use layermark_model::{Point, PointError, Settings, Trial, protocol::Peer};
@@ -88,4 +89,27 @@ impl Ends {
         assert_eq!(left, 0, "files are left");
         self.trial
     }
+}
+
+/// Runs an ignored test of this program in a network namespace.
+pub fn in_a_network_of_its_own(test: &str) {
+    let mut unshare = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        unshare.args(["-U", "-r"]);
+    }
+    let output = unshare
+        .arg("-n")
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    if text.contains("unshare failed") {
+        return eprintln!("skipped: no network namespace here: {text}");
+    }
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
 }

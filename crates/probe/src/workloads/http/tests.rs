@@ -25,7 +25,7 @@ use crate::{
     programs::PATH,
     workloads::ends::{
         PATIENCE,
-        testing::{self, Ends, LOOPBACK, context},
+        testing::{self, Ends, LOOPBACK, context, in_a_network_of_its_own},
     },
 };
 
@@ -442,26 +442,7 @@ fn a_server_that_is_gone_is_told() {
 
 #[test]
 fn ephemeral_ports_that_are_used_up_are_an_error() {
-    let mut unshare = Command::new("unshare");
-    if !rustix::process::geteuid().is_root() {
-        unshare.args(["-U", "-r"]);
-    }
-    let name = "workloads::http::tests::few_ports_inside";
-    let output = unshare
-        .arg("-n")
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--ignored", "--nocapture"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned()
-        + &String::from_utf8_lossy(&output.stderr);
-    if text.contains("unshare failed") {
-        return eprintln!("skipped: no network namespace here: {text}");
-    }
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}"
-    );
+    in_a_network_of_its_own("workloads::http::tests::few_ports_inside");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! A URL of the user's, and where it leads.
 
 use std::{
-    net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket},
+    fs, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket},
     sync::mpsc,
     thread,
     time::Duration,
@@ -121,12 +122,35 @@ impl Url {
 
 /// Whether an interface of this machine has the address.
 fn is_own(address: IpAddr) -> bool {
-    address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
+    if address.is_loopback() {
+        return true;
+    }
+    let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
+    let any = fs::read_to_string(format!("/proc/sys/net/{family}/ip_nonlocal_bind"));
+    if any.is_ok_and(|any| any.trim() != "0") {
+        // Every address can be bound then; that from which it would be reached is its own all the same.
+        return from_which(address).is_ok_and(|from| from == address);
+    }
+    UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// The address that packets to `address` would have. None is sent.
+fn from_which(address: IpAddr) -> io::Result<IpAddr> {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect((address, 9))?;
+    Ok(socket.local_addr()?.ip())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+    use crate::workloads::ends::testing::in_a_network_of_its_own;
 
     #[test]
     fn urls_are_read_or_refused_in_words() {
@@ -160,6 +184,25 @@ mod tests {
         assert_eq!(url.find(true).unwrap().port(), 80);
         let own = Url::parse("http://127.0.0.1:81/").unwrap();
         assert_eq!(own.find(false).unwrap().port(), 81);
+    }
+
+    #[test]
+    fn an_address_that_can_be_bound_and_is_nobodys_is_another_machine() {
+        in_a_network_of_its_own("workloads::http::url::tests::any_address_inside");
+    }
+
+    #[test]
+    #[ignore = "run by a test above in a network namespace"]
+    fn any_address_inside() {
+        let run =
+            |args: &[&str]| assert!(Command::new("ip").args(args).status().unwrap().success());
+        run(&["link", "set", "lo", "up"]);
+        run(&["address", "add", "198.51.100.1/24", "dev", "lo"]);
+        fs::write("/proc/sys/net/ipv4/ip_nonlocal_bind", "1").unwrap();
+        assert!(UdpSocket::bind("192.0.2.1:0").is_ok());
+        let found = |host: &str| Url::parse(&format!("http://{host}/")).unwrap().find(false);
+        assert!(found("192.0.2.1").is_err());
+        assert_eq!(found("198.51.100.1").unwrap().port(), 80);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::{
         PATIENCE,
         lines::Lines,
         place::Host,
-        testing::{self, Ends, LOOPBACK, context},
+        testing::{self, Ends, LOOPBACK, context, in_a_network_of_its_own},
     },
 };
 
@@ -498,26 +498,7 @@ fn lost_datagrams_are_counted() {
 
 #[test]
 fn ephemeral_ports_that_are_used_up_are_an_error() {
-    let mut unshare = Command::new("unshare");
-    if !rustix::process::geteuid().is_root() {
-        unshare.args(["-U", "-r"]);
-    }
-    let name = "workloads::net::tests::few_ports_inside";
-    let output = unshare
-        .arg("-n")
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--ignored", "--nocapture"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned()
-        + &String::from_utf8_lossy(&output.stderr);
-    if text.contains("unshare failed") {
-        return eprintln!("skipped: no network namespace here: {text}");
-    }
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}"
-    );
+    in_a_network_of_its_own("workloads::net::tests::few_ports_inside");
 }
 
 #[test]
