@@ -297,13 +297,12 @@ fn table(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<(
             .first()
             .map(|r| r.meaning.describe(&[]))
             .unwrap_or_default();
-        wrapped(
-            out,
-            style,
-            "",
-            "  ",
-            &plain_name(&format!("{label} ({what})")),
-        )?;
+        let title = if what == label {
+            what
+        } else {
+            format!("{label} ({what})")
+        };
+        wrapped(out, style, "", "  ", &plain_name(&title))?;
         for row in group {
             writeln!(
                 out,
