@@ -23,11 +23,12 @@ def main() -> None:
     data = f"layermark-{version}.data"
     licences = ["LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY.txt"]
     files: dict[str, bytes] = {}
-    for path in sorted(p for p in tree.rglob("*") if p.is_file()):
+    doc = tree / "share/doc/layermark"
+    # What is in `doc` has places of its own in a wheel.
+    for path in sorted(p for p in tree.rglob("*") if p.is_file() and p.parent != doc):
         inside = path.relative_to(tree).as_posix()
         where = "scripts/" + path.name if inside.startswith("bin/") else "data/" + inside
         files[f"{data}/{where}"] = path.read_bytes()
-    doc = tree / "share/doc/layermark"
     for name in licences:
         files[f"{info}/licenses/{name}"] = (doc / name).read_bytes()
     files[f"{info}/sboms/layermark.cdx.json"] = (doc / "layermark.cdx.json").read_bytes()
