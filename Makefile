@@ -47,7 +47,7 @@ dist: ## Packages for machines without Rust: tar.gz, .deb, wheel, SBOM, SHA256SU
 	@$(DO_BUILD)
 	@scripts/dist.sh "$(BIN)" "$(TARGET)/dist"
 
-test: ## All tests: Rust, as an unprivileged user, and the report in a browser
+test: ## All tests: Rust, as an unprivileged user, the report in a browser, the packages in a clean root
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory test-rust test-unprivileged test-browser test-dist
 
