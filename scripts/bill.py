@@ -28,8 +28,8 @@ def run(*command: str) -> str:
 def crates() -> tuple[dict, dict]:
     """The crates that are in the binary by their id, and those that each of them uses."""
     host = run("rustc", "--print", "host-tuple")
-    # `cargo metadata` has the features of the whole workspace, tests too; `cargo tree` those of the binary. So 20 crates
-    # less than cargo-cyclonedx 0.5.9 finds: sqlx's MySQL and PostgreSQL, among others, are not in it.
+    # `cargo metadata` has the features of the whole workspace, tests too; `cargo tree` those of the binary. So it
+    # names fewer crates than cargo-cyclonedx, which lists sqlx's drivers of databases that are left out.
     tree = run("cargo", "tree", "--locked", "-p", "layermark", "-e", "normal", "--target", host, "--prefix", "none", "-f", "{p}")
     inside = {tuple(line.split()[:2]) for line in tree.splitlines() if line}
     known = json.loads(run("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", host))
