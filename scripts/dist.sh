@@ -18,6 +18,7 @@ if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
 fi
 export SOURCE_DATE_EPOCH
 
+"$bin" --version >/dev/null
 # Guests and containers have not this machine's libraries.
 if readelf -lW "$bin" | grep -q INTERP; then
     echo "dist: $bin is not static" >&2
