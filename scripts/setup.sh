@@ -1,12 +1,16 @@
 #!/bin/sh
-# Installs what `make run`, `make test` or `make bench` needs and is not there. Quick when nothing is missing.
-# usage: scripts/setup.sh run|test|bench
+# Installs what a target of the Makefile needs and is not there. Quick when nothing is missing.
+# usage: scripts/setup.sh build|run|dist|test|bench
+#        scripts/setup.sh --packages LAYERS|VM     names of the packages whose programs layers use
 set -eu
 # mkfs and friends are not in an unprivileged user's PATH.
 PATH="$PATH:/usr/sbin:/sbin"
 
 # program:package for each purpose
-RUN="cc:gcc mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mksquashfs:squashfs-tools squashfuse:squashfuse mkfs.erofs:erofs-utils fusermount3:fuse3"
+BUILD="cc:gcc"
+LAYERS="mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mksquashfs:squashfs-tools squashfuse:squashfuse mkfs.erofs:erofs-utils fusermount3:fuse3"
+RUN="$BUILD $LAYERS"
+DIST="$BUILD python3:python3 strip:binutils dpkg-deb:dpkg"
 VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod ganesha.nfsd:nfs-ganesha smbd:samba"
 # Programs of plans/launch-share.toml; those that are not there are left out of it.
 PROGRAMS="strace:strace Xvfb:xvfb xterm:xterm git:git python3:python3 node:nodejs galculator:galculator nginx:nginx-light pg_lsclusters:postgresql"
@@ -14,7 +18,9 @@ PROGRAMS="strace:strace Xvfb:xvfb xterm:xterm git:git python3:python3 node:nodej
 DEVLOAD="make:make ed:ed cpio:cpio ps:procps awk:mawk cmp:diffutils"
 # Servers and clients of the workloads http and ftp; nginx is there already.
 SERVERS="apache2:apache2-bin curl:curl vsftpd:vsftpd"
-TEST="$RUN $VM $PROGRAMS fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS"
+# A clean root for `make test-dist`.
+ROOT="mmdebstrap:mmdebstrap"
+TEST="$RUN $VM $DIST $ROOT $PROGRAMS fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS"
 BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3 nginx:nginx-light ab:apache2-utils wrk:wrk curl:curl vsftpd:vsftpd"
 
 as_root() {
@@ -73,7 +79,9 @@ may_install() {
 }
 
 case "${1:-}" in
+build) wanted=$BUILD ;;
 run) wanted=$RUN ;;
+dist) wanted=$DIST ;;
 test) wanted=$TEST ;;
 bench) wanted=$BENCH ;;
 --install)
@@ -81,8 +89,13 @@ bench) wanted=$BENCH ;;
     install_here "$@"
     exit 0
     ;;
+--packages)
+    case "${2:-}" in LAYERS) wanted=$LAYERS ;; VM) wanted=$VM ;; *) exit 2 ;; esac
+    for pair in $wanted; do echo "${pair#*:}"; done
+    exit 0
+    ;;
 *)
-    echo "usage: $0 run|test|bench" >&2
+    echo "usage: $0 build|run|dist|test|bench" >&2
     exit 2
     ;;
 esac

@@ -31,7 +31,7 @@ sed -n '/crates\/\(cli\|layers\)[#"]/s/.*"executable":"\([^"]*\)".*/\1/p' "$stag
 [ -s "$stage/list" ] || { echo "test-unprivileged: no test program found" >&2; exit 1; }
 while read -r program; do cp "$program" "$stage/bin/"; done <"$stage/list"
 cp "${CARGO_TARGET_DIR:-target}/$(rustc --print host-tuple)/debug/layermark" "$stage/layermark"
-cp -r plans docs crates "$stage/"
+cp -r plans docs crates README.md "$stage/"
 
 # Debian's udev rules let every user open /dev/fuse; a machine without udev gets the same in this namespace only.
 cat >"$stage/as-user.sh" <<'IN'

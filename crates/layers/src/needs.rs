@@ -34,6 +34,16 @@ fn has_module(name: &str) -> bool {
     })
 }
 
+/// `Some` when this binary needs the libraries of the machine it runs on, which a guest has not.
+/// `.cargo/config.toml` makes it static; `cargo install --git` does not read that file.
+pub(crate) fn static_binary() -> Option<Missing> {
+    (!cfg!(target_feature = "crt-static")).then(|| Missing {
+        what: "a static layermark: this one was built without crt-static".into(),
+        hint: "build it in a checkout: make install".into(),
+        installable: false,
+    })
+}
+
 /// `Some` when the program is not installed.
 pub(crate) fn program(name: &str, package: &str) -> Option<Missing> {
     child::program(name).is_none().then(|| Missing {

@@ -98,6 +98,7 @@ impl Layer for Vm {
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let mut missing: Vec<Missing> = needs::program(boot::QEMU.0, boot::QEMU.1)
             .into_iter()
+            .chain(needs::static_binary())
             .collect();
         if let Ok(storage) = GuestStorage::of(spec) {
             missing.extend(storage.missing());

@@ -1,4 +1,4 @@
-//! `scripts/setup.sh` with an `apt-get` of the test's, which tells what it saw.
+//! `scripts/setup.sh` with an `apt-get` of the test's, which tells what it saw; and `make run`.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::common::{disk_dir, is_root, root, skipped, wait_for};
+use crate::common::{binary, disk_dir, is_root, root, skipped, wait_for};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// What may not be on a user's machine afterwards, and what only the installation may see replaced.
@@ -145,6 +145,46 @@ fn killed_it_leaves_nothing() {
         before.2,
         after.2
     );
+}
+
+/// `make run` with the binary under test and two layers, in the checkout.
+fn make_run(dir: &Path) -> std::process::Output {
+    Command::new("make")
+        .arg("--no-print-directory")
+        .arg("-C")
+        .arg(root())
+        .args(["run", "ARGS=-l tmpfs --blocks 2 --scale 0.1 --no-control"])
+        .arg(format!("BIN={}", binary().display()))
+        .arg(format!("RUN_DIR={}", dir.display()))
+        .arg(format!("REPORT={}", dir.join("report.html").display()))
+        .env("XDG_DATA_HOME", dir)
+        .env_remove("MAKEFLAGS")
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn make_run_leaves_a_page_and_no_file_of_yours_is_replaced() {
+    if !root().join("Makefile").exists() {
+        return skipped("there is no Makefile beside a copy of the tests");
+    }
+    let dir = disk_dir();
+    let page = dir.path().join("report.html");
+    for time in ["first", "second"] {
+        let said = make_run(dir.path());
+        let stderr = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success(), "{time}: {stderr}");
+        let text = fs::read_to_string(&page).unwrap();
+        assert!(text.starts_with("<!DOCTYPE html>"), "{time}: {text:.80}");
+    }
+    fs::remove_file(&page).unwrap();
+    fs::write(dir.path().join("mine"), "mine").unwrap();
+    std::os::unix::fs::symlink("mine", &page).unwrap();
+    let said = make_run(dir.path());
+    let stderr = String::from_utf8_lossy(&said.stderr);
+    assert!(!said.status.success(), "{stderr}");
+    assert!(stderr.contains("this is a symbolic link"), "{stderr}");
+    assert_eq!(fs::read(dir.path().join("mine")).unwrap(), b"mine");
 }
 
 /// Mounts of this process's namespace that have to do with the starters.

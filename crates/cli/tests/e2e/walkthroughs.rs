@@ -1,8 +1,8 @@
-//! The pages that go through a commit show code that is there.
+//! The pages that go through a commit show code that is there, and README's commands measure.
 
 use std::fs;
 
-use crate::common::root;
+use crate::common::{Lm, root, skipped};
 
 #[test]
 fn code_in_the_pages_is_the_codes() {
@@ -26,4 +26,36 @@ fn code_in_the_pages_is_the_codes() {
         }
         assert!((10..60).contains(&shown), "{page}.md shows {shown} lines");
     }
+}
+
+#[test]
+fn commands_that_replace_other_programs_measure() {
+    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, table) = text
+        .split_once("| instead of | layermark |\n")
+        .expect("the table");
+    let rows = table.lines().skip(1).take_while(|l| l.starts_with('|'));
+    let mut measured = 0;
+    for row in rows {
+        let (_, command) = row.split_once("`layermark ").expect(row);
+        let (command, _) = command.split_once('`').expect(row);
+        let words = shell_words::split(command).expect(command);
+        let lm = Lm::new();
+        let work = lm.work();
+        let said = lm
+            .args(&words[..1])
+            .args(["--blocks", "2", "--no-control", "--json", "--dir"])
+            .args([work])
+            .args(&words[1..])
+            .run();
+        if said.code == Some(3) {
+            skipped(&format!("{command}: {}", said.stderr));
+            continue;
+        }
+        let report = said.code(0).left_nothing().json();
+        let results = report["results"].as_array().expect(command);
+        assert!(!results.is_empty(), "{command}: {report:#}");
+        measured += 1;
+    }
+    assert!(measured > 0, "none of the commands could be tried");
 }
