@@ -7,7 +7,7 @@ use layermark_model::{Profile, Settings, Spec};
 use layermark_probe::{Workload, workloads};
 use layermark_report::exporters;
 
-use crate::{failure::Failure, launch, workload_args};
+use crate::{failure::Failure, launch, refused::refused, workload_args};
 
 /// What does a virtual layer cost an application's I/O, and can its answers be trusted?
 #[derive(Debug, Parser)]
@@ -307,16 +307,6 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
     }
     let cli = Cli::from_arg_matches(&matches).map_err(|e| refused(&e, None))?;
     Ok(Parsed::Cli(Box::new(cli)))
-}
-
-/// A usage error in the form of all other errors, so that it has a hint, and JSON where promised.
-fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
-    let text = error.to_string();
-    let Some(text) = text.strip_prefix("error: ") else {
-        error.exit();
-    };
-    let message = text.split("\n\nFor more information").next();
-    Failure::usage(message.unwrap_or(text).trim_end()).hint(help_of(command))
 }
 
 /// The command that tells the flags of another one.
