@@ -49,7 +49,9 @@ fn table(report: &Report, reference: &str, rows: &[&AlternativeRow]) -> DataTabl
         .to_vec();
     if !several {
         head.remove(0);
-        lines.iter_mut().for_each(|line| drop(line.remove(0)));
+        for line in &mut lines {
+            line.remove(0);
+        }
     }
     let what = &rows[0].what;
     DataTable {

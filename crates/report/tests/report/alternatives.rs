@@ -78,6 +78,26 @@ fn a_layer_beside_changes_no_word() {
     );
 }
 
+/// Holm's procedure over all of them: one wrong word in twenty reports, not in twenty comparisons.
+#[test]
+fn commands_that_cost_the_same_are_called_neither_slower_nor_faster() {
+    let names: Vec<String> = (0..40).map(|n| format!("same {n}")).collect();
+    let made = Made::new(&["native"], 10).work(&commands(&json!(names)));
+    let report = made.cost(cost).noise(0.3).build();
+    assert_eq!(report.alternatives.len(), 39);
+    for row in &report.alternatives {
+        assert_eq!(row.verdict, Verdict::Undecided, "{row:?}");
+        let [low, high] = row.ratio.and_then(|r| r.interval).expect("an interval");
+        assert!(low < high);
+    }
+    let held = report.alternatives.iter().filter(|row| {
+        let interval = row.ratio.and_then(|r| r.interval);
+        interval.is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high)
+    });
+    // Nine in ten at least: all of them share the reference's own noise.
+    assert!(held.count() >= 35);
+}
+
 #[test]
 fn what_is_not_trusted_is_not_compared() {
     let made = Made::new(&["native"], 9).work(&commands(&json!(["a", "b", "c"])));
