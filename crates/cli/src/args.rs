@@ -7,7 +7,7 @@ use layermark_model::{Profile, Settings, Spec};
 use layermark_probe::{Workload, workloads};
 use layermark_report::exporters;
 
-use crate::{failure::Failure, launch, workload_args};
+use crate::{commands::complete, failure::Failure, launch, refused::refused, workload_args};
 
 /// What does a virtual layer cost an application's I/O, and can its answers be trusted?
 #[derive(Debug, Parser)]
@@ -30,6 +30,7 @@ pub enum Cmd {
     /// List what can be set up here, what is missing, and the command that installs it
     Layers {
         /// Only this layer, with its options
+        #[arg(add = complete::layer_names())]
         layer: Option<String>,
         #[command(flatten)]
         json: JsonArg,
@@ -37,10 +38,10 @@ pub enum Cmd {
     /// Report a run again, in any format
     Report {
         /// Id of the run, its first letters, or `last`
-        #[arg(default_value = "last")]
+        #[arg(default_value = "last", add = complete::runs())]
         run: String,
         /// Show an import next to it: its id, its first letters, or `last`; repeatable
-        #[arg(long, value_name = "IMPORT")]
+        #[arg(long, value_name = "IMPORT", add = complete::imports())]
         beside: Vec<String>,
         #[command(flatten)]
         out: OutArgs,
@@ -162,13 +163,13 @@ const KEPT: [&str; 11] = [
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// A plan file, or the name of a plan that comes with layermark: card, fileio-appvirt, buffer-size, iozone-vm, iops, launch-share, virtual-io-stack
-    #[arg(conflicts_with_all = ["resume", "replay"])]
+    #[arg(conflicts_with_all = ["resume", "replay"], add = complete::plans())]
     pub plan: Option<String>,
     /// Continue a run that was stopped or interrupted; with --budget, which is for all of it, also one that has finished
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["replay", "allow_tmpfs"], conflicts_with_all = KEPT)]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["replay", "allow_tmpfs"], conflicts_with_all = KEPT, add = complete::runs())]
     pub resume: Option<String>,
     /// Make a new run with the plan, seed and order of an earlier one, without the layers that its budget left out; with --budget those that fit this one
-    #[arg(long, value_name = "RUN", conflicts_with_all = KEPT)]
+    #[arg(long, value_name = "RUN", conflicts_with_all = KEPT, add = complete::runs())]
     pub replay: Option<String>,
     /// A variable of launched programs that the plan or the earlier run names: NAME=VALUE, or NAME to take the value from layermark's own environment; repeatable
     #[arg(long, value_name = "NAME[=VALUE]")]
@@ -181,7 +182,7 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 pub struct CommonArgs {
     /// A layer to compare with native; repeatable [default: every layer this machine can set up]
-    #[arg(short, long = "layer", value_name = "LAYER")]
+    #[arg(short, long = "layer", value_name = "LAYER", add = complete::layers())]
     pub layers: Vec<Spec>,
     /// Directory to work in; its file system and disk are the native baseline
     #[arg(long, default_value = ".", value_name = "DIR")]
@@ -307,16 +308,6 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
     }
     let cli = Cli::from_arg_matches(&matches).map_err(|e| refused(&e, None))?;
     Ok(Parsed::Cli(Box::new(cli)))
-}
-
-/// A usage error in the form of all other errors, so that it has a hint, and JSON where promised.
-fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
-    let text = error.to_string();
-    let Some(text) = text.strip_prefix("error: ") else {
-        error.exit();
-    };
-    let message = text.split("\n\nFor more information").next();
-    Failure::usage(message.unwrap_or(text).trim_end()).hint(help_of(command))
 }
 
 /// The command that tells the flags of another one.

@@ -68,10 +68,7 @@ impl Failure {
     /// Names the flags of the command, where a mistake of the user's has no better hint.
     pub fn with_help(self, command: Option<&str>) -> Self {
         if self.code == Code::Usage && self.hint.is_none() {
-            return self.hint(format!(
-                "flags and their meaning: {}",
-                args::help_of(command)
-            ));
+            return self.hint(args::help_of(command));
         }
         self
     }

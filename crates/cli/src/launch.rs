@@ -18,7 +18,7 @@ pub fn augment(command: Command) -> Command {
             arg.help("A layer to compare with native; repeatable [default: native alone]")
         })
         .arg(own(Arg::new("command").num_args(0..).value_name("COMMAND").help(
-            "A command in one word, split as a shell does (there is no shell); several are several points",
+            "A command in one word, split as a shell does (there is no shell); several are compared with each other",
         )))
         .arg(own(Arg::new("argv").last(true).num_args(1..).value_name("PROGRAM").help(
             "After --: one program and its arguments, as they are",
@@ -32,6 +32,8 @@ pub fn augment(command: Command) -> Command {
         .arg(own(Arg::new("list").short('L').long("parameter-list").num_args(2).value_names(["VAR", "VALUES"])
             .action(ArgAction::Append)
             .help("A point for each of VALUES, separated by commas, which stands for {VAR} in the commands")))
+        .arg(own(Arg::new("reference").long("reference").value_name("N|COMMAND")
+            .help("The command that the others are compared with: its number among those given, or itself; it is launched too if it is not among them [default: 1]")))
         .arg(own(Arg::new("no-shell").short('N').action(ArgAction::SetTrue)
             .help("For habit's sake: there is never a shell")))
         .arg(own(Arg::new("export-json").long("export-json").value_name("FILE")
@@ -55,6 +57,9 @@ pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<(), Fai
     let argv: Vec<String> = texts(matches, "argv").collect();
     if !argv.is_empty() {
         commands.push(Value::String(words(&argv)));
+    }
+    if let Some(reference) = matches.get_one::<String>("reference") {
+        put_first(&mut commands, reference)?;
     }
     match commands.len() {
         0 if settings.params.contains_key("cmd") => {}
@@ -92,6 +97,32 @@ pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<(), Fai
     if !values.is_empty() {
         settings.params.insert("parameters".into(), values.into());
     }
+    Ok(())
+}
+
+/// Puts the reference, a command or its number from 1, before the others: what is compared is compared
+/// with the first.
+fn put_first(commands: &mut Vec<Value>, reference: &str) -> Result<(), Failure> {
+    let named = commands.iter().position(|c| c == reference);
+    let at = match (named, reference.parse::<usize>()) {
+        (Some(at), _) => at,
+        (None, Ok(n)) if (1..=commands.len()).contains(&n) => n - 1,
+        (None, Ok(n)) => {
+            let given = match commands.len() {
+                1 => "1 command is given".to_owned(),
+                n => format!("{n} commands are given"),
+            };
+            return Err(
+                Failure::usage(format!("launch: `--reference` = {n}: {given}"))
+                    .hint("layermark launch --reference 2 'ls /' 'git --version'"),
+            );
+        }
+        (None, Err(_)) => {
+            commands.push(reference.into());
+            commands.len() - 1
+        }
+    };
+    commands[..=at].rotate_right(1);
     Ok(())
 }
 
@@ -170,6 +201,26 @@ mod tests {
             ("0", "9999999999999999999999", "0.0000001"),
         ] {
             assert!(scanned(min, max, step).is_err(), "{min} {max} {step}");
+        }
+    }
+
+    #[test]
+    fn the_reference_comes_first() {
+        let given = || ["a", "b", "3"].map(Value::from).to_vec();
+        for (reference, expected) in [
+            ("1", &["a", "b", "3"][..]),
+            ("2", &["b", "a", "3"]),
+            ("b", &["b", "a", "3"]),
+            ("3", &["3", "a", "b"]),
+            ("c d", &["c d", "a", "b", "3"]),
+        ] {
+            let mut commands = given();
+            put_first(&mut commands, reference).unwrap();
+            assert_eq!(commands, expected, "{reference}");
+        }
+        for wrong in ["0", "4"] {
+            let e = put_first(&mut given(), wrong).unwrap_err();
+            assert!(e.message.contains("3 commands are given"), "{}", e.message);
         }
     }
 

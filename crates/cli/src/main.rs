@@ -5,6 +5,7 @@ mod commands;
 mod failure;
 mod launch;
 mod progress;
+mod refused;
 mod say;
 mod signals;
 mod workload_args;

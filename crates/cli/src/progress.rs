@@ -58,9 +58,14 @@ impl Progress {
                 resumed,
             } => {
                 let verb = if *resumed { "resuming" } else { "run" };
+                let beside = match layers {
+                    0 => String::new(),
+                    1 => " and in 1 layer".to_owned(),
+                    n => format!(" and in {n} layers"),
+                };
+                let s = if *points == 1 { "" } else { "s" };
                 self.line(&format!(
-                    "{verb} {id}: {points} points in {} layers, seed {seed}",
-                    layers.len()
+                    "{verb} {id}: {points} point{s} natively{beside}, seed {seed}"
                 ));
             }
             Event::LayerReady { name, seconds } => {

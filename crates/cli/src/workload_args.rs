@@ -54,9 +54,10 @@ fn flag(param: &Param) -> Arg {
         ParamKind::Word(words) => arg
             .value_parser(clap::builder::PossibleValuesParser::new(words))
             .value_delimiter(','),
-        ParamKind::Size => arg.value_name("SIZE"),
-        ParamKind::Count => arg.value_name("N"),
-        ParamKind::Duration => arg.value_name("TIME"),
+        // `-4K` is told to be negative, and is no letter of an option.
+        ParamKind::Size => arg.value_name("SIZE").allow_hyphen_values(true),
+        ParamKind::Count => arg.value_name("N").allow_hyphen_values(true),
+        ParamKind::Duration => arg.value_name("TIME").allow_hyphen_values(true),
         ParamKind::Text => arg.value_name("TEXT").allow_hyphen_values(true),
         ParamKind::Texts => arg.value_name("TEXT"),
         ParamKind::Env => arg.value_name("NAME[=VALUE]"),

@@ -204,9 +204,11 @@ impl<'a> Lab<'a> {
 
     fn announce(&mut self) {
         let run = &self.run;
+        let others = run.layers.iter().skip(BASELINE + 1);
+        let compared = others.filter(|l| !l.control && l.status == LayerStatus::Ready);
         (self.on_event)(Event::RunStarted {
             id: run.id.clone(),
-            layers: run.layers.iter().map(|l| l.name.clone()).collect(),
+            layers: compared.count(),
             points: run.points.len(),
             seed: run.seed,
             resumed: self.resumed,

@@ -11,8 +11,8 @@ pub enum LabError {
     /// A value in the plan.
     #[error("plan: {0}")]
     Plan(#[from] PlanError),
-    /// A workload's settings.
-    #[error("plan: {0}")]
+    /// A workload's settings: they name it.
+    #[error("{0}")]
     Point(#[from] PointError),
     /// No workload has this name.
     #[error("unknown workload `{name}`{}", nearest.as_ref().map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]

@@ -9,8 +9,8 @@ pub enum Event {
     RunStarted {
         /// Its id.
         id: String,
-        /// Names of its layers, the baseline first.
-        layers: Vec<String>,
+        /// How many layers it sets against the baseline.
+        layers: usize,
         /// How many points it measures.
         points: usize,
         /// The seed of everything random in it.

@@ -47,7 +47,8 @@ impl Lab<'_> {
         }
         self.forecast.leave_out(&out);
         let needed = self.budget_for_all(spent);
-        let why = format!("{fewest} blocks of all layers would take about {needed} s");
+        let s = if fewest == 1 { "" } else { "s" };
+        let why = format!("{fewest} block{s} of all layers would take about {needed} s");
         let hint = format!("layermark run --replay {} --budget {needed}s", self.run.id);
         let all = self.run.layers.iter_mut();
         for layer in all.filter(|l| l.status == LayerStatus::LeftOut) {

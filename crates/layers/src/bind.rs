@@ -29,8 +29,12 @@ impl Layer for Bind {
         "bind"
     }
 
-    fn about(&self) -> &'static str {
-        "a bind mount, as containers have them: should cost nothing"
+    fn about(&self, variant: &str) -> &'static str {
+        match variant {
+            "ro" => "a bind mount that is read only",
+            "idmapped" => "a bind mount with users and groups shifted, as between user namespaces",
+            _ => "a bind mount, as volumes of containers are: should cost nothing",
+        }
     }
 
     fn options(&self) -> &'static [LayerOption] {

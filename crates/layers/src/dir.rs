@@ -22,7 +22,7 @@ impl Layer for Dir {
         "dir"
     }
 
-    fn about(&self) -> &'static str {
+    fn about(&self, _: &str) -> &'static str {
         "a directory of yours, on whatever is mounted there (dir:/mnt/nas)"
     }
 
@@ -35,7 +35,14 @@ impl Layer for Dir {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        workdir::check(path(spec))
+        workdir::check(path(spec)).map_err(|e| match e {
+            LayerError::BadDir { path, why, .. } => LayerError::BadDir {
+                layer: Some(spec.to_string()),
+                path,
+                why,
+            },
+            e => e,
+        })
     }
 
     fn storage(&self, spec: &Spec) -> Storage {

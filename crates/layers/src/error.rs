@@ -7,6 +7,8 @@ use std::{
 
 use layermark_model::Missing;
 
+use crate::options;
+
 /// An error of a layer. [`LayerError::hint`] says what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum LayerError {
@@ -31,7 +33,7 @@ pub enum LayerError {
         known: Vec<&'static str>,
     },
     /// The option or variant does not take this value.
-    #[error("layer `{layer}`: {option} `{value}` {must}{}", did_you_mean(nearest.as_deref()))]
+    #[error("layer `{layer}`: {option}{} {must}{}", quoted(value), did_you_mean(nearest.as_deref()))]
     BadValue {
         /// The layer.
         layer: String,
@@ -168,8 +170,10 @@ pub enum LayerError {
         path: PathBuf,
     },
     /// Not a directory that can be worked in.
-    #[error("cannot work in {}: {why}", path.display())]
+    #[error("{}cannot work in {}: {why}", of(layer.as_deref()), path.display())]
     BadDir {
+        /// The layer whose it is, when it is not that of `--dir`.
+        layer: Option<String>,
         /// The directory.
         path: PathBuf,
         /// Why not.
@@ -197,16 +201,21 @@ impl LayerError {
     /// What to do about it, with a command if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::UnknownLayer { .. } => Some("what there is: layermark layers".into()),
+            Self::UnknownLayer { name, .. } => Some(
+                options::instead(name).unwrap_or_else(|| "what there is: layermark layers".into()),
+            ),
             Self::UnknownOption { layer, known, .. } if known.is_empty() => {
                 Some(format!("`{layer}` takes no options"))
             }
             Self::UnknownOption { layer, known, .. } => Some(format!(
-                "`{layer}` takes {}; see `layermark layers {layer}`",
+                "`{layer}` takes {}: layermark layers {layer}",
                 known.join(", ")
             )),
             Self::NoNetwork { hint, .. } => Some(hint.clone()),
-            Self::BadValue { layer, .. } => Some(format!("see `layermark layers {layer}`")),
+            Self::BadValue { layer, .. } => {
+                let id = layer.split([':', ',']).next().unwrap_or(layer);
+                Some(format!("what it takes: layermark layers {id}"))
+            }
             Self::Missing { missing, .. } => {
                 let hints: Vec<&str> = missing.iter().map(|m| m.hint.as_str()).collect();
                 Some(hints.join("; "))
@@ -214,11 +223,12 @@ impl LayerError {
             Self::Busy { .. } => {
                 Some("wait for it to end, or choose another directory with --dir".into())
             }
-            Self::BadDir { .. } => Some(
-                "name a writable directory on the disk to measure: --dir DIR, or -l dir:DIR".into(),
-            ),
+            Self::BadDir { layer, .. } => {
+                let option = layer.as_ref().map_or("--dir DIR", |_| "-l dir:DIR");
+                Some(format!("name a directory that you may write to: {option}"))
+            }
             Self::Exposed { by, .. } => Some(format!(
-                "choose a directory that only you and root can change with --dir, or: chmod go-w {}",
+                "choose a directory that only you and root can change, or: chmod go-w {}",
                 by.display()
             )),
             Self::NoSpace { what: "disk", .. } => {
@@ -282,6 +292,17 @@ fn io_hint(e: &io::Error) -> Option<String> {
         io::ErrorKind::ReadOnlyFilesystem => Some("choose a writable directory with --dir".into()),
         _ => None,
     }
+}
+
+fn of(layer: Option<&str>) -> String {
+    layer.map_or(String::new(), |layer| format!("layer `{layer}`: "))
+}
+
+fn quoted(value: &str) -> String {
+    if value.is_empty() {
+        return String::new();
+    }
+    format!(" `{value}`")
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {

@@ -77,7 +77,7 @@ impl Layer for Fuse {
         "fuse"
     }
 
-    fn about(&self) -> &'static str {
+    fn about(&self, _: &str) -> &'static str {
         "our own file system in user space, passing everything through"
     }
 

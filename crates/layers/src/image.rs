@@ -49,8 +49,13 @@ impl Layer for Image {
         "image"
     }
 
-    fn about(&self) -> &'static str {
-        "an application image: read only, or with an overlay on top (upper=on)"
+    fn about(&self, variant: &str) -> &'static str {
+        match variant {
+            "squashfs" => "a squashfs image, read only, mounted by the kernel",
+            "erofs" => "an erofs image, read only, mounted by the kernel",
+            "squashfuse" => "a squashfs image, read only, mounted in user space",
+            _ => "an application image: read only, or with an overlay on top (upper=on)",
+        }
     }
 
     fn options(&self) -> &'static [LayerOption] {

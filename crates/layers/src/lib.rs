@@ -53,7 +53,7 @@ pub mod workdir;
 pub use child::cpu_ns;
 pub use error::LayerError;
 pub use fuse::fuse_serve;
-pub use options::{LayerOption, check, listed};
+pub use options::{LayerOption, check, listed, unknown};
 pub use undo::Undo;
 pub use view::{in_facts, in_words, tell};
 pub use vm::guest;
@@ -116,8 +116,8 @@ pub struct NamedNetwork {
 pub trait Layer: Sync {
     /// Its name before the colon, such as `overlay`.
     fn id(&self) -> &'static str;
-    /// One line for `layermark layers`.
-    fn about(&self) -> &'static str;
+    /// One line for `layermark layers` on this variant; on the layer as a whole where that is empty.
+    fn about(&self, variant: &str) -> &'static str;
     /// Its options; the one named `variant` is what follows the colon.
     fn options(&self) -> &'static [LayerOption];
     /// What `run` builds when the user names no layer.

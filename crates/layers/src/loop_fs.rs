@@ -108,8 +108,13 @@ impl Layer for LoopFs {
         "loop"
     }
 
-    fn about(&self) -> &'static str {
-        "a file system in an image file, through a loop device"
+    fn about(&self, variant: &str) -> &'static str {
+        match variant {
+            "ext4" => "ext4 in an image file, through a loop device",
+            "xfs" => "xfs in an image file, through a loop device",
+            "btrfs" => "btrfs in an image file, through a loop device",
+            _ => "a file system in an image file, through a loop device",
+        }
     }
 
     fn options(&self) -> &'static [LayerOption] {

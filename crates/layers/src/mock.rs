@@ -91,7 +91,7 @@ impl Layer for Mock {
         "mock"
     }
 
-    fn about(&self) -> &'static str {
+    fn about(&self, _: &str) -> &'static str {
         "a scripted probe without a file system, for tests"
     }
 

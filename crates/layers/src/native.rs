@@ -10,7 +10,7 @@ impl Layer for Native {
         "native"
     }
 
-    fn about(&self) -> &'static str {
+    fn about(&self, _: &str) -> &'static str {
         "the base directory itself: the baseline"
     }
 

@@ -51,7 +51,7 @@ impl Layer for Netns {
         "netns"
     }
 
-    fn about(&self) -> &'static str {
+    fn about(&self, _: &str) -> &'static str {
         "a network namespace behind a bridge, for workloads with two ends"
     }
 

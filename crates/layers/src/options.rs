@@ -31,12 +31,7 @@ pub fn listed(layer: &dyn Layer) -> Vec<Spec> {
 
 /// Checks that the layer, its variant, its options and their values exist.
 pub fn check(spec: &Spec) -> Result<(), LayerError> {
-    let Some(layer) = find(&spec.layer) else {
-        return Err(LayerError::UnknownLayer {
-            name: spec.layer.clone(),
-            nearest: nearest(&spec.layer, ALL.iter().map(|l| l.id())).map(str::to_owned),
-        });
-    };
+    let layer = find(&spec.layer).ok_or_else(|| unknown(&spec.layer))?;
     let options = layer.options();
     check_variant(spec, options)?;
     for (name, value) in &spec.options {
@@ -52,6 +47,42 @@ pub fn check(spec: &Spec) -> Result<(), LayerError> {
         check_value(spec, option, value)?;
     }
     layer.check(spec)
+}
+
+/// The error for a name that no layer has.
+pub fn unknown(name: &str) -> LayerError {
+    LayerError::UnknownLayer {
+        name: name.into(),
+        nearest: nearest(name, ALL.iter().map(|l| l.id())).map(str::to_owned),
+    }
+}
+
+/// What may be meant by a name that is not that of a layer: a variant or an option's value, or a program
+/// that makes use of layers.
+pub(crate) fn instead(name: &str) -> Option<String> {
+    match name {
+        "docker" | "podman" | "container" | "lxc" | "lxd" | "kubernetes" => {
+            return Some(
+                "a container is no layer yet: its own files are as in `overlay:upper`, its volumes as in `bind:rw`, its network as in `netns`; layermark layers"
+                    .into(),
+            );
+        }
+        "qemu" | "kvm" => return Some("did you mean `vm`? layermark layers vm".into()),
+        _ => {}
+    }
+    let options = ALL
+        .iter()
+        .flat_map(|l| l.options().iter().map(|o| (l.id(), o)));
+    let (layer, option) = options
+        .filter(|(layer, _)| *layer != "mock")
+        .find(|(_, option)| option.values.contains(&name))?;
+    Some(match option.name {
+        "variant" => format!("did you mean `{layer}:{name}`?"),
+        "share" => {
+            format!("did you mean `{layer}:share={name}`? Where it is mounted already: -l dir:DIR")
+        }
+        other => format!("did you mean `{layer}:{other}={name}`?"),
+    })
 }
 
 fn check_variant(spec: &Spec, options: &'static [LayerOption]) -> Result<(), LayerError> {
@@ -133,6 +164,8 @@ pub(crate) fn on(spec: &Spec, options: &'static [LayerOption], name: &str) -> bo
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn error(text: &str) -> String {
@@ -150,6 +183,20 @@ mod tests {
             error("overlya"),
             "unknown layer `overlya`: did you mean `overlay`?"
         );
+        for (name, hint) in [
+            ("xfs", "did you mean `loop:xfs`?"),
+            ("writecopy", "did you mean `overlay:writecopy`?"),
+            (
+                "nfs",
+                "did you mean `vm:share=nfs`? Where it is mounted already: -l dir:DIR",
+            ),
+            ("docker", "a container is no layer yet"),
+            ("kvm", "did you mean `vm`?"),
+            ("teleport", "what there is: layermark layers"),
+        ] {
+            let said = unknown(name).hint().unwrap();
+            assert!(said.starts_with(hint), "{name}: {said}");
+        }
         assert!(error("overlay:uper").ends_with("did you mean `upper`?"));
         assert!(error("loop:xfs,direct_io=on").ends_with("did you mean `direct-io`?"));
         assert!(error("loop:ext4,direct-io=of").contains("did you mean `off`?"));
@@ -167,7 +214,11 @@ mod tests {
     #[test]
     fn every_layer_is_described_and_its_defaults_are_its_own() {
         for layer in ALL {
-            assert!(!layer.about().is_empty());
+            let about = |spec: Spec| layer.about(spec.variant.as_deref().unwrap_or_default());
+            let all: Vec<&str> = listed(*layer).into_iter().map(about).collect();
+            let different: BTreeSet<&&str> = all.iter().collect();
+            assert_eq!(different.len(), all.len(), "{all:?}");
+            assert!(!all.contains(&"") && !layer.about("").is_empty());
             assert!(listed(*layer).len() >= layer.default_specs().len());
             for spec in listed(*layer) {
                 assert_eq!(spec.layer, layer.id());

@@ -46,8 +46,18 @@ impl Layer for Overlay {
         "overlay"
     }
 
-    fn about(&self) -> &'static str {
-        "overlayfs, the union file system of containers"
+    fn about(&self, variant: &str) -> &'static str {
+        match variant {
+            "upper" => {
+                "overlayfs: files lie in the upper directory, as what a container has written"
+            }
+            "writecopy" => {
+                "overlayfs: files lie in the lower directory; the first write copies one up"
+            }
+            "merged" => "overlayfs: a directory is mounted straight through it",
+            "volatile" => "overlayfs: files lie in the upper directory; flushes are skipped",
+            _ => "overlayfs, the union file system of containers",
+        }
     }
 
     fn options(&self) -> &'static [LayerOption] {

@@ -25,7 +25,7 @@ impl Layer for Tmpfs {
         "tmpfs"
     }
 
-    fn about(&self) -> &'static str {
+    fn about(&self, _: &str) -> &'static str {
         "files in memory: what is left when the disk costs nothing"
     }
 

@@ -47,7 +47,7 @@ impl Layer for Vm {
         "vm"
     }
 
-    fn about(&self) -> &'static str {
+    fn about(&self, _: &str) -> &'static str {
         "a disk of a virtual machine, or a folder shared into it (QEMU)"
     }
 

@@ -142,6 +142,7 @@ impl Drop for WorkDir {
 fn bad(path: &Path) -> impl Fn(String) -> LayerError + use<> {
     let path = path.to_owned();
     move |why| LayerError::BadDir {
+        layer: None,
         path: path.clone(),
         why,
     }

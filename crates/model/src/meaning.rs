@@ -53,6 +53,10 @@ pub struct Meaning {
     /// to one sweep.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside_the_clock: Vec<String>,
+    /// Parameters with several values that the user chooses between, such as commands: points that
+    /// differ in these alone are compared with each other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<String>,
     /// What it does, in words, part by part.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
@@ -77,6 +81,7 @@ impl Default for Meaning {
             divided: None,
             axes: Vec::new(),
             beside_the_clock: Vec::new(),
+            alternatives: Vec::new(),
             parts: Vec::new(),
         }
     }
@@ -369,11 +374,19 @@ impl Meaning {
 
     /// What it does, in words, without what these quantities say: `read, 64M file, warm`.
     pub fn describe(&self, without: &[Quantity]) -> String {
-        let left_out = |part: &&Part| {
-            let set = without.iter().filter_map(|q| self.find(*q));
-            !set.into_iter().any(|axis| axis.key == part.key)
-        };
-        let parts = self.parts.iter().filter(left_out);
+        self.describe_if(|key| {
+            let mut set = without.iter().filter_map(|q| self.find(*q));
+            !set.any(|axis| axis.key == key)
+        })
+    }
+
+    /// What it has in common with its alternatives, in words.
+    pub fn describe_common(&self) -> String {
+        self.describe_if(|key| !self.alternatives.iter().any(|a| a == key))
+    }
+
+    fn describe_if(&self, told: impl Fn(&str) -> bool) -> String {
+        let parts = self.parts.iter().filter(|part| told(&part.key));
         let texts: Vec<&str> = parts.map(|p| p.text.as_str()).collect();
         texts.join(", ")
     }

@@ -255,7 +255,11 @@ impl Plan {
         if let Some(blocks) = self.blocks
             && !(1..=MOST_BLOCKS).contains(&blocks)
         {
-            return range("blocks", blocks.to_string(), "between 1 and 10000 blocks");
+            return range(
+                "blocks",
+                blocks.to_string(),
+                "it must be between 1 and 10000",
+            );
         }
         if let Some(sessions) = self.sessions
             && !(1..=MOST_BLOCKS).contains(&sessions)
@@ -263,7 +267,7 @@ impl Plan {
             return range(
                 "sessions",
                 sessions.to_string(),
-                "between 1 and 10000 sessions",
+                "it must be between 1 and 10000",
             );
         }
         if !(self.delta > 0.0 && self.delta < 1.0) {

@@ -4,7 +4,7 @@ use layermark_model::{BASELINE, LayerStatus, Run, TrialRecord};
 
 use crate::{
     analysis::{
-        self,
+        self, alternatives,
         causes::{self, Compared},
         cost, devload, ftp, http,
         index::{self, Index},
@@ -42,9 +42,11 @@ impl Report {
         let control_failed = trust
             .iter()
             .any(|t| t.id == "control" && t.state == TrustState::Warn);
+        let alternatives = alternatives::rows(run, &index, &results);
         let findings = Findings {
             run,
             results: &results,
+            alternatives: &alternatives,
         };
         let cost = cost::rows(run, &index, baseline, &results);
         let buffer = recommend::rows(run, &index, &results);
@@ -90,6 +92,7 @@ impl Report {
             devload: devload::rows(run, &index, &results),
             scaling: scaling::rows(run, &index, &results),
             left_out: left_out(run, &index),
+            alternatives,
             series: launch::series(run, &index, baseline, &results),
             control,
             layers: run

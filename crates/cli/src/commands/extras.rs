@@ -1,8 +1,12 @@
 //! Schemas, completions and manual pages, all generated.
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    io::{self, IsTerminal, Write},
+    path::Path,
+    process::{Command, ExitCode, Stdio},
+};
 
-use super::output;
+use super::{complete, output};
 use crate::{
     args::{self, SchemaOf},
     failure::Failure,
@@ -21,20 +25,36 @@ pub fn schema(what: SchemaOf) -> Result<ExitCode, Failure> {
 
 /// `layermark completions`
 pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut args::command(), "layermark", &mut text);
+    let text = complete::script(shell).map_err(Failure::failed)?;
     output::print(&String::from_utf8_lossy(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// `layermark man`
+/// Lets man(1) show a page; an error where there is none.
+fn show_page(roff: &[u8]) -> io::Result<()> {
+    let mut man = Command::new("man");
+    let mut man = man.args(["-l", "-"]).stdin(Stdio::piped()).spawn()?;
+    if let Some(mut page) = man.stdin.take() {
+        // A reader who has seen enough closes it early.
+        let _ = page.write_all(roff);
+    }
+    if man.wait()?.success() {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::Other.into())
+    }
+}
+
+/// `layermark man`: shown on a terminal, else the page itself.
 pub fn man(dir: Option<&Path>) -> Result<ExitCode, Failure> {
     match dir {
         None => {
             let mut text = Vec::new();
             let page = clap_mangen::Man::new(args::command());
             page.render(&mut text).map_err(Failure::failed)?;
-            output::print(&String::from_utf8_lossy(&text))?;
+            if !io::stdout().is_terminal() || show_page(&text).is_err() {
+                output::print(&String::from_utf8_lossy(&text))?;
+            }
         }
         Some(dir) => clap_mangen::generate_to(args::command(), dir).map_err(|e| {
             Failure::failed(format!("{}: {e}", dir.display()))

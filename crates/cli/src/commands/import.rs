@@ -33,12 +33,11 @@ pub fn keep(
         ..layermark_import::read(file, format)?
     };
     store.import(&import)?;
-    say(format!(
-        "import: {} ({}, {} points)",
-        import.id,
-        import.tool,
-        import.points.len()
-    ));
+    let points = match import.points.len() {
+        1 => "1 point".to_owned(),
+        n => format!("{n} points"),
+    };
+    say(format!("import: {} ({}, {points})", import.id, import.tool));
     for note in &import.notes {
         say(format!("note: {note}"));
     }

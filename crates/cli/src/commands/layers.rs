@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use layermark_layers::{ALL, Layer, listed, sandbox};
-use layermark_model::{Missing, Spec, nearest};
+use layermark_model::{Missing, Spec};
 use serde_json::{Value, json};
 
 use super::output;
@@ -44,8 +44,8 @@ fn describe(text: &mut String, layer: &dyn Layer) {
         } else {
             "missing"
         };
-        let spec = spec.to_string();
-        let _ = writeln!(text, "{spec:<20} {state:<8} {}", layer.about());
+        let name = spec.to_string();
+        let _ = writeln!(text, "{name:<20} {state:<8} {}", about(layer, &spec));
         for Missing { what, hint, .. } in missing {
             let _ = writeln!(text, "{:<20} lacks {what}\n{:<20} hint: {hint}", "", "");
         }
@@ -55,13 +55,11 @@ fn describe(text: &mut String, layer: &dyn Layer) {
 fn find(name: &str) -> Result<&'static dyn Layer, Failure> {
     // A whole spec is fine too: `layermark layers overlay:upper`.
     let id = name.split([':', ',']).next().unwrap_or(name);
-    layermark_layers::find(id).ok_or_else(|| {
-        let failure = Failure::usage(format!("there is no layer `{id}`"));
-        match nearest(id, ALL.iter().map(|l| l.id())) {
-            Some(near) => failure.hint(format!("did you mean `{near}`? layermark layers {near}")),
-            None => failure.hint("layermark layers"),
-        }
-    })
+    layermark_layers::find(id).ok_or_else(|| layermark_layers::unknown(id).into())
+}
+
+fn about(layer: &dyn Layer, spec: &Spec) -> &'static str {
+    layer.about(spec.variant.as_deref().unwrap_or_default())
 }
 
 /// The layer's usual specs, each with what this machine lacks for it.
@@ -115,8 +113,8 @@ fn as_json(layer: &dyn Layer) -> Value {
         .into_iter()
         .map(|(spec, missing)| {
             let default = layer.default_specs().contains(&&*spec.to_string());
-            json!({ "spec": spec, "ready": missing.is_empty(), "default": default, "missing": missing })
+            json!({ "spec": spec, "about": about(layer, &spec), "ready": missing.is_empty(), "default": default, "missing": missing })
         })
         .collect();
-    json!({ "id": layer.id(), "about": layer.about(), "options": options, "specs": specs })
+    json!({ "id": layer.id(), "about": layer.about(""), "options": options, "specs": specs })
 }

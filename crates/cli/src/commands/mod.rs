@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod complete;
 mod extras;
 mod history;
 mod import;
@@ -16,6 +17,7 @@ use crate::args::{self, Cmd, Parsed};
 
 /// Parses the arguments and runs the command.
 pub fn main() -> ExitCode {
+    complete::answer();
     let parsed = match args::parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(failure) => {

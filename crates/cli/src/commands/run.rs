@@ -1,7 +1,7 @@
 //! `layermark run` and the workload commands: measure, store, report.
 
 use std::{
-    env, fs,
+    env, fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Plans that come with the binary.
-const PLANS: [(&str, &str); 7] = [
+pub const PLANS: [(&str, &str); 7] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
         "fileio-appvirt",
@@ -97,8 +97,11 @@ fn environment(flags: &[String]) -> Result<Environment, Failure> {
             None => (flag.as_str(), env::var(flag).ok()),
         };
         let Some(value) = value.filter(|_| !name.is_empty()) else {
-            return Err(Failure::usage(format!("--env {name}: it has no value"))
-                .hint("layermark run --env NAME=VALUE, or NAME=VALUE layermark run --env NAME"));
+            let lacks = if name.is_empty() { "name" } else { "value" };
+            return Err(
+                Failure::usage(format!("`--env` = {flag}: it has no {lacks}"))
+                    .hint("layermark run --env NAME=VALUE, or NAME=VALUE layermark run --env NAME"),
+            );
         };
         env.insert(name.to_owned(), value);
     }
@@ -166,7 +169,11 @@ fn read_plan(name: &str) -> Result<Plan, Failure> {
         None => fs::read_to_string(name).map_err(|e| {
             let near = nearest(name, PLANS.iter().map(|(known, _)| *known));
             let near = near.map(|near| format!("did you mean `{near}`? "));
-            Failure::usage(format!("plan {name}: {e}")).hint(format!(
+            let why = match e.kind() {
+                io::ErrorKind::NotFound => "not found".to_owned(),
+                _ => e.to_string(),
+            };
+            Failure::usage(format!("plan {name}: {why}")).hint(format!(
                 "{}plans that come with layermark: {}",
                 near.unwrap_or_default(),
                 plan_names()
@@ -198,8 +205,7 @@ fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     plan.delta = common.delta.unwrap_or(plan.delta);
     plan.seed = common.seed.or(plan.seed);
     plan.control &= !common.no_control;
-    plan.check()
-        .map_err(|e| Failure::usage(e).hint("flags and their meaning: layermark run --help"))?;
+    plan.check().map_err(Failure::usage)?;
     Ok(plan)
 }
 

@@ -113,7 +113,7 @@ fn what_is_no_plan_is_refused() {
     Lm::new()
         .args(["run", "absent.toml"])
         .run()
-        .fails(2, &["absent.toml", "No such file"]);
+        .fails(2, &["absent.toml", "not found"]);
     Lm::new().args(["run", "."]).run().fails(2, &["plan ."]);
 }
 

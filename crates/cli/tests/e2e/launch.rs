@@ -467,3 +467,62 @@ fn the_mock_knows_no_launch_and_says_so_in_order() {
         "{report:#}"
     );
 }
+
+/// `sleep` makes the times: what is slower is known.
+#[test]
+fn commands_are_compared_with_each_other() {
+    let commands = ["sleep 0.02", "sleep 0.06", "sleep 0.021"];
+    let lm = Lm::new();
+    let work = lm.work();
+    let said = lm
+        .args(["launch", "--json", "--runs", "8", "--delta", "30%", "--dir"])
+        .args([work])
+        .args(commands)
+        .args(["--reference", "2"])
+        .run()
+        .left_nothing()
+        .code(0);
+    let report = said.json();
+    let label = |id: &Value| {
+        let rows = report["results"].as_array().expect("results");
+        let row = rows.iter().find(|r| &r["id"] == id).expect("a result");
+        row["label"].as_str().expect("a label").to_owned()
+    };
+    let all = report["alternatives"].as_array().expect("alternatives");
+    assert_eq!(all.len(), 2, "{report:#}");
+    for (row, command) in all.iter().zip(["sleep 0.02", "sleep 0.021"]) {
+        assert_eq!(label(&row["result"]), command);
+        assert_eq!(label(&row["reference"]), "sleep 0.06");
+        assert_eq!(
+            (&row["verdict"], &row["blocks"]),
+            (&"faster".into(), &8.into())
+        );
+        let ratio = row["ratio"]["estimate"].as_f64().expect("a ratio");
+        assert!((0.2..0.7).contains(&ratio), "{row}");
+        assert!(row["ratio"]["interval"][1].as_f64() < Some(1.0), "{row}");
+    }
+    let again = said.then().args(["report", "last"]).run().code(0);
+    again.prints("Compared with each other").prints("reference");
+}
+
+/// As hyperfine has it: the reference is launched too, and a scan compares its values.
+#[test]
+fn a_reference_that_is_not_given_is_launched_too_and_values_of_a_scan_are_compared() {
+    let said = launch(&["--reference", "sleep 0.001", "sleep 0.002"])
+        .run()
+        .code(0);
+    let report = said.json();
+    assert_eq!(report["results"][0]["label"], "sleep 0.001");
+    assert_eq!(report["alternatives"].as_array().map(Vec::len), Some(1));
+    let said = launch(&["-L", "t", "0.001,0.002,0.003", "sleep {t}"])
+        .run()
+        .code(0);
+    let report = said.json();
+    let all = report["alternatives"].as_array().expect("alternatives");
+    assert_eq!(all.len(), 2, "{report:#}");
+    assert!(
+        all.iter().all(|a| a["more_blocks"] == 1),
+        "two launches are too few: {all:?}"
+    );
+    assert!(report["alternatives"][0]["verdict"] == "undecided");
+}

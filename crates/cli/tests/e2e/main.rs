@@ -22,6 +22,7 @@ mod launch_layers;
 mod launch_safe;
 mod lock;
 mod matrix;
+mod messages;
 mod net;
 mod one_cpu;
 mod output;

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
+    path::Path,
     process::Command,
 };
 
@@ -318,9 +319,6 @@ fn completions_are_good_scripts() {
             .run()
             .code(0)
             .prints(word);
-        for flag in ["resume", "file-size", "overlay"].iter().take(2) {
-            assert!(said.stdout.contains(flag), "{name}: no {flag}");
-        }
         match shell(name, args, &said) {
             Some(good) => assert!(good, "{name} refuses its completions"),
             None => skipped(&format!(
@@ -328,13 +326,120 @@ fn completions_are_good_scripts() {
             )),
         }
     };
-    good("bash", &["-n"], "complete -F");
+    good("bash", &["-n"], "-F _layermark layermark");
     good("zsh", &["-n"], "#compdef layermark");
-    good("fish", &["-n"], "complete -c layermark");
+    good("fish", &["-n"], "--command layermark");
     Lm::new()
         .args(["completions", "cobol"])
         .run()
         .fails(2, &["cobol", "bash"]);
+}
+
+/// What bash offers for a line, as it is when Tab is pressed.
+fn offered(dir: &Path, line: &str) -> Vec<String> {
+    let script = r#"
+        layermark() { "$LAYERMARK" "$@"; }; PATH=$BIN:$PATH
+        eval "$(layermark completions bash)"
+        COMP_LINE=$1 COMP_POINT=${#1}
+        _layermark; printf '%s\n' "${COMPREPLY[@]}"
+    "#;
+    let bin = dir.join("bin");
+    if !bin.exists() {
+        fs::create_dir(&bin).expect("a directory");
+        std::os::unix::fs::symlink(common::binary(), bin.join("layermark")).expect("a link");
+    }
+    let output = Command::new("bash")
+        .args(["-c", script, "bash", line])
+        .env("LAYERMARK", common::binary())
+        .env("BIN", &bin)
+        .env("XDG_DATA_HOME", dir.join("data"))
+        .current_dir(dir)
+        .output()
+        .expect("bash");
+    assert!(
+        output.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines()
+        .filter(|l| !l.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn plans_layers_options_and_runs_are_completed() {
+    let said = Lm::new().mock().run();
+    let run = common::history(said.dir.path())[0]["run"]
+        .as_str()
+        .expect("a run")
+        .to_owned();
+    let said = said
+        .then()
+        .file("mine.toml", "")
+        .args(["--version"])
+        .run()
+        .code(0);
+    let dir = said.dir.path();
+    for (line, all) in [
+        ("layermark run ca", &["card"][..]),
+        ("layermark run m", &["mine.toml"]),
+        ("layermark file --op rew", &["rewrite"]),
+        ("layermark run -l fu", &["fuse"]),
+        ("layermark run -l overlay:wr", &["writecopy"]),
+        ("layermark run -l fuse,pass", &["fuse,passthrough="]),
+        ("layermark run -l fuse,cache=n", &["none"]),
+        ("layermark run -l vm:share=vir", &["virtiofs"]),
+        ("layermark layers ov", &["overlay"]),
+        ("layermark report la", &["last"]),
+        ("layermark file --file-s", &["--file-size"]),
+    ] {
+        assert_eq!(offered(dir, line), all, "{line}");
+    }
+    for line in ["layermark report ", "layermark run --resume "] {
+        assert!(offered(dir, line).contains(&run), "{line}");
+    }
+    let ready = offered(dir, "layermark run -l ");
+    assert!(ready.contains(&"overlay:merged".to_owned()) && !ready.iter().any(|l| l == "mock"));
+    // The other shells ask the same way.
+    for shell in ["zsh", "fish"] {
+        let said = Lm::with(dir)
+            .env("LAYERMARK_COMPLETE", shell)
+            .env("_CLAP_COMPLETE_INDEX", "3")
+            .args(["--", "layermark", "run", "-l", "overlay:vol"])
+            .run()
+            .code(0);
+        // zsh needs a backslash before its own separator.
+        let text = said.stdout.replace('\\', "");
+        assert!(text.starts_with("overlay:volatile"), "{shell}: {text}");
+    }
+}
+
+/// A terminal gets the page from man(1), here one that says so.
+#[test]
+fn the_manual_page_is_shown_on_a_terminal() {
+    let lm = Lm::new().file("man", "#!/bin/sh\necho \"shown by man $*\"; grep -c TH\n");
+    let dir = lm.dir.path().to_owned();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(dir.join("man"), mode).expect("mode");
+    let shown = |path: &str| {
+        let line = format!("{} man", common::binary().display());
+        let output = Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .env("PATH", path)
+            .output();
+        String::from_utf8_lossy(&output.expect("script").stdout).into_owned()
+    };
+    let text = shown(&format!("{}:/usr/bin:/bin", dir.display()));
+    assert!(text.contains("shown by man -l -\r\n1"), "{text}");
+    assert!(!text.contains(".TH"), "{text}");
+    fs::remove_file(dir.join("man")).expect("removed");
+    fs::write(dir.join("man"), "#!/bin/sh\nexit 1\n").expect("a file");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(dir.join("man"), mode).expect("mode");
+    let text = shown(&format!("{}:/usr/bin:/bin", dir.display()));
+    assert!(text.contains(".TH layermark 1"), "{text}");
 }
 
 #[test]

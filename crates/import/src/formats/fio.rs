@@ -43,10 +43,10 @@ impl Format for Fio {
             ..Found::default()
         };
         if document.skipped > 0 {
-            let n = document.skipped;
-            found
-                .notes
-                .push(format!("{n} lines that are not JSON were skipped"));
+            found.notes.push(match document.skipped {
+                1 => "1 line that is not JSON was skipped".into(),
+                n => format!("{n} lines that are not JSON were skipped"),
+            });
         }
         if document.earlier > 0 {
             let n = document.earlier + 1;

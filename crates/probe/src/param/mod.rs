@@ -50,6 +50,7 @@ pub struct Row<P> {
     pub param: Param,
     range: Option<(u64, u64)>,
     only: Option<Only<P>>,
+    alternative: fn(&P) -> bool,
     part: fn(&P) -> Option<String>,
 }
 
@@ -66,6 +67,7 @@ impl<P> Row<P> {
             param: Param::new(name, kind, default, false, ""),
             range: None,
             only: None,
+            alternative: |_| false,
             part: |_| None,
         }
     }
@@ -136,6 +138,12 @@ impl<P> Row<P> {
     /// Applies only to points that pass `test`; others have 0, `false`, or the first word.
     pub const fn only(mut self, needs: &'static str, test: fn(&P) -> bool) -> Self {
         self.only = Some(Only { needs, test });
+        self
+    }
+
+    /// Points that pass `test` are compared with those that differ from them in this parameter.
+    pub const fn alternative(mut self, test: fn(&P) -> bool) -> Self {
+        self.alternative = test;
         self
     }
 

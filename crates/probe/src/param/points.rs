@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use layermark_model::{Meaning, Point, PointError, Settings};
 use serde_json::{Map, Value};
 
-use super::{MAX_POINTS, Params, Values, too_many_points, unused};
+use super::{MAX_POINTS, Params, Row, Values, too_many_points, unused};
 
 /// Settings expanded to points, in the order of the table: the last parameter changes fastest.
 pub fn points<P: Params>(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
@@ -53,7 +53,25 @@ pub fn finish<P: Params>(
     applied.all_given::<P>(values)?;
     let labels = labels(settings.label.as_deref(), all);
     let points = labels.into_iter().zip(all);
-    points.map(|(label, p)| point(label, p)).collect()
+    let mut points: Vec<Point> = points
+        .map(|(label, p)| point(label, p))
+        .collect::<Result<_, _>>()?;
+    mark_alternatives(&mut points, values, all);
+    Ok(points)
+}
+
+/// Says of each point what the user gave several of, to choose between.
+fn mark_alternatives<P: Params>(points: &mut [Point], values: &Values, all: &[P]) {
+    let several = |row: &&Row<P>| {
+        let name = row.param.name;
+        let mut pairs = points.windows(2);
+        values.given(name) && pairs.any(|pair| pair[0].params.get(name) != pair[1].params.get(name))
+    };
+    let rows: Vec<&Row<P>> = P::TABLE.iter().filter(several).collect();
+    for (point, p) in points.iter_mut().zip(all) {
+        let its = rows.iter().filter(|row| (row.alternative)(p));
+        point.meaning.alternatives = its.map(|row| row.param.name.to_owned()).collect();
+    }
 }
 
 /// A point with its meaning.
@@ -182,7 +200,7 @@ pub fn scaled(value: u64, scale: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::param::{Means, Row};
+    use crate::param::Means;
     use layermark_model::Meaning;
     use serde::{Deserialize, Serialize};
     use serde_json::json;
@@ -199,6 +217,7 @@ mod tests {
         const TABLE: &'static [Row<Self>] = &[
             Row::word("op", &["read", "write"], "read,write")
                 .list()
+                .alternative(|p: &Self| p.fast)
                 .label(|p: &Self| Some(p.op.clone())),
             Row::count("depth", "4")
                 .list()
@@ -251,6 +270,25 @@ mod tests {
         assert_eq!(labels(Some("x"), depths(), 1.0), named);
         let scaled = ["read, depth 1, fast", "write, fast"];
         assert_eq!(labels(None, depths(), 0.1), scaled);
+    }
+
+    #[test]
+    fn only_what_the_user_gave_several_of_is_an_alternative() {
+        let alternatives = |params: Value| -> Vec<usize> {
+            let points = points::<Demo>(&settings(None, params), 1.0).unwrap();
+            let all = points.iter().map(|p| p.meaning.alternatives.len());
+            all.collect()
+        };
+        assert_eq!(
+            alternatives(json!({"op": "read,write", "fast": true})),
+            [1, 1]
+        );
+        assert_eq!(alternatives(json!({"op": "read,write"})), [0, 0]);
+        assert_eq!(alternatives(json!({"fast": true})), [0, 0], "by default");
+        assert_eq!(
+            alternatives(json!({"op": "read", "depth": [1, 2], "fast": true})),
+            [0, 0]
+        );
     }
 
     #[test]

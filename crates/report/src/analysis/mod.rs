@@ -1,6 +1,7 @@
 //! From trials to rows: what was measured, whether it can be believed, why it is so, and what
 //! follows from it. Nothing here knows a format.
 
+pub mod alternatives;
 pub mod causes;
 pub mod cost;
 pub mod data_source;

@@ -85,7 +85,8 @@ enum Against {
     Native(Option<Comparison>, Option<Judgement>),
 }
 
-fn compare(
+/// Enters a comparison and what is said of it into a row.
+pub fn compare(
     row: &mut ResultRow,
     comparison: Option<&Comparison>,
     judgement: Option<&Judgement>,

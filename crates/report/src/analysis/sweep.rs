@@ -1,5 +1,5 @@
 //! Points that are equal but for some quantities, such as the size of a request: what a line or a
-//! table is drawn through.
+//! table is drawn through. And those that are equal but for what their user chooses between.
 
 use layermark_model::{Meaning, Point, Quantity, Run, Unit};
 use serde_json::{Map, Value};
@@ -57,10 +57,8 @@ pub fn over<const N: usize, S: Swept, T>(
         let Some(axes) = axes(said, quantities) else {
             continue;
         };
-        let mut params = params.clone();
-        params.retain(|key, _| {
-            let varies = axes.iter().any(|(axis, _)| *axis == key);
-            !varies && !said.beside_the_clock.contains(key)
+        let params = common(params, said, |key| {
+            axes.iter().any(|(axis, _)| *axis == key)
         });
         let key = format!("{workload} {}", Value::Object(params.clone()));
         let at = *known.entry(key).or_insert_with(|| {
@@ -79,6 +77,38 @@ pub fn over<const N: usize, S: Swept, T>(
         sweep.steps.sort_by_key(|(values, _)| *values);
     }
     found
+}
+
+/// Parameters that all members have, and that the clock sees.
+fn common(
+    params: &Map<String, Value>,
+    said: &Meaning,
+    varies: impl Fn(&str) -> bool,
+) -> Map<String, Value> {
+    let mut params = params.clone();
+    params.retain(|key, _| !varies(key) && !said.beside_the_clock.contains(key));
+    params
+}
+
+/// Points that differ in nothing but their alternatives, two at least, by their place in the run.
+pub fn alternatives(run: &Run) -> Vec<Vec<usize>> {
+    let mut found: Vec<(String, Vec<usize>)> = Vec::new();
+    for (at, point) in run.points.iter().enumerate() {
+        let said = &point.meaning;
+        if said.alternatives.is_empty() {
+            continue;
+        }
+        let params = common(&point.params, said, |key| {
+            said.alternatives.iter().any(|a| a == key)
+        });
+        let key = format!("{} {}", point.workload, Value::Object(params));
+        match found.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, members)) => members.push(at),
+            None => found.push((key, vec![at])),
+        }
+    }
+    let groups = found.into_iter().map(|(_, members)| members);
+    groups.filter(|members| members.len() > 1).collect()
 }
 
 /// Points that count bytes a second and differ in the size of a request alone, by their place in the run.

@@ -414,10 +414,14 @@ fn proof(e: &Evidence) -> TrustItem {
         .filter(|l| facts::physical(&l.facts) != native)
         .map(|l| code(&l.name))
         .collect();
-    let mut text = format!(
-        "the mount below the probe was read in all {}",
-        number::count(ready.len(), "layer")
-    );
+    // As many as everywhere else: native and the control are not among them.
+    let mut text = match ready.iter().skip(1).filter(|l| !l.control).count() {
+        0 => "the mount below the probe was read natively".to_owned(),
+        n => format!(
+            "the mount below the probe was read natively and in {}",
+            number::count(n, "layer")
+        ),
+    };
     if !apart.is_empty() {
         text = format!("{text}; not on native's device: {}", number::list(&apart));
     }

@@ -10,6 +10,7 @@ use std::io::Write;
 use super::{Exporter, Files, PartNames, own::own_line};
 use crate::{
     Report,
+    analysis::size_table::SizeTable,
     views::iozone::{TableSet, TitledTable, kib_per_s, table_sets, tests},
 };
 
@@ -30,7 +31,7 @@ impl Exporter for Iozone {
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        let tests = tests(report);
+        let tests = with_sizes(report);
         let sets = table_sets(report, &tests);
         let mut parts = PartNames::default();
         for (at, set) in sets.iter().enumerate() {
@@ -47,11 +48,22 @@ impl Exporter for Iozone {
             preamble(out, report, None)?;
             writeln!(
                 out,
-                "Nothing that was measured is one of iozone's tests: those are of the workload file, by file size and record."
+                "Nothing that was measured is one of iozone's tests: those are of the workload file, by file size and record, several of either where other work was measured too."
             )?;
         }
         Ok(())
     }
+}
+
+/// The tests to write. A test with one file size and one record is a table where all that was measured is
+/// such tests; beside other work it is a number like the others, and no table.
+fn with_sizes(report: &Report) -> Vec<SizeTable<'_>> {
+    let mut tests = tests(report);
+    let in_tests: usize = tests.iter().map(|t| t.results.len()).sum();
+    if in_tests < report.results.len() {
+        tests.retain(|t| t.files.len() * t.records.len() > 1);
+    }
+    tests
 }
 
 fn file(out: &mut dyn Write, report: &Report, set: &TableSet) -> anyhow::Result<()> {

@@ -1,5 +1,5 @@
 //! A workbook: the verdict, a sheet for each section (study, cost model, record sizes) and for each test with its tables and charts, iozone's own tables,
-//! every result and every trial.
+//! the ratios of all layers with a chart, every result and every trial.
 
 use std::io::Read as _;
 
@@ -12,6 +12,7 @@ use crate::{Report, Section, views::iozone};
 mod lists;
 mod matrix;
 mod names;
+mod overview;
 mod section;
 mod verdict;
 
@@ -76,6 +77,8 @@ fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
             matrix::iozone(sheet(&mut book, name)?, &set)?;
         }
     }
+    let name = names.next("Overview");
+    overview::write(report, || sheet(&mut book, name))?;
     let mut list =
         |name: &str, table| lists::write(streamed(&mut book, names.next(name))?, table, rows);
     if !report.series.is_empty() {
@@ -100,12 +103,24 @@ fn properties(report: &Report) -> Result<DocProperties> {
 }
 
 fn sheet(book: &mut Workbook, name: String) -> Result<&mut Worksheet> {
-    book.add_worksheet().set_name(name)
+    Ok(printed(book.add_worksheet().set_name(name)?))
+}
+
+/// As it is printed: across, on A4 paper, as wide as a page.
+fn printed(sheet: &mut Worksheet) -> &mut Worksheet {
+    const A4: u8 = 9;
+    sheet
+        .set_landscape()
+        .set_paper_size(A4)
+        .set_print_fit_to_pages(1, 0)
+        .set_footer("&L&A&Rpage &P of &N")
 }
 
 /// A sheet whose rows go to a temporary file as they come.
 fn streamed(book: &mut Workbook, name: String) -> Result<&mut Worksheet> {
-    book.add_worksheet_with_constant_memory()?.set_name(name)
+    Ok(printed(
+        book.add_worksheet_with_constant_memory()?.set_name(name)?,
+    ))
 }
 
 /// Text that fits a cell: at most 32,767 UTF-16 units. It is stored as text, whatever it begins with.

@@ -4,6 +4,7 @@ use layermark_model::{Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod alternative;
 mod buffer;
 mod cause;
 mod cost;
@@ -18,6 +19,7 @@ mod result;
 mod scaling;
 mod section;
 
+pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
 pub use cause::{Cause, Distrust, InTrials, Sides};
 pub use cost::CostRow;
@@ -116,6 +118,9 @@ pub struct Report {
     /// Results with several numbers of CPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<ScalingRow>,
+    /// Results beside those of the same layer that do the same otherwise, such as with another command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<AlternativeRow>,
     /// What to do about it.
     pub advice: Vec<Advice>,
     /// What was asked for and not measured.

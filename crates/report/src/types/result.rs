@@ -132,14 +132,7 @@ pub struct ResultRow {
 impl ResultRow {
     /// The verdict in a word or two, the weaker ones among them.
     pub fn word(&self) -> &'static str {
-        match self.probably {
-            Some(Verdict::Slower) => "probably slower",
-            Some(Verdict::Faster) => "probably faster",
-            _ if self.verdict == Verdict::Undecided && self.more_blocks.is_some() => {
-                "too few blocks"
-            }
-            _ => self.verdict.word(),
-        }
+        word(self.verdict, self.probably, self.more_blocks)
     }
 
     /// Microseconds an operation, with the interval.
@@ -159,6 +152,20 @@ impl ResultRow {
     pub fn disturbed(&self) -> bool {
         let disturbed = self.flag_counts.get(flags::CONTAMINATED).copied();
         self.trials > 0 && disturbed.unwrap_or(0) >= self.trials
+    }
+}
+
+/// A verdict in a word or two, the weaker ones among them.
+pub fn word(
+    verdict: Verdict,
+    probably: Option<Verdict>,
+    more_blocks: Option<usize>,
+) -> &'static str {
+    match probably {
+        Some(Verdict::Slower) => "probably slower",
+        Some(Verdict::Faster) => "probably faster",
+        _ if verdict == Verdict::Undecided && more_blocks.is_some() => "too few blocks",
+        _ => verdict.word(),
     }
 }
 

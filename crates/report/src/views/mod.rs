@@ -2,6 +2,7 @@
 
 use crate::types::{Report, Section};
 
+pub mod alternatives;
 mod buffer;
 mod cost;
 mod devload;
@@ -41,6 +42,7 @@ impl Report {
             .any(|c| c.fixed_us.is_some_and(|e| e.interval.is_some()));
         let buffer = self.buffer.iter().any(|b| b.wall.between.is_some());
         let others = [
+            Some(alternatives::section(self)),
             told(cost).then(|| cost::section(&self.cost, &self.results, self.level)),
             told(buffer).then(|| buffer::section(&self.buffer, self.level)),
             Some(seek::section(&self.results)),

@@ -152,6 +152,31 @@ fn pread_is_its_own_test_only_beside_read_and_a_second_set_has_its_own_file() {
     );
 }
 
+/// The default plan made two files of such tables for each layer.
+#[test]
+fn one_size_beside_other_work_is_no_table() {
+    let (run, trials) = Sample {
+        points: vec!["open and stat", "large read, warm"],
+        ..Sample::default()
+    }
+    .build();
+    let card = parts(&Report::build(&run, &trials), "x.iozone.txt");
+    assert_eq!(card.len(), 1, "{:?}", card.keys());
+    assert!(card[""].contains("Nothing that was measured is one of iozone's tests"));
+    let alone = report(&Matrix {
+        works: vec![("read", "sync")],
+        files: vec![1 << 20],
+        records: vec![4 << 10],
+        ..Matrix::default()
+    });
+    let alone = parts(&alone, "x.iozone.txt");
+    let (titles, cells) = read_iozone(&alone[""]);
+    assert_eq!(
+        (titles.as_slice(), cells.len()),
+        (&["Reader".to_owned()][..], 1)
+    );
+}
+
 #[test]
 fn without_an_iozone_test_the_file_says_so() {
     let (run, trials) = Sample {

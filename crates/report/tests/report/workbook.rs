@@ -127,6 +127,7 @@ fn a_test_has_a_sheet_with_tables_where_iozones_workbook_has_them() {
             "iozone native",
             "iozone fuse",
             "iozone loop xfs",
+            "Overview",
             "Results",
             "Trials"
         ]
@@ -351,4 +352,58 @@ fn launches_have_a_sheet_in_their_order_and_one_of_their_levels() {
     let step = step.unwrap() as u32;
     assert_eq!(number(&levels, 1, step), None);
     assert!((number(&levels, 2, step).unwrap() + 250.0).abs() < 5.0);
+}
+
+#[test]
+fn a_card_prints_on_a_few_pages_and_has_a_chart_of_its_ratios() {
+    let (run, trials) = sample::full().build();
+    let report = Report::build(&run, &trials);
+    let bytes = bytes(&report);
+    let mut book: Book = Xlsx::new(Cursor::new(bytes.clone())).unwrap();
+    let names = book.sheet_names();
+    for n in 1..=names.len() {
+        let xml = entry(&bytes, &format!("xl/worksheets/sheet{n}.xml"));
+        assert!(
+            xml.contains("fitToPage=\"1\"") && xml.contains("orientation=\"landscape\""),
+            "{}",
+            names[n - 1]
+        );
+        assert!(
+            xml.contains("fitToHeight=\"0\""),
+            "as many pages as it needs"
+        );
+    }
+    let defined = entry(&bytes, "xl/workbook.xml");
+    for list in ["Results", "Trials"] {
+        assert!(
+            defined.contains(&format!(">{list}!$1:$1</definedName>")),
+            "{defined}"
+        );
+        assert!(defined.contains(&format!(">{list}!$A$1:$")), "{defined}");
+    }
+    assert!(report.trials.len() > 200 && defined.contains("$201</definedName>"));
+    let overview = sheet(&mut book, "Overview");
+    let label = "first write to a packaged file";
+    let row = overview
+        .rows()
+        .position(|r| r[0] == Data::String(label.into()));
+    let row = row.expect("the label is whole") as u32;
+    let layers = overview.rows().nth(3).expect("heads").to_vec();
+    for (col, layer) in (1u32..).zip(&layers[1..]) {
+        let result = report.results.iter();
+        let mut result =
+            result.filter(|r| r.label == label && layer == &Data::String(r.layer.clone()));
+        let ratio = result.next().expect("a result").ratio.map(|e| e.estimate);
+        assert_eq!(number(&overview, row, col), ratio);
+    }
+    let last = (1..).take_while(|n| {
+        let mut zip = zip::ZipArchive::new(Cursor::new(&bytes)).unwrap();
+        zip.by_name(&format!("xl/charts/chart{n}.xml")).is_ok()
+    });
+    let chart = entry(
+        &bytes,
+        &format!("xl/charts/chart{}.xml", last.last().expect("a chart")),
+    );
+    assert!(chart.contains("<c:barChart>") && chart.contains("<c:crossesAt val=\"1\"/>"));
+    assert_eq!(chart.matches("<c:ser>").count(), layers.len() - 1);
 }

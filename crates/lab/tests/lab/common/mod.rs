@@ -47,7 +47,7 @@ impl Layer for Ends {
     fn id(&self) -> &'static str {
         "ends"
     }
-    fn about(&self) -> &'static str {
+    fn about(&self, _: &str) -> &'static str {
         "a script"
     }
     fn options(&self) -> &'static [LayerOption] {
@@ -121,7 +121,7 @@ impl Layer for Scripted {
     fn id(&self) -> &'static str {
         "mock"
     }
-    fn about(&self) -> &'static str {
+    fn about(&self, _: &str) -> &'static str {
         "a script"
     }
     fn options(&self) -> &'static [LayerOption] {

@@ -117,6 +117,7 @@ pub const TABLE: &[Row] = &[
         .label(|p| p.direct.then(|| "O_DIRECT".into())),
     Row::word("engine", engines::IDS, "pread")
         .list()
+        .alternative(|_| true)
         .help("how a record is read or written")
         .label(|p| (p.engine != "pread").then(|| format!("engine {}", p.engine))),
     Row::count("iodepth", "1")

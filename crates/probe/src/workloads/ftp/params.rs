@@ -114,6 +114,7 @@ impl Params for FtpParams {
             .label(|p| (p.sink != p.op.sink()).then(|| p.to())),
         Row::word("server", ServerChoice::WORDS, "auto")
             .list()
+            .alternative(|_| true)
             .help("auto: vsftpd where it is installed and can do it, else layermark's own")
             .label(|p| (p.server != ServerChoice::Auto).then(|| p.served())),
     ];

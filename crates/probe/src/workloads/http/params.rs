@@ -78,6 +78,7 @@ impl Params for HttpParams {
             .help("allow a URL whose host is another machine"),
         Row::word("server", Server::WORDS, "auto")
             .list()
+            .alternative(|_| true)
             .only("a server of ours (no URL)", |p| !p.has_url())
             .help("the program that serves in the layer; auto: nginx if it is installed there, else layermark's own")
             .label(|p| (p.server != Server::Auto).then(|| p.server.id().into())),

@@ -98,6 +98,11 @@ impl LaunchParams {
         self.env.iter().map(value).collect()
     }
 
+    /// A value of `parameters` stands in its texts.
+    fn is_one_of_several(&self) -> bool {
+        !self.parameters.is_empty()
+    }
+
     /// With the command for this layer: the one for its full name, else the one for its kind. The
     /// user becomes numbers, which mean the same everywhere.
     pub fn in_layer(mut self, layer: &Spec) -> Self {
@@ -153,12 +158,15 @@ impl Params for LaunchParams {
         Row::text("command", "true")
             .kind(ParamKind::Command)
             .list()
+            .alternative(|_| true)
             .help("the program and its arguments; split into words as a shell does, without a shell")
             .label(|p| Some(shorter(&p.command))),
         Row::texts("cmd")
+            .alternative(LaunchParams::is_one_of_several)
             .help("LAYER=COMMAND: another command in one layer; a name without a variant is for all its variants"),
         Row::text("ready", "exit")
             .list()
+            .alternative(LaunchParams::is_one_of_several)
             .help("when it has been launched: exit, stdout=REGEX, stderr=REGEX, port=[HOST:]N, http=URL, file=PATH, notify, window[=TITLE], content, settled=MS")
             .label(|p| (p.ready != "exit").then(|| p.ready.clone())),
         Row::word("cache", LaunchCache::WORDS, "as-is")
@@ -173,8 +181,11 @@ impl Params for LaunchParams {
         Row::texts("env")
             .kind(ParamKind::Env)
             .help("NAME=VALUE: a variable of the program's environment, which is empty except for PATH, HOME and the language; NAME alone takes the value from layermark's own environment. Values are never stored"),
-        Row::text("prepare", "").help("a command to run before each launch, outside the clock"),
+        Row::text("prepare", "")
+            .alternative(LaunchParams::is_one_of_several)
+            .help("a command to run before each launch, outside the clock"),
         Row::text("conclude", "")
+            .alternative(LaunchParams::is_one_of_several)
             .help("a command to run after each launch, when the program has been stopped"),
         Row::count("warmup", "0")
             .range(0, WARMUPS)
@@ -186,6 +197,7 @@ impl Params for LaunchParams {
         Row::switch("trace", "false")
             .help("trace one extra launch in each layer, which does not count: what it opened, did not find and read (needs strace)"),
         Row::texts("parameters")
+            .alternative(|_| true)
             .help("NAME=V1,V2,...: a point for each value, which replaces {NAME} in the commands")
             .label(|p| (!p.parameters.is_empty()).then(|| p.parameters.join(", "))),
         Row::text("user", "")

@@ -126,11 +126,14 @@ fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
             .filter_map(|r| r.extra_us)
             .map(|e| e.estimate)
             .fold(f64::MAX, f64::min);
+        let where_ = match rows.len() {
+            1 => "the one operation".to_owned(),
+            n => format!("each of the {n} operations"),
+        };
         format!(
-            "Do fewer and larger operations through {}: it adds at least {} to each of the {} where it is slower.",
+            "Do fewer and larger operations through {}: it adds at least {} to {where_} where it is slower.",
             code(layer),
-            number::time(least),
-            number::count(rows.len(), "operation")
+            number::time(least)
         )
     })
 }

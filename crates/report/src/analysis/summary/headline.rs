@@ -6,7 +6,7 @@ use crate::{
     analysis::summary::{Findings, LISTED},
     code_span::code,
     number::{self, count, list, times},
-    types::{DurabilityVerdict, ResultRow, Verdict},
+    types::{AlternativeRow, DurabilityVerdict, ResultRow, Verdict},
 };
 
 /// An interval that misses 1 by less than this share says nothing that matters to anybody.
@@ -16,7 +16,9 @@ const WORDS: usize = 20;
 
 /// One sentence for the whole run, of at most 20 words.
 pub fn headline(f: &Findings, control_failed: bool) -> String {
-    let mut parts = nothing(f).map_or_else(|| gist(f), |text| vec![text]);
+    let mut parts = choices(f)
+        .or_else(|| nothing(f).map(|text| vec![text]))
+        .unwrap_or_else(|| gist(f));
     if control_failed {
         parts.insert(0, "native differed from itself: trust no figure".into());
     }
@@ -47,6 +49,51 @@ fn fitted(parts: Vec<String>) -> String {
 
 fn words(text: &str) -> usize {
     text.split_whitespace().count()
+}
+
+/// How alternatives stand to the first of them, where no layer is set against native.
+fn choices(f: &Findings) -> Option<Vec<String>> {
+    let one_layer = f.results.iter().all(|r| f.is_baseline(&r.layer));
+    if !one_layer || f.alternatives.is_empty() {
+        return None;
+    }
+    let label = |id: &str| {
+        let row = f.results.iter().find(|r| r.id == id);
+        row.map(|r| code(&r.label)).unwrap_or_default()
+    };
+    let sentence = |a: &AlternativeRow| {
+        let (here, there) = (label(&a.result), label(&a.reference));
+        let probably = if a.probably.is_some() {
+            "probably "
+        } else {
+            ""
+        };
+        let ratio = a.ratio.as_ref().map(times);
+        match (a.probably.unwrap_or(a.verdict), ratio) {
+            (Verdict::Slower | Verdict::Faster, Some(ratio)) => {
+                Some(format!("{here} {probably}takes {ratio} as long as {there}"))
+            }
+            (Verdict::Same, _) => Some(format!("{here} takes as long as {there}")),
+            _ => None,
+        }
+    };
+    let mut parts: Vec<String> = f.alternatives.iter().filter_map(sentence).collect();
+    parts.retain(|part| words(part) <= WORDS);
+    if parts.is_empty() {
+        let mut kinds: Vec<(&str, usize)> = Vec::new();
+        for word in f.alternatives.iter().map(AlternativeRow::word) {
+            match kinds.iter_mut().find(|(known, _)| *known == word) {
+                Some((_, n)) => *n += 1,
+                None => kinds.push((word, 1)),
+            }
+        }
+        let kinds: Vec<String> = kinds
+            .iter()
+            .map(|(word, n)| format!("{n} {word}"))
+            .collect();
+        parts.push(format!("compared with the first one: {}", list(&kinds)));
+    }
+    Some(parts)
 }
 
 /// What to say when there is no verdict at all.

@@ -7,7 +7,7 @@ use layermark_model::{BASELINE, Run, WorkGroup};
 use crate::{
     code_span::code,
     number::{self, list},
-    types::{Cause, DurabilityVerdict, Estimate, ResultRow, Statement, Verdict},
+    types::{AlternativeRow, Cause, DurabilityVerdict, Estimate, ResultRow, Statement, Verdict},
 };
 
 pub mod advice;
@@ -28,6 +28,8 @@ pub struct Findings<'a> {
     pub run: &'a Run,
     /// Results of all layers but the control.
     pub results: &'a [ResultRow],
+    /// Results that are compared with others of their layer.
+    pub alternatives: &'a [AlternativeRow],
 }
 
 impl<'a> Findings<'a> {

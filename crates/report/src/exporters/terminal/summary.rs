@@ -13,7 +13,7 @@ use crate::{
     Claims, Conclusion, Holds, Report, ResultRow, Section, Verdict,
     number::count,
     views::{
-        external,
+        alternatives, external,
         overview::{Overview, sign},
         rows,
     },
@@ -63,10 +63,25 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
         room = room.saturating_sub(lines(finding));
         body += finding;
     }
+    let choices = choices(report, style)?;
+    if lines(&choices) <= room {
+        room = room.saturating_sub(lines(&choices));
+        body += &choices;
+    }
     if lines(&advice) <= room {
         body += &advice;
     }
     Ok(write!(out, "{matrix}\n{body}\n{foot}")?)
+}
+
+/// How what the user chooses between compares with each other, below a blank line.
+fn choices(report: &Report, style: Style) -> anyhow::Result<String> {
+    let mut out = Vec::new();
+    if let Some(section) = alternatives::section(report) {
+        writeln!(out)?;
+        sections::print(&section, style, &mut out)?;
+    }
+    Ok(String::from_utf8(out)?)
 }
 
 /// Prints what holds in which layer, the headline and a few sentences in as many lines, then the

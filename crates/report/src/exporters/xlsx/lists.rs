@@ -1,5 +1,7 @@
 //! Sheets that are one long table, written line by line.
 
+use std::borrow::Cow;
+
 use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
 
 use super::{Result, bold, text};
@@ -7,6 +9,9 @@ use crate::exporters::tables::{Field, LongTable, Shown};
 
 /// Lines that fit under the head of a sheet: Excel has 1,048,576 rows.
 pub const ROWS: u32 = 1_048_575;
+
+/// Lines that are printed, and the width of the columns that are: a page or four of what counts most.
+const PRINTED: (u32, f64) = (200, 210.0);
 
 /// Writes the head and at most `most` lines.
 pub fn write(sheet: &mut Worksheet, table: LongTable, most: u32) -> Result<()> {
@@ -33,9 +38,29 @@ pub fn write(sheet: &mut Worksheet, table: LongTable, most: u32) -> Result<()> {
         }
         last = row;
     }
+    print(sheet, &head, last)?;
     if last > 0 && !head.is_empty() {
         sheet.autofilter(0, 0, last, head.len() as u16 - 1)?;
     }
+    Ok(())
+}
+
+/// The head on every page, above the first lines of the columns that stand first.
+fn print(sheet: &mut Worksheet, head: &[(Cow<'_, str>, Shown)], last: u32) -> Result<()> {
+    let mut wide = 0.0;
+    let shown = head.iter().take_while(|(_, shown)| {
+        wide += width(*shown);
+        wide <= PRINTED.1
+    });
+    let (columns, lines) = (shown.count().max(1), last.min(PRINTED.0));
+    if columns < head.len() || lines < last {
+        sheet.set_header(format!(
+            "The first {lines} of {last} lines, {columns} of {} columns",
+            head.len()
+        ));
+    }
+    sheet.set_repeat_rows(0, 0)?;
+    sheet.set_print_area(0, 0, lines, columns as u16 - 1)?;
     Ok(())
 }
 
@@ -53,7 +78,8 @@ fn pattern(shown: Shown) -> &'static str {
 /// Characters.
 fn width(shown: Shown) -> f64 {
     match shown {
-        Shown::Words => 24.0,
+        // "first write to a packaged file" is 30.
+        Shown::Words => 34.0,
         Shown::Whole => 15.0,
         _ => 11.0,
     }

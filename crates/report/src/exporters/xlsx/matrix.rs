@@ -137,6 +137,12 @@ fn table(
     Ok(())
 }
 
+/// Colour of the `n`th series of a chart of bars.
+pub fn fill(series: &mut ChartSeries, n: usize) {
+    let colour = COLOURS[n % COLOURS.len()];
+    series.set_format(ChartFormat::new().set_solid_fill(ChartSolidFill::new().set_color(colour)));
+}
+
 /// Colour and marker of the `n`th series of a chart.
 pub fn look(series: &mut ChartSeries, n: usize) {
     let colour = COLOURS[n % COLOURS.len()];

@@ -1,0 +1,220 @@
+//! What a shell completes beside the names of options: plans, layers, runs and imports.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io::{self, Write},
+    path::Path,
+};
+
+use clap::Command;
+use clap_complete::{
+    ArgValueCompleter, CompleteEnv, CompletionCandidate, PathCompleter, Shell,
+    engine::ValueCompleter,
+    env::{self, EnvCompleter, Shells},
+};
+use jiff::Timestamp;
+use layermark_layers::{ALL, Layer, listed};
+
+use super::{output, run::PLANS};
+use crate::args;
+
+/// Set by the shell's script when it asks what may follow.
+const ASKED: &str = "LAYERMARK_COMPLETE";
+/// Newest runs that are offered.
+const RUNS: usize = 50;
+/// A layer that only tests name.
+const HIDDEN: &str = "mock";
+
+const SHELLS: Shells = Shells(&[&Bash, &env::Elvish, &env::Fish, &env::Powershell, &env::Zsh]);
+
+/// Answers a shell that asks, and ends the process.
+pub fn answer() {
+    CompleteEnv::with_factory(args::command)
+        .var(ASKED)
+        .shells(SHELLS)
+        .complete();
+}
+
+/// The script that makes a shell ask.
+pub fn script(shell: Shell) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let shell = SHELLS.completer(&shell.to_string());
+    let shell = shell.ok_or(io::ErrorKind::Unsupported)?;
+    shell.write_registration(ASKED, "layermark", "layermark", "layermark", &mut text)?;
+    Ok(text)
+}
+
+/// Plans that come with layermark, and files.
+pub fn plans() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let plans = PLANS
+            .iter()
+            .map(|(name, _)| CompletionCandidate::new(*name));
+        let mut all = beginning(current, plans);
+        let toml = |path: &Path| path.is_dir() || path.extension().is_some_and(|e| e == "toml");
+        all.extend(PathCompleter::any().filter(toml).complete(current));
+        all
+    })
+}
+
+/// Layers with their variants; behind a comma or a colon their options, behind `=` the values of one.
+pub fn layers() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let text = current.to_str().unwrap_or_default();
+        let id = text.split([':', ',']).next().unwrap_or_default();
+        let Some(layer) = ALL.iter().find(|l| l.id() == id && text != id) else {
+            return beginning(current, names());
+        };
+        if let Some(dir) = text.strip_prefix("dir:") {
+            let found = PathCompleter::dir().complete(OsStr::new(dir));
+            return found.into_iter().map(|c| c.add_prefix("dir:")).collect();
+        }
+        let mut all = beginning(current, names());
+        all.extend(options(*layer, text));
+        all
+    })
+}
+
+/// Names of layers alone, for `layermark layers`.
+pub fn layer_names() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let shown = ALL.iter().filter(|l| l.id() != HIDDEN);
+        let all = shown.map(|l| CompletionCandidate::new(l.id()).help(Some(l.about("").into())));
+        beginning(current, all)
+    })
+}
+
+/// Runs of the default store, newest first.
+pub fn runs() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let stored = output::read_store(None).and_then(|mut store| Ok(store.list(RUNS)?));
+        let last = CompletionCandidate::new("last").help(Some("the newest run".into()));
+        let ids = stored.unwrap_or_default().into_iter().map(|run| {
+            let when = Timestamp::from_millisecond(run.started_ms).unwrap_or_default();
+            let text = format!("{}, {when:.0}, {} trials", run.name, run.trials);
+            CompletionCandidate::new(run.id).help(Some(text.into()))
+        });
+        beginning(current, [last].into_iter().chain(ids))
+    })
+}
+
+/// Imports of the default store, newest first.
+pub fn imports() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let stored = output::read_store(None).and_then(|mut store| Ok(store.list_imports(RUNS)?));
+        let ids = stored.unwrap_or_default().into_iter().map(|import| {
+            let text = format!("{}, {}", import.tool, import.file);
+            CompletionCandidate::new(import.id).help(Some(text.into()))
+        });
+        beginning(current, ids)
+    })
+}
+
+fn names() -> impl Iterator<Item = CompletionCandidate> {
+    let shown = ALL.iter().filter(|l| l.id() != HIDDEN);
+    shown.flat_map(|layer| {
+        let mut names: Vec<(String, &str)> = listed(*layer)
+            .into_iter()
+            .map(|spec| {
+                let about = layer.about(spec.variant.as_deref().unwrap_or_default());
+                (spec.to_string(), about)
+            })
+            .collect();
+        if names.is_empty() {
+            let open = if layer.id() == "dir" {
+                "dir:"
+            } else {
+                layer.id()
+            };
+            names.push((open.to_owned(), layer.about("")));
+        }
+        let offer = |(name, about): (String, &'static str)| {
+            CompletionCandidate::new(name).help(Some(about.into()))
+        };
+        names.into_iter().map(offer).collect::<Vec<_>>()
+    })
+}
+
+/// The options that a layer's name may go on with.
+fn options(layer: &dyn Layer, text: &str) -> Vec<CompletionCandidate> {
+    let at = text.rfind([':', ',']).map_or(0, |at| at + 1);
+    let (before, part) = text.split_at(at);
+    let known = layer.options().iter().filter(|o| o.name != "variant");
+    let mut all = Vec::new();
+    for option in known {
+        let given = before
+            .split([':', ','])
+            .any(|p| p.split('=').next() == Some(option.name));
+        if given {
+            continue;
+        }
+        if part.starts_with(&format!("{}=", option.name)) {
+            let values = option.values.iter();
+            all.extend(values.map(|v| format!("{before}{}={v}", option.name)));
+        } else {
+            all.push(format!("{before}{}=", option.name));
+        }
+    }
+    let fits = all.into_iter().filter(|name| name.starts_with(text));
+    fits.map(CompletionCandidate::new).collect()
+}
+
+fn beginning(
+    current: &OsStr,
+    all: impl IntoIterator<Item = CompletionCandidate>,
+) -> Vec<CompletionCandidate> {
+    let current = current.as_encoded_bytes();
+    let fits = |c: &CompletionCandidate| c.get_value().as_encoded_bytes().starts_with(current);
+    all.into_iter().filter(fits).collect()
+}
+
+/// bash, whose words end at `:` and `=`, which stand in names of layers: the script takes the line apart at
+/// blanks alone, and leaves out of the answer what stands before such a sign.
+struct Bash;
+
+const BASH: &str = r#"_layermark() {
+    local line=${COMP_LINE:0:COMP_POINT} words current before
+    read -ra words <<< "$line"
+    [[ $line == *[[:space:]] ]] && words+=("")
+    current=${words[-1]}
+    before=${current%"${current##*[:=]}"}
+    local IFS=$'\013'
+    COMPREPLY=( $(_CLAP_IFS="$IFS" _CLAP_COMPLETE_INDEX=$((${#words[@]} - 1)) ASKED=bash "PROGRAM" -- "${words[@]}" 2> /dev/null) )
+    COMPREPLY=("${COMPREPLY[@]#"$before"}")
+    [[ ${COMPREPLY-} =~ [=/:,]$ ]] && compopt -o nospace 2> /dev/null
+    return 0
+}
+complete -o bashdefault -o nosort -F _layermark layermark
+"#;
+
+impl EnvCompleter for Bash {
+    fn name(&self) -> &'static str {
+        env::Bash.name()
+    }
+
+    fn is(&self, name: &str) -> bool {
+        env::Bash.is(name)
+    }
+
+    fn write_registration(
+        &self,
+        var: &str,
+        _: &str,
+        _: &str,
+        completer: &str,
+        buf: &mut dyn Write,
+    ) -> io::Result<()> {
+        let script = BASH.replace("ASKED", var).replace("PROGRAM", completer);
+        buf.write_all(script.as_bytes())
+    }
+
+    fn write_complete(
+        &self,
+        cmd: &mut Command,
+        args: Vec<OsString>,
+        current_dir: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> io::Result<()> {
+        env::Bash.write_complete(cmd, args, current_dir, buf)
+    }
+}

@@ -1,0 +1,124 @@
+//! What clap refuses, worded like all other errors: what is wrong with which option, then a hint.
+
+use std::error::Error as _;
+
+use clap::{
+    Command,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+use layermark_model::nearest;
+
+use crate::{args, failure::Failure};
+
+/// A usage error of `command`, as it was typed. Help and versions are printed here, and end the process.
+pub fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
+    let text = error.to_string();
+    let Some(text) = text.strip_prefix("error: ") else {
+        error.exit();
+    };
+    let help = args::help_of(command);
+    let (message, near) = match error.kind() {
+        ErrorKind::UnknownArgument => unknown(error, command),
+        ErrorKind::InvalidSubcommand => {
+            let name = value(error, ContextKind::InvalidSubcommand);
+            let known = args::command();
+            let near = nearest(&name, known.get_subcommands().map(Command::get_name));
+            (
+                format!("there is no command `{name}`"),
+                near.map(|near| format!("layermark {near}")),
+            )
+        }
+        ErrorKind::InvalidValue => invalid(error),
+        ErrorKind::ValueValidation => {
+            let (name, value) = (option(error), value(error, ContextKind::InvalidValue));
+            let why = error.source().map(ToString::to_string).unwrap_or_default();
+            let message = if why.contains(&format!("`{value}`")) {
+                format!("`{name}`: {why}")
+            } else if why.starts_with("invalid ") {
+                // As Rust's numbers put it.
+                format!("`{name}` = {value}: it is no number, or not a whole one")
+            } else {
+                format!("`{name}` = {value}: {why}")
+            };
+            (message, None)
+        }
+        ErrorKind::ArgumentConflict => {
+            let other = bare(&value(error, ContextKind::PriorArg));
+            let name = option(error);
+            let message = if other.is_empty() || other == name {
+                format!("`{name}` is given more than once, or beside what it excludes")
+            } else {
+                format!("`{name}` cannot be used with `{other}`")
+            };
+            (message, None)
+        }
+        ErrorKind::MissingRequiredArgument => (format!("`{}` is missing", option(error)), None),
+        _ => {
+            let first = text.split("\n\n").next().unwrap_or(text);
+            (first.trim_end().replace('\n', " "), None)
+        }
+    };
+    Failure::usage(message).hint(match near {
+        Some(near) => format!("did you mean `{near}`? {help}"),
+        None => help,
+    })
+}
+
+/// An option that the command does not have, and one that may be meant.
+fn unknown(error: &clap::Error, command: Option<&str>) -> (String, Option<String>) {
+    let name = value(error, ContextKind::InvalidArg);
+    let known = args::command();
+    let its = command
+        .and_then(|c| known.find_subcommand(c))
+        .unwrap_or(&known);
+    let Some(word) = name.strip_prefix("--") else {
+        return (format!("`{name}` is not expected here"), None);
+    };
+    let longs: Vec<&str> = its
+        .get_arguments()
+        .filter_map(clap::Arg::get_long)
+        .collect();
+    // A word of its name is closer than what has some letters in common: `--size` is `--file-size`.
+    let has_word = |long: &&&str| long.split('-').any(|part| part == word);
+    let near = longs.iter().find(has_word).copied();
+    let near = near.or_else(|| nearest(word, longs.iter().copied()));
+    let near = near.map(|near| format!("--{near}"));
+    let quoted = (command == Some("launch") && near.is_none())
+        .then(|| format!("layermark launch 'PROGRAM {name}'"));
+    (format!("unknown option `{name}`"), near.or(quoted))
+}
+
+/// A value that is none of those the option takes.
+fn invalid(error: &clap::Error) -> (String, Option<String>) {
+    let (name, value) = (option(error), value(error, ContextKind::InvalidValue));
+    if value.is_empty() {
+        return (format!("`{name}` has no value"), None);
+    }
+    let known = match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(known)) => known.as_slice(),
+        _ => &[],
+    };
+    let near = nearest(&value, known.iter().map(String::as_str));
+    (
+        format!("`{name}` = {value}: it is not one of {}", known.join(", ")),
+        near.map(str::to_owned),
+    )
+}
+
+/// The option that an error is about, without its value's name.
+fn option(error: &clap::Error) -> String {
+    bare(&value(error, ContextKind::InvalidArg))
+}
+
+fn bare(usage: &str) -> String {
+    let name = usage.split([' ', '=']).next().unwrap_or(usage);
+    name.trim_matches(['<', '>', '.', '[', ']']).to_owned()
+}
+
+fn value(error: &clap::Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::String(one)) => one.clone(),
+        Some(ContextValue::Strings(all)) => all.join(" "),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,86 @@
+//! What the user chooses between, set against the first of it within each layer: commands, engines,
+//! servers.
+
+use layermark_model::{Run, Site};
+use layermark_stats::{self as stats, Comparison, Judgement};
+
+use crate::{
+    analysis::{LEVEL, index::Index, results, sweep},
+    types::{AlternativeRow, ResultRow, Verdict},
+};
+
+/// A result and its reference.
+struct Compared<'a> {
+    here: (Site, &'a ResultRow),
+    reference: (Site, &'a ResultRow),
+}
+
+/// A row for each result but the references, by layer.
+///
+/// Pairs are those of blocks, in which every point has its turn once, and the statistic and the words
+/// are those of layers against native. The comparisons are a family of their own: how many layers are
+/// measured beside changes no word.
+pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<AlternativeRow> {
+    let groups = sweep::alternatives(run);
+    let layers = (0..run.layers.len()).filter(|l| !run.layers[*l].control);
+    let compared: Vec<Compared> = layers
+        .flat_map(|layer| {
+            groups
+                .iter()
+                .flat_map(move |group| of_group(run, results, layer, group))
+        })
+        .collect();
+    let pairs = compared
+        .iter()
+        .map(|c| index.pairs_of(c.here.0, c.reference.0));
+    let comparisons = stats::compare_all(&pairs.collect::<Vec<_>>(), LEVEL, run.seed);
+    let words = stats::judge(&comparisons, run.plan.delta);
+    let all = compared.iter().zip(comparisons.iter().zip(&words));
+    all.map(|(c, (comparison, word))| row(c, comparison.as_ref(), word))
+        .collect()
+}
+
+/// Members of a group that have a number in the layer, with the first of them.
+fn of_group<'a>(
+    run: &Run,
+    results: &'a [ResultRow],
+    layer: usize,
+    group: &[usize],
+) -> Vec<Compared<'a>> {
+    let found = |point: &usize| {
+        let (layer_name, label) = (&run.layers[layer].name, &run.points[*point].label);
+        let its = |r: &&ResultRow| r.layer == *layer_name && r.label == *label;
+        let row = results.iter().find(its).filter(|r| r.value.is_some())?;
+        Some(((layer, *point), row))
+    };
+    let mut members = group.iter().filter_map(found);
+    let Some(reference) = members.next() else {
+        return Vec::new();
+    };
+    members.map(|here| Compared { here, reference }).collect()
+}
+
+fn row(c: &Compared, comparison: Option<&Comparison>, word: &Judgement) -> AlternativeRow {
+    let (here, reference) = (c.here.1, c.reference.1);
+    let mut said = ResultRow::default();
+    results::compare(&mut said, comparison, Some(word), here.meaning.under_way());
+    if here.untrusted.is_some() || reference.untrusted.is_some() {
+        said.verdict = Verdict::Untrusted;
+        (said.probably, said.margin, said.more_blocks) = (None, None, None);
+    }
+    AlternativeRow {
+        result: here.id.clone(),
+        reference: reference.id.clone(),
+        layer: here.layer.clone(),
+        what: here.meaning.describe_common(),
+        blocks: said.blocks,
+        ratio: said.ratio,
+        extra_us: said.extra_us,
+        p: said.p,
+        p_adjusted: said.p_adjusted,
+        verdict: said.verdict,
+        probably: said.probably,
+        margin: said.margin,
+        more_blocks: said.more_blocks,
+    }
+}

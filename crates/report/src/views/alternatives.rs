@@ -1,0 +1,88 @@
+//! What the user chooses between, set against the reference: a table for each choice.
+
+use crate::{
+    Report,
+    code_span::code,
+    number,
+    types::{AlternativeRow, Cell, DataTable, ResultRow, Section},
+};
+
+/// `None` where there is nothing to choose between.
+pub fn section(report: &Report) -> Option<Section> {
+    let mut choices: Vec<(&str, Vec<&AlternativeRow>)> = Vec::new();
+    for row in &report.alternatives {
+        let reference = report.result(&row.reference)?.label.as_str();
+        match choices.iter_mut().find(|(known, _)| *known == reference) {
+            Some((_, rows)) => rows.push(row),
+            None => choices.push((reference, vec![row])),
+        }
+    }
+    let tables: Vec<DataTable> = choices
+        .iter()
+        .map(|(reference, rows)| table(report, reference, rows))
+        .collect();
+    (!tables.is_empty()).then(|| Section {
+        name: "alternatives".into(),
+        title: "Compared with each other".into(),
+        about: "Within each layer, the time an operation takes over that of the reference, the first one, block by block. The words are decided as those of layers against native are.".into(),
+        tables,
+        charts: Vec::new(),
+        conclusions: Vec::new(),
+        files: Vec::new(),
+    })
+}
+
+fn table(report: &Report, reference: &str, rows: &[&AlternativeRow]) -> DataTable {
+    let several = rows.iter().any(|r| r.layer != rows[0].layer);
+    let mut lines: Vec<Vec<Cell>> = Vec::new();
+    let mut last = "";
+    for row in rows {
+        if row.reference != last {
+            last = &row.reference;
+            lines.extend(report.result(last).map(|r| line(r, None)));
+        }
+        lines.extend(report.result(&row.result).map(|r| line(r, Some(row))));
+    }
+    let ratio = format!("ratio ({} %)", (report.level * 100.0).round());
+    let mut head = ["layer", "what", "time", &ratio, "difference", "verdict"]
+        .map(str::to_owned)
+        .to_vec();
+    if !several {
+        head.remove(0);
+        for line in &mut lines {
+            line.remove(0);
+        }
+    }
+    let what = &rows[0].what;
+    DataTable {
+        title: format!("Compared with {}", code(reference)),
+        note: if what.is_empty() {
+            String::new()
+        } else {
+            format!("All of them: {what}.")
+        },
+        head,
+        rows: lines,
+    }
+}
+
+/// A result, and how it stands to its reference, if it is not the reference itself.
+fn line(result: &ResultRow, against: Option<&AlternativeRow>) -> Vec<Cell> {
+    let time = result.op_time();
+    let ratio = against.and_then(|a| a.ratio);
+    let extra = against.and_then(|a| a.extra_us);
+    vec![
+        Cell::text(code(&result.layer)),
+        Cell::text(code(&result.label)),
+        time.map_or_else(Cell::default, |e| {
+            Cell::number(number::time_of(&e), e.estimate)
+        }),
+        ratio.map_or_else(Cell::default, |e| {
+            Cell::number(number::ratio_with(&e), e.estimate)
+        }),
+        extra.map_or_else(Cell::default, |e| {
+            Cell::number(number::extra_of(&e), e.estimate)
+        }),
+        Cell::text(against.map_or("reference", AlternativeRow::word)),
+    ]
+}
