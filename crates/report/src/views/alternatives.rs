@@ -5,18 +5,15 @@ use crate::{
     code_span::code,
     number,
     types::{AlternativeRow, Cell, DataTable, ResultRow, Section},
+    views::by_work,
 };
 
 /// `None` where there is nothing to choose between.
 pub fn section(report: &Report) -> Option<Section> {
-    let mut choices: Vec<(&str, Vec<&AlternativeRow>)> = Vec::new();
-    for row in &report.alternatives {
-        let reference = report.result(&row.reference)?.label.as_str();
-        match choices.iter_mut().find(|(known, _)| *known == reference) {
-            Some((_, rows)) => rows.push(row),
-            None => choices.push((reference, vec![row])),
-        }
-    }
+    let choices = by_work(&report.alternatives, |row| {
+        let reference = report.result(&row.reference);
+        reference.map_or("", |r| r.label.as_str())
+    });
     let tables: Vec<DataTable> = choices
         .iter()
         .map(|(reference, rows)| table(report, reference, rows))

@@ -61,7 +61,7 @@ impl Report {
 }
 
 /// Rows of the same work together, in the order in which each work came first.
-fn by_work<R>(rows: &[R], work: impl Fn(&R) -> &str) -> Vec<(&str, Vec<&R>)> {
+fn by_work<'a, R>(rows: &'a [R], work: impl Fn(&'a R) -> &'a str) -> Vec<(&'a str, Vec<&'a R>)> {
     let mut works: Vec<(&str, Vec<&R>)> = Vec::new();
     for row in rows {
         let name = work(row);
