@@ -3,6 +3,7 @@
 mod appvirt;
 mod beside;
 mod charts;
+mod compare;
 mod confirm;
 mod cost;
 mod devload;
