@@ -16,7 +16,7 @@ use crate::{failure::Failure, launch, workload_args};
     after_help = "A layer is written name[:variant][,key=value]...: overlay:writecopy, loop:xfs,direct-io=off.\n\
     A path between two of them, for the workload `net`: client..server, such as vm:nic=e1000..vm.\n\
     `layermark layers` lists them.\n\
-    Exit codes: 0 done; 1 failed; 2 usage; 3 a layer could not be set up; 4 the result is not trustworthy;\n130 stopped."
+    Exit codes: 0 done; 1 a gate failed, or an error; 2 usage; 3 a layer could not be set up; 4 the result is not trustworthy;\n130 stopped."
 )]
 pub struct Cli {
     #[command(subcommand)]

@@ -143,13 +143,14 @@ fn failed(gates: &[GateRow]) -> Option<Statement> {
     let failed = || gates.iter().filter(|g| g.state == GateState::Failed);
     let first = failed().next()?;
     let mut layers: Vec<String> = failed().map(|g| code(&g.layer)).collect();
+    layers.sort_unstable();
     layers.dedup();
     Some(Statement {
         layer: first.layer.clone(),
         text: format!(
-            "{} of {}: {}, first at \u{201c}{}\u{201d}: {}.",
+            "{} of {} fail: {}, first at \u{201c}{}\u{201d}: {}.",
             failed().count(),
-            count(gates.len(), "gate"),
+            count(gates.len(), "gated result"),
             if layers.len() > 3 {
                 count(layers.len(), "layer")
             } else {

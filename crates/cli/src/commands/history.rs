@@ -104,18 +104,20 @@ fn import_json(i: &ImportSummary) -> Value {
 fn table(runs: &[(Summary, Option<Tally>)], imports: &[ImportSummary]) -> String {
     let mut text = String::new();
     if !runs.is_empty() {
-        text += &format!(
-            "{:>4}  {:<26}  {:<16}  {:<11}  {:<14}  {:<27}  layers\n",
+        let head = format!(
+            "{:>4}  {:<26}  {:<16}  {:<11}  {:<16}  {:<37}  layers\n",
             "#", "run", "started", "status", "plan", "verdicts"
         );
+        text += &head;
         text.extend(runs.iter().map(|(run, tally)| line(run, tally.as_ref())));
     }
     if !imports.is_empty() {
         let gap = if runs.is_empty() { "" } else { "\n" };
-        text += &format!(
+        let head = format!(
             "{gap}{:<26}  {:<16}  {:<18}  {:>6}  file\n",
             "import", "imported", "tool", "points"
         );
+        text += &head;
         text.extend(imports.iter().map(import_line));
     }
     text
@@ -151,7 +153,7 @@ fn line(run: &Summary, tally: Option<&Tally>) -> String {
     let (number, id, plan, layers) = (run.number, &run.id, &run.name, run.layers.join(" "));
     let verdicts = tally.map_or_else(|| "-".into(), verdicts);
     format!(
-        "{number:>4}  {id:<26}  {started:<16}  {status:<11}  {plan:<14}  {verdicts:<27}  {layers}\n"
+        "{number:>4}  {id:<26}  {started:<16}  {status:<11}  {plan:<16}  {verdicts:<37}  {layers}\n"
     )
 }
 

@@ -87,7 +87,11 @@ fn a_layer_that_became_slower_fails_the_gate_and_one_that_did_not_passes() {
         junit.contains("failures=\"1\"") && junit.contains("<failure type=\"gate\""),
         "{junit}"
     );
-    assert!(text("c.md").contains("1 of 1 gate"), "{}", text("c.md"));
+    assert!(
+        text("c.md").contains("1 of 1 gated result"),
+        "{}",
+        text("c.md")
+    );
     // The other way round it became faster, and the machine's own change fails nothing.
     let back = ["compare", "new.json", "old.json", "--fail-if", "slower=10%"];
     let said = said

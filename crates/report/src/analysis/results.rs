@@ -32,7 +32,7 @@ pub type Placed = (usize, usize, ResultRow);
 pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
     let sites = against_native(run, index, baseline).into_iter();
     sites
-        .map(|(site, against)| (site.point, site.layer, site.row(&against)))
+        .map(|(site, against)| (site.point, site.layer, site.row(against.as_ref())))
         .collect()
 }
 
@@ -47,18 +47,19 @@ pub fn words(run: &Run, index: &Index, baseline: usize) -> Vec<Verdict> {
                 trials: index.trials(site.layer, site.point).len(),
                 ..ResultRow::default()
             };
-            site.judge(&mut row, &against);
+            site.judge(&mut row, against.as_ref());
             site.distrust(&mut row);
             row.verdict
         })
         .collect()
 }
 
+/// Each point in each layer, and what it is set against: nothing for the baseline itself.
 fn against_native<'a>(
     run: &'a Run,
     index: &'a Index<'a>,
     baseline: usize,
-) -> Vec<(ResultSite<'a>, Against)> {
+) -> Vec<(ResultSite<'a>, Option<Against>)> {
     // Points that a layer was never asked for (writes on a read-only one) are not in the family.
     let asked =
         |l: usize, p: usize| !index.trials(l, p).is_empty() || !index.failures(l, p).is_empty();
@@ -95,25 +96,28 @@ fn against_native<'a>(
     let mut native = compared.into_iter().zip(judged).zip(pairs);
     let mut against = |site: &ResultSite| {
         if site.layer == baseline {
-            return Against::Itself;
+            return None;
         }
         let next = site.is_compared().then(|| native.next()).flatten();
-        next.map_or(
-            Against::Native(None, None, Vec::new()),
-            |((c, j), pairs)| Against::Native(c, j, pairs),
-        )
+        let found = next.map(|((comparison, judgement), pairs)| Against {
+            comparison,
+            judgement,
+            pairs,
+        });
+        Some(found.unwrap_or_default())
     };
-    let all: Vec<Against> = sites.iter().map(&mut against).collect();
+    let all: Vec<Option<Against>> = sites.iter().map(&mut against).collect();
     sites.into_iter().zip(all).collect()
 }
 
-/// What a row is set against.
-enum Against {
-    /// It is the baseline's.
-    Itself,
-    /// The comparison, if there are pairs, what is said of it (nothing where it is described), and the
-    /// pairs.
-    Native(Option<Comparison>, Option<Judgement>, Vec<Pair>),
+/// A row against native.
+#[derive(Default)]
+struct Against {
+    /// Nothing where there are no pairs.
+    comparison: Option<Comparison>,
+    /// What is said of it; nothing where it is described.
+    judgement: Option<Judgement>,
+    pairs: Vec<Pair>,
 }
 
 /// What a row says of its comparison, and the word for it. Differences are in nanoseconds.
@@ -213,25 +217,27 @@ impl<'a> ResultSite<'a> {
     }
 
     /// What is said of it, alone and against native.
-    fn row(&self, against: &Against) -> ResultRow {
+    fn row(&self, against: Option<&Against>) -> ResultRow {
         let mut row = self.alone();
         self.judge(&mut row, against);
-        if let Against::Native(_, _, pairs) = against {
-            row.block_ratios = pairs.iter().map(block_ratio).collect();
-        }
+        let pairs = against.iter().flat_map(|a| &a.pairs);
+        row.block_ratios = pairs.map(block_ratio).collect();
         row.durability = self.durability(row.ratio.as_ref());
         self.distrust(&mut row);
         row
     }
 
-    fn judge(&self, row: &mut ResultRow, against: &Against) {
-        match against {
-            Against::Itself => row.verdict = Verdict::Baseline,
-            Against::Native(comparison, judgement, _) => {
-                let under_way = self.point().meaning.under_way();
-                compare(row, comparison.as_ref(), judgement.as_ref(), under_way);
-            }
-        }
+    fn judge(&self, row: &mut ResultRow, against: Option<&Against>) {
+        let Some(against) = against else {
+            row.verdict = Verdict::Baseline;
+            return;
+        };
+        compare(
+            row,
+            against.comparison.as_ref(),
+            against.judgement.as_ref(),
+            self.point().meaning.under_way(),
+        );
     }
 
     /// What the layer's own trials say.

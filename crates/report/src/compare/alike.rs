@@ -29,27 +29,24 @@ pub fn trust(
     baseline: Option<&str>,
 ) -> Vec<TrustItem> {
     let (a, b) = (&old.machine, &new.machine);
+    let version = differs("version", &old.run_version, &new.run_version);
     vec![
-        item("machine", "Same machine", machine(a, b)),
+        item("machine", "Same machine", &machine(a, b)),
         item(
             "kernel",
             "Same kernel",
-            differs("kernel", &a.kernel, &b.kernel),
+            &differs("kernel", &a.kernel, &b.kernel),
         ),
-        item("system", "Same system", system(a, b)),
-        item(
-            "version",
-            "Same layermark",
-            differs("version", &old.run_version, &new.run_version),
-        ),
-        item("work", "Same work", work(old, new)),
-        item("set-ups", "Set up more than once", once(old, new)),
-        item("runs", "Runs to be trusted", doubtful(old, new)),
+        item("system", "Same system", &system(a, b)),
+        item("version", "Same layermark", &version),
+        item("work", "Same work", &work(old, new)),
+        item("set-ups", "Set up more than once", &once(old, new)),
+        item("runs", "Runs to be trusted", &doubtful(old, new)),
         drift(rows, baseline),
     ]
 }
 
-fn item(id: &str, title: &str, differences: Vec<String>) -> TrustItem {
+fn item(id: &str, title: &str, differences: &[String]) -> TrustItem {
     let ok = differences.is_empty();
     TrustItem {
         id: id.into(),

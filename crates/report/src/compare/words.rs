@@ -89,14 +89,11 @@ pub fn headline(rows: &[ResultRow], baseline: Option<&str>) -> String {
     }
     let same = having(&all, Verdict::Same).len();
     let rest = all.len() - same;
-    let (same, of) = (count(same, "result"), count(all.len(), "result"));
+    let of = count(all.len(), "result");
     match rest {
         0 => format!("Nothing changed: {of}, all the same"),
         _ if rest == all.len() => format!("Nothing can be told: none of {of} is certain"),
-        _ => format!(
-            "Nothing is known to be slower or faster: {same} of {} the same",
-            all.len()
-        ),
+        _ => format!("Nothing is known to be slower or faster: {same} of {of} are the same"),
     }
 }
 
@@ -167,10 +164,9 @@ pub fn drift(rows: &[ResultRow], baseline: Option<&str>) -> Option<String> {
     let changed: Vec<&ResultRow> = own.iter().copied().filter(moved).collect();
     let (of, name) = (count(own.len(), "point"), code(name));
     if let Some(row) = most(&changed) {
-        let word = row.word();
         let more = changed.len();
         return Some(format!(
-            "{name} itself changed at {more} of {of}, most {} ({word}); that is taken out of the other layers",
+            "{name} itself changed at {more} of {of}, most {}; that is taken out of the other layers",
             at(row)
         ));
     }

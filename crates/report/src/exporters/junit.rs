@@ -85,8 +85,9 @@ impl<'a> Suite<'a> {
         });
         let mut cases: Vec<Case> = rows().map(Case::of).chain(missing).collect();
         for gate in report.failed_gates().filter(|g| g.layer == layer.name) {
-            let case = cases.iter_mut().find(|case| case.name == gate.point);
-            case.into_iter().for_each(|case| case.fail(gate));
+            if let Some(case) = cases.iter_mut().find(|case| case.name == gate.point) {
+                case.fail(gate);
+            }
         }
         Self { layer, cases }
     }

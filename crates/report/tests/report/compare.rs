@@ -114,7 +114,7 @@ fn a_gate_is_for_the_layers_and_not_for_the_machine() {
     assert_eq!(failed, [("fuse", row(&report, "fuse", 0).label.as_str())]);
     assert_eq!(report.gates.len(), 4, "two layers at two points");
     assert!(
-        findings(&report).starts_with("1 of 4 gates: `fuse`, first at"),
+        findings(&report).starts_with("1 of 4 gated results fail: `fuse`, first at"),
         "{}",
         findings(&report)
     );
