@@ -16,7 +16,7 @@ use crate::{commands::complete, failure::Failure, launch, refused::refused, work
     after_help = "A layer is written name[:variant][,key=value]...: overlay:writecopy, loop:xfs,direct-io=off.\n\
     A path between two of them, for the workload `net`: client..server, such as vm:nic=e1000..vm.\n\
     `layermark layers` lists them.\n\
-    Exit codes: 0 done; 1 failed; 2 usage; 3 a layer could not be set up; 4 the result is not trustworthy;\n130 stopped."
+    Exit codes: 0 done; 1 a gate failed, or an error; 2 usage; 3 a layer could not be set up; 4 the result is not trustworthy;\n130 stopped."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -35,9 +35,11 @@ pub enum Cmd {
         #[command(flatten)]
         json: JsonArg,
     },
+    /// Compare two runs, and fail where something became slower
+    Compare(Box<CompareArgs>),
     /// Report a run again, in any format
     Report {
-        /// Id of the run, its first letters, or `last`
+        /// The run: its id or the beginning of it, `last`, `last~1`, or `#12`
         #[arg(default_value = "last", add = complete::runs())]
         run: String,
         /// Show an import next to it: its id, its first letters, or `last`; repeatable
@@ -53,28 +55,73 @@ pub enum Cmd {
         /// Its format [default: detected from the content]
         #[arg(long, value_name = "FORMAT", value_parser = import_format)]
         format: Option<String>,
-        /// Report this run with the import: its id, its first letters, or `last`
+        /// Report this run with the import: its id or the beginning of it, `last`, `last~1`, or `#12`
         #[arg(long, value_name = "RUN")]
         beside: Option<String>,
         #[command(flatten)]
         out: OutArgs,
     },
     /// Runs and imports made so far, newest first
-    History {
-        /// At most this many
-        #[arg(long, default_value_t = 20)]
-        limit: u32,
-        #[command(flatten)]
-        store: StoreArg,
-        #[command(flatten)]
-        json: JsonArg,
-    },
+    History(HistoryArgs),
     /// Print a JSON schema
     Schema { what: SchemaOf },
     /// Print a shell's completions
     Completions { shell: clap_complete::Shell },
     /// Print the manual page, or write all pages into a directory
     Man { dir: Option<PathBuf> },
+}
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// The older run: its id or the beginning of it, `last~1`, `#12`, or a report in a JSON file
+    #[arg(add = complete::runs())]
+    pub old: String,
+    /// The newer run, likewise
+    #[arg(default_value = "last", add = complete::runs())]
+    pub new: String,
+    #[command(flatten)]
+    pub gates: GateArgs,
+    /// Refuse to compare runs of unlike machines or kernels
+    #[arg(long)]
+    pub same_machine: bool,
+    /// Changes below this do not matter: 5% [default: that of the newer run]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub delta: Option<f64>,
+    #[command(flatten)]
+    pub out: OutArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct GateArgs {
+    /// End with exit code 1 where a layer is decidedly slower: slower, slower=10%, 'fuse slower=3x at "small read"'; repeatable
+    #[arg(long, value_name = "GATE")]
+    pub fail_if: Vec<String>,
+    /// Let --fail-if fail also where the data does not decide
+    #[arg(long, requires = "fail_if")]
+    pub fail_undecided: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// Only runs of this plan
+    #[arg(long, value_name = "NAME")]
+    pub plan: Option<String>,
+    /// Only runs with this layer, in any of its variants unless one is named
+    #[arg(long, value_name = "LAYER")]
+    pub layer: Option<String>,
+    /// Only runs begun then or later: 2026-11-02, or 7d ago, 36h, 2w
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub since: Option<i64>,
+    /// At most this many [default: 20; 100 with --trend]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u32>,
+    /// How a point in a layer changed over these runs: its ratio, or the time of the baseline
+    #[arg(long, num_args = 2, value_names = ["POINT", "LAYER"])]
+    pub trend: Option<Vec<String>>,
+    #[command(flatten)]
+    pub store: StoreArg,
+    #[command(flatten)]
+    pub json: JsonArg,
 }
 
 /// What has a schema.
@@ -224,6 +271,8 @@ pub struct CommonArgs {
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = silence)]
     pub silence: std::time::Duration,
     #[command(flatten)]
+    pub gates: GateArgs,
+    #[command(flatten)]
     pub out: OutArgs,
 }
 
@@ -251,6 +300,22 @@ fn silence(text: &str) -> Result<std::time::Duration, String> {
         return Err("it has to be 1s or more: a probe at work reports each second".to_owned());
     }
     Ok(limit)
+}
+
+/// Reads a day, as its beginning here, or how long ago: milliseconds since 1970 UTC.
+fn since(text: &str) -> Result<i64, String> {
+    let now = jiff::Zoned::now();
+    let day = || {
+        let day: jiff::civil::Date = text.parse().ok()?;
+        day.to_zoned(now.time_zone().clone()).ok()
+    };
+    let ago = || {
+        let span: jiff::Span = text.parse().ok().filter(|s: &jiff::Span| s.is_positive())?;
+        now.checked_sub(span).ok()
+    };
+    let then = day().or_else(ago);
+    let then = then.ok_or("write a day such as 2026-11-02, or a time such as 7d or 36h")?;
+    Ok(then.timestamp().as_millisecond())
 }
 
 /// Reads `5%` or `0.05`.
@@ -354,6 +419,19 @@ mod tests {
         assert!((share("0.02").unwrap() - 0.02).abs() < 1e-12);
         for bad in ["", "x", "0", "100%", "-1%", "nan"] {
             assert!(share(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_are_days_or_how_long_ago() {
+        let now = jiff::Timestamp::now().as_millisecond();
+        let hours = |text: &str| (now - since(text).unwrap()) / 3_600_000;
+        assert_eq!((hours("36h"), hours("90min")), (36, 1));
+        // A day on which clocks change has one hour more or less.
+        assert!((167..=169).contains(&hours("7d")) && (335..=337).contains(&hours("2w")));
+        assert!(hours("2026-01-01") > hours("2026-01-02"));
+        for bad in ["", "x", "-7d", "7", "2026-13-01"] {
+            assert!(since(bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use layermark_layers::LayerError;
-use layermark_model::{PlanError, PointError, Spec, format_size};
+use layermark_model::{GateError, PlanError, PointError, Spec, format_size};
 use layermark_store::StoreError;
 
 /// Why a run could not begin or continue. Every finished trial is in the store, unless the store
@@ -40,6 +40,9 @@ pub enum LabError {
         /// What the points are called.
         known: Vec<String>,
     },
+    /// A gate that no result can meet.
+    #[error("{0}")]
+    Gate(#[from] GateError),
     /// Variables of launched programs without a value.
     #[error("no value for {}, which a launched program has in its environment: values are never stored", names.join(", "))]
     NoValue {
@@ -189,6 +192,7 @@ impl LabError {
                 let near = near.or(known.first().map(String::as_str)).unwrap_or_default();
                 Some(format!("name a point or a `label` of [[work]], such as `{near}`"))
             }
+            Self::Gate(e) => Some(e.hint()),
             Self::NoValue { names } => {
                 let all: Vec<String> = names.iter().map(|n| format!("--env {n}=VALUE")).collect();
                 let name = names.first().map_or("", String::as_str);
@@ -246,6 +250,7 @@ impl LabError {
             | Self::UnknownWorkload { .. }
             | Self::DuplicatePoint { .. }
             | Self::Confirm { .. }
+            | Self::Gate(_)
             | Self::NoValue { .. }
             | Self::TwoValues { .. }
             | Self::NoVariable { .. }

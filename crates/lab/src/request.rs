@@ -8,7 +8,7 @@ use std::{
 };
 
 use layermark_layers::Layer;
-use layermark_model::{Environment, LayerRun, LayerStatus, Plan, Run, nearest};
+use layermark_model::{Environment, Gate, LayerRun, LayerStatus, Plan, Run, nearest};
 use layermark_probe::Workload;
 
 use crate::LabError;
@@ -78,6 +78,8 @@ pub struct Request {
     pub catalog: Catalog,
     /// Layers to leave out, as an earlier run did. `None`: those that do not fit the budget.
     pub left_out: Option<Vec<LayerRun>>,
+    /// What the results will be held to: refused where it names what is not in the run.
+    pub gates: Vec<Gate>,
 }
 
 impl Request {
@@ -92,6 +94,7 @@ impl Request {
             env: Environment::new(),
             catalog: Catalog::default(),
             left_out: None,
+            gates: Vec::new(),
         }
     }
 

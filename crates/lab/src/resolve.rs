@@ -55,6 +55,10 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
         let skips = work.skipped_in(spec, catalog);
         layers.push(layer_run(spec, skips, &work, catalog, false)?);
     }
+    let compared: Vec<&str> = layers.iter().skip(1).map(|l| l.name.as_str()).collect();
+    for gate in &request.gates {
+        gate.check(&compared, &labels)?;
+    }
     if plan.control {
         layers.push(layer_run(baseline, BTreeMap::new(), &work, catalog, true)?);
     }

@@ -6,6 +6,7 @@
 mod facts;
 pub mod flags;
 mod ftp;
+mod gate;
 mod http;
 mod import;
 mod iozone;
@@ -28,6 +29,7 @@ mod user_scripts;
 
 pub use facts::{CpuTime, Device, DroppedCaches, Facts, GuestFacts, Missing, Mount};
 pub use ftp::FtpTrial;
+pub use gate::{Gate, GateError};
 pub use http::HttpTrial;
 pub use import::{Import, ImportedPoint, mix_name};
 pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_tables};

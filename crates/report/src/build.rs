@@ -105,6 +105,8 @@ impl Report {
             fidelity: crate::analysis::fidelity::notes(&run.plan),
             trials: trial_rows(run, trials),
             beside: Vec::new(),
+            compared: None,
+            gates: Vec::new(),
             results,
         });
         for (row, causes) in report.results.iter_mut().zip(causes) {

@@ -7,14 +7,18 @@ mod analysis;
 mod build;
 mod charts;
 mod code_span;
+mod compare;
 pub mod exporters;
+mod gate;
+mod history;
 mod number;
 mod plain;
 mod studies;
 mod types;
 mod views;
 
-pub use number::ratio_with;
+pub use history::{Change, Tally, changes, figure};
+pub use number::{ratio_with, time_with};
 pub use types::*;
 
 /// JSON schema of the report, as published in `docs/schema/report.json`.

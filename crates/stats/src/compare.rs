@@ -1,8 +1,9 @@
-//! Layers against native: the paired comparisons of a report.
+//! Layers against native: the paired comparisons of a report. And a run against another one.
 
 use crate::{
-    Estimate, Interval, MIN_VALUES, Pair, change_points_of_many, estimate, outliers, segments,
-    trimmed_mean,
+    Estimate, Interval, MIN_VALUES, Pair, change_points_of_many, estimate,
+    estimate::{Between, estimate_with},
+    outliers, segments, trimmed_mean,
 };
 
 /// Fewest blocks for which change points of a comparison are looked for.
@@ -108,8 +109,22 @@ fn ratios(pairs: &[Pair]) -> Vec<f64> {
 fn comparison(pairs: &[Pair], e: &Estimate, changes: Vec<usize>) -> Option<Comparison> {
     let logs = |of: fn(&Pair) -> f64| pairs.iter().map(of).collect::<Vec<f64>>();
     let native = trimmed_mean(&logs(|p| p.native.ln()))?.exp();
+    Some(Comparison {
+        steady: changes.iter().all(|&at| 5 * at <= e.n),
+        levels: segments(&ratios(pairs), &changes)
+            .iter()
+            .map(|s| s.median)
+            .collect(),
+        change_points: changes,
+        outliers: outliers(&logs(|p| p.ln_ratio)).len(),
+        ..plain_comparison(e, native)?
+    })
+}
+
+/// An estimate as ratio and difference, `cost` being what the ratio is of. Steady, with one level.
+fn plain_comparison(e: &Estimate, cost: f64) -> Option<Comparison> {
     let ratio = e.mean.exp();
-    let diff = native * e.mean.exp_m1();
+    let diff = cost * e.mean.exp_m1();
     if !ratio.is_normal() || !diff.is_finite() {
         return None;
     }
@@ -122,18 +137,50 @@ fn comparison(pairs: &[Pair], e: &Estimate, changes: Vec<usize>) -> Option<Compa
         ratio_interval: interval.map(|i| i.exp()),
         diff,
         diff_interval: interval.map(|i| Interval {
-            low: native * i.low.exp_m1(),
-            high: native * i.high.exp_m1(),
+            low: cost * i.low.exp_m1(),
+            high: cost * i.high.exp_m1(),
         }),
         p: e.p,
-        steady: changes.iter().all(|&at| 5 * at <= e.n),
-        levels: segments(&ratios(pairs), &changes)
-            .iter()
-            .map(|s| s.median)
-            .collect(),
-        change_points: changes,
-        outliers: outliers(&logs(|p| p.ln_ratio)).len(),
+        change_points: Vec::new(),
+        steady: true,
+        levels: vec![ratio],
+        outliers: 0,
     })
+}
+
+/// A cell as two runs have it. Their blocks are no pairs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TwoRuns {
+    /// Of each block of the old run its session and a logarithm: of a cost, or of a cost over native's
+    /// in the same block.
+    pub old: Vec<(u32, f64)>,
+    /// The same of the new run.
+    pub new: Vec<(u32, f64)>,
+    /// Cost in the old run, in the unit that the difference is wanted in.
+    pub cost: f64,
+    /// Whether one number describes either run.
+    pub steady: bool,
+}
+
+/// Compares the cells of two runs, new over old, by the statistic of [`compare_all`] with its two
+/// samples apart. Cells of a run lend each other their variances; sessions always count as
+/// themselves, because what differs between set-ups differs between runs as well.
+pub fn compare_runs(cells: &[TwoRuns], level: f64) -> Vec<Option<Comparison>> {
+    let of = |values: fn(&TwoRuns) -> &Vec<(u32, f64)>| {
+        let values: Vec<_> = cells.iter().map(|c| values(c).clone()).collect();
+        estimate_with(&values, Between::Always, level)
+    };
+    let both = of(|c| &c.old).into_iter().zip(of(|c| &c.new));
+    let compared = cells.iter().zip(both).map(|(cell, (old, new))| {
+        let comparison = plain_comparison(&new?.minus(&old?, level), cell.cost)?;
+        Some(Comparison {
+            steady: cell.steady,
+            // What changes within a run has no level that could be set against the other's.
+            levels: vec![if cell.steady { comparison.ratio } else { 1.0 }],
+            ..comparison
+        })
+    });
+    compared.collect()
 }
 
 #[cfg(test)]
@@ -227,5 +274,44 @@ mod tests {
                 .all(|c| c.change_points.is_empty())
         );
         assert_eq!(all[99].as_ref().unwrap().change_points, [10]);
+    }
+
+    fn two(old: &[f64], new: &[f64]) -> TwoRuns {
+        let of = |d: &[f64]| d.iter().map(|d| (0, *d)).collect();
+        TwoRuns {
+            old: of(old),
+            new: of(new),
+            cost: 40.0,
+            steady: true,
+        }
+    }
+
+    #[test]
+    fn two_runs_are_compared_by_the_means_of_their_blocks() {
+        let old = [0.01, -0.01, 0.0, 0.02, -0.02, 0.01, -0.01, 0.0];
+        let new = old.map(|d| d + f64::ln(1.25));
+        let c = compare_runs(&[two(&old, &new)], 0.95)[0].clone().unwrap();
+        assert!((c.ratio - 1.25).abs() < 1e-12 && (c.diff - 10.0).abs() < 1e-9);
+        let i = c.ratio_interval.unwrap();
+        assert!(i.low > 1.2 && i.high < 1.3 && c.n == 8 && c.steady, "{i:?}");
+        let same = compare_runs(&[two(&old, &old)], 0.95)[0].clone().unwrap();
+        assert!((same.ratio - 1.0).abs() < 1e-12 && (same.p - 1.0).abs() < 1e-12);
+        let few = compare_runs(&[two(&old, &new[..2])], 0.95)[0].clone();
+        assert!(few.is_some_and(|c| c.ratio_interval.is_none() && c.n == 2));
+        for bad in [f64::NAN, f64::INFINITY] {
+            assert!(compare_runs(&[two(&old, &[bad; 8])], 0.95)[0].is_none());
+        }
+        assert!(compare_runs(&[two(&old, &[])], 0.95)[0].is_none());
+    }
+
+    #[test]
+    fn a_run_without_a_steady_state_gives_no_word() {
+        let old = [0.01, -0.01, 0.0, 0.02, -0.02, 0.01, -0.01, 0.0];
+        let unsteady = TwoRuns {
+            steady: false,
+            ..two(&old, &old.map(|d| d + 1.0))
+        };
+        let judged = crate::judge(&compare_runs(&[unsteady], 0.95), 0.05);
+        assert_eq!(judged[0].verdict, crate::Verdict::Undecided);
     }
 }

@@ -78,6 +78,24 @@ pub struct Estimate {
 ///   means, moderated in the same way where all cells show it.
 /// * Interval and p are of that one t.
 pub fn estimate(cells: &[Vec<(u32, f64)>], level: f64) -> Vec<Option<Estimate>> {
+    estimate_with(cells, Between::WhenItShows, level)
+}
+
+/// When the component between sessions is in the error.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Between {
+    WhenItShows,
+    /// What is set against it has other sessions, so they do not cancel.
+    Always,
+}
+
+/// [`estimate`], by what is known of the sessions.
+pub(crate) fn estimate_with(
+    cells: &[Vec<(u32, f64)>],
+    when: Between,
+    level: f64,
+) -> Vec<Option<Estimate>> {
+    let always = when == Between::Always;
     let cells: Vec<Option<CellSums>> = cells.iter().map(|c| CellSums::of(c)).collect();
     let known = || cells.iter().flatten().filter(|c| c.all.kept >= MIN_VALUES);
     let variances: Vec<(f64, f64)> = known().map(|c| (c.all.variance, c.all.df())).collect();
@@ -89,7 +107,7 @@ pub fn estimate(cells: &[Vec<(u32, f64)>], level: f64) -> Vec<Option<Estimate>> 
     let of_sessions: Vec<Sessions> = known()
         .filter_map(|c| Some(c.sessions?.moderated(&prior_within)))
         .collect();
-    let shared = differ_everywhere(&of_sessions).then(|| {
+    let shared = (always || differ_everywhere(&of_sessions)).then(|| {
         let between: Vec<(f64, f64)> = of_sessions.iter().map(|s| (s.between, s.df)).collect();
         prior(&between)
     });
@@ -229,17 +247,49 @@ impl CellSums {
             return estimate;
         }
         estimate.error = (variance / kept).sqrt();
-        let reach = t_quantile(level, df) * estimate.error;
-        estimate.p = if estimate.mean == 0.0 {
-            1.0
-        } else {
-            t_p(estimate.mean / estimate.error, df)
-        };
-        estimate.interval = reach.is_finite().then_some(Interval {
-            low: estimate.mean - reach,
-            high: estimate.mean + reach,
-        });
-        estimate
+        estimate.concluded(level)
+    }
+}
+
+impl Estimate {
+    /// With interval and p of the t that mean, error and degrees of freedom make.
+    fn concluded(self, level: f64) -> Self {
+        let reach = t_quantile(level, self.df) * self.error;
+        Self {
+            p: if self.mean == 0.0 || self.error.is_nan() {
+                1.0
+            } else {
+                t_p(self.mean / self.error, self.df)
+            },
+            interval: reach.is_finite().then_some(Interval {
+                low: self.mean - reach,
+                high: self.mean + reach,
+            }),
+            ..self
+        }
+    }
+
+    /// How far this mean lies above that of a sample whose blocks are no pairs with these: Yuen's
+    /// two-sample t (1974), with the degrees of freedom of Welch (1947).
+    pub(crate) fn minus(&self, other: &Self, level: f64) -> Self {
+        let [own, others] = [self.error.powi(2), other.error.powi(2)];
+        let variance = own + others;
+        let shares = own.powi(2) / self.df + others.powi(2) / other.df;
+        Self {
+            n: self.n.min(other.n),
+            mean: self.mean - other.mean,
+            error: variance.sqrt(),
+            df: if shares > 0.0 {
+                variance.powi(2) / shares
+            } else {
+                self.df.min(other.df)
+            },
+            sessions_differ: self.sessions_differ || other.sessions_differ,
+            effective_n: self.effective_n.min(other.effective_n),
+            interval: None,
+            p: 1.0,
+        }
+        .concluded(level)
     }
 }
 
@@ -328,6 +378,36 @@ mod tests {
                 .iter()
                 .all(|e| e.unwrap().sessions_differ)
         );
+    }
+
+    #[test]
+    fn two_samples_are_yuens_two_sample_t() {
+        let slower: Vec<f64> = NOISE.iter().map(|x| 0.1 + 2.0 * x).collect();
+        let [old, new] = [&NOISE[..], &slower].map(|d| estimate(&[cell(d, 1)], 0.95)[0].unwrap());
+        let change = new.minus(&old, 0.95);
+        assert!((change.mean - 0.1).abs() < 1e-12);
+        // Four times the variance on one side: df (1 + 4)^2 / (1 + 16) times those of one sample.
+        assert!((change.df - old.df * 25.0 / 17.0).abs() < 1e-9);
+        assert!((change.error - old.error * 5.0f64.sqrt()).abs() < 1e-12);
+        let i = change.interval.unwrap();
+        assert!(i.low > 0.0 && change.p < 0.05 && (i.low + i.high - 0.2).abs() < 1e-12);
+        let back = old.minus(&new, 0.95);
+        assert!((back.mean + change.mean).abs() < 1e-12 && (back.p - change.p).abs() < 1e-12);
+        let few = estimate(&[vec![(0, 0.1), (0, 0.2)]], 0.95)[0].unwrap();
+        let none = new.minus(&few, 0.95);
+        assert_eq!((none.interval, none.p, none.n), (None, 1.0, 2));
+    }
+
+    #[test]
+    fn sessions_of_two_runs_are_counted_without_being_asked() {
+        let shifted = |i: usize| NOISE[i] + [0.02, -0.02, 0.0][i / 3];
+        let d: Vec<f64> = (0..9).map(shifted).collect();
+        let of = |between| estimate_with(&[cell(&d, 3)], between, 0.95)[0].unwrap();
+        let (shown, always) = (of(Between::WhenItShows), of(Between::Always));
+        assert!(!shown.sessions_differ && always.sessions_differ);
+        assert!(always.error > shown.error && always.df < shown.df);
+        let one = estimate_with(&[cell(&d, 1)], Between::Always, 0.95)[0].unwrap();
+        assert!(!one.sessions_differ, "one session tells nothing of others");
     }
 
     #[test]

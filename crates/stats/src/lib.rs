@@ -33,7 +33,8 @@ pub use change::{
     MIN_EFFECT, MIN_SEGMENT, Segment, change_points, change_points_of_many, segments,
 };
 pub use compare::{
-    Comparison, MIN_BLOCKS, MIN_BLOCKS_FOR_CHANGE, compare, compare_all, estimate_pairs,
+    Comparison, MIN_BLOCKS, MIN_BLOCKS_FOR_CHANGE, TwoRuns, compare, compare_all, compare_runs,
+    estimate_pairs,
 };
 pub use curve::{CURVE_RESAMPLES, Choice, CostLine, Read, Step, choose_size, cost_line};
 pub use estimate::{Estimate, Pair, estimate};
@@ -47,7 +48,7 @@ pub use scaling::{Scaled, scaling};
 pub use shift::shift;
 pub use stop::{FEWEST_BLOCKS, blocks_needed, is_look, looks, reached};
 pub use trimmed::{MIN_VALUES, TRIM, Trimmed, trimmed_mean};
-pub use verdict::{ALPHA, Judgement, Verdict, judge};
+pub use verdict::{ALPHA, GATE_ALPHA, Judgement, Verdict, judge, keeps_to};
 
 /// Whether every value is a finite number; the gate in front of every estimate.
 fn all_finite(values: &[f64]) -> bool {

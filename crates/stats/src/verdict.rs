@@ -107,6 +107,36 @@ fn called(strong: f64, weak: f64, sure: Verdict, probable: Verdict) -> Verdict {
     }
 }
 
+/// A gate ends a build, so of a hundred pairs of runs of the same thing it may fail one at most. At 1 %
+/// it failed two of some, because the t of few blocks has heavier tails than it says. At this level it
+/// fails one or two of a thousand, and still finds what it has to (`tests/simulation.rs`).
+pub const GATE_ALPHA: f64 = 0.001;
+
+/// Whether a cost keeps to a limit, the highest ratio that is allowed; `None` where the data does not
+/// say.
+///
+/// It does not where the word is **slower** with a corrected p of 0.1 % at most, and the whole interval
+/// lies above the limit. It does where the whole interval lies at or below it. Without a limit word
+/// and p alone decide: **same** and **faster** keep to it.
+pub fn keeps_to(
+    limit: Option<f64>,
+    verdict: Verdict,
+    p_adjusted: f64,
+    interval: Option<Interval>,
+) -> Option<bool> {
+    let slower = verdict == Verdict::Slower && p_adjusted <= GATE_ALPHA;
+    let (beyond, within) = match (limit, interval) {
+        (None, _) => (true, matches!(verdict, Verdict::Same | Verdict::Faster)),
+        (Some(limit), Some(i)) => (i.low > limit, i.high <= limit),
+        (Some(_), None) => return None,
+    };
+    match (slower && beyond, within) {
+        (true, _) => Some(false),
+        (_, true) => Some(true),
+        _ => None,
+    }
+}
+
 fn margin(c: &Comparison) -> Option<f64> {
     let Interval { low, high } = c.ratio_interval.filter(|_| c.steady)?.ln();
     Some(high.max(-low).exp_m1())
@@ -195,6 +225,29 @@ mod tests {
         let mut same = comparison(1.0, 0.99, 1.01, 0.9);
         same.steady = false;
         assert_eq!(verdict_of(same), Verdict::Undecided);
+    }
+
+    #[test]
+    fn a_limit_is_passed_and_failed_by_whole_intervals() {
+        let i = |low, high| Some(Interval { low, high });
+        for (limit, verdict, p, interval, expected) in [
+            (None, Verdict::Slower, 0.001, None, Some(false)),
+            (None, Verdict::Slower, 0.002, None, None),
+            (None, Verdict::Same, 0.9, i(0.99, 1.01), Some(true)),
+            (None, Verdict::Faster, 0.001, i(0.8, 0.9), Some(true)),
+            (None, Verdict::ProbablySlower, 0.2, i(1.01, 1.2), None),
+            (Some(1.1), Verdict::Slower, 0.001, i(1.11, 1.2), Some(false)),
+            (Some(1.1), Verdict::Slower, 0.002, i(1.11, 1.2), None),
+            (Some(1.1), Verdict::Slower, 0.001, i(1.10, 1.2), None),
+            (Some(1.1), Verdict::Slower, 0.001, i(1.06, 1.1), Some(true)),
+            (Some(1.1), Verdict::ProbablySlower, 0.2, i(1.11, 1.2), None),
+            (Some(1.1), Verdict::Undecided, 0.5, i(0.9, 1.09), Some(true)),
+            (Some(1.1), Verdict::Undecided, 0.5, i(0.9, 1.2), None),
+            (Some(1.1), Verdict::Slower, 0.001, None, None),
+        ] {
+            let kept = keeps_to(limit, verdict, p, interval);
+            assert_eq!(kept, expected, "{limit:?} {verdict:?} {p}");
+        }
     }
 
     #[test]

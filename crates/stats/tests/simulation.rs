@@ -297,3 +297,144 @@ fn nothing_is_made_up_where_nothing_is() {
         );
     }
 }
+
+/// What a gate may allow: nothing that is decidedly slower, and costs up to a limit.
+const LIMITS: [(&str, Option<f64>); 3] =
+    [("slower", None), ("5%", Some(1.05)), ("10%", Some(1.10))];
+
+/// Pairs of runs of so many cells, of which every `nth` costs a share more in the second run.
+#[derive(Clone, Copy)]
+struct Gated {
+    pairs: u32,
+    cells: usize,
+    nth: usize,
+    more: f64,
+}
+
+const GATED: [(&str, Gated); 7] = [
+    ("the same, 124 cells", gated(124, 1, 0.0)),
+    ("the same, 12 cells", gated(12, 1, 0.0)),
+    ("the same, 3 cells", gated(3, 1, 0.0)),
+    ("+10 % in one layer of eleven", gated(124, 11, 0.10)),
+    ("+10 % in the only layer", gated(12, 1, 0.10)),
+    ("+10 % at one point of twelve", gated(12, 12, 0.10)),
+    ("+25 % in the only layer", gated(12, 1, 0.25)),
+];
+
+const fn gated(cells: usize, nth: usize, more: f64) -> Gated {
+    Gated {
+        pairs: if more > 0.0 { 100 } else { 300 },
+        cells,
+        nth,
+        more,
+    }
+}
+
+/// The blocks of a cell in one run: d with the run's own sessions.
+fn one_run(rng: &mut ChaCha8Rng, at: usize, blocks: u32, t: Trouble, d: f64) -> Vec<(u32, f64)> {
+    let pairs = pairs(rng, at, blocks, t).into_iter();
+    pairs.map(|p| (p.session, p.ln_ratio + d)).collect()
+}
+
+/// Of so many pairs of runs, those in which a cell is beyond each of the limits.
+fn alarms(blocks: u32, t: Trouble, pair: Gated, seed: u64) -> [u32; 3] {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut alarms = [0; 3];
+    for _ in 0..pair.pairs {
+        let cells: Vec<stats::TwoRuns> = (0..pair.cells)
+            .map(|at| {
+                let planted = at % pair.nth == 1 % pair.nth;
+                let more = if planted { pair.more } else { 0.0 };
+                stats::TwoRuns {
+                    old: one_run(&mut rng, at, blocks, t, 0.0),
+                    new: one_run(&mut rng, at, blocks, t, more.ln_1p()),
+                    cost: 1.0,
+                    steady: true,
+                }
+            })
+            .collect();
+        let compared = stats::compare_runs(&cells, 0.95);
+        let judged = stats::judge(&compared, DELTA);
+        for ((_, limit), alarms) in LIMITS.iter().zip(&mut alarms) {
+            let mut cells = compared.iter().flatten().zip(&judged);
+            let fails = cells.any(|(c, j)| {
+                stats::keeps_to(*limit, j.verdict, j.p_adjusted, c.ratio_interval) == Some(false)
+            });
+            *alarms += u32::from(fails);
+        }
+    }
+    alarms
+}
+
+/// Pairs of runs, and those of them that each gate fails.
+const GATES: &str = "
+ 8 noise alone: 300 the same, 124 cells: slower 1 5% 1 10% 0
+ 8 noise alone: 300 the same, 12 cells: slower 0 5% 0 10% 0
+ 8 noise alone: 300 the same, 3 cells: slower 0 5% 0 10% 0
+ 8 noise alone: 100 +10 % in one layer of eleven: slower 100 5% 100 10% 26
+ 8 noise alone: 100 +10 % in the only layer: slower 100 5% 100 10% 29
+ 8 noise alone: 100 +10 % at one point of twelve: slower 97 5% 97 10% 1
+ 8 noise alone: 100 +25 % in the only layer: slower 100 5% 100 10% 100
+12 noise alone: 300 the same, 124 cells: slower 0 5% 0 10% 0
+12 noise alone: 300 the same, 12 cells: slower 2 5% 1 10% 0
+12 noise alone: 300 the same, 3 cells: slower 0 5% 0 10% 0
+12 noise alone: 100 +10 % in one layer of eleven: slower 100 5% 100 10% 20
+12 noise alone: 100 +10 % in the only layer: slower 100 5% 100 10% 29
+12 noise alone: 100 +10 % at one point of twelve: slower 100 5% 100 10% 2
+12 noise alone: 100 +25 % in the only layer: slower 100 5% 100 10% 100
+ 8 sessions 5 %: 300 the same, 124 cells: slower 0 5% 0 10% 0
+ 8 sessions 5 %: 300 the same, 12 cells: slower 0 5% 0 10% 0
+ 8 sessions 5 %: 300 the same, 3 cells: slower 0 5% 0 10% 0
+ 8 sessions 5 %: 100 +10 % in one layer of eleven: slower 0 5% 0 10% 0
+ 8 sessions 5 %: 100 +10 % in the only layer: slower 1 5% 1 10% 1
+ 8 sessions 5 %: 100 +10 % at one point of twelve: slower 0 5% 0 10% 0
+ 8 sessions 5 %: 100 +25 % in the only layer: slower 67 5% 67 10% 67
+12 sessions 5 %: 300 the same, 124 cells: slower 0 5% 0 10% 0
+12 sessions 5 %: 300 the same, 12 cells: slower 0 5% 0 10% 0
+12 sessions 5 %: 300 the same, 3 cells: slower 0 5% 0 10% 0
+12 sessions 5 %: 100 +10 % in one layer of eleven: slower 0 5% 0 10% 0
+12 sessions 5 %: 100 +10 % in the only layer: slower 2 5% 2 10% 2
+12 sessions 5 %: 100 +10 % at one point of twelve: slower 0 5% 0 10% 0
+12 sessions 5 %: 100 +25 % in the only layer: slower 79 5% 79 10% 79
+ 8 outliers 4 %: 300 the same, 124 cells: slower 1 5% 1 10% 0
+ 8 outliers 4 %: 300 the same, 12 cells: slower 0 5% 0 10% 0
+ 8 outliers 4 %: 300 the same, 3 cells: slower 0 5% 0 10% 0
+ 8 outliers 4 %: 100 +10 % in one layer of eleven: slower 100 5% 100 10% 14
+ 8 outliers 4 %: 100 +10 % in the only layer: slower 100 5% 100 10% 27
+ 8 outliers 4 %: 100 +10 % at one point of twelve: slower 85 5% 85 10% 3
+ 8 outliers 4 %: 100 +25 % in the only layer: slower 100 5% 100 10% 100
+12 outliers 4 %: 300 the same, 124 cells: slower 1 5% 1 10% 0
+12 outliers 4 %: 300 the same, 12 cells: slower 2 5% 1 10% 0
+12 outliers 4 %: 300 the same, 3 cells: slower 0 5% 0 10% 0
+12 outliers 4 %: 100 +10 % in one layer of eleven: slower 100 5% 100 10% 18
+12 outliers 4 %: 100 +10 % in the only layer: slower 100 5% 100 10% 25
+12 outliers 4 %: 100 +10 % at one point of twelve: slower 99 5% 98 10% 2
+12 outliers 4 %: 100 +25 % in the only layer: slower 100 5% 100 10% 100
+";
+
+#[test]
+fn a_gate_fails_what_became_slower_and_nothing_else() {
+    let mut table = String::new();
+    for trouble in TROUBLES {
+        for blocks in [8, 12] {
+            for (name, pair) in GATED {
+                let failed = alarms(blocks, trouble, pair, u64::from(blocks));
+                write!(table, "{blocks:2} {}: {} {name}:", trouble.name, pair.pairs)
+                    .expect("a string");
+                for ((gate, _), n) in LIMITS.iter().zip(failed) {
+                    write!(table, " {gate} {n}").expect("a string");
+                }
+                table.push('\n');
+                let at = || format!("{blocks} {} {name}: {failed:?}", trouble.name);
+                let false_alarm = |n: &u32| pair.more == 0.0 && 100 * n > pair.pairs;
+                assert!(!failed.iter().any(false_alarm), "{}", at());
+                // A layer that costs a tenth more: `slower` and `slower=5%`.
+                let sought = name.ends_with("layer") || name.ends_with("eleven");
+                if sought && pair.more > 0.0 && trouble.between == 0.0 {
+                    assert!(failed[..2].iter().all(|n| *n >= 95), "{}", at());
+                }
+            }
+        }
+    }
+    assert_eq!(table.trim(), GATES.trim(), "the new table:\n{table}");
+}

@@ -57,11 +57,36 @@ pub struct Store {
     connection: Option<SqliteConnection>,
 }
 
+/// Which runs [`Store::list`] gives.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Name of their plan.
+    pub plan: Option<String>,
+    /// A layer that they have, with any variant and options unless some are named.
+    pub layer: Option<String>,
+    /// Begun then or later, milliseconds since 1970 UTC.
+    pub since_ms: Option<i64>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// All of the newest.
+impl From<usize> for Filter {
+    fn from(limit: usize) -> Self {
+        Self {
+            limit,
+            ..Self::default()
+        }
+    }
+}
+
 /// One line of `layermark history`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// The run's id.
     pub id: String,
+    /// Its place in the order in which all runs began, from 1.
+    pub number: u64,
     /// Name of its plan.
     pub name: String,
     /// When it began, milliseconds since 1970 UTC.
@@ -178,8 +203,8 @@ impl Store {
         self.synced(due, async |c| write::trial(c, run_id, record).await)
     }
 
-    /// Reads a run by its id, the beginning of its id if no other run begins so, or `last`; with
-    /// its trials in their order.
+    /// Reads a run by its id, the beginning of its id if no other run begins so, `last`, `last~1`, or
+    /// `#12`, its [`Summary::number`]; with its trials in their order.
     pub fn load(&mut self, id: &str) -> Result<(Run, Vec<TrialRecord>), StoreError> {
         let (mut run, trials) = self.read(async |c| {
             let id = read::find(c, id).await?;
@@ -199,9 +224,10 @@ impl Store {
         }
     }
 
-    /// The newest runs, the newest first, `limit` at most.
-    pub fn list(&mut self, limit: usize) -> Result<Vec<Summary>, StoreError> {
-        let mut runs = self.read(async |c| read::list(c, limit).await)?;
+    /// The newest runs that a filter lets through, the newest first.
+    pub fn list(&mut self, filter: impl Into<Filter>) -> Result<Vec<Summary>, StoreError> {
+        let filter = filter.into();
+        let mut runs = self.read(async |c| read::list(c, &filter).await)?;
         for run in &mut runs {
             run.status = self.status(run.status, &run.id);
         }

@@ -6,16 +6,57 @@ use layermark_model::{
 use serde::de::DeserializeOwned;
 use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
 
-use crate::{Summary, error::Inner};
+use crate::{Filter, Summary, error::Inner};
 
-/// The id that is meant: the whole id, `last`, or the beginning of exactly one.
+/// A run by its place among all.
+enum Place {
+    /// So many before the newest one: `last`, `last~1`.
+    FromLast(i64),
+    /// By the number that `history` shows, from 1: `#12`, or `12`, which no id begins with.
+    Number(i64),
+}
+
+impl Place {
+    fn of(name: &str) -> Option<Self> {
+        let number = |text: &str| -> Option<i64> {
+            let whole = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+            // One too large for a number is nobody's.
+            whole.then(|| text.parse().unwrap_or(i64::MAX))
+        };
+        if name == "last" {
+            return Some(Self::FromLast(0));
+        }
+        if let Some(back) = name.strip_prefix("last~") {
+            return number(back).map(Self::FromLast);
+        }
+        let bare = Some(name).filter(|name| !name.starts_with('0'));
+        let digits = name.strip_prefix('#').or(bare)?;
+        number(digits).filter(|n| *n > 0).map(Self::Number)
+    }
+}
+
+/// Longest list of ids that begin alike.
+const LISTED: usize = 8;
+
+/// The id that is meant, the one place where runs are named: the whole id, the beginning of exactly
+/// one, `last`, `last~1` or `#12`.
 pub(crate) async fn find(c: &mut SqliteConnection, id: &str) -> Result<String, Inner> {
-    if id == "last" {
-        let last =
-            sqlx::query_scalar("SELECT id FROM runs ORDER BY started_ms DESC, id DESC LIMIT 1")
-                .fetch_optional(c)
-                .await?;
-        return last.ok_or_else(|| Inner::NotFound(id.into()));
+    if let Some(place) = Place::of(id) {
+        let (query, skip) = match place {
+            Place::FromLast(n) => (
+                "SELECT id FROM runs ORDER BY started_ms DESC, id DESC LIMIT 1 OFFSET $1",
+                n,
+            ),
+            Place::Number(n) => (
+                "SELECT id FROM runs ORDER BY started_ms, id LIMIT 1 OFFSET $1",
+                n - 1,
+            ),
+        };
+        let found = sqlx::query_scalar(query)
+            .bind(skip)
+            .fetch_optional(c)
+            .await?;
+        return found.ok_or_else(|| Inner::NotFound(id.into()));
     }
     let exact: Option<String> = sqlx::query_scalar("SELECT id FROM runs WHERE id = $1")
         .bind(id)
@@ -29,14 +70,22 @@ pub(crate) async fn find(c: &mut SqliteConnection, id: &str) -> Result<String, I
         return Err(Inner::NotFound(id.into()));
     }
     let like: Vec<String> =
-        sqlx::query_scalar("SELECT id FROM runs WHERE upper(id) LIKE $1 ORDER BY id DESC LIMIT 3")
+        sqlx::query_scalar("SELECT id FROM runs WHERE upper(id) LIKE $1 ORDER BY id DESC")
             .bind(format!("{}%", id.to_ascii_uppercase()))
             .fetch_all(c)
             .await?;
-    match like.len() {
-        0 => Err(Inner::NotFound(id.into())),
-        1 => Ok(like.into_iter().next().unwrap_or_default()),
-        _ => Err(Inner::Ambiguous(id.into(), like.join(", "))),
+    match like.as_slice() {
+        [] => Err(Inner::NotFound(id.into())),
+        [one] => Ok(one.clone()),
+        _ => Err(Inner::Ambiguous(id.into(), listed(&like))),
+    }
+}
+
+fn listed(ids: &[String]) -> String {
+    let shown = ids[..ids.len().min(LISTED)].join(", ");
+    match ids.len() - ids.len().min(LISTED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 
@@ -179,14 +228,27 @@ fn trial(row: &SqliteRow) -> Result<Option<Trial>, Inner> {
     }))
 }
 
-pub(crate) async fn list(c: &mut SqliteConnection, limit: usize) -> Result<Vec<Summary>, Inner> {
+pub(crate) async fn list(c: &mut SqliteConnection, filter: &Filter) -> Result<Vec<Summary>, Inner> {
+    // A layer is meant with all of its variants and options, unless some are named.
     let rows = sqlx::query(
         "SELECT id, name, started_ms, ended_ms, status,
+                (SELECT count(*) FROM runs AS older
+                 WHERE older.started_ms < runs.started_ms
+                    OR (older.started_ms = runs.started_ms AND older.id <= runs.id)) AS number,
                 (SELECT count(*) FROM points WHERE points.run_id = runs.id) AS points,
                 (SELECT count(*) FROM trials WHERE trials.run_id = runs.id) AS trials
-         FROM runs ORDER BY started_ms DESC, id DESC LIMIT $1",
+         FROM runs
+         WHERE ($1 = '' OR name = $1)
+           AND ($2 = '' OR EXISTS (
+                SELECT 1 FROM layers WHERE layers.run_id = runs.id AND layers.control = 0
+                AND (layers.name = $2 OR substr(layers.name, 1, length($2) + 1) IN ($2 || ':', $2 || ','))))
+           AND started_ms >= $3
+         ORDER BY started_ms DESC, id DESC LIMIT $4",
     )
-    .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+    .bind(filter.plan.as_deref().unwrap_or_default())
+    .bind(filter.layer.as_deref().unwrap_or_default())
+    .bind(filter.since_ms.unwrap_or(i64::MIN))
+    .bind(i64::try_from(filter.limit).unwrap_or(i64::MAX))
     .fetch_all(&mut *c)
     .await?;
     let mut summaries = Vec::with_capacity(rows.len());
@@ -198,6 +260,7 @@ pub(crate) async fn list(c: &mut SqliteConnection, limit: usize) -> Result<Vec<S
             .await?;
         summaries.push(Summary {
             id,
+            number: whole(row, "number")?,
             name: row.try_get("name")?,
             started_ms: row.try_get("started_ms")?,
             ended_ms: row.try_get("ended_ms")?,

@@ -1,66 +1,126 @@
 //! `layermark history`: the runs and imports made so far.
 
+mod trend;
+
 use std::process::ExitCode;
 
 use jiff::{Timestamp, tz::TimeZone};
 use layermark_model::RunStatus;
-use layermark_store::{ImportSummary, Summary};
-use serde_json::json;
+use layermark_report::Tally;
+use layermark_store::{Filter, ImportSummary, Store, Summary};
+use serde_json::{Value, json};
 
 use super::output;
-use crate::{args::StoreArg, failure::Failure, say::say};
+use crate::{args::HistoryArgs, failure::Failure, say::say};
+
+/// Runs that are listed, and those of a trend, unless `--limit` says otherwise.
+const LISTED: u32 = 20;
+const OF_A_TREND: u32 = 100;
 
 /// Prints the newest runs first.
-pub fn show(limit: u32, store: &StoreArg, json: bool) -> Result<ExitCode, Failure> {
-    let mut store = output::read_store(store.store.as_deref())?;
-    let runs = store.list(limit as usize)?;
-    let imports = store.list_imports(limit as usize)?;
-    if json {
-        let runs: Vec<_> = runs
-            .iter()
-            .map(|r| {
-                json!({
-                    "run": r.id, "plan": r.name, "started_ms": r.started_ms, "ended_ms": r.ended_ms, "status": r.status,
-                    "layers": r.layers, "points": r.points, "trials": r.trials,
-                })
-            })
-            .collect();
-        let imports: Vec<_> = imports
-            .iter()
-            .map(|i| {
-                json!({
-                    "import": i.id, "imported_ms": i.imported_ms, "file": i.file, "tool": i.tool, "points": i.points,
-                })
-            })
-            .collect();
-        let text = serde_json::to_string_pretty(
-            &json!({ "schema": "layermark.history/1", "runs": runs, "imports": imports }),
-        );
-        output::print(&(text.map_err(Failure::failed)? + "\n"))?;
-    } else if runs.is_empty() && imports.is_empty() {
-        say("no runs yet\nhint: layermark run");
+pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
+    let mut store = output::read_store(args.store.store.as_deref())?;
+    let usual = if args.trend.is_some() {
+        OF_A_TREND
     } else {
-        let mut text = String::new();
-        if !runs.is_empty() {
-            let head = format!(
-                "{:<26}  {:<16}  {:<11}  {:>7}  {:>6}  layers\n",
-                "run", "started", "status", "trials", "points"
-            );
-            text += &head;
-            text.extend(runs.iter().map(|run| line(run) + "\n"));
-        }
-        if !imports.is_empty() {
-            let gap = if runs.is_empty() { "" } else { "\n" };
-            let head = format!(
-                "{gap}{:<26}  {:<16}  {:<18}  {:>6}  file\n",
-                "import", "imported", "tool", "points"
-            );
-            text += &head;
-            text.extend(imports.iter().map(import_line));
-        }
-        output::print(&text)?;
+        LISTED
+    };
+    let limit = args.limit.unwrap_or(usual) as usize;
+    let runs = store.list(Filter {
+        plan: args.plan.clone(),
+        layer: args.layer.clone(),
+        since_ms: args.since,
+        limit,
+    })?;
+    if let Some([point, layer]) = args.trend.as_deref() {
+        return trend::show(&mut store, &runs, point, layer, args.json.json);
+    }
+    let filtered = args.plan.is_some() || args.layer.is_some() || args.since.is_some();
+    // An import has neither a plan nor layers of ours.
+    let imports = if filtered {
+        Vec::new()
+    } else {
+        store.list_imports(limit)?
+    };
+    let runs: Vec<(Summary, Option<Tally>)> = runs
+        .into_iter()
+        .map(|run| {
+            let tally = tally(&mut store, &run);
+            (run, tally)
+        })
+        .collect();
+    if args.json.json {
+        let all = json!({
+            "schema": "layermark.history/1",
+            "runs": runs.iter().map(run_json).collect::<Vec<_>>(),
+            "imports": imports.iter().map(import_json).collect::<Vec<_>>(),
+        });
+        print_json(&all)?;
+    } else if runs.is_empty() && imports.is_empty() {
+        let what = if filtered {
+            "no such run"
+        } else {
+            "no runs yet"
+        };
+        let hint = if filtered {
+            "layermark history"
+        } else {
+            "layermark run"
+        };
+        say(format!("{what}\nhint: {hint}"));
+    } else {
+        output::print(&table(&runs, &imports))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn print_json(value: &Value) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(Failure::failed)?;
+    output::print(&(text + "\n"))
+}
+
+/// How the verdicts of a run came out; nothing for one that cannot be read or has none.
+fn tally(store: &mut Store, run: &Summary) -> Option<Tally> {
+    let (run, trials) = store.load(&run.id).ok()?;
+    Some(Tally::of(&run, &trials)).filter(|tally| tally.asked > 0)
+}
+
+fn run_json((run, tally): &(Summary, Option<Tally>)) -> Value {
+    let verdicts = tally.map(|t| {
+        json!({ "asked": t.asked, "decided": t.decided(), "same": t.same, "slower": t.slower, "faster": t.faster })
+    });
+    json!({
+        "run": run.id, "number": run.number, "plan": run.name, "started_ms": run.started_ms, "ended_ms": run.ended_ms,
+        "status": run.status, "layers": run.layers, "points": run.points, "trials": run.trials, "verdicts": verdicts,
+    })
+}
+
+fn import_json(i: &ImportSummary) -> Value {
+    json!({
+        "import": i.id, "imported_ms": i.imported_ms, "file": i.file, "tool": i.tool, "points": i.points,
+    })
+}
+
+fn table(runs: &[(Summary, Option<Tally>)], imports: &[ImportSummary]) -> String {
+    let mut text = String::new();
+    if !runs.is_empty() {
+        let head = format!(
+            "{:>4}  {:<26}  {:<16}  {:<11}  {:<16}  {:<37}  layers\n",
+            "#", "run", "started", "status", "plan", "verdicts"
+        );
+        text += &head;
+        text.extend(runs.iter().map(|(run, tally)| line(run, tally.as_ref())));
+    }
+    if !imports.is_empty() {
+        let gap = if runs.is_empty() { "" } else { "\n" };
+        let head = format!(
+            "{gap}{:<26}  {:<16}  {:<18}  {:>6}  file\n",
+            "import", "imported", "tool", "points"
+        );
+        text += &head;
+        text.extend(imports.iter().map(import_line));
+    }
+    text
 }
 
 fn import_line(import: &ImportSummary) -> String {
@@ -81,7 +141,7 @@ fn time(ms: i64) -> String {
     )
 }
 
-fn line(run: &Summary) -> String {
+fn line(run: &Summary, tally: Option<&Tally>) -> String {
     let started = time(run.started_ms);
     let status = match run.status {
         RunStatus::Running => "running",
@@ -90,9 +150,27 @@ fn line(run: &Summary) -> String {
         RunStatus::Stopped => "stopped",
         RunStatus::Failed => "failed",
     };
-    let (id, trials, points) = (&run.id, run.trials, run.points);
+    let (number, id, plan, layers) = (run.number, &run.id, &run.name, run.layers.join(" "));
+    let verdicts = tally.map_or_else(|| "-".into(), verdicts);
     format!(
-        "{id:<26}  {started:<16}  {status:<11}  {trials:>7}  {points:>6}  {}",
-        run.layers.join(" ")
+        "{number:>4}  {id:<26}  {started:<16}  {status:<11}  {plan:<16}  {verdicts:<37}  {layers}\n"
+    )
+}
+
+/// `9/12: 5 slower, 4 same`.
+fn verdicts(tally: &Tally) -> String {
+    let counts = [
+        (tally.slower, "slower"),
+        (tally.faster, "faster"),
+        (tally.same, "same"),
+    ];
+    let counts = counts.iter().filter(|(n, _)| *n > 0);
+    let words: Vec<String> = counts.map(|(n, word)| format!("{n} {word}")).collect();
+    let joint = if words.is_empty() { "" } else { ": " };
+    format!(
+        "{}/{}{joint}{}",
+        tally.decided(),
+        tally.asked,
+        words.join(", ")
     )
 }

@@ -1,7 +1,9 @@
 //! One file per command.
 
+mod compare;
 pub mod complete;
 mod extras;
+mod gate;
 mod history;
 mod import;
 pub mod inner;
@@ -36,6 +38,7 @@ pub fn main() -> ExitCode {
         Parsed::Cli(cli) => match cli.command {
             Cmd::Run(args) => (args.common.out.json.json, run::plan(*args)),
             Cmd::Layers { layer, json } => (json.json, layers::show(layer.as_deref(), json.json)),
+            Cmd::Compare(args) => (args.out.json.json, compare::runs(&args)),
             Cmd::Report { run, beside, out } => (out.json.json, report::again(&run, &beside, &out)),
             Cmd::Import {
                 file,
@@ -46,9 +49,7 @@ pub fn main() -> ExitCode {
                 out.json.json,
                 import::keep(&file, format.as_deref(), beside.as_deref(), &out),
             ),
-            Cmd::History { limit, store, json } => {
-                (json.json, history::show(limit, &store, json.json))
-            }
+            Cmd::History(args) => (args.json.json, history::show(&args)),
             Cmd::Schema { what } => (false, extras::schema(what)),
             Cmd::Completions { shell } => (false, extras::completions(shell)),
             Cmd::Man { dir } => (false, extras::man(dir.as_deref())),

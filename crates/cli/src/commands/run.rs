@@ -13,7 +13,7 @@ use layermark_probe::{UsualBlocks, workloads};
 use layermark_report::Report;
 use layermark_store::Store;
 
-use super::{output, target};
+use super::{gate, output, target};
 use crate::{
     args::{CommonArgs, RunArgs},
     failure::{Code, Failure},
@@ -64,7 +64,14 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     let common = args.common;
     let env = environment(&args.env)?;
     let order = match (args.resume, args.replay) {
-        (Some(run), _) => RunMode::Resume(run, env),
+        (Some(run), _) => {
+            let gates = gate::read(&common.gates)?;
+            if !gates.is_empty() {
+                let mut store = output::read_store(common.out.store.store.as_deref())?;
+                gate::check(&gates, &store.load(&run)?.0)?;
+            }
+            RunMode::Resume(run, env)
+        }
         (_, Some(run)) => {
             let (run, _) = output::read_store(common.out.store.store.as_deref())?.load(&run)?;
             let mut request = Request::replay(&run, exe()?);
@@ -73,6 +80,7 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
                 request.left_out = None;
             }
             RunMode::Replay(Box::new(Request {
+                gates: gate::read(&common.gates)?,
                 env,
                 silence: common.silence,
                 allow_tmpfs: common.allow_tmpfs,
@@ -217,6 +225,7 @@ fn request(plan: Plan, common: &CommonArgs) -> Result<Request, Failure> {
     let mut request = Request::new(plan, &common.dir, exe()?);
     request.allow_tmpfs = common.allow_tmpfs;
     request.silence = common.silence;
+    request.gates = gate::read(&common.gates)?;
     Ok(request)
 }
 
@@ -243,6 +252,7 @@ fn go_with(
     common: &CommonArgs,
     more: Option<target::Target>,
 ) -> Result<ExitCode, Failure> {
+    let gates = gate::read(&common.gates)?;
     // Before anything is measured: a report that cannot be written later would be a pity.
     let mut targets = target::targets(&common.out)?;
     targets.extend(more);
@@ -266,7 +276,8 @@ fn go_with(
             .map_or_else(|| Failure::failed("no run"), Failure::from));
     };
     let stdout = common.out.stdout();
-    let delivered = output::report(&mut store, &run_id).and_then(|report| {
+    let delivered = output::report(&mut store, &run_id).and_then(|mut report| {
+        report.hold_to(&gates, common.gates.fail_undecided);
         output::deliver(&report, &targets, stdout, true)?;
         Ok(report)
     });
@@ -342,9 +353,13 @@ fn ended(outcome: &Outcome, report: &Report, store: Option<&Path>) -> ExitCode {
         ));
         return Code::Stopped.into();
     }
+    let gates = gate::outcome(report);
     // Worse than a layer that is missing is one whose numbers may be another's.
     if !report.trustworthy() {
         return Code::Untrusted.into();
+    }
+    if let Some(failed) = gates {
+        return failed;
     }
     if outcome.exit_code() != 0 {
         return Code::Layer.into();

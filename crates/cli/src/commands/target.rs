@@ -126,6 +126,11 @@ impl Target {
         })
     }
 
+    /// Name of the format.
+    pub fn format(&self) -> &'static str {
+        self.exporter.id()
+    }
+
     pub fn is_stdout(&self) -> bool {
         matches!(self.place, Destination::Stdout)
     }

@@ -5,6 +5,7 @@ mod bad_days;
 mod bad_input;
 mod budget;
 mod common;
+mod compare;
 mod cpus;
 mod devload;
 mod directories;

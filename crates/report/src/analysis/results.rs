@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord, UserScripts, flags};
-use layermark_stats::{self as stats, Comparison, Interval, Judgement};
+use layermark_stats::{self as stats, Comparison, Interval, Judgement, Pair};
 
 use crate::{
     analysis::{
@@ -12,7 +12,9 @@ use crate::{
         index::{Index, cost},
         kinds, latency, threads,
     },
-    types::{CpuCost, DebtRow, Distrust, Durability, Estimate, InTrials, ResultRow, Verdict},
+    types::{
+        BlockRatio, CpuCost, DebtRow, Distrust, Durability, Estimate, InTrials, ResultRow, Verdict,
+    },
 };
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -28,6 +30,36 @@ pub type Placed = (usize, usize, ResultRow);
 /// one comparison knows of its noise it has from all of them. Trials of unlike programs are not
 /// compared at all.
 pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
+    let sites = against_native(run, index, baseline).into_iter();
+    sites
+        .map(|(site, against)| (site.point, site.layer, site.row(against.as_ref())))
+        .collect()
+}
+
+/// The words of [`rows`] alone, which take no bootstrap: of each layer that is compared, the control
+/// aside.
+pub fn words(run: &Run, index: &Index, baseline: usize) -> Vec<Verdict> {
+    let sites = against_native(run, index, baseline).into_iter();
+    sites
+        .filter(|(site, _)| site.layer != baseline && !site.layer().control)
+        .map(|(site, against)| {
+            let mut row = ResultRow {
+                trials: index.trials(site.layer, site.point).len(),
+                ..ResultRow::default()
+            };
+            site.judge(&mut row, against.as_ref());
+            site.distrust(&mut row);
+            row.verdict
+        })
+        .collect()
+}
+
+/// Each point in each layer, and what it is set against: nothing for the baseline itself.
+fn against_native<'a>(
+    run: &'a Run,
+    index: &'a Index<'a>,
+    baseline: usize,
+) -> Vec<(ResultSite<'a>, Option<Against>)> {
     // Points that a layer was never asked for (writes on a read-only one) are not in the family.
     let asked =
         |l: usize, p: usize| !index.trials(l, p).is_empty() || !index.failures(l, p).is_empty();
@@ -47,7 +79,8 @@ pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
     let pairs = others
         .iter()
         .map(|s| index.pairs(s.layer, baseline, s.point));
-    let compared = stats::compare_all(&pairs.collect::<Vec<_>>(), LEVEL, run.seed);
+    let pairs: Vec<Vec<Pair>> = pairs.collect();
+    let compared = stats::compare_all(&pairs, LEVEL, run.seed);
     let mut judged: Vec<Option<Judgement>> = vec![None; others.len()];
     for control in [false, true] {
         let asked =
@@ -60,32 +93,34 @@ pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
             judged[at] = Some(word);
         }
     }
-    let mut against = compared.into_iter().zip(judged);
-    sites
-        .iter()
-        .map(|site| {
-            let against = if site.layer == baseline {
-                Against::Itself
-            } else if !site.is_compared() {
-                Against::Native(None, None)
-            } else {
-                let (comparison, judgement) = against.next().unzip();
-                Against::Native(comparison.flatten(), judgement.flatten())
-            };
-            (site.point, site.layer, site.row(against))
-        })
-        .collect()
+    let mut native = compared.into_iter().zip(judged).zip(pairs);
+    let mut against = |site: &ResultSite| {
+        if site.layer == baseline {
+            return None;
+        }
+        let next = site.is_compared().then(|| native.next()).flatten();
+        let found = next.map(|((comparison, judgement), pairs)| Against {
+            comparison,
+            judgement,
+            pairs,
+        });
+        Some(found.unwrap_or_default())
+    };
+    let all: Vec<Option<Against>> = sites.iter().map(&mut against).collect();
+    sites.into_iter().zip(all).collect()
 }
 
-/// What a row is set against.
-enum Against {
-    /// It is the baseline's.
-    Itself,
-    /// The comparison, if there are pairs, and what is said of it; nothing where it is described.
-    Native(Option<Comparison>, Option<Judgement>),
+/// A row against native.
+#[derive(Default)]
+struct Against {
+    /// Nothing where there are no pairs.
+    comparison: Option<Comparison>,
+    /// What is said of it; nothing where it is described.
+    judgement: Option<Judgement>,
+    pairs: Vec<Pair>,
 }
 
-/// Enters a comparison and what is said of it into a row.
+/// What a row says of its comparison, and the word for it. Differences are in nanoseconds.
 pub fn compare(
     row: &mut ResultRow,
     comparison: Option<&Comparison>,
@@ -132,6 +167,14 @@ pub fn compare(
     }
 }
 
+fn block_ratio(pair: &Pair) -> BlockRatio {
+    BlockRatio {
+        session: pair.session,
+        block: pair.block,
+        ratio: pair.ln_ratio.exp(),
+    }
+}
+
 fn span(i: Interval) -> [f64; 2] {
     [i.low, i.high]
 }
@@ -174,18 +217,27 @@ impl<'a> ResultSite<'a> {
     }
 
     /// What is said of it, alone and against native.
-    fn row(&self, against: Against) -> ResultRow {
+    fn row(&self, against: Option<&Against>) -> ResultRow {
         let mut row = self.alone();
-        match against {
-            Against::Itself => row.verdict = Verdict::Baseline,
-            Against::Native(comparison, judgement) => {
-                let under_way = self.point().meaning.under_way();
-                compare(&mut row, comparison.as_ref(), judgement.as_ref(), under_way);
-            }
-        }
+        self.judge(&mut row, against);
+        let pairs = against.iter().flat_map(|a| &a.pairs);
+        row.block_ratios = pairs.map(block_ratio).collect();
         row.durability = self.durability(row.ratio.as_ref());
         self.distrust(&mut row);
         row
+    }
+
+    fn judge(&self, row: &mut ResultRow, against: Option<&Against>) {
+        let Some(against) = against else {
+            row.verdict = Verdict::Baseline;
+            return;
+        };
+        compare(
+            row,
+            against.comparison.as_ref(),
+            against.judgement.as_ref(),
+            self.point().meaning.under_way(),
+        );
     }
 
     /// What the layer's own trials say.

@@ -1,10 +1,11 @@
 //! `JUnit` XML, which CI systems show as test results: a test suite for each layer set against the
-//! baseline, a test case for each verdict. Nothing fails; what cannot be judged is skipped.
+//! baseline, a test case for each verdict. What cannot be judged is skipped. Nothing fails but what was
+//! held to a gate and is beyond it.
 
 use maud::{Markup, PreEscaped, html};
 
 use super::{Exporter, Files, own::own_line};
-use crate::{LayerReport, Report, ResultRow, Verdict, views::rows};
+use crate::{GateRow, LayerReport, Report, ResultRow, Verdict, views::rows};
 
 /// See the module.
 pub struct Junit;
@@ -26,9 +27,10 @@ impl Exporter for Junit {
         let compared = report.layers.iter().filter(|l| !l.baseline && !l.control);
         let suites: Vec<Suite> = compared.map(|layer| Suite::of(report, layer)).collect();
         let tests: usize = suites.iter().map(|s| s.cases.len()).sum();
+        let failures: usize = suites.iter().map(Suite::failures).sum();
         let xml = html! {
             (PreEscaped(HEAD)) (report.generated_by) (PreEscaped(" -->\n"))
-            testsuites name=(format!("layermark {}", report.label)) tests=(tests) failures="0" errors="0" {
+            testsuites name=(format!("layermark {}", report.label)) tests=(tests) failures=(failures) errors="0" {
                 "\n"
                 @for suite in &suites { (suite.write(report)) }
             }
@@ -58,6 +60,8 @@ struct Case<'a> {
     time: Option<String>,
     /// Why there is no verdict.
     skipped: Option<String>,
+    /// The gates that it fails, and why.
+    failures: Vec<String>,
     /// What was found.
     found: String,
 }
@@ -76,12 +80,21 @@ impl<'a> Suite<'a> {
                 Some(hint) => format!("{}; hint: {hint}", left.reason),
                 None => left.reason.clone(),
             }),
+            failures: Vec::new(),
             found: String::new(),
         });
-        Self {
-            layer,
-            cases: rows().map(Case::of).chain(missing).collect(),
+        let mut cases: Vec<Case> = rows().map(Case::of).chain(missing).collect();
+        for gate in report.failed_gates().filter(|g| g.layer == layer.name) {
+            if let Some(case) = cases.iter_mut().find(|case| case.name == gate.point) {
+                case.fail(gate);
+            }
         }
+        Self { layer, cases }
+    }
+
+    fn failures(&self) -> usize {
+        let failed = |case: &&Case| !case.failures.is_empty();
+        self.cases.iter().filter(failed).count()
     }
 
     fn write(&self, report: &Report) -> Markup {
@@ -99,7 +112,7 @@ impl<'a> Suite<'a> {
         ];
         let skipped = self.cases.iter().filter(|c| c.skipped.is_some()).count();
         html! {
-            testsuite name=(layer.name) tests=(self.cases.len()) failures="0" errors="0" skipped=(skipped)
+            testsuite name=(layer.name) tests=(self.cases.len()) failures=(self.failures()) errors="0" skipped=(skipped)
                 timestamp=(report.started) {
                 "\n"
                 properties {
@@ -109,6 +122,7 @@ impl<'a> Suite<'a> {
                 @for case in &self.cases {
                     testcase classname=(format!("{}.{}", report.label, layer.name)) name=(case.name) time=[&case.time] {
                         @if let Some(why) = &case.skipped { skipped message=(why) {} }
+                        @for why in &case.failures { failure type="gate" message=(why) {} }
                         @if !case.found.is_empty() { system-out { (case.found) } }
                     }
                     "\n"
@@ -156,6 +170,12 @@ impl<'a> Case<'a> {
                 found
             },
             skipped: (!judged).then_some(told),
+            failures: Vec::new(),
         }
+    }
+
+    fn fail(&mut self, gate: &GateRow) {
+        self.skipped = None;
+        self.failures.push(format!("{}: {}", gate.gate, gate.text));
     }
 }

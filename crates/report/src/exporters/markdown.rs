@@ -83,11 +83,11 @@ fn about(report: &Report) -> String {
     let out = rows::left_out(report).map(|out| format!("left out: {out}"));
     let parts = [Some(trust), out, Some(rows::about(report))];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    format!(
-        "\n{}. All of it: `layermark report {} -o report.full.md`\n",
-        prose(&parts.join("; ")),
-        report.run
-    )
+    let all = match &report.compared {
+        Some(_) => format!("{} --full", report.reproduce.command),
+        None => format!("layermark report {} -o report.full.md", report.run),
+    };
+    format!("\n{}. All of it: `{all}`\n", prose(&parts.join("; ")))
 }
 
 /// Which of a study's claims hold in which layer.

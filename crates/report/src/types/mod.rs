@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 mod alternative;
 mod buffer;
 mod cause;
+mod compared;
 mod cost;
 mod devload;
 mod external;
@@ -22,6 +23,7 @@ mod section;
 pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
 pub use cause::{Cause, Distrust, InTrials, Sides};
+pub use compared::{Compared, GateRow, GateState};
 pub use cost::CostRow;
 pub use devload::DevLoadRow;
 pub use external::{ExternalResults, ExternalRow};
@@ -31,8 +33,8 @@ pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use net::NetRow;
 pub use result::{
-    CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LatencyUs, ResultRow, ServedBy,
-    ThreadsRow, TwoKinds, Verdict,
+    BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LatencyUs, ResultRow,
+    ServedBy, ThreadsRow, TwoKinds, Verdict,
 };
 pub use scaling::ScalingRow;
 pub use section::{
@@ -139,6 +141,13 @@ pub struct Report {
     /// Results of other programs, set beside these on request.
     #[serde(default)]
     pub beside: Vec<ExternalResults>,
+    /// The older run that this one is set against. With it every `ratio` is time now over time then,
+    /// every difference is from then, and each verdict is on that change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared: Option<Compared>,
+    /// What the results were held to, and how that came out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GateRow>,
 }
 
 /// A layer of the run.

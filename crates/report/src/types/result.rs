@@ -49,6 +49,12 @@ pub struct ResultRow {
     pub error: Option<String>,
     /// Pairs with the baseline: blocks in which both have a number.
     pub blocks: usize,
+    /// What each of them says, in the order of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub block_ratios: Vec<BlockRatio>,
+    /// Microseconds an operation in the older run that this one is set against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_us: Option<f64>,
     /// The same, less what differences between sessions take away.
     pub effective_n: Option<f64>,
     /// Time an operation here divided by natively: above 1 is slower.
@@ -167,6 +173,17 @@ pub fn word(
         _ if verdict == Verdict::Undecided && more_blocks.is_some() => "too few blocks",
         _ => verdict.word(),
     }
+}
+
+/// A layer against the baseline in one block.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockRatio {
+    /// Session, from 0.
+    pub session: u32,
+    /// Block, from 0.
+    pub block: u32,
+    /// Time here over natively, by rounds where there were some: exp of the block's d.
+    pub ratio: f64,
 }
 
 /// A number with its interval.

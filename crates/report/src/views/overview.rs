@@ -21,6 +21,8 @@ pub struct Overview<'a> {
     pub layers: Vec<&'a str>,
     /// Label of each point and its result in each layer.
     pub points: Vec<(&'a str, Vec<Option<&'a ResultRow>>)>,
+    /// What a ratio is.
+    ratio: String,
 }
 
 impl<'a> Overview<'a> {
@@ -42,6 +44,7 @@ impl<'a> Overview<'a> {
         Self {
             points: points.collect(),
             layers,
+            ratio: meaning(report),
         }
     }
 
@@ -52,10 +55,7 @@ impl<'a> Overview<'a> {
             .iter()
             .filter(|(s, _)| cells().any(|c| sign(*c).starts_with(s)));
         let signs = used.map(|(sign, words)| format!("; {sign} {words}"));
-        format!(
-            "1.80x: time in the layer / natively{}",
-            signs.collect::<String>()
-        )
+        format!("1.80x: {}{}", self.ratio, signs.collect::<String>())
     }
 
     /// At most `most` points. Those with the largest decided differences stay, in the plan's order.
@@ -68,6 +68,22 @@ impl<'a> Overview<'a> {
         self.points
             .retain(|_| at.next().is_some_and(|n| order.contains(&n)));
         self
+    }
+}
+
+/// What a ratio of the report is.
+fn meaning(report: &Report) -> String {
+    let Some(compared) = &report.compared else {
+        return "time in the layer / natively".into();
+    };
+    let mut others = report.layers.iter().map(|l| l.name.as_str());
+    match compared.baseline.as_deref() {
+        Some(baseline) if others.any(|name| name != baseline) => {
+            format!(
+                "time now / in the old run, {baseline}'s own change taken out of the other layers"
+            )
+        }
+        _ => "time now / in the old run".into(),
     }
 }
 

@@ -124,6 +124,12 @@ pub fn groups(report: &Report) -> Vec<(&str, Vec<&ResultRow>)> {
 
 /// One line about the run.
 pub fn about(report: &Report) -> String {
+    if let Some(old) = &report.compared {
+        return format!(
+            "run {} of {} against run {} of {}, plan {}",
+            report.run, report.started, old.run, old.started, report.label
+        );
+    }
     let measured = report
         .layers
         .iter()

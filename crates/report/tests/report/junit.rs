@@ -1,7 +1,7 @@
 //! `JUnit` XML: what `junit-10.xsd` of Jenkins's xUnit plugin allows, and what the file says.
 
-use layermark_model::LayerStatus;
-use layermark_report::{Report, exporters};
+use layermark_model::{Gate, LayerStatus};
+use layermark_report::{GateState, Report, exporters};
 use layermark_testkit::sample::Sample;
 use quick_xml::{Reader, XmlVersion, escape::resolve_predefined_entity, events::Event};
 
@@ -54,6 +54,7 @@ const SCHEMA: &[Rule] = &[
         &["time", "classname", "group"],
     ),
     ("skipped", &[], &[], &["type", "message"]),
+    ("failure", &[], &[], &["type", "message"]),
     ("system-out", &[], &[], &[]),
 ];
 
@@ -142,7 +143,7 @@ fn written(report: &Report) -> (String, Element) {
     let [root] = &document.children[..] else {
         panic!("one root element")
     };
-    let mut tests = 0;
+    let (mut tests, mut failures) = (0, 0);
     for suite in root.all("testsuite") {
         let skipped = suite
             .all("testcase")
@@ -152,13 +153,22 @@ fn written(report: &Report) -> (String, Element) {
             suite.get("tests"),
             suite.all("testcase").count().to_string()
         );
-        assert_eq!([suite.get("failures"), suite.get("errors")], ["0"; 2]);
+        let failed = suite
+            .all("testcase")
+            .filter(|c| c.all("failure").count() > 0);
+        let failed = failed.count();
+        assert_eq!(
+            [suite.get("failures"), suite.get("errors")],
+            [&failed.to_string(), "0"]
+        );
+        failures += failed;
         let mut names: Vec<&str> = suite.all("testcase").map(|c| c.get("name")).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|two| two[0] != two[1]), "{names:?}");
         tests += suite.all("testcase").count();
     }
     assert_eq!(root.get("tests"), tests.to_string());
+    assert_eq!(root.get("failures"), failures.to_string());
     (text, document.children.into_iter().next().unwrap())
 }
 
@@ -212,6 +222,41 @@ fn what_has_no_verdict_is_skipped_with_its_reason() {
         skipped(case(&root, "fuse", "set up")),
         "layer `fuse` needs /dev/fuse; hint: sudo modprobe fuse"
     );
+}
+
+#[test]
+fn what_is_beyond_a_gate_fails() {
+    let (run, trials) = Sample::default().build();
+    let mut report = Report::build(&run, &trials);
+    let gates = [
+        "fuse slower=1.5x at \"open and stat\"",
+        "slower=1000000x",
+        "fuse slower",
+    ];
+    let gates: Vec<Gate> = gates.iter().map(|g| g.parse().unwrap()).collect();
+    report.check_gates(&gates).unwrap();
+    report.hold_to(&gates, false);
+    let (_, root) = written(&report);
+    let slow = case(&root, "fuse", "open and stat");
+    let why: Vec<&str> = slow.all("failure").map(|f| f.get("message")).collect();
+    assert_eq!(why.len(), 2, "{why:?}");
+    assert!(
+        why[0].starts_with("fuse slower=1.5x at \"open and stat\": slower: "),
+        "{why:?}"
+    );
+    assert!(why[0].ends_with("at most 1.50x is allowed"), "{why:?}");
+    let failed = report.failed_gates().filter(|g| g.layer != "fuse");
+    assert_eq!(failed.count(), 0, "no gate without a layer is beyond");
+    // Where nothing is decided a build fails only when that is asked for.
+    let few: Vec<_> = trials.into_iter().filter(|t| t.cell.block < 2).collect();
+    let mut report = Report::build(&run, &few);
+    report.hold_to(&gates, false);
+    assert_eq!(report.failed_gates().count(), 0);
+    assert!(report.gates.iter().all(|g| g.state == GateState::Undecided));
+    report.hold_to(&gates, true);
+    let (_, root) = written(&report);
+    assert_eq!(report.failed_gates().count(), report.gates.len());
+    assert_ne!(root.get("failures"), "0");
 }
 
 /// Such a point has a row without trials and stands among what was left out.

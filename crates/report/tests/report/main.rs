@@ -4,6 +4,7 @@ mod alternatives;
 mod appvirt;
 mod beside;
 mod charts;
+mod compare;
 mod confirm;
 mod cost;
 mod devload;

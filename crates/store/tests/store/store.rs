@@ -2,7 +2,7 @@
 
 use crate::made::{record, run};
 use layermark_model::{Import, ImportedPoint, LayerStatus, RunStatus, Trial, TrialRecord};
-use layermark_store::{Store, StoreError};
+use layermark_store::{Filter, Store, StoreError};
 
 #[test]
 fn what_goes_in_comes_out() {
@@ -86,6 +86,147 @@ fn runs_are_found_by_id_by_its_beginning_and_as_the_last() {
         store.update(&run("09", 1)),
         Err(StoreError::NotFound { .. })
     ));
+}
+
+#[test]
+fn runs_are_named_by_their_place_too() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut store = Store::open(temp.path().join("s.db")).unwrap();
+    // Two that began in the same millisecond are told apart by their ids.
+    for (id, at) in [("01C", 5), ("01A", 9), ("01B", 5)] {
+        store.begin(&run(id, at)).unwrap();
+    }
+    for (name, id) in [
+        ("last", "01A"),
+        ("last~0", "01A"),
+        ("last~1", "01C"),
+        ("last~2", "01B"),
+        ("#1", "01B"),
+        ("#3", "01A"),
+        ("2", "01C"),
+    ] {
+        assert_eq!(store.load(name).unwrap().0.id, id, "{name}");
+    }
+    for name in [
+        "last~3",
+        "last~",
+        "last~-1",
+        "last~x",
+        "#4",
+        "#0",
+        "#",
+        "0",
+        "last~99999999999999999999",
+    ] {
+        let found = store.load(name);
+        // The only id that begins so is that of no run, or of more than one.
+        assert!(
+            matches!(
+                found,
+                Err(StoreError::NotFound { .. } | StoreError::Ambiguous { .. })
+            ),
+            "{name}"
+        );
+    }
+    let listed = store.list(9).unwrap();
+    let numbers: Vec<(u64, &str)> = listed.iter().map(|r| (r.number, r.id.as_str())).collect();
+    assert_eq!(numbers, [(3, "01A"), (2, "01C"), (1, "01B")]);
+    let many: Vec<String> = (10..22).map(|n| format!("02{n}")).collect();
+    for id in &many {
+        store.begin(&run(id, 1)).unwrap();
+    }
+    let error = store.load("02").unwrap_err().to_string();
+    assert!(
+        error.ends_with("0221, 0220, 0219, 0218, 0217, 0216, 0215, 0214 and 4 more"),
+        "{error}"
+    );
+}
+
+#[test]
+fn runs_are_listed_by_plan_layer_and_time() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut store = Store::open(temp.path().join("s.db")).unwrap();
+    for (id, at, plan, layer) in [
+        ("01A", 10, "card", "fuse:cache=none"),
+        ("01B", 20, "card", "fuse"),
+        ("01C", 30, "file", "fuse,x"),
+        ("01D", 40, "file", "fuse2"),
+    ] {
+        let mut run = run(id, at);
+        run.plan.name = plan.into();
+        run.layers[0].name = layer.into();
+        store.begin(&run).unwrap();
+    }
+    let all = Filter::from(9);
+    let mut ids = |filter: Filter| -> String {
+        let runs = store.list(filter).unwrap();
+        runs.iter().map(|r| r.id[2..].to_owned()).collect()
+    };
+    let plan = |name: &str| Some(name.to_owned());
+    assert_eq!(ids(all.clone()), "DCBA");
+    assert_eq!(
+        ids(Filter {
+            plan: plan("card"),
+            ..all.clone()
+        }),
+        "BA"
+    );
+    assert_eq!(
+        ids(Filter {
+            plan: plan("car"),
+            ..all.clone()
+        }),
+        ""
+    );
+    assert_eq!(
+        ids(Filter {
+            layer: plan("fuse"),
+            ..all.clone()
+        }),
+        "CBA"
+    );
+    assert_eq!(
+        ids(Filter {
+            layer: plan("fuse:cache=none"),
+            ..all.clone()
+        }),
+        "A"
+    );
+    assert_eq!(
+        ids(Filter {
+            layer: plan("f_se"),
+            ..all.clone()
+        }),
+        ""
+    );
+    // The control is no layer of the user's.
+    assert_eq!(
+        ids(Filter {
+            layer: plan("native (control)"),
+            ..all.clone()
+        }),
+        ""
+    );
+    assert_eq!(
+        ids(Filter {
+            since_ms: Some(20),
+            ..all.clone()
+        }),
+        "DCB"
+    );
+    let both = Filter {
+        plan: plan("file"),
+        since_ms: Some(35),
+        ..all
+    };
+    assert_eq!(ids(both), "D");
+    assert_eq!(
+        ids(Filter {
+            layer: plan("fuse"),
+            ..Filter::from(1)
+        }),
+        "C"
+    );
 }
 
 #[test]

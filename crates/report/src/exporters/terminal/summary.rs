@@ -207,7 +207,10 @@ fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<Str
 /// Trust in a line, the run, and what to type for more.
 fn foot(report: &Report, style: Style) -> anyhow::Result<String> {
     let trust = format!("Trust: {}.", rows::trust(report));
-    let more = format!("More: layermark report {} --full", report.run);
+    let more = match &report.compared {
+        Some(_) => format!("More: {} --full", report.reproduce.command),
+        None => format!("More: layermark report {} --full", report.run),
+    };
     let out = rows::left_out(report).map(|out| format!("Left out in whole or in part: {out}."));
     let parts = [Some(trust), out, Some(rows::about(report)), Some(more)];
     let parts = parts.iter().flatten();

@@ -1,0 +1,110 @@
+//! `layermark compare`: a run against an older one.
+
+use std::{fs, path::Path, process::ExitCode};
+
+use layermark_report::{Report, TrustState};
+use layermark_store::Store;
+
+use super::{gate, output, target};
+use crate::{args::CompareArgs, failure::Failure};
+
+/// Formats that say what two runs come to; the others are made for one.
+const FORMATS: [&str; 5] = ["json", "markdown", "junit", "csv", "terminal"];
+
+/// Prints and writes the comparison of two runs; the exit code is 1 where a gate has failed.
+pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let gates = gate::read(&args.gates)?;
+    let targets = target::targets(&args.out)?;
+    if let Some(other) = targets.iter().find(|t| !FORMATS.contains(&t.format())) {
+        let text = format!(
+            "-o: two runs have no report in the format {}",
+            other.format()
+        );
+        return Err(Failure::usage(text).hint("-o x.json, x.md, x.junit.xml, x.csv or x.txt"));
+    }
+    let mut store = None;
+    let mut report = |name: &str| report(name, args, &mut store);
+    let (old, new) = (report(&args.old)?, report(&args.new)?);
+    let delta = args.delta.unwrap_or(new.delta);
+    let mut report = new
+        .compare(&old, delta)
+        .ok_or_else(|| nothing_in_common(&old, &new))?;
+    if args.same_machine {
+        same_machine(&report)?;
+    }
+    report.reproduce.command = command(args);
+    report.check_gates(&gates)?;
+    report.hold_to(&gates, args.gates.fail_undecided);
+    output::deliver(&report, &targets, args.out.stdout(), false)?;
+    Ok(gate::outcome(&report).unwrap_or(ExitCode::SUCCESS))
+}
+
+/// A stored run's report, or that in a file.
+fn report(name: &str, args: &CompareArgs, store: &mut Option<Store>) -> Result<Report, Failure> {
+    // No run is called so.
+    if name.contains(['.', '/']) || Path::new(name).exists() {
+        return from_file(name);
+    }
+    if store.is_none() {
+        *store = Some(output::read_store(args.out.store.store.as_deref())?);
+    }
+    match store {
+        Some(store) => output::report(store, name),
+        None => Err(Failure::failed("no store")),
+    }
+}
+
+fn from_file(path: &str) -> Result<Report, Failure> {
+    let refused = |why: String| {
+        Failure::usage(format!("{path}: {why}"))
+            .hint("name a run of layermark history, or a file that this writes: layermark report RUN -o x.json")
+    };
+    let text = fs::read(path).map_err(|e| refused(e.to_string()))?;
+    if text.trim_ascii().is_empty() {
+        return Err(refused("the file is empty".into()));
+    }
+    Report::from_json(&text).map_err(refused)
+}
+
+fn nothing_in_common(old: &Report, new: &Report) -> Failure {
+    let has = |report: &Report| {
+        let layers = report.layers.iter().filter(|l| !l.control);
+        let layers: Vec<&str> = layers.map(|l| l.name.as_str()).collect();
+        let points: Vec<String> = report.points().iter().map(|p| format!("\"{p}\"")).collect();
+        let measured = if points.is_empty() {
+            "nothing".into()
+        } else {
+            points.join(", ")
+        };
+        format!("run {} has {measured} in {}", report.run, layers.join(", "))
+    };
+    Failure::usage(format!(
+        "the two runs have no point in common: {}; {}",
+        has(old),
+        has(new)
+    ))
+    .hint("make the newer one with the older one's plan: layermark run --replay RUN")
+}
+
+/// Refuses runs of unlike machines or kernels.
+fn same_machine(report: &Report) -> Result<(), Failure> {
+    let unlike = report
+        .trust
+        .iter()
+        .filter(|t| ["machine", "kernel"].contains(&&*t.id) && t.state == TrustState::Warn);
+    let unlike: Vec<&str> = unlike.map(|t| t.text.as_str()).collect();
+    if unlike.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "the runs are of unlike machines: {}",
+        unlike.join("; ")
+    ))
+    .hint("compare them all the same: leave out --same-machine"))
+}
+
+/// The command, to type it again.
+fn command(args: &CompareArgs) -> String {
+    let names = [args.old.clone(), args.new.clone()];
+    format!("layermark compare {}", shell_words::join(names))
+}

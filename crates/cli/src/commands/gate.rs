@@ -1,0 +1,62 @@
+//! `--fail-if`: what a build may not lose.
+
+use std::process::ExitCode;
+
+use layermark_model::{Gate, GateError, Run};
+use layermark_report::{GateState, Report};
+
+use crate::{
+    args::GateArgs,
+    failure::{Code, Failure},
+    say::say,
+};
+
+/// More than these are counted.
+const LISTED: usize = 10;
+
+/// The gates that were given.
+pub fn read(args: &GateArgs) -> Result<Vec<Gate>, Failure> {
+    let gates = args.fail_if.iter().map(|text| text.parse());
+    Ok(gates.collect::<Result<_, GateError>>()?)
+}
+
+/// Refuses gates that name what is not in a stored run.
+pub fn check(gates: &[Gate], run: &Run) -> Result<(), Failure> {
+    let layers = run.layers.iter().skip(1).filter(|l| !l.control);
+    let layers: Vec<&str> = layers.map(|l| l.name.as_str()).collect();
+    let points: Vec<&str> = run.points.iter().map(|p| p.label.as_str()).collect();
+    Ok(gates
+        .iter()
+        .try_for_each(|gate| gate.check(&layers, &points))?)
+}
+
+/// Says how the gates of a report came out, and gives the exit code where one has failed.
+pub fn outcome(report: &Report) -> Option<ExitCode> {
+    if report.gates.is_empty() {
+        return None;
+    }
+    let count = |state: GateState| report.gates.iter().filter(|g| g.state == state).count();
+    let failed = count(GateState::Failed);
+    for gate in report.failed_gates().take(LISTED) {
+        let (layer, point, text) = (&gate.layer, &gate.point, &gate.text);
+        say(format!(
+            "gate failed: {layer} at \"{point}\": {text} ({})",
+            gate.gate
+        ));
+    }
+    if failed > LISTED {
+        say(format!("gate failed: and {} more", failed - LISTED));
+    }
+    say(format!(
+        "gates: {} passed, {failed} failed, {} cannot be told",
+        count(GateState::Passed),
+        count(GateState::Undecided)
+    ));
+    (failed > 0).then(|| Code::Failed.into())
+}
+
+impl From<GateError> for Failure {
+    fn from(error: GateError) -> Self {
+        Self::usage(&error).hint(error.hint())
+    }
+}

@@ -1,0 +1,251 @@
+//! Whether two runs can be set against each other: machine, kernel, version, work, and what the
+//! machine itself did.
+
+use std::collections::BTreeSet;
+
+use layermark_model::Machine;
+
+use super::words;
+use crate::{
+    number::{self, list},
+    types::{LeftOut, Report, ResultRow, TrustItem, TrustState, Verdict},
+};
+
+/// Whether the points mean the same. A parameter that one of two versions did not know is no other
+/// work.
+pub fn same_work(old: &ResultRow, new: &ResultRow) -> bool {
+    let shared = new
+        .point
+        .iter()
+        .filter_map(|(key, v)| Some((v, old.point.get(key)?)));
+    old.workload == new.workload && shared.into_iter().all(|(a, b)| a == b)
+}
+
+/// What has to be alike, and whether it is.
+pub fn trust(
+    old: &Report,
+    new: &Report,
+    rows: &[ResultRow],
+    baseline: Option<&str>,
+) -> Vec<TrustItem> {
+    let (a, b) = (&old.machine, &new.machine);
+    let version = differs("version", &old.run_version, &new.run_version);
+    vec![
+        item("machine", "Same machine", &machine(a, b)),
+        item(
+            "kernel",
+            "Same kernel",
+            &differs("kernel", &a.kernel, &b.kernel),
+        ),
+        item("system", "Same system", &system(a, b)),
+        item("version", "Same layermark", &version),
+        item("work", "Same work", &work(old, new)),
+        item("set-ups", "Set up more than once", &once(old, new)),
+        item("runs", "Runs to be trusted", &doubtful(old, new)),
+        drift(rows, baseline),
+    ]
+}
+
+fn item(id: &str, title: &str, differences: &[String]) -> TrustItem {
+    let ok = differences.is_empty();
+    TrustItem {
+        id: id.into(),
+        title: title.into(),
+        state: if ok { TrustState::Ok } else { TrustState::Warn },
+        text: if ok {
+            "yes".into()
+        } else {
+            differences.join("; ")
+        },
+    }
+}
+
+fn differs(what: &str, old: &str, new: &str) -> Vec<String> {
+    let text = || format!("{what} {} then, {} now", named(old), named(new));
+    let text = (old != new).then(text).into_iter();
+    text.map(|text| text.trim_start().to_owned()).collect()
+}
+
+fn named(text: &str) -> &str {
+    if text.is_empty() { "unknown" } else { text }
+}
+
+fn machine(a: &Machine, b: &Machine) -> Vec<String> {
+    // The kernel takes some memory for itself, and not always as much.
+    let alike = a.memory.abs_diff(b.memory) <= a.memory.max(b.memory) / 50;
+    let then = number::bytes(a.memory as f64);
+    let now = if alike {
+        then.clone()
+    } else {
+        number::bytes(b.memory as f64)
+    };
+    let hypervisor = |m: &Machine| if m.hypervisor { "yes" } else { "no" };
+    [
+        differs("CPU", &a.cpu, &b.cpu),
+        differs("CPUs:", &a.cpus.to_string(), &b.cpus.to_string()),
+        differs("memory", &then, &now),
+        differs("hypervisor:", hypervisor(a), hypervisor(b)),
+    ]
+    .concat()
+}
+
+fn system(a: &Machine, b: &Machine) -> Vec<String> {
+    [
+        differs("", &a.os, &b.os),
+        differs("directory on", &a.base, &b.base),
+        differs("clock source", &a.clocksource, &b.clocksource),
+        differs("privilege:", &a.privilege, &b.privilege),
+    ]
+    .concat()
+}
+
+/// Names in one list only.
+fn only<'a>(here: &BTreeSet<&'a str>, there: &BTreeSet<&'a str>) -> Vec<&'a str> {
+    here.difference(there).copied().collect()
+}
+
+fn layers(report: &Report) -> BTreeSet<&str> {
+    let measured = |name: &str| report.results.iter().any(|r| r.layer == name);
+    let layers = report.layers.iter().filter(|l| !l.control);
+    layers
+        .map(|l| l.name.as_str())
+        .filter(|name| measured(name))
+        .collect()
+}
+
+fn points(report: &Report) -> BTreeSet<&str> {
+    report.points().into_iter().collect()
+}
+
+/// Longer lists are counted.
+const LISTED: usize = 4;
+
+fn names(all: &[&str]) -> String {
+    let mut names: Vec<String> = all.iter().take(LISTED).map(|n| format!("`{n}`")).collect();
+    if all.len() > LISTED {
+        names.push(format!("{} more", all.len() - LISTED));
+    }
+    list(&names)
+}
+
+fn work(old: &Report, new: &Report) -> Vec<String> {
+    let mut found = Vec::new();
+    let kinds = [
+        ("layer", layers(old), layers(new)),
+        ("point", points(old), points(new)),
+    ];
+    for (what, then, now) in &kinds {
+        for (run, one) in [("old", only(then, now)), ("new", only(now, then))] {
+            if !one.is_empty() {
+                let many = if one.len() > 1 { "s" } else { "" };
+                found.push(format!(
+                    "{what}{many} only in the {run} run: {}",
+                    names(&one)
+                ));
+            }
+        }
+    }
+    found.extend(other_work(old, new));
+    found
+}
+
+fn first<'a>(report: &'a Report, label: &str) -> Option<&'a ResultRow> {
+    report.results.iter().find(|r| r.label == label)
+}
+
+/// Points of one name that are not the same work, with what differs in the first of them.
+fn other_work(old: &Report, new: &Report) -> Option<String> {
+    let both = points(new).into_iter().filter_map(|label| {
+        let (then, now) = (first(old, label)?, first(new, label)?);
+        (!same_work(then, now)).then_some((label, (then, now)))
+    });
+    let both: Vec<_> = both.collect();
+    let (_, (then, now)) = both.first()?;
+    let other = |(key, value): (&String, &serde_json::Value)| {
+        let before = then.point.get(key).filter(|before| *before != value)?;
+        Some(format!("{key} {before} then, {value} now"))
+    };
+    let why: Vec<String> = now.point.iter().filter_map(other).collect();
+    let why = if why.is_empty() {
+        "another workload".into()
+    } else {
+        list(&why)
+    };
+    let labels: Vec<&str> = both.iter().map(|(label, _)| *label).collect();
+    Some(format!(
+        "of one name and other work: {} ({why})",
+        names(&labels)
+    ))
+}
+
+/// Runs whose layers were set up but once: what differs between set-ups is not in their intervals.
+fn once(old: &Report, new: &Report) -> Vec<String> {
+    let one = |report: &Report| report.trials.iter().all(|t| t.session == 0);
+    let runs: Vec<&str> = [("the old run", one(old)), ("the new run", one(new))]
+        .into_iter()
+        .filter_map(|(run, once)| once.then_some(run))
+        .collect();
+    let text = || {
+        format!(
+            "layers were set up once in {}: what differs between set-ups is not in the intervals; \
+             --sessions 3 tells it",
+            list(&runs)
+        )
+    };
+    (!runs.is_empty()).then(text).into_iter().collect()
+}
+
+fn doubtful(old: &Report, new: &Report) -> Vec<String> {
+    let runs = [("old", old), ("new", new)].into_iter();
+    let doubtful = runs.filter(|(_, report)| !report.trustworthy());
+    doubtful
+        .map(|(run, report)| {
+            format!(
+                "the {run} run is not trustworthy: layermark report {}",
+                report.run
+            )
+        })
+        .collect()
+}
+
+/// What the machine did on its own.
+fn drift(rows: &[ResultRow], baseline: Option<&str>) -> TrustItem {
+    let own: Vec<&ResultRow> = rows
+        .iter()
+        .filter(|r| baseline == Some(&*r.layer))
+        .collect();
+    let changed = own
+        .iter()
+        .any(|r| matches!(r.leaning(), Verdict::Slower | Verdict::Faster));
+    let (state, text) = match words::drift(rows, baseline) {
+        _ if own.is_empty() => (
+            TrustState::None,
+            "no baseline is in both runs: a change of the machine is in every ratio".into(),
+        ),
+        Some(text) if changed => (TrustState::Warn, text),
+        Some(text) => (TrustState::Ok, text),
+        None => (TrustState::Ok, "the machine itself did not change".into()),
+    };
+    TrustItem {
+        id: "drift".into(),
+        title: "The machine itself".into(),
+        state,
+        text,
+    }
+}
+
+/// What only one of the runs has.
+pub fn left_out(old: &Report, new: &Report) -> Vec<LeftOut> {
+    let (then, now) = (layers(old), layers(new));
+    let runs = [("old", only(&then, &now)), ("new", only(&now, &then))];
+    let each = runs.into_iter().flat_map(|(run, names)| {
+        let out = move |name: &str| LeftOut {
+            layer: name.into(),
+            point: None,
+            reason: format!("only in the {run} run"),
+            hint: None,
+        };
+        names.into_iter().map(out).collect::<Vec<_>>()
+    });
+    each.collect()
+}

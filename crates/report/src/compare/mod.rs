@@ -1,0 +1,280 @@
+//! One run set against an older one: what changed in each layer, less what the machine itself did.
+
+mod alike;
+mod words;
+
+use layermark_stats::{self as stats, Comparison, Judgement, TwoRuns};
+
+use crate::{
+    analysis::{LEVEL, results},
+    plain,
+    types::{
+        Compared, DurabilityVerdict, LayerReport, Report, ResultRow, SCHEMA, TrialRow, Verdict,
+    },
+};
+
+impl Report {
+    /// Reads a report from the JSON that `-o x.json` writes, for [`Report::compare`].
+    pub fn from_json(text: &[u8]) -> Result<Self, String> {
+        let json: serde_json::Value =
+            serde_json::from_slice(text).map_err(|e| format!("this is no JSON: {e}"))?;
+        if json["schema"] != SCHEMA {
+            return Err(format!(
+                "this is not a report of layermark: its `schema` is not {SCHEMA}"
+            ));
+        }
+        let report: Self =
+            serde_json::from_value(json).map_err(|e| format!("this is no whole report: {e}"))?;
+        if report.compared.is_some() {
+            return Err("this is a comparison of two runs, not a run".into());
+        }
+        let compared = |r: &&ResultRow| r.blocks > 0;
+        let mut rows = report.results.iter().filter(compared);
+        if rows.any(|r| r.block_ratios.is_empty()) {
+            return Err(
+                "it was written by an older layermark, without the ratios of its blocks".into(),
+            );
+        }
+        Ok(plain::texts(report))
+    }
+
+    /// Sets this run against an older one: every point that both have, in every layer that both have.
+    /// `None` where there is none of these. Differences below `delta` do not matter.
+    ///
+    /// Blocks of two runs are no pairs, so the two samples of a cell are compared by the means of
+    /// their blocks. A layer's blocks are those of its ratio to the baseline where both runs have the
+    /// same one; then what the machine itself did is taken out. The baseline's own blocks, and those of
+    /// layers without one, are times. The baseline is a family of its own, as the control is in a run.
+    pub fn compare(&self, old: &Self, delta: f64) -> Option<Self> {
+        let baseline = common_baseline(old, self);
+        let cells: Vec<Both> = self
+            .results
+            .iter()
+            .filter_map(|new| Both::of(old, new, baseline))
+            .collect();
+        if cells.is_empty() {
+            return None;
+        }
+        let results = rows(old, self, &cells, baseline, delta);
+        let mut report = self.without_results();
+        report.delta = delta;
+        report.trust = alike::trust(old, self, &results, baseline);
+        report.left_out = alike::left_out(old, self);
+        report.headline = words::headline(&results, baseline);
+        report.verdicts = words::told(&report.trust, &results, baseline);
+        report.findings = words::findings(&report.verdicts);
+        report.layers = layers(self, &results);
+        report.results = results;
+        report.reproduce.command = format!("layermark compare {} {}", old.run, self.run);
+        report.compared = Some(Compared {
+            run: old.run.clone(),
+            label: old.label.clone(),
+            started: old.started.clone(),
+            baseline: baseline.map(str::to_owned),
+        });
+        Some(report)
+    }
+
+    /// The run, without what only its own results can tell.
+    fn without_results(&self) -> Self {
+        Self {
+            generated_by: format!("layermark {}", env!("CARGO_PKG_VERSION")),
+            about: String::new(),
+            control: None,
+            cost: Vec::new(),
+            buffer: Vec::new(),
+            study: None,
+            iops: Vec::new(),
+            depth_curves: Vec::new(),
+            net: Vec::new(),
+            ftp: Vec::new(),
+            http: Vec::new(),
+            devload: Vec::new(),
+            scaling: Vec::new(),
+            advice: Vec::new(),
+            series: Vec::new(),
+            trials: Vec::new(),
+            beside: Vec::new(),
+            fidelity: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
+/// Name of the layer that the others of either run are set against.
+fn common_baseline<'a>(old: &Report, new: &'a Report) -> Option<&'a str> {
+    let of = |report: &'a Report| report.layers.iter().find(|l| l.baseline);
+    let name = of(new)?.name.as_str();
+    let there = old.layers.iter().any(|l| l.baseline && l.name == name);
+    there.then_some(name)
+}
+
+/// Layers that have results here; each is set against itself.
+fn layers(new: &Report, results: &[ResultRow]) -> Vec<LayerReport> {
+    let compared = |l: &&LayerReport| results.iter().any(|r| r.layer == l.name);
+    let layers = new.layers.iter().filter(compared).cloned();
+    let own = layers.map(|layer| LayerReport {
+        baseline: false,
+        ..layer
+    });
+    own.collect()
+}
+
+/// What a cell's blocks are.
+#[derive(Clone, Copy, PartialEq)]
+enum Blocks {
+    /// Ratios to the baseline.
+    Ratios,
+    /// Times, for want of a baseline on both sides.
+    Times,
+    /// The baseline's own times.
+    Baseline,
+}
+
+/// A point in a layer as both runs have it.
+struct Both<'a> {
+    old: &'a ResultRow,
+    new: &'a ResultRow,
+    blocks: Blocks,
+}
+
+impl<'a> Both<'a> {
+    fn of(old: &'a Report, new: &'a ResultRow, baseline: Option<&str>) -> Option<Self> {
+        let mut rows = old.results.iter();
+        let row = rows.find(|r| r.layer == new.layer && r.label == new.label)?;
+        let whole = !row.block_ratios.is_empty() && !new.block_ratios.is_empty();
+        let blocks = match baseline {
+            Some(name) if name == new.layer => Blocks::Baseline,
+            Some(_) if whole => Blocks::Ratios,
+            _ => Blocks::Times,
+        };
+        alike::same_work(row, new).then_some(Self {
+            old: row,
+            new,
+            blocks,
+        })
+    }
+
+    fn samples(&self, old: &Report, new: &Report) -> TwoRuns {
+        let values = |report: &Report, row: &ResultRow| match self.blocks {
+            Blocks::Ratios => {
+                let ratios = row.block_ratios.iter();
+                ratios.map(|b| (b.session, b.ratio.ln())).collect()
+            }
+            Blocks::Times | Blocks::Baseline => times(report, row),
+        };
+        TwoRuns {
+            old: values(old, self.old),
+            new: values(new, self.new),
+            // In nanoseconds, as the costs of one run are.
+            cost: self.old.op_us.map_or(f64::NAN, |us| us * 1e3),
+            steady: [self.old, self.new].iter().all(|r| r.steady != Some(false)),
+        }
+    }
+
+    fn is_described(&self) -> bool {
+        [self.old, self.new]
+            .iter()
+            .any(|r| r.verdict == Verdict::Descriptive)
+    }
+
+    fn row(&self, c: Option<&Comparison>, j: Option<&Judgement>) -> ResultRow {
+        let new = self.new.clone();
+        let mut row = ResultRow {
+            old_us: self.old.op_us,
+            blocks: 0,
+            block_ratios: Vec::new(),
+            effective_n: None,
+            ratio: None,
+            extra_us: None,
+            p: None,
+            p_adjusted: None,
+            steady: None,
+            change_points: Vec::new(),
+            outliers: 0,
+            untrusted: None,
+            distrust: None,
+            reasons: Vec::new(),
+            causes: Vec::new(),
+            ..new
+        };
+        row.durability.suspicion = None;
+        results::compare(&mut row, c, j, 1.0);
+        if let Some(why) = self.distrust() {
+            row.verdict = Verdict::Untrusted;
+            (row.probably, row.margin, row.more_blocks) = (None, None, None);
+            row.untrusted = Some(why);
+        }
+        row
+    }
+
+    /// Why the two are not set against each other, though both were measured.
+    fn distrust(&self) -> Option<String> {
+        let of = |row: &ResultRow, run: &str| {
+            let why = row.untrusted.as_ref()?;
+            Some(format!("in the {run} run, {why}"))
+        };
+        let flushed = |row: &ResultRow, verdict| row.durability.verdict == verdict;
+        let (kept, skipped) = (DurabilityVerdict::Honoured, DurabilityVerdict::Absorbed);
+        let unlike = |one: &ResultRow, two: &ResultRow| flushed(one, kept) && flushed(two, skipped);
+        of(self.old, "old")
+            .or_else(|| of(self.new, "new"))
+            .or_else(|| {
+                let lost = unlike(self.old, self.new);
+                lost.then(|| {
+                    "fsync reached the disk in the old run, and is skipped in the new".into()
+                })
+            })
+            .or_else(|| {
+                let won = unlike(self.new, self.old);
+                won.then(|| {
+                    "fsync was skipped in the old run, and reaches the disk in the new".into()
+                })
+            })
+    }
+}
+
+/// Session and logarithm of the time of each block that counts.
+fn times(report: &Report, row: &ResultRow) -> Vec<(u32, f64)> {
+    let of_row = |t: &&TrialRow| row.seqs.binary_search(&t.seq).is_ok();
+    let trials = report.trials.iter().filter(of_row);
+    trials
+        .filter_map(|t| Some((t.session, t.op_us?.ln())))
+        .collect()
+}
+
+fn rows(
+    old: &Report,
+    new: &Report,
+    cells: &[Both],
+    baseline: Option<&str>,
+    delta: f64,
+) -> Vec<ResultRow> {
+    let having = |keep: &dyn Fn(&Both) -> bool| -> Vec<usize> {
+        (0..cells.len()).filter(|at| keep(&cells[*at])).collect()
+    };
+    let mut compared: Vec<Option<Comparison>> = vec![None; cells.len()];
+    // Only blocks of one kind know of each other's noise.
+    for kind in [Blocks::Ratios, Blocks::Times, Blocks::Baseline] {
+        let of_kind = having(&|cell| cell.blocks == kind);
+        let samples = of_kind.iter().map(|at| cells[*at].samples(old, new));
+        let changes = stats::compare_runs(&samples.collect::<Vec<_>>(), LEVEL);
+        for (at, change) in of_kind.into_iter().zip(changes) {
+            compared[at] = change;
+        }
+    }
+    let mut judged: Vec<Option<Judgement>> = vec![None; cells.len()];
+    for of_baseline in [false, true] {
+        let is_one = |cell: &Both| (baseline == Some(&*cell.new.layer)) == of_baseline;
+        let family = having(&|cell| is_one(cell) && !cell.is_described());
+        let changes = family.iter().map(|at| compared[*at].clone());
+        let words = stats::judge(&changes.collect::<Vec<_>>(), delta);
+        for (at, word) in family.into_iter().zip(words) {
+            judged[at] = Some(word);
+        }
+    }
+    let found = compared.iter().zip(&judged);
+    let rows = cells.iter().zip(found);
+    rows.map(|(cell, (c, j))| cell.row(c.as_ref(), j.as_ref()))
+        .collect()
+}

@@ -1,0 +1,164 @@
+//! Results held to what a build may not lose.
+
+use layermark_model::{Gate, GateError};
+use layermark_stats::{self as stats, Interval};
+
+use crate::{
+    analysis::summary::key_findings::MOST,
+    code_span::code,
+    number::{self, count, list},
+    types::{GateRow, GateState, Report, ResultRow, Statement, Verdict},
+};
+
+impl Report {
+    /// Refuses gates that name a layer or a point without a result.
+    pub fn check_gates(&self, gates: &[Gate]) -> Result<(), GateError> {
+        let layers: Vec<&str> = self.layers_with(|row| row.verdict != Verdict::Baseline);
+        let points = self.points();
+        gates
+            .iter()
+            .try_for_each(|gate| gate.check(&layers, &points))
+    }
+
+    /// Holds the results to gates: each point in each layer that one is for. One that names no layer is
+    /// for all that are compared, but not for the baseline of two runs unless there is nothing else.
+    /// What cannot be decided fails only where that is asked for.
+    pub fn hold_to(&mut self, gates: &[Gate], undecided_fails: bool) {
+        let held = gates.iter().flat_map(|gate| self.cells(gate));
+        let mut held: Vec<GateRow> = held.collect();
+        for row in held
+            .iter_mut()
+            .filter(|row| undecided_fails && row.state == GateState::Undecided)
+        {
+            row.state = GateState::Failed;
+        }
+        if let Some(failed) = failed(&held) {
+            self.verdicts.insert(0, failed.clone());
+            self.findings.insert(0, failed);
+            self.findings.truncate(MOST);
+        }
+        self.gates = held;
+    }
+
+    /// Gates that a result has failed.
+    pub fn failed_gates(&self) -> impl Iterator<Item = &GateRow> {
+        let failed = |g: &&GateRow| g.state == GateState::Failed;
+        self.gates.iter().filter(failed)
+    }
+
+    fn layers_with(&self, keep: impl Fn(&ResultRow) -> bool) -> Vec<&str> {
+        let mut layers: Vec<&str> = Vec::new();
+        for row in self.results.iter().filter(|row| keep(row)) {
+            if !layers.contains(&row.layer.as_str()) {
+                layers.push(&row.layer);
+            }
+        }
+        layers
+    }
+
+    /// Whether it is the baseline of two runs, whose change is the machine's.
+    fn drifts(&self, layer: &str) -> bool {
+        let compared = self.compared.as_ref();
+        compared.is_some_and(|c| c.baseline.as_deref() == Some(layer))
+    }
+
+    /// What a gate is for. Something that it names and that was not measured is told; a point that a
+    /// layer was never asked for is not.
+    fn cells(&self, gate: &Gate) -> Vec<GateRow> {
+        let mut layers = self.layers_with(|row| row.verdict != Verdict::Baseline);
+        if let Some(name) = gate.layer.as_deref() {
+            layers = vec![name];
+        } else if layers.len() > 1 {
+            layers.retain(|layer| !self.drifts(layer));
+        }
+        let points = gate
+            .point
+            .as_deref()
+            .map_or_else(|| self.points(), |point| vec![point]);
+        let find = |layer: &str, point: &str| {
+            let mut rows = self.results.iter();
+            rows.find(|r| r.layer == layer && r.label == point)
+        };
+        let all = layers
+            .iter()
+            .flat_map(|layer| points.iter().map(move |point| (*layer, *point)));
+        let known = |layer: &str| self.results.iter().any(|r| r.layer == layer);
+        all.filter_map(|(layer, point)| {
+            let row = find(layer, point);
+            let told = row.is_some() || gate.point.is_some() || !known(layer);
+            told.then(|| held(gate, layer, point, row))
+        })
+        .collect()
+    }
+}
+
+fn held(gate: &Gate, layer: &str, point: &str, row: Option<&ResultRow>) -> GateRow {
+    GateRow {
+        gate: gate.to_string(),
+        layer: layer.into(),
+        point: point.into(),
+        limit: gate.limit,
+        state: match row.and_then(|row| keeps_to(gate, row)) {
+            Some(true) => GateState::Passed,
+            Some(false) => GateState::Failed,
+            None => GateState::Undecided,
+        },
+        text: found(gate, row),
+    }
+}
+
+/// `None` where the data does not say.
+fn keeps_to(gate: &Gate, row: &ResultRow) -> Option<bool> {
+    let interval = row.ratio.and_then(|e| e.interval);
+    let interval = interval.map(|[low, high]| Interval { low, high });
+    let word = match row.verdict {
+        Verdict::Same => stats::Verdict::Same,
+        Verdict::Slower => stats::Verdict::Slower,
+        Verdict::Faster => stats::Verdict::Faster,
+        Verdict::Untrusted | Verdict::Baseline => return None,
+        // The plan asks for no verdict here, and the gate does: alone, so without a correction.
+        Verdict::Descriptive if interval.is_some_and(|i| i.low > 1.0) => stats::Verdict::Slower,
+        Verdict::Descriptive | Verdict::Undecided => stats::Verdict::Undecided,
+    };
+    let p = row.p_adjusted.or(row.p).unwrap_or(1.0);
+    stats::keeps_to(gate.limit, word, p, interval)
+}
+
+/// `slower: 1.25x (1.21-1.29), at most 1.10x is allowed`.
+fn found(gate: &Gate, row: Option<&ResultRow>) -> String {
+    let Some(row) = row.filter(|r| r.trials > 0) else {
+        return "not measured".into();
+    };
+    let ratio = row.ratio.as_ref().map(number::ratio_with);
+    let word = Some(row.word()).filter(|word| !word.is_empty());
+    let told = [word.map(str::to_owned), ratio].into_iter().flatten();
+    let allowed = gate.limit.map_or_else(String::new, |limit| {
+        format!(", at most {}x is allowed", number::ratio(limit))
+    });
+    format!("{}{allowed}", told.collect::<Vec<_>>().join(": "))
+}
+
+/// The gravest thing there is to tell.
+fn failed(gates: &[GateRow]) -> Option<Statement> {
+    let failed = || gates.iter().filter(|g| g.state == GateState::Failed);
+    let first = failed().next()?;
+    let mut layers: Vec<String> = failed().map(|g| code(&g.layer)).collect();
+    layers.sort_unstable();
+    layers.dedup();
+    Some(Statement {
+        layer: first.layer.clone(),
+        text: format!(
+            "{} of {} fail: {}, first at \u{201c}{}\u{201d}: {}.",
+            failed().count(),
+            count(gates.len(), "gated result"),
+            if layers.len() > 3 {
+                count(layers.len(), "layer")
+            } else {
+                list(&layers)
+            },
+            first.point,
+            first.text
+        ),
+        evidence: Vec::new(),
+    })
+}

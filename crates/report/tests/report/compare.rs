@@ -1,0 +1,267 @@
+//! Two runs against each other: what changed in a layer is told apart from what the machine did.
+
+use layermark_model::{DeviceBytes, Gate, Trial};
+use layermark_report::{Report, ResultRow, TrustState, Verdict, changes};
+use serde_json::Value;
+
+use crate::made::Made;
+
+const LAYERS: [&str; 3] = ["native", "fuse", "bind"];
+const RECORDS: [u64; 2] = [4096, 65536];
+
+fn made() -> Made {
+    Made::new(&LAYERS, 12)
+        .points("read", &RECORDS, 1 << 20)
+        .noise(0.01)
+}
+
+/// Microseconds an operation: fuse takes three times as long.
+fn usual(layer: &str) -> f64 {
+    if layer == "fuse" { 30.0 } else { 10.0 }
+}
+
+fn old() -> Report {
+    made().cost(|layer, _, _| usual(layer)).build()
+}
+
+/// Everything takes a fifth longer, and fuse another quarter at its first point.
+fn new() -> Report {
+    let new = made().cost(|layer, point, _| {
+        let worse = layer == "fuse" && point.number("record") == 4096;
+        usual(layer) * 1.2 * if worse { 1.25 } else { 1.0 }
+    });
+    new.build()
+}
+
+fn row<'a>(report: &'a Report, layer: &str, at: usize) -> &'a ResultRow {
+    let rows: Vec<&ResultRow> = report.results.iter().filter(|r| r.layer == layer).collect();
+    rows[at]
+}
+
+fn trust<'a>(report: &'a Report, id: &str) -> (TrustState, &'a str) {
+    let item = report.trust.iter().find(|t| t.id == id).expect(id);
+    (item.state, &item.text)
+}
+
+fn findings(report: &Report) -> String {
+    let texts = report.findings.iter().map(|f| f.text.as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_the_machine_did_is_taken_out_of_the_layers() {
+    let report = new().compare(&old(), 0.05).expect("points in common");
+    let (fuse, same, native) = (
+        row(&report, "fuse", 0),
+        row(&report, "fuse", 1),
+        row(&report, "native", 0),
+    );
+    assert_eq!(
+        [fuse.verdict, same.verdict, native.verdict],
+        [Verdict::Slower, Verdict::Same, Verdict::Slower]
+    );
+    let ratio = |r: &ResultRow| r.ratio.unwrap();
+    assert!((ratio(fuse).estimate - 1.25).abs() < 0.02, "{fuse:#?}");
+    assert!((ratio(native).estimate - 1.2).abs() < 0.02, "{native:#?}");
+    let [low, high] = ratio(fuse).interval.unwrap();
+    assert!(low > 1.2 && high < 1.3);
+    // A quarter of 30 us then.
+    assert!((fuse.extra_us.unwrap().estimate - 7.5).abs() < 0.5);
+    assert!((fuse.old_us.unwrap() - 30.0).abs() < 1.0 && (fuse.op_us.unwrap() - 45.0).abs() < 1.5);
+    assert!(
+        report
+            .headline
+            .starts_with("`fuse` is slower than in the old run, 1.25x at"),
+        "{}",
+        report.headline
+    );
+    let told = findings(&report);
+    assert!(
+        told.contains("`native` itself changed at 2 of 2 points"),
+        "{told}"
+    );
+    assert!(
+        told.contains("`fuse` is slower than in the old run at 1 of 2, most 1.25x"),
+        "{told}"
+    );
+    assert_eq!(trust(&report, "drift").0, TrustState::Warn);
+    assert_eq!(trust(&report, "machine"), (TrustState::Ok, "yes"));
+    // The other way round it is as much faster.
+    let back = old().compare(&new(), 0.05).unwrap();
+    let ratio_back = ratio(row(&back, "fuse", 0)).estimate;
+    assert!((ratio_back * ratio(fuse).estimate - 1.0).abs() < 1e-9);
+    assert_eq!(row(&back, "fuse", 0).verdict, Verdict::Faster);
+    assert!(
+        back.headline.ends_with("nothing is slower"),
+        "{}",
+        back.headline
+    );
+}
+
+#[test]
+fn a_gate_is_for_the_layers_and_not_for_the_machine() {
+    let gates: Vec<Gate> = ["slower=10%", "native slower=10%"]
+        .iter()
+        .map(|g| g.parse().unwrap())
+        .collect();
+    let mut report = new().compare(&old(), 0.05).unwrap();
+    report.check_gates(&gates).unwrap();
+    report.hold_to(&gates[..1], false);
+    let failed: Vec<(&str, &str)> = report
+        .failed_gates()
+        .map(|g| (g.layer.as_str(), g.point.as_str()))
+        .collect();
+    assert_eq!(failed, [("fuse", row(&report, "fuse", 0).label.as_str())]);
+    assert_eq!(report.gates.len(), 4, "two layers at two points");
+    assert!(
+        findings(&report).starts_with("1 of 4 gated results fail: `fuse`, first at"),
+        "{}",
+        findings(&report)
+    );
+    report.hold_to(&gates[1..], false);
+    assert_eq!(report.failed_gates().count(), 2);
+    // Where there is nothing else it is what is judged, and that is said.
+    let alone = || {
+        let made = Made::new(&["native"], 12).points("read", &RECORDS, 1 << 20);
+        made.noise(0.01)
+    };
+    let (old, new) = (alone().cost(|_, _, _| 10.0), alone().cost(|_, _, _| 12.0));
+    let mut report = new.build().compare(&old.build(), 0.05).unwrap();
+    report.hold_to(&gates[..1], false);
+    assert_eq!(report.failed_gates().count(), 2);
+    assert!(
+        findings(&report).contains("Only `native` is in both runs"),
+        "{}",
+        findings(&report)
+    );
+}
+
+#[test]
+fn a_run_against_itself_has_changed_nothing() {
+    let report = old().compare(&old(), 0.05).unwrap();
+    assert_eq!(report.headline, "Nothing changed: 4 results, all the same");
+    for row in &report.results {
+        assert!((row.ratio.unwrap().estimate - 1.0).abs() < 1e-9);
+        assert_eq!(row.verdict, Verdict::Same);
+    }
+    // Made::new has one session, and that is told.
+    assert_eq!(trust(&report, "set-ups").0, TrustState::Warn);
+    assert!(
+        old()
+            .compare(&made().points("read", &[512], 1 << 20).build(), 0.05)
+            .is_some()
+    );
+    let other = Made::new(&LAYERS, 12)
+        .points("read", &[512], 1 << 20)
+        .build();
+    assert!(old().compare(&other, 0.05).is_none());
+}
+
+#[test]
+fn a_report_that_was_written_is_read_again() {
+    let report = old();
+    let text = serde_json::to_vec(&report).unwrap();
+    let read = Report::from_json(&text).unwrap();
+    let (one, two) = (new().compare(&read, 0.05), new().compare(&report, 0.05));
+    assert_eq!(one, two);
+    let refused = |change: fn(&mut Value)| {
+        let mut json: Value = serde_json::from_slice(&text).unwrap();
+        change(&mut json);
+        Report::from_json(&serde_json::to_vec(&json).unwrap()).unwrap_err()
+    };
+    assert!(refused(|j| j["schema"] = "layermark.report/2".into()).contains("not a report"));
+    assert!(refused(|j| j["results"] = 3.into()).contains("no whole report"));
+    let compared = serde_json::to_vec(&one.unwrap()).unwrap();
+    assert!(
+        Report::from_json(&compared)
+            .unwrap_err()
+            .contains("comparison")
+    );
+    assert!(Report::from_json(b"[").unwrap_err().contains("no JSON"));
+    // What comes from outside is made plain, and what is no number gives no verdict.
+    let mut json: Value = serde_json::from_slice(&text).unwrap();
+    json["machine"]["cpu"] = "x\u{1b}[2J".into();
+    for row in json["results"].as_array_mut().unwrap() {
+        let blocks = row.get_mut("block_ratios").and_then(Value::as_array_mut);
+        for block in blocks.into_iter().flatten() {
+            block["ratio"] = (-1.0).into();
+        }
+    }
+    let read = Report::from_json(&serde_json::to_vec(&json).unwrap()).unwrap();
+    assert_eq!(read.machine.cpu, "x");
+    let report = old().compare(&read, 0.05).unwrap();
+    assert_eq!(row(&report, "fuse", 0).verdict, Verdict::Undecided);
+}
+
+#[test]
+fn runs_that_are_not_alike_say_so() {
+    let mut new = old();
+    new.machine.kernel = "7".into();
+    new.machine.memory += 1 << 20;
+    new.run_version = "9.9.9".into();
+    new.results.retain(|r| r.layer != "bind");
+    for row in new
+        .results
+        .iter_mut()
+        .filter(|r| r.point["record"] == 65536)
+    {
+        row.point["file_size"] = 77.into();
+    }
+    let report = new.compare(&old(), 0.05).unwrap();
+    assert_eq!(trust(&report, "machine"), (TrustState::Ok, "yes"));
+    assert_eq!(
+        trust(&report, "kernel"),
+        (TrustState::Warn, "kernel 6 then, 7 now")
+    );
+    assert_eq!(trust(&report, "version").0, TrustState::Warn);
+    let work = trust(&report, "work").1;
+    assert!(work.contains("layer only in the old run: `bind`"), "{work}");
+    assert!(work.contains("file_size 1048576 then, 77 now"), "{work}");
+    assert_eq!(report.results.len(), 2, "one point of native and fuse");
+    assert_eq!(report.left_out[0].layer, "bind");
+    assert!(findings(&report).starts_with("The runs are not alike: kernel 6 then, 7 now; "));
+}
+
+fn flushed(trial: &mut Trial, flushes: u64) {
+    trial.syncs = 256;
+    trial.device = Some(DeviceBytes {
+        flushes,
+        ..DeviceBytes::default()
+    });
+}
+
+#[test]
+fn a_flush_that_is_skipped_now_is_not_compared() {
+    let written = || {
+        let more = serde_json::json!({ "sync": "each" });
+        Made::new(&LAYERS, 12).points_with("write", &[4096], 1 << 20, &more)
+    };
+    let old = written().change(|_, _, _, trial| flushed(trial, 257));
+    let new = written().change(|layer, _, _, trial| {
+        flushed(trial, if layer == "fuse" { 0 } else { 257 });
+    });
+    let report = new.build().compare(&old.build(), 0.05).unwrap();
+    let fuse = row(&report, "fuse", 0);
+    assert_eq!(fuse.verdict, Verdict::Untrusted);
+    assert!(
+        fuse.untrusted
+            .as_ref()
+            .unwrap()
+            .contains("is skipped in the new"),
+        "{fuse:#?}"
+    );
+    assert_ne!(row(&report, "bind", 0).verdict, Verdict::Untrusted);
+}
+
+#[test]
+fn a_step_over_runs_is_dated() {
+    let noise = [0.0, 0.01, -0.01, 0.005, -0.004];
+    let values: Vec<f64> = (0..20)
+        .map(|i| noise[i % 5] + if i < 12 { 1.2 } else { 1.6 })
+        .collect();
+    let found = changes(&values);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].at, 12);
+    assert!((found[0].before - 1.2).abs() < 0.02 && (found[0].after - 1.6).abs() < 0.02);
+    assert!(changes(&values[..12]).is_empty() && changes(&values[9..15]).is_empty());
+}
