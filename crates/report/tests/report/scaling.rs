@@ -92,13 +92,7 @@ fn two_guests_need_twice_as_many() {
         .cpus(4)
         .build();
     let why = |row: &&ScalingRow| row.not_scaling.clone();
-    assert!(
-        rows(&report, "native")
-            .iter()
-            .filter_map(why)
-            .next()
-            .is_none()
-    );
+    assert!(rows(&report, "native").iter().find_map(why).is_none());
     let guests = rows(&report, "vm..vm");
     let not: Vec<Option<String>> = guests.iter().map(why).collect();
     let four = "two guests have 8, and this machine has 4".to_owned();
