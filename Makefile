@@ -66,7 +66,8 @@ test-browser: ## The HTML report in Chromium, offline
 test-dist: ## Every package, installed where there is no tool chain, measures two layers
 	@scripts/test-dist.sh "$(if $(filter file,$(origin BIN)),$(BUILT)/debug/layermark,$(BIN))"
 
-lint: ## Format, clippy, licences, bans, and advisories where their database can be had
+lint: ## Format, clippy, shellcheck, licences, bans, and advisories where their database can be had
+	@scripts/setup.sh lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@[ "$$($(CARGO_DENY) --version 2>/dev/null)" = "cargo-deny $(DENY)" ] || { \

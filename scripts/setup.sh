@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a target of the Makefile needs and is not there. Quick when nothing is missing.
-# usage: scripts/setup.sh build|run|dist|test|bench
+# usage: scripts/setup.sh build|run|dist|lint|test|bench
 #        scripts/setup.sh --packages LAYERS|VM     names of the packages whose programs layers use
 set -eu
 # mkfs and friends are not in an unprivileged user's PATH.
@@ -10,6 +10,7 @@ PATH="$PATH:/usr/sbin:/sbin"
 BUILD="cc:gcc"
 LAYERS="mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mksquashfs:squashfs-tools squashfuse:squashfuse mkfs.erofs:erofs-utils fusermount3:fuse3"
 RUN="$BUILD $LAYERS"
+LINT="$BUILD shellcheck:shellcheck"
 DIST="$BUILD python3:python3 strip:binutils dpkg-deb:dpkg"
 VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod ganesha.nfsd:nfs-ganesha smbd:samba"
 # Programs of plans/launch-share.toml; those that are not there are left out of it.
@@ -82,6 +83,7 @@ case "${1:-}" in
 build) wanted=$BUILD ;;
 run) wanted=$RUN ;;
 dist) wanted=$DIST ;;
+lint) wanted=$LINT ;;
 test) wanted=$TEST ;;
 bench) wanted=$BENCH ;;
 --install)
@@ -95,7 +97,7 @@ bench) wanted=$BENCH ;;
     exit 0
     ;;
 *)
-    echo "usage: $0 build|run|dist|test|bench" >&2
+    echo "usage: $0 build|run|dist|lint|test|bench" >&2
     exit 2
     ;;
 esac

@@ -103,13 +103,13 @@ pub fn in_a_network_of_its_own(test: &str) {
         .args(["--exact", test, "--ignored", "--nocapture"])
         .output()
         .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    if text.contains("unshare failed") {
-        return eprintln!("skipped: no network namespace here: {text}");
+    if said.contains("unshare failed") {
+        return eprintln!("skipped: no network namespace here: {said}");
     }
     assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}"
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
     );
 }
