@@ -19,4 +19,8 @@ pub struct FtpTrial {
     pub data_ns: u64,
     /// From the last byte to the reply that says that the transfer is complete (226).
     pub complete_ns: u64,
+    /// Bytes a second of the same clients against a server in their own process that reads and keeps nothing.
+    /// `None` where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<u64>,
 }

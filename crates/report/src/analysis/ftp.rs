@@ -33,6 +33,11 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<FtpRow> {
         let all: Vec<f64> = each.iter().map(|f| part(f) as f64 / 1e3).collect();
         median(&all).unwrap_or_default()
     };
+    let ceilings: Vec<f64> = each
+        .iter()
+        .filter_map(|f| f.ceiling.map(|c| c as f64))
+        .collect();
+    let value = result.value?;
     Some(FtpRow {
         result: result.id.clone(),
         layer: result.layer.clone(),
@@ -41,7 +46,7 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<FtpRow> {
         file_size: said.value(Quantity::DataSize)?,
         clients: said.value(Quantity::Threads)?,
         server: each.last()?.server.clone(),
-        mib_s: result.value? / f64::from(1 << 20),
+        mib_s: value / f64::from(1 << 20),
         p50_us: result.latency_us.map(|l| l.p50),
         p99_us: result.latency_us.and_then(|l| l.p99),
         connect_us: us(|f| f.connect_ns),
@@ -52,5 +57,6 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<FtpRow> {
         complete_us: us(|f| f.complete_ns),
         near_cpu_us: near_ns.sum::<u64>() as f64 / 1e3 / kb,
         far_cpu_us: far_ns.sum::<u64>() as f64 / 1e3 / kb,
+        ceiling_percent: median(&ceilings).map(|most| 100.0 * value / most),
     })
 }

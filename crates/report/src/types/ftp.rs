@@ -43,4 +43,6 @@ pub struct FtpRow {
     pub near_cpu_us: f64,
     /// CPU of the far process and its server, likewise.
     pub far_cpu_us: f64,
+    /// Share of what the clients do with a server in their own process, percent.
+    pub ceiling_percent: Option<f64>,
 }

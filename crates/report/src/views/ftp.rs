@@ -7,7 +7,7 @@ use crate::{
     code_span::code,
     number::{self, sig3},
     types::{Cell, DataTable, FtpRow, Section},
-    views::by_work,
+    views::{by_work, near_ceiling},
 };
 
 /// `None` without results of the workload.
@@ -74,16 +74,24 @@ fn line(row: &FtpRow) -> Vec<Cell> {
     ]
 }
 
-/// What makes a ratio one of more than the layer.
+/// What makes a figure less than it looks.
 fn note(rows: &[&FtpRow]) -> String {
     let mut servers: Vec<&str> = rows.iter().map(|r| r.server.as_str()).collect();
     servers.sort_unstable();
     servers.dedup();
-    if servers.len() < 2 {
-        return String::new();
+    let mut notes = Vec::new();
+    if servers.len() > 1 {
+        notes.push(format!(
+            "The layers had different servers ({}): a ratio between them is one of the servers, too. The same for all: --server own.",
+            number::list(&servers)
+        ));
     }
-    format!(
-        "The layers had different servers ({}): a ratio between them is one of the servers, too. The same for all: --server own.",
-        number::list(&servers)
-    )
+    notes.extend(rows.iter().filter_map(|row| {
+        near_ceiling(
+            &row.layer,
+            row.ceiling_percent,
+            "the clients do with a server in their own process",
+        )
+    }));
+    notes.join(" ")
 }

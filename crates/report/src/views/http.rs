@@ -5,7 +5,7 @@ use crate::{
     code_span::code,
     number::sig3,
     types::{Cell, DataTable, HttpRow, Section},
-    views::{NEAR_CEILING, by_work},
+    views::{by_work, near_ceiling},
 };
 
 /// `None` without results of a web server.
@@ -79,12 +79,8 @@ fn note(rows: &[&HttpRow]) -> String {
     }
     for row in rows {
         let layer = code(&row.layer);
-        let percent = row.ceiling_percent.filter(|p| *p > NEAR_CEILING);
-        notes.extend(percent.map(|percent| {
-            format!(
-                "{layer}: {percent:.0} % of what the client does with a server in its own process, so the figure is as much its own as the path's."
-            )
-        }));
+        let most = "the client does with a server in its own process";
+        notes.extend(near_ceiling(&row.layer, row.ceiling_percent, most));
         if let Some(rate) = row.rate.filter(|_| row.unsent > 0) {
             let unsent = row.unsent;
             notes.push(format!(

@@ -1,6 +1,9 @@
 //! What is shown beside the results: tables and charts as Sections, and the words for a row.
 
-use crate::types::{Report, Section};
+use crate::{
+    code_span::code,
+    types::{Report, Section},
+};
 
 pub mod alternatives;
 mod buffer;
@@ -71,4 +74,13 @@ fn by_work<'a, R>(rows: &'a [R], work: impl Fn(&'a R) -> &'a str) -> Vec<(&'a st
         }
     }
     works
+}
+
+/// Said of a result that is a large share of what its generator can do at `most`.
+fn near_ceiling(layer: &str, percent: Option<f64>, most: &str) -> Option<String> {
+    let percent = percent.filter(|p| *p > NEAR_CEILING)?;
+    Some(format!(
+        "{}: {percent:.0} % of what {most}, so the figure is as much its own as the path's.",
+        code(layer)
+    ))
 }

@@ -7,7 +7,7 @@ use crate::{
     code_span::code,
     number::sig3,
     types::{Cell, DataTable, NetRow, Section},
-    views::{NEAR_CEILING, by_work},
+    views::{by_work, near_ceiling},
 };
 
 /// `None` without results between two ends.
@@ -100,13 +100,8 @@ fn cpus(end: &NetEnd) -> String {
 fn note(rows: &[&NetRow]) -> String {
     let mut notes = Vec::new();
     for row in rows {
-        let percent = row.ceiling_percent.filter(|p| *p > NEAR_CEILING);
-        notes.extend(percent.map(|percent| {
-            format!(
-                "{}: {percent:.0} % of what the generator does without a network, so the figure is as much its own as the path's.",
-                code(&row.layer)
-            )
-        }));
+        let most = "the generator does without a network";
+        notes.extend(near_ceiling(&row.layer, row.ceiling_percent, most));
         if row.lost > 0 {
             let (lost, sent) = (row.lost, row.sent);
             let text = if row.trans_s.is_some() {

@@ -1,7 +1,7 @@
 //! Transfers over FTP, from a made-up run whose numbers are known.
 
 use layermark_model::{CpuUse, FtpTrial, Meaning, Pass, Point, Run, TrialRecord};
-use layermark_report::{Report, exporters};
+use layermark_report::{FtpRow, Report, exporters};
 use layermark_testkit::sample::Sample;
 use serde_json::json;
 
@@ -46,6 +46,7 @@ fn made(other_server: &str) -> Report {
             first_byte_ns: 200_000,
             data_ns: 650_000,
             complete_ns: 50_000,
+            ceiling: Some(1250 << 20),
         }));
     }
     Report::build(&run, &trials)
@@ -76,6 +77,15 @@ fn throughput_phases_and_cpu_are_those_of_the_trials() {
     ] {
         assert!(close(told, made), "{native:?}");
     }
+    let percent = |row: &FtpRow| row.ceiling_percent.map(f64::round);
+    assert_eq!((percent(native), percent(other)), (Some(80.0), Some(40.0)));
+    let section = report.sections().into_iter().find(|s| s.name == "ftp");
+    let note = &section.unwrap().tables[0].note;
+    assert!(
+        note.contains("`native`: 80 % of what the clients do"),
+        "{note}"
+    );
+    assert!(!note.contains("`overlay:upper`: "), "{note}");
     for row in [native, other] {
         // 102.4 and 51.2 ms for 102,400 KB.
         assert!(
@@ -108,7 +118,7 @@ fn the_table_is_in_every_format_and_tells_of_unlike_servers() {
         ]
     );
     assert_eq!(get.head.len(), cells.len());
-    assert_eq!(get.note, "");
+    assert!(!get.note.contains("different servers"), "{}", get.note);
     let other = section(&made("layermark's own"));
     assert!(
         other.tables[0]

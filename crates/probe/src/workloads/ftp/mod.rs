@@ -6,6 +6,7 @@ use layermark_model::{Meaning, Param, Point, PointError, Settings, protocol::Pee
 
 use crate::{Context, FarEnd, PackagedFile, ProbeError, Work, Workload, param, run::Repeated};
 
+mod ceiling;
 mod content;
 mod control;
 mod far;

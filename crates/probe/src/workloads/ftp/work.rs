@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use layermark_model::{FtpTrial, Trial, Verified, protocol::Peer};
 
 use super::{
+    ceiling,
     content::{Content, Received, Room, Sum, touched},
     control::Control,
     params::{FtpOp, FtpParams, Sink},
@@ -77,7 +78,21 @@ struct Limit {
 }
 
 impl FtpWork {
+    /// With what the clients could do at most.
     pub fn prepare(
+        dir: &Path,
+        p: FtpParams,
+        peer: &Peer,
+        context: &Context,
+    ) -> Result<Self, ProbeError> {
+        let ceiling = ceiling::of(&p, dir, context);
+        let mut work = Self::connect(dir, p, peer, context)?;
+        work.ftp.ceiling = ceiling;
+        Ok(work)
+    }
+
+    /// Logs the clients in.
+    pub fn connect(
         dir: &Path,
         p: FtpParams,
         peer: &Peer,
