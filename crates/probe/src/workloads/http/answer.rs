@@ -105,6 +105,8 @@ pub const AWAITING: &str = "waiting for an answer";
 pub enum Wrong {
     /// No connection, or one that failed.
     Io(&'static str, io::Error),
+    /// The server closed instead of an answer.
+    Unanswered,
     /// The server closed before the answer was complete.
     Cut {
         length: u64,
@@ -128,7 +130,7 @@ impl Wrong {
         while let Some(at) = cause {
             if let Some(io) = at.downcast_ref::<io::Error>() {
                 if io.kind() == io::ErrorKind::UnexpectedEof {
-                    return Self::Cut { length };
+                    return Self::cut(doing, length);
                 }
                 let kind = io.kind();
                 let error = io
@@ -139,7 +141,7 @@ impl Wrong {
             cause = at.source();
         }
         if e.is_incomplete_message() || e.is_closed() || e.is_canceled() {
-            return Self::Cut { length };
+            return Self::cut(doing, length);
         }
         if e.is_parse() {
             return Self::Foreign(e.to_string());
@@ -147,11 +149,19 @@ impl Wrong {
         Self::Io(doing, io::Error::other(e.to_string()))
     }
 
-    /// The connection ended before anything of an answer came.
+    fn cut(doing: &'static str, length: u64) -> Self {
+        if doing == AWAITING {
+            Self::Unanswered
+        } else {
+            Self::Cut { length }
+        }
+    }
+
+    /// The connection ended before the head of an answer came.
     pub fn is_before_an_answer(&self) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionReset};
         match self {
-            Self::Cut { length } => *length == 0,
+            Self::Unanswered => true,
             Self::Io(AWAITING, e) => matches!(e.kind(), BrokenPipe | ConnectionReset),
             _ => false,
         }
@@ -161,6 +171,7 @@ impl Wrong {
     fn kind(&self) -> String {
         match self {
             Self::Io(doing, e) => format!("{doing}: {}", e.kind()),
+            Self::Unanswered => "requests without an answer".into(),
             Self::Cut { .. } => "answers that were cut".into(),
             Self::Status(status) => format!("status {status}"),
             Self::Length { .. } => "bodies of another length".into(),
@@ -174,6 +185,9 @@ impl Wrong {
     pub fn error(&self, peer: PeerAddress) -> ProbeError {
         match self {
             Self::Io(doing, e) => peer.io(doing, e),
+            Self::Unanswered => peer
+                .error("closed the connection instead of an answer")
+                .hint("the server ended, or gave the request up: its error log tells why"),
             Self::Cut { length } => peer
                 .error(&format!("closed the connection after {length} bytes of a body"))
                 .hint("the server ended, or gave the request up: its error log tells why"),

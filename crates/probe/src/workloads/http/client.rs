@@ -451,7 +451,7 @@ impl Shared {
 
     async fn ask(&self, kept: &mut Option<Link>) -> Result<Answered, Wrong> {
         let Some(link) = kept else {
-            return Err(Wrong::Cut { length: 0 });
+            return Err(Wrong::Unanswered);
         };
         let length = self.target.expected.body.map(|body| body.length);
         let question = self.target.question.clone();

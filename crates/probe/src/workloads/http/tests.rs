@@ -183,7 +183,7 @@ fn say(stream: &mut TcpStream, text: &[u8]) -> bool {
 
 #[test]
 fn what_is_wrong_with_an_answer_is_counted_and_said() {
-    let cases: [(Manner, &str); 7] = [
+    let cases: [(Manner, &str); 8] = [
         (
             |_, s| {
                 say(s, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234");
@@ -222,8 +222,12 @@ fn what_is_wrong_with_an_answer_is_counted_and_said() {
             |_, s| say(s, b"220 ftp.example ready\r\n\r\n"),
             "speaks another protocol than HTTP",
         ),
+        (|_, _| false, "closed the connection instead of an answer"),
         (
-            |_, _| false,
+            |_, s| {
+                say(s, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n");
+                false
+            },
             "closed the connection after 0 bytes of a body",
         ),
     ];
