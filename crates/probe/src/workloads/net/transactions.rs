@@ -11,7 +11,7 @@ use std::{
 use super::{
     params::NetParams,
     sockets,
-    traffic::{receive, receive_all, receive_whole, send_all},
+    traffic::{message, receive, receive_all, receive_whole, send_all},
 };
 use crate::run::drive::Step;
 
@@ -35,7 +35,7 @@ impl Step for Transact<'_> {
 /// Answers transactions until the peer closes.
 pub fn answer(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
     let mut request = vec![0; p.request as usize];
-    let response = vec![0; p.response as usize];
+    let response = message(p.response);
     while receive_all(fd, &mut request)? {
         send_all(fd, &response)?;
     }
@@ -152,7 +152,7 @@ impl Step for TransactDatagram<'_> {
 /// Answers them until the socket is shut down.
 pub fn answer_datagrams(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
     let mut request = vec![0; p.request as usize];
-    let mut response = vec![0; p.response as usize];
+    let mut response = message(p.response);
     loop {
         match receive(fd, &mut request) {
             Ok(0) => return Ok(()),
