@@ -7,7 +7,7 @@ BIN := $(BUILT)/release/layermark
 RUN_DIR ?= .
 REPORT ?= report.html
 PREFIX ?= $(HOME)/.local
-# With BIN=FILE that binary is taken and nothing is built, so `sudo` needs no Rust.
+# With BIN=FILE that binary is taken and nothing is built: `sudo make install BIN=FILE` needs no Rust.
 ifeq ($(origin BIN),file)
 DO_BUILD = scripts/setup.sh build && $(MAKE) --no-print-directory build
 else

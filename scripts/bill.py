@@ -30,7 +30,7 @@ def crates() -> tuple[dict, dict]:
     host = run("rustc", "--print", "host-tuple")
     # `cargo metadata` has the features of the whole workspace, tests too; `cargo tree` those of the binary. So it
     # names fewer crates than cargo-cyclonedx, which lists sqlx's drivers of databases that are left out.
-    tree = run("cargo", "tree", "--locked", "-p", "layermark", "-e", "normal", "--target", host, "--prefix", "none", "-f", "{p}")
+    tree = run("cargo", "tree", "--locked", "-p", "layermark", "-e", "normal,no-proc-macro", "--target", host, "--prefix", "none", "-f", "{p}")
     inside = {tuple(line.split()[:2]) for line in tree.splitlines() if line}
     known = json.loads(run("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", host))
     found = {p["id"]: p for p in known["packages"] if (p["name"], "v" + p["version"]) in inside}

@@ -32,6 +32,9 @@ about=$(sed -n 's/^description = "\(.*\)"$/\1/p' crates/cli/Cargo.toml)
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
+# dash leaves a signal without running what is trapped at the exit.
+trap 'exit 130' INT
+trap 'exit 143' TERM
 tree=$stage/$name
 strip -o "$stage/layermark" "$bin"
 scripts/install.sh install "$stage/layermark" "$tree" >/dev/null
@@ -65,7 +68,7 @@ Architecture: $(dpkg --print-architecture)
 Maintainer: The layermark authors
 Section: utils
 Priority: optional
-Installed-Size: $(du -sk "$deb/usr" | cut -f 1)
+Installed-Size: $(find "$deb/usr" -type f -printf '%s\n' | awk '{ kib += int(($1 + 1023) / 1024) } END { print kib }')
 Recommends: $(list LAYERS)
 Suggests: $(list VM)
 Description: $about
@@ -78,6 +81,6 @@ IN
 dpkg-deb --root-owner-group -Zxz "-z$level" --build "$deb" "$stage/out/layermark_${version}_$(dpkg --print-architecture).deb" >/dev/null
 
 (cd "$stage/out" && sha256sum -- * >SHA256SUMS)
-rm -f "$out"/layermark[-_]* "$out/SHA256SUMS"
+rm -f "$out"/layermark-*-linux.tar.gz "$out"/layermark-*.cdx.json "$out"/layermark_*.deb "$out"/layermark-*.whl "$out/SHA256SUMS"
 mv "$stage"/out/* "$out"
 (cd "$out" && du --apparent-size -h -- * | sed "s|\t|  $out/|")

@@ -27,6 +27,9 @@ echo "fetch-kernel: $package (70 MB)" >&2
 mkdir -p "$cache"
 stage=$(mktemp -d "$cache/fetch.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
+# dash leaves a signal without running what is trapped at the exit.
+trap 'exit 130' INT
+trap 'exit 143' TERM
 (cd "$stage" && apt-get download -qq "$package" 2>/dev/null)
 dpkg-deb -x "$stage"/linux-image-*.deb "$stage/kernel"
 # Debian 13 and newer have the modules below /usr/lib.

@@ -13,6 +13,8 @@ RUN="$BUILD $LAYERS"
 LINT="$BUILD shellcheck:shellcheck"
 DIST="$BUILD python3:python3 strip:binutils dpkg-deb:dpkg"
 VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod ganesha.nfsd:nfs-ganesha smbd:samba"
+# A module of the NFS server: a package without a program.
+NFS_MODULE=nfs-ganesha-vfs
 # Programs of plans/launch-share.toml; those that are not there are left out of it.
 PROGRAMS="strace:strace Xvfb:xvfb xterm:xterm git:git python3:python3 node:nodejs galculator:galculator nginx:nginx-light pg_lsclusters:postgresql"
 # Jobs of the workload devload.
@@ -94,6 +96,7 @@ bench) wanted=$BENCH ;;
 --packages)
     case "${2:-}" in LAYERS) wanted=$LAYERS ;; VM) wanted=$VM ;; *) exit 2 ;; esac
     for pair in $wanted; do echo "${pair#*:}"; done
+    [ "$2" != VM ] || echo "$NFS_MODULE"
     exit 0
     ;;
 *)
@@ -106,10 +109,9 @@ missing=
 for pair in $wanted; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
 done
-# A module of the NFS server is a package without a program.
 case " $wanted " in
 *" ganesha.nfsd:"*)
-    ls /usr/lib/*/ganesha/libfsalvfs.so >/dev/null 2>&1 || missing="$missing nfs-ganesha-vfs"
+    ls /usr/lib/*/ganesha/libfsalvfs.so >/dev/null 2>&1 || missing="$missing $NFS_MODULE"
     ;;
 esac
 if ! command -v cargo >/dev/null; then

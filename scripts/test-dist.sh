@@ -30,6 +30,9 @@ fi
 unshare $flags true 2>/dev/null || skip "mount namespaces are forbidden here"
 stage=$(mktemp -d /var/tmp/layermark-dist.XXXXXX)
 trap 'rm -rf "$stage"' EXIT
+# dash leaves a signal without running what is trapped at the exit.
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # 1. A root.
 # shellcheck source=/dev/null

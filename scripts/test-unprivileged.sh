@@ -17,6 +17,9 @@ done
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) * 2))}"
 stage=$(mktemp -d /var/tmp/layermark-test.XXXXXX)
 trap 'rm -rf "$stage"' EXIT
+# dash leaves a signal without running what is trapped at the exit.
+trap 'exit 130' INT
+trap 'exit 143' TERM
 chmod 755 "$stage"
 mkdir -m 777 "$stage/home"
 # Like /tmp: without user namespaces nothing is made where anybody may rename it.
