@@ -73,9 +73,11 @@ pub(crate) fn instead(name: &str) -> Option<String> {
     let options = ALL
         .iter()
         .flat_map(|l| l.options().iter().map(|o| (l.id(), o)));
+    // Other options have values such as `on`, which say nothing of a layer.
+    let named = |option: &LayerOption| ["variant", "share", "disk", "nic"].contains(&option.name);
     let (layer, option) = options
-        .filter(|(layer, _)| *layer != "mock")
-        .find(|(_, option)| option.values.contains(&name))?;
+        .filter(|(layer, option)| *layer != "mock" && named(option))
+        .find(|(_, option)| option.values.contains(&name) && name != "none")?;
     Some(match option.name {
         "variant" => format!("did you mean `{layer}:{name}`?"),
         "share" => {
