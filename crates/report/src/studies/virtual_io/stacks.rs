@@ -89,9 +89,12 @@ pub(super) fn stacks(data: &Data, paths: bool) -> Vec<DataTable> {
     }
     let head = layers.iter().map(|(stack, l)| {
         let name = heading(data, &l.name);
+        // A guest may have an emulated disk and a paravirtual card.
+        let of_disk = Stack::of(&l.spec, Target::Data);
+        let one = l.spec.near.is_some() || of_disk == Some(*stack);
         match stack {
-            Stack::Native => name,
-            _ => format!("{} {name}", stack.word()),
+            Stack::Emulated | Stack::Paravirtual if one => format!("{} {name}", stack.word()),
+            _ => name,
         }
     });
     let head: Vec<String> = ["work".to_owned()].into_iter().chain(head).collect();
@@ -118,11 +121,15 @@ pub(super) fn stacks(data: &Data, paths: bool) -> Vec<DataTable> {
             &over(Stack::Emulated),
         ),
         table("throughput, of native's", "", &over(Stack::Native)),
-        table("CPU of this host", "Whatever used it.", &|_, row| {
-            host_cpu(data, row).map_or_else(Cell::default, |(us, per)| {
-                Cell::number(format!("{} {per}", text::time(us)), us)
-            })
-        }),
+        table(
+            "CPU of this host",
+            "All of it, QEMU and interrupts included.",
+            &|_, row| {
+                host_cpu(data, row).map_or_else(Cell::default, |(us, per)| {
+                    Cell::number(format!("{} {per}", text::time(us)), us)
+                })
+            },
+        ),
     ]
 }
 
