@@ -31,7 +31,7 @@ pub enum ImportError {
         source: io::Error,
     },
     /// The file is above [`LARGEST`].
-    #[error("{path} has more than {} MiB, the most that is imported", LARGEST >> 20, path = path.display())]
+    #[error("{path} has more than {} MiB, the most that is read", LARGEST >> 20, path = path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -102,7 +102,7 @@ impl ImportError {
 /// set.
 pub fn read(path: &Path, format: Option<&str>) -> Result<Import, ImportError> {
     let chosen = format.map(find).transpose()?;
-    let text = text_of(path)?;
+    let text = read_text(path)?;
     let format = match chosen {
         Some(format) => format,
         None => formats::detect(&text).ok_or_else(|| ImportError::Unknown {
@@ -140,8 +140,11 @@ fn find(id: &str) -> Result<&'static dyn Format, ImportError> {
     })
 }
 
-/// The file as text, bounded, without a byte order mark.
-fn text_of(path: &Path) -> Result<String, ImportError> {
+/// The file as text of at most [`LARGEST`] bytes, without a byte order mark.
+///
+/// # Errors
+/// It cannot be read, is larger, or is not UTF-8.
+pub fn read_text(path: &Path) -> Result<String, ImportError> {
     let fail = |source| ImportError::Read {
         path: path.into(),
         source,

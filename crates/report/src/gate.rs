@@ -35,7 +35,10 @@ impl Report {
         if let Some(failed) = failed(&held) {
             self.verdicts.insert(0, failed.clone());
             self.findings.insert(0, failed);
-            self.findings.truncate(MOST);
+            if self.findings.len() > MOST {
+                // The last one may tell what could not be decided.
+                self.findings.remove(MOST - 1);
+            }
         }
         self.gates = held;
     }
@@ -68,13 +71,29 @@ impl Report {
         let mut layers = self.layers_with(|row| row.verdict != Verdict::Baseline);
         if let Some(name) = gate.layer.as_deref() {
             layers = vec![name];
-        } else if layers.len() > 1 {
-            layers.retain(|layer| !self.drifts(layer));
+        } else {
+            if layers.len() > 1 {
+                layers.retain(|layer| !self.drifts(layer));
+            }
+            let missing = self.compared.iter().flat_map(|c| &c.missing);
+            let gone = missing
+                .map(|m| m.layer.as_str())
+                .filter(|l| !self.drifts(l));
+            for layer in self.failed_layers().chain(gone) {
+                if !layers.contains(&layer) {
+                    layers.push(layer);
+                }
+            }
         }
-        let points = gate
-            .point
-            .as_deref()
-            .map_or_else(|| self.points(), |point| vec![point]);
+        let mut points = self.points();
+        for missing in self.compared.iter().flat_map(|c| &c.missing) {
+            if !points.contains(&missing.point.as_str()) {
+                points.push(&missing.point);
+            }
+        }
+        if let Some(point) = gate.point.as_deref() {
+            points = vec![point];
+        }
         let find = |layer: &str, point: &str| {
             let mut rows = self.results.iter();
             rows.find(|r| r.layer == layer && r.label == point)
@@ -83,22 +102,53 @@ impl Report {
             .iter()
             .flat_map(|layer| points.iter().map(move |point| (*layer, *point)));
         let known = |layer: &str| self.results.iter().any(|r| r.layer == layer);
-        all.filter_map(|(layer, point)| {
-            let row = find(layer, point);
-            let told = row.is_some() || gate.point.is_some() || !known(layer);
-            told.then(|| held(gate, layer, point, row))
-        })
-        .collect()
+        let found = all.map(|(layer, point)| (layer, point, find(layer, point)));
+        let told: Vec<(&str, &str, Option<&ResultRow>)> = found
+            .filter(|(layer, point, row)| {
+                let gone = self.is_missing(layer, point);
+                row.is_some() || gate.point.is_some() || !known(layer) || gone
+            })
+            .collect();
+        // Where the plan asks for no verdict, the gate does: of all that it is for at once.
+        let described = |row: &Option<&ResultRow>| {
+            let row = row.filter(|r| r.verdict == Verdict::Descriptive)?;
+            row.p
+        };
+        let p: Vec<f64> = told.iter().filter_map(|(.., row)| described(row)).collect();
+        let mut adjusted = stats::holm(&p).into_iter();
+        told.into_iter()
+            .map(|(layer, point, row)| {
+                let p = match described(&row) {
+                    Some(_) => adjusted.next(),
+                    None => row.and_then(|r| r.p_adjusted),
+                };
+                held(gate, layer, point, row, p.unwrap_or(1.0))
+            })
+            .collect()
+    }
+
+    /// Layers that were asked for and could not be measured at all.
+    fn failed_layers(&self) -> impl Iterator<Item = &str> {
+        let all = self.left_out.iter().filter(|l| l.point.is_none());
+        let of_a_run = all.filter(|_| self.compared.is_none());
+        of_a_run.map(|l| l.layer.as_str())
+    }
+
+    /// Whether the older run has it, and the newer one has not.
+    fn is_missing(&self, layer: &str, point: &str) -> bool {
+        let compared = self.compared.iter();
+        let mut missing = compared.flat_map(|c| &c.missing);
+        missing.any(|m| m.layer == layer && m.point == point)
     }
 }
 
-fn held(gate: &Gate, layer: &str, point: &str, row: Option<&ResultRow>) -> GateRow {
+fn held(gate: &Gate, layer: &str, point: &str, row: Option<&ResultRow>, p: f64) -> GateRow {
     GateRow {
         gate: gate.to_string(),
         layer: layer.into(),
         point: point.into(),
         limit: gate.limit,
-        state: match row.and_then(|row| keeps_to(gate, row)) {
+        state: match row.and_then(|row| keeps_to(gate, row, p)) {
             Some(true) => GateState::Passed,
             Some(false) => GateState::Failed,
             None => GateState::Undecided,
@@ -107,8 +157,8 @@ fn held(gate: &Gate, layer: &str, point: &str, row: Option<&ResultRow>) -> GateR
     }
 }
 
-/// `None` where the data does not say.
-fn keeps_to(gate: &Gate, row: &ResultRow) -> Option<bool> {
+/// `None` where the data does not say. `p` is corrected for how many are asked.
+fn keeps_to(gate: &Gate, row: &ResultRow, p: f64) -> Option<bool> {
     let interval = row.ratio.and_then(|e| e.interval);
     let interval = interval.map(|[low, high]| Interval { low, high });
     let word = match row.verdict {
@@ -116,11 +166,9 @@ fn keeps_to(gate: &Gate, row: &ResultRow) -> Option<bool> {
         Verdict::Slower => stats::Verdict::Slower,
         Verdict::Faster => stats::Verdict::Faster,
         Verdict::Untrusted | Verdict::Baseline => return None,
-        // The plan asks for no verdict here, and the gate does: alone, so without a correction.
         Verdict::Descriptive if interval.is_some_and(|i| i.low > 1.0) => stats::Verdict::Slower,
         Verdict::Descriptive | Verdict::Undecided => stats::Verdict::Undecided,
     };
-    let p = row.p_adjusted.or(row.p).unwrap_or(1.0);
     stats::keeps_to(gate.limit, word, p, interval)
 }
 

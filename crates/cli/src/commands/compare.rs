@@ -1,12 +1,15 @@
 //! `layermark compare`: a run against an older one.
 
-use std::{fs, path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
 use layermark_report::{Report, TrustState};
 use layermark_store::Store;
 
 use super::{gate, output, target};
-use crate::{args::CompareArgs, failure::Failure};
+use crate::{
+    args::CompareArgs,
+    failure::{Code, Failure},
+};
 
 /// Formats that say what two runs come to; the others are made for one.
 const FORMATS: [&str; 5] = ["json", "markdown", "junit", "csv", "terminal"];
@@ -36,13 +39,18 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
     report.check_gates(&gates)?;
     report.hold_to(&gates, args.gates.fail_undecided);
     output::deliver(&report, &targets, args.out.stdout(), false)?;
-    Ok(gate::outcome(&report).unwrap_or(ExitCode::SUCCESS))
+    let gates = gate::outcome(&report);
+    // As for a run: a figure that may be another's passes no gate.
+    if !old.trustworthy() || !new.trustworthy() {
+        return Ok(Code::Untrusted.into());
+    }
+    Ok(gates.unwrap_or(ExitCode::SUCCESS))
 }
 
 /// A stored run's report, or that in a file.
 fn report(name: &str, args: &CompareArgs, store: &mut Option<Store>) -> Result<Report, Failure> {
-    // No run is called so.
-    if name.contains(['.', '/']) || Path::new(name).exists() {
+    // No run is called so, and what lies in the current directory hides none.
+    if name.contains(['.', '/']) {
         return from_file(name);
     }
     if store.is_none() {
@@ -56,14 +64,14 @@ fn report(name: &str, args: &CompareArgs, store: &mut Option<Store>) -> Result<R
 
 fn from_file(path: &str) -> Result<Report, Failure> {
     let refused = |why: String| {
-        Failure::usage(format!("{path}: {why}"))
+        Failure::usage(why)
             .hint("name a run of layermark history, or a file that this writes: layermark report RUN -o x.json")
     };
-    let text = fs::read(path).map_err(|e| refused(e.to_string()))?;
-    if text.trim_ascii().is_empty() {
-        return Err(refused("the file is empty".into()));
+    let text = layermark_import::read_text(Path::new(path)).map_err(|e| refused(e.to_string()))?;
+    if text.trim().is_empty() {
+        return Err(refused(format!("{path}: the file is empty")));
     }
-    Report::from_json(&text).map_err(refused)
+    Report::from_json(text.as_bytes()).map_err(|why| refused(format!("{path}: {why}")))
 }
 
 fn nothing_in_common(old: &Report, new: &Report) -> Failure {
@@ -105,6 +113,12 @@ fn same_machine(report: &Report) -> Result<(), Failure> {
 
 /// The command, to type it again.
 fn command(args: &CompareArgs) -> String {
-    let names = [args.old.clone(), args.new.clone()];
-    format!("layermark compare {}", shell_words::join(names))
+    let mut words = vec![args.old.clone(), args.new.clone()];
+    let mut option = |name: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+    };
+    option("--delta", args.delta.map(|d| d.to_string()));
+    let store = args.out.store.store.as_ref();
+    option("--store", store.map(|s| s.display().to_string()));
+    format!("layermark compare {}", shell_words::join(words))
 }

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use layermark_model::Machine;
+use layermark_model::{Machine, RunStatus};
 
 use super::words;
 use crate::{
     number::{self, list},
     types::{LeftOut, Report, ResultRow, TrustItem, TrustState, Verdict},
+    views::rows::status,
 };
 
 /// Whether the points mean the same. A parameter that one of two versions did not know is no other
@@ -146,7 +147,33 @@ fn work(old: &Report, new: &Report) -> Vec<String> {
         }
     }
     found.extend(other_work(old, new));
+    found.extend(holes(old, new));
     found
+}
+
+/// Results of one run only, where both have the layer and the point.
+fn holes(old: &Report, new: &Report) -> Option<String> {
+    let has = |report: &Report, row: &ResultRow| {
+        let mut rows = report.results.iter();
+        rows.any(|r| r.layer == row.layer && r.label == row.label && r.op_us.is_some())
+    };
+    let known = |report: &Report, row: &ResultRow| {
+        layers(report).contains(&*row.layer) && points(report).contains(&*row.label)
+    };
+    let of = |here: &'static str, one: &Report, other: &Report| {
+        let measured = one.results.iter().filter(|r| r.op_us.is_some());
+        let mut holes = measured.filter(|r| known(other, r) && !has(other, r));
+        let first = holes.next()?;
+        Some(format!(
+            "{} only in the {here} run, first `{}` in `{}`",
+            number::count(1 + holes.count(), "result"),
+            first.label,
+            first.layer
+        ))
+    };
+    let both = [of("old", old, new), of("new", new, old)];
+    let both: Vec<String> = both.into_iter().flatten().collect();
+    (!both.is_empty()).then(|| both.join("; "))
 }
 
 fn first<'a>(report: &'a Report, label: &str) -> Option<&'a ResultRow> {
@@ -196,16 +223,16 @@ fn once(old: &Report, new: &Report) -> Vec<String> {
 }
 
 fn doubtful(old: &Report, new: &Report) -> Vec<String> {
+    let doubts = |(run, report): (&str, &Report)| {
+        let id = &report.run;
+        let untrusted = (!report.trustworthy())
+            .then(|| format!("the {run} run is not trustworthy: layermark report {id}"));
+        let unfinished = (report.status != RunStatus::Done)
+            .then(|| format!("the {run} run is not complete ({})", status(report)));
+        untrusted.into_iter().chain(unfinished)
+    };
     let runs = [("old", old), ("new", new)].into_iter();
-    let doubtful = runs.filter(|(_, report)| !report.trustworthy());
-    doubtful
-        .map(|(run, report)| {
-            format!(
-                "the {run} run is not trustworthy: layermark report {}",
-                report.run
-            )
-        })
-        .collect()
+    runs.flat_map(doubts).collect()
 }
 
 /// What the machine did on its own.

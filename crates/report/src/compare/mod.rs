@@ -9,7 +9,8 @@ use crate::{
     analysis::{LEVEL, results},
     plain,
     types::{
-        Compared, DurabilityVerdict, LayerReport, Report, ResultRow, SCHEMA, TrialRow, Verdict,
+        Compared, DurabilityVerdict, LayerReport, Missing, Report, ResultRow, SCHEMA, TrialRow,
+        Verdict,
     },
 };
 
@@ -65,12 +66,12 @@ impl Report {
         report.findings = words::findings(&report.verdicts);
         report.layers = layers(self, &results);
         report.results = results;
-        report.reproduce.command = format!("layermark compare {} {}", old.run, self.run);
         report.compared = Some(Compared {
             run: old.run.clone(),
             label: old.label.clone(),
             started: old.started.clone(),
             baseline: baseline.map(str::to_owned),
+            missing: missing(old, &cells),
         });
         Some(report)
     }
@@ -91,6 +92,7 @@ impl Report {
             http: Vec::new(),
             devload: Vec::new(),
             scaling: Vec::new(),
+            alternatives: Vec::new(),
             advice: Vec::new(),
             series: Vec::new(),
             trials: Vec::new(),
@@ -99,6 +101,26 @@ impl Report {
             ..self.clone()
         }
     }
+}
+
+/// What the older run has a time for and is not compared.
+fn missing(old: &Report, cells: &[Both]) -> Vec<Missing> {
+    let measured = old.results.iter().filter(|r| r.op_us.is_some());
+    let control = |r: &&ResultRow| {
+        let mut layers = old.layers.iter();
+        layers.any(|l| l.control && l.name == r.layer)
+    };
+    let compared = |r: &&ResultRow| {
+        let mut all = cells.iter();
+        all.any(|c| c.old.layer == r.layer && c.old.label == r.label)
+    };
+    measured
+        .filter(|r| !control(r) && !compared(r))
+        .map(|r| Missing {
+            layer: r.layer.clone(),
+            point: r.label.clone(),
+        })
+        .collect()
 }
 
 /// Name of the layer that the others of either run are set against.
@@ -125,8 +147,10 @@ fn layers(new: &Report, results: &[ResultRow]) -> Vec<LayerReport> {
 enum Blocks {
     /// Ratios to the baseline.
     Ratios,
-    /// Times, for want of a baseline on both sides.
+    /// Times, for want of a baseline in both runs.
     Times,
+    /// Times at a point where the baseline has none, though both runs have it elsewhere.
+    Alone,
     /// The baseline's own times.
     Baseline,
 }
@@ -146,7 +170,8 @@ impl<'a> Both<'a> {
         let blocks = match baseline {
             Some(name) if name == new.layer => Blocks::Baseline,
             Some(_) if whole => Blocks::Ratios,
-            _ => Blocks::Times,
+            Some(_) => Blocks::Alone,
+            None => Blocks::Times,
         };
         alike::same_work(row, new).then_some(Self {
             old: row,
@@ -161,7 +186,7 @@ impl<'a> Both<'a> {
                 let ratios = row.block_ratios.iter();
                 ratios.map(|b| (b.session, b.ratio.ln())).collect()
             }
-            Blocks::Times | Blocks::Baseline => times(report, row),
+            Blocks::Times | Blocks::Alone | Blocks::Baseline => times(report, row),
         };
         TwoRuns {
             old: values(old, self.old),
@@ -217,8 +242,13 @@ impl<'a> Both<'a> {
         let flushed = |row: &ResultRow, verdict| row.durability.verdict == verdict;
         let (kept, skipped) = (DurabilityVerdict::Honoured, DurabilityVerdict::Absorbed);
         let unlike = |one: &ResultRow, two: &ResultRow| flushed(one, kept) && flushed(two, skipped);
+        let alone = (self.blocks == Blocks::Alone).then(|| {
+            "there is no baseline at this point in both runs, so a change of the machine is in it"
+                .into()
+        });
         of(self.old, "old")
             .or_else(|| of(self.new, "new"))
+            .or(alone)
             .or_else(|| {
                 let lost = unlike(self.old, self.new);
                 lost.then(|| {
@@ -255,7 +285,12 @@ fn rows(
     };
     let mut compared: Vec<Option<Comparison>> = vec![None; cells.len()];
     // Only blocks of one kind know of each other's noise.
-    for kind in [Blocks::Ratios, Blocks::Times, Blocks::Baseline] {
+    for kind in [
+        Blocks::Ratios,
+        Blocks::Times,
+        Blocks::Alone,
+        Blocks::Baseline,
+    ] {
         let of_kind = having(&|cell| cell.blocks == kind);
         let samples = of_kind.iter().map(|at| cells[*at].samples(old, new));
         let changes = stats::compare_runs(&samples.collect::<Vec<_>>(), LEVEL);

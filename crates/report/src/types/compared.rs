@@ -15,6 +15,17 @@ pub struct Compared {
     /// The baseline of both. Its own change is taken out of those of the other layers, wherever both
     /// runs have it. Absent where they have no baseline of one name.
     pub baseline: Option<String>,
+    /// What the older run measured and the newer one did not, or did as other work.
+    pub missing: Vec<Missing>,
+}
+
+/// A result that only the older run has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Missing {
+    /// The layer.
+    pub layer: String,
+    /// The point's label.
+    pub point: String,
 }
 
 /// A result held to a gate.

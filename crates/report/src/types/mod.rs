@@ -23,7 +23,7 @@ mod section;
 pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
 pub use cause::{Cause, Distrust, InTrials, Sides};
-pub use compared::{Compared, GateRow, GateState};
+pub use compared::{Compared, GateRow, GateState, Missing};
 pub use cost::CostRow;
 pub use devload::DevLoadRow;
 pub use external::{ExternalResults, ExternalRow};

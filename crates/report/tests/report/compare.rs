@@ -1,6 +1,6 @@
 //! Two runs against each other: what changed in a layer is told apart from what the machine did.
 
-use layermark_model::{DeviceBytes, Gate, Trial};
+use layermark_model::{DeviceBytes, Gate, RunStatus, Trial};
 use layermark_report::{Report, ResultRow, TrustState, Verdict, changes};
 use serde_json::Value;
 
@@ -133,6 +133,68 @@ fn a_gate_is_for_the_layers_and_not_for_the_machine() {
         findings(&report).contains("Only `native` is in both runs"),
         "{}",
         findings(&report)
+    );
+}
+
+/// A run without the results of a layer at its first point, and all times of the others a third longer.
+fn without(layer: &str) -> Report {
+    let mut new = made().cost(|layer, _, _| 1.3 * usual(layer)).build();
+    let label = row(&new, layer, 0).label.clone();
+    new.results.retain(|r| r.layer != layer || r.label != label);
+    if layer == "native" {
+        let others = new.results.iter_mut().filter(|r| r.label == label);
+        others.for_each(|r| r.block_ratios.clear());
+    }
+    new
+}
+
+#[test]
+fn where_the_machine_is_not_known_nothing_is_said_of_a_layer() {
+    let mut report = without("native").compare(&old(), 0.05).unwrap();
+    let fuse = row(&report, "fuse", 0);
+    assert_eq!(fuse.verdict, Verdict::Untrusted);
+    assert!(
+        fuse.untrusted
+            .as_ref()
+            .unwrap()
+            .contains("no baseline at this point")
+    );
+    assert_eq!(row(&report, "fuse", 1).verdict, Verdict::Same);
+    report.hold_to(&["slower".parse().unwrap()], false);
+    assert_eq!(report.failed_gates().count(), 0);
+}
+
+#[test]
+fn what_is_not_there_any_more_passes_no_gate() {
+    let mut report = without("fuse").compare(&old(), 0.05).unwrap();
+    let (state, text) = trust(&report, "work");
+    assert_eq!(state, TrustState::Warn);
+    assert!(
+        text.contains("1 result only in the old run, first"),
+        "{text}"
+    );
+    let gone = |report: &Report| -> Vec<String> {
+        let open = report.gates.iter().filter(|g| g.text == "not measured");
+        open.map(|g| g.layer.clone()).collect()
+    };
+    let gates: [Gate; 1] = ["slower".parse().unwrap()];
+    report.hold_to(&gates, false);
+    assert_eq!(gone(&report), ["fuse"]);
+    assert_eq!(report.failed_gates().count(), 0);
+    report.hold_to(&gates, true);
+    assert!(report.failed_gates().any(|g| g.layer == "fuse"));
+}
+
+#[test]
+fn a_run_that_was_stopped_is_no_whole_one() {
+    let mut new = new();
+    new.status = RunStatus::Stopped;
+    let report = new.compare(&old(), 0.05).unwrap();
+    let (state, text) = trust(&report, "runs");
+    assert_eq!(state, TrustState::Warn);
+    assert!(
+        text.contains("the new run is not complete (stopped by the user)"),
+        "{text}"
     );
 }
 
