@@ -7,7 +7,7 @@ use crate::{
     analysis::summary::key_findings::MOST,
     code_span::code,
     number::{self, count, list},
-    types::{GateRow, GateState, Report, ResultRow, Statement, Verdict},
+    types::{GateRow, GateState, Missing, Report, ResultRow, Statement, Verdict},
 };
 
 impl Report {
@@ -68,57 +68,31 @@ impl Report {
     /// What a gate is for. Something that it names and that was not measured is told; a point that a
     /// layer was never asked for is not.
     fn cells(&self, gate: &Gate) -> Vec<GateRow> {
-        let mut layers = self.layers_with(|row| row.verdict != Verdict::Baseline);
-        if let Some(name) = gate.layer.as_deref() {
-            layers = vec![name];
-        } else {
-            if layers.len() > 1 {
-                layers.retain(|layer| !self.drifts(layer));
-            }
-            let missing = self.compared.iter().flat_map(|c| &c.missing);
-            let gone = missing
-                .map(|m| m.layer.as_str())
-                .filter(|l| !self.drifts(l));
-            for layer in self.failed_layers().chain(gone) {
-                if !layers.contains(&layer) {
-                    layers.push(layer);
+        let points = self.points_of(gate);
+        let mut told: Vec<(&str, &str, Option<&ResultRow>)> = Vec::new();
+        for layer in self.layers_of(gate) {
+            let known = self.results.iter().any(|r| r.layer == layer);
+            for point in &points {
+                let row = self.row_at(layer, point);
+                let gone = gate.point.is_some() || self.is_missing(layer, point);
+                if row.is_some() || !known || gone {
+                    told.push((layer, point, row));
                 }
             }
         }
-        let mut points = self.points();
-        for missing in self.compared.iter().flat_map(|c| &c.missing) {
-            if !points.contains(&missing.point.as_str()) {
-                points.push(&missing.point);
-            }
-        }
-        if let Some(point) = gate.point.as_deref() {
-            points = vec![point];
-        }
-        let find = |layer: &str, point: &str| {
-            let mut rows = self.results.iter();
-            rows.find(|r| r.layer == layer && r.label == point)
-        };
-        let all = layers
-            .iter()
-            .flat_map(|layer| points.iter().map(move |point| (*layer, *point)));
-        let known = |layer: &str| self.results.iter().any(|r| r.layer == layer);
-        let found = all.map(|(layer, point)| (layer, point, find(layer, point)));
-        let told: Vec<(&str, &str, Option<&ResultRow>)> = found
-            .filter(|(layer, point, row)| {
-                let gone = self.is_missing(layer, point);
-                row.is_some() || gate.point.is_some() || !known(layer) || gone
-            })
-            .collect();
         // Where the plan asks for no verdict, the gate does: of all that it is for at once.
-        let described = |row: &Option<&ResultRow>| {
+        let described = |row: Option<&ResultRow>| {
             let row = row.filter(|r| r.verdict == Verdict::Descriptive)?;
             row.p
         };
-        let p: Vec<f64> = told.iter().filter_map(|(.., row)| described(row)).collect();
+        let p: Vec<f64> = told
+            .iter()
+            .filter_map(|(.., row)| described(*row))
+            .collect();
         let mut adjusted = stats::holm(&p).into_iter();
         told.into_iter()
             .map(|(layer, point, row)| {
-                let p = match described(&row) {
+                let p = match described(row) {
                     Some(_) => adjusted.next(),
                     None => row.and_then(|r| r.p_adjusted),
                 };
@@ -127,18 +101,56 @@ impl Report {
             .collect()
     }
 
+    fn row_at(&self, layer: &str, point: &str) -> Option<&ResultRow> {
+        let mut rows = self.results.iter();
+        rows.find(|r| r.layer == layer && r.label == point)
+    }
+
+    fn layers_of<'a>(&'a self, gate: &'a Gate) -> Vec<&'a str> {
+        if let Some(name) = gate.layer.as_deref() {
+            return vec![name];
+        }
+        let mut layers = self.layers_with(|row| row.verdict != Verdict::Baseline);
+        if layers.len() > 1 {
+            layers.retain(|layer| !self.drifts(layer));
+        }
+        let gone = self.missing().map(|m| m.layer.as_str());
+        let gone = gone.filter(|layer| !self.drifts(layer));
+        for layer in self.failed_layers().chain(gone) {
+            if !layers.contains(&layer) {
+                layers.push(layer);
+            }
+        }
+        layers
+    }
+
+    fn points_of<'a>(&'a self, gate: &'a Gate) -> Vec<&'a str> {
+        if let Some(point) = gate.point.as_deref() {
+            return vec![point];
+        }
+        let mut points = self.points();
+        for missing in self.missing() {
+            if !points.contains(&missing.point.as_str()) {
+                points.push(&missing.point);
+            }
+        }
+        points
+    }
+
+    /// What the older of two runs has, and the newer one has not.
+    fn missing(&self) -> impl Iterator<Item = &Missing> {
+        self.compared.iter().flat_map(|c| &c.missing)
+    }
+
+    fn is_missing(&self, layer: &str, point: &str) -> bool {
+        self.missing().any(|m| m.layer == layer && m.point == point)
+    }
+
     /// Layers that were asked for and could not be measured at all.
     fn failed_layers(&self) -> impl Iterator<Item = &str> {
         let all = self.left_out.iter().filter(|l| l.point.is_none());
         let of_a_run = all.filter(|_| self.compared.is_none());
         of_a_run.map(|l| l.layer.as_str())
-    }
-
-    /// Whether the older run has it, and the newer one has not.
-    fn is_missing(&self, layer: &str, point: &str) -> bool {
-        let compared = self.compared.iter();
-        let mut missing = compared.flat_map(|c| &c.missing);
-        missing.any(|m| m.layer == layer && m.point == point)
     }
 }
 

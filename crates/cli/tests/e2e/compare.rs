@@ -191,7 +191,9 @@ fn what_is_no_run_is_refused() {
         );
     }
     refused(compare("gone.json"), &["gone.json", "No such file"]);
-    refused(compare("work"), &["work", "directory"]);
+    refused(compare("./work"), &["work", "directory"]);
+    // What lies here hides no run.
+    refused(compare("work"), &["no run `work`"]);
     refused(compare("nobody"), &["no run `nobody`", "layermark history"]);
     // A comparison is no run, and of a run of an older layermark too little is known.
     let both = ["compare", "a.json", "a.json", "-o", "both.json"];
