@@ -22,3 +22,13 @@ pub struct Machine {
     /// File system and device of the base directory.
     pub base: String,
 }
+
+impl Machine {
+    /// Whether CPUs, memory and a hypervisor are the same.
+    pub fn same_hardware(&self, other: &Self) -> bool {
+        // The kernel takes some memory for itself, and not always as much.
+        let memory = self.memory.abs_diff(other.memory) <= self.memory.max(other.memory) / 50;
+        memory
+            && (&self.cpu, self.cpus, self.hypervisor) == (&other.cpu, other.cpus, other.hypervisor)
+    }
+}

@@ -107,6 +107,18 @@ impl Point {
             .unwrap_or_default()
     }
 
+    /// Whether it is the same work to the clock, whatever its label. A parameter that one of two
+    /// versions did not know is no other work.
+    pub fn same_work(&self, other: &Self) -> bool {
+        let seen = |key: &String| {
+            let mut points = [self, other].into_iter();
+            !points.any(|p| p.meaning.beside_the_clock.contains(key))
+        };
+        let mut params = self.params.iter().filter(|(key, _)| seen(key));
+        self.workload == other.workload
+            && params.all(|(key, value)| other.params.get(key).is_none_or(|v| v == value))
+    }
+
     /// A key that is equal for equal work, whatever its label.
     pub fn key(&self) -> String {
         format!("{} {}", self.workload, Value::Object(self.params.clone()))
