@@ -106,14 +106,14 @@ pub struct HistoryArgs {
     /// Only runs of this plan
     #[arg(long, value_name = "NAME")]
     pub plan: Option<String>,
-    /// Only runs with this layer, in any of its variants unless one is named
+    /// Only runs with this layer, at either end of a path, with any variant and options unless some are named
     #[arg(long, value_name = "LAYER")]
-    pub layer: Option<String>,
-    /// Only runs begun then or later: 2026-11-02, or 7d ago, 36h, 2w
+    pub layer: Option<layermark_model::Spec>,
+    /// Only runs begun then or later: 2026-11-02, or how long ago: 7d, 36h, 2w
     #[arg(long, value_name = "TIME", value_parser = since)]
     pub since: Option<i64>,
     /// At most this many [default: 20; 100 with --trend]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
     /// How a point in a layer changed over these runs: its ratio, or the time of the baseline
     #[arg(long, num_args = 2, value_names = ["POINT", "LAYER"])]

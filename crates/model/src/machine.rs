@@ -22,3 +22,17 @@ pub struct Machine {
     /// File system and device of the base directory.
     pub base: String,
 }
+
+impl Machine {
+    /// Whether the memory is the same, to 2 %: the kernel takes some for itself, and not always as
+    /// much.
+    pub fn same_memory(&self, other: &Self) -> bool {
+        self.memory.abs_diff(other.memory) <= self.memory.max(other.memory) / 50
+    }
+
+    /// Whether CPUs, memory and a hypervisor are the same.
+    pub fn same_hardware(&self, other: &Self) -> bool {
+        self.same_memory(other)
+            && (&self.cpu, self.cpus, self.hypervisor) == (&other.cpu, other.cpus, other.hypervisor)
+    }
+}

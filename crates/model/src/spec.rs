@@ -77,6 +77,24 @@ impl Spec {
         };
         (near.unwrap_or_else(|| Self::bare("native")), far)
     }
+
+    /// Whether a layer is one that this names: with any variant and options unless some are named. One
+    /// name is found at either end of a path.
+    pub fn names(&self, layer: &Self) -> bool {
+        let (near, far) = layer.ends();
+        if self.near.is_some() {
+            let (own_near, own_far) = self.ends();
+            return own_near.names_end(&near) && own_far.names_end(&far);
+        }
+        self.names_end(&far) || layer.near.is_some() && self.names_end(&near)
+    }
+
+    fn names_end(&self, end: &Self) -> bool {
+        let mut options = self.options.iter();
+        self.layer == end.layer
+            && (self.variant.is_none() || self.variant == end.variant)
+            && options.all(|(key, value)| end.options.get(key) == Some(value))
+    }
 }
 
 /// What stands before and after the last two dots that the name of a layer follows.
@@ -246,6 +264,40 @@ mod tests {
         let native = |text: &str| text.parse::<Spec>().unwrap().is_native();
         assert!(native("native") && native("native..native"));
         assert!(!native("vm..native") && !native("native..vm"));
+    }
+
+    #[test]
+    fn a_name_stands_for_variants_and_options_that_it_does_not_have() {
+        let names = |name: &str, layer: &str| {
+            let [name, layer]: [Spec; 2] = [name, layer].map(|text| text.parse().unwrap());
+            name.names(&layer)
+        };
+        for (name, layer) in [
+            ("fuse", "fuse:cache=none,delay=2ms"),
+            ("fuse:delay=2ms", "fuse:cache=none,delay=2ms"),
+            ("fuse:delay=2ms,cache=none", "fuse:cache=none,delay=2ms"),
+            ("loop", "loop:xfs,direct-io=off"),
+            ("loop:direct-io=off", "loop:xfs,direct-io=off"),
+            ("vm", "vm:nic=e1000..netns"),
+            ("netns", "vm:nic=e1000..netns"),
+            ("vm..netns", "vm:nic=e1000..netns"),
+            ("native..netns", "netns"),
+            ("native", "native..vm"),
+        ] {
+            assert!(names(name, layer), "{name} is {layer}");
+        }
+        for (name, layer) in [
+            ("fus", "fuse"),
+            ("fuse:delay=2ms", "fuse"),
+            ("fuse:delay=2ms", "fuse:delay=2ms0"),
+            ("loop:xfs", "loop:ext4"),
+            ("loop:xfs", "loop"),
+            ("netns..vm", "vm..netns"),
+            ("vm:nic=e1000", "vm..netns"),
+            ("native", "netns"),
+        ] {
+            assert!(!names(name, layer), "{name} is not {layer}");
+        }
     }
 
     #[test]

@@ -1,15 +1,11 @@
 //! What a stored run says in a line: for lists of runs, and for one figure over many of them.
 
-use layermark_model::{BASELINE, Run, TrialRecord};
+use layermark_model::{BASELINE, Machine, Point, Run, RunStatus, TrialRecord};
 use layermark_stats as stats;
 
 use crate::{
-    analysis::{
-        LEVEL,
-        index::{Index, cost},
-        results,
-    },
-    types::{Estimate, Verdict},
+    analysis::{index::Index, results, sweep},
+    types::{Estimate, Report, Verdict},
 };
 
 /// How the verdicts of a run came out.
@@ -44,29 +40,103 @@ impl Tally {
     }
 }
 
-/// What a run has measured at a point in a layer: the ratio to the baseline, or the baseline's own
-/// microseconds an operation. `None` where it has no number.
-pub fn figure(run: &Run, trials: &[TrialRecord], layer: &str, point: &str) -> Option<Estimate> {
-    let (layer, point) = run.site(layer, point)?;
-    let index = Index::new(run, trials);
-    let (mean, interval, scale) = if layer == BASELINE {
-        let of_trials = index.trials(layer, point);
-        let logs: Vec<f64> = of_trials
-            .iter()
-            .filter_map(|r| Some(cost(r)?.ln()))
-            .collect();
-        let centre = stats::Trimmed::of(&logs)?;
-        let us = run.points[point].meaning.under_way() / 1e3;
-        (centre.mean, centre.interval(LEVEL), us)
-    } else {
-        let pairs = index.pairs(layer, BASELINE, point);
-        let estimate = stats::estimate_pairs(&[pairs], LEVEL).remove(0)?;
-        (estimate.mean, estimate.interval, 1.0)
-    };
-    Some(Estimate {
-        estimate: mean.exp() * scale,
-        interval: interval.map(|i| [i.low.exp() * scale, i.high.exp() * scale]),
-    })
+/// What a run has measured at a point in a layer, and what says whether others are of its kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// The ratio to the baseline, or the baseline's own microseconds an operation.
+    pub value: Estimate,
+    /// Name of the baseline.
+    pub baseline: String,
+    /// Whether the layer is the baseline itself.
+    pub is_baseline: bool,
+    /// Whether the run is complete, and neither it nor this result is untrusted.
+    pub sound: bool,
+    point: Point,
+    machine: Machine,
+}
+
+impl Figure {
+    /// By the rules of the run's report. `None` where there is no number.
+    pub fn of(run: &Run, trials: &[TrialRecord], layer: &str, label: &str) -> Option<Self> {
+        let (at, point) = run.site(layer, label)?;
+        let report = Report::build(run, trials);
+        let mut rows = report.results.iter();
+        let row = rows.find(|row| row.layer == layer && row.label == label)?;
+        let is_baseline = at == BASELINE;
+        let value = if is_baseline {
+            Estimate {
+                estimate: row.op_us?,
+                interval: row.op_us_interval,
+            }
+        } else {
+            row.ratio?
+        };
+        Some(Self {
+            value,
+            baseline: run.layers[BASELINE].name.clone(),
+            is_baseline,
+            sound: run.status == RunStatus::Done
+                && report.trustworthy()
+                && row.verdict != Verdict::Untrusted,
+            point: run.points[point].clone(),
+            machine: run.machine.clone(),
+        })
+    }
+
+    /// Whether it is the same quantity of the same work.
+    fn is_like(&self, other: &Self) -> bool {
+        self.baseline == other.baseline
+            && self.is_baseline == other.is_baseline
+            && sweep::other_work(&self.point, &other.point).is_none()
+    }
+}
+
+/// One figure over runs: those that can be set beside each other, with what stands for each run.
+#[derive(Debug)]
+pub struct Series<T> {
+    /// The oldest first.
+    pub kept: Vec<(T, Figure)>,
+    /// Left out: runs that are not complete, or of which the result is not trusted.
+    pub doubtful: usize,
+    /// Left out: runs whose work, or whose baseline, is not that of the newest one kept.
+    pub other_work: usize,
+}
+
+impl<T> Series<T> {
+    /// Takes the newest first.
+    pub fn of(figures: impl Iterator<Item = (T, Figure)>) -> Self {
+        let mut series = Self {
+            kept: Vec::new(),
+            doubtful: 0,
+            other_work: 0,
+        };
+        for (run, figure) in figures {
+            let newest = series.kept.first().map(|(_, newest)| newest);
+            if !figure.sound {
+                series.doubtful += 1;
+            } else if newest.is_some_and(|newest| !newest.is_like(&figure)) {
+                series.other_work += 1;
+            } else {
+                series.kept.push((run, figure));
+            }
+        }
+        series.kept.reverse();
+        series
+    }
+
+    /// Which of `machine` and `kernel` are not those of the run before, by the place in `kept`.
+    pub fn machine_changes(&self) -> Vec<(usize, Vec<&'static str>)> {
+        let machines = self.kept.iter().map(|(_, figure)| &figure.machine);
+        let pairs = machines.clone().zip(machines.skip(1)).zip(1..);
+        let changed = pairs.map(|((old, new), at)| {
+            let machine = (!old.same_hardware(new)).then_some("machine");
+            let kernel = (old.kernel != new.kernel).then_some("kernel");
+            (at, machine.into_iter().chain(kernel).collect())
+        });
+        changed
+            .filter(|(_, what): &(_, Vec<_>)| !what.is_empty())
+            .collect()
+    }
 }
 
 /// A change in a figure over runs.

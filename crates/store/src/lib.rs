@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{Import, Run, RunStatus, TrialRecord};
+use layermark_model::{Import, Run, RunStatus, Spec, TrialRecord};
 use sqlx::{Connection, SqliteConnection};
 use tokio::runtime::Runtime;
 
@@ -62,8 +62,8 @@ pub struct Store {
 pub struct Filter {
     /// Name of their plan.
     pub plan: Option<String>,
-    /// A layer that they have, with any variant and options unless some are named.
-    pub layer: Option<String>,
+    /// A layer that they have, as [`Spec::names`] has it.
+    pub layer: Option<Spec>,
     /// Begun then or later, milliseconds since 1970 UTC.
     pub since_ms: Option<i64>,
     /// At most so many.

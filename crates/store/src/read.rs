@@ -4,7 +4,7 @@ use layermark_model::{
     Cell, Latency, LayerRun, LayerStatus, Meaning, Point, Run, RunStatus, Spec, Trial, TrialRecord,
 };
 use serde::de::DeserializeOwned;
-use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
+use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, sqlite::SqliteRow};
 
 use crate::{Filter, Summary, error::Inner};
 
@@ -228,29 +228,41 @@ fn trial(row: &SqliteRow) -> Result<Option<Trial>, Inner> {
     }))
 }
 
+/// Layers of any run that a name stands for, as they are stored.
+async fn named(c: &mut SqliteConnection, name: &Spec) -> Result<Vec<String>, Inner> {
+    let mut specs: Vec<String> =
+        sqlx::query_scalar("SELECT DISTINCT spec FROM layers WHERE control = 0")
+            .fetch_all(c)
+            .await?;
+    specs.retain(|spec| spec.parse().is_ok_and(|spec| name.names(&spec)));
+    Ok(specs)
+}
+
 pub(crate) async fn list(c: &mut SqliteConnection, filter: &Filter) -> Result<Vec<Summary>, Inner> {
-    // A layer is meant with all of its variants and options, unless some are named.
-    let rows = sqlx::query(
+    let mut query = QueryBuilder::<Sqlite>::new(
         "SELECT id, name, started_ms, ended_ms, status,
                 (SELECT count(*) FROM runs AS older
                  WHERE older.started_ms < runs.started_ms
                     OR (older.started_ms = runs.started_ms AND older.id <= runs.id)) AS number,
                 (SELECT count(*) FROM points WHERE points.run_id = runs.id) AS points,
                 (SELECT count(*) FROM trials WHERE trials.run_id = runs.id) AS trials
-         FROM runs
-         WHERE ($1 = '' OR name = $1)
-           AND ($2 = '' OR EXISTS (
-                SELECT 1 FROM layers WHERE layers.run_id = runs.id AND layers.control = 0
-                AND (layers.name = $2 OR substr(layers.name, 1, length($2) + 1) IN ($2 || ':', $2 || ','))))
-           AND started_ms >= $3
-         ORDER BY started_ms DESC, id DESC LIMIT $4",
-    )
-    .bind(filter.plan.as_deref().unwrap_or_default())
-    .bind(filter.layer.as_deref().unwrap_or_default())
-    .bind(filter.since_ms.unwrap_or(i64::MIN))
-    .bind(i64::try_from(filter.limit).unwrap_or(i64::MAX))
-    .fetch_all(&mut *c)
-    .await?;
+         FROM runs WHERE started_ms >= ",
+    );
+    query.push_bind(filter.since_ms.unwrap_or(i64::MIN));
+    if let Some(plan) = &filter.plan {
+        query.push(" AND name = ").push_bind(plan);
+    }
+    if let Some(layer) = &filter.layer {
+        query.push(" AND id IN (SELECT run_id FROM layers WHERE control = 0 AND spec IN (");
+        let mut specs = query.separated(", ");
+        for spec in named(c, layer).await? {
+            specs.push_bind(spec);
+        }
+        query.push("))");
+    }
+    query.push(" ORDER BY started_ms DESC, id DESC LIMIT ");
+    query.push_bind(i64::try_from(filter.limit).unwrap_or(i64::MAX));
+    let rows = query.build().fetch_all(&mut *c).await?;
     let mut summaries = Vec::with_capacity(rows.len());
     for row in &rows {
         let id: String = row.try_get("id")?;

@@ -53,13 +53,11 @@ fn report(name: &str, args: &CompareArgs, store: &mut Option<Store>) -> Result<R
     if name.contains(['.', '/']) {
         return from_file(name);
     }
-    if store.is_none() {
-        *store = Some(output::read_store(args.out.store.store.as_deref())?);
-    }
-    match store {
-        Some(store) => output::report(store, name),
-        None => Err(Failure::failed("no store")),
-    }
+    let store = match store {
+        Some(open) => open,
+        None => store.insert(output::read_store(args.out.store.store.as_deref())?),
+    };
+    output::report(store, name)
 }
 
 fn from_file(path: &str) -> Result<Report, Failure> {

@@ -18,6 +18,22 @@ fn measured(lm: Lm, layer: &str, file: &str) -> Said {
         .code(0)
 }
 
+/// A run in which [`SLOWER`] is slower, as `a.json`. While other programs use the disk or the CPUs that may
+/// not be decided, or not be trusted: then it is measured anew.
+fn slower_run(more: &[&str]) -> Said {
+    let run = || {
+        let lm = Lm::new().work_with(READ, &[SLOWER]).args(more);
+        lm.args(["--blocks", "8", "--sessions", "1", "-o", "a.json"])
+            .run()
+    };
+    let is_slower = |said: &Said| {
+        let report = json(said.dir.path(), "a.json");
+        result(&report, label(&report).as_str(), SLOWER)["verdict"] == "slower"
+    };
+    let mut runs = std::iter::repeat_with(run).take(5);
+    runs.find(is_slower).expect("one of five runs is decided")
+}
+
 fn json(dir: &Path, file: &str) -> Value {
     let text = fs::read_to_string(dir.join(file)).expect(file);
     serde_json::from_str(&text).expect(file)
@@ -306,8 +322,6 @@ fn a_gate_that_says_nothing_is_refused_before_anything_is_measured() {
 
 #[test]
 fn a_run_is_held_to_its_baseline() {
-    let lm = Lm::new().work_with(READ, &[SLOWER]);
-    let lm = lm.args(["--blocks", "8", "--sessions", "1"]);
     let gates = [
         "--fail-if",
         "slower=1.5x",
@@ -316,7 +330,7 @@ fn a_run_is_held_to_its_baseline() {
         "-o",
         "g.junit.xml",
     ];
-    let said = lm.args(gates).run().code(1);
+    let said = slower_run(&gates).code(1);
     let said = said
         .says(&format!("gate failed: {SLOWER} at "))
         .says("at most 1.50x is allowed")
@@ -341,21 +355,24 @@ fn a_run_is_held_to_its_baseline() {
 
 #[test]
 fn history_tells_verdicts_and_trends() {
-    let said = measured(Lm::new(), SLOWER, "a.json");
-    let report = json(said.dir.path(), "a.json");
-    let label = label(&report);
-    // On a busy machine it may be too noisy to tell.
-    let results = report["results"].as_array().unwrap().iter();
-    let slower = results.filter(|r| r["layer"] == SLOWER && r["verdict"] == "slower");
-    let slower = slower.count();
+    let said = slower_run(&[]).code(0);
+    let label = label(&json(said.dir.path(), "a.json"));
     let said = said.then().mock().run().code(4);
     let listed = said
         .then()
         .args(["history"])
         .run()
         .code(0)
-        .prints(if slower == 1 { "1/1: 1 slower" } else { "0/1" });
-    let listed = listed.prints("   2  ").prints("   1  ").prints("verdicts");
+        .prints("1/1: 1 slower");
+    let listed = listed.prints("verdicts");
+    let lines = listed.stdout.lines();
+    let column: Vec<_> = lines.map(|l| l.split_whitespace().next()).collect();
+    assert_eq!(
+        column,
+        [Some("#"), Some("2"), Some("1")],
+        "{}",
+        listed.stdout
+    );
     let only = |args: &[&str], runs: usize| {
         let said = Lm::with(listed.dir.path())
             .args(["history", "--json"])
@@ -369,8 +386,11 @@ fn history_tells_verdicts_and_trends() {
     };
     let fuse = only(&["--layer", "fuse"], 1);
     assert_eq!(fuse[0]["number"], 1);
-    assert_eq!(fuse[0]["verdicts"]["slower"], slower);
+    assert_eq!(fuse[0]["verdicts"]["slower"], 1);
     only(&["--layer", SLOWER], 1);
+    only(&["--layer", "fuse:delay=2ms"], 1);
+    only(&["--layer", "fuse:delay=2ms,cache=none"], 1);
+    only(&["--layer", "fuse:delay=2"], 0);
     only(&["--layer", "fus"], 0);
     only(&["--plan", "file"], 2);
     only(&["--plan", "card"], 0);
@@ -383,7 +403,12 @@ fn history_tells_verdicts_and_trends() {
     let said = said.code(0).says("no such run");
     let said = said.then().args(["history", "--since", "yesterday"]).run();
     let said = said.fails(2, &["2026-11-02"]);
-    let trend = ["history", "--trend", &label, SLOWER];
+    for (flag, value) in [("--limit", "0"), ("--layer", "a=1"), ("--since", "7d ago")] {
+        let refused = Lm::with(said.dir.path()).args(["history", flag, value]);
+        refused.run().fails(2, &[flag, value]);
+    }
+    // Options in another order name the same layer.
+    let trend = ["history", "--trend", &label, "fuse:delay=2ms,cache=none"];
     let said = said.then().args(trend).run().code(0);
     let said = said
         .prints("1 run\n")

@@ -24,6 +24,24 @@ impl Swept for &ResultRow {
     }
 }
 
+/// Parameters that make `new` other work than `old` to the clock, whatever the labels; none where the
+/// workload is another. `None` for the same work. A parameter that only one of two versions knows
+/// makes no difference.
+pub fn other_work(old: impl Swept, new: impl Swept) -> Option<Vec<String>> {
+    let ((before, then, was), (after, now, is)) = (old.work(), new.work());
+    let unseen =
+        |key: &String| was.beside_the_clock.contains(key) || is.beside_the_clock.contains(key);
+    let differs = |(key, value): &(&String, &Value)| {
+        then.get(*key).is_some_and(|before| before != *value) && !unseen(key)
+    };
+    let differences: Vec<String> = now
+        .iter()
+        .filter(differs)
+        .map(|(key, _)| key.clone())
+        .collect();
+    (before != after || !differences.is_empty()).then_some(differences)
+}
+
 /// A sweep may be in a sweep over another quantity.
 impl<const N: usize, T> Swept for &Sweep<N, T> {
     fn work(&self) -> (&str, &Map<String, Value>, &Meaning) {

@@ -7,20 +7,11 @@ use layermark_model::{Machine, RunStatus};
 
 use super::words;
 use crate::{
+    analysis::sweep,
     number::{self, list},
     types::{LeftOut, Report, ResultRow, TrustItem, TrustState, Verdict},
     views::rows::status,
 };
-
-/// Whether the points mean the same. A parameter that one of two versions did not know is no other
-/// work.
-pub fn same_work(old: &ResultRow, new: &ResultRow) -> bool {
-    let shared = new
-        .point
-        .iter()
-        .filter_map(|(key, v)| Some((v, old.point.get(key)?)));
-    old.workload == new.workload && shared.into_iter().all(|(a, b)| a == b)
-}
 
 /// What has to be alike, and whether it is.
 pub fn trust(
@@ -72,10 +63,8 @@ fn named(text: &str) -> &str {
 }
 
 fn machine(a: &Machine, b: &Machine) -> Vec<String> {
-    // The kernel takes some memory for itself, and not always as much.
-    let alike = a.memory.abs_diff(b.memory) <= a.memory.max(b.memory) / 50;
     let then = number::bytes(a.memory as f64);
-    let now = if alike {
+    let now = if a.same_memory(b) {
         then.clone()
     } else {
         number::bytes(b.memory as f64)
@@ -184,21 +173,19 @@ fn first<'a>(report: &'a Report, label: &str) -> Option<&'a ResultRow> {
 fn other_work(old: &Report, new: &Report) -> Option<String> {
     let both = points(new).into_iter().filter_map(|label| {
         let (then, now) = (first(old, label)?, first(new, label)?);
-        (!same_work(then, now)).then_some((label, (then, now)))
+        Some((label, then, now, sweep::other_work(then, now)?))
     });
     let both: Vec<_> = both.collect();
-    let (_, (then, now)) = both.first()?;
-    let other = |(key, value): (&String, &serde_json::Value)| {
-        let before = then.point.get(key).filter(|before| *before != value)?;
-        Some(format!("{key} {before} then, {value} now"))
-    };
-    let why: Vec<String> = now.point.iter().filter_map(other).collect();
+    let (_, then, now, keys) = both.first()?;
+    let value = |row: &ResultRow, key: &str| row.point[key].to_string();
+    let other = |key: &String| format!("{key} {} then, {} now", value(then, key), value(now, key));
+    let why: Vec<String> = keys.iter().map(other).collect();
     let why = if why.is_empty() {
         "another workload".into()
     } else {
         list(&why)
     };
-    let labels: Vec<&str> = both.iter().map(|(label, _)| *label).collect();
+    let labels: Vec<&str> = both.iter().map(|(label, ..)| *label).collect();
     Some(format!(
         "of one name and other work: {} ({why})",
         names(&labels)

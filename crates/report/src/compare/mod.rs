@@ -6,7 +6,7 @@ mod words;
 use layermark_stats::{self as stats, Comparison, Judgement, TwoRuns};
 
 use crate::{
-    analysis::{LEVEL, results},
+    analysis::{LEVEL, results, sweep},
     plain,
     types::{
         Compared, DurabilityVerdict, LayerReport, Missing, Report, ResultRow, SCHEMA, TrialRow,
@@ -173,7 +173,7 @@ impl<'a> Both<'a> {
             Some(_) => Blocks::Alone,
             None => Blocks::Times,
         };
-        alike::same_work(row, new).then_some(Self {
+        sweep::other_work(row, new).is_none().then_some(Self {
             old: row,
             new,
             blocks,

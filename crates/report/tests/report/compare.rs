@@ -1,7 +1,7 @@
 //! Two runs against each other: what changed in a layer is told apart from what the machine did.
 
-use layermark_model::{DeviceBytes, Gate, RunStatus, Trial};
-use layermark_report::{Report, ResultRow, TrustState, Verdict, changes};
+use layermark_model::{DeviceBytes, Gate, Run, RunStatus, Trial};
+use layermark_report::{Figure, Report, ResultRow, Series, TrustState, Verdict, changes};
 use serde_json::Value;
 
 use crate::made::Made;
@@ -326,4 +326,80 @@ fn a_step_over_runs_is_dated() {
     assert_eq!(found[0].at, 12);
     assert!((found[0].before - 1.2).abs() < 0.02 && (found[0].after - 1.6).abs() < 0.02);
     assert!(changes(&values[..12]).is_empty() && changes(&values[9..15]).is_empty());
+}
+
+/// A figure of fuse at the first point of a made run.
+fn figure(made: Made, change: impl Fn(&mut Run)) -> Figure {
+    let (mut run, trials) = made.parts();
+    change(&mut run);
+    let label = run.points[0].label.clone();
+    let figure = Figure::of(&run, &trials, "fuse", &label);
+    figure.expect("a number")
+}
+
+#[test]
+fn only_like_and_sound_results_are_in_one_series() {
+    let usual = || made().cost(|layer, _, _| usual(layer));
+    let like = |change: fn(&mut Run)| figure(usual(), change);
+    let param = |run: &mut Run, key: &str, value: u64| {
+        run.points[0].params.insert(key.into(), value.into());
+    };
+    let figures = [
+        ("newest", like(|_| {})),
+        ("stopped", like(|run| run.status = RunStatus::Stopped)),
+        (
+            "larger",
+            figure(usual(), |run| param(run, "file_size", 1 << 30)),
+        ),
+        (
+            "later parameter",
+            figure(usual(), |run| param(run, "unknown", 1)),
+        ),
+        ("beside the clock", {
+            figure(usual(), |run| {
+                param(run, "file_size", 1 << 30);
+                let beside = &mut run.points[0].meaning.beside_the_clock;
+                beside.push("file_size".into());
+            })
+        }),
+        (
+            "another baseline",
+            like(|run| run.layers[0].name = "dir:/a".into()),
+        ),
+        ("other kernel", like(|run| run.machine.kernel = "5".into())),
+        ("other machine", {
+            like(|run| (run.machine.cpus, run.machine.kernel) = (64, "5".into()))
+        }),
+        ("more memory", {
+            like(|run| {
+                run.machine.cpus = 64;
+                run.machine.kernel = "4".into();
+                run.machine.memory += 1 << 20;
+            })
+        }),
+    ];
+    let newest = figures[0].1.value.estimate;
+    assert!((newest - 3.0).abs() < 0.05, "{newest}");
+    let series = Series::of(figures.into_iter());
+    let kept: Vec<&str> = series.kept.iter().map(|(name, _)| *name).collect();
+    assert_eq!(
+        kept,
+        [
+            "more memory",
+            "other machine",
+            "other kernel",
+            "beside the clock",
+            "later parameter",
+            "newest"
+        ]
+    );
+    assert_eq!((series.other_work, series.doubtful), (2, 1));
+    assert_eq!(
+        series.machine_changes(),
+        [
+            (1, vec!["kernel"]),
+            (2, vec!["machine"]),
+            (3, vec!["kernel"])
+        ]
+    );
 }

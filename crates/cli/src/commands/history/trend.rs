@@ -2,19 +2,13 @@
 
 use std::{fmt::Write as _, process::ExitCode};
 
-use layermark_model::nearest;
-use layermark_report::{Change, Estimate, changes, figure, ratio_with, time_with};
+use layermark_model::{Spec, nearest};
+use layermark_report::{Change, Estimate, Figure, Series, changes, ratio_with, time_with};
 use layermark_store::{Store, Summary};
 use serde_json::{Value, json};
 
 use super::{output, print_json, time};
 use crate::failure::Failure;
-
-/// What one run says.
-struct Measured<'a> {
-    run: &'a Summary,
-    value: Estimate,
-}
 
 /// A point in a layer over runs.
 struct Trend<'a> {
@@ -22,8 +16,7 @@ struct Trend<'a> {
     layer: &'a str,
     /// Whether it is the baseline, of which the time is told.
     times: bool,
-    /// The oldest first.
-    measured: Vec<Measured<'a>>,
+    series: Series<&'a Summary>,
     changes: Vec<Change>,
 }
 
@@ -35,32 +28,31 @@ pub fn show(
     layer: &str,
     json: bool,
 ) -> Result<ExitCode, Failure> {
+    // As runs name it: options in the order of their names.
+    let spec = layer.parse::<Spec>().map(|spec| spec.to_string());
+    let layer = &spec.unwrap_or_else(|_| layer.to_owned());
     let mut labels: Vec<String> = Vec::new();
-    let mut measured = Vec::new();
-    for run in runs.iter().rev() {
+    let figures = runs.iter().filter_map(|run| {
         // A run that cannot be read is none of the trend's.
-        let Ok((loaded, trials)) = store.load(&run.id) else {
-            continue;
-        };
-        if let Some(value) = figure(&loaded, &trials, layer, point) {
-            measured.push(Measured { run, value });
-        }
+        let (loaded, trials) = store.load(&run.id).ok()?;
+        let figure = Figure::of(&loaded, &trials, layer, point);
         labels.extend(loaded.points.into_iter().map(|p| p.label));
-    }
-    if measured.is_empty() {
-        return Err(nothing(runs, &labels, point, layer));
-    }
-    let is_baseline = |m: &Measured| m.run.layers.first().is_some_and(|name| name == layer);
-    let times = measured.iter().any(is_baseline);
-    // A layer that was a baseline in some runs only has a time there and a ratio elsewhere.
-    measured.retain(|m| is_baseline(m) == times);
-    let values: Vec<f64> = measured.iter().map(|m| m.value.estimate).collect();
+        Some((run, figure?))
+    });
+    let series = Series::of(figures);
+    let Some((_, newest)) = series.kept.last() else {
+        return Err(match series.doubtful {
+            0 => nothing(runs, &labels, point, layer),
+            n => none_sound(n, point, layer),
+        });
+    };
+    let values: Vec<f64> = series.kept.iter().map(|(_, f)| f.value.estimate).collect();
     let trend = Trend {
         point,
         layer,
-        times,
+        times: newest.is_baseline,
         changes: changes(&values),
-        measured,
+        series,
     };
     if json {
         print_json(&trend.json())?;
@@ -68,6 +60,21 @@ pub fn show(
         output::print(&trend.text())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn counted(n: usize) -> String {
+    match n {
+        1 => "1 run".to_owned(),
+        n => format!("{n} runs"),
+    }
+}
+
+fn none_sound(n: usize, point: &str, layer: &str) -> Failure {
+    let text = format!(
+        "no run of \"{point}\" in {layer} is complete and trusted: {} left out",
+        counted(n)
+    );
+    Failure::usage(text).hint("layermark history")
 }
 
 fn nothing(runs: &[Summary], labels: &[String], point: &str, layer: &str) -> Failure {
@@ -108,12 +115,9 @@ impl Trend<'_> {
                 interval: None,
             })
         };
-        let values = || self.measured.iter().map(|m| m.value.estimate);
+        let values = || self.series.kept.iter().map(|(_, f)| f.value.estimate);
         let (low, high) = values().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
-        let runs = match self.measured.len() {
-            1 => "1 run".to_owned(),
-            n => format!("{n} runs"),
-        };
+        let runs = counted(self.series.kept.len());
         let mut text = format!(
             "{} at \"{}\": {what}, {runs}\n{}  {} to {}\n",
             self.layer,
@@ -123,7 +127,7 @@ impl Trend<'_> {
             plain(high)
         );
         for change in &self.changes {
-            let run = self.measured[change.at].run;
+            let run = self.series.kept[change.at].0;
             // Writing to a string does not fail.
             let _ = writeln!(
                 text,
@@ -135,14 +139,15 @@ impl Trend<'_> {
             );
         }
         if self.changes.is_empty() {
-            text += match self.measured.len() {
+            text += match self.series.kept.len() {
                 n if n < ENOUGH => "too few runs to look for changes: ten are needed\n",
                 _ => "no change for good\n",
             };
         }
+        text += &self.notes();
         text += "\n";
-        for Measured { run, value } in &self.measured {
-            let (started, shown) = (time(run.started_ms), self.shown(value));
+        for (run, figure) in &self.series.kept {
+            let (started, shown) = (time(run.started_ms), self.shown(&figure.value));
             let _ = writeln!(
                 text,
                 "{:>4}  {:<26}  {started}  {shown}",
@@ -152,15 +157,44 @@ impl Trend<'_> {
         text
     }
 
+    /// What changed below the figure, and which runs are not in it.
+    fn notes(&self) -> String {
+        let mut text = String::new();
+        for (at, what) in self.series.machine_changes() {
+            let run = self.series.kept[at].0;
+            let (what, started) = (what.join(" and "), time(run.started_ms));
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{what} changed with #{} of {started}", run.number);
+        }
+        for (n, why) in [
+            (
+                self.series.other_work,
+                "with other work or another baseline",
+            ),
+            (self.series.doubtful, "not complete or not trusted"),
+        ] {
+            if n > 0 {
+                let _ = writeln!(text, "{} {why} left out", counted(n));
+            }
+        }
+        text
+    }
+
     fn json(&self) -> Value {
-        let runs = self.measured.iter().map(|m| {
+        let runs = self.series.kept.iter().map(|(run, figure)| {
             json!({
-                "run": m.run.id, "number": m.run.number, "started_ms": m.run.started_ms,
-                "value": m.value.estimate, "interval": m.value.interval,
+                "run": run.id, "number": run.number, "started_ms": run.started_ms,
+                "value": figure.value.estimate, "interval": figure.value.interval,
+            })
+        });
+        let machines = self.series.machine_changes().into_iter().map(|(at, what)| {
+            let run = self.series.kept[at].0;
+            json!({
+                "run": run.id, "number": run.number, "started_ms": run.started_ms, "changed": what,
             })
         });
         let changes = self.changes.iter().map(|c| {
-            let run = self.measured[c.at].run;
+            let run = self.series.kept[c.at].0;
             json!({
                 "run": run.id, "number": run.number, "started_ms": run.started_ms,
                 "before": c.before, "after": c.after,
@@ -169,6 +203,8 @@ impl Trend<'_> {
         json!({
             "schema": "layermark.trend/1", "point": self.point, "layer": self.layer, "unit": self.unit(),
             "runs": runs.collect::<Vec<_>>(), "changes": changes.collect::<Vec<_>>(),
+            "machine_changes": machines.collect::<Vec<_>>(),
+            "left_out": { "other_work": self.series.other_work, "doubtful": self.series.doubtful },
         })
     }
 }

@@ -196,6 +196,12 @@ impl Made {
     }
 
     pub fn build(self) -> Report {
+        let (run, trials) = self.parts();
+        Report::build(&run, &trials)
+    }
+
+    /// The run and its trials.
+    pub fn parts(self) -> (Run, Vec<TrialRecord>) {
         let mut trials = Vec::new();
         let mut state = 9u64;
         for block in 0..self.blocks {
@@ -229,7 +235,7 @@ impl Made {
                 }
             }
         }
-        Report::build(&self.run, &trials)
+        (self.run, trials)
     }
 }
 
