@@ -27,7 +27,7 @@ impl Swept for &ResultRow {
 /// Parameters that make `new` other work than `old` to the clock, whatever the labels; none where the
 /// workload is another. `None` for the same work. A parameter that only one of two versions knows
 /// makes no difference.
-pub fn other_work(old: impl Swept, new: impl Swept) -> Option<Vec<String>> {
+pub fn other_work<S: Swept + Copy>(old: S, new: S) -> Option<Vec<String>> {
     let ((before, then, was), (after, now, is)) = (old.work(), new.work());
     let unseen =
         |key: &String| was.beside_the_clock.contains(key) || is.beside_the_clock.contains(key);
