@@ -45,17 +45,21 @@ pub(crate) fn is_held(store: &Path, run: &str) -> bool {
     asked != 0 || lock.l_type != libc::F_UNLCK as i16
 }
 
-/// The byte that stands for a run: its id's hash (FNV-1a), which two runs of a store do not share.
-fn byte(run: &str) -> libc::flock {
-    let hash = run.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, b| {
+/// A run's id as a number (FNV-1a), which two runs of a store do not share.
+pub(crate) fn hash(run: &str) -> u64 {
+    run.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, b| {
         (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-    });
+    })
+}
+
+/// The byte that stands for a run.
+fn byte(run: &str) -> libc::flock {
     // SAFETY: all of its fields are numbers, for which zero is a value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as i16;
     lock.l_whence = libc::SEEK_SET as i16;
     // Below the largest offset, as the byte's end has to be too.
-    lock.l_start = (hash >> 2).cast_signed();
+    lock.l_start = (hash(run) >> 2).cast_signed();
     lock.l_len = 1;
     lock
 }

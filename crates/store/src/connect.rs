@@ -1,15 +1,16 @@
 use std::{
     ffi::OsString,
+    fmt::Write,
     fs::File,
-    os::unix::fs::MetadataExt,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use sqlx::{
-    ConnectOptions, Connection, SqlSafeStr, SqliteConnection,
+    AnyConnection, AssertSqlSafe, ConnectOptions, Connection, SqlSafeStr,
+    any::AnyConnectOptions,
     migrate::{MigrateError, Migration, MigrationType, Migrator},
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 
 use crate::{StoreError, error::from_sqlx};
@@ -50,7 +51,7 @@ pub(crate) fn known() -> i64 {
     migrations().iter().map(|m| m.version).max().unwrap_or(0)
 }
 
-pub(crate) async fn open(path: &Path, pages: Option<u32>) -> Result<SqliteConnection, StoreError> {
+pub(crate) async fn open(path: &Path, pages: Option<u32>) -> Result<AnyConnection, StoreError> {
     let started = Instant::now();
     loop {
         match open_once(path, pages).await {
@@ -62,7 +63,7 @@ pub(crate) async fn open(path: &Path, pages: Option<u32>) -> Result<SqliteConnec
     }
 }
 
-async fn open_once(path: &Path, pages: Option<u32>) -> Result<SqliteConnection, StoreError> {
+async fn open_once(path: &Path, pages: Option<u32>) -> Result<AnyConnection, StoreError> {
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).map_err(|source| StoreError::Directory {
             path: path.to_owned(),
@@ -84,18 +85,14 @@ async fn open_once(path: &Path, pages: Option<u32>) -> Result<SqliteConnection, 
         Ok(m) if m.len() > 0 || !m.is_file() => look(path).await?,
         _ => 0,
     };
-    let mut options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        // FULL syncs the log at each commit; trials that follow each other fast do without.
-        .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(BUSY);
+    let mut connection = connect(path, "mode=rwc").await?;
+    // FULL syncs the log at each commit; trials that follow each other fast do without.
+    let mut settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL".to_owned();
     if let Some(pages) = pages {
-        options = options.pragma("max_page_count", pages.to_string());
+        let _ = write!(settings, "; PRAGMA max_page_count = {pages}");
     }
-    let mut connection = options
-        .connect()
+    sqlx::raw_sql(AssertSqlSafe(settings))
+        .execute(&mut connection)
         .await
         .map_err(|e| from_sqlx(e, path.to_owned()))?;
     if found < known() {
@@ -103,6 +100,27 @@ async fn open_once(path: &Path, pages: Option<u32>) -> Result<SqliteConnection, 
         migrate(&mut connection, &migrator, path).await?;
     }
     Ok(connection)
+}
+
+/// Opens a file. In its address every byte that could mean something else is written with `%`.
+pub(crate) async fn connect(path: &Path, how: &str) -> Result<AnyConnection, StoreError> {
+    let mut url = String::from("sqlite:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => url.push(char::from(*byte)),
+            _ => drop(write!(url, "%{byte:02X}")),
+        }
+    }
+    let connected = async {
+        let options: AnyConnectOptions = format!("{url}?{how}").parse()?;
+        let mut connection = options.connect().await?;
+        let busy = format!("PRAGMA busy_timeout = {}", BUSY.as_millis());
+        sqlx::raw_sql(AssertSqlSafe(busy))
+            .execute(&mut connection)
+            .await?;
+        Ok(connection)
+    };
+    connected.await.map_err(|e| from_sqlx(e, path.to_owned()))
 }
 
 /// Makes the file, and puts away what a deleted one of that name has left beside it: a run may still
@@ -134,31 +152,27 @@ pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 /// Reads the format of an existing file; 0 when it has none yet.
-async fn look(path: &Path) -> Result<i64, StoreError> {
-    let sql = |e| from_sqlx(e, path.to_owned());
-    let mut connection = SqliteConnectOptions::new()
-        .filename(path)
-        .read_only(true)
-        .busy_timeout(BUSY)
-        .connect()
-        .await
-        .map_err(sql)?;
+pub(crate) async fn look(path: &Path) -> Result<i64, StoreError> {
+    let mut connection = connect(path, "mode=ro").await?;
     let found = format(&mut connection, path).await?;
-    connection.close().await.map_err(sql)?;
+    let closed = connection.close().await;
+    closed.map_err(|e| from_sqlx(e, path.to_owned()))?;
     Ok(found)
 }
 
-/// The format of the file behind a connection; 0 when it has none yet.
-pub(crate) async fn format(
-    connection: &mut SqliteConnection,
-    path: &Path,
-) -> Result<i64, StoreError> {
+/// The format of the store behind a connection; 0 when it has none yet.
+pub(crate) async fn format(connection: &mut AnyConnection, path: &Path) -> Result<i64, StoreError> {
     let sql = |e| from_sqlx(e, path.to_owned());
-    let tables: Vec<String> =
-        sqlx::query_scalar("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(sql)?;
+    let tables = match connection.backend_name() {
+        "SQLite" => "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name",
+        _ => {
+            "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
+        }
+    };
+    let tables: Vec<String> = sqlx::query_scalar(tables)
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(sql)?;
     let has = |name: &str| tables.iter().any(|t| t == name);
     let mut found = 0;
     if has(FORMATS) {
@@ -195,7 +209,7 @@ fn newer(path: &Path, found: i64) -> Result<(), StoreError> {
 }
 
 pub(crate) async fn migrate(
-    connection: &mut SqliteConnection,
+    connection: &mut AnyConnection,
     migrator: &Migrator,
     path: &Path,
 ) -> Result<(), StoreError> {
@@ -208,7 +222,7 @@ pub(crate) async fn migrate(
         tries += 1;
         match &error {
             MigrateError::VersionMissing(found) => newer(path, *found)?,
-            // SQLite has no lock around migrations: of two processes that make the same store one
+            // `SQLite` has no lock around migrations: of two processes that make the same store one
             // fails, and sees at its next try that all is there.
             MigrateError::Execute(_) | MigrateError::ExecuteMigration(..) if tries < TRIES => {
                 std::thread::sleep(Duration::from_millis(25));
@@ -216,12 +230,18 @@ pub(crate) async fn migrate(
             }
             _ => {}
         }
-        if let MigrateError::Execute(e) | MigrateError::ExecuteMigration(e, _) = error {
-            return Err(from_sqlx(e, path.to_owned()));
+        return Err(of_migration(error, path));
+    }
+}
+
+pub(crate) fn of_migration(error: MigrateError, path: &Path) -> StoreError {
+    match error {
+        MigrateError::Execute(e) | MigrateError::ExecuteMigration(e, _) => {
+            from_sqlx(e, path.to_owned())
         }
-        return Err(StoreError::Corrupt {
+        other => StoreError::Corrupt {
             path: path.to_owned(),
-            reason: error.to_string(),
-        });
+            reason: other.to_string(),
+        },
     }
 }

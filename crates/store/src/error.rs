@@ -1,4 +1,11 @@
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use sqlx::{postgres::PgConnectOptions, sqlite::SqliteError};
+
+use crate::server;
 
 /// What can go wrong with a store. Nothing was changed by the call that failed.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +18,74 @@ pub enum StoreError {
     Unsupported {
         /// What stands before `://`.
         scheme: String,
+    },
+    /// The address of a server that cannot be understood.
+    #[error("`{path}` is not the address of a store: {reason}", path = path.display())]
+    Address {
+        /// The address, without its password.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No server answers.
+    #[error("the store {path} cannot be reached: {reason}", path = path.display())]
+    Unreachable {
+        /// The store.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The server went away while a run wrote to it, and did not come back.
+    #[error("the server of the store {path} went away and did not come back: {reason}", path = path.display())]
+    Lost {
+        /// The run.
+        run: String,
+        /// The store.
+        path: PathBuf,
+        /// What became of the last try.
+        reason: String,
+    },
+    /// The server speaks no TLS, or its certificate is not accepted.
+    #[error("the store {path} cannot be reached by TLS: {reason}", path = path.display())]
+    Tls {
+        /// The store.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A wrong password, or a user who may not connect.
+    #[error("the store {path} refuses the user: {reason}", path = path.display())]
+    Login {
+        /// The store.
+        path: PathBuf,
+        /// What the server said.
+        reason: String,
+    },
+    /// The server has no database of this name.
+    #[error("the store {path} is not there: {reason}", path = path.display())]
+    NoDatabase {
+        /// The store.
+        path: PathBuf,
+        /// What the server said.
+        reason: String,
+    },
+    /// The user may connect, but not use the tables.
+    #[error("the store {path} may not be used: {reason}", path = path.display())]
+    Denied {
+        /// The store.
+        path: PathBuf,
+        /// What the server said.
+        reason: String,
+    },
+    /// A store on a server that is to be read, and was written by an older layermark.
+    #[error("the store {path} was written by an older layermark (format {found}, this one reads {known})", path = path.display())]
+    Older {
+        /// The store.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The format of this one.
+        known: i64,
     },
     /// The directory of the store could not be made or used.
     #[error("the store {path} cannot be opened: {source}", path = path.display())]
@@ -151,7 +226,43 @@ impl StoreError {
         };
         Some(match self {
             Self::NoHome => "say where: export XDG_DATA_HOME=/var/lib".into(),
-            Self::Unsupported { .. } => "write a path, or sqlite:PATH".into(),
+            Self::Unsupported { .. } | Self::Address { .. } => {
+                "write a path, or postgres://USER@HOST/DATABASE".into()
+            }
+            Self::Unreachable { path, .. } => {
+                format!("see whether it answers: pg_isready{}", options(path, false))
+            }
+            Self::Lost { run, path, .. } => format!(
+                "once it answers (pg_isready{}), continue: layermark run --resume {run} --store {}",
+                options(path, false),
+                shell_words::quote(&path.to_string_lossy())
+            ),
+            Self::Tls { .. } => "name who signed its certificate: ?sslrootcert=FILE; or go without TLS on a network \
+                you trust: ?sslmode=disable"
+                .into(),
+            Self::Login { path, .. } => format!(
+                "try it: psql{}; the password is read from PGPASSWORD, or from ~/.pgpass (chmod 600)",
+                options(path, true)
+            ),
+            Self::NoDatabase { path, .. } => format!("make it: createdb{}", options(path, true)),
+            Self::Denied { path, .. } => format!(
+                "let the tables' owner allow it; or use a database of your own: createdb{}-2",
+                options(path, true)
+            ),
+            Self::Older { .. } => {
+                "use that layermark; the next run that this one stores there brings it up to date".into()
+            }
+            Self::Newer { path, .. } | Self::Foreign { path, .. } if is_server(path) => format!(
+                "keep these runs in another database: createdb{}-2",
+                options(path, true)
+            ),
+            Self::Full { path } | Self::ReadOnly { path, .. } if is_server(path) => {
+                "see to the server; then continue: layermark run --resume last".into()
+            }
+            Self::Locked { path } if is_server(path) => format!(
+                "see which: psql{} -c 'SELECT * FROM pg_stat_activity'",
+                options(path, true)
+            ),
             Self::Directory { path, .. } | Self::ReadOnly { path, .. } => format!(
                 "see who may write there: ls -ld {}; or keep runs elsewhere: export XDG_DATA_HOME=DIR",
                 path.parent()
@@ -189,12 +300,61 @@ impl StoreError {
         })
     }
 
+    /// Whether the place in a table was taken.
+    pub(crate) fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Database { source: sqlx::Error::Database(e), .. } if e.is_unique_violation())
+    }
+
+    /// Whether the server may answer when it is asked again, or let go of the run that this process
+    /// held by a connection that was lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::AtWork { .. })
+    }
+
+    /// Whether the user asked for what cannot be.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::NotFound { .. }
+                | Self::NoImport { .. }
+                | Self::Ambiguous { .. }
+                | Self::AtWork { .. }
+                | Self::Address { .. }
+                | Self::Unsupported { .. }
+        )
+    }
+
     pub(crate) fn closed(path: &Path) -> Self {
         Self::Database {
             path: path.to_owned(),
             source: sqlx::Error::PoolClosed,
         }
     }
+}
+
+/// Whether a store is on a server.
+fn is_server(shown: &Path) -> bool {
+    shown
+        .to_str()
+        .is_some_and(|text| text.starts_with("postgres"))
+        && shown.to_string_lossy().contains("://")
+}
+
+/// The options of `psql` and its like for the server of an address.
+fn options(shown: &Path, database: bool) -> String {
+    let Ok(to) = shown.to_string_lossy().parse::<PgConnectOptions>() else {
+        return String::new();
+    };
+    let host = match to.get_socket() {
+        Some(socket) => socket.display().to_string(),
+        None => to.get_host().to_owned(),
+    };
+    let mut words = vec!["-h".into(), host, "-p".into(), to.get_port().to_string()];
+    if database {
+        words.extend(["-U".into(), to.get_username().to_owned()]);
+        words.push(to.get_database().unwrap_or(to.get_username()).to_owned());
+    }
+    format!(" {}", shell_words::join(words))
 }
 
 /// An error that does not know yet which store it is about.
@@ -229,8 +389,62 @@ impl Inner {
 /// The index of the write-ahead log could not grow: on a full disk this comes before anything else.
 const IOERR_SHMSIZE: i64 = 4874;
 
-/// Sorts `SQLite`'s result codes (<https://sqlite.org/rescode.html>) into what a user can act on.
+/// Sorts what a database says into what a user can act on.
 pub(crate) fn from_sqlx(error: sqlx::Error, path: PathBuf) -> StoreError {
+    match &error {
+        sqlx::Error::Database(e) if e.try_downcast_ref::<SqliteError>().is_some() => {
+            from_sqlite(error, path)
+        }
+        _ if is_server(&path) => from_postgres(error, path),
+        _ => StoreError::Database {
+            path,
+            source: error,
+        },
+    }
+}
+
+/// By the codes of <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+fn from_postgres(error: sqlx::Error, path: PathBuf) -> StoreError {
+    let database = |source| StoreError::Database {
+        path: path.clone(),
+        source,
+    };
+    let said = match &error {
+        sqlx::Error::Database(said) => said,
+        // What rustls thinks of a certificate.
+        sqlx::Error::Io(e) if e.kind() == io::ErrorKind::InvalidData => {
+            let reason = e.to_string();
+            return StoreError::Tls { path, reason };
+        }
+        sqlx::Error::Io(e) => {
+            let reason = e.to_string();
+            return StoreError::Unreachable { path, reason };
+        }
+        sqlx::Error::Tls(e) => {
+            let reason = e.to_string();
+            return StoreError::Tls { path, reason };
+        }
+        sqlx::Error::Protocol(reason) => {
+            let reason = format!("not what a PostgreSQL server says: {reason}");
+            return StoreError::Unreachable { path, reason };
+        }
+        _ => return database(error),
+    };
+    let reason = said.message().to_owned();
+    match said.code().as_deref() {
+        Some(code) if server::is_gone(code) => StoreError::Unreachable { path, reason },
+        Some("28000" | "28P01") => StoreError::Login { path, reason },
+        Some("3D000") => StoreError::NoDatabase { path, reason },
+        Some("42501") => StoreError::Denied { path, reason },
+        Some("25006") => StoreError::ReadOnly { path, reason },
+        Some("53100") => StoreError::Full { path },
+        Some("55P03") => StoreError::Locked { path },
+        _ => database(error),
+    }
+}
+
+/// By the codes of <https://sqlite.org/rescode.html>.
+fn from_sqlite(error: sqlx::Error, path: PathBuf) -> StoreError {
     let Some(code) = sqlite_code(&error) else {
         return StoreError::Database {
             path,

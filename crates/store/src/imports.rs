@@ -1,7 +1,7 @@
 //! Results of other programs, beside the runs.
 
 use layermark_model::Import;
-use sqlx::{Row, SqliteConnection};
+use sqlx::{AnyConnection, Row};
 
 use crate::{
     error::Inner,
@@ -24,7 +24,7 @@ pub struct ImportSummary {
     pub points: u64,
 }
 
-pub(crate) async fn put(c: &mut SqliteConnection, import: &Import) -> Result<(), Inner> {
+pub(crate) async fn put(c: &mut AnyConnection, import: &Import) -> Result<(), Inner> {
     sqlx::query(
         "INSERT INTO imports (id, imported_ms, file, format, tool, measured, notes, points, point_count)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -44,7 +44,7 @@ pub(crate) async fn put(c: &mut SqliteConnection, import: &Import) -> Result<(),
 }
 
 /// The id that is meant: `last`, or the beginning of exactly one.
-pub(crate) async fn find(c: &mut SqliteConnection, id: &str) -> Result<String, Inner> {
+pub(crate) async fn find(c: &mut AnyConnection, id: &str) -> Result<String, Inner> {
     let missing = || Inner::NoImport(id.into());
     if id == "last" {
         let last =
@@ -68,7 +68,7 @@ pub(crate) async fn find(c: &mut SqliteConnection, id: &str) -> Result<String, I
     }
 }
 
-pub(crate) async fn get(c: &mut SqliteConnection, id: &str) -> Result<Import, Inner> {
+pub(crate) async fn get(c: &mut AnyConnection, id: &str) -> Result<Import, Inner> {
     let row = sqlx::query(
         "SELECT id, imported_ms, file, format, tool, measured, notes, points
          FROM imports WHERE id = $1",
@@ -89,10 +89,7 @@ pub(crate) async fn get(c: &mut SqliteConnection, id: &str) -> Result<Import, In
     })
 }
 
-pub(crate) async fn list(
-    c: &mut SqliteConnection,
-    limit: usize,
-) -> Result<Vec<ImportSummary>, Inner> {
+pub(crate) async fn list(c: &mut AnyConnection, limit: usize) -> Result<Vec<ImportSummary>, Inner> {
     let rows = sqlx::query(
         "SELECT id, imported_ms, file, tool, point_count
          FROM imports ORDER BY imported_ms DESC, id DESC LIMIT $1",

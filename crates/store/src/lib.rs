@@ -1,8 +1,8 @@
 //! Keeps runs, their layers with facts, points, and every trial with its raw values.
 //!
 //! A trial is committed when [`Store::trial`] returns, so a crash or a kill loses none that had
-//! ended; a power cut may take those of the last second. Several processes may write at once. The queries are what both `SQLite` and `PostgreSQL`
-//! take; today only `SQLite` is behind them.
+//! ended; a power cut may take those of the last second. Several processes may write at once. The
+//! store is an `SQLite` file or a `PostgreSQL` server; every query is one that both take.
 
 mod alive;
 mod connect;
@@ -11,6 +11,7 @@ mod imports;
 mod path;
 mod read;
 mod reading;
+mod server;
 mod write;
 
 use std::{
@@ -21,16 +22,18 @@ use std::{
 };
 
 use layermark_model::{Import, Run, RunStatus, Spec, TrialRecord};
-use sqlx::{Connection, SqliteConnection};
+use sqlx::{AnyConnection, Connection};
 use tokio::runtime::Runtime;
 
 use alive::Held;
 use connect::identity;
+use path::Place;
 use reading::Stamp;
+use server::Server;
 
 pub use error::StoreError;
 pub use imports::ImportSummary;
-pub use path::default_path;
+pub use path::{default_path, shown};
 
 /// What a power cut may take: trials are synced to the disk this long after the last one that was.
 /// A sync of each would cost a matrix of short trials more time than they take, and load the disk
@@ -39,22 +42,26 @@ const SYNC: Duration = Duration::from_secs(1);
 
 /// An open store.
 pub struct Store {
+    /// A file, or the address of the server without its password.
     path: PathBuf,
+    server: Option<Server>,
     runtime: Runtime,
     /// Device and inode of the file that is written; `None` where nothing is.
     file: Option<(u64, u64)>,
     /// How the file looked that is only read and that nobody else is thought to write.
     stamp: Option<Stamp>,
-    /// The run that this process works on.
-    held: Option<(String, Held)>,
+    /// The run that this process works on, and its lock where the store is a file.
+    held: Option<(String, Option<Held>)>,
+    /// How many times the server was connected to anew.
+    reconnected: u32,
     /// Where the store lay, once its file was deleted and written anew at `path`.
     lost: Option<PathBuf>,
     /// When a commit was last synced.
     synced: Option<Instant>,
     /// Whether commits are synced now.
     full: bool,
-    // `None` only while it is being dropped.
-    connection: Option<SqliteConnection>,
+    // `None` only while it is being dropped, or once the server has gone.
+    connection: Option<AnyConnection>,
 }
 
 /// Which runs [`Store::list`] gives.
@@ -105,10 +112,11 @@ pub struct Summary {
 
 impl Store {
     /// Opens the store at a path (or `sqlite:PATH`), and creates it with its directory when there
-    /// is none.
+    /// is none; or the one on a server (`postgres://USER@HOST/DATABASE`), where the database has to be
+    /// there.
     ///
-    /// A file that is not a layermark store, is damaged, or was written by a newer layermark is
-    /// an error and is left as it is.
+    /// A file or a database that is not a layermark store, is damaged, or was written by a newer
+    /// layermark is an error and is left as it is.
     pub fn open(at: impl AsRef<std::ffi::OsStr>) -> Result<Self, StoreError> {
         Self::open_with(at.as_ref(), None)
     }
@@ -121,33 +129,45 @@ impl Store {
     }
 
     fn open_with(at: &std::ffi::OsStr, pages: Option<u32>) -> Result<Self, StoreError> {
-        let path = path::from_url(at)?;
-        let runtime = runtime(&path)?;
-        let connection = runtime.block_on(connect::open(&path, pages))?;
-        let mut store = Self::around(path, runtime, connection);
-        store.file = identity(&store.path);
+        let place = path::place(at)?;
+        let (path, runtime) = runtime(&place)?;
+        let connection = match &place {
+            Place::File(path) => runtime.block_on(connect::open(path, pages))?,
+            Place::Server(server) => runtime.block_on(server.open())?,
+        };
+        let mut store = Self::around(place, runtime, connection);
+        store.file = identity(&path).filter(|_| store.server.is_none());
         Ok(store)
     }
 
     /// Opens a store to read it, and writes nothing, so that it can be read on a full disk and on a
-    /// read-only medium. Where there is none it is an empty one; one of an older format is read
-    /// into memory.
+    /// read-only medium, and by a user of a server who may not write. Where there is none it is an
+    /// empty one; a file of an older format is read into memory.
     pub fn open_read(at: impl AsRef<std::ffi::OsStr>) -> Result<Self, StoreError> {
-        let path = path::from_url(at.as_ref())?;
-        let runtime = runtime(&path)?;
-        let (connection, stamp) = runtime.block_on(reading::open(&path))?;
-        let mut store = Self::around(path, runtime, connection);
+        let place = path::place(at.as_ref())?;
+        let (_, runtime) = runtime(&place)?;
+        let (connection, stamp) = match &place {
+            Place::File(path) => runtime.block_on(reading::open(path))?,
+            Place::Server(server) => (runtime.block_on(server.open_read())?, None),
+        };
+        let mut store = Self::around(place, runtime, connection);
         store.stamp = stamp;
         Ok(store)
     }
 
-    fn around(path: PathBuf, runtime: Runtime, connection: SqliteConnection) -> Self {
+    fn around(place: Place, runtime: Runtime, connection: AnyConnection) -> Self {
+        let (path, server) = match place {
+            Place::File(path) => (path, None),
+            Place::Server(server) => (server.shown.clone(), Some(server)),
+        };
         Self {
             path,
+            server,
             runtime,
             file: None,
             stamp: None,
             held: None,
+            reconnected: 0,
             lost: None,
             synced: None,
             full: true,
@@ -160,7 +180,7 @@ impl Store {
         Self::open(default_path()?)
     }
 
-    /// Where it lies.
+    /// Where it lies: a file, or the address of a server without its password.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -168,16 +188,30 @@ impl Store {
     /// Says that this process works on a run, until the store is closed or the run has ended. Where
     /// the file system has no locks nothing is said.
     pub fn hold(&mut self, run: &str) -> Result<(), StoreError> {
-        match alive::hold(&self.path, run) {
-            Ok(None) => Err(StoreError::AtWork {
-                run: run.to_owned(),
-                path: self.path.clone(),
-            }),
-            Ok(held) => {
-                self.held = held.map(|held| (run.to_owned(), held));
-                Ok(())
+        let at_work = StoreError::AtWork {
+            run: run.to_owned(),
+            path: self.path.clone(),
+        };
+        if self.server.is_some() {
+            self.let_go();
+            if !self.with(async |c| server::hold(c, run).await)? {
+                return Err(at_work);
             }
-            Err(_) => Ok(()),
+            self.held = Some((run.to_owned(), None));
+            return Ok(());
+        }
+        match alive::hold(&self.path, run) {
+            Ok(None) => return Err(at_work),
+            Ok(held) => self.held = held.map(|held| (run.to_owned(), Some(held))),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    fn let_go(&mut self) {
+        if self.held.take().is_some() && self.server.is_some() {
+            // A server that is gone has let go by itself.
+            let _ = self.with(async |c| server::release(c).await);
         }
     }
 
@@ -191,7 +225,7 @@ impl Store {
     pub fn update(&mut self, run: &Run) -> Result<(), StoreError> {
         self.synced(true, async |c| write::update(c, run).await)?;
         if run.status != RunStatus::Running {
-            self.held = None;
+            self.let_go();
         }
         Ok(())
     }
@@ -217,11 +251,18 @@ impl Store {
     }
 
     /// A run that is said to go on and on which nobody works was cut off.
-    fn status(&self, stored: RunStatus, run: &str) -> RunStatus {
-        match stored {
-            RunStatus::Running if !alive::is_held(&self.path, run) => RunStatus::Interrupted,
-            other => other,
+    fn status(&mut self, stored: RunStatus, run: &str) -> RunStatus {
+        if stored != RunStatus::Running {
+            return stored;
         }
+        let held = match self.server {
+            None => alive::is_held(&self.path, run),
+            // Where it cannot be told, one may.
+            Some(_) => self
+                .with(async |c| server::is_held(c, run).await)
+                .unwrap_or(true),
+        };
+        if held { stored } else { RunStatus::Interrupted }
     }
 
     /// The newest runs that a filter lets through, the newest first.
@@ -252,22 +293,31 @@ impl Store {
         self.read(async |c| imports::list(c, limit).await)
     }
 
-    /// With a commit that is synced to the disk or not. Syncing the log takes all before it along.
-    fn synced<T>(
+    /// With a commit that is synced to the disk or not. Syncing the log takes all before it along. A
+    /// server syncs each commit, as its owner wants it.
+    fn synced(
         &mut self,
         full: bool,
-        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, error::Inner>,
-    ) -> Result<T, StoreError> {
+        mut work: impl AsyncFnMut(&mut AnyConnection) -> Result<(), error::Inner>,
+    ) -> Result<(), StoreError> {
+        if self.server.is_some() {
+            let before = self.reconnected;
+            let done = self.with(async |c| server::write(work(c)).await);
+            // The connection was lost after the server had stored it and before it could say so.
+            return match done {
+                Err(e) if e.is_duplicate() && self.reconnected != before => Ok(()),
+                done => done,
+            };
+        }
         if self.full != full {
             self.with(async |c| write::synchronous(c, full).await)?;
             self.full = full;
         }
-        let done = self.with(work)?;
+        self.with(work)?;
         if full {
             self.synced = Some(Instant::now());
         }
-        self.keep()?;
-        Ok(done)
+        self.keep()
     }
 
     /// Where the store lay whose file was deleted or replaced since the last call. All of it is at
@@ -315,7 +365,7 @@ impl Store {
     /// Reads again what was read from a file that somebody wrote to meanwhile.
     fn read<T>(
         &mut self,
-        mut work: impl AsyncFnMut(&mut SqliteConnection) -> Result<T, error::Inner>,
+        mut work: impl AsyncFnMut(&mut AnyConnection) -> Result<T, error::Inner>,
     ) -> Result<T, StoreError> {
         loop {
             let done = self.with(async |c| work(c).await);
@@ -328,16 +378,74 @@ impl Store {
         }
     }
 
+    /// Does the work, and does it again where the connection to a server was lost.
     fn with<T>(
         &mut self,
-        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, error::Inner>,
+        mut work: impl AsyncFnMut(&mut AnyConnection) -> Result<T, error::Inner>,
     ) -> Result<T, StoreError> {
-        let Some(connection) = self.connection.as_mut() else {
+        let started = Instant::now();
+        // A server that did not come back once is asked once more, not waited for again.
+        let patient = self.connection.is_some();
+        loop {
+            let done = match self.connection.as_mut() {
+                Some(connection) => self
+                    .runtime
+                    .block_on(work(connection))
+                    .map_err(|e| e.at(&self.path)),
+                None => match self.reconnect() {
+                    Ok(()) => continue,
+                    Err(e) => Err(e),
+                },
+            };
+            match done {
+                Err(e) if self.server.is_some() && e.is_lost() => {
+                    self.connection = None;
+                    if !patient || started.elapsed() >= connect::BUSY {
+                        return Err(self.lost_server(e));
+                    }
+                    std::thread::sleep(server::PAUSE);
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn lost_server(&self, error: StoreError) -> StoreError {
+        match (error, &self.held) {
+            (StoreError::Unreachable { path, reason }, Some((run, _))) => StoreError::Lost {
+                run: run.clone(),
+                path,
+                reason,
+            },
+            (error, _) => error,
+        }
+    }
+
+    /// Connects to the server again, and takes the run again, which it may think is still held by the
+    /// connection that was lost.
+    fn reconnect(&mut self) -> Result<(), StoreError> {
+        let Some(server) = &self.server else {
             return Err(StoreError::closed(&self.path));
         };
-        self.runtime
-            .block_on(work(connection))
-            .map_err(|e| e.at(&self.path))
+        let held = self.held.as_ref().map(|(run, _)| run.as_str());
+        let connection = self.runtime.block_on(async {
+            let mut connection = server.connect().await?;
+            let taken = match held {
+                Some(run) => server::hold(&mut connection, run).await,
+                None => Ok(true),
+            };
+            if taken.map_err(|e| e.at(&self.path))? {
+                Ok(connection)
+            } else {
+                Err(StoreError::AtWork {
+                    run: held.unwrap_or_default().to_owned(),
+                    path: self.path.clone(),
+                })
+            }
+        })?;
+        self.connection = Some(connection);
+        self.reconnected += 1;
+        Ok(())
     }
 }
 
@@ -353,12 +461,19 @@ impl Drop for Store {
     }
 }
 
-fn runtime(path: &Path) -> Result<Runtime, StoreError> {
+/// Where a store lies, to show it, and what its connection runs on.
+fn runtime(place: &Place) -> Result<(PathBuf, Runtime), StoreError> {
+    sqlx::any::install_default_drivers();
+    let path = match place {
+        Place::File(path) => path,
+        Place::Server(server) => &server.shown,
+    };
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
+        .map(|runtime| (path.clone(), runtime))
         .map_err(|source| StoreError::Directory {
-            path: path.to_owned(),
+            path: path.clone(),
             source,
         })
 }

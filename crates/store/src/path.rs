@@ -4,7 +4,7 @@ use std::{
     path::PathBuf,
 };
 
-use crate::StoreError;
+use crate::{StoreError, server::Server};
 
 /// Where a user's runs are kept: `$XDG_DATA_HOME/layermark/layermark.db`, else
 /// `~/.local/share/layermark/layermark.db`. A relative `XDG_DATA_HOME` is ignored, as the XDG
@@ -20,21 +20,62 @@ fn under(data: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     Some(base.join("layermark/layermark.db"))
 }
 
-/// A path as it is, or what follows `sqlite:` or `sqlite://`.
-pub(crate) fn from_url(at: &OsStr) -> Result<PathBuf, StoreError> {
+/// Where a store is.
+pub(crate) enum Place {
+    File(PathBuf),
+    Server(Server),
+}
+
+/// A path as it is, or what follows `sqlite:` or `sqlite://`; or the address of a `PostgreSQL` server.
+pub(crate) fn place(at: &OsStr) -> Result<Place, StoreError> {
     let bytes = at.as_bytes();
     if let Some(rest) = bytes.strip_prefix(b"sqlite:") {
         let rest = rest.strip_prefix(b"//").unwrap_or(rest);
-        return Ok(PathBuf::from(OsString::from_vec(rest.to_vec())));
+        let path = OsString::from_vec(rest.to_vec());
+        return Ok(Place::File(path.into()));
     }
     let text = at.to_string_lossy();
     match text.split_once("://") {
+        Some(("postgres" | "postgresql", _)) => Server::at(&text).map(Place::Server),
         // A password in the address must not reach a log.
         Some((scheme, _)) => Err(StoreError::Unsupported {
             scheme: scheme.to_owned(),
         }),
-        None => Ok(PathBuf::from(at)),
+        None => Ok(Place::File(PathBuf::from(at))),
     }
+}
+
+/// A store as it may be shown and stored: the address of a server without its password.
+pub fn shown(at: impl AsRef<OsStr>) -> PathBuf {
+    let at = at.as_ref();
+    match at.to_string_lossy().split_once("://") {
+        Some((scheme, rest)) if scheme != "sqlite" => {
+            format!("{scheme}://{}", without_password(rest)).into()
+        }
+        _ => at.into(),
+    }
+}
+
+/// What follows `://` with `***` for a password, also where it holds characters that should have been
+/// written with `%`: all from the first colon to the last `@`.
+fn without_password(rest: &str) -> String {
+    let mut shown = rest.to_owned();
+    if let (Some(colon), Some(at)) = (rest.find(':'), rest.rfind('@'))
+        && colon < at
+    {
+        shown.replace_range(colon + 1..at, "***");
+    }
+    let Some((address, query)) = shown.split_once('?') else {
+        return shown;
+    };
+    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+        // A name that is itself encoded may be that of the password.
+        Some((name, _)) if name.contains('%') || name.to_lowercase().contains("password") => {
+            format!("{name}=***")
+        }
+        _ => pair.to_owned(),
+    });
+    format!("{address}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
 #[cfg(test)]
@@ -60,22 +101,74 @@ mod tests {
         assert_eq!(path(Some(""), Some("")), None);
     }
 
+    fn file(at: &str) -> Option<PathBuf> {
+        match place(at.as_ref()) {
+            Ok(Place::File(path)) => Some(path),
+            _ => None,
+        }
+    }
+
     #[test]
     fn urls_and_paths_are_told_apart() {
-        assert_eq!(
-            from_url("sqlite:///a/b.db".as_ref()).unwrap(),
-            PathBuf::from("/a/b.db")
-        );
-        assert_eq!(
-            from_url("sqlite:b.db".as_ref()).unwrap(),
-            PathBuf::from("b.db")
-        );
-        assert_eq!(
-            from_url("/a/b.db".as_ref()).unwrap(),
-            PathBuf::from("/a/b.db")
-        );
-        let e = from_url("postgres://me:secret@host/x".as_ref()).unwrap_err();
-        assert!(matches!(&e, StoreError::Unsupported { scheme } if scheme == "postgres"));
+        assert_eq!(file("sqlite:///a/b.db"), Some("/a/b.db".into()));
+        assert_eq!(file("sqlite:b.db"), Some("b.db".into()));
+        assert_eq!(file("/a/b.db"), Some("/a/b.db".into()));
+        for server in ["postgres://me@host/x", "postgresql:///x?host=/run/pg"] {
+            assert!(matches!(place(server.as_ref()), Ok(Place::Server(_))));
+        }
+        let e = place("mysql://me:secret@host/x".as_ref()).err().unwrap();
+        assert!(matches!(&e, StoreError::Unsupported { scheme } if scheme == "mysql"));
         assert!(!format!("{e} {:?}", e.hint()).contains("secret"));
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for (at, expected) in [
+            ("/a:b@c", "/a:b@c"),
+            ("sqlite://a:b@c", "sqlite://a:b@c"),
+            ("postgres://me@host:5432/x", "postgres://me@host:5432/x"),
+            (
+                "postgres://me:pw@host:5432/x",
+                "postgres://me:***@host:5432/x",
+            ),
+            ("postgresql://me:p:w@h@host/x", "postgresql://me:***@host/x"),
+            ("postgres://me:1?p/w#@host/x", "postgres://me:***@host/x"),
+            ("postgres://:pw@host", "postgres://:***@host"),
+            (
+                "postgres://host/x?sslmode=require&password=pw&user=me",
+                "postgres://host/x?sslmode=require&password=***&user=me",
+            ),
+            ("postgres://h/x?PassWord=pw", "postgres://h/x?PassWord=***"),
+            (
+                "postgres://h/x?pass%77ord=pw",
+                "postgres://h/x?pass%77ord=***",
+            ),
+            ("mysql://me:pw@host/x", "mysql://me:***@host/x"),
+        ] {
+            assert_eq!(shown(at), PathBuf::from(expected));
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_read_is_refused_without_its_password() {
+        for at in [
+            "postgres://me:secret@host:port/x",
+            "postgres://me:12?secret@host/x",
+            "postgres://me:secret@ho st/x",
+            "postgres://host/x?sslmode=secret&password=secret",
+            "postgres://host/x?port=secret",
+        ] {
+            let Err(e) = place(at.as_ref()) else {
+                // What is before the `?` may be a good address, and is shown without all behind it.
+                assert!(!shown(at).display().to_string().contains("secret"), "{at}");
+                continue;
+            };
+            assert!(matches!(e, StoreError::Address { .. }), "{e:?}");
+            let said = format!("{e} {e:?} {:?}", e.hint());
+            assert!(
+                !said.contains(":secret") && !said.contains("=secret&password=secret"),
+                "{said}"
+            );
+        }
     }
 }

@@ -4,7 +4,7 @@ use layermark_model::{
     Cell, Latency, LayerRun, LayerStatus, Meaning, Point, Run, RunStatus, Spec, Trial, TrialRecord,
 };
 use serde::de::DeserializeOwned;
-use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, sqlite::SqliteRow};
+use sqlx::{AnyConnection, AssertSqlSafe, Row, any::AnyRow};
 
 use crate::{Filter, Summary, error::Inner};
 
@@ -40,7 +40,7 @@ const LISTED: usize = 8;
 
 /// The id that is meant, the one place where runs are named: the whole id, the beginning of exactly
 /// one, `last`, `last~1` or `#12`.
-pub(crate) async fn find(c: &mut SqliteConnection, id: &str) -> Result<String, Inner> {
+pub(crate) async fn find(c: &mut AnyConnection, id: &str) -> Result<String, Inner> {
     if let Some(place) = Place::of(id) {
         let (query, skip) = match place {
             Place::FromLast(n) => (
@@ -89,7 +89,7 @@ fn listed(ids: &[String]) -> String {
     }
 }
 
-pub(crate) async fn run(c: &mut SqliteConnection, id: &str) -> Result<Run, Inner> {
+pub(crate) async fn run(c: &mut AnyConnection, id: &str) -> Result<Run, Inner> {
     let row = sqlx::query(
         "SELECT id, version, started_ms, ended_ms, status, seed, dir, plan, machine
          FROM runs WHERE id = $1",
@@ -126,7 +126,7 @@ pub(crate) async fn run(c: &mut SqliteConnection, id: &str) -> Result<Run, Inner
     })
 }
 
-fn layer(row: &SqliteRow) -> Result<LayerRun, Inner> {
+fn layer(row: &AnyRow) -> Result<LayerRun, Inner> {
     Ok(LayerRun {
         spec: parse::<Spec>("layers.spec", row.try_get("spec")?)?,
         name: row.try_get("name")?,
@@ -152,7 +152,7 @@ fn layer(row: &SqliteRow) -> Result<LayerRun, Inner> {
     })
 }
 
-fn point(row: &SqliteRow) -> Result<Point, Inner> {
+fn point(row: &AnyRow) -> Result<Point, Inner> {
     let mut point = Point {
         workload: row.try_get("workload")?,
         label: row.try_get("label")?,
@@ -166,7 +166,7 @@ fn point(row: &SqliteRow) -> Result<Point, Inner> {
     Ok(point)
 }
 
-pub(crate) async fn trials(c: &mut SqliteConnection, id: &str) -> Result<Vec<TrialRecord>, Inner> {
+pub(crate) async fn trials(c: &mut AnyConnection, id: &str) -> Result<Vec<TrialRecord>, Inner> {
     let rows = sqlx::query(
         "SELECT seq, session, block, layer, point, at_ms, error, passes, latency_min, latency_mean,
                 latency_p50, latency_p99, latency_p999, latency_max, histogram, detail, upkeep_ns,
@@ -179,7 +179,7 @@ pub(crate) async fn trials(c: &mut SqliteConnection, id: &str) -> Result<Vec<Tri
     rows.iter().map(record).collect()
 }
 
-fn record(row: &SqliteRow) -> Result<TrialRecord, Inner> {
+fn record(row: &AnyRow) -> Result<TrialRecord, Inner> {
     Ok(TrialRecord {
         seq: whole(row, "seq")?,
         cell: Cell {
@@ -202,7 +202,7 @@ fn record(row: &SqliteRow) -> Result<TrialRecord, Inner> {
     })
 }
 
-fn trial(row: &SqliteRow) -> Result<Option<Trial>, Inner> {
+fn trial(row: &AnyRow) -> Result<Option<Trial>, Inner> {
     let detail: Option<&str> = row.try_get("detail")?;
     let Some(detail) = detail else {
         return Ok(None);
@@ -229,7 +229,7 @@ fn trial(row: &SqliteRow) -> Result<Option<Trial>, Inner> {
 }
 
 /// Layers of any run that a name stands for, as they are stored.
-async fn named(c: &mut SqliteConnection, name: &Spec) -> Result<Vec<String>, Inner> {
+async fn named(c: &mut AnyConnection, name: &Spec) -> Result<Vec<String>, Inner> {
     let mut specs: Vec<String> =
         sqlx::query_scalar("SELECT DISTINCT spec FROM layers WHERE control = 0")
             .fetch_all(c)
@@ -238,31 +238,38 @@ async fn named(c: &mut SqliteConnection, name: &Spec) -> Result<Vec<String>, Inn
     Ok(specs)
 }
 
-pub(crate) async fn list(c: &mut SqliteConnection, filter: &Filter) -> Result<Vec<Summary>, Inner> {
-    let mut query = QueryBuilder::<Sqlite>::new(
+pub(crate) async fn list(c: &mut AnyConnection, filter: &Filter) -> Result<Vec<Summary>, Inner> {
+    let specs = match &filter.layer {
+        Some(name) => named(c, name).await?,
+        None => Vec::new(),
+    };
+    let of_layer = if filter.layer.is_none() {
+        String::new()
+    } else if specs.is_empty() {
+        return Ok(Vec::new());
+    } else {
+        let places: Vec<String> = (4..).take(specs.len()).map(|n| format!("${n}")).collect();
+        let places = places.join(", ");
+        format!("AND id IN (SELECT run_id FROM layers WHERE control = 0 AND spec IN ({places}))")
+    };
+    // Nothing but numbers of places is put into the text.
+    let sql = AssertSqlSafe(format!(
         "SELECT id, name, started_ms, ended_ms, status,
                 (SELECT count(*) FROM runs AS older
                  WHERE older.started_ms < runs.started_ms
                     OR (older.started_ms = runs.started_ms AND older.id <= runs.id)) AS number,
                 (SELECT count(*) FROM points WHERE points.run_id = runs.id) AS points,
                 (SELECT count(*) FROM trials WHERE trials.run_id = runs.id) AS trials
-         FROM runs WHERE started_ms >= ",
-    );
-    query.push_bind(filter.since_ms.unwrap_or(i64::MIN));
-    if let Some(plan) = &filter.plan {
-        query.push(" AND name = ").push_bind(plan);
-    }
-    if let Some(layer) = &filter.layer {
-        query.push(" AND id IN (SELECT run_id FROM layers WHERE control = 0 AND spec IN (");
-        let mut specs = query.separated(", ");
-        for spec in named(c, layer).await? {
-            specs.push_bind(spec);
-        }
-        query.push("))");
-    }
-    query.push(" ORDER BY started_ms DESC, id DESC LIMIT ");
-    query.push_bind(i64::try_from(filter.limit).unwrap_or(i64::MAX));
-    let rows = query.build().fetch_all(&mut *c).await?;
+         FROM runs
+         WHERE ($1 = '' OR name = $1) AND started_ms >= $2 {of_layer}
+         ORDER BY started_ms DESC, id DESC LIMIT $3"
+    ));
+    let query = sqlx::query(sql)
+        .bind(filter.plan.as_deref().unwrap_or_default())
+        .bind(filter.since_ms.unwrap_or(i64::MIN))
+        .bind(i64::try_from(filter.limit).unwrap_or(i64::MAX));
+    let query = specs.into_iter().fold(query, sqlx::query::Query::bind);
+    let rows = query.fetch_all(&mut *c).await?;
     let mut summaries = Vec::with_capacity(rows.len());
     for row in &rows {
         let id: String = row.try_get("id")?;
@@ -298,18 +305,18 @@ fn status(word: &str) -> Result<RunStatus, Inner> {
     .ok_or_else(|| Inner::Value("runs.status".into(), format!("unknown `{word}`")))
 }
 
-pub(crate) fn whole(row: &SqliteRow, column: &str) -> Result<u64, Inner> {
+pub(crate) fn whole(row: &AnyRow, column: &str) -> Result<u64, Inner> {
     let value: i64 = row.try_get(column)?;
     u64::try_from(value).map_err(|_| Inner::Value(column.into(), format!("{value} is below 0")))
 }
 
-fn small(row: &SqliteRow, column: &str) -> Result<u32, Inner> {
+fn small(row: &AnyRow, column: &str) -> Result<u32, Inner> {
     let value = whole(row, column)?;
     u32::try_from(value).map_err(|_| Inner::Value(column.into(), format!("{value} is too large")))
 }
 
 /// JSON has no infinity, and no share or time is one.
-fn finite(row: &SqliteRow, column: &str) -> Result<f64, Inner> {
+fn finite(row: &AnyRow, column: &str) -> Result<f64, Inner> {
     let value: f64 = row.try_get(column)?;
     if value.is_finite() {
         Ok(value)

@@ -2,13 +2,11 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-use sqlx::{
-    ConnectOptions, Connection, SqliteConnection, migrate::Migrator, sqlite::SqliteConnectOptions,
-};
+use sqlx::{AnyConnection, Connection, migrate::Migrator};
 
 use crate::{
     StoreError,
-    connect::{BUSY, FORMATS, beside, format, known, migrate, migrations},
+    connect::{FORMATS, beside, connect, format, known, look, migrate, migrations},
     error::from_sqlx,
 };
 
@@ -40,7 +38,7 @@ impl Stamp {
 
 /// A connection that only reads. With a stamp it reads a file that nobody is thought to write, and
 /// what was read counts only if the stamp still holds afterwards.
-pub(crate) async fn open(path: &Path) -> Result<(SqliteConnection, Option<Stamp>), StoreError> {
+pub(crate) async fn open(path: &Path) -> Result<(AnyConnection, Option<Stamp>), StoreError> {
     let sql = |e| from_sqlx(e, path.to_owned());
     match fs::metadata(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -67,12 +65,12 @@ pub(crate) async fn open(path: &Path) -> Result<(SqliteConnection, Option<Stamp>
     let log = has_log(path);
     // Without a log nothing is missing from the file itself, and `SQLite` needs no file beside it.
     let stamp = Stamp::of(path).filter(|_| !log);
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .read_only(true)
-        .immutable(!log)
-        .busy_timeout(BUSY);
-    let opened = match options.connect().await.map_err(sql) {
+    let how = if log {
+        "mode=ro"
+    } else {
+        "mode=ro&immutable=1"
+    };
+    let opened = match connect(path, how).await {
         Ok(mut connection) => match format(&mut connection, path).await {
             Ok(found) => Ok((connection, found)),
             Err(e) => Err(e),
@@ -85,7 +83,11 @@ pub(crate) async fn open(path: &Path) -> Result<(SqliteConnection, Option<Stamp>
     }
     // An older format, which is not changed by reading it.
     connection.close().await.map_err(sql)?;
-    Ok((copied(path, found, log).await?, None))
+    match copied(path, found, log).await {
+        // Another process makes or changes the store at this moment.
+        Err(_) if look(path).await? != found => Box::pin(open(path)).await,
+        copy => Ok((copy?, None)),
+    }
 }
 
 /// Why a file with a log could not be read: in most cases `SQLite` needs its index of the log beside
@@ -107,10 +109,8 @@ fn has_log(path: &Path) -> bool {
 }
 
 /// An empty store in memory, of a format.
-async fn memory(path: &Path, version: i64) -> Result<SqliteConnection, StoreError> {
-    let sql = |e| from_sqlx(e, path.to_owned());
-    let options = SqliteConnectOptions::new();
-    let mut connection = options.connect().await.map_err(sql)?;
+pub(crate) async fn memory(path: &Path, version: i64) -> Result<AnyConnection, StoreError> {
+    let mut connection = connect(Path::new(":memory:"), "mode=rwc").await?;
     let wanted = migrations().into_iter().filter(|m| m.version <= version);
     let migrator = Migrator::with_migrations(wanted.collect());
     migrate(&mut connection, &migrator, path).await?;
@@ -118,7 +118,7 @@ async fn memory(path: &Path, version: i64) -> Result<SqliteConnection, StoreErro
 }
 
 /// A copy of a store in memory, brought to the newest format.
-async fn copied(path: &Path, found: i64, log: bool) -> Result<SqliteConnection, StoreError> {
+async fn copied(path: &Path, found: i64, log: bool) -> Result<AnyConnection, StoreError> {
     let sql = |e| from_sqlx(e, path.to_owned());
     let mut to = memory(path, found).await?;
     let mode = if log { "mode=ro" } else { "immutable=1" };

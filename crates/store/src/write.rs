@@ -3,12 +3,12 @@
 
 use layermark_model::{LayerRun, LayerStatus, Point, Run, RunStatus, Trial, TrialRecord};
 use serde::Serialize;
-use sqlx::{Connection, SqliteConnection};
+use sqlx::{AnyConnection, Connection};
 
 use crate::error::Inner;
 
 /// Whether commits from now on wait until the log is on the disk.
-pub(crate) async fn synchronous(c: &mut SqliteConnection, full: bool) -> Result<(), Inner> {
+pub(crate) async fn synchronous(c: &mut AnyConnection, full: bool) -> Result<(), Inner> {
     let pragma = if full {
         "PRAGMA synchronous = FULL"
     } else {
@@ -19,7 +19,7 @@ pub(crate) async fn synchronous(c: &mut SqliteConnection, full: bool) -> Result<
 }
 
 /// Writes the whole store to an empty file.
-pub(crate) async fn copy(c: &mut SqliteConnection, to: &std::path::Path) -> Result<(), Inner> {
+pub(crate) async fn copy(c: &mut AnyConnection, to: &std::path::Path) -> Result<(), Inner> {
     sqlx::query("VACUUM INTO $1")
         .bind(to.to_string_lossy().into_owned())
         .execute(c)
@@ -27,7 +27,7 @@ pub(crate) async fn copy(c: &mut SqliteConnection, to: &std::path::Path) -> Resu
     Ok(())
 }
 
-pub(crate) async fn begin(c: &mut SqliteConnection, run: &Run) -> Result<(), Inner> {
+pub(crate) async fn begin(c: &mut AnyConnection, run: &Run) -> Result<(), Inner> {
     let mut tx = c.begin().await?;
     sqlx::query(
         "INSERT INTO runs (id, name, version, started_ms, ended_ms, status, seed, dir, plan, machine)
@@ -55,7 +55,7 @@ pub(crate) async fn begin(c: &mut SqliteConnection, run: &Run) -> Result<(), Inn
     Ok(())
 }
 
-pub(crate) async fn update(c: &mut SqliteConnection, run: &Run) -> Result<(), Inner> {
+pub(crate) async fn update(c: &mut AnyConnection, run: &Run) -> Result<(), Inner> {
     let mut tx = c.begin().await?;
     let done = sqlx::query("UPDATE runs SET ended_ms = $2, status = $3, plan = $4 WHERE id = $1")
         .bind(&run.id)
@@ -75,7 +75,7 @@ pub(crate) async fn update(c: &mut SqliteConnection, run: &Run) -> Result<(), In
 }
 
 async fn put_layer(
-    c: &mut SqliteConnection,
+    c: &mut AnyConnection,
     run_id: &str,
     index: usize,
     layer: &LayerRun,
@@ -98,8 +98,8 @@ async fn put_layer(
         LayerStatus::Failed => "failed",
         LayerStatus::LeftOut => "left-out",
     })
-    .bind(&layer.reason)
-    .bind(&layer.hint)
+    .bind(layer.reason.as_deref().map(text))
+    .bind(layer.hint.as_deref().map(text))
     .bind(json("layers.facts", &layer.facts)?)
     .bind(layer.setup_s)
     .bind(json("layers.self_test", &layer.self_test)?)
@@ -112,7 +112,7 @@ async fn put_layer(
 }
 
 async fn put_point(
-    c: &mut SqliteConnection,
+    c: &mut AnyConnection,
     run_id: &str,
     index: usize,
     point: &Point,
@@ -133,7 +133,7 @@ async fn put_point(
 }
 
 pub(crate) async fn trial(
-    c: &mut SqliteConnection,
+    c: &mut AnyConnection,
     run_id: &str,
     record: &TrialRecord,
 ) -> Result<(), Inner> {
@@ -170,7 +170,7 @@ pub(crate) async fn trial(
     .bind(index_of(record.cell.layer))
     .bind(index_of(record.cell.point))
     .bind(whole("trials.at_ms", record.at_ms)?)
-    .bind(&record.error)
+    .bind(record.error.as_deref().map(text))
     .bind(trial.and_then(Trial::ns_per_op))
     .bind(passes)
     .bind(
@@ -223,6 +223,11 @@ pub(crate) fn status(status: RunStatus) -> &'static str {
 
 pub(crate) fn json(what: &str, value: &impl Serialize) -> Result<String, Inner> {
     serde_json::to_string(value).map_err(|e| Inner::Value(what.into(), e.to_string()))
+}
+
+/// `PostgreSQL` has no NUL in a text, and what a program said may have one.
+fn text(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
 }
 
 /// Neither database has unsigned numbers.

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use crate::made::{record, run};
-use layermark_model::{Meaning, Plan, Run, RunStatus};
+use layermark_model::{Meaning, Plan, RunStatus};
 use layermark_store::{Store, StoreError};
 
 /// Makes a store one of the first format, without what came later.
@@ -299,37 +299,6 @@ fn a_reader_sees_what_was_written_after_it_was_opened() {
     let mut read = Store::open_read(&path).unwrap();
     Store::open(&path).unwrap().begin(&run("01B", 2)).unwrap();
     assert_eq!(read.list(9).unwrap().len(), 2);
-}
-
-#[test]
-fn a_run_nobody_works_on_is_interrupted() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("s.db");
-    let mut store = Store::open(&path).unwrap();
-    store.begin(&run("01RUN", 1)).unwrap();
-    let status = |path: &Path| Store::open_read(path).unwrap().list(1).unwrap()[0].status;
-    assert_eq!(status(&path), RunStatus::Running);
-    let mut other = Store::open(&path).unwrap();
-    assert!(matches!(
-        other.hold("01RUN"),
-        Err(StoreError::AtWork { .. })
-    ));
-    drop(store);
-    assert_eq!(status(&path), RunStatus::Interrupted);
-    assert_eq!(
-        other.load("01RUN").unwrap().0.status,
-        RunStatus::Interrupted
-    );
-    other.hold("01RUN").unwrap();
-    assert_eq!(status(&path), RunStatus::Running);
-    other
-        .update(&Run {
-            status: RunStatus::Stopped,
-            ..run("01RUN", 1)
-        })
-        .unwrap();
-    assert_eq!(status(&path), RunStatus::Stopped);
-    other.hold("01RUN").unwrap();
 }
 
 #[test]

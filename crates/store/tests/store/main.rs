@@ -1,6 +1,8 @@
-//! The store: its content, its file, and the processes that share it.
+//! The store: its content, its file or its server, and the processes that share it.
 
 mod files;
 mod made;
+mod places;
 mod processes;
+mod server;
 mod store;

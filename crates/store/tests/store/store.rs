@@ -1,20 +1,30 @@
 //! The store as its users see it: what goes in comes out.
 
-use crate::made::{record, run};
-use layermark_model::{Import, ImportedPoint, LayerStatus, RunStatus, Trial, TrialRecord};
+use crate::{
+    made::{record, run},
+    places::on_both,
+};
+use layermark_model::{Import, ImportedPoint, LayerStatus, Run, RunStatus, Trial, TrialRecord};
 use layermark_store::{Filter, Store, StoreError};
 
-#[test]
-fn what_goes_in_comes_out() {
-    let temp = tempfile::tempdir().unwrap();
-    let path = temp.path().join("new/dir/store.db");
-    let mut store = Store::open(&path).unwrap();
-    assert_eq!(store.path(), path);
+on_both!(
+    what_goes_in_comes_out,
+    runs_are_found_by_id_by_its_beginning_and_as_the_last,
+    runs_are_named_by_their_place_too,
+    runs_are_listed_by_plan_layer_and_time,
+    imports_are_kept_beside_the_runs,
+    a_trial_is_stored_once_and_only_for_a_run_that_is_there,
+    a_run_nobody_works_on_is_interrupted,
+);
+
+fn what_goes_in_comes_out(at: &str) {
+    let mut store = Store::open(at).unwrap();
+    assert_eq!(store.path(), layermark_store::shown(at));
     let mut run = run("01AAA", 1000);
     store.begin(&run).unwrap();
     let failed = TrialRecord {
         trial: None,
-        error: Some("no".into()),
+        error: Some("no: \u{1f4a5} 'x'; --".into()),
         seq: 1,
         ..record(1)
     };
@@ -40,7 +50,12 @@ fn what_goes_in_comes_out() {
     run.layers[0].setup_s = 0.2;
     store.update(&run).unwrap();
     drop(store);
-    let mut store = Store::open(format!("sqlite://{}", path.display())).unwrap();
+    // The other way to write the same.
+    let other = match at.strip_prefix("postgres://") {
+        Some(rest) => format!("postgresql://{rest}"),
+        None => format!("sqlite://{at}"),
+    };
+    let mut store = Store::open(other).unwrap();
     assert_eq!(store.load("01AAA").unwrap(), (run.clone(), records.clone()));
     assert_eq!(store.load("last").unwrap().1, records);
     let list = store.list(9).unwrap();
@@ -52,10 +67,8 @@ fn what_goes_in_comes_out() {
     assert_eq!(list[0].layers, ["native", "native (control)"]);
 }
 
-#[test]
-fn runs_are_found_by_id_by_its_beginning_and_as_the_last() {
-    let temp = tempfile::tempdir().unwrap();
-    let mut store = Store::open(temp.path().join("s.db")).unwrap();
+fn runs_are_found_by_id_by_its_beginning_and_as_the_last(at: &str) {
+    let mut store = Store::open(at).unwrap();
     assert!(matches!(
         store.load("last"),
         Err(StoreError::NotFound { .. })
@@ -88,10 +101,8 @@ fn runs_are_found_by_id_by_its_beginning_and_as_the_last() {
     ));
 }
 
-#[test]
-fn runs_are_named_by_their_place_too() {
-    let temp = tempfile::tempdir().unwrap();
-    let mut store = Store::open(temp.path().join("s.db")).unwrap();
+fn runs_are_named_by_their_place_too(at: &str) {
+    let mut store = Store::open(at).unwrap();
     // Two that began in the same millisecond are told apart by their ids.
     for (id, at) in [("01C", 5), ("01A", 9), ("01B", 5)] {
         store.begin(&run(id, at)).unwrap();
@@ -136,10 +147,8 @@ fn runs_are_named_by_their_place_too() {
     );
 }
 
-#[test]
-fn runs_are_listed_by_plan_layer_and_time() {
-    let temp = tempfile::tempdir().unwrap();
-    let mut store = Store::open(temp.path().join("s.db")).unwrap();
+fn runs_are_listed_by_plan_layer_and_time(at: &str) {
+    let mut store = Store::open(at).unwrap();
     for (id, at, plan, layer) in [
         ("01A", 10, "card", "fuse:cache=none,delay=2ms"),
         ("01B", 20, "card", "fuse"),
@@ -214,10 +223,8 @@ fn runs_are_listed_by_plan_layer_and_time() {
     );
 }
 
-#[test]
-fn imports_are_kept_beside_the_runs() {
-    let home = tempfile::tempdir().unwrap();
-    let mut store = Store::open(home.path().join("s.db")).unwrap();
+fn imports_are_kept_beside_the_runs(at: &str) {
+    let mut store = Store::open(at).unwrap();
     let import = |id: &str, imported_ms| Import {
         id: id.into(),
         imported_ms,
@@ -257,10 +264,8 @@ fn imports_are_kept_beside_the_runs() {
     );
 }
 
-#[test]
-fn a_trial_is_stored_once_and_only_for_a_run_that_is_there() {
-    let temp = tempfile::tempdir().unwrap();
-    let mut store = Store::open(temp.path().join("s.db")).unwrap();
+fn a_trial_is_stored_once_and_only_for_a_run_that_is_there(at: &str) {
+    let mut store = Store::open(at).unwrap();
     store.begin(&run("01", 1)).unwrap();
     store.trial("01", &record(0)).unwrap();
     assert!(
@@ -278,4 +283,32 @@ fn a_trial_is_stored_once_and_only_for_a_run_that_is_there() {
         Err(StoreError::Value { .. })
     ));
     assert_eq!(store.load("01").unwrap().1.len(), 1);
+}
+
+fn a_run_nobody_works_on_is_interrupted(at: &str) {
+    let mut store = Store::open(at).unwrap();
+    store.begin(&run("01RUN", 1)).unwrap();
+    let status = || Store::open_read(at).unwrap().list(1).unwrap()[0].status;
+    assert_eq!(status(), RunStatus::Running);
+    let mut other = Store::open(at).unwrap();
+    assert!(matches!(
+        other.hold("01RUN"),
+        Err(StoreError::AtWork { .. })
+    ));
+    drop(store);
+    assert_eq!(status(), RunStatus::Interrupted);
+    assert_eq!(
+        other.load("01RUN").unwrap().0.status,
+        RunStatus::Interrupted
+    );
+    other.hold("01RUN").unwrap();
+    assert_eq!(status(), RunStatus::Running);
+    other
+        .update(&Run {
+            status: RunStatus::Stopped,
+            ..run("01RUN", 1)
+        })
+        .unwrap();
+    assert_eq!(status(), RunStatus::Stopped);
+    other.hold("01RUN").unwrap();
 }

@@ -22,7 +22,7 @@ use layermark_model::{
     PointError, Run, SelfTest, Settings, Spec, Trial, TrialRecord, Turn,
     protocol::{FromProbe, Job, ToProbe, VERSION},
 };
-use layermark_probe::{Context, PackagedFile, ProbeError, Work, Workload};
+use layermark_probe::{Context, ProbeError, Work, Workload};
 use layermark_store::Store;
 
 /// What the helpers of a scripted layer use in the first turn and its lead-in, which lasts a quarter as
@@ -95,12 +95,6 @@ impl Workload for TwoEnds {
     }
     fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
         file().meaning(at)
-    }
-    fn packaged(&self, _: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        Ok(Vec::new())
-    }
-    fn needs_refresh(&self, _: &Point) -> bool {
-        false
     }
     fn space(&self, _: &Point) -> u64 {
         0
