@@ -63,7 +63,7 @@ impl Report {
         let causes: Vec<Vec<Cause>> = results.iter().map(|r| r.causes.clone()).collect();
         let mut report = plain::texts(Self {
             schema: SCHEMA.into(),
-            generated_by: format!("layermark {}", env!("CARGO_PKG_VERSION")),
+            generated_by: generated_by(),
             run_version: run.version.clone(),
             run: run.id.clone(),
             label: run.plan.name.clone(),
@@ -124,6 +124,11 @@ impl Report {
             .iter()
             .any(|t| t.state == TrustState::Warn && vital.contains(&t.id.as_str()))
     }
+}
+
+/// What made a file, as the formats carry it.
+pub fn generated_by() -> String {
+    format!("layermark {}", env!("CARGO_PKG_VERSION"))
 }
 
 fn timestamp(ms: i64) -> String {

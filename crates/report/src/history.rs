@@ -161,3 +161,33 @@ pub fn changes(values: &[f64]) -> Vec<Change> {
     };
     parts.windows(2).map(change).collect()
 }
+
+/// One figure over runs, for a page.
+#[derive(Debug)]
+pub struct Trend {
+    /// The point's label.
+    pub point: String,
+    /// Name of the layer.
+    pub layer: String,
+    /// Microseconds an operation of the baseline; else the ratio to it.
+    pub is_time: bool,
+    /// The oldest first; at least one.
+    pub runs: Vec<TrendRun>,
+    /// As [`changes`] finds them.
+    pub changes: Vec<Change>,
+    /// What it came to, in sentences.
+    pub said: Vec<String>,
+}
+
+/// What one run says of it.
+#[derive(Debug)]
+pub struct TrendRun {
+    /// The run's id.
+    pub id: String,
+    /// Its number in the store.
+    pub number: u64,
+    /// When it began, in words.
+    pub started: String,
+    /// The figure.
+    pub value: Estimate,
+}

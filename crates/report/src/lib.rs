@@ -17,7 +17,7 @@ mod studies;
 mod types;
 mod views;
 
-pub use history::{Change, Figure, Series, Tally, changes};
+pub use history::{Change, Figure, Series, Tally, Trend, TrendRun, changes};
 pub use number::{ratio_with, time_with};
 pub use types::*;
 

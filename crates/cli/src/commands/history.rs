@@ -1,16 +1,18 @@
 //! `layermark history`: the runs and imports made so far.
 
-mod trend;
+pub mod trend;
 
 use std::process::ExitCode;
 
 use jiff::{Timestamp, tz::TimeZone};
 use layermark_model::RunStatus;
-use layermark_report::Tally;
+use layermark_report::{Tally, exporters};
 use layermark_store::{Filter, ImportSummary, Store, Summary};
 use serde_json::{Value, json};
 
-use super::output;
+use super::{output, target::target};
+use trend::Trend;
+
 use crate::{args::HistoryArgs, failure::Failure, say::say};
 
 /// Runs that are listed, and those of a trend, unless `--limit` says otherwise.
@@ -33,7 +35,8 @@ pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
         limit,
     })?;
     if let Some([point, layer]) = args.trend.as_deref() {
-        return trend::show(&mut store, &runs, point, layer, args.json.json);
+        let trend = trend::of(&mut store, &runs, point, layer)?;
+        return tell(&trend, args);
     }
     let filtered = args.plan.is_some() || args.layer.is_some() || args.since.is_some();
     // An import has neither a plan nor layers of ours.
@@ -55,7 +58,7 @@ pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
             "runs": runs.iter().map(run_json).collect::<Vec<_>>(),
             "imports": imports.iter().map(import_json).collect::<Vec<_>>(),
         });
-        print_json(&all)?;
+        output::print(&json_text(&all)?)?;
     } else if runs.is_empty() && imports.is_empty() {
         let what = if filtered {
             "no such run"
@@ -74,13 +77,37 @@ pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_json(value: &Value) -> Result<(), Failure> {
+/// Prints a figure over runs, or writes its page.
+fn tell(trend: &Trend, args: &HistoryArgs) -> Result<ExitCode, Failure> {
+    if let Some(path) = &args.output {
+        let page = target(path, args.force)?;
+        if page.format() != "html" {
+            let text = format!(
+                "-o {}: a figure over runs is written as a page only",
+                path.display()
+            );
+            return Err(Failure::usage(text).hint("-o trend.html, or --json"));
+        }
+        let bytes = exporters::trend_page(&trend.drawn());
+        let written = page.fill(&|out| Ok(out.open("")?.write_all(&bytes)?))?;
+        for path in written {
+            say(format!("page: {}", path.display()));
+        }
+    } else if args.json.json {
+        output::print(&json_text(&trend.json())?)?;
+    } else {
+        output::print(&trend.text())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn json_text(value: &Value) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value).map_err(Failure::failed)?;
-    output::print(&(text + "\n"))
+    Ok(text + "\n")
 }
 
 /// How the verdicts of a run came out; nothing for one that cannot be read or has none.
-fn tally(store: &mut Store, run: &Summary) -> Option<Tally> {
+pub fn tally(store: &mut Store, run: &Summary) -> Option<Tally> {
     let (run, trials) = store.load(&run.id).ok()?;
     Some(Tally::of(&run, &trials)).filter(|tally| tally.asked > 0)
 }
@@ -130,7 +157,7 @@ fn import_line(import: &ImportSummary) -> String {
 }
 
 /// A moment of this machine's time zone.
-fn time(ms: i64) -> String {
+pub fn time(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map_or_else(
         |_| ms.to_string(),
         |t| {
@@ -143,13 +170,7 @@ fn time(ms: i64) -> String {
 
 fn line(run: &Summary, tally: Option<&Tally>) -> String {
     let started = time(run.started_ms);
-    let status = match run.status {
-        RunStatus::Running => "running",
-        RunStatus::Interrupted => "interrupted",
-        RunStatus::Done => "done",
-        RunStatus::Stopped => "stopped",
-        RunStatus::Failed => "failed",
-    };
+    let status = status(run.status);
     let (number, id, plan, layers) = (run.number, &run.id, &run.name, run.layers.join(" "));
     let verdicts = tally.map_or_else(|| "-".into(), verdicts);
     format!(
@@ -157,8 +178,19 @@ fn line(run: &Summary, tally: Option<&Tally>) -> String {
     )
 }
 
+/// How a run stands, in a word.
+pub fn status(status: RunStatus) -> &'static str {
+    match status {
+        RunStatus::Running => "running",
+        RunStatus::Interrupted => "interrupted",
+        RunStatus::Done => "done",
+        RunStatus::Stopped => "stopped",
+        RunStatus::Failed => "failed",
+    }
+}
+
 /// `9/12: 5 slower, 4 same`.
-fn verdicts(tally: &Tally) -> String {
+pub fn verdicts(tally: &Tally) -> String {
     let counts = [
         (tally.slower, "slower"),
         (tally.faster, "faster"),

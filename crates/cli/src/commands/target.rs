@@ -35,10 +35,7 @@ pub fn targets(out: &OutArgs) -> Result<Vec<Target>, Failure> {
     let all: Vec<Target> = out
         .output
         .iter()
-        .map(|path| match path.to_str().and_then(format_of_stdout) {
-            Some(format) => Target::stdout(format),
-            None => Target::file(path, exporter(path)?, out.force),
-        })
+        .map(|path| target(path, out.force))
         .collect::<Result<_, _>>()?;
     let to_stdout = all.iter().filter(|t| t.is_stdout()).count();
     if to_stdout + usize::from(out.json.json) > 1 {
@@ -46,6 +43,14 @@ pub fn targets(out: &OutArgs) -> Result<Vec<Target>, Failure> {
         return Err(Failure::usage("standard output takes one report").hint(hint));
     }
     Ok(all)
+}
+
+/// Finds the exporter of one `-o`, and that it may be written.
+pub fn target(path: &Path, force: bool) -> Result<Target, Failure> {
+    match path.to_str().and_then(format_of_stdout) {
+        Some(format) => Target::stdout(format),
+        None => Target::file(path, exporter(path)?, force),
+    }
 }
 
 /// Where hyperfine's format goes, whatever the file's name.
@@ -137,36 +142,44 @@ impl Target {
 
     /// Writes the report; answers the names of the files.
     pub fn write(&self, report: &Report) -> Result<Vec<PathBuf>, Failure> {
-        let failed = |path: &Path, e: anyhow::Error| {
-            Failure::failed(format!("{}: {e}", path.display())).hint(format!(
-                "the run is kept; write it elsewhere: layermark report {} -o FILE",
-                report.run
-            ))
-        };
+        let again = format!(
+            "the run is kept; write it elsewhere: layermark report {} -o FILE",
+            report.run
+        );
+        let write = |out: &mut dyn Files| self.exporter.write(report, out);
+        self.fill(&write).map_err(|e| e.hint(again))
+    }
+
+    /// Writes what `write` makes, in the format of the target; answers the names of the files.
+    pub fn fill(
+        &self,
+        write: &dyn Fn(&mut dyn Files) -> anyhow::Result<()>,
+    ) -> Result<Vec<PathBuf>, Failure> {
+        let failed =
+            |path: &Path, e: anyhow::Error| Failure::failed(format!("{}: {e}", path.display()));
         match &self.place {
             Destination::Stdout => {
                 let mut text = Vec::new();
-                let written = self.exporter.write(report, &mut text);
-                written.map_err(Failure::failed)?;
+                write(&mut text).map_err(Failure::failed)?;
                 super::output::write_stdout(&text)?;
                 Ok(Vec::new())
             }
             Destination::Stream(path) => {
-                let write = || -> anyhow::Result<()> {
+                let stream = || -> anyhow::Result<()> {
                     let mut text = Vec::new();
-                    self.exporter.write(report, &mut text)?;
+                    write(&mut text)?;
                     Ok(File::options().write(true).open(path)?.write_all(&text)?)
                 };
-                write().map_err(|e| failed(path, e))?;
+                stream().map_err(|e| failed(path, e))?;
                 Ok(vec![path.clone()])
             }
             Destination::File(path) => {
-                let write = || -> anyhow::Result<Vec<PathBuf>> {
+                let file = || -> anyhow::Result<Vec<PathBuf>> {
                     let mut parts = Parts::new(path);
-                    self.exporter.write(report, &mut parts)?;
+                    write(&mut parts)?;
                     parts.persist(self.force)
                 };
-                write().map_err(|e| failed(path, e))
+                file().map_err(|e| failed(path, e))
             }
         }
     }

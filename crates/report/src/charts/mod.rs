@@ -8,6 +8,7 @@ mod paper;
 mod sizes;
 mod surface;
 mod svg;
+mod trend;
 
 pub use drift::group as drift;
 pub use forest::group as forest;
@@ -16,6 +17,7 @@ pub use lines::group as lines;
 pub use paper::{png, svg as alone};
 pub use sizes::group as sizes;
 pub use surface::of as surfaces;
+pub use trend::chart as trend;
 
 use crate::{Report, Section};
 

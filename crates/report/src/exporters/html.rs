@@ -13,15 +13,19 @@ mod sections;
 mod stack;
 mod table;
 mod text;
+mod trend;
 
+pub use overview::matrix as live_matrix;
 use text::{micro, rich};
+pub use trend::{page as trend_page, section as trend};
 
 /// See the module.
 pub struct Html;
 
 /// No request is allowed, and no script.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-const STYLE: &str = include_str!("html/style.css");
+/// The style of the page.
+pub const STYLE: &str = include_str!("html/style.css");
 
 impl Exporter for Html {
     fn id(&self) -> &'static str {
@@ -44,6 +48,28 @@ impl Exporter for Html {
 }
 
 fn page(report: &Report) -> Markup {
+    let title = format!("{}, {}", report.label, report.started);
+    let meta = html! {
+        "plan " b { (report.label) } " \u{b7} " (report.started) " \u{b7} " (report.machine.os) ", " (report.machine.base) " \u{b7} " (rows::status(report))
+    };
+    let body = html! {
+        main #answer {
+            h1 { (rich(&report.headline)) "." }
+            (sections::study(report))
+            (overview::section(report))
+            (findings(report))
+            (sections::own(report))
+            (launches::section(report))
+            (figures::forest(report))
+            (folded(report))
+        }
+        footer { p { (rows::about(report)) ". Made by " (report.generated_by) "." } }
+    };
+    around(&title, &report.generated_by, &meta, &body)
+}
+
+/// The page around a body.
+fn around(title: &str, generated_by: &str, meta: &Markup, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -52,31 +78,30 @@ fn page(report: &Report) -> Markup {
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta name="generator" content=(report.generated_by);
-                title { "layermark: " (report.label) ", " (report.started) }
+                meta name="generator" content=(generated_by);
+                title { "layermark: " (title) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
                 a.skip href="#answer" { "Skip to the answer" }
                 header.top {
                     p.brand { "layermark" }
-                    p.meta {
-                        "plan " b { (report.label) } " \u{b7} " (report.started) " \u{b7} " (report.machine.os) ", " (report.machine.base) " \u{b7} " (rows::status(report))
-                    }
+                    p.meta { (meta) }
                 }
-                main #answer {
-                    h1 { (rich(&report.headline)) "." }
-                    (sections::study(report))
-                    (overview::section(report))
-                    (findings(report))
-                    (sections::own(report))
-                    (launches::section(report))
-                    (figures::forest(report))
-                    (folded(report))
-                }
-                footer { p { (rows::about(report)) ". Made by " (report.generated_by) "." } }
+                (body)
             }
         }
+    }
+}
+
+/// What two runs come to, for a page that has a head of its own.
+pub fn comparison(report: &Report) -> Markup {
+    html! {
+        h1 { (rich(&report.headline)) "." }
+        (overview::matrix(report))
+        ul.sentences { @for v in &report.verdicts { li { (rich(&micro(&v.text))) } } }
+        (trust(report))
+        p.hint { (rows::about(report)) }
     }
 }
 

@@ -25,6 +25,7 @@ mod tables;
 mod terminal;
 mod xlsx;
 
+pub use html::{STYLE, comparison, live_matrix, trend, trend_page};
 pub use own::is_own;
 pub use terminal::{Style, print, print_full};
 

@@ -1,33 +1,34 @@
 //! One figure over many runs.
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::fmt::Write as _;
 
 use layermark_model::{Spec, nearest};
-use layermark_report::{Change, Estimate, Figure, Series, changes, ratio_with, time_with};
+use layermark_report::{
+    Change, Estimate, Figure, Series, TrendRun, changes, ratio_with, time_with,
+};
 use layermark_store::{Store, Summary};
 use serde_json::{Value, json};
 
-use super::{output, print_json, time};
+use super::time;
 use crate::failure::Failure;
 
 /// A point in a layer over runs.
-struct Trend<'a> {
-    point: &'a str,
-    layer: &'a str,
+pub struct Trend<'a> {
+    point: String,
+    layer: String,
     /// Whether it is the baseline, of which the time is told.
     times: bool,
     series: Series<&'a Summary>,
     changes: Vec<Change>,
 }
 
-/// Prints how a point in a layer changed over runs, which come newest first.
-pub fn show(
+/// How a point in a layer changed over runs, which come newest first.
+pub fn of<'a>(
     store: &mut Store,
-    runs: &[Summary],
+    runs: &'a [Summary],
     point: &str,
     layer: &str,
-    json: bool,
-) -> Result<ExitCode, Failure> {
+) -> Result<Trend<'a>, Failure> {
     // As runs name it: options in the order of their names.
     let spec = layer.parse::<Spec>().map(|spec| spec.to_string());
     let layer = &spec.unwrap_or_else(|_| layer.to_owned());
@@ -47,19 +48,13 @@ pub fn show(
         });
     };
     let values: Vec<f64> = series.kept.iter().map(|(_, f)| f.value.estimate).collect();
-    let trend = Trend {
-        point,
-        layer,
+    Ok(Trend {
+        point: point.to_owned(),
+        layer: layer.clone(),
         times: newest.is_baseline,
         changes: changes(&values),
         series,
-    };
-    if json {
-        print_json(&trend.json())?;
-    } else {
-        output::print(&trend.text())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn counted(n: usize) -> String {
@@ -103,17 +98,18 @@ impl Trend<'_> {
         }
     }
 
-    fn text(&self) -> String {
+    fn plain(&self, estimate: f64) -> String {
+        self.shown(&Estimate {
+            estimate,
+            interval: None,
+        })
+    }
+
+    pub fn text(&self) -> String {
         let what = if self.times {
             "time an operation"
         } else {
             "time in the layer / natively"
-        };
-        let plain = |estimate: f64| {
-            self.shown(&Estimate {
-                estimate,
-                interval: None,
-            })
         };
         let values = || self.series.kept.iter().map(|(_, f)| f.value.estimate);
         let (low, high) = values().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
@@ -123,28 +119,10 @@ impl Trend<'_> {
             self.layer,
             self.point,
             sparkline(&values().collect::<Vec<_>>()),
-            plain(low),
-            plain(high)
+            self.plain(low),
+            self.plain(high)
         );
-        for change in &self.changes {
-            let run = self.series.kept[change.at].0;
-            // Writing to a string does not fail.
-            let _ = writeln!(
-                text,
-                "changed with #{} of {}: {} before, {} since",
-                run.number,
-                time(run.started_ms),
-                plain(change.before),
-                plain(change.after)
-            );
-        }
-        if self.changes.is_empty() {
-            text += match self.series.kept.len() {
-                n if n < ENOUGH => "too few runs to look for changes: ten are needed\n",
-                _ => "no change for good\n",
-            };
-        }
-        text += &self.notes();
+        text.extend(self.said().iter().map(|line| format!("{line}\n")));
         text += "\n";
         for (run, figure) in &self.series.kept {
             let (started, shown) = (time(run.started_ms), self.shown(&figure.value));
@@ -157,30 +135,56 @@ impl Trend<'_> {
         text
     }
 
-    /// What changed below the figure, and which runs are not in it.
-    fn notes(&self) -> String {
-        let mut text = String::new();
-        for (at, what) in self.series.machine_changes() {
+    /// What it came to: changes, those below the figure, and runs that are not in it.
+    fn said(&self) -> Vec<String> {
+        let of = |at: usize| {
             let run = self.series.kept[at].0;
-            let (what, started) = (what.join(" and "), time(run.started_ms));
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "{what} changed with #{} of {started}", run.number);
+            format!("#{} of {}", run.number, time(run.started_ms))
+        };
+        let change = |c: &Change| {
+            let (run, before, after) = (of(c.at), self.plain(c.before), self.plain(c.after));
+            format!("changed with {run}: {before} before, {after} since")
+        };
+        let mut said: Vec<String> = self.changes.iter().map(change).collect();
+        if said.is_empty() {
+            said.push(match self.series.kept.len() {
+                n if n < ENOUGH => "too few runs to look for changes: ten are needed".into(),
+                _ => "no change for good".into(),
+            });
         }
-        for (n, why) in [
-            (
-                self.series.other_work,
-                "with other work or another baseline",
-            ),
+        let machines = self.series.machine_changes().into_iter();
+        said.extend(
+            machines.map(|(at, what)| format!("{} changed with {}", what.join(" and "), of(at))),
+        );
+        let other = "with other work or another baseline";
+        let left = [
+            (self.series.other_work, other),
             (self.series.doubtful, "not complete or not trusted"),
-        ] {
-            if n > 0 {
-                let _ = writeln!(text, "{} {why} left out", counted(n));
-            }
-        }
-        text
+        ];
+        let left = left.into_iter().filter(|(n, _)| *n > 0);
+        said.extend(left.map(|(n, why)| format!("{} {why} left out", counted(n))));
+        said
     }
 
-    fn json(&self) -> Value {
+    /// For a page.
+    pub fn drawn(&self) -> layermark_report::Trend {
+        let run = |(run, figure): &(&Summary, Figure)| TrendRun {
+            id: run.id.clone(),
+            number: run.number,
+            started: time(run.started_ms),
+            value: figure.value,
+        };
+        layermark_report::Trend {
+            point: self.point.clone(),
+            layer: self.layer.clone(),
+            is_time: self.times,
+            runs: self.series.kept.iter().map(run).collect(),
+            changes: self.changes.clone(),
+            said: self.said(),
+        }
+    }
+
+    pub fn json(&self) -> Value {
         let runs = self.series.kept.iter().map(|(run, figure)| {
             json!({
                 "run": run.id, "number": run.number, "started_ms": run.started_ms,

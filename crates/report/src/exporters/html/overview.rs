@@ -2,17 +2,27 @@
 
 use maud::{Markup, html};
 
-use super::{matrix, text::breakable};
+use super::{matrix::shade, text::breakable};
 use crate::{
     Report, ResultRow, Verdict,
     number::count,
-    views::overview::{Overview, sign, words},
+    views::overview::{Overview, sign},
 };
 
 /// More rows than these are no answer: those with the largest differences stay.
 const ROWS: usize = 20;
 
+/// With links to the rows of the page's results.
 pub fn section(report: &Report) -> Markup {
+    made(report, true)
+}
+
+/// The matrix alone, for a page that shows a run while it goes on.
+pub fn matrix(report: &Report) -> Markup {
+    made(report, false)
+}
+
+fn made(report: &Report, links: bool) -> Markup {
     let all = Overview::new(report);
     let points = all.points.len();
     let shown = all.largest(ROWS);
@@ -24,12 +34,12 @@ pub fn section(report: &Report) -> Markup {
                     table.heat {
                         caption {
                             (shown.legend()) "."
-                            @if left > 0 { " And " (count(left, "more operation")) " with smaller differences: " a href="#results" { "results" } "." }
+                            @if left > 0 { " And " (count(left, "more operation")) " with smaller differences" @if links { ": " a href="#results" { "results" } } "." }
                         }
                         thead { tr { th scope="col" { "Operation" } @for layer in &shown.layers { th.num scope="col" { code { (breakable(layer)) } } } } }
                         tbody {
                             @for (label, cells) in &shown.points {
-                                tr { th scope="row" { (label) } @for row in cells { (cell(*row)) } }
+                                tr { th scope="row" { (label) } @for row in cells { (cell(*row, &shown.words(*row), links)) } }
                             }
                         }
                     }
@@ -39,14 +49,13 @@ pub fn section(report: &Report) -> Markup {
     }
 }
 
-fn cell(row: Option<&ResultRow>) -> Markup {
-    let said = words(row);
+fn cell(row: Option<&ResultRow>, said: &str, links: bool) -> Markup {
     html! {
         td class={ "num " (row.map_or(String::new(), class)) } {
-            @if let Some(row) = row {
+            @if let Some(row) = row.filter(|_| links) {
                 a href={ "#" (row.id) } title=(said) { span aria-hidden="true" { (sign(Some(row))) } span.unseen { (said) } }
             } @else {
-                span aria-hidden="true" { (sign(None)) } span.unseen { (said) }
+                span aria-hidden="true" title=(said) { (sign(row)) } span.unseen { (said) }
             }
         }
     }
@@ -55,7 +64,7 @@ fn cell(row: Option<&ResultRow>) -> Markup {
 /// The stronger the shade, the larger the ratio; what is only probable has the lightest one.
 fn class(row: &ResultRow) -> String {
     match (row.verdict, row.ratio, row.leaning()) {
-        (Verdict::Slower | Verdict::Faster, Some(r), _) => matrix::shade(r.estimate),
+        (Verdict::Slower | Verdict::Faster, Some(r), _) => shade(r.estimate),
         (Verdict::Same, ..) => "same".into(),
         (Verdict::Untrusted, ..) => "untrusted".into(),
         (.., Verdict::Slower) => "s1".into(),
