@@ -1,5 +1,5 @@
 #!/bin/sh
-# Opens the HTML report in Debian's Chromium, offline.
+# Opens the HTML report, offline, and runs as they go on in Debian's Chromium.
 set -eu
 cd "$(dirname "$0")/../tests/browser"
 for program in node chromium; do

@@ -1,13 +1,19 @@
 //! The command line. A workload's own flags come from its parameters.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use layermark_model::{Profile, Settings, Spec};
 use layermark_probe::{Workload, workloads};
 use layermark_report::exporters;
 
-use crate::{commands::complete, failure::Failure, launch, refused::refused, workload_args};
+use crate::{
+    commands::{complete, serve::parse_address},
+    failure::Failure,
+    launch,
+    refused::refused,
+    workload_args,
+};
 
 /// What does a virtual layer cost an application's I/O, and can its answers be trusted?
 #[derive(Debug, Parser)]
@@ -63,10 +69,14 @@ pub enum Cmd {
     },
     /// Runs and imports made so far, newest first
     History(HistoryArgs),
+    /// Show the runs of the store as pages in a browser, and those that go on as they go on
+    Serve(ServeArgs),
     /// Print a JSON schema
     Schema { what: SchemaOf },
     /// Print a shell's completions
     Completions { shell: clap_complete::Shell },
+    /// Say where to read more
+    Docs,
     /// Print the manual page, or write all pages into a directory
     Man { dir: Option<PathBuf> },
 }
@@ -74,10 +84,10 @@ pub enum Cmd {
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     /// The older run: its id or the beginning of it, `last~1`, `#12`, or a report in a JSON file
-    #[arg(add = complete::runs())]
+    #[arg(add = complete::reports())]
     pub old: String,
     /// The newer run, likewise
-    #[arg(default_value = "last", add = complete::runs())]
+    #[arg(default_value = "last", add = complete::reports())]
     pub new: String,
     #[command(flatten)]
     pub gates: GateArgs,
@@ -118,11 +128,35 @@ pub struct HistoryArgs {
     /// How a point in a layer changed over these runs: its ratio, or the time of the baseline
     #[arg(long, num_args = 2, value_names = ["POINT", "LAYER"])]
     pub trend: Option<Vec<String>>,
+    /// Write a page with the chart of --trend
+    #[arg(
+        short,
+        long,
+        value_name = "FILE.html",
+        requires = "trend",
+        conflicts_with = "json"
+    )]
+    pub output: Option<PathBuf>,
+    /// Let -o replace a file that layermark did not write
+    #[arg(long, requires = "output")]
+    pub force: bool,
     #[command(flatten)]
     pub store: StoreArg,
     #[command(flatten)]
     pub json: JsonArg,
 }
+
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Where to listen: a port, or an address such as 127.0.0.1:8080; 0.0.0.0:8080 lets other machines in
+    #[arg(default_value = LOOPBACK, value_name = "ADDR", value_parser = parse_address, hide_default_value = true)]
+    pub addr: SocketAddr,
+    #[command(flatten)]
+    pub store: StoreArg,
+}
+
+/// A free port that only this machine reaches.
+const LOOPBACK: &str = "127.0.0.1:0";
 
 /// What has a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -140,10 +174,12 @@ pub struct JsonArg {
     pub json: bool,
 }
 
+const STORE: &str = "Where runs are kept: a file, or a team's server, postgres://USER@HOST/DATABASE; its password is read \
+    from PGPASSWORD or ~/.pgpass [default: layermark.db in the user's data directory]";
+
 #[derive(Debug, Args)]
 pub struct StoreArg {
-    /// File that keeps the runs [default: layermark.db in the user's data directory]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "STORE", help = STORE)]
     pub store: Option<PathBuf>,
 }
 
@@ -270,6 +306,9 @@ pub struct CommonArgs {
     /// Give up a layer that makes no progress for this long
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = silence)]
     pub silence: std::time::Duration,
+    /// Show the run in a browser as it goes on, and its report afterwards, until Ctrl-C: at this address or port [default: a free port of 127.0.0.1]
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = LOOPBACK, value_parser = parse_address)]
+    pub serve: Option<SocketAddr>,
     #[command(flatten)]
     pub gates: GateArgs,
     #[command(flatten)]
@@ -353,6 +392,9 @@ pub fn command() -> Command {
 pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
     let line: Vec<OsString> = line.into_iter().collect();
     let asked = line.get(1).map(|word| word.to_string_lossy());
+    if let Some(workload) = asked.as_deref().and_then(workloads::find) {
+        workload_args::check_values(workload, &line[2..])?;
+    }
     let matches = command()
         .try_get_matches_from(&line)
         .map_err(|e| refused(&e, asked.as_deref()))?;

@@ -105,6 +105,11 @@ impl Progress {
         self.share.get()
     }
 
+    /// Prints a line, whatever standard error is.
+    pub fn tell(&self, text: &str) {
+        self.bar.suspend(|| say(text));
+    }
+
     fn line(&self, text: &str) {
         if self.loud {
             self.bar.suspend(|| say(text));

@@ -5,14 +5,15 @@ use std::{io, thread};
 use layermark_lab::Stop;
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
-    iterator::Signals,
+    iterator::{Handle, Signals},
 };
 
 use crate::say::say;
 
-/// Connects signals to `stop`. The thread lives as long as the process.
-pub fn connect(stop: &Stop) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+/// Connects signals to `stop`, until the handle is closed.
+pub fn connect(stop: &Stop) -> io::Result<Handle> {
+    let mut signals = caught()?;
+    let handle = signals.handle();
     let stop = stop.clone();
     thread::spawn(move || {
         for _ in signals.forever() {
@@ -22,5 +23,10 @@ pub fn connect(stop: &Stop) -> io::Result<()> {
             stop.ask();
         }
     });
-    Ok(())
+    Ok(handle)
+}
+
+/// Those that come from now on.
+pub fn caught() -> io::Result<Signals> {
+    Signals::new([SIGINT, SIGTERM, SIGHUP])
 }

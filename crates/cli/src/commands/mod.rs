@@ -11,6 +11,7 @@ mod layers;
 mod output;
 mod report;
 mod run;
+pub mod serve;
 mod target;
 
 use std::{env, process::ExitCode};
@@ -50,8 +51,10 @@ pub fn main() -> ExitCode {
                 import::keep(&file, format.as_deref(), beside.as_deref(), &out),
             ),
             Cmd::History(args) => (args.json.json, history::show(&args)),
+            Cmd::Serve(args) => (false, serve::forever(&args)),
             Cmd::Schema { what } => (false, extras::schema(what)),
             Cmd::Completions { shell } => (false, extras::completions(shell)),
+            Cmd::Docs => (false, extras::docs()),
             Cmd::Man { dir } => (false, extras::man(dir.as_deref())),
         },
     };

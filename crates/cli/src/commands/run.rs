@@ -9,17 +9,18 @@ use std::{
 use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{LayerError, janitor, sandbox};
 use layermark_model::{Environment, Plan, Profile, Settings, nearest};
-use layermark_probe::{UsualBlocks, workloads};
+use layermark_probe::{UsualBlocks, Workload, workloads};
 use layermark_report::Report;
 use layermark_store::Store;
+use signal_hook::iterator::Handle;
 
-use super::{gate, output, target};
+use super::{gate, output, serve::Server, target};
 use crate::{
     args::{CommonArgs, RunArgs},
     failure::{Code, Failure},
     progress::Progress,
     say::say,
-    signals,
+    signals, workload_args,
 };
 
 /// Plans that come with the binary.
@@ -122,7 +123,17 @@ const COMMAND_BUDGET: &str = "13s";
 
 /// `layermark file`, `layermark meta`, ...
 pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Failure> {
-    go(new_order(settings, common)?, common)
+    let workload = workloads::find(&settings.workload);
+    let done = new_order(settings, common).and_then(|order| go(order, common));
+    done.map_err(|failure| typed(workload, failure))
+}
+
+/// A failure in the words of the command line, where parameters are flags.
+fn typed(workload: Option<&'static dyn Workload>, failure: Failure) -> Failure {
+    match workload {
+        Some(workload) => workload_args::as_flags(workload, failure),
+        None => failure,
+    }
 }
 
 /// A plan with one workload.
@@ -167,7 +178,9 @@ pub fn launch(
     let targets = times
         .map(|path| target::times_target(path, common.out.force))
         .transpose()?;
-    go_with(new_order(settings, common)?, common, targets)
+    let workload = workloads::find(&settings.workload);
+    let done = new_order(settings, common).and_then(|order| go_with(order, common, targets));
+    done.map_err(|failure| typed(workload, failure))
 }
 
 /// A plan that comes with the binary, or a file.
@@ -213,7 +226,16 @@ fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     plan.delta = common.delta.unwrap_or(plan.delta);
     plan.seed = common.seed.or(plan.seed);
     plan.control &= !common.no_control;
-    plan.check().map_err(Failure::usage)?;
+    let flags = [
+        ("budget", common.budget.is_some()),
+        ("blocks", common.blocks.is_some()),
+        ("sessions", common.sessions.is_some()),
+        ("turn", common.turn.is_some()),
+        ("scale", common.scale.is_some()),
+    ];
+    let given = flags.iter().filter(|(_, given)| *given);
+    plan.check()
+        .map_err(|e| Failure::usage(e).with_flags(given.map(|(key, _)| *key)))?;
     Ok(plan)
 }
 
@@ -256,8 +278,10 @@ fn go_with(
     // Before anything is measured: a report that cannot be written later would be a pity.
     let mut targets = target::targets(&common.out)?;
     targets.extend(more);
+    let serve = |at| Server::bind(at, common.out.store.store.clone());
+    let server = common.serve.map(serve).transpose()?;
     // Held until the end: when we go, however we go, it removes the work directory.
-    let _janitor = janitor::spawn(&exe()?)
+    let janitor = janitor::spawn(&exe()?)
         .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;
     if matches!(order, RunMode::New(_)) {
         may_write(&common.dir)?;
@@ -266,10 +290,18 @@ fn go_with(
     let mut store = output::open_store(common.out.store.store.as_deref())?;
     let asked = store.path().to_owned();
     let stop = Stop::new();
-    signals::connect(&stop).map_err(|e| Failure::failed(format!("signals: {e}")))?;
+    let signals = signals::connect(&stop).map_err(|e| Failure::failed(format!("signals: {e}")))?;
+    server.as_ref().map(Server::start).transpose()?;
 
     let mut run_id = None;
-    let result = measure(order, common, &mut store, &stop, &mut run_id);
+    let result = measure(
+        order,
+        common,
+        &mut store,
+        &stop,
+        server.as_ref(),
+        &mut run_id,
+    );
     let Some(run_id) = run_id else {
         return Err(result
             .err()
@@ -281,7 +313,8 @@ fn go_with(
         output::deliver(&report, &targets, stdout, true)?;
         Ok(report)
     });
-    match (result, delivered) {
+    let whole = matches!(&result, Ok(outcome) if outcome.ended != Ended::Stopped);
+    let code = match (result, delivered) {
         (Ok(outcome), Ok(report)) => {
             let moved = Some(store.path()).filter(|path| *path != asked);
             Ok(ended(&outcome, &report, moved))
@@ -294,7 +327,25 @@ fn go_with(
             say(format!("warning: no report: {}", failure.message));
             Err(Failure::from(error))
         }
+    };
+    drop((store, janitor));
+    match server {
+        Some(server) if whole => until_signal(&server, &run_id, &signals)?,
+        Some(server) => server.farewell(|| stop.at_once()),
+        None => {}
     }
+    code
+}
+
+/// Keeps the report of a whole run in browsers.
+fn until_signal(server: &Server, run_id: &str, stopping: &Handle) -> Result<(), Failure> {
+    let signals = signals::caught();
+    let mut signals = signals.map_err(|e| Failure::failed(format!("signals: {e}")))?;
+    stopping.close();
+    let address = server.address(&format!("/run/{run_id}"));
+    say(format!("the report is served until Ctrl-C: {address}"));
+    signals.forever().next();
+    Ok(())
 }
 
 fn measure(
@@ -302,6 +353,7 @@ fn measure(
     common: &CommonArgs,
     store: &mut Store,
     stop: &Stop,
+    server: Option<&Server>,
     run_id: &mut Option<String>,
 ) -> Result<Outcome, LabError> {
     let progress = Progress::new();
@@ -310,6 +362,10 @@ fn measure(
             *run_id = Some(id.clone());
         }
         progress.show(&event);
+        if let (Event::RunStarted { id, .. }, Some(server)) = (&event, server) {
+            let address = server.address(&format!("/run/{id}"));
+            progress.tell(&format!("see it live: {address}"));
+        }
     };
     let request = match order {
         RunMode::New(request) => {

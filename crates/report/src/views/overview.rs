@@ -23,6 +23,8 @@ pub struct Overview<'a> {
     pub points: Vec<(&'a str, Vec<Option<&'a ResultRow>>)>,
     /// What a ratio is.
     ratio: String,
+    /// Whose time it is a multiple of.
+    of: &'static str,
 }
 
 impl<'a> Overview<'a> {
@@ -45,6 +47,10 @@ impl<'a> Overview<'a> {
             points: points.collect(),
             layers,
             ratio: meaning(report),
+            of: match report.compared {
+                Some(_) => "the old run's",
+                None => "native's",
+            },
         }
     }
 
@@ -56,6 +62,24 @@ impl<'a> Overview<'a> {
             .filter(|(s, _)| cells().any(|c| sign(*c).starts_with(s)));
         let signs = used.map(|(sign, words)| format!("; {sign} {words}"));
         format!("1.80x: {}{}", self.ratio, signs.collect::<String>())
+    }
+
+    /// What the sign of a cell stands for: `slower: 1.80 times native's time, 1.75 to 1.85`.
+    pub fn words(&self, row: Option<&ResultRow>) -> String {
+        let Some(row) = row.filter(|r| r.trials > 0) else {
+            return "not measured".into();
+        };
+        let word = row.word();
+        let Some(ratio) = row.ratio else {
+            return word.into();
+        };
+        let joint = if word.is_empty() { "" } else { ": " };
+        let span = number::ratio_ends(&ratio).map(|[low, high]| format!(", {low} to {high}"));
+        let (times, of) = (number::ratio_of(&ratio), self.of);
+        format!(
+            "{word}{joint}{times} times {of} time{}",
+            span.unwrap_or_default()
+        )
     }
 
     /// At most `most` points. Those with the largest decided differences stay, in the plan's order.
@@ -114,24 +138,6 @@ pub fn sign(row: Option<&ResultRow>) -> String {
         Verdict::Untrusted => "!".into(),
         Verdict::Descriptive | Verdict::Baseline => format!("({})", ratio()),
     }
-}
-
-/// What the sign stands for, in words: `slower: 1.80 times native's time, 1.75 to 1.85`.
-pub fn words(row: Option<&ResultRow>) -> String {
-    let Some(row) = row.filter(|r| r.trials > 0) else {
-        return "not measured".into();
-    };
-    let word = row.word();
-    let Some(ratio) = row.ratio else {
-        return word.into();
-    };
-    let joint = if word.is_empty() { "" } else { ": " };
-    let span = number::ratio_ends(&ratio).map(|[low, high]| format!(", {low} to {high}"));
-    let times = number::ratio_of(&ratio);
-    format!(
-        "{word}{joint}{times} times native's time{}",
-        span.unwrap_or_default()
-    )
 }
 
 #[cfg(test)]

@@ -1,0 +1,232 @@
+//! A run while it goes on, read from the store as any other viewer reads it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use indicatif::HumanDuration;
+use layermark_model::{Run, RunStatus, TrialRecord, parse_duration};
+use layermark_report::{Report, Verdict, exporters, ratio_with};
+use maud::{Markup, html};
+
+use crate::commands::history;
+
+/// The run is looked at at most so often,
+const PACE: Duration = Duration::from_secs(2);
+/// and takes at most this share of one CPU: a look lasts the longer the more trials there are.
+const SHARE: u32 = 20;
+/// Runs whose last look is kept.
+const KEPT: usize = 8;
+
+/// What viewers see of the runs that they watch. Each look is shared by all of them, and nothing is
+/// looked at while there is none.
+#[derive(Default)]
+pub struct Live {
+    runs: Mutex<BTreeMap<String, Watched>>,
+    viewers: AtomicUsize,
+    /// When the last one left.
+    left: Mutex<Option<Instant>>,
+}
+
+/// A run that somebody watches.
+struct Watched {
+    view: Arc<View>,
+    log: Log,
+}
+
+/// One look at a run.
+pub struct View {
+    /// The part of the page that changes.
+    pub html: String,
+    /// Whether it was the last one.
+    pub over: bool,
+    /// When the next one is due.
+    due: Instant,
+}
+
+impl View {
+    /// Time until the next look.
+    pub fn rest(&self) -> Duration {
+        self.due.saturating_duration_since(Instant::now())
+    }
+}
+
+impl Live {
+    /// The last look at a run, or a new one if that is due; `load` reads the run.
+    pub fn look<E>(
+        &self,
+        id: &str,
+        load: impl FnOnce() -> Result<(Run, Vec<TrialRecord>), E>,
+    ) -> Result<Arc<View>, E> {
+        // Held while the page is made: whoever comes meanwhile gets the same look.
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(seen) = runs.get(id).filter(|seen| !seen.view.rest().is_zero()) {
+            return Ok(Arc::clone(&seen.view));
+        }
+        let begun = Instant::now();
+        let (run, mut trials) = load()?;
+        without_latency(&mut trials);
+        let mut log = runs.remove(id).map(|seen| seen.log).unwrap_or_default();
+        let html = fragment(&run, &trials, &mut log).into_string();
+        let view = Arc::new(View {
+            html,
+            over: run.status != RunStatus::Running,
+            due: Instant::now() + PACE.max(begun.elapsed() * SHARE),
+        });
+        if runs.len() >= KEPT {
+            runs.pop_first();
+        }
+        let seen = Arc::clone(&view);
+        runs.insert(id.to_owned(), Watched { view, log });
+        Ok(seen)
+    }
+
+    /// Counts a viewer until it is dropped.
+    pub fn viewer(self: &Arc<Self>) -> Viewer {
+        self.viewers.fetch_add(1, Ordering::SeqCst);
+        Viewer(Arc::clone(self))
+    }
+
+    /// Whether somebody looks, or did so until less than this long ago.
+    pub fn is_watched(&self, lately: Duration) -> bool {
+        let left = *self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.viewers.load(Ordering::SeqCst) > 0;
+        now || left.is_some_and(|at| at.elapsed() < lately)
+    }
+}
+
+/// Somebody who watches a run, or waits for a page.
+pub struct Viewer(Arc<Live>);
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        *self.0.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.0.viewers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Leaves out what takes most of a report's time, and no verdict or ratio rests on.
+fn without_latency(trials: &mut [TrialRecord]) {
+    for trial in trials.iter_mut().filter_map(|t| t.trial.as_mut()) {
+        trial.latency = None;
+    }
+}
+
+/// What was decided, in the order in which it was seen.
+#[derive(Default)]
+struct Log {
+    /// By layer and point.
+    known: BTreeMap<(String, String), Verdict>,
+    lines: Vec<String>,
+}
+
+impl Log {
+    /// Adds what is decided now and was not, or otherwise, at the last look.
+    fn add(&mut self, report: &Report, block: u32) {
+        let decided = [Verdict::Same, Verdict::Slower, Verdict::Faster];
+        for row in &report.results {
+            let cell = (row.layer.clone(), row.label.clone());
+            let before = self.known.get(&cell).copied();
+            let now = Some(row.verdict).filter(|v| decided.contains(v));
+            if before == now {
+                continue;
+            }
+            let (layer, label) = (&row.layer, &row.label);
+            let said = if let Some(verdict) = now {
+                self.known.insert(cell, verdict);
+                let ratio = row.ratio.map(|r| format!(", {}", ratio_with(&r)));
+                let (word, ratio) = (verdict.word(), ratio.unwrap_or_default());
+                format!("{layer} at \"{label}\" is {word}{ratio}")
+            } else {
+                self.known.remove(&cell);
+                format!("{layer} at \"{label}\" is open again")
+            };
+            self.lines.push(format!("By block {block}: {said}"));
+        }
+    }
+}
+
+/// The part of the page that changes: how far the run is, its matrix, and what was found.
+fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
+    let report = Report::build(run, trials);
+    let block = trials.iter().map(|t| t.cell.block + 1).max().unwrap_or(0);
+    log.add(&report, block);
+    html! {
+        (progress(run, trials, &report, block))
+        (exporters::live_matrix(&report))
+        section.findings aria-label="Findings so far" {
+            div {
+                h2 { "Decided" }
+                @if log.lines.is_empty() { p.hint { "Nothing yet: a verdict needs eight blocks." } }
+                ul.log { @for line in log.lines.iter().rev() { li { (line) } } }
+            }
+            @if !report.left_out.is_empty() {
+                div {
+                    h2 { "Left out" }
+                    ul.log {
+                        @for left in &report.left_out {
+                            li { code { (left.layer) } @if let Some(point) = &left.point { " at \"" (point) "\"" } ": " (left.reason) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn progress(run: &Run, trials: &[TrialRecord], report: &Report, block: u32) -> Markup {
+    if run.status != RunStatus::Running {
+        let again = match run.status {
+            RunStatus::Done => None,
+            _ => Some(format!("layermark run --resume {}", run.id)),
+        };
+        return html! {
+            p.state {
+                "The run is " b { (history::status(run.status)) } ": " a href={ "/run/" (run.id) } { "its report" } "."
+                @if let Some(again) = again { " To go on: " code { (again) } }
+            }
+        };
+    }
+    let of = run.plan.blocks.map(|n| format!(" of {n}"));
+    let asked = report.results.iter().filter(|r| {
+        let own = [Verdict::Baseline, Verdict::Descriptive];
+        !own.contains(&r.verdict)
+    });
+    let decided = asked.clone().filter(|r| {
+        let words = [Verdict::Same, Verdict::Slower, Verdict::Faster];
+        words.contains(&r.verdict)
+    });
+    let left = left(run, trials, block);
+    let share = left.map(|(gone, left)| gone.as_secs_f64() / (gone + left).as_secs_f64().max(1e-9));
+    html! {
+        p.state {
+            @if trials.is_empty() { "Setting up the layers" } @else { "Block " (block) (of.unwrap_or_default()) }
+            " \u{b7} " (trials.len()) " trials \u{b7} " (decided.count()) " of " (asked.count()) " results decided"
+            @if let Some((_, left)) = left { " \u{b7} about " (HumanDuration(left.max(Duration::from_secs(1)))) " left" }
+        }
+        @if let Some(share) = share { progress max="1" value=(format!("{share:.3}")) aria-label="Progress" {} }
+    }
+}
+
+/// Time that trials have taken, and what is left of the budget, or of the blocks that were asked for.
+fn left(run: &Run, trials: &[TrialRecord], block: u32) -> Option<(Duration, Duration)> {
+    let first = trials.first()?.at_ms;
+    let gone = Duration::from_millis(trials.last()?.at_ms.saturating_sub(first));
+    if let Some(budget) = run.plan.budget.as_deref() {
+        return Some((gone, parse_duration(budget).ok()?.saturating_sub(gone)));
+    }
+    // The current block is half done, on average.
+    let (made, to_come) = (
+        f64::from(block) - 0.5,
+        run.plan.blocks?.saturating_sub(block),
+    );
+    Some((gone, gone.mul_f64((f64::from(to_come) + 0.5) / made)))
+}
+
+#[cfg(test)]
+mod tests;

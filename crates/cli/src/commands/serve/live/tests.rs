@@ -1,0 +1,115 @@
+use std::convert::Infallible;
+
+use layermark_testkit::sample::Sample;
+
+use super::*;
+
+fn running() -> (Run, Vec<TrialRecord>) {
+    let (mut run, trials) = Sample::default().build();
+    run.status = RunStatus::Running;
+    (run, trials)
+}
+
+#[test]
+fn looks_are_shared_until_the_next_is_due() {
+    let live = Live::default();
+    let (run, trials) = running();
+    let mut looks = 0;
+    let mut look = || {
+        let load = || {
+            looks += 1;
+            Ok::<_, Infallible>((run.clone(), trials.clone()))
+        };
+        live.look(&run.id, load).unwrap()
+    };
+    let (first, second) = (look(), look());
+    assert!(Arc::ptr_eq(&first, &second) && !first.over);
+    assert!(first.rest() > Duration::from_secs(1));
+    assert_eq!(looks, 1);
+}
+
+#[test]
+fn no_verdict_or_ratio_rests_on_what_is_left_out() {
+    let (run, mut trials) = running();
+    assert!(
+        trials
+            .iter()
+            .flat_map(|t| &t.trial)
+            .any(|t| t.latency.is_some())
+    );
+    let whole = Report::build(&run, &trials);
+    without_latency(&mut trials);
+    let short = Report::build(&run, &trials);
+    assert_eq!(whole.results.len(), short.results.len());
+    for (a, b) in whole.results.iter().zip(&short.results) {
+        assert_eq!(
+            (a.verdict, a.ratio, a.probably),
+            (b.verdict, b.ratio, b.probably),
+            "{}",
+            a.label
+        );
+    }
+}
+
+#[test]
+fn viewers_are_counted_while_they_look() {
+    let live = Arc::new(Live::default());
+    let (one, two) = (live.viewer(), live.viewer());
+    drop(one);
+    assert!(live.is_watched(Duration::ZERO));
+    drop(two);
+    assert!(!live.is_watched(Duration::ZERO) && live.is_watched(Duration::from_mins(1)));
+}
+
+#[test]
+fn a_verdict_is_told_once_and_again_when_it_changes() {
+    let (run, trials) = running();
+    let mut log = Log::default();
+    let mut report = Report::build(&run, &trials);
+    log.add(&report, 8);
+    let told = log.lines.len();
+    assert!(told > 0, "the sample has verdicts");
+    assert!(log.lines.iter().all(|l| l.starts_with("By block 8: ")));
+    log.add(&report, 9);
+    assert_eq!(log.lines.len(), told);
+    let row = report
+        .results
+        .iter_mut()
+        .find(|r| r.verdict == Verdict::Slower);
+    row.expect("the sample has a slower layer").verdict = Verdict::Undecided;
+    log.add(&report, 10);
+    assert_eq!(log.lines.len(), told + 1);
+    assert!(
+        log.lines[told].starts_with("By block 10: ") && log.lines[told].ends_with("is open again")
+    );
+}
+
+#[test]
+fn the_end_is_told_with_how_the_run_stands() {
+    let (mut run, trials) = running();
+    let said = |run: &Run| fragment(run, &trials, &mut Log::default()).into_string();
+    assert!(said(&run).contains("results decided") && !said(&run).contains("--resume"));
+    run.status = RunStatus::Stopped;
+    assert!(said(&run).contains("<b>stopped</b>") && said(&run).contains("--resume"));
+    run.status = RunStatus::Done;
+    assert!(said(&run).contains("<b>done</b>") && !said(&run).contains("--resume"));
+}
+
+#[test]
+fn time_left_is_what_the_budget_or_the_blocks_leave() {
+    let (mut run, mut trials) = running();
+    for (n, trial) in trials.iter_mut().enumerate() {
+        trial.at_ms = 1000 * n as u64;
+    }
+    trials.truncate(11);
+    run.plan.budget = Some("60s".into());
+    let seconds =
+        |left: Option<(Duration, Duration)>| left.map(|(g, l)| (g.as_secs(), l.as_secs()));
+    assert_eq!(seconds(left(&run, &trials, 3)), Some((10, 50)));
+    run.plan.budget = None;
+    run.plan.blocks = Some(8);
+    assert_eq!(seconds(left(&run, &trials, 3)), Some((10, 22)));
+    run.plan.blocks = None;
+    assert_eq!(left(&run, &trials, 3), None);
+    assert_eq!(left(&run, &[], 0), None);
+}

@@ -1,0 +1,386 @@
+//! `layermark serve` and `run --serve`: the store as pages, and runs while they go on.
+//!
+//! Both are the same: a thread that reads the store, as any process may. It sleeps unless somebody
+//! asks. hyper alone serves it: of what axum adds, six addresses need nothing.
+
+mod answer;
+mod live;
+mod pages;
+mod token;
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
+    path::PathBuf,
+    process::ExitCode,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use hyper::{
+    Method, Request, StatusCode,
+    body::{Bytes, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use layermark_report::Tally;
+use layermark_store::Store;
+use tokio::{
+    net::TcpStream,
+    runtime::Builder,
+    sync::{Semaphore, mpsc},
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
+
+use self::{
+    answer::{Answer, Events, Query, is_own_host, kept_token},
+    live::Live,
+    token::Token,
+};
+use super::output;
+use crate::{args::ServeArgs, failure::Failure, say::say, signals};
+
+/// Connections at a time; others wait.
+const CONNECTIONS: usize = 64;
+/// Bytes of a request's head.
+const HEAD: usize = 16 << 10;
+/// Time to send a request's head, and to take a piece of an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Life of a connection. A viewer comes again by itself.
+const LIFE: Duration = Duration::from_hours(1);
+/// How long viewers of a run that was stopped are waited for,
+const FAREWELL: Duration = Duration::from_secs(10);
+/// and how long they get to ask for the report.
+const LAST_PAGE: Duration = Duration::from_secs(2);
+
+/// What is served.
+struct Site {
+    store: Option<PathBuf>,
+    token: Token,
+    /// Reached from other machines.
+    public: bool,
+    live: Arc<Live>,
+    tallies: Mutex<Tallies>,
+}
+
+/// By run and number of trials.
+type Tallies = BTreeMap<(String, u64), Option<Tally>>;
+
+/// A server that listens, and answers once it was started.
+pub struct Server {
+    listener: TcpListener,
+    at: SocketAddr,
+    site: Arc<Site>,
+}
+
+/// `layermark serve`
+pub fn forever(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    let server = Server::bind(args.addr, args.store.store.clone())?;
+    // A store that cannot be read is said here, not in a browser.
+    server.site.store()?;
+    let mut signals = signals::caught().map_err(|e| Failure::failed(format!("signals: {e}")))?;
+    server.start()?;
+    output::print(&format!("{}\n", server.address("/")))?;
+    say("ends with Ctrl-C");
+    signals.forever().next();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An address to listen on: `8080`, `127.0.0.1:8080`, `[::1]:8080`, `0.0.0.0`.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let local = IpAddr::from(Ipv4Addr::LOCALHOST);
+    let port = |text: &str| text.parse::<u16>().ok();
+    let of_localhost = || match text.strip_prefix("localhost")? {
+        "" => Some(0),
+        rest => port(rest.strip_prefix(':')?),
+    };
+    let found = text.parse().ok();
+    let found = found.or_else(|| Some((text.parse::<IpAddr>().ok()?, 0).into()));
+    let found = found.or_else(|| Some((local, port(text).or_else(of_localhost)?).into()));
+    found.ok_or_else(|| "write an address such as 127.0.0.1:8080, or a port".into())
+}
+
+impl Server {
+    /// Listens, so that a port that is taken is known before anything is measured.
+    pub fn bind(at: SocketAddr, store: Option<PathBuf>) -> Result<Self, Failure> {
+        let listen = || {
+            let listener = TcpListener::bind(at)?;
+            listener.set_nonblocking(true)?;
+            let at = listener.local_addr()?;
+            Ok((listener, at))
+        };
+        let (listener, at) = listen().map_err(|e| refused(at, &e))?;
+        let token = Token::of_user()
+            .map_err(|e| Failure::failed(format!("random bytes from the kernel: {e}")))?;
+        let public = !at.ip().is_loopback();
+        if public {
+            say(format!(
+                "warning: {at} can be reached from other machines, and what is sent is not encrypted\n\
+                 hint: serve on the loopback, and from elsewhere: ssh -L 8080:localhost:PORT HOST"
+            ));
+        }
+        let site = Site {
+            store,
+            token,
+            public,
+            live: Arc::default(),
+            tallies: Mutex::default(),
+        };
+        Ok(Self {
+            listener,
+            at,
+            site: Arc::new(site),
+        })
+    }
+
+    /// Starts the thread that answers. It ends with the process.
+    pub fn start(&self) -> Result<(), Failure> {
+        let failed = |e: io::Error| Failure::failed(format!("the server at {}: {e}", self.at));
+        let listener = self.listener.try_clone().map_err(failed)?;
+        let site = Arc::clone(&self.site);
+        let body = move || {
+            // Of this thread and of those that it starts: what is measured goes first.
+            let _ = rustix::process::nice(19);
+            if let Err(e) = serve(listener, &site) {
+                say(format!("warning: nothing is served any more: {e}"));
+            }
+        };
+        let thread = thread::Builder::new().name("serve".into()).spawn(body);
+        thread.map(drop).map_err(failed)
+    }
+
+    /// What to open in a browser.
+    pub fn address(&self, path: &str) -> String {
+        let ip = match self.at.ip() {
+            ip if ip.is_unspecified() && ip.is_ipv4() => Ipv4Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        let at = SocketAddr::new(ip, self.at.port());
+        format!("http://{at}{path}?token={}", self.site.token.as_str())
+    }
+
+    /// Gives those who watch a run that was stopped its last page, unless `enough`.
+    pub fn farewell(&self, enough: impl Fn() -> bool) {
+        let begun = Instant::now();
+        let asked = || self.site.live.is_watched(LAST_PAGE) && !enough();
+        while begun.elapsed() < FAREWELL && asked() {
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn refused(at: SocketAddr, error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "take a free port: {}:0; or see who has this one: ss -ltnp sport = :{}",
+            at.ip(),
+            at.port()
+        ),
+        _ => "take an address of this machine: 127.0.0.1:8080".into(),
+    };
+    let why = match error.kind() {
+        io::ErrorKind::AddrInUse => "another program listens there".to_owned(),
+        _ => error.to_string(),
+    };
+    Failure::failed(format!("cannot serve at {at}: {why}")).hint(hint)
+}
+
+/// Takes connections until the process ends.
+fn serve(listener: TcpListener, site: &Arc<Site>) -> io::Result<()> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(4)
+        .build()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let free = Arc::new(Semaphore::new(CONNECTIONS));
+        loop {
+            let Ok(place) = Arc::clone(&free).acquire_owned().await else {
+                return Ok(());
+            };
+            // Out of descriptors, or a connection that went before it was taken.
+            let Ok((stream, _)) = listener.accept().await else {
+                sleep(Duration::from_millis(100)).await;
+                continue;
+            };
+            let site = Arc::clone(site);
+            tokio::spawn(async move {
+                let _place = place;
+                let _ = timeout(LIFE, connection(stream, site)).await;
+            });
+        }
+    })
+}
+
+/// One request on a connection, and its answer.
+async fn connection(stream: TcpStream, site: Arc<Site>) {
+    let _ = stream.set_nodelay(true);
+    let answer = service_fn(move |request| {
+        let site = Arc::clone(&site);
+        async move {
+            let answer = Site::answer(&site, &request).await;
+            Ok::<_, Infallible>(answer.send(&site.token))
+        }
+    });
+    // Of a connection that fails the client knows.
+    let _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(HEAD)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), answer)
+        .await;
+}
+
+impl Site {
+    async fn answer(self: &Arc<Self>, request: &Request<Incoming>) -> Answer {
+        if !is_own_host(request.headers(), self.public) {
+            let why = "this is no address of the server: open the one that it has printed";
+            return Answer::Refused(StatusCode::FORBIDDEN, why);
+        }
+        if ![Method::GET, Method::HEAD].contains(request.method()) {
+            return Answer::Refused(StatusCode::METHOD_NOT_ALLOWED, "pages are only read");
+        }
+        let path = request.uri().path().to_owned();
+        let query = Query::of(request.uri().query());
+        if query.get("token").is_some_and(|said| self.token.is(said)) {
+            let rest = query.without_token();
+            let joint = if rest.is_empty() { "" } else { "?" };
+            // Not `//host` or `/\host`, which would lead elsewhere.
+            return Answer::Welcome(format!(
+                "/{}{joint}{rest}",
+                path.trim_start_matches(['/', '\\'])
+            ));
+        }
+        if !kept_token(request.headers()).any(|kept| self.token.is(kept)) {
+            let why = "the token is missing: open the address that layermark has printed";
+            return Answer::Refused(StatusCode::FORBIDDEN, why);
+        }
+        if let Some(id) = path
+            .strip_prefix("/run/")
+            .and_then(|p| p.strip_suffix("/events"))
+        {
+            return Answer::Events(self.events(id.to_owned()));
+        }
+        let _viewer = self.live.viewer();
+        let site = Arc::clone(self);
+        let made = spawn_blocking(move || site.page(&path, &query)).await;
+        match made {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(failure)) => Answer::Failed(failure),
+            Err(e) => Answer::Failed(Failure::failed(format!("this page: {e}"))),
+        }
+    }
+
+    fn page(&self, path: &str, query: &Query) -> Result<Answer, Failure> {
+        let run = path.strip_prefix("/run/");
+        match path {
+            "/" => self.history(query),
+            "/compare" => self.compare(query),
+            "/trend" => self.trend(query),
+            "/live.js" => Ok(Answer::script()),
+            "/style.css" => Ok(Answer::style()),
+            _ => match run {
+                Some(run) => self.run(run),
+                None => Ok(Answer::Refused(
+                    StatusCode::NOT_FOUND,
+                    "there is no such page",
+                )),
+            },
+        }
+    }
+
+    fn store(&self) -> Result<Store, Failure> {
+        output::read_store(self.store.as_deref())
+    }
+
+    fn tallies(&self) -> MutexGuard<'_, Tallies> {
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at a run as long as somebody watches and it goes on.
+    fn events(self: &Arc<Self>, id: String) -> Events {
+        let (to, events) = mpsc::channel(1);
+        let site = Arc::clone(self);
+        tokio::spawn(async move {
+            let _viewer = site.live.viewer();
+            loop {
+                let (of, id) = (Arc::clone(&site), id.clone());
+                let look = move || {
+                    of.live
+                        .look(&id, || of.store()?.load(&id).map_err(Failure::from))
+                };
+                // A run that is not there ends the stream: the browser asks again.
+                let Ok(Ok(view)) = spawn_blocking(look).await else {
+                    return;
+                };
+                let name = if view.over { "end" } else { "state" };
+                let sent = to.send(event(name, &view.html));
+                if !matches!(timeout(PATIENCE, sent).await, Ok(Ok(()))) || view.over {
+                    return;
+                }
+                let rest = view.rest().max(Duration::from_millis(50));
+                if timeout(rest, to.closed()).await.is_ok() {
+                    return;
+                }
+            }
+        });
+        Events(events)
+    }
+}
+
+/// A server-sent event: a name, and lines of data.
+fn event(name: &str, data: &str) -> Bytes {
+    let data = data.lines().collect::<Vec<_>>().join("\ndata: ");
+    format!("retry: 1000\nevent: {name}\ndata: {data}\n\n").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_on_the_loopback_unless_it_says_otherwise() {
+        for (text, at) in [
+            ("8080", "127.0.0.1:8080"),
+            ("127.0.0.1", "127.0.0.1:0"),
+            ("127.0.0.1:8080", "127.0.0.1:8080"),
+            ("localhost", "127.0.0.1:0"),
+            ("localhost:80", "127.0.0.1:80"),
+            ("[::1]:8080", "[::1]:8080"),
+            ("::1", "[::1]:0"),
+            ("0.0.0.0:8080", "0.0.0.0:8080"),
+        ] {
+            assert_eq!(
+                parse_address(text).map(|a| a.to_string()),
+                Ok(at.to_owned())
+            );
+        }
+        for wrong in [
+            "",
+            "x",
+            "70000",
+            "127.0.0.1:x",
+            "example.org:80",
+            "localhostx:80",
+            "/run",
+        ] {
+            assert!(parse_address(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_line_of_an_event_is_data() {
+        let sent = event("state", "a\nevent: end\r\n\nb");
+        let sent = std::str::from_utf8(&sent).unwrap();
+        assert_eq!(
+            sent,
+            "retry: 1000\nevent: state\ndata: a\ndata: event: end\ndata: \ndata: b\n\n"
+        );
+    }
+}

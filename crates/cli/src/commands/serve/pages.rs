@@ -1,0 +1,213 @@
+//! The pages: history, a run, two runs compared, a figure over runs.
+
+use std::collections::BTreeSet;
+
+use layermark_model::RunStatus;
+use layermark_report::{Report, Tally, exporters};
+use layermark_store::{Filter, Store, Summary};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::{
+    Site,
+    answer::{Answer, Query, escaped},
+};
+use crate::{
+    commands::{
+        compare,
+        history::{self, trend},
+        output,
+    },
+    failure::Failure,
+};
+
+/// Runs of the history, and those of a trend, unless `limit` says otherwise.
+const LISTED: usize = 50;
+const OF_A_TREND: usize = 100;
+
+/// A page around its body.
+pub fn around(title: &str, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "layermark: " (title) }
+                link rel="stylesheet" href="/style.css";
+            }
+            body {
+                header.top {
+                    p.brand { a href="/" { "layermark" } }
+                    p.meta { (title) }
+                }
+                main { (body) }
+            }
+        }
+    }
+}
+
+/// An error, with what to do about it.
+pub fn failed(failure: &Failure) -> Markup {
+    let body = html! {
+        h1 { "This cannot be shown" }
+        p { (failure.message) }
+        @if let Some(hint) = &failure.hint { p.hint { (hint) } }
+    };
+    around("error", &body)
+}
+
+impl Site {
+    /// The runs of the store.
+    pub fn history(&self, query: &Query) -> Result<Answer, Failure> {
+        let mut store = self.store()?;
+        let runs = store.list(filter(query, LISTED))?;
+        let runs: Vec<(Summary, Option<Tally>)> = runs
+            .into_iter()
+            .map(|run| {
+                let tally = self.tally(&mut store, &run);
+                (run, tally)
+            })
+            .collect();
+        let limit = query.positive("limit").unwrap_or(LISTED);
+        let body = html! {
+            h1 { "Runs" }
+            @if runs.is_empty() {
+                p { "There is no run yet, or none like this. To make one: " code { "layermark run" } }
+            } @else {
+                form action="/compare" {
+                    div.scroll tabindex="0" role="region" aria-label="Runs" { (table(&runs)) }
+                    p.ask { button { "Compare old with new" } }
+                }
+                @if runs.len() == limit { p { a href={ "/?limit=" (limit * 4) } { "Older runs" } } }
+                h2 { "Over many runs" }
+                (trend_form("", "", runs.iter().map(|(run, _)| run)))
+            }
+        };
+        Ok(Answer::Page(around("history", &body)))
+    }
+
+    /// How a run's verdicts came out. Kept for one that has ended, since it takes all of its trials.
+    fn tally(&self, store: &mut Store, run: &Summary) -> Option<Tally> {
+        let key = (run.id.clone(), run.trials);
+        let mut kept = self.tallies();
+        if let Some(tally) = kept.get(&key) {
+            return *tally;
+        }
+        let tally = history::tally(store, run);
+        if run.status != RunStatus::Running {
+            kept.insert(key, tally);
+        }
+        tally
+    }
+
+    /// The page of a run: a live one while it goes on, then its report.
+    pub fn run(&self, name: &str) -> Result<Answer, Failure> {
+        let (run, trials) = self.store()?.load(name)?;
+        if run.id != name {
+            return Ok(Answer::To(format!("/run/{}", run.id)));
+        }
+        if run.status != RunStatus::Running {
+            return Ok(Answer::Report(page(&Report::build(&run, &trials))?));
+        }
+        let (id, plan) = (run.id.clone(), run.plan.name.clone());
+        let title = format!("{plan} since {}", history::time(run.started_ms));
+        let view = self.live.look(&id, || Ok::<_, Failure>((run, trials)))?;
+        let body = html! {
+            h1 { "A run of " (plan) " that goes on" }
+            p.lost id="lost" role="status" hidden {}
+            noscript { p { "Without JavaScript this page stands still: " a href={ "/run/" (id) } { "look again" } "." } }
+            div id="live" data-events={ "/run/" (id) "/events" } { (PreEscaped(&view.html)) }
+            script src="/live.js" defer {}
+        };
+        Ok(Answer::Page(around(&title, &body)))
+    }
+
+    /// A run against an older one.
+    pub fn compare(&self, query: &Query) -> Result<Answer, Failure> {
+        let (old, new) = (
+            query.get("old").unwrap_or("last~1"),
+            query.get("new").unwrap_or("last"),
+        );
+        let mut store = self.store()?;
+        let (old, new) = (
+            output::report(&mut store, old)?,
+            output::report(&mut store, new)?,
+        );
+        let both = compare::of_two(&old, &new, new.delta)?;
+        let title = format!("run {} against {}", new.run, old.run);
+        Ok(Answer::Page(around(&title, &exporters::comparison(&both))))
+    }
+
+    /// A figure over runs, as `history --trend` tells it.
+    pub fn trend(&self, query: &Query) -> Result<Answer, Failure> {
+        let (point, layer) = (
+            query.get("point").unwrap_or(""),
+            query.get("layer").unwrap_or(""),
+        );
+        let mut store = self.store()?;
+        let runs = store.list(filter(query, OF_A_TREND))?;
+        let trend = trend::of(&mut store, &runs, point, layer)?;
+        let body = html! {
+            (exporters::trend(&trend.drawn()))
+            (trend_form(point, layer, runs.iter()))
+        };
+        Ok(Answer::Page(around("trend", &body)))
+    }
+}
+
+fn filter(query: &Query, limit: usize) -> Filter {
+    Filter {
+        plan: query.get("plan").map(str::to_owned),
+        limit: query.positive("limit").unwrap_or(limit),
+        ..Filter::default()
+    }
+}
+
+fn table(runs: &[(Summary, Option<Tally>)]) -> Markup {
+    html! {
+        table {
+            thead { tr { @for head in ["Old", "New", "#", "Run", "Started", "Plan", "Status", "Verdicts", "Layers"] { th scope="col" { (head) } } } }
+            tbody { @for (n, (run, tally)) in runs.iter().enumerate() { (line(n, run, tally.as_ref())) } }
+        }
+    }
+}
+
+fn line(n: usize, run: &Summary, tally: Option<&Tally>) -> Markup {
+    let (id, name) = (&run.id, format!("run #{}", run.number));
+    html! {
+        tr {
+            td { input type="radio" name="old" value=(id) checked[n == 1] aria-label={ (name) " as the old one" }; }
+            td { input type="radio" name="new" value=(id) checked[n == 0] aria-label={ (name) " as the new one" }; }
+            td.num { (run.number) }
+            th scope="row" { a href={ "/run/" (id) } { code { (id) } } }
+            td { (history::time(run.started_ms)) }
+            td { a href={ "/?plan=" (escaped(&run.name)) } { (run.name) } }
+            td { (history::status(run.status)) }
+            td { (tally.map_or_else(|| "-".into(), history::verdicts)) }
+            td { @for layer in &run.layers { code { (layer) } " " } }
+        }
+    }
+}
+
+/// Offers the layers of runs; their points are not known without reading them.
+fn trend_form<'a>(point: &str, layer: &str, runs: impl Iterator<Item = &'a Summary>) -> Markup {
+    let layers: BTreeSet<&str> = runs.flat_map(|r| &r.layers).map(String::as_str).collect();
+    html! {
+        form.ask action="/trend" {
+            label { "Point" input name="point" value=(point) placeholder="small read, warm" required; }
+            label { "Layer" input name="layer" value=(layer) placeholder="fuse" list="layers" required; }
+            datalist id="layers" { @for layer in layers { option value=(layer) {} } }
+            button { "Show how it changed" }
+        }
+    }
+}
+
+/// The report as `-o x.html` writes it.
+fn page(report: &Report) -> Result<Vec<u8>, Failure> {
+    let mut page = Vec::new();
+    exporters::for_path("report.html".as_ref())
+        .and_then(|html| html.write(report, &mut page))
+        .map_err(Failure::failed)?;
+    Ok(page)
+}
