@@ -64,7 +64,9 @@ pub trait Workload: Sync {
         None
     }
     /// Files that must be in `packaged/` before the layer is set up.
-    fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError>;
+    fn packaged(&self, _at: &Point) -> Result<Vec<PackagedFile>, PointError> {
+        Ok(Vec::new())
+    }
     /// Files, directories and links of this machine that must be copied there as well. `env` has
     /// the values of the variables that the point names.
     fn placed(&self, _at: &Point, _env: &Environment) -> Result<Vec<Placed>, PointError> {
@@ -85,7 +87,9 @@ pub trait Workload: Sync {
         Vec::new()
     }
     /// Whether packaged files must be back in their packaged state before each trial.
-    fn needs_refresh(&self, at: &Point) -> bool;
+    fn needs_refresh(&self, _at: &Point) -> bool {
+        false
+    }
     /// Whether the layer itself has to be torn down and set up again before each trial.
     fn needs_restart(&self, _at: &Point) -> bool {
         false

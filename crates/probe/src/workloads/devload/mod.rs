@@ -5,7 +5,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
-use crate::{Context, PackagedFile, ProbeError, UsualBlocks, Work, Workload, param};
+use crate::{Context, ProbeError, UsualBlocks, Work, Workload, param};
 
 mod corpus;
 mod jobs;
@@ -48,14 +48,6 @@ impl Workload for DevLoad {
 
     fn usual_blocks(&self, _: &Settings) -> Option<UsualBlocks> {
         Some(UsualBlocks::Most(TRIALS))
-    }
-
-    fn packaged(&self, _: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        Ok(Vec::new())
-    }
-
-    fn needs_refresh(&self, _: &Point) -> bool {
-        false
     }
 
     fn space(&self, at: &Point) -> u64 {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings, protocol::Peer};
 
-use crate::{Context, FarEnd, PackagedFile, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{Context, FarEnd, ProbeError, Work, Workload, param, run::Repeated};
 
 mod ceiling;
 mod content;
@@ -43,14 +43,6 @@ impl Workload for Ftp {
 
     fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
         param::meaning::<FtpParams>(at)
-    }
-
-    fn packaged(&self, _: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        Ok(Vec::new())
-    }
-
-    fn needs_refresh(&self, _: &Point) -> bool {
-        false
     }
 
     /// Of both ends, which may be on one disk.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings, Spec};
 
-use crate::{Context, FarEnd, PackagedFile, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{Context, FarEnd, ProbeError, Work, Workload, param, run::Repeated};
 
 mod alarm;
 mod answer;
@@ -49,10 +49,6 @@ impl Workload for Http {
         param::meaning::<HttpParams>(at)
     }
 
-    fn packaged(&self, _: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        Ok(Vec::new())
-    }
-
     /// A server of the user's is asked from this host: no layer lies between.
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
         if self.has_two_ends(at) || layer.is_native() {
@@ -62,10 +58,6 @@ impl Workload for Http {
             "http: a URL is asked from this host, not in {layer}"
         ))
         .hint("leave the layer out; without a URL a server is started in each layer"))
-    }
-
-    fn needs_refresh(&self, _: &Point) -> bool {
-        false
     }
 
     /// The file that a server reads, and its logs.

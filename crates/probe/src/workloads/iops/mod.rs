@@ -57,10 +57,6 @@ impl Workload for Iops {
         }])
     }
 
-    fn needs_refresh(&self, _: &Point) -> bool {
-        false
-    }
-
     fn space(&self, at: &Point) -> u64 {
         match read::<IopsParams>(at) {
             Ok(p) if params::read_spec(&p.spec).is_ok_and(|s| s.writes()) => p.file_size,

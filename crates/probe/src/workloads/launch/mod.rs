@@ -90,10 +90,6 @@ impl Workload for Launch {
         param::point(at.label.clone(), &tracing).ok()
     }
 
-    fn needs_refresh(&self, _: &Point) -> bool {
-        false
-    }
-
     fn needs_restart(&self, at: &Point) -> bool {
         at.flag("restart")
     }

@@ -198,7 +198,7 @@ impl Params for LaunchParams {
             .help("trace one extra launch in each layer, which does not count: what it opened, did not find and read (needs strace)"),
         Row::texts("parameters")
             .alternative(|_| true)
-            .help("NAME=V1,V2,...: a point for each value, which replaces {NAME} in the commands")
+            .help("NAME=V1,V2,...: a point for each value, which replaces {NAME} in the commands; a command without {NAME} is launched once")
             .label(|p| (!p.parameters.is_empty()).then(|| p.parameters.join(", "))),
         Row::text("user", "")
             .list()
@@ -217,7 +217,8 @@ impl Params for LaunchParams {
     }
 }
 
-/// A point for each combination of the values of `parameters`.
+/// A point for each combination of the values of `parameters`. A value that stands nowhere makes no
+/// points: a reference is launched once, however many values the other commands take.
 fn substituted(p: &LaunchParams) -> Result<Vec<LaunchParams>, PointError> {
     let mut all = vec![LaunchParams {
         parameters: Vec::new(),
@@ -233,6 +234,13 @@ fn substituted(p: &LaunchParams) -> Result<Vec<LaunchParams>, PointError> {
                     .hint("write NAME=V1,V2"),
             );
         };
+        let place = place_of(name);
+        let mut texts = [&p.command, &p.ready, &p.prepare, &p.conclude]
+            .into_iter()
+            .chain(&p.cmd);
+        if !texts.any(|text| text.contains(&place)) {
+            continue;
+        }
         let values: Vec<&str> = list.split(',').collect();
         if all.len() * values.len() > param::MAX_POINTS {
             return Err(param::too_many_points("launch"));
@@ -245,8 +253,13 @@ fn substituted(p: &LaunchParams) -> Result<Vec<LaunchParams>, PointError> {
     Ok(all)
 }
 
+/// What a value replaces.
+fn place_of(name: &str) -> String {
+    format!("{{{name}}}")
+}
+
 fn with_value(p: &LaunchParams, name: &str, value: &str) -> LaunchParams {
-    let place = format!("{{{name}}}");
+    let place = place_of(name);
     let put = |text: &String| text.replace(&place, value);
     let mut made = LaunchParams {
         command: put(&p.command),
@@ -366,9 +379,16 @@ mod tests {
         let points =
             read(json!({"command": ["sleep {t}", "true"], "parameters": ["t=1,2"]})).unwrap();
         let commands: Vec<&str> = points.iter().map(|p| p.text("command")).collect();
-        assert_eq!(commands, ["sleep 1", "sleep 2", "true", "true"]);
+        assert_eq!(commands, ["sleep 1", "sleep 2", "true"]);
         assert_eq!(points[0].params["parameters"], json!(["t=1"]));
         assert_eq!(points[0].label, "sleep 1, t=1");
+        assert_eq!(points[2].label, "true");
+        let both = json!({"command": ["true"], "prepare": "sleep {t}", "parameters": ["t=1,2"]});
+        assert_eq!(
+            read(both).unwrap().len(),
+            2,
+            "a value may stand beside the command"
+        );
     }
 
     #[test]
@@ -409,7 +429,7 @@ mod tests {
     #[test]
     fn lists_times_parameters_have_one_limit() {
         let list = |n: u32| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
-        let commands = |n| list(n).iter().map(|i| format!("sleep {i}")).collect();
+        let commands = |n| list(n).iter().map(|i| format!("sleep {i}{{t}}")).collect();
         let params = |lists: Vec<String>, values: u32| {
             let values = format!("t={}", list(values).join(","));
             json!({"command": lists, "parameters": [values]})

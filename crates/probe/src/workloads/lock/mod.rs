@@ -5,7 +5,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
-use crate::{Context, PackagedFile, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{Context, ProbeError, Work, Workload, param, run::Repeated};
 
 mod contenders;
 mod ops;
@@ -39,14 +39,6 @@ impl Workload for Lock {
 
     fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
         param::meaning::<LockParams>(at)
-    }
-
-    fn packaged(&self, _: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        Ok(Vec::new())
-    }
-
-    fn needs_refresh(&self, _: &Point) -> bool {
-        false
     }
 
     fn space(&self, _: &Point) -> u64 {

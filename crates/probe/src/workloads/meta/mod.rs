@@ -61,10 +61,6 @@ impl Workload for Meta {
             .collect())
     }
 
-    fn needs_refresh(&self, _: &Point) -> bool {
-        false
-    }
-
     /// A small file takes a block, and about the same for its inode.
     fn space(&self, at: &Point) -> u64 {
         match read::<MetaParams>(at) {
