@@ -65,6 +65,16 @@ impl Failure {
         self
     }
 
+    /// Says `--file-size` for each of these keys, such as `file_size`, which were given as flags.
+    pub fn with_flags<'a>(mut self, keys: impl IntoIterator<Item = &'a str>) -> Self {
+        for key in keys {
+            let (key, flag) = (format!("`{key}`"), format!("`--{}`", key.replace('_', "-")));
+            self.message = self.message.replace(&key, &flag);
+            self.hint = self.hint.map(|hint| hint.replace(&key, &flag));
+        }
+        self
+    }
+
     /// Names the flags of the command, where a mistake of the user's has no better hint.
     pub fn with_help(self, command: Option<&str>) -> Self {
         if self.code == Code::Usage && self.hint.is_none() {

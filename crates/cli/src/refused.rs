@@ -52,6 +52,18 @@ pub fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
             };
             (message, None)
         }
+        ErrorKind::WrongNumberOfValues => {
+            let number = |kind| match error.get(kind) {
+                Some(ContextValue::Number(n)) => *n,
+                _ => 0,
+            };
+            let (wanted, given) = (
+                number(ContextKind::ExpectedNumValues),
+                number(ContextKind::ActualNumValues),
+            );
+            let message = format!("`{}` takes {wanted} values, and has {given}", option(error));
+            (message, None)
+        }
         ErrorKind::MissingRequiredArgument => (format!("`{}` is missing", option(error)), None),
         _ => {
             let first = text.split("\n\n").next().unwrap_or(text);

@@ -1,11 +1,17 @@
 //! Flags of a workload, made from its parameters.
 
+use std::ffi::OsString;
+
 use clap::{Arg, ArgAction, ArgMatches};
 use layermark_model::{Param, ParamKind, Settings, Spec};
 use layermark_probe::{Workload, workloads};
 use serde_json::{Map, Value};
 
-use crate::{args::CommonArgs, failure::Failure, launch};
+use crate::{
+    args::{self, CommonArgs},
+    failure::Failure,
+    launch,
+};
 
 /// The parameter that is given without a flag, as ab and wrk have it.
 const URL: &str = "url";
@@ -69,6 +75,36 @@ fn flag(param: &Param) -> Arg {
             .default_missing_value("true"),
         ParamKind::Command => arg,
     }
+}
+
+/// Refuses a flag whose value is missing, so that the next flag would be taken for it: values may begin
+/// with `-`, but not with the name of another flag.
+pub fn check_values(workload: &'static dyn Workload, line: &[OsString]) -> Result<(), Failure> {
+    let flags: Vec<Arg> = flags(workload).collect();
+    let named = |word: &OsString| {
+        let long = word.to_str()?.strip_prefix("--")?;
+        flags.iter().find(|arg| arg.get_long() == Some(long))
+    };
+    let ours = line.iter().take_while(|word| *word != "--");
+    let ours: Vec<Option<&Arg>> = ours.map(named).collect();
+    let pair = ours.windows(2).find_map(|pair| match pair {
+        [Some(flag), Some(_)] if flag.is_allow_hyphen_values_set() => flag.get_long(),
+        _ => None,
+    });
+    pair.map_or(Ok(()), |flag| {
+        Err(Failure::usage(format!("`--{flag}` has no value"))
+            .hint(args::help_of(Some(workload.id()))))
+    })
+}
+
+/// Names parameters as the flags that were typed: `file_size` of a plan is `--file-size`. What is wrong
+/// with a layer has words of its own: `cache` is an option of layers too.
+pub fn as_flags(workload: &'static dyn Workload, failure: Failure) -> Failure {
+    if !failure.message.starts_with(&format!("{}: ", workload.id())) {
+        return failure;
+    }
+    let named = params(workload).filter(|p| p.kind != ParamKind::Command && p.name != URL);
+    failure.with_flags(named.map(|p| p.name))
 }
 
 /// Whether it takes no value: it is off unless it is given.
@@ -155,6 +191,23 @@ mod tests {
         assert_eq!(given(&["--latency"])["latency"], "true");
         assert_eq!(given(&["--verify"])["verify"], true);
         assert!(given(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_flag_is_no_value_of_another() {
+        let check = |line: &[&str]| {
+            let line: Vec<OsString> = line.iter().map(OsString::from).collect();
+            check_values(&File, &line).map_err(|e| e.message)
+        };
+        let missing = Err("`--record` has no value".to_owned());
+        assert_eq!(check(&["--record", "--file-size", "4K"]), missing);
+        for line in [
+            &["--record", "4K", "--file-size", "4K"][..],
+            &["--like", "-Rac", "--latency", "--verify"],
+            &["--record", "-4K", "--", "--record", "--file-size"],
+        ] {
+            assert_eq!(check(line), Ok(()), "{line:?}");
+        }
     }
 
     /// A switch that is on, and a flag that can only turn it on, would say nothing.

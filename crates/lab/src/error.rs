@@ -260,12 +260,8 @@ impl LabError {
             | Self::Tmpfs { .. }
             | Self::Space { .. }
             | Self::Finished { .. }
-            | Self::CannotResume { .. }
-            | Self::Store(
-                StoreError::NotFound { .. }
-                | StoreError::Ambiguous { .. }
-                | StoreError::AtWork { .. },
-            ) => 2,
+            | Self::CannotResume { .. } => 2,
+            Self::Store(e) if e.is_usage() => 2,
             Self::Layer(e) if e.is_usage() => 2,
             Self::Layer(_) | Self::Baseline { .. } | Self::NoLayers { .. } => 3,
             Self::OtherMachine { .. } => 4,

@@ -6,7 +6,7 @@ use layermark_stats::{self as stats, Interval};
 use crate::{
     analysis::summary::key_findings::MOST,
     code_span::code,
-    number::{self, count, list},
+    number::{self, count, list, verb},
     types::{GateRow, GateState, Missing, Report, ResultRow, Statement, Verdict},
 };
 
@@ -208,9 +208,10 @@ fn failed(gates: &[GateRow]) -> Option<Statement> {
     Some(Statement {
         layer: first.layer.clone(),
         text: format!(
-            "{} of {} fail: {}, first at \u{201c}{}\u{201d}: {}.",
+            "{} of {} {}: {}, first at \u{201c}{}\u{201d}: {}.",
             failed().count(),
             count(gates.len(), "gated result"),
+            verb(failed().count(), "fails", "fail"),
             if layers.len() > 3 {
                 count(layers.len(), "layer")
             } else {

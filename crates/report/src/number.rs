@@ -227,6 +227,11 @@ pub fn count(n: usize, one: &str) -> String {
     }
 }
 
+/// The verb of `n` things: `fails` of one, `fail` of more.
+pub fn verb(n: usize, one: &'static str, more: &'static str) -> &'static str {
+    if n == 1 { one } else { more }
+}
+
 /// `a`, `a and b`, `a, b and c`.
 pub fn list<S: AsRef<str>>(items: &[S]) -> String {
     match items {

@@ -1,6 +1,9 @@
 //! `layermark compare`: a run against an older one.
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use layermark_report::{Report, TrustState};
 use layermark_store::Store;
@@ -29,9 +32,7 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let mut report = |name: &str| report(name, args, &mut store);
     let (old, new) = (report(&args.old)?, report(&args.new)?);
     let delta = args.delta.unwrap_or(new.delta);
-    let mut report = new
-        .compare(&old, delta)
-        .ok_or_else(|| nothing_in_common(&old, &new))?;
+    let mut report = of_two(&old, &new, delta)?;
     if args.same_machine {
         same_machine(&report)?;
     }
@@ -45,6 +46,14 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
         return Ok(Code::Untrusted.into());
     }
     Ok(gates.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// Sets a run against an older one.
+pub fn of_two(old: &Report, new: &Report, delta: f64) -> Result<Report, Failure> {
+    let both = new.compare(old, delta);
+    let mut report = both.ok_or_else(|| nothing_in_common(old, new))?;
+    report.reproduce.command = format!("layermark compare {} {}", old.run, new.run);
+    Ok(report)
 }
 
 /// A stored run's report, or that in a file.
@@ -117,6 +126,7 @@ fn command(args: &CompareArgs) -> String {
     };
     option("--delta", args.delta.map(|d| d.to_string()));
     let store = args.out.store.store.as_ref();
-    option("--store", store.map(|s| s.display().to_string()));
+    let shown = |s: &PathBuf| layermark_store::shown(s).display().to_string();
+    option("--store", store.map(shown));
     format!("layermark compare {}", shell_words::join(words))
 }

@@ -98,6 +98,16 @@ pub fn runs() -> ArgValueCompleter {
     })
 }
 
+/// Runs of the default store, and reports in JSON files.
+pub fn reports() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let mut all = runs().complete(current);
+        let json = |path: &Path| path.is_dir() || path.extension().is_some_and(|e| e == "json");
+        all.extend(PathCompleter::any().filter(json).complete(current));
+        all
+    })
+}
+
 /// Imports of the default store, newest first.
 pub fn imports() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {

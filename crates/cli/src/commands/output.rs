@@ -122,14 +122,11 @@ fn width() -> usize {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let usage = matches!(
-            error,
-            StoreError::NotFound { .. }
-                | StoreError::NoImport { .. }
-                | StoreError::Ambiguous { .. }
-                | StoreError::AtWork { .. }
-        );
-        let code = if usage { Code::Usage } else { Code::Failed };
+        let code = if error.is_usage() {
+            Code::Usage
+        } else {
+            Code::Failed
+        };
         Self {
             message: error.to_string(),
             hint: Some(

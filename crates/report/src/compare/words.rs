@@ -3,7 +3,7 @@
 use crate::{
     analysis::summary::key_findings::MOST,
     code_span::code,
-    number::{self, count, list, times},
+    number::{self, count, list, times, verb},
     types::{ResultRow, Statement, TrustItem, TrustState, Verdict},
 };
 
@@ -93,7 +93,10 @@ pub fn headline(rows: &[ResultRow], baseline: Option<&str>) -> String {
     match rest {
         0 => format!("Nothing changed: {of}, all the same"),
         _ if rest == all.len() => format!("Nothing can be told: none of {of} is certain"),
-        _ => format!("Nothing is known to be slower or faster: {same} of {of} are the same"),
+        _ => format!(
+            "Nothing is known to be slower or faster: {same} of {of} {} the same",
+            verb(same, "is", "are")
+        ),
     }
 }
 

@@ -1,7 +1,10 @@
 //! Two runs against each other: what changed in a layer is told apart from what the machine did.
 
 use layermark_model::{DeviceBytes, Gate, Run, RunStatus, Trial};
-use layermark_report::{Figure, Report, ResultRow, Series, TrustState, Verdict, changes};
+use layermark_report::{
+    Estimate, Figure, Report, ResultRow, Series, Trend, TrendRun, TrustState, Verdict, changes,
+    exporters,
+};
 use serde_json::Value;
 
 use crate::made::Made;
@@ -114,7 +117,7 @@ fn a_gate_is_for_the_layers_and_not_for_the_machine() {
     assert_eq!(failed, [("fuse", row(&report, "fuse", 0).label.as_str())]);
     assert_eq!(report.gates.len(), 4, "two layers at two points");
     assert!(
-        findings(&report).starts_with("1 of 4 gated results fail: `fuse`, first at"),
+        findings(&report).starts_with("1 of 4 gated results fails: `fuse`, first at"),
         "{}",
         findings(&report)
     );
@@ -402,4 +405,49 @@ fn only_like_and_sound_results_are_in_one_series() {
             (3, vec!["kernel"])
         ]
     );
+}
+
+#[test]
+fn the_page_of_a_figure_over_runs_draws_each_value_and_change() {
+    let page = |is_time: bool, values: &[f64]| {
+        let run = |(n, v): (u64, &f64)| TrendRun {
+            id: format!("run-{n}"),
+            number: n,
+            started: format!("day {n}"),
+            value: Estimate {
+                estimate: *v,
+                interval: Some([v * 0.99, v * 1.01]),
+            },
+        };
+        let trend = Trend {
+            point: "small <read>".into(),
+            layer: "fuse".into(),
+            is_time,
+            runs: (1..).zip(values).map(run).collect(),
+            changes: changes(values),
+            said: vec!["no change & no end".into()],
+        };
+        String::from_utf8(exporters::trend_page(&trend)).unwrap()
+    };
+    let count = |text: &str, what: &str| text.matches(what).count();
+    let values: Vec<f64> = (0..24).map(|n| if n < 12 { 1.2 } else { 1.6 }).collect();
+    let text = page(false, &values);
+    assert_eq!(count(&text, "<circle"), 24, "{text}");
+    assert_eq!(count(&text, "stroke-dasharray=\"2,3\""), 1, "{text}");
+    assert_eq!(count(&text, "<td>run-"), 24, "{text}");
+    for part in [
+        "fuse at &quot;small &lt;read&gt;&quot;",
+        "24 runs",
+        "1 change for good",
+        "no change &amp; no end",
+        "1.60x (1.58-1.62)",
+        "name=\"generator\" content=\"layermark ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // One run is one dot.
+    let text = page(true, &[4.5]);
+    assert_eq!(count(&text, "<circle"), 1, "{text}");
+    assert!(text.contains("4.50 us") && text.contains("time an operation"));
+    assert_eq!(count(&text, "stroke-dasharray=\"2,3\""), 0, "{text}");
 }

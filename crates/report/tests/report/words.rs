@@ -557,6 +557,13 @@ fn noise_is_not_decided_and_says_between_what() {
         text.contains("is too noisy to tell at \u{201c}large read, warm\u{201d} (between "),
         "{text}"
     );
+    let findings: Vec<&str> = report.findings.iter().map(|f| f.text.as_str()).collect();
+    let open = findings.iter().find(|f| f.contains("too noisy to tell"));
+    let open = open.expect("a finding of what is open");
+    assert!(
+        open.starts_with("1 of ") && open.contains(" is too noisy to tell"),
+        "{open}"
+    );
     // How many blocks would settle it was right half of the time: what is known is told instead.
     assert!(!text.contains("more block"), "{text}");
     let advice = |a: &layermark_report::Advice| a.text.contains("(no difference beyond ");

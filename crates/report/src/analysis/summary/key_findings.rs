@@ -3,7 +3,7 @@
 use crate::{
     analysis::summary::{Findings, LISTED},
     code_span::code,
-    number::{self, count, list, times},
+    number::{self, count, list, times, verb},
     types::{Cause, DurabilityVerdict, ResultRow, Statement, Verdict},
 };
 
@@ -41,10 +41,6 @@ fn names(layers: &[&str]) -> String {
     list(&quoted)
 }
 
-fn verb<'a>(layers: &[&str], one: &'a str, many: &'a str) -> &'a str {
-    if layers.len() == 1 { one } else { many }
-}
-
 fn flushes(n: u64) -> String {
     format!("{n} flush{}", if n == 1 { "" } else { "es" })
 }
@@ -62,7 +58,7 @@ fn skipped_flushes(f: &Findings) -> Option<Statement> {
     let text = format!(
         "{} {} fsync: {} at the device for {}.",
         names(&layers),
-        verb(&layers, "skips", "skip"),
+        verb(layers.len(), "skips", "skip"),
         flushes(most.durability.flushes.unwrap_or(0)),
         count(most.durability.syncs as usize, "sync"),
     );
@@ -119,7 +115,7 @@ fn near(f: &Findings) -> Option<Statement> {
         let text = format!(
             "{} {} within {} of native wherever that could be told.",
             names(&layers),
-            verb(&layers, "is", "are"),
+            verb(layers.len(), "is", "are"),
             number::percent(f.run.plan.delta),
         );
         statement(&layers, &rows, text)
@@ -141,7 +137,7 @@ fn unexplained(f: &Findings) -> Option<Statement> {
         let text = format!(
             "{} {} faster than native at {}, and nothing measured explains it.",
             names(&layers),
-            verb(&layers, "is", "are"),
+            verb(layers.len(), "is", "are"),
             count(rows.len(), "operation"),
         );
         statement(&layers, &rows, text)
@@ -160,14 +156,14 @@ fn open(f: &Findings) -> Option<Statement> {
         .into_iter()
         .partition(|r| r.more_blocks.is_some());
     let untrusted = having(Verdict::Untrusted);
-    let part = |rows: &[&ResultRow], what: &str| {
-        (!rows.is_empty())
-            .then(|| format!("{} of {} {what}", rows.len(), count(asked.len(), "cell")))
+    let part = |rows: &[&ResultRow], one: &'static str, more: &'static str, what: &str| {
+        let (n, of) = (rows.len(), count(asked.len(), "cell"));
+        (n > 0).then(|| format!("{n} of {of} {} {what}", verb(n, one, more)))
     };
     let parts: Vec<String> = [
-        part(&few, "have too few blocks"),
-        part(&noisy, "are too noisy to tell"),
-        part(&untrusted, "are not trusted"),
+        part(&few, "has", "have", "too few blocks"),
+        part(&noisy, "is", "are", "too noisy to tell"),
+        part(&untrusted, "is", "are", "not trusted"),
     ]
     .into_iter()
     .flatten()
