@@ -130,7 +130,7 @@ fn a_layer_that_became_slower_fails_the_gate_and_one_that_did_not_passes() {
         "{junit}"
     );
     assert!(
-        text("c.md").contains("1 of 1 gated result"),
+        text("c.md").contains("1 of 1 gated result fails"),
         "{}",
         text("c.md")
     );
@@ -427,6 +427,21 @@ fn history_tells_verdicts_and_trends() {
         .run()
         .code(0);
     let said = said.prints("time an operation").prints("s (");
+    let page = ["history", "--trend", &label, SLOWER, "-o", "trend.html"];
+    let said = said.then().args(page).run().code(0).says("trend.html");
+    let text = fs::read_to_string(said.dir.path().join("trend.html")).unwrap();
+    assert!(
+        text.contains("<svg") && text.contains("ten are needed"),
+        "{text}"
+    );
+    // It may be written again, and nothing else may be.
+    let said = said.then().args(page).run().code(0);
+    fs::write(said.dir.path().join("trend.html"), "mine").unwrap();
+    let said = said.then().args(page).run();
+    let said = said.fails(2, &["did not write", "--force"]);
+    let other = ["history", "--trend", &label, SLOWER, "-o", "trend.csv"];
+    let said = said.then().args(other).run();
+    let said = said.fails(2, &["trend.csv", "--json"]);
     let wrong = ["history", "--trend", &label, "fuze:cache=none,delay=100us"];
     said.then()
         .args(wrong)

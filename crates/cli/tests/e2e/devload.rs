@@ -123,10 +123,10 @@ fn the_peak_is_named_and_the_users_commands_have_the_time() {
 fn bad_words_are_usage_errors() {
     let refused =
         |args: &[&str], words: &[&str]| drop(short(args, &["native"]).run().fails(2, words));
-    refused(&["--users", "0"], &["`users` = 0", "between 1 and"]);
+    refused(&["--users", "0"], &["`--users` = 0", "between 1 and"]);
     refused(&["--users", "two"], &["`two` is not a count"]);
     refused(&["--job-set", "c"], &["no-cc"]);
-    refused(&["--jobs", "3"], &["`jobs` = 3"]);
+    refused(&["--jobs", "3"], &["`--jobs` = 3"]);
 }
 
 /// Runs scripts natively while `comm` is a script of ours, in a mount namespace of the test's own.

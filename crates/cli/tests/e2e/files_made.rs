@@ -85,8 +85,8 @@ fn advice_is_given_unless_it_is_not_wanted() {
 #[test]
 fn flags_without_effect_are_refused() {
     for (op, flags, name) in [
-        ("read", &["--fill-record", "64K"][..], "`fill_record`"),
-        ("stride-read", &["--no-advice"], "`no_advice`"),
+        ("read", &["--fill-record", "64K"][..], "`--fill-record`"),
+        ("stride-read", &["--no-advice"], "`--no-advice`"),
     ] {
         Lm::new()
             .work_with(&["file"], &["overlay:upper"])

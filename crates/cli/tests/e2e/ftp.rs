@@ -143,12 +143,12 @@ fn nothing_is_left_of_a_server_when_all_is_killed() {
 fn what_cannot_be_asked_for_is_a_usage_error() {
     for (args, words) in [
         (&["--op", "mget"][..], &["mget", "get"][..]),
-        (&["--file-size", "0"], &["`file_size` = 0"]),
-        (&["--clients", "65"], &["`clients` = 65"]),
+        (&["--file-size", "0"], &["`--file-size` = 0"]),
+        (&["--clients", "65"], &["`--clients` = 65"]),
         (&["--sink", "tape"], &["tape"]),
         (
             &["--op", "get", "--server", "vsftpd", "--source", "null"],
-            &["`source` = null"],
+            &["`--source` = null"],
         ),
         (&["--op", "put", "--file-size", "2G"], &["2G of memory"]),
     ] {

@@ -185,14 +185,14 @@ fn what_cannot_be_asked_for_is_a_usage_error() {
         ),
         (
             &["http://localhost/", "--body", "1K"],
-            &["`body` has no effect"],
+            &["`--body` has no effect"],
         ),
-        (&["--remote"], &["`remote` has no effect without a URL"]),
-        (&["--concurrency", "0"], &["`concurrency` = 0"]),
+        (&["--remote"], &["`--remote` has no effect without a URL"]),
+        (&["--concurrency", "0"], &["`--concurrency` = 0"]),
         (&["--server", "iis"], &["iis", "nginx"]),
         (
             &["--time", "1s"],
-            &["`time` has no effect without a `rate`"],
+            &["`--time` has no effect without a `--rate`"],
         ),
     ] {
         let args = [&["http"], args].concat();

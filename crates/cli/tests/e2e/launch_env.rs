@@ -109,7 +109,7 @@ fn what_a_program_says_of_it_is_masked() {
     let wrong = format!("={SECRET}");
     let said = launch(&["--env", &wrong, "--", "true"]).run();
     assert!(!said.stderr.contains(SECRET), "{}", said.stderr);
-    said.fails(2, &["`env`", "letters, digits"]);
+    said.fails(2, &["`--env`", "letters, digits"]);
 }
 
 #[test]

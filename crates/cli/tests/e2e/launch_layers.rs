@@ -83,7 +83,7 @@ fn a_cold_launch_may_restart_its_layer() {
 fn restart_is_for_cold_points() {
     let lm = Lm::new();
     let args = ["launch", "--restart", "--", "true"];
-    lm.args(args).run().fails(2, &["`restart` has no effect"]);
+    lm.args(args).run().fails(2, &["`--restart` has no effect"]);
 }
 
 #[test]

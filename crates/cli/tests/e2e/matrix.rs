@@ -84,7 +84,7 @@ fn letters_that_cannot_be_honoured_are_refused() {
             &["overlay:upper"],
         )
         .run()
-        .fails(2, &["`op` has no effect", "tests"]);
+        .fails(2, &["`--op` has no effect", "tests"]);
 }
 
 #[test]

@@ -95,16 +95,16 @@ fn streams_say_what_their_buffers_became() {
 fn what_cannot_be_asked_for_is_a_usage_error() {
     for (args, words) in [
         (&["--op", "tcp-rr"][..], &["tcp-rr", "udp-rr"][..]),
-        (&["--op", "rr", "--request", "0"], &["`request` = 0"]),
+        (&["--op", "rr", "--request", "0"], &["`--request` = 0"]),
         (&["--op", "rr", "--request", "huge"], &["huge"]),
         (&["--op", "udp-rr", "--request", "64K"], &["65507"]),
         (
             &["--op", "stream", "--socket-buffer", "2T"],
-            &["socket_buffer"],
+            &["socket-buffer"],
         ),
         (
             &["--op", "rr", "--message", "1K"],
-            &["`message` has no effect"],
+            &["`--message` has no effect"],
         ),
     ] {
         let args = [&["net"], args].concat();

@@ -378,6 +378,7 @@ fn plans_layers_options_and_runs_are_completed() {
     let said = said
         .then()
         .file("mine.toml", "")
+        .file("base.json", "{}")
         .args(["--version"])
         .run()
         .code(0);
@@ -391,6 +392,8 @@ fn plans_layers_options_and_runs_are_completed() {
         ("layermark run -l fuse,pass", &["fuse,passthrough="]),
         ("layermark run -l fuse,cache=n", &["none"]),
         ("layermark run -l vm:share=vir", &["virtiofs"]),
+        ("layermark compare ba", &["base.json"]),
+        ("layermark compare base.json la", &["last"]),
         ("layermark layers ov", &["overlay"]),
         ("layermark report la", &["last"]),
         ("layermark file --file-s", &["--file-size"]),
@@ -413,7 +416,33 @@ fn plans_layers_options_and_runs_are_completed() {
         // zsh needs a backslash before its own separator.
         let text = said.stdout.replace('\\', "");
         assert!(text.starts_with("overlay:volatile"), "{shell}: {text}");
+        let said = Lm::with(dir)
+            .env("LAYERMARK_COMPLETE", shell)
+            .env("_CLAP_COMPLETE_INDEX", "2")
+            .args(["--", "layermark", "compare", "ba"])
+            .run()
+            .code(0);
+        assert_eq!(said.stdout.trim(), "base.json", "{shell}");
     }
+}
+
+#[test]
+fn docs_say_where_to_read() {
+    let said = Lm::new().args(["docs"]).run().code(0);
+    let said = said
+        .prints("layermark COMMAND --help")
+        .prints("layermark schema plan");
+    let at = |name: &str| {
+        said.stdout
+            .lines()
+            .find_map(|l| l.strip_prefix(name))
+            .map(str::trim)
+    };
+    let book = at("the book  ").expect("the book");
+    assert!(
+        book.starts_with("docs/src in the sources") || Path::new(book).exists(),
+        "{book}"
+    );
 }
 
 /// A terminal gets the page from man(1), here one that says so.
