@@ -1,6 +1,5 @@
 // Opens an HTML report in Chromium, offline, and checks what a reader needs of it.
 // LAYERMARK_REPORT names the file; without it the report of a made-up run is generated.
-// CHROMIUM names the browser (default: Debian's).
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { chromium } from 'playwright-core';
+import { launch } from './chromium.mjs';
 
 const scratch = mkdtempSync(join(tmpdir(), 'layermark-browser-'));
 let browser;
@@ -33,13 +32,7 @@ function sample(...kind) {
 before(async () => {
   path = report();
   url = pathToFileURL(path).href;
-  const quiet = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync'];
-  browser = await chromium.launch({
-    timeout: 300_000,
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    args: process.getuid() === 0 ? [...quiet, '--no-sandbox'] : quiet,
-  });
+  browser = await launch();
 });
 
 after(async () => {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { chromium } from 'playwright-core';
+import { launch } from './chromium.mjs';
 
 const cwd = new URL('../..', import.meta.url).pathname;
 const scratch = mkdtempSync(join(tmpdir(), 'layermark-serve-'));
@@ -24,13 +24,7 @@ function build() {
 before(async () => {
   binary = build();
   mkdirSync(join(scratch, 'work'));
-  const quiet = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync'];
-  browser = await chromium.launch({
-    timeout: 300_000,
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    args: process.getuid() === 0 ? [...quiet, '--no-sandbox'] : quiet,
-  });
+  browser = await launch();
 });
 
 after(async () => {

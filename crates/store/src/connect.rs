@@ -13,7 +13,7 @@ use sqlx::{
     migrate::{MigrateError, Migration, MigrationType, Migrator},
 };
 
-use crate::{StoreError, error::from_sqlx};
+use crate::{StoreError, database::from_sqlx};
 
 /// How long a writer waits for another process's transaction, which lasts milliseconds, or as long as
 /// a slow disk takes to sync; and how long a store is tried again that is said to be locked: `SQLite`

@@ -4,7 +4,7 @@ use layermark_model::Import;
 use sqlx::{AnyConnection, Row};
 
 use crate::{
-    error::Inner,
+    database::Inner,
     read::{json, whole},
     write,
 };

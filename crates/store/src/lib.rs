@@ -6,8 +6,10 @@
 
 mod alive;
 mod connect;
+mod database;
 mod error;
 mod imports;
+mod list;
 mod path;
 mod read;
 mod reading;
@@ -21,18 +23,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{Import, Run, RunStatus, Spec, TrialRecord};
+use layermark_model::{Import, Run, RunStatus, TrialRecord};
 use sqlx::{AnyConnection, Connection};
 use tokio::runtime::Runtime;
 
 use alive::Held;
 use connect::identity;
+use database::Inner;
 use path::Place;
 use reading::Stamp;
 use server::Server;
 
 pub use error::StoreError;
 pub use imports::ImportSummary;
+pub use list::{Filter, Summary};
 pub use path::{default_path, shown};
 
 /// What a power cut may take: trials are synced to the disk this long after the last one that was.
@@ -62,52 +66,6 @@ pub struct Store {
     full: bool,
     // `None` only while it is being dropped, or once the server has gone.
     connection: Option<AnyConnection>,
-}
-
-/// Which runs [`Store::list`] gives.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Name of their plan.
-    pub plan: Option<String>,
-    /// A layer that they have, as [`Spec::names`] has it.
-    pub layer: Option<Spec>,
-    /// Begun then or later, milliseconds since 1970 UTC.
-    pub since_ms: Option<i64>,
-    /// At most so many.
-    pub limit: usize,
-}
-
-/// All of the newest.
-impl From<usize> for Filter {
-    fn from(limit: usize) -> Self {
-        Self {
-            limit,
-            ..Self::default()
-        }
-    }
-}
-
-/// One line of `layermark history`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// The run's id.
-    pub id: String,
-    /// Its place in the order in which all runs began, from 1.
-    pub number: u64,
-    /// Name of its plan.
-    pub name: String,
-    /// When it began, milliseconds since 1970 UTC.
-    pub started_ms: i64,
-    /// When it ended; absent while it goes on or after a crash.
-    pub ended_ms: Option<i64>,
-    /// How it stands.
-    pub status: RunStatus,
-    /// Names of its layers, the baseline first.
-    pub layers: Vec<String>,
-    /// Points it measures.
-    pub points: u64,
-    /// Trials it has so far.
-    pub trials: u64,
 }
 
 impl Store {
@@ -241,7 +199,7 @@ impl Store {
     /// `#12`, its [`Summary::number`]; with its trials in their order.
     pub fn load(&mut self, id: &str) -> Result<(Run, Vec<TrialRecord>), StoreError> {
         let (mut run, trials) = self.read(async |c| {
-            let id = read::find(c, id).await?;
+            let id = list::find(c, id).await?;
             let run = read::run(c, &id).await?;
             let trials = read::trials(c, &id).await?;
             Ok((run, trials))
@@ -268,7 +226,7 @@ impl Store {
     /// The newest runs that a filter lets through, the newest first.
     pub fn list(&mut self, filter: impl Into<Filter>) -> Result<Vec<Summary>, StoreError> {
         let filter = filter.into();
-        let mut runs = self.read(async |c| read::list(c, &filter).await)?;
+        let mut runs = self.read(async |c| list::list(c, &filter).await)?;
         for run in &mut runs {
             run.status = self.status(run.status, &run.id);
         }
@@ -298,7 +256,7 @@ impl Store {
     fn synced(
         &mut self,
         full: bool,
-        mut work: impl AsyncFnMut(&mut AnyConnection) -> Result<(), error::Inner>,
+        mut work: impl AsyncFnMut(&mut AnyConnection) -> Result<(), Inner>,
     ) -> Result<(), StoreError> {
         if self.server.is_some() {
             let before = self.reconnected;
@@ -365,7 +323,7 @@ impl Store {
     /// Reads again what was read from a file that somebody wrote to meanwhile.
     fn read<T>(
         &mut self,
-        mut work: impl AsyncFnMut(&mut AnyConnection) -> Result<T, error::Inner>,
+        mut work: impl AsyncFnMut(&mut AnyConnection) -> Result<T, Inner>,
     ) -> Result<T, StoreError> {
         loop {
             let done = self.with(async |c| work(c).await);
@@ -381,7 +339,7 @@ impl Store {
     /// Does the work, and does it again where the connection to a server was lost.
     fn with<T>(
         &mut self,
-        mut work: impl AsyncFnMut(&mut AnyConnection) -> Result<T, error::Inner>,
+        mut work: impl AsyncFnMut(&mut AnyConnection) -> Result<T, Inner>,
     ) -> Result<T, StoreError> {
         let started = Instant::now();
         // A server that did not come back once is asked once more, not waited for again.

@@ -1,7 +1,7 @@
 use std::{
     ffi::{OsStr, OsString},
     os::unix::ffi::{OsStrExt, OsStringExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use crate::{StoreError, server::Server};
@@ -54,6 +54,12 @@ pub fn shown(at: impl AsRef<OsStr>) -> PathBuf {
         }
         _ => at.into(),
     }
+}
+
+/// Whether a store, as it is shown, is on a server.
+pub(crate) fn is_server(shown: &Path) -> bool {
+    let text = shown.to_string_lossy();
+    text.starts_with("postgres") && text.contains("://")
 }
 
 /// What follows `://` with `***` for a password, also where it holds characters that should have been

@@ -7,7 +7,7 @@ use sqlx::{AnyConnection, Connection, migrate::Migrator};
 use crate::{
     StoreError,
     connect::{FORMATS, beside, connect, format, known, look, migrate, migrations},
-    error::from_sqlx,
+    database::from_sqlx,
 };
 
 /// How a store file looked when it was opened, to see that it has not changed since.

@@ -16,7 +16,7 @@ use crate::{
     StoreError,
     alive::hash,
     connect::{format, known, migrate, migrations, of_migration},
-    error::{Inner, from_sqlx},
+    database::{Inner, from_sqlx},
     path,
     reading::memory,
 };

@@ -5,7 +5,7 @@ use layermark_model::{LayerRun, LayerStatus, Point, Run, RunStatus, Trial, Trial
 use serde::Serialize;
 use sqlx::{AnyConnection, Connection};
 
-use crate::error::Inner;
+use crate::database::Inner;
 
 /// Whether commits from now on wait until the log is on the disk.
 pub(crate) async fn synchronous(c: &mut AnyConnection, full: bool) -> Result<(), Inner> {

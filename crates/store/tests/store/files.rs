@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use crate::made::{record, run};
+use crate::{
+    made::{record, run},
+    places::assert_newer,
+};
 use layermark_model::{Meaning, Plan, RunStatus};
 use layermark_store::{Store, StoreError};
 
@@ -140,17 +143,7 @@ fn a_newer_store_and_a_strangers_database_are_refused_and_left_alone() {
          VALUES (99, 'later', true, x'00', 0)",
     );
     let e = refused(&path);
-    assert!(
-        matches!(
-            e,
-            StoreError::Newer {
-                found: 99,
-                known: 4,
-                ..
-            }
-        ),
-        "{e:?}"
-    );
+    assert_newer(&e);
     assert!(e.hint().unwrap().contains(".newer"));
 
     let other = temp.path().join("photos.db");

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use layermark_store::StoreError;
 use layermark_testkit::postgres::Server;
 use tempfile::TempDir;
 
@@ -51,3 +52,17 @@ macro_rules! on_both {
     };
 }
 pub(crate) use on_both;
+
+/// That a store was refused which calls its last migration 99.
+#[track_caller]
+pub fn assert_newer(e: &StoreError) {
+    let newer = matches!(
+        e,
+        StoreError::Newer {
+            found: 99,
+            known: 4,
+            ..
+        }
+    );
+    assert!(newer, "{e:?}");
+}

@@ -21,7 +21,7 @@ use layermark_testkit::postgres::{PASSWORD, Server, USER};
 
 use crate::{
     made::{record, run},
-    places::server,
+    places::{assert_newer, server},
 };
 
 /// Why a store cannot be opened, once neither the error nor its hint has the password.
@@ -115,17 +115,7 @@ fn a_database_that_is_no_store_of_ours_is_left_alone() {
         "UPDATE _sqlx_migrations SET version = 99 WHERE version = 4",
     );
     let e = refused(&newer);
-    assert!(
-        matches!(
-            e,
-            StoreError::Newer {
-                found: 99,
-                known: 4,
-                ..
-            }
-        ),
-        "{e:?}"
-    );
+    assert_newer(&e);
 
     // An older one is brought up to date by a writer, not by a reader.
     let older = server.database();
@@ -246,16 +236,22 @@ fn a_connection_that_is_ended_is_made_again() {
     assert_eq!(store.load("01RUN").unwrap().1.len(), 4);
 }
 
-#[test]
-fn a_server_that_comes_back_gets_the_rest_of_the_run() {
-    let Some(server) = Server::start() else {
-        return;
-    };
+/// A run with one trial whose server was stopped.
+fn interrupted() -> Option<(Server, String, Store)> {
+    let server = Server::start()?;
     let at = server.database();
     let mut store = Store::open(&at).unwrap();
     store.begin(&run("01RUN", 1)).unwrap();
     store.trial("01RUN", &record(0)).unwrap();
     server.stop();
+    Some((server, at, store))
+}
+
+#[test]
+fn a_server_that_comes_back_gets_the_rest_of_the_run() {
+    let Some((server, at, mut store)) = interrupted() else {
+        return;
+    };
     thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(Duration::from_secs(2));
@@ -276,14 +272,9 @@ fn a_server_that_comes_back_gets_the_rest_of_the_run() {
 /// What a run does when its server stays away: an error after a minute, and no second minute.
 #[test]
 fn a_server_that_stays_away_ends_the_run_with_what_it_had() {
-    let Some(server) = Server::start() else {
+    let Some((server, at, mut store)) = interrupted() else {
         return;
     };
-    let at = server.database();
-    let mut store = Store::open(&at).unwrap();
-    store.begin(&run("01RUN", 1)).unwrap();
-    store.trial("01RUN", &record(0)).unwrap();
-    server.stop();
     let started = Instant::now();
     let e = store.trial("01RUN", &record(1)).unwrap_err();
     assert!(

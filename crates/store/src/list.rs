@@ -1,0 +1,200 @@
+//! Which runs there are, and which of them a name means.
+
+use layermark_model::{RunStatus, Spec};
+use sqlx::{AnyConnection, AssertSqlSafe, Row};
+
+use crate::{
+    database::Inner,
+    read::{status, whole},
+};
+
+/// Which runs [`crate::Store::list`] gives.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Name of their plan.
+    pub plan: Option<String>,
+    /// A layer that they have, as [`Spec::names`] has it.
+    pub layer: Option<Spec>,
+    /// Begun then or later, milliseconds since 1970 UTC.
+    pub since_ms: Option<i64>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// All of the newest.
+impl From<usize> for Filter {
+    fn from(limit: usize) -> Self {
+        Self {
+            limit,
+            ..Self::default()
+        }
+    }
+}
+
+/// One line of `layermark history`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// The run's id.
+    pub id: String,
+    /// Its place in the order in which all runs began, from 1.
+    pub number: u64,
+    /// Name of its plan.
+    pub name: String,
+    /// When it began, milliseconds since 1970 UTC.
+    pub started_ms: i64,
+    /// When it ended; absent while it goes on or after a crash.
+    pub ended_ms: Option<i64>,
+    /// How it stands.
+    pub status: RunStatus,
+    /// Names of its layers, the baseline first.
+    pub layers: Vec<String>,
+    /// Points it measures.
+    pub points: u64,
+    /// Trials it has so far.
+    pub trials: u64,
+}
+
+/// Layers of any run that a name stands for, as they are stored.
+async fn named(c: &mut AnyConnection, name: &Spec) -> Result<Vec<String>, Inner> {
+    let mut specs: Vec<String> =
+        sqlx::query_scalar("SELECT DISTINCT spec FROM layers WHERE control = 0")
+            .fetch_all(c)
+            .await?;
+    specs.retain(|spec| spec.parse().is_ok_and(|spec| name.names(&spec)));
+    Ok(specs)
+}
+
+pub(crate) async fn list(c: &mut AnyConnection, filter: &Filter) -> Result<Vec<Summary>, Inner> {
+    let specs = match &filter.layer {
+        Some(name) => named(c, name).await?,
+        None => Vec::new(),
+    };
+    let of_layer = if filter.layer.is_none() {
+        String::new()
+    } else if specs.is_empty() {
+        return Ok(Vec::new());
+    } else {
+        let places: Vec<String> = (4..).take(specs.len()).map(|n| format!("${n}")).collect();
+        let places = places.join(", ");
+        format!("AND id IN (SELECT run_id FROM layers WHERE control = 0 AND spec IN ({places}))")
+    };
+    // Nothing but numbers of places is put into the text.
+    let sql = AssertSqlSafe(format!(
+        "SELECT id, name, started_ms, ended_ms, status,
+                (SELECT count(*) FROM runs AS older
+                 WHERE older.started_ms < runs.started_ms
+                    OR (older.started_ms = runs.started_ms AND older.id <= runs.id)) AS number,
+                (SELECT count(*) FROM points WHERE points.run_id = runs.id) AS points,
+                (SELECT count(*) FROM trials WHERE trials.run_id = runs.id) AS trials
+         FROM runs
+         WHERE ($1 = '' OR name = $1) AND started_ms >= $2 {of_layer}
+         ORDER BY started_ms DESC, id DESC LIMIT $3"
+    ));
+    let query = sqlx::query(sql)
+        .bind(filter.plan.as_deref().unwrap_or_default())
+        .bind(filter.since_ms.unwrap_or(i64::MIN))
+        .bind(i64::try_from(filter.limit).unwrap_or(i64::MAX));
+    let query = specs.into_iter().fold(query, sqlx::query::Query::bind);
+    let rows = query.fetch_all(&mut *c).await?;
+    let mut summaries = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let id: String = row.try_get("id")?;
+        let layers = sqlx::query_scalar("SELECT name FROM layers WHERE run_id = $1 ORDER BY idx")
+            .bind(&id)
+            .fetch_all(&mut *c)
+            .await?;
+        summaries.push(Summary {
+            id,
+            number: whole(row, "number")?,
+            name: row.try_get("name")?,
+            started_ms: row.try_get("started_ms")?,
+            ended_ms: row.try_get("ended_ms")?,
+            status: status(row.try_get("status")?)?,
+            layers,
+            points: whole(row, "points")?,
+            trials: whole(row, "trials")?,
+        });
+    }
+    Ok(summaries)
+}
+
+/// A run by its place among all.
+enum Place {
+    /// So many before the newest one: `last`, `last~1`.
+    FromLast(i64),
+    /// By the number that `history` shows, from 1: `#12`, or `12`, which no id begins with.
+    Number(i64),
+}
+
+impl Place {
+    fn of(name: &str) -> Option<Self> {
+        let number = |text: &str| -> Option<i64> {
+            let whole = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+            // One too large for a number is nobody's.
+            whole.then(|| text.parse().unwrap_or(i64::MAX))
+        };
+        if name == "last" {
+            return Some(Self::FromLast(0));
+        }
+        if let Some(back) = name.strip_prefix("last~") {
+            return number(back).map(Self::FromLast);
+        }
+        let bare = Some(name).filter(|name| !name.starts_with('0'));
+        let digits = name.strip_prefix('#').or(bare)?;
+        number(digits).filter(|n| *n > 0).map(Self::Number)
+    }
+}
+
+/// Longest list of ids that begin alike.
+const LISTED: usize = 8;
+
+/// The id that is meant, the one place where runs are named: the whole id, the beginning of exactly
+/// one, `last`, `last~1` or `#12`.
+pub(crate) async fn find(c: &mut AnyConnection, id: &str) -> Result<String, Inner> {
+    if let Some(place) = Place::of(id) {
+        let (query, skip) = match place {
+            Place::FromLast(n) => (
+                "SELECT id FROM runs ORDER BY started_ms DESC, id DESC LIMIT 1 OFFSET $1",
+                n,
+            ),
+            Place::Number(n) => (
+                "SELECT id FROM runs ORDER BY started_ms, id LIMIT 1 OFFSET $1",
+                n - 1,
+            ),
+        };
+        let found = sqlx::query_scalar(query)
+            .bind(skip)
+            .fetch_optional(c)
+            .await?;
+        return found.ok_or_else(|| Inner::NotFound(id.into()));
+    }
+    let exact: Option<String> = sqlx::query_scalar("SELECT id FROM runs WHERE id = $1")
+        .bind(id)
+        .fetch_optional(&mut *c)
+        .await?;
+    if let Some(exact) = exact {
+        return Ok(exact);
+    }
+    // `%` and `_` would match anything; ids have neither.
+    if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        return Err(Inner::NotFound(id.into()));
+    }
+    let like: Vec<String> =
+        sqlx::query_scalar("SELECT id FROM runs WHERE upper(id) LIKE $1 ORDER BY id DESC")
+            .bind(format!("{}%", id.to_ascii_uppercase()))
+            .fetch_all(c)
+            .await?;
+    match like.as_slice() {
+        [] => Err(Inner::NotFound(id.into())),
+        [one] => Ok(one.clone()),
+        _ => Err(Inner::Ambiguous(id.into(), listed(&like))),
+    }
+}
+
+fn listed(ids: &[String]) -> String {
+    let shown = ids[..ids.len().min(LISTED)].join(", ");
+    match ids.len() - ids.len().min(LISTED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
