@@ -1,9 +1,47 @@
-//! A file that stays open, and locked, without a descriptor.
+//! Files on servers that may stop answering: open where no child gets them, and locked without a
+//! descriptor.
 #![allow(unsafe_code)]
 
-use std::{ffi::c_void, fs::File, io, ptr};
+use std::{
+    ffi::c_void,
+    fs::File,
+    io,
+    os::fd::{AsRawFd, BorrowedFd},
+    ptr, thread,
+};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::{
+    mm::{MapFlags, ProtFlags, mmap, munmap},
+    thread::{UnshareFlags, unshare_unsafe},
+};
+
+/// Does `work` in a thread with a table of descriptors of its own: standard input and outputs, `dir`,
+/// and what it opens, of which it may return none.
+///
+/// A child gets a copy of all descriptors of the thread that starts it, and closes them at its
+/// execve(2). For a file on a FUSE server that has stopped in the middle of a call it then waits, and
+/// so do whoever started it and whoever reads its `/proc/PID/stat`: on Linux 6.18 every ps(1).
+pub(crate) fn apart<T: Send>(
+    dir: BorrowedFd<'_>,
+    work: impl FnOnce() -> io::Result<T> + Send,
+) -> io::Result<T> {
+    let keep = i64::from(dir.as_raw_fd());
+    let begin = move || {
+        // SAFETY: this thread uses no descriptor but those named above and its own.
+        if unsafe { unshare_unsafe(UnshareFlags::FILES) }.is_ok() {
+            // What others close must not stay open here: a pipe would not end.
+            for (first, last) in [(3, keep - 1), (keep + 1, i64::from(u32::MAX))] {
+                if first <= last {
+                    // SAFETY: the table is this thread's own.
+                    unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+                }
+            }
+        }
+        work()
+    };
+    let done = thread::scope(|scope| scope.spawn(begin).join());
+    done.unwrap_or_else(|_| Err(io::Error::other("its thread has panicked")))
+}
 
 /// Bytes that are mapped; the file may be shorter.
 const LENGTH: usize = 1;
@@ -45,9 +83,48 @@ impl Drop for MappedLock {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::fd::AsFd, sync::mpsc};
+
     use rustix::fs::{FlockOperation, flock};
 
     use super::*;
+
+    /// What a child of this thread would get.
+    fn open_here() -> Vec<std::path::PathBuf> {
+        let all = fs::read_dir("/proc/thread-self/fd").unwrap();
+        let links = all.filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());
+        links.collect()
+    }
+
+    #[test]
+    fn what_is_open_apart_is_in_no_child_and_keeps_nothing_of_ours_open() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().canonicalize().unwrap().join("file");
+        let dir = File::open(temp.path()).unwrap();
+        let (mut told, pipe) = io::pipe().unwrap();
+        let ((opened, is_open), (closed, is_closed)) = (mpsc::channel(), mpsc::channel());
+        let seen = thread::scope(|scope| {
+            let (dir, path) = (dir.as_fd(), &path);
+            let work = move || {
+                let file = File::create_new(path)?;
+                opened.send(open_here()).unwrap();
+                is_closed.recv().unwrap();
+                drop(file);
+                Ok(())
+            };
+            let made = scope.spawn(move || apart(dir, work));
+            let there = is_open.recv().unwrap();
+            let here = open_here();
+            drop(pipe);
+            // Its only writer is gone, also while the other thread lives.
+            io::Read::read_to_end(&mut told, &mut Vec::new()).unwrap();
+            closed.send(()).unwrap();
+            made.join().unwrap().unwrap();
+            (there, here)
+        });
+        assert!(seen.0.contains(&path), "{:?}", seen.0);
+        assert!(!seen.1.contains(&path), "{:?}", seen.1);
+    }
 
     #[test]
     fn a_lock_is_kept_until_the_end() {

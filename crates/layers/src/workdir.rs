@@ -24,7 +24,7 @@ use rustix::{
 
 use crate::{
     LayerError, fd,
-    held::MappedLock,
+    held::{MappedLock, apart},
     janitor, mounts, removal,
     sandbox::{self, Privilege},
     view::{View, tell},
@@ -242,6 +242,10 @@ impl Fresh {
     /// Writes the marker and locks it. The marker's owner shows who owns our files there: on NFS it
     /// need not be us. A directory with another owner is not the one that we created.
     pub(crate) fn mark(&self) -> io::Result<MappedLock> {
+        apart(self.dir.as_fd(), || self.mark_here())
+    }
+
+    fn mark_here(&self) -> io::Result<MappedLock> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mut marker: File = openat(&self.dir, MARKER, flags, Mode::RUSR | Mode::WUSR)?.into();
         if fstat(&marker)?.st_uid != fstat(&self.dir)?.st_uid {
