@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -31,6 +31,8 @@ pub struct Live {
     viewers: AtomicUsize,
     /// When the last one left.
     left: Mutex<Option<Instant>>,
+    /// This process's run is over.
+    ended: AtomicBool,
 }
 
 /// A run that somebody watches.
@@ -65,7 +67,10 @@ impl Live {
     ) -> Result<Arc<View>, E> {
         // Held while the page is made: whoever comes meanwhile gets the same look.
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(seen) = runs.get(id).filter(|seen| !seen.view.rest().is_zero()) {
+        // The last look at a run that this process has ended is due at once.
+        let last = |view: &View| self.ended.load(Ordering::SeqCst) && !view.over;
+        let kept = |seen: &&Watched| !seen.view.rest().is_zero() && !last(&seen.view);
+        if let Some(seen) = runs.get(id).filter(kept) {
             return Ok(Arc::clone(&seen.view));
         }
         let begun = Instant::now();
@@ -84,6 +89,11 @@ impl Live {
         let seen = Arc::clone(&view);
         runs.insert(id.to_owned(), Watched { view, log });
         Ok(seen)
+    }
+
+    /// Says that this process's run is over and stored.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
     }
 
     /// Counts a viewer until it is dropped.
@@ -128,11 +138,10 @@ struct Log {
 impl Log {
     /// Adds what is decided now and was not, or otherwise, at the last look.
     fn add(&mut self, report: &Report, block: u32) {
-        let decided = [Verdict::Same, Verdict::Slower, Verdict::Faster];
         for row in &report.results {
             let cell = (row.layer.clone(), row.label.clone());
             let before = self.known.get(&cell).copied();
-            let now = Some(row.verdict).filter(|v| decided.contains(v));
+            let now = Some(row.verdict).filter(|v| v.is_decided());
             if before == now {
                 continue;
             }
@@ -197,10 +206,7 @@ fn progress(run: &Run, trials: &[TrialRecord], report: &Report, block: u32) -> M
         let own = [Verdict::Baseline, Verdict::Descriptive];
         !own.contains(&r.verdict)
     });
-    let decided = asked.clone().filter(|r| {
-        let words = [Verdict::Same, Verdict::Slower, Verdict::Faster];
-        words.contains(&r.verdict)
-    });
+    let decided = asked.clone().filter(|r| r.verdict.is_decided());
     let left = left(run, trials, block);
     let share = left.map(|(gone, left)| gone.as_secs_f64() / (gone + left).as_secs_f64().max(1e-9));
     html! {

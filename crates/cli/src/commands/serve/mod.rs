@@ -39,7 +39,7 @@ use tokio::{
 
 use self::{
     answer::{Answer, Events, Query, is_own_host, kept_token},
-    live::Live,
+    live::{Live, View},
     token::Token,
 };
 use super::output;
@@ -53,6 +53,8 @@ const HEAD: usize = 16 << 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Life of a connection. A viewer comes again by itself.
 const LIFE: Duration = Duration::from_hours(1);
+/// In this time viewers hear of a run's end.
+const HEARD: Duration = Duration::from_millis(500);
 /// How long viewers of a run that was stopped are waited for,
 const FAREWELL: Duration = Duration::from_secs(10);
 /// and how long they get to ask for the report.
@@ -166,6 +168,7 @@ impl Server {
 
     /// Gives those who watch a run that was stopped its last page, unless `enough`.
     pub fn farewell(&self, enough: impl Fn() -> bool) {
+        self.site.live.end();
         let begun = Instant::now();
         let asked = || self.site.live.is_watched(LAST_PAGE) && !enough();
         while begun.elapsed() < FAREWELL && asked() {
@@ -309,6 +312,7 @@ impl Site {
         let site = Arc::clone(self);
         tokio::spawn(async move {
             let _viewer = site.live.viewer();
+            let mut last: Option<Arc<View>> = None;
             loop {
                 let (of, id) = (Arc::clone(&site), id.clone());
                 let look = move || {
@@ -319,12 +323,15 @@ impl Site {
                 let Ok(Ok(view)) = spawn_blocking(look).await else {
                     return;
                 };
-                let name = if view.over { "end" } else { "state" };
-                let sent = to.send(event(name, &view.html));
-                if !matches!(timeout(PATIENCE, sent).await, Ok(Ok(()))) || view.over {
-                    return;
+                if last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &view)) {
+                    let name = if view.over { "end" } else { "state" };
+                    let sent = to.send(event(name, &view.html));
+                    if !matches!(timeout(PATIENCE, sent).await, Ok(Ok(()))) || view.over {
+                        return;
+                    }
                 }
-                let rest = view.rest().max(Duration::from_millis(50));
+                let rest = view.rest().clamp(Duration::from_millis(50), HEARD);
+                last = Some(view);
                 if timeout(rest, to.closed()).await.is_ok() {
                     return;
                 }
