@@ -8,6 +8,7 @@ mod history;
 mod import;
 pub mod inner;
 mod layers;
+mod measure;
 mod output;
 mod report;
 mod run;

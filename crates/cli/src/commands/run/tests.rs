@@ -13,7 +13,7 @@ fn planned(line: &str) -> Plan {
         Parsed::Cli(_) => panic!("{line}: not a workload"),
     };
     match order {
-        Ok(RunMode::New(request)) => request.plan,
+        Ok(Order::New(request)) => request.plan,
         _ => panic!("{line}: no new run"),
     }
 }

@@ -1,0 +1,259 @@
+//! Measures, stores, and delivers the report.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
+use layermark_layers::{LayerError, janitor, sandbox};
+use layermark_model::Environment;
+use layermark_report::Report;
+use layermark_store::Store;
+use signal_hook::iterator::Handle;
+
+use super::{
+    gate, output,
+    run::COMMAND_BUDGET,
+    serve::Server,
+    target::{self, Target},
+};
+use crate::{
+    args::CommonArgs,
+    failure::{Code, Failure},
+    progress::Progress,
+    say::say,
+    signals,
+};
+
+/// What to do, once the flags are understood.
+pub enum Order {
+    New(Box<Request>),
+    Replay(Box<Request>),
+    Resume(String, Environment),
+}
+
+pub fn exe() -> Result<PathBuf, Failure> {
+    env::current_exe().map_err(|e| Failure::failed(format!("the path of layermark itself: {e}")))
+}
+
+/// In a user namespace we own all our files, including those that we made read-only. So the
+/// permission is checked before there is one. The lab checks everything else about the directory.
+fn may_write(dir: &Path) -> Result<(), Failure> {
+    match rustix::fs::access(dir, rustix::fs::Access::WRITE_OK) {
+        Err(rustix::io::Errno::ACCESS) => Err(Failure::usage(format!(
+            "cannot work in {}: you may not write there",
+            dir.display()
+        ))
+        .hint("name a directory you may write to with --dir")),
+        _ => Ok(()),
+    }
+}
+
+/// Measures, then reports the results so far, even after a failure: where flags say, and to `more`.
+pub fn go(
+    mut order: Order,
+    common: &CommonArgs,
+    more: Option<Target>,
+) -> Result<ExitCode, Failure> {
+    let gates = gate::read(&common.gates)?;
+    if let Order::New(request) | Order::Replay(request) = &mut order {
+        request.gates.clone_from(&gates);
+    }
+    // Before anything is measured: a report that cannot be written later would be a pity.
+    let mut targets = target::targets(&common.out)?;
+    targets.extend(more);
+    let serve = |at| Server::bind(at, common.out.store.store.clone());
+    let server = common.serve.map(serve).transpose()?;
+    // Held until the end: when we go, however we go, it removes the work directory.
+    let exe = exe()?;
+    let janitor = janitor::spawn(&exe)
+        .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;
+    if matches!(order, Order::New(_)) {
+        may_write(&common.dir)?;
+    }
+    sandbox::enter()?;
+    let mut store = output::open_store(common.out.store.store.as_deref())?;
+    if let Order::Resume(run, _) = &order
+        && !gates.is_empty()
+    {
+        gate::check(&gates, &store.load(run)?.0)?;
+    }
+    let stop = Stop::new();
+    let signals = signals::connect(&stop).map_err(|e| Failure::failed(format!("signals: {e}")))?;
+    server.as_ref().map(Server::start).transpose()?;
+
+    let mut run_id = None;
+    let result = measure(
+        order,
+        exe,
+        common,
+        &mut store,
+        &stop,
+        server.as_ref(),
+        &mut run_id,
+    );
+    let Some(run_id) = run_id else {
+        return Err(result
+            .err()
+            .map_or_else(|| Failure::failed("no run"), Failure::from));
+    };
+    let stdout = common.out.stdout();
+    let delivered = output::report(&mut store, &run_id).and_then(|mut report| {
+        report.hold_to(&gates, common.gates.fail_undecided);
+        output::deliver(&report, &targets, stdout, true)?;
+        Ok(report)
+    });
+    let whole = matches!(&result, Ok(outcome) if outcome.ended != Ended::Stopped);
+    let code = match (result, delivered) {
+        (Ok(outcome), Ok(report)) => {
+            let usual = layermark_store::default_path().ok();
+            let other = Some(store.path()).filter(|path| Some(*path) != usual.as_deref());
+            Ok(ended(&outcome, &report, other))
+        }
+        (Ok(_), Err(failure)) => Err(failure),
+        // The report has been printed; the error still decides the exit code.
+        (Err(error), Ok(_)) => Ok(Failure::from(error).print(false)),
+        // The reason why the run ended matters more than why it cannot be shown.
+        (Err(error), Err(failure)) => {
+            say(format!("warning: no report: {}", failure.message));
+            Err(Failure::from(error))
+        }
+    };
+    drop((store, janitor));
+    match server {
+        Some(server) if whole => until_signal(&server, &run_id, &signals)?,
+        Some(server) => server.farewell(|| stop.at_once()),
+        None => {}
+    }
+    code
+}
+
+/// Keeps the report of a whole run in browsers.
+fn until_signal(server: &Server, run_id: &str, stopping: &Handle) -> Result<(), Failure> {
+    let signals = signals::caught();
+    let mut signals = signals.map_err(|e| Failure::failed(format!("signals: {e}")))?;
+    stopping.close();
+    let address = server.address(&format!("/run/{run_id}"));
+    say(format!("the report is served until Ctrl-C: {address}"));
+    signals.forever().next();
+    Ok(())
+}
+
+fn measure(
+    order: Order,
+    exe: PathBuf,
+    common: &CommonArgs,
+    store: &mut Store,
+    stop: &Stop,
+    server: Option<&Server>,
+    run_id: &mut Option<String>,
+) -> Result<Outcome, LabError> {
+    let progress = Progress::new();
+    let mut on_event = |event: Event| {
+        if let Event::RunStarted { id, .. } = &event {
+            *run_id = Some(id.clone());
+        }
+        progress.show(&event);
+        if let (Event::RunStarted { id, .. }, Some(server)) = (&event, server) {
+            let address = server.address(&format!("/run/{id}"));
+            progress.tell(&format!("see it live: {address}"));
+        }
+    };
+    let request = match order {
+        Order::New(request) => {
+            if common.budget.is_none() && request.plan.budget.as_deref() == Some(COMMAND_BUDGET) {
+                progress.show(&Event::Note(
+                    "aims to end within 20 s; for more: --budget 2m, --precision 2% or --blocks 30"
+                        .into(),
+                ));
+            }
+            *request
+        }
+        Order::Replay(request) => *request,
+        Order::Resume(run, env) => {
+            let again = Resume {
+                env,
+                silence: common.silence,
+                budget: common.budget.clone(),
+                ..Resume::new(run, exe)
+            };
+            return layermark_lab::resume(again, store, stop, &mut on_event);
+        }
+    };
+    layermark_lab::run(request, store, stop, &mut on_event)
+}
+
+/// The exit code of a run that came to an end; `store` where it is not the usual one.
+fn ended(outcome: &Outcome, report: &Report, store: Option<&Path>) -> ExitCode {
+    if outcome.ended == Ended::Stopped {
+        let elsewhere = store.map(|s| {
+            let shown = s.to_string_lossy();
+            format!(" --store {}", shell_words::quote(&shown))
+        });
+        say(format!(
+            "stopped; continue: layermark run --resume {}{}",
+            outcome.run.id,
+            elsewhere.unwrap_or_default()
+        ));
+        return Code::Stopped.into();
+    }
+    let gates = gate::outcome(report);
+    // Worse than a layer that is missing is one whose numbers may be another's.
+    if !report.trustworthy() {
+        return Code::Untrusted.into();
+    }
+    if let Some(failed) = gates {
+        return failed;
+    }
+    if outcome.exit_code() != 0 {
+        return Code::Layer.into();
+    }
+    if outcome.trials == 0 {
+        return Failure::failed("nothing was measured: no layer can do any of what was asked")
+            .hint("the report says what was left out and why; what a layer does: layermark layers")
+            .print(false);
+    }
+    let errors: Option<Vec<&str>> = report.trials.iter().map(|t| t.error.as_deref()).collect();
+    if let Some([first, ..]) = errors.as_deref() {
+        let first = first.lines().next().unwrap_or_default();
+        return Failure::failed(format!("every trial failed, the first because {first}"))
+            .hint(format!("layermark report {}", outcome.run.id))
+            .print(false);
+    }
+    ExitCode::SUCCESS
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let code = match error.exit_code() {
+            _ if matches!(error, LabError::CutOff { .. }) => Code::Stopped,
+            2 => Code::Usage,
+            3 => Code::Layer,
+            4 => Code::Untrusted,
+            _ => Code::Failed,
+        };
+        let otherwise = (code == Code::Layer).then_some("what each layer needs: layermark layers");
+        Self {
+            message: error.to_string(),
+            hint: error.hint().or(otherwise.map(str::to_owned)),
+            code,
+        }
+    }
+}
+
+impl From<LayerError> for Failure {
+    fn from(error: LayerError) -> Self {
+        let code = if error.is_usage() {
+            Code::Usage
+        } else {
+            Code::Layer
+        };
+        Self {
+            message: error.to_string(),
+            hint: error.hint(),
+            code,
+        }
+    }
+}
