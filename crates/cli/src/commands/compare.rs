@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Formats that say what two runs come to; the others are made for one.
-const FORMATS: [&str; 5] = ["json", "markdown", "junit", "csv", "terminal"];
+const FORMATS: [&str; 6] = ["html", "json", "markdown", "junit", "csv", "terminal"];
 
 /// Prints and writes the comparison of two runs; the exit code is 1 where a gate has failed.
 pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
@@ -26,7 +26,9 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
             "-o: two runs have no report in the format {}",
             other.format()
         );
-        return Err(Failure::usage(text).hint("-o x.json, x.md, x.junit.xml, x.csv or x.txt"));
+        return Err(
+            Failure::usage(text).hint("-o x.html, x.json, x.md, x.junit.xml, x.csv or x.txt")
+        );
     }
     let mut store = None;
     let mut report = |name: &str| report(name, args, &mut store);

@@ -98,6 +98,8 @@ fn a_layer_that_became_slower_fails_the_gate_and_one_that_did_not_passes() {
         "c.md",
         "-o",
         "c.csv",
+        "-o",
+        "c.html",
     ];
     let compare = ["compare", "old.json", "new.json", "--fail-if", "slower=10%"];
     let said = said.then().args(compare).args(outputs).run().code(1);
@@ -134,6 +136,13 @@ fn a_layer_that_became_slower_fails_the_gate_and_one_that_did_not_passes() {
         "{}",
         text("c.md")
     );
+    let page = text("c.html");
+    assert!(
+        page.contains("time now / in the old run")
+            && !page.contains("time in the layer / natively"),
+        "{page}"
+    );
+    assert!(page.contains(&format!("href=\"#{}\"", slower["id"].as_str().unwrap())));
     // The other way round it became faster, and the machine's own change fails nothing.
     let back = ["compare", "new.json", "old.json", "--fail-if", "slower=10%"];
     let said = said
@@ -257,12 +266,12 @@ fn what_is_no_run_is_refused() {
         compare("b.json"),
         &["no point in common", "another point", "--replay"],
     );
-    let page = ["compare", "a.json", "a.json", "-o", "x.html"];
+    let book = ["compare", "a.json", "a.json", "-o", "x.xlsx"];
     refused(
-        Lm::with(&dir).args(page),
-        &["no report in the format html", "x.md"],
+        Lm::with(&dir).args(book),
+        &["no report in the format xlsx", "x.md"],
     );
-    assert!(!dir.join("x.html").exists());
+    assert!(!dir.join("x.xlsx").exists());
 }
 
 #[test]

@@ -41,9 +41,11 @@ impl Exporter for Html {
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        let out = out.open("")?;
-        out.write_all(page(report).into_string().as_bytes())?;
-        Ok(())
+        let page = match &report.compared {
+            Some(_) => page_of_two(report),
+            None => page(report),
+        };
+        Ok(out.open("")?.write_all(page.into_string().as_bytes())?)
     }
 }
 
@@ -98,11 +100,23 @@ fn around(title: &str, generated_by: &str, meta: &Markup, body: &Markup) -> Mark
 pub fn comparison(report: &Report) -> Markup {
     html! {
         h1 { (rich(&report.headline)) "." }
-        (overview::matrix(report))
+        (overview::section(report))
         ul.sentences { @for v in &report.verdicts { li { (rich(&micro(&v.text))) } } }
-        (trust(report))
+        div.folds {
+            (trust(report))
+            (table::section(report))
+        }
         p.hint { (rows::about(report)) }
     }
+}
+
+fn page_of_two(report: &Report) -> Markup {
+    let body = html! { main #answer { (comparison(report)) } };
+    let (title, meta) = (
+        format!("{} compared", report.label),
+        html! { "two runs compared" },
+    );
+    around(&title, &report.generated_by, &meta, &body)
 }
 
 /// All that is looked up and not read: folded on a screen, open on paper.

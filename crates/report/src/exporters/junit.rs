@@ -146,10 +146,7 @@ impl<'a> Case<'a> {
         } else {
             format!("{word}: {why}")
         };
-        let judged = matches!(
-            row.verdict,
-            Verdict::Same | Verdict::Slower | Verdict::Faster
-        );
+        let judged = row.verdict.is_decided();
         let mut found = vec![
             row.ratio
                 .map_or_else(String::new, |_| format!("ratio {}", rows::ratio(row))),

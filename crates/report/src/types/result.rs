@@ -217,6 +217,11 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Whether it says how the layer compares, for certain.
+    pub fn is_decided(self) -> bool {
+        matches!(self, Self::Same | Self::Slower | Self::Faster)
+    }
+
     /// The word in tables; none where none was asked for.
     pub fn word(self) -> &'static str {
         match self {

@@ -46,7 +46,7 @@ impl<'a> Overview<'a> {
         Self {
             points: points.collect(),
             layers,
-            ratio: meaning(report),
+            ratio: ratio_of(report),
             of: match report.compared {
                 Some(_) => "the old run's",
                 None => "native's",
@@ -96,7 +96,7 @@ impl<'a> Overview<'a> {
 }
 
 /// What a ratio of the report is.
-fn meaning(report: &Report) -> String {
+pub fn ratio_of(report: &Report) -> String {
     let Some(compared) = &report.compared else {
         return "time in the layer / natively".into();
     };

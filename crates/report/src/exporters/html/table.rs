@@ -6,7 +6,10 @@ use super::{
     fold,
     text::{micro, rich},
 };
-use crate::{Estimate, Report, ResultRow, Verdict, number, views::rows};
+use crate::{
+    Estimate, Report, ResultRow, Verdict, number,
+    views::{overview::ratio_of, rows},
+};
 
 const HEADS: [&str; 12] = [
     "Layer",
@@ -37,8 +40,8 @@ pub fn section(report: &Report) -> Markup {
             p { "No trial was made." }
         } @else {
             p.hint {
-                "Ratio: time an operation takes in the layer over the time it takes natively, with its "
-                (number::percent(report.level)) " interval. Above 1 is slower, whatever the unit."
+                "Ratio: " (ratio_of(report)) ", with its " (number::percent(report.level))
+                " interval. Above 1 is slower, whatever the unit."
             }
             @if groups.is_empty() { p { "All of them are matrices of file sizes and records: see below." } }
             @else { div.scroll.main tabindex="0" role="region" aria-label="Results, scrolls sideways" {
