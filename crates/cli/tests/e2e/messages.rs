@@ -1,8 +1,24 @@
-//! Every message that a wrong command line gets, in one file: a change of wording is seen in review.
+//! Every message that a wrong command line gets, and every warning of a run, in one file: a change of
+//! wording is seen in review.
 
 use std::{fmt::Write as _, fs};
 
-use crate::common::Lm;
+use crate::common::{Lm, READ};
+
+/// What goes wrong while a run goes on: a scripted layer between two that are well, and options.
+const RUNS: &[&str] = &[
+    "mock:fail-open=on --blocks 9",
+    "mock:fail-mount=on --blocks 9",
+    "mock:fail-start=on --blocks 9",
+    "mock:fail-facts=on --blocks 9",
+    "mock:protocol=9 --blocks 9",
+    "mock:die-after=5 --blocks 9 --sessions 1",
+    "mock:die-after=0 --blocks 9",
+    "mock:rubbish-after=0 --blocks 9",
+    "mock:silent-after=0 --blocks 9 --silence 1s",
+    "mock:error-after=0 --blocks 9",
+    "mock:ns=7000 --budget 600ms",
+];
 
 /// What the user types, after `layermark`.
 const LINES: &[&str] = &[
@@ -130,7 +146,33 @@ fn transcript() -> String {
         let code = said.code.expect("an exit code");
         let _ = write!(all, "$ layermark {line}\n{stderr}exit code {code}\n\n");
     }
+    for line in RUNS {
+        let _ = write!(
+            all,
+            "$ layermark file -l mock -l {line} -l mock:ns=1500\n{}\n",
+            warnings(line)
+        );
+    }
     all
+}
+
+/// What a run with such a layer warns of, as a terminal shows it.
+fn warnings(line: &str) -> String {
+    let mut words = line.split(' ');
+    let bad = words.next().expect("a layer");
+    let lm = Lm::new().work_with(READ, &["mock", bad, "mock:ns=1500"]);
+    let said = lm.args(words).args(["--json"]).run().left_nothing();
+    let dir = said.dir.path().to_string_lossy().into_owned();
+    let id = said.json()["run"].as_str().expect("an id").to_owned();
+    let stderr = said.stderr.replace(&dir, "DIR").replace(&id, "RUN");
+    // The work directory has a random name.
+    let (mut told, mut rest) = (String::new(), stderr.as_str());
+    while let Some((before, after)) = rest.split_once("/layermark-") {
+        told.extend([before, "/layermark-*"]);
+        rest = after.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+    }
+    told.extend([rest]);
+    told
 }
 
 #[test]
@@ -149,19 +191,26 @@ fn wrong_command_lines_are_told_so_in_these_words() {
     }
 }
 
-/// `error: ` in lower case without a full stop, then `hint: ` with something to do.
+/// Begins in lower case, and has no full stop.
+fn in_form(text: &str) -> bool {
+    let begins = text.chars().next().expect("a text");
+    !begins.is_uppercase() && !text.trim_end_matches("...").ends_with('.')
+}
+
+/// `error: ` in lower case without a full stop, then `hint: ` with something to do; warnings likewise.
 #[test]
 fn messages_have_one_form() {
     let all: Vec<&str> = EXPECTED.split_terminator("\n\n").collect();
-    assert_eq!(all.len(), LINES.len());
-    for message in all {
+    assert_eq!(all.len(), LINES.len() + RUNS.len());
+    for run in &all[LINES.len()..] {
+        let warnings = run.lines().filter_map(|l| l.strip_prefix("warning: "));
+        assert!(warnings.clone().all(in_form), "{run}");
+        assert!(run.contains("error-after") || warnings.count() > 0, "{run}");
+    }
+    for message in &all[..LINES.len()] {
         let lines: Vec<&str> = message.lines().collect();
         let error = lines[1].strip_prefix("error: ").expect(message);
-        let begins = error.chars().next().expect(message);
-        assert!(
-            !begins.is_uppercase() && !error.trim_end_matches("...").ends_with('.'),
-            "{message}"
-        );
+        assert!(in_form(error), "{message}");
         assert!(
             lines[2]
                 .strip_prefix("hint: ")

@@ -1,6 +1,6 @@
 //! One figure over many runs.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use layermark_model::{Spec, nearest};
 use layermark_report::{
@@ -73,16 +73,36 @@ fn none_sound(n: usize, point: &str, layer: &str) -> Failure {
 }
 
 fn nothing(runs: &[Summary], labels: &[String], point: &str, layer: &str) -> Failure {
-    let layers = || runs.iter().flat_map(|r| &r.layers).map(String::as_str);
-    let text = format!("no run has measured \"{point}\" in {layer}");
-    let near = if layers().any(|l| l == layer) {
-        nearest(point, labels.iter().map(String::as_str))
+    let layers: BTreeSet<&str> = runs
+        .iter()
+        .flat_map(|r| &r.layers)
+        .map(String::as_str)
+        .collect();
+    let points: BTreeSet<&str> = labels.iter().map(String::as_str).collect();
+    let hint = if runs.is_empty() {
+        "make a run first: layermark run".into()
+    } else if !layers.contains(layer) {
+        meant(layer, "layers", &layers)
+    } else if !points.contains(point) {
+        meant(point, "points", &points)
     } else {
-        nearest(layer, layers())
+        format!("see what {layer} was measured at: layermark history --layer {layer}")
     };
-    let near = near.map(|near| format!("did you mean `{near}`? "));
-    let hint = "layermark history --trend 'small read, warm' fuse";
-    Failure::usage(text).hint(format!("{}{hint}", near.unwrap_or_default()))
+    Failure::usage(format!("no run has measured \"{point}\" in {layer}")).hint(hint)
+}
+
+/// What was meant by a name that no run has, or the names that there are.
+fn meant(name: &str, kind: &str, known: &BTreeSet<&str>) -> String {
+    const LISTED: usize = 8;
+    if let Some(near) = nearest(name, known.iter().copied()) {
+        return format!("did you mean `{near}`?");
+    }
+    let listed: Vec<&str> = known.iter().copied().take(LISTED).collect();
+    let more = match known.len() - listed.len() {
+        0 => String::new(),
+        more => format!("; and {more} more: layermark report last"),
+    };
+    format!("{kind} of these runs: {}{more}", listed.join("; "))
 }
 
 impl Trend<'_> {
