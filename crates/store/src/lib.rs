@@ -56,6 +56,8 @@ pub struct Store {
     stamp: Option<Stamp>,
     /// The run that this process works on, and its lock where the store is a file.
     held: Option<(String, Option<Held>)>,
+    /// How long a server that went away is waited for.
+    patience: Duration,
     /// How many times the server was connected to anew.
     reconnected: u32,
     /// Where the store lay, once its file was deleted and written anew at `path`.
@@ -84,6 +86,12 @@ impl Store {
     #[doc(hidden)]
     pub fn open_limited(at: impl AsRef<std::ffi::OsStr>, pages: u32) -> Result<Self, StoreError> {
         Self::open_with(at.as_ref(), Some(pages))
+    }
+
+    /// Waits less than a minute for a server that went away: for tests of what follows.
+    #[doc(hidden)]
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
     }
 
     fn open_with(at: &std::ffi::OsStr, pages: Option<u32>) -> Result<Self, StoreError> {
@@ -125,6 +133,7 @@ impl Store {
             file: None,
             stamp: None,
             held: None,
+            patience: connect::BUSY,
             reconnected: 0,
             lost: None,
             synced: None,
@@ -358,7 +367,7 @@ impl Store {
             match done {
                 Err(e) if self.server.is_some() && e.is_lost() => {
                     self.connection = None;
-                    if !patient || started.elapsed() >= connect::BUSY {
+                    if !patient || started.elapsed() >= self.patience {
                         return Err(self.lost_server(e));
                     }
                     std::thread::sleep(server::PAUSE);

@@ -269,12 +269,15 @@ fn a_server_that_comes_back_gets_the_rest_of_the_run() {
     );
 }
 
-/// What a run does when its server stays away: an error after a minute, and no second minute.
+/// What a run does when its server stays away: an error after some time, and no second time as long.
 #[test]
 fn a_server_that_stays_away_ends_the_run_with_what_it_had() {
     let Some((server, at, mut store)) = interrupted() else {
         return;
     };
+    // The end-to-end tests wait for the whole minute.
+    let patience = Duration::from_secs(5);
+    store.set_patience(patience);
     let started = Instant::now();
     let e = store.trial("01RUN", &record(1)).unwrap_err();
     assert!(
@@ -286,18 +289,10 @@ fn a_server_that_stays_away_ends_the_run_with_what_it_had() {
         hint.contains("--resume 01RUN --store 'postgres://team:***@"),
         "{hint}"
     );
-    assert!(
-        started.elapsed() >= Duration::from_mins(1),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() >= patience, "{:?}", started.elapsed());
     let again = Instant::now();
     assert!(store.update(&run("01RUN", 1)).is_err());
-    assert!(
-        again.elapsed() < Duration::from_secs(20),
-        "{:?}",
-        again.elapsed()
-    );
+    assert!(again.elapsed() < patience, "{:?}", again.elapsed());
     server.begin("");
     // It is asked each time all the same.
     store.trial("01RUN", &record(1)).unwrap();
