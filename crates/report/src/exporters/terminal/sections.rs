@@ -1,6 +1,6 @@
 //! Sections as text: tables in columns, then what follows from them.
 
-use std::io::Write;
+use std::{io::Write, mem};
 
 use super::{
     Style,
@@ -117,14 +117,14 @@ fn groups(columns: &[Column], width: usize) -> Vec<Vec<&Column>> {
         1
     };
     let names: Vec<&Column> = columns.iter().take(naming).collect();
-    let mut groups = vec![names.clone()];
+    let (mut groups, mut group) = (Vec::new(), names.clone());
     for column in &columns[names.len()..] {
-        let last = groups.last().expect("there is one");
-        if last.len() > names.len() && total(last) + column.width > width {
-            groups.push(names.clone());
+        if group.len() > names.len() && total(&group) + column.width > width {
+            groups.push(mem::replace(&mut group, names.clone()));
         }
-        groups.last_mut().expect("there is one").push(column);
+        group.push(column);
     }
+    groups.push(group);
     groups
 }
 
