@@ -51,7 +51,7 @@ failed=
 for program in "$stage"/bin/*; do
     set --
     case $program in */e2e-*)
-        echo "test-unprivileged: studies, commands of the pages and a team's server skipped: minutes long, and no different without root"
+        echo "test-unprivileged: studies, commands of the pages and a team's server skipped: minutes long, and run as root"
         set -- --skip studies:: --skip docs::commands --skip team:: ;;
     esac
     echo "test-unprivileged: $(basename "$program")"

@@ -53,9 +53,7 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
 /// Sets a run against an older one.
 pub fn of_two(old: &Report, new: &Report, delta: f64) -> Result<Report, Failure> {
     let both = new.compare(old, delta);
-    let mut report = both.ok_or_else(|| nothing_in_common(old, new))?;
-    report.reproduce.command = format!("layermark compare {} {}", old.run, new.run);
-    Ok(report)
+    both.ok_or_else(|| nothing_in_common(old, new))
 }
 
 /// A stored run's report, or that in a file.

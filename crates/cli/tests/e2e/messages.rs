@@ -161,10 +161,12 @@ fn warnings(line: &str) -> String {
     let mut words = line.split(' ');
     let bad = words.next().expect("a layer");
     let lm = Lm::new().work_with(READ, &["mock", bad, "mock:ns=1500"]);
+    let work = lm.work().to_string_lossy().into_owned();
     let said = lm.args(words).args(["--json"]).run().left_nothing();
     let dir = said.dir.path().to_string_lossy().into_owned();
     let id = said.json()["run"].as_str().expect("an id").to_owned();
-    let stderr = said.stderr.replace(&dir, "DIR").replace(&id, "RUN");
+    let stderr = said.stderr.replace(&work, "WORK").replace(&dir, "DIR");
+    let stderr = stderr.replace(&id, "RUN");
     // The work directory has a random name.
     let (mut told, mut rest) = (String::new(), stderr.as_str());
     while let Some((before, after)) = rest.split_once("/layermark-") {
