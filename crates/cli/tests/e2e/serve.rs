@@ -431,26 +431,25 @@ fn a_run_is_seen_as_it_goes_on_until_it_is_stopped() {
     let enough = |all: &[(String, String)]| all.last().is_some_and(|(name, _)| name == "end");
     thread::scope(|scope| {
         let viewers = [&server, &other].map(|at| {
-            let run = &run;
-            scope.spawn(move || at.events(run, enough))
+            let (run, path) = (&run, &server.path);
+            // The page that a browser asks for at the end: at once, as the run's server waits for it only so long.
+            scope.spawn(move || (at.events(run, enough), at.get(path)))
         });
         wait_for("trials", || {
             (trials_stored(&dir) > trials[2] + 8).then_some(())
         });
         server.signal(Signal::INT);
         for viewer in viewers {
-            let events = viewer.join().unwrap();
+            let (events, report) = viewer.join().unwrap();
             let (name, end) = events.last().expect("events");
             assert_eq!(name, "end");
             assert!(
                 end.contains("<b>stopped</b>") && end.contains(&format!("--resume {run}")),
                 "{end}"
             );
+            assert!(report.status == 200 && report.body.contains("stopped by the user"));
         }
     });
-    // The page that the browsers ask for then.
-    let report = server.get(&server.path);
-    assert!(report.status == 200 && report.body.contains("stopped by the user"));
     assert_eq!(server.ended(), Some(130));
 }
 
