@@ -172,8 +172,13 @@ impl Params for IopsParams {
         let least = (2 << 20).min(self.file_size);
         let align = ALIGN as u64;
         self.file_size = (scaled(self.file_size, scale) / align * align).max(least);
-        self.time = scaled(self.time, scale).max(50.min(self.time));
-        self.ramp = scaled(self.ramp, scale).max(10.min(self.ramp));
+        // `time` = 0 and `ramp` = 0 are words for "none": they are no durations to scale.
+        if self.time > 0 {
+            self.time = scaled(self.time, scale).max(50.min(self.time));
+        }
+        if self.ramp > 0 {
+            self.ramp = scaled(self.ramp, scale).max(10.min(self.ramp));
+        }
     }
 
     fn check(&self) -> Result<(), PointError> {
@@ -298,6 +303,33 @@ mod tests {
     use super::*;
     use layermark_model::Settings;
     use serde_json::{Value, json};
+
+    #[test]
+    fn a_scale_shortens_a_time_and_makes_none() {
+        let scaled_to = |params: Value, scale: f64| {
+            let Value::Object(params) = params else {
+                panic!("not a table")
+            };
+            let settings = Settings {
+                workload: "iops".into(),
+                label: None,
+                params,
+            };
+            let points = param::points::<IopsParams>(&settings, scale).unwrap();
+            let point = param::read::<IopsParams>(&points[0]).unwrap();
+            (point.time, point.ramp, point.stretch())
+        };
+        assert_eq!(
+            scaled_to(json!({"rate": 500, "ramp": "0ms"}), 0.001),
+            (0, 0, STRETCH)
+        );
+        assert_eq!(
+            scaled_to(json!({"time": "2s", "ramp": "100ms"}), 0.1),
+            (200, 10, 200)
+        );
+        assert_eq!(scaled_to(json!({"time": "2s"}), 0.001), (50, 10, 50));
+        assert_eq!(scaled_to(json!({"time": "20ms"}), 0.001), (20, 10, 20));
+    }
 
     #[test]
     fn pauses_are_refused_with_the_parameter_that_is_wrong() {
