@@ -421,7 +421,14 @@ impl<'a> Lab<'a> {
     /// Starts a broken probe again, once. Then the layer is lost.
     fn revive(&mut self, layer: usize, reason: String) -> Result<(), LabError> {
         if self.restarts[layer] >= RESTARTS {
-            return self.drop_layer(layer, Lost::new(reason));
+            let hint = "the kernel may say why: dmesg | tail; if it is only slow: --silence 5m";
+            return self.drop_layer(
+                layer,
+                Lost {
+                    hint: Some(hint.to_owned()),
+                    ..Lost::new(reason)
+                },
+            );
         }
         self.restarts[layer] += 1;
         let name = self.run.layers[layer].name.clone();

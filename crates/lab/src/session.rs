@@ -83,7 +83,7 @@ impl From<LayerError> for Lost {
     fn from(e: LayerError) -> Self {
         Self {
             hint: e.hint().map(|hint| in_words(&hint)),
-            ..Self::new(e.to_string())
+            ..Self::new(e.reason())
         }
     }
 }

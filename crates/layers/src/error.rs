@@ -198,6 +198,19 @@ pub enum LayerError {
 }
 
 impl LayerError {
+    /// What is wrong, for a sentence that has named the layer.
+    pub fn reason(&self) -> String {
+        let text = self.to_string();
+        let named = text.strip_prefix("layer `").and_then(|t| t.split_once('`'));
+        match named {
+            Some((_, what)) => match what.strip_prefix(": ") {
+                Some(what) => what.to_owned(),
+                None => format!("it{what}"),
+            },
+            None => text,
+        }
+    }
+
     /// What to do about it, with a command if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -322,4 +335,32 @@ fn tail_text(tail: &[String]) -> String {
         let _ = write!(text, "\n  {line}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_does_not_name_the_layer_again() {
+        let missing = Missing {
+            what: "qemu".into(),
+            hint: "apt-get install qemu-system-x86".into(),
+            installable: true,
+        };
+        let needs = LayerError::Missing {
+            layer: "vm".into(),
+            missing: vec![missing],
+        };
+        assert_eq!(needs.to_string(), "layer `vm` needs qemu");
+        assert_eq!(needs.reason(), "it needs qemu");
+        let dir = |layer| LayerError::BadDir {
+            layer,
+            path: "/x".into(),
+            why: "it is a file".into(),
+        };
+        let without = "cannot work in /x: it is a file";
+        assert_eq!(dir(Some("dir:/x".into())).reason(), without);
+        assert_eq!(dir(None).reason(), without);
+    }
 }
