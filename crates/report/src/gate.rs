@@ -90,13 +90,14 @@ impl Report {
             .filter_map(|(.., row)| described(*row))
             .collect();
         let mut adjusted = stats::holm(&p).into_iter();
+        let delta = self.delta;
         told.into_iter()
             .map(|(layer, point, row)| {
                 let p = match described(row) {
                     Some(_) => adjusted.next(),
                     None => row.and_then(|r| r.p_adjusted),
                 };
-                held(gate, layer, point, row, p.unwrap_or(1.0))
+                held(gate, (layer, point), row, p.unwrap_or(1.0), delta)
             })
             .collect()
     }
@@ -154,13 +155,19 @@ impl Report {
     }
 }
 
-fn held(gate: &Gate, layer: &str, point: &str, row: Option<&ResultRow>, p: f64) -> GateRow {
+fn held(
+    gate: &Gate,
+    (layer, point): (&str, &str),
+    row: Option<&ResultRow>,
+    p: f64,
+    delta: f64,
+) -> GateRow {
     GateRow {
         gate: gate.to_string(),
         layer: layer.into(),
         point: point.into(),
         limit: gate.limit,
-        state: match row.and_then(|row| keeps_to(gate, row, p)) {
+        state: match row.and_then(|row| keeps_to(gate, row, p, delta)) {
             Some(true) => GateState::Passed,
             Some(false) => GateState::Failed,
             None => GateState::Undecided,
@@ -170,7 +177,7 @@ fn held(gate: &Gate, layer: &str, point: &str, row: Option<&ResultRow>, p: f64) 
 }
 
 /// `None` where the data does not say. `p` is corrected for how many are asked.
-fn keeps_to(gate: &Gate, row: &ResultRow, p: f64) -> Option<bool> {
+fn keeps_to(gate: &Gate, row: &ResultRow, p: f64, delta: f64) -> Option<bool> {
     let interval = row.ratio.and_then(|e| e.interval);
     let interval = interval.map(|[low, high]| Interval { low, high });
     let word = match row.verdict {
@@ -181,7 +188,8 @@ fn keeps_to(gate: &Gate, row: &ResultRow, p: f64) -> Option<bool> {
         Verdict::Descriptive if interval.is_some_and(|i| i.low > 1.0) => stats::Verdict::Slower,
         Verdict::Descriptive | Verdict::Undecided => stats::Verdict::Undecided,
     };
-    stats::keeps_to(gate.limit, word, p, interval)
+    let ratio = row.ratio.map(|r| r.estimate);
+    stats::keeps_to(gate.limit, delta, word, p, ratio, interval)
 }
 
 /// `slower: 1.25x (1.21-1.29), at most 1.10x is allowed`.

@@ -11,9 +11,9 @@ pub const ALPHA: f64 = 0.05;
 pub enum Verdict {
     /// The whole interval lies within delta of 1.
     Same,
-    /// The layer costs more, by more than delta.
+    /// The layer costs more, by however little.
     Slower,
-    /// The layer costs less, by more than delta. An alarm before it is a win.
+    /// The layer costs less, by however little. An alarm before it is a win.
     Faster,
     /// As slower, by the weaker rule: one such word in twenty may be wrong.
     ProbablySlower,
@@ -41,8 +41,8 @@ pub struct Judgement {
 /// layers is called native:
 /// * **same**: the interval lies inside the band. No correction applies: it takes both ends of the
 ///   interval, so at 95 % each side errs in at most 2.5 %.
-/// * **slower / faster**: the estimate lies outside the band, and the p-value after Holm's correction
-///   across the family is <= 0.05.
+/// * **slower / faster**: otherwise, where the p-value after Holm's correction across the family is
+///   <= 0.05, whatever the size of the difference.
 /// * **probably slower / faster**: the same by Benjamini and Hochberg's correction.
 /// * Without a steady state there is no single number and never **same**; but when every level
 ///   between the changes lies beyond the band on the same side, the direction is known all the same.
@@ -50,9 +50,9 @@ pub struct Judgement {
 ///
 /// Word and interval cannot contradict each other. Both are of one t, and neither correction ever
 /// makes a p-value smaller: where a direction is called, p itself is <= 0.05, so that the 95 %
-/// interval leaves 1 out on that side; and an estimate beyond the band is not in an interval inside
-/// it. The converse does not hold: an interval may leave 1 out and the word be undecided, because
-/// twenty such intervals are expected to leave it out once by chance.
+/// interval leaves 1 out on that side. The converse does not hold: an interval may leave 1 out and the
+/// word be undecided, because twenty such intervals are expected to leave it out once by chance; and an
+/// interval inside the band may leave 1 out, where the difference is known and does not matter.
 ///
 /// The family counts every entry, `None` with p = 1: its size is fixed by the plan, not by the
 /// outcome. `delta` is a share (0.05 is 5 %); below 0 or not a number it counts as 0, and nothing
@@ -82,15 +82,14 @@ fn word(c: &Comparison, band: f64, strong: f64, weak: f64) -> Verdict {
         return Verdict::Undecided;
     };
     let Interval { low, high } = interval.ln();
-    let estimate = c.ratio.ln();
     let levels = |beyond: fn(f64, f64) -> bool| {
         c.steady || c.levels.iter().all(|level| beyond(level.ln(), band))
     };
     if c.steady && band > 0.0 && low >= -band && high <= band {
         Verdict::Same
-    } else if low > 0.0 && estimate > band && levels(|l, b| l > b) {
+    } else if low > 0.0 && levels(|l, b| l > b) {
         called(strong, weak, Verdict::Slower, Verdict::ProbablySlower)
-    } else if high < 0.0 && estimate < -band && levels(|l, b| l < -b) {
+    } else if high < 0.0 && levels(|l, b| l < -b) {
         called(strong, weak, Verdict::Faster, Verdict::ProbablyFaster)
     } else {
         Verdict::Undecided
@@ -113,20 +112,28 @@ fn called(strong: f64, weak: f64, sure: Verdict, probable: Verdict) -> Verdict {
 pub const GATE_ALPHA: f64 = 0.001;
 
 /// Whether a cost keeps to a limit, the highest ratio that is allowed; `None` where the data does not
-/// say.
+/// say. `delta` is the share that does not matter.
 ///
 /// It does not where the word is **slower** with a corrected p of 0.1 % at most, and the whole interval
-/// lies above the limit. It does where the whole interval lies at or below it. Without a limit word
-/// and p alone decide: **same** and **faster** keep to it.
+/// lies above the limit. It does where the whole interval lies at or below it. Without a limit it does
+/// not where the word is such a **slower** and the estimate lies beyond delta: two runs of the same thing
+/// may really differ by a per cent or two, which no build should fail for. **Same** and **faster** keep
+/// to it.
 pub fn keeps_to(
     limit: Option<f64>,
+    delta: f64,
     verdict: Verdict,
     p_adjusted: f64,
+    ratio: Option<f64>,
     interval: Option<Interval>,
 ) -> Option<bool> {
     let slower = verdict == Verdict::Slower && p_adjusted <= GATE_ALPHA;
     let (beyond, within) = match (limit, interval) {
-        (None, _) => (true, matches!(verdict, Verdict::Same | Verdict::Faster)),
+        (None, _) => (
+            // Without a single ratio every level of a slower result lies beyond delta.
+            ratio.is_none_or(|ratio| ratio > 1.0 + delta),
+            matches!(verdict, Verdict::Same | Verdict::Faster),
+        ),
         (Some(limit), Some(i)) => (i.low > limit, i.high <= limit),
         (Some(_), None) => return None,
     };
@@ -173,7 +180,9 @@ mod tests {
             (1.02, 1.01, 1.04, 0.001, Verdict::Same),
             (1.20, 1.10, 1.30, 0.001, Verdict::Slower),
             (0.80, 0.75, 0.85, 0.001, Verdict::Faster),
-            (1.04, 1.01, 1.07, 0.001, Verdict::Undecided),
+            (1.04, 1.03, 1.06, 0.001, Verdict::Slower),
+            (0.96, 0.94, 0.98, 0.001, Verdict::Faster),
+            (1.04, 1.01, 1.07, 0.06, Verdict::Undecided),
             (1.10, 0.96, 1.20, 0.2, Verdict::Undecided),
             (1.20, 1.10, 1.30, 0.06, Verdict::Undecided),
         ] {
@@ -233,6 +242,8 @@ mod tests {
         for (limit, verdict, p, interval, expected) in [
             (None, Verdict::Slower, 0.001, None, Some(false)),
             (None, Verdict::Slower, 0.002, None, None),
+            (None, Verdict::Slower, 0.001, i(1.03, 1.08), Some(false)),
+            (None, Verdict::Slower, 0.001, i(1.02, 1.06), None),
             (None, Verdict::Same, 0.9, i(0.99, 1.01), Some(true)),
             (None, Verdict::Faster, 0.001, i(0.8, 0.9), Some(true)),
             (None, Verdict::ProbablySlower, 0.2, i(1.01, 1.2), None),
@@ -245,19 +256,20 @@ mod tests {
             (Some(1.1), Verdict::Undecided, 0.5, i(0.9, 1.2), None),
             (Some(1.1), Verdict::Slower, 0.001, None, None),
         ] {
-            let kept = keeps_to(limit, verdict, p, interval);
+            let ratio = interval.map(|i: Interval| f64::midpoint(i.low, i.high));
+            let kept = keeps_to(limit, 0.05, verdict, p, ratio, interval);
             assert_eq!(kept, expected, "{limit:?} {verdict:?} {p}");
         }
     }
 
     #[test]
-    fn a_senseless_delta_decides_nothing() {
+    fn with_a_senseless_delta_nothing_is_the_same() {
         let same = Some(comparison(1.0, 0.99, 1.01, 0.9));
+        let known = Some(comparison(1.02, 1.01, 1.03, 0.001));
         for delta in [-1.0, f64::NAN, 0.0] {
-            assert_eq!(
-                judge(std::slice::from_ref(&same), delta)[0].verdict,
-                Verdict::Undecided
-            );
+            let word = |c: &Option<Comparison>| judge(std::slice::from_ref(c), delta)[0].verdict;
+            assert_eq!(word(&same), Verdict::Undecided);
+            assert_eq!(word(&known), Verdict::Slower);
         }
         assert!(judge(&[], 0.05).is_empty());
     }

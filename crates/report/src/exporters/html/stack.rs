@@ -18,7 +18,6 @@ pub fn method(report: &Report) -> Markup {
         .map(|t| (t.session, t.block))
         .collect::<std::collections::BTreeSet<_>>()
         .len();
-    let delta = number::percent(report.delta);
     let body = html! {
         div.prose {
             p {
@@ -29,8 +28,7 @@ pub fn method(report: &Report) -> Markup {
                 "In each block the layer's time an operation is divided by native's, turn by turn where they took turns within it. The ratio shown is the 20 % trimmed mean of the blocks' logarithms, its interval and its p are of one t test at "
                 (number::percent(report.level)) ", whose variance is drawn towards that of the other comparisons; below three blocks there is none. "
                 b { "Same" } " means that the whole interval lies within a factor of " (format!("{:.3}", 1.0 + report.delta)) " of 1, " b { "slower" } " and " b { "faster" }
-                " that the effect is larger than " (delta)
-                " and that it survives Holm's correction for the number of comparisons in this report that the plan asks a verdict on. What survives only the weaker correction of Benjamini and Hochberg, of which one in twenty may be wrong, is " b { "probably" } " slower or faster. All else is " b { "too noisy" } " to tell."
+                " that the interval reaches beyond that and that the difference, however small, survives Holm's correction for the number of comparisons in this report that the plan asks a verdict on. What survives only the weaker correction of Benjamini and Hochberg, of which one in twenty may be wrong, is " b { "probably" } " slower or faster. All else is " b { "too noisy" } " to tell."
             }
             p {
                 "Where data came from is told by the bytes that crossed the device, not by what was asked for. An fsync "
