@@ -23,7 +23,7 @@ DEVLOAD="make:make ed:ed cpio:cpio ps:procps awk:mawk cmp:diffutils"
 SERVERS="apache2:apache2-bin curl:curl vsftpd:vsftpd"
 # A clean root for `make test-dist`.
 ROOT="mmdebstrap:mmdebstrap"
-TEST="$RUN $VM $DIST $ROOT $PROGRAMS fio:fio sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS"
+TEST="$RUN $VM $DIST $ROOT $PROGRAMS fio:fio bindfs:bindfs sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS"
 BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3 nginx:nginx-light ab:apache2-utils wrk:wrk curl:curl vsftpd:vsftpd"
 
 as_root() {

@@ -69,9 +69,13 @@ pub(crate) fn empty(path: &Path) -> io::Result<()> {
 /// Removes the content of a work directory. Its marker goes last, so that an interrupted removal
 /// can be continued.
 pub(crate) fn empty_marked(dir: impl AsFd) -> io::Result<()> {
-    let removal = Removal::new(PATIENCE);
-    removal.contents(dir.as_fd(), MARKER)?;
-    removal.contents(dir.as_fd(), "")
+    empty_but_marker(&dir)?;
+    Removal::new(PATIENCE).contents(dir.as_fd(), "")
+}
+
+/// Removes the content of a work directory except its marker.
+pub(crate) fn empty_but_marker(dir: impl AsFd) -> io::Result<()> {
+    Removal::new(PATIENCE).contents(dir.as_fd(), MARKER)
 }
 
 /// How many files are set aside: fewer make no difference, more would use up the inodes.

@@ -48,7 +48,7 @@ pub struct WorkDir {
     /// `None` where nothing can be mounted: then no other user can change anything on its path.
     view: Option<View>,
     /// Locked while we live: a process that can lock it knows that its owner has died.
-    _marker: MappedLock,
+    marker: Option<MappedLock>,
     /// Locked while we live: one run at a time on a directory, since two would measure each other.
     parent: Option<OwnedFd>,
     removed: bool,
@@ -93,7 +93,7 @@ impl WorkDir {
             named,
             dir,
             view: None,
-            _marker: marker,
+            marker: Some(marker),
             parent: None,
             removed: false,
         };
@@ -121,6 +121,9 @@ impl WorkDir {
     pub(crate) fn remove(&mut self) -> io::Result<()> {
         self.removed = true;
         let closed = self.view.take().map_or(Ok(()), View::close);
+        removal::empty_but_marker(&self.dir.dir)?;
+        // FUSE and NFS only rename a file that is removed while it is mapped.
+        self.marker = None;
         removal::empty_marked(&self.dir.dir)?;
         self.dir.remove_empty()?;
         closed

@@ -284,3 +284,25 @@ fn a_directory_with_a_strange_name_works() {
     assert_eq!(fs::read_dir(&strange).unwrap().count(), 0);
     assert_eq!(fs::read_dir(strange.parent().unwrap()).unwrap().count(), 1);
 }
+
+/// FUSE keeps a removed file that is mapped, under another name: our own marker, in every session.
+#[test]
+fn nothing_of_ours_is_waited_for_in_a_fuse_mount_of_yours() {
+    if !is_root() || !std::path::Path::new("/usr/bin/bindfs").exists() {
+        return skipped("bindfs, mounted by root, is wanted: apt-get install bindfs");
+    }
+    let mount = "mkdir real mnt; bindfs real mnt";
+    let look = "ls -A real >left";
+    let lm = Lm::new().measure(&["dir:mnt"]);
+    let Some(lm) = lm.around(mount, look) else {
+        return;
+    };
+    let said = lm.run().left_nothing();
+    assert!(
+        matches!(said.code, Some(0 | 4)) && !said.stderr.contains("still has"),
+        "{}",
+        said.stderr
+    );
+    let left = fs::read_to_string(said.dir.path().join("left")).unwrap();
+    assert_eq!(left, "", "{}", said.stderr);
+}
