@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_layers::Storage;
+use layermark_layers::{Storage, workdir};
 use layermark_model::{Environment, LayerStatus, Machine, Point, Run};
 use layermark_probe::{PackagedFile, Placed, PlacedKind};
 use rustix::fs::{Access, StatVfsMountFlags};
@@ -20,7 +20,8 @@ use crate::{
 const TMPFS: u32 = 0x0102_1994;
 const RAMFS: u32 = 0x8584_58f6;
 
-/// The directory, absolute, if it can be worked in.
+/// The directory, absolute, if it can be worked in. Without symbolic links, unless they lead into the
+/// mounts of another process.
 pub(crate) fn dir(asked: &Path) -> Result<PathBuf, LabError> {
     let bad = |why: &str, hint: String| LabError::Dir {
         dir: asked.into(),
@@ -28,7 +29,7 @@ pub(crate) fn dir(asked: &Path) -> Result<PathBuf, LabError> {
         hint,
     };
     let elsewhere = || "name a directory that you may write to: --dir DIR".to_owned();
-    let dir = match fs::canonicalize(asked) {
+    let dir = match workdir::real_path(asked) {
         Ok(dir) => dir,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Err(bad(

@@ -28,11 +28,21 @@ pub(crate) fn open_dir(at: impl AsFd, name: impl rustix::path::Arg) -> Result<Ow
 /// Opens the directory at an absolute path without symbolic links (see [`std::fs::canonicalize`]),
 /// one component at a time: a link that appears there meanwhile is refused. `look` gets every
 /// directory on the way, including the last one, and whether it is the last.
-pub(crate) fn walk(path: &Path, mut look: impl FnMut(&Path, &Stat, bool)) -> io::Result<OwnedFd> {
-    let mut so_far = PathBuf::from("/");
-    let mut dir = openat(CWD, "/", OFlags::PATH | DIRECTORY, Mode::empty())?;
+pub(crate) fn walk(path: &Path, look: impl FnMut(&Path, &Stat, bool)) -> io::Result<OwnedFd> {
+    let root = openat(CWD, "/", OFlags::PATH | DIRECTORY, Mode::empty())?;
+    walk_from(root, Path::new("/"), path, look)
+}
+
+/// Like [`walk`], from the open directory `dir` at `start`, which is above `path`.
+pub(crate) fn walk_from(
+    mut dir: OwnedFd,
+    start: &Path,
+    path: &Path,
+    mut look: impl FnMut(&Path, &Stat, bool),
+) -> io::Result<OwnedFd> {
+    let mut so_far = start.to_owned();
     look(&so_far, &fstat(&dir)?, path == so_far);
-    for part in path.strip_prefix("/").unwrap_or(path) {
+    for part in path.strip_prefix(start).unwrap_or(path) {
         dir = openat(&dir, part, OFlags::PATH | DIRECTORY, Mode::empty())?;
         so_far.push(part);
         look(&so_far, &fstat(&dir)?, path == so_far);

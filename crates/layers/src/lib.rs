@@ -18,6 +18,7 @@ mod dir;
 mod error;
 mod extents;
 mod fd;
+mod foreign;
 mod fuse;
 mod fuse_fs;
 mod fuse_options;

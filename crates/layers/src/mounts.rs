@@ -16,7 +16,7 @@ use rustix::{
     mount::{MountFlags, UnmountFlags},
 };
 
-use crate::{LayerError, devices};
+use crate::{LayerError, devices, foreign::Foreign};
 
 /// A line of `/proc/self/mountinfo`, see proc(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,27 +101,34 @@ pub fn answers(dir: &Path, limit: Duration) -> bool {
     asked.is_err() || told.recv_timeout(limit) != Err(mpsc::RecvTimeoutError::Timeout)
 }
 
-/// The mount that holds `path`.
+/// The mount that holds `path`: of this process, or of the one whose `/proc/PID/root` is on the path.
 pub fn holding(path: &Path) -> io::Result<MountEntry> {
-    let path = fs::canonicalize(path)?;
+    fs::metadata(path)?;
     let mounts = list()?;
-    // The kernel says which one, even if mounts are stacked. Before Linux 5.8 it is the longest
-    // path, and the last mount of those.
-    let id = statx(CWD, &path, AtFlags::empty(), StatxFlags::MNT_ID)
-        .ok()
-        .filter(|s| s.stx_mask & StatxFlags::MNT_ID.bits() != 0)
-        .map(|s| s.stx_mnt_id);
-    let exact = mounts.iter().find(|m| Some(m.id) == id);
-    let longest = || {
-        mounts
-            .iter()
-            .filter(|m| path.starts_with(&m.at))
-            .max_by_key(|m| m.at.as_os_str().len())
+    let Some(id) = id_of(path) else {
+        // Before Linux 5.8 it is the longest path, and the last mount of those.
+        let path = fs::canonicalize(path)?;
+        let around = mounts.into_iter().filter(|m| path.starts_with(&m.at));
+        let longest = around.max_by_key(|m| m.at.as_os_str().len());
+        return longest.ok_or_else(|| unseen(&path));
     };
-    exact.or_else(longest).cloned().ok_or_else(|| {
-        let text = format!("{} is on no mount that can be seen", path.display());
-        io::Error::new(io::ErrorKind::NotFound, text)
-    })
+    match mounts.into_iter().find(|m| m.id == id) {
+        Some(mount) => Ok(mount),
+        None => Foreign::of(&std::path::absolute(path)?)?
+            .ok_or_else(|| unseen(path))?
+            .holding(path),
+    }
+}
+
+/// The id of the mount that holds `path`, even if mounts are stacked; `None` before Linux 5.8.
+pub(crate) fn id_of(path: &Path) -> Option<u64> {
+    let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
+    (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
+}
+
+pub(crate) fn unseen(path: &Path) -> io::Error {
+    let text = format!("{} is on no mount that can be seen", path.display());
+    io::Error::new(io::ErrorKind::NotFound, text)
 }
 
 /// File systems and the number that statfs(2) gives for them (linux/magic.h).

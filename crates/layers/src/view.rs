@@ -5,6 +5,7 @@ use std::{
     fmt::Display,
     fs,
     io::{self, Write},
+    os::fd::AsFd,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -12,11 +13,13 @@ use std::{
 use layermark_model::Facts;
 use rustix::{
     fs::{CWD, FlockOperation, Stat, flock, fstat},
-    mount::{MountPropagationFlags, mount_bind, mount_change},
+    mount::{MountPropagationFlags, MoveMountFlags, mount_bind, mount_change, move_mount},
 };
 
 use crate::{
-    fd, mounts, removal,
+    fd,
+    foreign::Foreign,
+    mounts, removal,
     workdir::{self, Fresh},
 };
 
@@ -52,12 +55,24 @@ fn known() -> MutexGuard<'static, Vec<Known>> {
 
 impl View {
     /// Mounts `dir`, which the user finds at `named`.
-    pub(crate) fn of(dir: &Fresh, named: &Path) -> io::Result<Self> {
-        let mounted = mounts::holding(&fd::path_of(&dir.dir))?.at;
+    pub(crate) fn of(dir: &Fresh, named: &Path, foreign: Option<&Foreign>) -> io::Result<Self> {
+        let open = fd::path_of(&dir.dir);
+        let mounted = match foreign {
+            Some(foreign) => foreign.holding(&open)?.at,
+            None => mounts::holding(&open)?.at,
+        };
         let view = Self::make_point()?;
         let mount = || -> io::Result<()> {
             // Both by descriptor, whatever is at their paths now.
-            mount_bind(fd::path_of(&dir.dir), fd::path_of(&view.point.dir))?;
+            match foreign {
+                None => mount_bind(&open, fd::path_of(&view.point.dir))?,
+                Some(foreign) => {
+                    let copy = foreign.copy_mount(dir.dir.as_fd())?;
+                    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH
+                        | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+                    move_mount(copy, "", &view.point.dir, "", flags)?;
+                }
+            }
             mount_change(&view.path, MountPropagationFlags::PRIVATE)?;
             if fd::is_at(CWD, &view.path, &dir.dir) {
                 return Ok(());
@@ -131,7 +146,7 @@ fn is_safe(stat: &Stat) -> bool {
 }
 
 /// Removes the mount points of dead runs.
-fn reap(parent: impl std::os::fd::AsFd) -> io::Result<()> {
+fn reap(parent: impl AsFd) -> io::Result<()> {
     for name in removal::names(parent.as_fd(), "")? {
         let name = name.to_string_lossy().into_owned();
         let random = name.strip_prefix(PREFIX).unwrap_or_default();

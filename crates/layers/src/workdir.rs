@@ -18,12 +18,13 @@ use std::{
 
 use layermark_model::random_name;
 use rustix::{
-    fs::{AtFlags, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat, statat},
+    fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat, statat},
     io::Errno,
 };
 
 use crate::{
     LayerError, fd,
+    foreign::Foreign,
     held::{MappedLock, apart},
     janitor, mounts, removal,
     sandbox::{self, Privilege},
@@ -58,32 +59,31 @@ impl WorkDir {
     /// Creates a fresh directory in `parent`, which must exist, and removes those left there by
     /// dead runs. One at a time.
     pub fn create(parent: &Path) -> Result<Self, LayerError> {
-        let (path, dir) = open(parent)?;
+        let opened = open(parent)?;
         let bad = bad(parent);
         // Not `dir` itself, of which the janitor has a copy: it would be locked until that ends.
-        let lock = fd::open_dir(&dir, ".").map_err(|e| bad(in_words(&e.into())))?;
+        let lock = fd::open_dir(&opened.dir, ".").map_err(|e| bad(in_words(&e.into())))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => return Err(LayerError::Busy { path }),
+            Err(Errno::WOULDBLOCK) => return Err(LayerError::Busy { path: opened.path }),
             Err(e) => return Err(bad(format!("it cannot be locked: {e}"))),
             Ok(()) => {}
         }
-        let mut work = Self::make(parent, &path, dir)?;
+        let mut work = Self::make(parent, opened)?;
         work.parent = Some(lock);
         Ok(work)
     }
 
     /// Creates one next to those of others.
     pub(crate) fn shared(parent: &Path) -> Result<Self, LayerError> {
-        let (path, dir) = open(parent)?;
-        Self::make(parent, &path, dir)
+        Self::make(parent, open(parent)?)
     }
 
-    fn make(asked: &Path, parent: &Path, dir: OwnedFd) -> Result<Self, LayerError> {
+    fn make(asked: &Path, parent: Parent) -> Result<Self, LayerError> {
         let unusable = |e: io::Error| bad(asked)(in_words(&e));
         // What a dead run has left there; not being able to is no reason not to run.
-        let _ = reap(&dir);
-        let dir = Fresh::make(dir, PREFIX).map_err(unusable)?;
-        let named = parent.join(&dir.name);
+        let _ = reap(&parent.dir);
+        let dir = Fresh::make(parent.dir, PREFIX).map_err(unusable)?;
+        let named = parent.path.join(&dir.name);
         let marker = dir.mark().map_err(|e| {
             let _ = dir.remove_empty();
             unusable(e)
@@ -98,7 +98,7 @@ impl WorkDir {
             removed: false,
         };
         if sandbox::privilege() != Privilege::None {
-            let view = View::of(&work.dir, &work.named);
+            let view = View::of(&work.dir, &work.named, parent.foreign.as_ref());
             work.view = Some(view.map_err(|source| LayerError::Sandbox {
                 what: format!("mount {}", work.named.display()),
                 source,
@@ -151,22 +151,64 @@ fn bad(path: &Path) -> impl Fn(String) -> LayerError + use<> {
     }
 }
 
-/// Opens the parent of a work directory, and returns its absolute path.
-fn open(asked: &Path) -> Result<(PathBuf, OwnedFd), LayerError> {
+/// The parent of a work directory.
+struct Parent {
+    /// Absolute.
+    path: PathBuf,
+    dir: OwnedFd,
+    foreign: Option<Foreign>,
+}
+
+/// The path without symbolic links; as it is given where it leads into the mounts of another process.
+pub fn real_path(asked: &Path) -> io::Result<PathBuf> {
+    resolve(asked).map(|(path, _)| path)
+}
+
+fn resolve(asked: &Path) -> io::Result<(PathBuf, Option<Foreign>)> {
+    let given = std::path::absolute(asked)?;
+    let foreign = Foreign::of(&given)?;
+    let path = match foreign {
+        Some(_) => given,
+        None => fs::canonicalize(asked)?,
+    };
+    Ok((path, foreign))
+}
+
+/// Opens the parent of a work directory.
+fn open(asked: &Path) -> Result<Parent, LayerError> {
     let unusable = |e: io::Error| bad(asked)(in_words(&e));
-    let path = fs::canonicalize(asked).map_err(unusable)?;
+    let (path, foreign) = resolve(asked).map_err(unusable)?;
     let mut by = None;
-    let dir = fd::walk(&path, |dir, stat, last| {
+    let look = |dir: &Path, stat: &Stat, last| {
         if by.is_none() && is_exposed(stat, last) {
             by = Some(dir.to_owned());
         }
-    });
+    };
+    let dir = match &foreign {
+        None => fd::walk(&path, look),
+        Some(_) if sandbox::privilege() != Privilege::Root => {
+            let why = "only root can work in the mounts of another process";
+            return Err(bad(asked)(why.into()));
+        }
+        Some(foreign) => openat(
+            CWD,
+            &foreign.link,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(io::Error::from)
+        .and_then(|root| fd::walk_from(root, &foreign.link, &path, look)),
+    };
     match by {
         Some(by) => Err(LayerError::Exposed {
             path: asked.into(),
             by,
         }),
-        None => Ok((path, dir.map_err(unusable)?)),
+        None => Ok(Parent {
+            path,
+            dir: dir.map_err(unusable)?,
+            foreign,
+        }),
     }
 }
 

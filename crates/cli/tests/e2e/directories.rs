@@ -306,3 +306,44 @@ fn nothing_of_ours_is_waited_for_in_a_fuse_mount_of_yours() {
     let left = fs::read_to_string(said.dir.path().join("left")).unwrap();
     assert_eq!(left, "", "{}", said.stderr);
 }
+
+/// A directory of the same path here is another one.
+#[test]
+fn a_path_through_another_process_is_measured_where_it_leads() {
+    if !is_root() {
+        return skipped("only root works in the mounts of another process");
+    }
+    // In namespaces of its own: a process that has a file system in memory where we have the disk, and
+    // a file system there that nobody else has.
+    let other = "mkdir theirs; unshare -m sh -c \
+        'mount -t tmpfs -o size=77m theirs theirs; mkdir theirs/in; touch there; exec sleep 4716' & \
+        until [ -e there ]; do sleep 0.01; done; ln -s /proc/$!/root$PWD/theirs/in link; \
+        mkdir theirs/in; trap \"kill $!\" EXIT; \
+        sed -i \"s|@|/proc/$!/root$PWD/theirs/in|\" plan.toml";
+    let plan = "name = \"x\"\nlayers = [\"dir:@\"]\nblocks = 2\nsessions = 1\ncontrol = false\n\
+        [[work]]\nworkload = \"file\"\nop = \"write\"\nfile_size = \"64K\"\n";
+    let lm = Lm::new().plan(plan).args(["--json"]);
+    let Some(lm) = lm.around(
+        other,
+        "ls -A theirs/in >left; $L file --op read --dir link >said 2>&1",
+    ) else {
+        return;
+    };
+    let said = lm.run();
+    let report = said.json();
+    let layers = report["layers"].as_array().expect("layers");
+    let theirs = layers.iter().find(|l| l["spec"] != "native").expect("dir");
+    let mount = &theirs["facts"]["mounts"][0];
+    assert_eq!(mount["fs"], "tmpfs", "{report:#}\n{}", said.stderr);
+    assert_eq!(mount["source"], "theirs", "{report:#}");
+    let at = mount["at"].as_str().unwrap_or_default();
+    assert!(at.starts_with("/proc/") && at.ends_with("/theirs"), "{at}");
+    let read = |name: &str| fs::read_to_string(said.dir.path().join(name)).unwrap();
+    assert_eq!(read("left"), "", "{}", said.stderr);
+    // A link of the user's leads there too; it is not known to.
+    let linked = read("said");
+    assert!(
+        linked.contains("mounts of another process") && linked.contains("hint: "),
+        "{linked}"
+    );
+}
