@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Cell, Trial, TrialRecord};
+use crate::{Cell, Trial, TrialRecord, Turn};
 
 /// A layer at a point: their indexes in the run.
 pub type Site = (usize, usize);
@@ -13,8 +13,10 @@ pub type Site = (usize, usize);
 pub struct Cost {
     /// The trial's value; finite and above 0.
     pub ns_per_op: f64,
-    /// Round and nanoseconds an operation of each turn with a usable number, in order of rounds.
-    turns: Vec<(u32, f64)>,
+    /// Nanoseconds and operations of all of it.
+    whole: [f64; 2],
+    /// Each turn with a usable number, in order of rounds.
+    turns: Vec<Turn>,
     /// Last round and value of each part before, of a block that was divided.
     earlier: Vec<(u32, f64)>,
 }
@@ -25,11 +27,14 @@ impl Cost {
         let usable = |ns: &f64| ns.is_finite() && *ns > 0.0;
         // Where the pace was set from outside a turn's length says nothing of the layer.
         let turns = trial.turns.iter().filter(|_| trial.response_ns.is_none());
-        let turns = turns.filter_map(|t| Some((t.round, t.ns_per_op().filter(usable)?)));
-        let mut turns: Vec<(u32, f64)> = turns.collect();
-        turns.sort_by_key(|t| t.0);
+        let turns = turns.filter(|t| t.ns_per_op().as_ref().is_some_and(usable));
+        let mut turns: Vec<Turn> = turns.copied().collect();
+        turns.sort_by_key(|t| t.round);
+        let ops = trial.ops() as f64;
+        let elapsed_ns = trial.elapsed_ns() as f64;
         Some(Self {
             ns_per_op: trial.ns_per_op().filter(usable)?,
+            whole: [trial.response_ns.map_or(elapsed_ns, |ns| ns * ops), ops],
             turns,
             earlier: Vec::new(),
         })
@@ -39,17 +44,18 @@ impl Cost {
     /// with the rounds of the one before. A trial that does not replaces what was there.
     fn followed_by(self, next: Self) -> Self {
         let goes_on = match (self.turns.last(), next.turns.first()) {
-            (Some((last, _)), Some((first, _))) => first > last,
+            (Some(last), Some(first)) => first.round > last.round,
             _ => false,
         };
         if !goes_on {
             return next;
         }
         let (mut turns, mut earlier) = (self.turns, self.earlier);
-        earlier.extend(turns.last().map(|(round, _)| (*round, self.ns_per_op)));
+        earlier.extend(turns.last().map(|t| (t.round, self.ns_per_op)));
         turns.extend(next.turns);
         Self {
             ns_per_op: next.ns_per_op,
+            whole: next.whole,
             turns,
             earlier,
         }
@@ -57,26 +63,48 @@ impl Cost {
 
     /// Its cost in the part that the other was in.
     fn beside(&self, other: &Self) -> f64 {
-        let first = other.turns.first().map_or(u32::MAX, |(round, _)| *round);
+        let first = other.turns.first().map_or(u32::MAX, |t| t.round);
         let part = self.earlier.iter().find(|(last, _)| *last >= first);
         part.map_or(self.ns_per_op, |(_, ns)| *ns)
+    }
+
+    /// The turns of the rounds in which both had one.
+    fn rounds<'a>(&'a self, other: &'a Self) -> Vec<(&'a Turn, &'a Turn)> {
+        let mut rest = other.turns.iter().peekable();
+        let mut both = Vec::new();
+        for turn in &self.turns {
+            while rest.next_if(|t| t.round < turn.round).is_some() {}
+            if let Some(there) = rest.next_if(|t| t.round == turn.round) {
+                both.push((turn, there));
+            }
+        }
+        both
     }
 
     /// Logarithms of this cost over the other's, for each round in which both had a turn. Where there
     /// is none (a launch, a copy-up, a run of before there were turns) the one ratio of the trials.
     pub fn ln_ratios(&self, other: &Self) -> Vec<f64> {
-        let mut rest = other.turns.iter().peekable();
-        let mut ratios = Vec::new();
-        for (round, ns) in &self.turns {
-            while rest.next_if(|t| t.0 < *round).is_some() {}
-            if let Some((_, there)) = rest.next_if(|t| t.0 == *round) {
-                ratios.push((ns / there).ln());
-            }
-        }
+        let cost = |t: &Turn| t.elapsed_ns as f64 / t.ops as f64;
+        let both = self.rounds(other).into_iter();
+        let mut ratios: Vec<f64> = both
+            .map(|(t, there)| (cost(t) / cost(there)).ln())
+            .collect();
         if ratios.is_empty() {
             ratios.push((self.ns_per_op / other.ns_per_op).ln());
         }
         ratios
+    }
+
+    /// Nanoseconds and operations here and there, for each round in which both had a turn; of the
+    /// trials as a whole where there is none.
+    pub fn totals(&self, other: &Self) -> Vec<[[f64; 2]; 2]> {
+        let total = |t: &Turn| [t.elapsed_ns as f64, t.ops as f64];
+        let both = self.rounds(other).into_iter();
+        let mut totals: Vec<_> = both.map(|(t, there)| [total(t), total(there)]).collect();
+        if totals.is_empty() {
+            totals.push([self.whole, other.whole]);
+        }
+        totals
     }
 }
 
@@ -131,21 +159,35 @@ impl Ledger {
         there: Site,
         make: impl Fn((u32, u32), f64, f64, &[f64]) -> T,
     ) -> Vec<T> {
-        let Some((ours, theirs)) = self.groups.get(&here.1).zip(self.groups.get(&there.1)) else {
-            return Vec::new();
-        };
-        let pair = |(block, group): (&u32, &Group)| {
-            let other = theirs.get(block).filter(|o| o.session == group.session)?;
-            let cost = group.costs.get(&here.0)?.as_ref()?;
-            let against = other.costs.get(&there.0)?.as_ref()?;
-            Some(make(
-                (group.session, *block),
+        let pair = |(at, cost, against): ((u32, u32), &Cost, &Cost)| {
+            make(
+                at,
                 cost.beside(against),
                 against.beside(cost),
                 &cost.ln_ratios(against),
-            ))
+            )
         };
-        ours.iter().filter_map(pair).collect()
+        self.both(here, there).map(pair).collect()
+    }
+
+    /// Of the same blocks the session and [`Cost::totals`], one at least.
+    pub fn totals(&self, here: Site, there: Site) -> Vec<(u32, Vec<[[f64; 2]; 2]>)> {
+        let both = self.both(here, there);
+        both.map(|((session, _), cost, against)| (session, cost.totals(against)))
+            .collect()
+    }
+
+    /// Session and block of those in which both sites have a number, with their costs.
+    fn both(&self, here: Site, there: Site) -> impl Iterator<Item = ((u32, u32), &Cost, &Cost)> {
+        let groups = self.groups.get(&here.1).zip(self.groups.get(&there.1));
+        groups.into_iter().flat_map(move |(ours, theirs)| {
+            ours.iter().filter_map(move |(block, group)| {
+                let other = theirs.get(block).filter(|o| o.session == group.session)?;
+                let cost = group.costs.get(&here.0)?.as_ref()?;
+                let against = other.costs.get(&there.0)?.as_ref()?;
+                Some(((group.session, *block), cost, against))
+            })
+        })
     }
 
     /// Whether a trial counts: no later session has made its point of its block again.
@@ -167,7 +209,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Pass, Turn};
+    use crate::Pass;
 
     fn trial(ns: u64, turns: &[(u32, u64)]) -> Trial {
         let turn = |(round, ns): &(u32, u64)| Turn {
@@ -312,6 +354,10 @@ mod tests {
         }
         let values = |layer| pairs(&ledger, (layer, 0), (0, 0))[0].ns;
         assert_eq!([values(1), values(2)], [[300.0, 100.0], [500.0, 200.0]]);
+        let totals = |layer| ledger.totals((layer, 0), (0, 0));
+        let both = |here, there| (0, vec![[[here, 1.0], [there, 1.0]]; 2]);
+        assert_eq!(totals(1), [both(300.0, 100.0)]);
+        assert_eq!(totals(2), [both(500.0, 200.0)]);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! here depends on the unit. Not-a-number and infinite input is refused (`None`, an empty list, or
 //! the answer that claims least), never skipped silently and never a panic.
 
+mod average;
 mod bootstrap;
 mod change;
 mod compare;
@@ -28,6 +29,7 @@ mod stop;
 mod trimmed;
 mod verdict;
 
+pub use average::{Average, Round, STALLS_BEYOND, average};
 pub use bootstrap::{RESAMPLES, bca};
 pub use change::{
     MIN_EFFECT, MIN_SEGMENT, Segment, change_points, change_points_of_many, segments,
