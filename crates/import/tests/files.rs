@@ -73,6 +73,30 @@ fn fio_json_plus() {
     assert_eq!(found.points.len(), 4);
 }
 
+/// fio's own file of `--fsync=1`: 18 us a write, and 5 ms the fsync after it.
+#[test]
+fn fio_with_a_sync_after_each_write_says_what_both_take() {
+    let found = import("fio-3.33-fsync.json");
+    let point = named(&found, "commit");
+    assert_eq!((op(point), point.sync.as_deref()), ("write", Some("each")));
+    let from_rate = 1e6 / point.ops_per_s.unwrap();
+    let op_us = point.op_us.unwrap();
+    assert!(
+        (op_us / from_rate - 1.0).abs() < 0.01,
+        "{op_us} {from_rate}"
+    );
+    assert_eq!((point.p99_us, point.max_us), (None, None));
+    assert!(
+        found.notes.iter().any(|n| n.contains("fsync apart")),
+        "{:?}",
+        found.notes
+    );
+    // Without those latencies nothing is known of an operation.
+    let without = |t: String| t.replace("\"sync\" : {", "\"other\" : {").into_bytes();
+    let found = changed("fio-3.33-fsync.json", without).unwrap();
+    assert_eq!(named(&found, "commit").op_us, None);
+}
+
 #[test]
 fn fio_with_text_before_and_after() {
     let plain = import("fio-3.33.json");

@@ -10,6 +10,9 @@ use crate::{document, values};
 
 pub struct Fio;
 
+const SYNCS_APART: &str = "fio keeps the latency of fsync apart from that of writes: an operation's mean is of both, \
+                           and its percentiles are not known";
+
 impl Format for Fio {
     fn id(&self) -> &'static str {
         "fio"
@@ -95,6 +98,7 @@ struct FioJob {
     options: Options,
     read: Option<Side>,
     write: Option<Side>,
+    sync: Option<Syncs>,
 }
 
 /// One direction of a job. Numbers are read as they come, to be refused with their name.
@@ -102,10 +106,50 @@ struct FioJob {
 struct Side {
     #[serde(default)]
     io_bytes: f64,
+    #[serde(default)]
+    total_ios: f64,
     bw_bytes: f64,
     iops: f64,
     lat_ns: Times,
     clat_ns: Times,
+}
+
+/// Calls of fsync(2) and the like that a job makes after its writes. Their time is in no latency of the
+/// writes.
+#[derive(Deserialize)]
+struct Syncs {
+    #[serde(default)]
+    total_ios: f64,
+    lat_ns: Times,
+}
+
+/// Latencies of a direction, ns, with those of its syncs.
+struct Latency {
+    mean: Option<f64>,
+    p99: Option<f64>,
+    max: Option<f64>,
+}
+
+impl Latency {
+    /// Which sync follows which write is not in the file, so only their mean can be added.
+    fn with_syncs(side: &Side, syncs: Option<&Syncs>) -> Self {
+        let each = syncs.map(|s| s.lat_ns.mean * s.total_ios / side.total_ios);
+        Self {
+            mean: each
+                .filter(|ns| *ns > 0.0 && ns.is_finite())
+                .map(|ns| side.lat_ns.mean + ns),
+            p99: None,
+            max: None,
+        }
+    }
+
+    fn alone(side: &Side) -> Self {
+        Self {
+            mean: Some(side.lat_ns.mean),
+            p99: side.clat_ns.percentile.get("99.000000").copied(),
+            max: Some(side.lat_ns.max),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -266,8 +310,19 @@ fn add(job: &FioJob, asked: &Asked, crowd: Option<Crowd>, found: &mut Found) -> 
         let at = |what: &str| format!("job `{name}`: {word}.{what}");
         let random = if rw.contains("rand") { 100.0 } else { 0.0 };
         values::rate(&at("io_bytes"), side.io_bytes)?;
-        let clat = &side.clat_ns;
-        let p99 = clat.percentile.get("99.000000").copied();
+        let micros = |what: &str, ns: Option<f64>| {
+            ns.map(|ns| values::micros(&at(what), ns / 1e3)).transpose()
+        };
+        let sync = asked.sync();
+        let apart = word == "write" && (sync == "each" || sync.starts_with("every "));
+        let latency = if apart {
+            if !found.notes.iter().any(|n| n == SYNCS_APART) {
+                found.note(SYNCS_APART.into());
+            }
+            Latency::with_syncs(side, job.sync.as_ref())
+        } else {
+            Latency::alone(side)
+        };
         found.point(ImportedPoint {
             name: if both {
                 format!("{name}, {word}")
@@ -283,15 +338,13 @@ fn add(job: &FioJob, asked: &Asked, crowd: Option<Crowd>, found: &mut Found) -> 
             threads: crowd.map_or_else(|| asked.count(&["numjobs"]), |c| Some(c.alike)),
             one_of: crowd.map(|c| c.all).filter(|n| *n > 1),
             direct: Some(asked.on("direct")),
-            sync: Some(asked.sync()),
+            sync: Some(sync),
             engine: asked.engine(),
             bytes_per_s: Some(values::rate(&at("bw_bytes"), side.bw_bytes)?),
             ops_per_s: Some(values::rate(&at("iops"), side.iops)?),
-            op_us: Some(values::micros(&at("lat_ns.mean"), side.lat_ns.mean / 1e3)?),
-            p99_us: p99
-                .map(|ns| values::micros(&at("clat_ns.percentile"), ns / 1e3))
-                .transpose()?,
-            max_us: Some(values::micros(&at("lat_ns.max"), side.lat_ns.max / 1e3)?),
+            op_us: micros("lat_ns.mean", latency.mean)?,
+            p99_us: micros("clat_ns.percentile", latency.p99)?,
+            max_us: micros("lat_ns.max", latency.max)?,
             samples: None,
         })?;
     }
