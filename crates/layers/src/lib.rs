@@ -17,7 +17,6 @@ mod devices;
 mod dir;
 mod error;
 mod extents;
-mod fd;
 mod foreign;
 mod fuse;
 mod fuse_fs;
@@ -50,6 +49,8 @@ mod view;
 mod vm;
 mod wire;
 pub mod workdir;
+
+use layermark_fd as fd;
 
 pub use child::cpu_ns;
 pub use error::LayerError;

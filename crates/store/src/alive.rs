@@ -6,7 +6,12 @@
 //! are used again, and differ from one PID namespace to the next. The file stays, and stays empty.
 #![allow(unsafe_code)]
 
-use std::{fs::File, io, os::fd::AsRawFd, path::Path};
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
+    path::Path,
+};
 
 use crate::connect::beside;
 
@@ -14,12 +19,20 @@ use crate::connect::beside;
 #[derive(Debug)]
 pub(crate) struct Held(#[expect(dead_code, reason = "held for its drop")] File);
 
+/// Opens no symbolic link, and waits for no FIFO.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options
+}
+
 /// Takes the run. `Ok(None)` when another process works on it.
 pub(crate) fn hold(store: &Path, run: &str) -> io::Result<Option<Held>> {
-    let file = File::options()
+    let file = options()
         .create(true)
         .truncate(false)
         .write(true)
+        .mode(0o600)
         .open(beside(store, "-lock"))?;
     let mut lock = byte(run);
     // SAFETY: the descriptor is open, and `lock` is a valid `flock` for the time of the call.
@@ -35,7 +48,7 @@ pub(crate) fn hold(store: &Path, run: &str) -> io::Result<Option<Held>> {
 
 /// Whether a process works on the run. Where that cannot be told, one may.
 pub(crate) fn is_held(store: &Path, run: &str) -> bool {
-    let file = match File::open(beside(store, "-lock")) {
+    let file = match options().read(true).open(beside(store, "-lock")) {
         Ok(file) => file,
         Err(e) => return e.kind() != io::ErrorKind::NotFound,
     };

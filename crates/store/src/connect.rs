@@ -1,7 +1,6 @@
 use std::{
     ffi::OsString,
     fmt::Write,
-    fs::File,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -13,7 +12,7 @@ use sqlx::{
     migrate::{MigrateError, Migration, MigrationType, Migrator},
 };
 
-use crate::{StoreError, database::from_sqlx};
+use crate::{StoreError, database::from_sqlx, directory::Directory};
 
 /// How long a writer waits for another process's transaction, which lasts milliseconds, or as long as
 /// a slow disk takes to sync; and how long a store is tried again that is said to be locked: `SQLite`
@@ -51,10 +50,15 @@ pub(crate) fn known() -> i64 {
     migrations().iter().map(|m| m.version).max().unwrap_or(0)
 }
 
-pub(crate) async fn open(path: &Path, pages: Option<u32>) -> Result<AnyConnection, StoreError> {
+/// Opens a store whose directory is held, and makes it where there is none.
+pub(crate) async fn open(
+    path: &Path,
+    directory: &Directory,
+    pages: Option<u32>,
+) -> Result<AnyConnection, StoreError> {
     let started = Instant::now();
     loop {
-        match open_once(path, pages).await {
+        match open_once(path, directory, pages).await {
             Err(StoreError::Locked { .. }) if started.elapsed() < BUSY => {
                 std::thread::sleep(Duration::from_millis(25));
             }
@@ -63,22 +67,13 @@ pub(crate) async fn open(path: &Path, pages: Option<u32>) -> Result<AnyConnectio
     }
 }
 
-async fn open_once(path: &Path, pages: Option<u32>) -> Result<AnyConnection, StoreError> {
-    if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent).map_err(|source| StoreError::Directory {
-            path: path.to_owned(),
-            source,
-        })?;
-    }
-    if path.is_dir() {
-        let source = std::io::ErrorKind::IsADirectory.into();
-        return Err(StoreError::Directory {
-            path: path.to_owned(),
-            source,
-        });
-    }
+async fn open_once(
+    path: &Path,
+    directory: &Directory,
+    pages: Option<u32>,
+) -> Result<AnyConnection, StoreError> {
     if !path.exists() {
-        begin_anew(path);
+        begin_anew(path, directory);
     }
     // A write would change even a file that is refused afterwards, so the first look is read only.
     let found = match std::fs::metadata(path) {
@@ -125,11 +120,11 @@ pub(crate) async fn connect(path: &Path, how: &str) -> Result<AnyConnection, Sto
 
 /// Makes the file, and puts away what a deleted one of that name has left beside it: a run may still
 /// write to the deleted one, and its log and index must not become those of the new one.
-fn begin_anew(path: &Path) {
+fn begin_anew(path: &Path, directory: &Directory) {
     let left = [beside(path, "-wal"), beside(path, "-shm")];
     let left = left.map(|path| (identity(&path), path));
     // Whoever makes the file does it. What fails here fails again, with its reason, right after.
-    if File::create_new(path).is_ok() {
+    if directory.create().is_ok_and(|made| made) {
         for (before, path) in left {
             if before.is_some() && identity(&path) == before {
                 let _ = std::fs::remove_file(path);

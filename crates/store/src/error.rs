@@ -92,6 +92,22 @@ pub enum StoreError {
         /// Why.
         source: std::io::Error,
     },
+    /// Other users could put files beside the store, or lead us elsewhere.
+    #[error("cannot keep a store in {dir}: {by} can be changed by other users", dir = parent(path).display(), by = by.display())]
+    Exposed {
+        /// The store.
+        path: PathBuf,
+        /// Its directory, or a directory or symbolic link on the way to it.
+        by: PathBuf,
+    },
+    /// A file beside the store is not what `SQLite` and layermark make.
+    #[error("the store {path} cannot be opened: {file} was put there by another user, or is not a file", path = path.display(), file = file.display())]
+    Planted {
+        /// The store.
+        path: PathBuf,
+        /// The file beside it.
+        file: PathBuf,
+    },
     /// Written by a newer layermark.
     #[error("the store {path} was written by a newer layermark (format {found}, this one knows up to {known})", path = path.display())]
     Newer {
@@ -262,10 +278,14 @@ impl StoreError {
             ),
             Self::Directory { path, .. } | Self::ReadOnly { path, .. } => format!(
                 "see who may write there: ls -ld {}; or keep runs elsewhere: export XDG_DATA_HOME=DIR",
-                path.parent()
-                    .filter(|p| !p.as_os_str().is_empty())
-                    .unwrap_or(Path::new("."))
-                    .display()
+                parent(path).display()
+            ),
+            Self::Exposed { .. } => {
+                "keep runs in a directory that only you and root can change: --store ~/runs.db".into()
+            }
+            Self::Planted { file, .. } => format!(
+                "see whose it is, and remove it: ls -l {0}; rm {0}",
+                shell_words::quote(&file.to_string_lossy())
             ),
             Self::Newer { path, .. } => {
                 format!(
@@ -280,7 +300,7 @@ impl StoreError {
                 path.parent().unwrap_or(Path::new(".")).display()
             ),
             Self::Log { path, .. } => format!(
-                "copy both to where you may write: cp {0} {0}-wal /tmp && layermark history --store /tmp/{1}",
+                "copy both to where only you may write: cp {0} {0}-wal ~ && layermark history --store ~/{1}",
                 path.display(),
                 path.file_name().unwrap_or_default().display()
             ),
@@ -316,6 +336,7 @@ impl StoreError {
                 | Self::NoImport { .. }
                 | Self::Ambiguous { .. }
                 | Self::AtWork { .. }
+                | Self::Exposed { .. }
                 | Self::Address { .. }
                 | Self::Unsupported { .. }
         )
@@ -327,6 +348,13 @@ impl StoreError {
             source: sqlx::Error::PoolClosed,
         }
     }
+}
+
+/// The directory of a store.
+fn parent(path: &Path) -> &Path {
+    path.parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// The options of `psql` and its like for the server of an address.

@@ -7,6 +7,7 @@
 mod alive;
 mod connect;
 mod database;
+mod directory;
 mod error;
 mod imports;
 mod list;
@@ -17,8 +18,6 @@ mod server;
 mod write;
 
 use std::{
-    fs::File,
-    io,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -60,6 +59,8 @@ pub struct Store {
     patience: Duration,
     /// How many times the server was connected to anew.
     reconnected: u32,
+    /// Whether other users had rights on its files when it was opened.
+    narrowed: bool,
     /// Where the store lay, once its file was deleted and written anew at `path`.
     lost: Option<PathBuf>,
     /// When a commit was last synced.
@@ -71,9 +72,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store at a path (or `sqlite:PATH`), and creates it with its directory when there
-    /// is none; or the one on a server (`postgres://USER@HOST/DATABASE`), where the database has to be
+    /// Opens the store at a path (or `sqlite:PATH`), and creates it with its directory (mode 0600 and
+    /// 0700) when there is none; or the one on a server (`postgres://USER@HOST/DATABASE`), where the database has to be
     /// there.
+    ///
+    /// A directory where other users may write, or that they can exchange, is an error too. Their rights
+    /// on the store's own files are taken away.
     ///
     /// A file or a database that is not a layermark store, is damaged, or was written by a newer
     /// layermark is an error and is left as it is.
@@ -96,24 +100,36 @@ impl Store {
 
     fn open_with(at: &std::ffi::OsStr, pages: Option<u32>) -> Result<Self, StoreError> {
         let place = path::place(at)?;
-        let (path, runtime) = runtime(&place)?;
-        let connection = match &place {
-            Place::File(path) => runtime.block_on(connect::open(path, pages))?,
-            Place::Server(server) => runtime.block_on(server.open())?,
-        };
-        let mut store = Self::around(place, runtime, connection);
-        store.file = identity(&path).filter(|_| store.server.is_none());
-        Ok(store)
+        let runtime = runtime(&place)?;
+        match place {
+            Place::File(path) => {
+                let (path, directory) = directory::hold(&path)?;
+                let narrowed = directory.narrow();
+                let connection = runtime.block_on(connect::open(&path, &directory, pages))?;
+                let file = identity(&path);
+                let mut store = Self::around(Place::File(path), runtime, connection);
+                (store.file, store.narrowed) = (file, narrowed);
+                Ok(store)
+            }
+            Place::Server(server) => {
+                let connection = runtime.block_on(server.open())?;
+                Ok(Self::around(Place::Server(server), runtime, connection))
+            }
+        }
     }
 
     /// Opens a store to read it, and writes nothing, so that it can be read on a full disk and on a
     /// read-only medium, and by a user of a server who may not write. Where there is none it is an
     /// empty one; a file of an older format is read into memory.
     pub fn open_read(at: impl AsRef<std::ffi::OsStr>) -> Result<Self, StoreError> {
-        let place = path::place(at.as_ref())?;
-        let (_, runtime) = runtime(&place)?;
-        let (connection, stamp) = match &place {
-            Place::File(path) => runtime.block_on(reading::open(path))?,
+        let mut place = path::place(at.as_ref())?;
+        let runtime = runtime(&place)?;
+        let (connection, stamp) = match &mut place {
+            Place::File(path) => {
+                let (real, safe) = directory::look(path)?;
+                *path = real;
+                runtime.block_on(reading::open(path, safe))?
+            }
             Place::Server(server) => (runtime.block_on(server.open_read())?, None),
         };
         let mut store = Self::around(place, runtime, connection);
@@ -135,6 +151,7 @@ impl Store {
             held: None,
             patience: connect::BUSY,
             reconnected: 0,
+            narrowed: false,
             lost: None,
             synced: None,
             full: true,
@@ -150,6 +167,11 @@ impl Store {
     /// Where it lies: a file, or the address of a server without its password.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether other users had rights on the store's file, which were taken away when it was opened.
+    pub fn narrowed(&self) -> bool {
+        self.narrowed
     }
 
     /// Says that this process works on a run, until the store is closed or the run has ended. Where
@@ -307,7 +329,9 @@ impl Store {
             copy.map_err(|e| e.to_string()).map(|()| to)
         };
         let to = copy().map_err(gone)?;
-        let connection = self.runtime.block_on(connect::open(&to, None))?;
+        let (to, directory) = directory::hold(&to)?;
+        let opened = connect::open(&to, &directory, None);
+        let connection = self.runtime.block_on(opened)?;
         self.forget();
         self.connection = Some(connection);
         self.full = true;
@@ -339,7 +363,9 @@ impl Store {
             if self.stamp.as_ref().is_none_or(|s| s.holds(&self.path)) {
                 return done;
             }
-            let (connection, stamp) = self.runtime.block_on(reading::open(&self.path))?;
+            let (_, safe) = directory::look(&self.path)?;
+            let opened = self.runtime.block_on(reading::open(&self.path, safe));
+            let (connection, stamp) = opened?;
             self.connection = Some(connection);
             self.stamp = stamp;
         }
@@ -428,37 +454,39 @@ impl Drop for Store {
     }
 }
 
-/// Where a store lies, to show it, and what its connection runs on.
-fn runtime(place: &Place) -> Result<(PathBuf, Runtime), StoreError> {
+/// What a store's connection runs on.
+fn runtime(place: &Place) -> Result<Runtime, StoreError> {
     sqlx::any::install_default_drivers();
     let path = match place {
         Place::File(path) => path,
         Place::Server(server) => &server.shown,
     };
+    let failed = |source| StoreError::Directory {
+        path: path.clone(),
+        source,
+    };
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map(|runtime| (path.clone(), runtime))
-        .map_err(|source| StoreError::Directory {
-            path: path.clone(),
-            source,
-        })
+        .map_err(failed)
 }
 
 /// Makes an empty file `NAME-2.db`, `NAME-3.db`, ... beside a store, and its directory if that is gone.
-fn new_beside(path: &Path) -> io::Result<PathBuf> {
-    if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent)?;
-    }
+fn new_beside(path: &Path) -> Result<PathBuf, StoreError> {
     let mut number = 2;
     loop {
         let mut name = path.file_stem().unwrap_or_default().to_owned();
         name.push(format!("-{number}.db"));
-        let new = path.with_file_name(name);
-        match File::create_new(&new) {
-            Ok(_) => return Ok(new),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            Err(e) => return Err(e),
+        let (new, directory) = directory::hold(&path.with_file_name(name))?;
+        match directory.create() {
+            Ok(true) => return Ok(new),
+            Ok(false) => number += 1,
+            Err(e) => {
+                return Err(StoreError::Directory {
+                    path: new,
+                    source: e.into(),
+                });
+            }
         }
     }
 }

@@ -38,7 +38,13 @@ impl Stamp {
 
 /// A connection that only reads. With a stamp it reads a file that nobody is thought to write, and
 /// what was read counts only if the stamp still holds afterwards.
-pub(crate) async fn open(path: &Path) -> Result<(AnyConnection, Option<Stamp>), StoreError> {
+///
+/// In a directory that is not `safe`, no file beside the store is opened: another user may have put it
+/// there.
+pub(crate) async fn open(
+    path: &Path,
+    safe: bool,
+) -> Result<(AnyConnection, Option<Stamp>), StoreError> {
     let sql = |e| from_sqlx(e, path.to_owned());
     match fs::metadata(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -60,9 +66,23 @@ pub(crate) async fn open(path: &Path) -> Result<(AnyConnection, Option<Stamp>), 
                 source,
             });
         }
+        // A FIFO would be waited for.
+        Ok(file) if !file.is_file() => {
+            let source = std::io::Error::other("it is not a file");
+            return Err(StoreError::Directory {
+                path: path.into(),
+                source,
+            });
+        }
         Ok(_) => {}
     }
     let log = has_log(path);
+    if log && !safe {
+        return Err(StoreError::Log {
+            path: path.into(),
+            reason: "other users may write to its directory".into(),
+        });
+    }
     // Without a log nothing is missing from the file itself, and `SQLite` needs no file beside it.
     let stamp = Stamp::of(path).filter(|_| !log);
     let how = if log {
@@ -85,7 +105,7 @@ pub(crate) async fn open(path: &Path) -> Result<(AnyConnection, Option<Stamp>), 
     connection.close().await.map_err(sql)?;
     match copied(path, found, log).await {
         // Another process makes or changes the store at this moment.
-        Err(_) if look(path).await? != found => Box::pin(open(path)).await,
+        Err(_) if safe && look(path).await? != found => Box::pin(open(path, safe)).await,
         copy => Ok((copy?, None)),
     }
 }

@@ -1,6 +1,10 @@
 //! Files and directories by descriptor. What a path names can be replaced by any user who may write
 //! to a directory on it; what a descriptor names cannot.
 
+mod held;
+
+pub use held::{Held, HeldDir, Refused, is_open_to_others, is_root, is_trusted};
+
 use std::{
     ffi::{OsStr, OsString},
     io,
@@ -21,20 +25,20 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::CLOEXEC);
 
 /// Opens the directory `name` in `at`; a symbolic link is refused.
-pub(crate) fn open_dir(at: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
+pub fn open_dir(at: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     openat(at, name, OFlags::RDONLY | DIRECTORY, Mode::empty())
 }
 
 /// Opens the directory at an absolute path without symbolic links (see [`std::fs::canonicalize`]),
 /// one component at a time: a link that appears there meanwhile is refused. `look` gets every
 /// directory on the way, including the last one, and whether it is the last.
-pub(crate) fn walk(path: &Path, look: impl FnMut(&Path, &Stat, bool)) -> io::Result<OwnedFd> {
+pub fn walk(path: &Path, look: impl FnMut(&Path, &Stat, bool)) -> io::Result<OwnedFd> {
     let root = openat(CWD, "/", OFlags::PATH | DIRECTORY, Mode::empty())?;
     walk_from(root, Path::new("/"), path, look)
 }
 
 /// Like [`walk`], from the open directory `dir` at `start`, which is above `path`.
-pub(crate) fn walk_from(
+pub fn walk_from(
     mut dir: OwnedFd,
     start: &Path,
     path: &Path,
@@ -51,18 +55,18 @@ pub(crate) fn walk_from(
 }
 
 /// A path to an open file, valid in this process as long as the file is open.
-pub(crate) fn path_of(fd: impl AsFd) -> PathBuf {
+pub fn path_of(fd: impl AsFd) -> PathBuf {
     format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd()).into()
 }
 
 /// Where an open file lies now, for people to read.
-pub(crate) fn shown(fd: impl AsFd) -> PathBuf {
+pub fn shown(fd: impl AsFd) -> PathBuf {
     let path = readlinkat(CWD, path_of(fd), Vec::new()).unwrap_or_default();
     OsString::from_vec(path.into_bytes()).into()
 }
 
 /// Whether `name` in `at` is this very file.
-pub(crate) fn is_at(at: impl AsFd, name: impl rustix::path::Arg, file: impl AsFd) -> bool {
+pub fn is_at(at: impl AsFd, name: impl rustix::path::Arg, file: impl AsFd) -> bool {
     let there = statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
     match (there, fstat(file)) {
         (Ok(a), Ok(b)) => (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino),
@@ -72,7 +76,7 @@ pub(crate) fn is_at(at: impl AsFd, name: impl rustix::path::Arg, file: impl AsFd
 
 /// Removes the empty directory `dir`, which was created as `name` in `at`. Another file of this
 /// name is not removed. If `dir` was moved, it is removed from where the kernel says it is.
-pub(crate) fn remove_empty(at: impl AsFd, name: &OsStr, dir: impl AsFd) -> io::Result<()> {
+pub fn remove_empty(at: impl AsFd, name: &OsStr, dir: impl AsFd) -> io::Result<()> {
     if is_at(&at, name, &dir) {
         return Ok(unlinkat(at, name, AtFlags::REMOVEDIR)?);
     }
