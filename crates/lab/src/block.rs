@@ -8,11 +8,14 @@ use std::{
 };
 
 use layermark_layers::spread;
-use layermark_model::{BASELINE, Cell, LayerStatus, Point, Restarted, Run, TrialRecord, TurnCost};
+use layermark_model::{
+    BASELINE, Cell, LayerStatus, Point, Restarted, Run, Target, TrialRecord, TurnCost,
+};
 use layermark_store::Store;
 
 use crate::{
     Ended, Event, LabError, MAX_BLOCKS,
+    background::ControlWindows,
     budget::{Clock, Due},
     check,
     drive::{Lab, tell_lost},
@@ -287,7 +290,8 @@ impl<'a> Lab<'a> {
             });
         }
         let kernel = self.meter.kernel();
-        let (next_round, whole) = self.rounds(&mut tries, point, how, first_round);
+        let mut windows = self.control_windows(&tries, point);
+        let (next_round, whole) = self.rounds(&mut tries, point, how, first_round, &mut windows);
         if !whole && tries.iter().all(|this| this.attempt.failure.is_none()) {
             // Too few rounds to decide anything: not kept, so that `--resume` makes all of them.
             return Ok(next_round);
@@ -295,6 +299,8 @@ impl<'a> Lab<'a> {
         let all = tries.iter().map(|this| &this.attempt.used);
         let all = self.meter.total(all, &kernel);
         for this in &mut tries {
+            let up = self.ups[this.layer].as_ref();
+            this.attempt.background = up.and_then(|up| windows.of(&up.physical()));
             this.attempt.beside = all;
         }
         for this in &mut tries {
@@ -312,6 +318,19 @@ impl<'a> Lab<'a> {
         }
         self.count(point, tries, begun)?;
         Ok(next_round)
+    }
+
+    /// Where flushes are counted: at points that flush, and of programs, which may.
+    fn control_windows(&self, tries: &[Try<'_>], point: usize) -> ControlWindows {
+        let meaning = &self.run.points[point].meaning;
+        let programs = matches!(meaning.target, Target::Program | Target::Script);
+        if !meaning.flushes && !programs {
+            return ControlWindows::default();
+        }
+        let ups = tries
+            .iter()
+            .filter_map(|this| self.ups[this.layer].as_ref());
+        ControlWindows::over(ups.map(Up::physical))
     }
 
     /// What is to be done at a point, for each of these layers that is up.

@@ -8,7 +8,7 @@ use std::{
 
 use layermark_layers::{Base, in_facts, in_words, workdir::WorkDir};
 use layermark_model::{BASELINE, Environment, LayerStatus, Run, RunStatus, TrialRecord};
-use layermark_probe::{counters, packaged};
+use layermark_probe::packaged;
 use layermark_store::Store;
 
 use crate::{
@@ -25,12 +25,6 @@ use crate::{
     tally::Tally,
     watch::Watch,
 };
-
-/// How long idle devices are watched at the start of a session.
-const CONTROL_WINDOW: Duration = Duration::from_millis(200);
-
-/// In so many parts, of which the median counts.
-const WINDOWS: u32 = 4;
 
 /// Where setting all layers up takes less than this ...
 const QUICK_SET_UP: Duration = Duration::from_secs(1);
@@ -360,49 +354,9 @@ impl<'a> Lab<'a> {
         if self.session == 0 {
             self.within_budget(started.elapsed())?;
         }
-        self.idle_flushes();
         self.meter.refresh();
         self.store.update(&self.run)?;
         self.still_comparable()
-    }
-
-    /// The control window of flush accounting: what the devices below flush on their own while all
-    /// layers are up and nobody works. Only where flushes are counted at all.
-    fn idle_flushes(&mut self) {
-        if !self.run.points.iter().any(|p| p.meaning.flushes) {
-            return;
-        }
-        let ups = || self.ups.iter().flatten();
-        let devices: BTreeSet<Vec<String>> = ups().map(Up::physical).collect();
-        let count = |d: &Vec<String>| counters::sum(d).map(|c| c.flushes);
-        let look = || {
-            (
-                Instant::now(),
-                devices.iter().map(count).collect::<Vec<_>>(),
-            )
-        };
-        let mut looks = vec![look()];
-        if looks[0].1.iter().all(Option::is_none) {
-            return;
-        }
-        for _ in 0..WINDOWS {
-            std::thread::sleep(CONTROL_WINDOW / WINDOWS);
-            looks.push(look());
-        }
-        // A burst of somebody else's in one part is not what goes on all the time.
-        let rate = |at: usize| {
-            let parts = looks.windows(2).map(|pair| {
-                let seconds = pair[1].0.duration_since(pair[0].0).as_secs_f64();
-                Some(pair[1].1[at]?.saturating_sub(pair[0].1[at]?) as f64 / seconds)
-            });
-            layermark_stats::median(&parts.collect::<Option<Vec<f64>>>()?)
-        };
-        let rates: Vec<Option<f64>> = (0..devices.len()).map(rate).collect();
-        for up in self.ups.iter_mut().flatten() {
-            let physical = up.physical();
-            let at = devices.iter().position(|d| *d == physical);
-            up.idle_flushes = at.and_then(|at| rates[at]);
-        }
     }
 
     /// Builds a layer and starts its probes.

@@ -5,6 +5,7 @@
 //! The rules are those of `docs/src/method.md`.
 
 mod aside;
+mod background;
 mod block;
 mod budget;
 mod check;

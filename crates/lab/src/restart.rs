@@ -18,12 +18,11 @@ impl Lab<'_> {
         };
         let started = Instant::now();
         let before = up.mount_number();
-        let idle_flushes = up.idle_flushes;
         drop(up);
         let opened = std::fs::remove_dir(&base.dir)
             .map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))
             .and_then(|()| self.open(index, &base));
-        let mut up = match opened {
+        let up = match opened {
             Ok(up) => up,
             Err(lost) => {
                 let why = format!("it could not be set up again: {}", lost.reason);
@@ -43,7 +42,6 @@ impl Lab<'_> {
             self.drop_layer(index, Lost::new(why))?;
             return Ok(None);
         }
-        up.idle_flushes = idle_flushes;
         self.run.layers[index].facts = in_facts(up.facts.clone());
         self.ups[index] = Some(up);
         // A file system has kernel threads of its own.

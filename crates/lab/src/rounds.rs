@@ -1,10 +1,11 @@
 //! Rounds: one turn in each layer that is ready, again and again.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use layermark_model::BASELINE;
 
 use crate::{
+    background::ControlWindows,
     drive::Lab,
     pin::OneCpu,
     session::Up,
@@ -70,14 +71,16 @@ impl Try<'_> {
 }
 
 impl Lab<'_> {
-    /// Rounds of turns until the block's share of time is spent. Returns the number of the next one, and
-    /// whether those that were wanted were made: the user may have asked to stop.
+    /// Rounds of turns until the block's share of time is spent, each with a control window after it.
+    /// Returns the number of the next one, and whether those that were wanted were made: the user may have
+    /// asked to stop.
     pub(crate) fn rounds(
         &mut self,
         tries: &mut [Try<'_>],
         point: usize,
         how: How,
         first_round: u32,
+        windows: &mut ControlWindows,
     ) -> (u32, bool) {
         let _one_cpu = how.one_cpu.then(|| {
             let ups = tries
@@ -87,9 +90,11 @@ impl Lab<'_> {
         });
         let layers: Vec<usize> = tries.iter().map(|t| t.layer).collect();
         let share = SHARE_NS * layers.len() as u64;
+        windows.watch(Duration::ZERO);
         let (mut moment, mut begun) = (self.meter.moment(), Instant::now());
         let mut round = first_round;
         loop {
+            let round_begun = Instant::now();
             let order = self
                 .schedule
                 .round(self.block, point, &layers, round - first_round);
@@ -108,6 +113,11 @@ impl Lab<'_> {
                 }
             }
             round += 1;
+            let paused = windows.watch(round_begun.elapsed());
+            if !paused.is_zero() {
+                begun += paused;
+                moment = self.meter.moment();
+            }
             let mut left = tries.iter().filter(|t| t.attempt.failure.is_none());
             let spent: u64 = tries.iter().map(|t| t.attempt.elapsed_ns).sum();
             let made = round - first_round;

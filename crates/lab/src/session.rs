@@ -99,8 +99,6 @@ pub(crate) struct Up {
     pub aside: bool,
     pub self_test: SelfTest,
     silence: Duration,
-    /// Flushes a second that its devices count while idle.
-    pub idle_flushes: Option<f64>,
     /// Number and type of the file system that the probe works on; `None` when this host cannot see it.
     ground: Option<(u64, i64)>,
 }
@@ -165,7 +163,6 @@ impl Up {
             near,
             place,
             ground,
-            idle_flushes: None,
             undo,
             facts,
             aside,

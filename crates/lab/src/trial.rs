@@ -7,7 +7,7 @@ use std::{
 
 use layermark_layers::{BackingExtents, LayerError};
 use layermark_model::{
-    CpuTime, DeviceBytes, DroppedCaches, Environment, Point, Trial, Turn,
+    BackgroundFlushes, CpuTime, DeviceBytes, DroppedCaches, Environment, Point, Trial, Turn,
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, JobCpus, Peer, ToProbe},
     random,
@@ -89,6 +89,8 @@ pub(crate) struct Attempt {
     pub beside: Used,
     /// CPU time of the probe while its clock ran, nanoseconds.
     cpu_ns: u64,
+    /// What others flushed in the block.
+    pub background: Option<BackgroundFlushes>,
     /// Of a layer whose probe is not on this host: devices below it, and what crossed them.
     below: Option<(Devices, Option<DeviceBytes>)>,
 }
@@ -136,6 +138,7 @@ impl Attempt {
             used: Used::default(),
             beside: Used::default(),
             cpu_ns: 0,
+            background: None,
             below: None,
         }
     }
@@ -306,9 +309,7 @@ impl Attempt {
                 count
             }
         });
-        if trial.syncs > 0 {
-            trial.idle_flushes = up.idle_flushes;
-        }
+        trial.background = self.background;
         let spun = trial.spun_ns as f64 / 1e9 / self.usage.cpu_s.max(1e-9);
         let busy = (self.usage.busy - spun).max(0.0);
         trial.busy = Some(busy);

@@ -87,9 +87,9 @@ fn compares_two_directories() {
         let (layer, asked) = (&run.layers[record.cell.layer], trial.syncs > 0);
         let counts = layer.facts.devices.iter().any(|d| d.physical);
         assert_eq!(
-            trial.idle_flushes.is_some(),
+            trial.background.is_some(),
             asked && counts,
-            "the control window of what flushes"
+            "control windows around what flushes"
         );
         on_clock += trial.elapsed_ns();
     }

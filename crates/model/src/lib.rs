@@ -53,8 +53,8 @@ pub use size::{
 };
 pub use spec::{LAYERS, Spec, SpecError};
 pub use trial::{
-    CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass, Restarted, SelfTest,
-    ThreadRates, Trial, Turn, Verified,
+    BackgroundFlushes, CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass,
+    Restarted, SelfTest, ThreadRates, Trial, Turn, Verified,
 };
 pub use user_scripts::UserScripts;
 

@@ -69,9 +69,13 @@ pub struct Trial {
     /// Calls that flush (fsync, fdatasync, sync writes) while the clock ran.
     #[serde(default)]
     pub syncs: u64,
-    /// Flushes a second that the same devices counted while all layers were idle, at the start of
-    /// the session. Absent when the point asks for no flush. Set by the lab.
-    #[serde(default)]
+    /// Flushes that the same devices counted while no layer was at work, in the block of the trial.
+    /// Absent where the point flushes nothing. Set by the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundFlushes>,
+    /// Stored instead of `background` by versions up to 0.1: flushes a second at the start of the
+    /// session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_flushes: Option<f64>,
     /// What a launched program did. Of the workload `launch` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -288,6 +292,28 @@ pub struct DeviceBytes {
     pub written: u64,
     /// Flush requests completed, where the kernel counts them (`/sys/dev/block/*/stat` field 16).
     pub flushes: u64,
+}
+
+/// Flushes that devices counted in the control windows of a block: pauses before and after its rounds,
+/// in which no layer works. They belong to other programs.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct BackgroundFlushes {
+    /// Flushes counted.
+    pub flushes: u64,
+    /// Length of all windows together, nanoseconds.
+    pub ns: u64,
+}
+
+impl BackgroundFlushes {
+    /// Flushes to be expected in so many nanoseconds at the same rate; none where no window was watched.
+    pub fn expected_in(self, ns: u64) -> f64 {
+        if self.ns == 0 {
+            return 0.0;
+        }
+        self.flushes as f64 * ns as f64 / self.ns as f64
+    }
 }
 
 impl AddAssign for DeviceBytes {

@@ -28,7 +28,17 @@ impl fmt::Display for Cause {
                 )
             }
             Self::Memory => f.write_str("its data lies in memory, not on a disk"),
-            Self::SkippedFlush { flushes, syncs } => {
+            Self::SkippedFlush {
+                flushes,
+                natively: Some(natively),
+                ..
+            } => {
+                write!(
+                    f,
+                    "it skips the flushes of its programs ({flushes} device flushes, natively {natively})"
+                )
+            }
+            Self::SkippedFlush { flushes, syncs, .. } => {
                 write!(
                     f,
                     "it skips fsync ({flushes} device flushes for {syncs} syncs)"
@@ -97,6 +107,9 @@ impl fmt::Display for Distrust {
             }
             Self::UnknownPlace => return f.write_str("nothing is known about where it ran"),
             Self::UnlikePrograms => return f.write_str("not all trials ran the same programs"),
+            Self::BaselineSkipsFlush => {
+                return f.write_str("native skips the flush, this does not");
+            }
             Self::Cache(of) => ("the cache was not as asked", of),
             Self::CacheUnproved(of) => ("nothing proves that the cache was cold", of),
             Self::DirectIgnored(of) => ("O_DIRECT was accepted and ignored", of),
@@ -132,8 +145,12 @@ fn faster(compared: &Compared) -> Vec<Cause> {
     let (here, native) = (compared.here, compared.native);
     let mut found = Vec::new();
     if here.durability.verdict == DurabilityVerdict::Absorbed {
-        let (flushes, syncs) = (here.durability.flushes.unwrap_or(0), here.durability.syncs);
-        found.push(Cause::SkippedFlush { flushes, syncs });
+        let counted = &here.durability;
+        found.push(Cause::SkippedFlush {
+            flushes: counted.flushes.unwrap_or(0),
+            syncs: counted.syncs,
+            natively: counted.reference_flushes,
+        });
     }
     if compared.facts.in_memory() && !compared.native_facts.in_memory() {
         found.push(Cause::Memory);
@@ -244,9 +261,11 @@ fn other_source(here: &ResultRow, native: &ResultRow) -> Option<Cause> {
 fn other_flushes(here: &ResultRow, native: &ResultRow, which: &str) -> Option<Cause> {
     let each = |row: &ResultRow| {
         let syncs = row.durability.syncs;
+        // Others' flushes are no cause.
+        let own = row.durability.background.is_none_or(|others| others < 1.0);
         row.durability
             .flushes
-            .filter(|_| syncs > 0)
+            .filter(|_| syncs > 0 && own)
             .map(|n| n as f64 / syncs as f64)
     };
     let (a, b) = (each(here)?, each(native)?);

@@ -1,6 +1,10 @@
 //! Whether flushes reached the device: configuration, plausibility, flush accounting.
+//!
+//! A flush counter has everybody's flushes. So a trial says something only as far as the control windows
+//! around its rounds say what others flushed, and nobody is convicted of skipping flushes but by trials
+//! in which the device was silent otherwise and did count another layer's.
 
-use layermark_model::{Facts, Trial};
+use layermark_model::{BackgroundFlushes, Facts, Meaning, Target, Trial};
 
 use crate::{
     analysis::facts,
@@ -8,149 +12,409 @@ use crate::{
     types::{Durability, DurabilityVerdict, Estimate},
 };
 
-/// Flushes counted below this share of the calls are background noise, not an answer.
+/// Flushes counted below this share of the calls are a stray commit, not an answer.
 const ABSORBED_BELOW: f64 = 0.05;
 /// Flushes counted from this share of the calls on answer them; the rest is journal commits shared.
 const HONOURED_FROM: f64 = 0.9;
+/// From this share of what was counted on, other programs' flushes may be the answer.
+const OTHERS: f64 = 0.1;
+/// In so many of the trials the calls have to be answered: a burst of others in a few is no answer.
+const MOST_TRIALS: f64 = 0.75;
 /// Fewer syncs than this, over all blocks together, tell nothing.
 const FEWEST_SYNCS: u64 = 8;
-/// From this many on a share of them decides. With fewer, a stray flush or a shared journal commit
-/// would, so all of them have to say the same and nobody else may have flushed meanwhile.
+/// Nobody is convicted with fewer. To be called honoured with fewer, all have to be answered while
+/// nobody else flushes.
 const MANY_SYNCS: u64 = 20;
+/// A program that flushes has so many flushes in a trial at least, ...
+const PROGRAM_FLUSHES: u64 = 5;
+/// ... and so many a second: ext4 commits its journal every 5 s, flushed or not.
+const COMMITS_A_SECOND: f64 = 2.0;
 /// A flush in less than this part of native's time is suspicious.
 const SUSPICIOUS_RATIO: f64 = 0.5;
 
-/// Flushing calls of a point in one layer, and what the devices counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Flushes {
-    /// Calls.
-    pub syncs: u64,
-    /// Counted by the devices; absent when a trial has no device counters.
-    pub counted: Option<u64>,
-    /// Flushes that the devices would have counted in the same time with nobody at work.
-    pub background: f64,
-}
-
-impl Flushes {
-    /// Counted by the devices and not to be expected anyway.
-    fn own(&self) -> Option<f64> {
-        Some((self.counted? as f64 - self.background).max(0.0))
-    }
-}
-
-/// Adds the trials of a point up.
-pub fn flushes<'a>(trials: impl Iterator<Item = &'a Trial>) -> Flushes {
-    let mut sum = Flushes {
-        syncs: 0,
-        counted: Some(0),
-        background: 0.0,
-    };
-    let mut any = false;
-    for trial in trials {
-        any = true;
-        sum.syncs += trial.syncs;
-        sum.background += trial.idle_flushes.unwrap_or(0.0) * trial.elapsed_ns() as f64 / 1e9;
-        sum.counted = sum.counted.zip(trial.device).map(|(n, d)| n + d.flushes);
-    }
-    if any { sum } else { Flushes::default() }
-}
+/// A trial, and that of another layer in the same block, which shows that the device counts.
+pub type WithReference<'a> = (&'a Trial, Option<&'a Trial>);
 
 /// What a layer is judged with.
 pub struct Case<'a> {
-    /// The point flushes inside the clock.
-    pub flushes: bool,
+    /// What the point means.
+    pub meaning: &'a Meaning,
     /// The layer's facts.
     pub facts: &'a Facts,
-    /// What the layer did.
-    pub here: Flushes,
-    /// What native did at the same point; the layer's own when it is native.
-    pub native: Flushes,
+    /// The others are compared with it.
+    pub is_baseline: bool,
+    /// Its trials. The reference is native, for native another layer; none where its flushes are not
+    /// known to have reached the device.
+    pub trials: &'a [WithReference<'a>],
     /// Time an operation against native, when known.
     pub ratio: Option<&'a Estimate>,
 }
 
+/// What one trial says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Count {
+    syncs: u64,
+    flushes: u64,
+    /// Flushes of others to be expected among them. Absent where nobody looked.
+    others: Option<f64>,
+    /// Others flushed nothing in the control windows.
+    silent: bool,
+    /// Time on the clock, nanoseconds.
+    ns: u64,
+}
+
+impl Count {
+    /// Nothing where the device's flushes were not counted.
+    fn of(trial: &Trial) -> Option<Self> {
+        let background = background(trial);
+        Some(Self {
+            syncs: trial.syncs,
+            flushes: trial.device?.flushes,
+            others: background.map(|b| b.expected_in(trial.elapsed_ns())),
+            silent: background.is_some_and(|b| b.flushes == 0),
+            ns: trial.elapsed_ns(),
+        })
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.others
+            .is_some_and(|others| others <= OTHERS * self.flushes as f64)
+    }
+
+    /// Flushes that others do not account for.
+    fn own(&self) -> f64 {
+        self.flushes as f64 - self.others.unwrap_or(0.0)
+    }
+
+    /// More than the commits that a journal makes every few seconds.
+    fn is_of_flushing_program(&self) -> bool {
+        let commits = COMMITS_A_SECOND * self.ns as f64 / 1e9;
+        self.is_quiet() && self.flushes >= PROGRAM_FLUSHES && self.flushes as f64 >= commits
+    }
+
+    fn is_answered(&self) -> bool {
+        self.own() >= HONOURED_FROM * self.syncs as f64
+    }
+}
+
+fn background(trial: &Trial) -> Option<BackgroundFlushes> {
+    // A rate a second, as one in a thousand seconds.
+    let of_session = |rate: f64| BackgroundFlushes {
+        flushes: (rate * 1e3) as u64,
+        ns: 1_000_000_000_000,
+    };
+    trial
+        .background
+        .or_else(|| trial.idle_flushes.map(of_session))
+}
+
+/// Sums of trials.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Sum {
+    trials: usize,
+    syncs: u64,
+    flushes: u64,
+    others: f64,
+}
+
+impl Sum {
+    fn of<'a>(counts: impl IntoIterator<Item = &'a Count>) -> Self {
+        let add = |sum: Self, count: &Count| Self {
+            trials: sum.trials + 1,
+            syncs: sum.syncs + count.syncs,
+            flushes: sum.flushes + count.flushes,
+            others: sum.others + count.others.unwrap_or(0.0),
+        };
+        counts.into_iter().fold(Self::default(), add)
+    }
+
+    fn own(&self) -> f64 {
+        self.flushes as f64 - self.others
+    }
+}
+
+/// Whether the device counted a flush for each call of these trials, others' not included.
+pub fn answered<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> bool {
+    let counts: Vec<Count> = trials.into_iter().filter_map(Count::of).collect();
+    quiet_answers(&counts).is_some()
+}
+
+/// The trials that show it.
+fn quiet_answers(counts: &[Count]) -> Option<Sum> {
+    let counts: Vec<Count> = counts.iter().copied().filter(|c| c.syncs > 0).collect();
+    let quiet: Vec<&Count> = counts.iter().filter(|c| c.is_quiet()).collect();
+    let sum = Sum::of(quiet.iter().copied());
+    let share = quiet.iter().filter(|c| c.is_answered()).count() as f64 / quiet.len() as f64;
+    let good = if sum.syncs < MANY_SYNCS {
+        let all = quiet.len() == counts.len() && share >= 1.0;
+        sum.syncs >= FEWEST_SYNCS && all && sum.others < 0.5
+    } else {
+        share >= MOST_TRIALS && sum.own() >= HONOURED_FROM * sum.syncs as f64
+    };
+    good.then_some(sum)
+}
+
 /// The verdict on a point in a layer.
 pub fn judge(case: &Case) -> Durability {
-    let answer = |verdict, level: Option<&str>, because: Option<String>| Durability {
-        verdict,
-        level: level.map(Into::into),
-        flushes: case.here.counted,
-        syncs: case.here.syncs,
-        because,
-        suspicion: None,
-    };
-    if !case.flushes || case.here.syncs == 0 {
-        return answer(DurabilityVerdict::NotAsked, None, None);
+    let of_programs = matches!(case.meaning.target, Target::Program | Target::Script);
+    let syncs: u64 = case.trials.iter().map(|(here, _)| here.syncs).sum();
+    if of_programs && syncs == 0 {
+        return programs(case);
     }
-    let (verdict, level, because) = account(case);
-    let mut durability = answer(verdict, Some(level), Some(because));
-    if verdict != DurabilityVerdict::Honoured {
+    if !case.meaning.flushes || syncs == 0 {
+        return Durability::default();
+    }
+    let counts: Vec<Count> = case
+        .trials
+        .iter()
+        .filter_map(|(here, _)| Count::of(here))
+        .collect();
+    let all = Sum::of(&counts);
+    let blind = counts.is_empty();
+    let mut durability = Durability {
+        flushes: (!blind).then_some(all.flushes),
+        syncs,
+        configured: facts::passes_no_flush(case.facts, case.meaning),
+        background: (!blind).then_some(all.others).filter(|n| *n > 0.0),
+        ..Durability::default()
+    };
+    account(case, &counts, &mut durability);
+    if durability.verdict != DurabilityVerdict::Honoured {
         durability.suspicion = suspicion(case);
     }
     durability
 }
 
-fn account(case: &Case) -> (DurabilityVerdict, &'static str, String) {
-    use DurabilityVerdict::{Absorbed, CannotTell, Honoured};
-    let unsure = |level, text: &str| (CannotTell, level, text.to_owned());
-    if case.facts.in_memory() {
-        return unsure("L0", "the data lies in memory: there is no device to flush");
-    }
-    if facts::physical(case.facts).is_empty() {
-        return unsure("L0", "no physical device is known below this layer");
-    }
-    if !facts::volatile_cache(case.facts) {
-        let text = if facts::cache_known(case.facts) {
-            "the device says it writes through and needs no flush"
-        } else {
-            "the device does not say whether its cache is volatile"
-        };
-        return unsure("L2", text);
-    }
-    let (Some(counted), Some(own)) = (case.here.counted, case.here.own()) else {
-        return unsure("L1", "the device's flushes were not counted");
-    };
-    if case.here.syncs < FEWEST_SYNCS {
-        let syncs = number::count(case.here.syncs as usize, "sync");
-        let text = format!("{syncs} in all are too few to tell: {FEWEST_SYNCS} are needed");
-        return unsure("L2", &text);
-    }
-    // Whether the device counts at all; what others flush may be among it.
-    let calibrated = case.native.syncs > 0
-        && case
-            .native
-            .counted
-            .is_some_and(|n| n as f64 >= HONOURED_FROM * case.native.syncs as f64);
-    let mut text = format!("{counted} device flushes for {} syncs", case.here.syncs);
-    if case.here.background >= 0.5 {
-        let others = case.here.background;
-        text = format!("{text}, about {others:.0} of them not its own");
-    }
-    let share = own / case.here.syncs as f64;
-    let few = case.here.syncs < MANY_SYNCS;
-    if few && (case.here.background >= 0.5 || (counted > 0 && share < 1.0)) {
-        return unsure(
+/// What the device's cache, or the lack of a device, leaves unknown, and how far was looked.
+fn blind(facts: &Facts) -> Option<(&'static str, &'static str)> {
+    Some(if facts.in_memory() {
+        ("L0", "the data lies in memory: there is no device to flush")
+    } else if facts::physical(facts).is_empty() {
+        ("L0", "no physical device is known below this layer")
+    } else if facts::volatile_cache(facts) {
+        return None;
+    } else if facts::cache_known(facts) {
+        ("L2", "the device says it writes through and needs no flush")
+    } else {
+        (
             "L2",
-            &format!("{text}: too few to tell, {MANY_SYNCS} are needed"),
+            "the device does not say whether its cache is volatile",
+        )
+    })
+}
+
+fn account(case: &Case, counts: &[Count], durability: &mut Durability) {
+    let configured = durability.configured.clone();
+    let mut decide = |verdict, level: &str, text: String| {
+        durability.verdict = verdict;
+        durability.level = Some(level.into());
+        durability.because = Some(match &configured {
+            Some(how) if verdict == DurabilityVerdict::CannotTell && !durability.contradicted => {
+                format!("{how}, which passes no flush on; {text}")
+            }
+            _ => text,
+        });
+    };
+    let unsure = DurabilityVerdict::CannotTell;
+    if let Some((level, text)) = blind(case.facts) {
+        return decide(unsure, level, text.into());
+    }
+    if counts.is_empty() {
+        return decide(unsure, "L1", "the device's flushes were not counted".into());
+    }
+    let all = Sum::of(counts);
+    if all.syncs < FEWEST_SYNCS {
+        let syncs = number::count(all.syncs as usize, "sync");
+        let text = format!("{syncs} in all are too few to tell: {FEWEST_SYNCS} are needed");
+        return decide(unsure, "L2", text);
+    }
+    if let Some(sum) = quiet_answers(counts) {
+        let text = told(&sum, counts.len());
+        (durability.flushes, durability.syncs) = (Some(sum.flushes), sum.syncs);
+        durability.background = Some(sum.others).filter(|n| *n > 0.0);
+        durability.level = Some("L2".into());
+        let Some(how) = configured else {
+            durability.verdict = DurabilityVerdict::Honoured;
+            durability.because = Some(text);
+            return;
+        };
+        durability.verdict = unsure;
+        durability.contradicted = true;
+        durability.because = Some(format!(
+            "{text}, although {how}, which passes no flush on: counts and configuration disagree"
+        ));
+        return;
+    }
+    if let Some(sum) = absorbed(case) {
+        let text = told(&sum, counts.len());
+        (durability.flushes, durability.syncs) = (Some(sum.flushes), sum.syncs);
+        durability.background = None;
+        durability.verdict = DurabilityVerdict::Absorbed;
+        durability.level = Some("L2".into());
+        let why = configured.map_or_else(String::new, |how| format!("; {how}"));
+        durability.because = Some(format!(
+            "{text}, on a device whose cache is volatile and that flushed nothing else meanwhile{why}"
+        ));
+        return;
+    }
+    decide(unsure, "L2", open(case, counts, &all));
+}
+
+/// Why counting decided nothing.
+fn open(case: &Case, counts: &[Count], all: &Sum) -> String {
+    let quiet = Sum::of(counts.iter().filter(|c| c.is_quiet()));
+    let noisy = counts.len() - quiet.trials;
+    let text = format!("{} device flushes for {} syncs", all.flushes, all.syncs);
+    if noisy > 0 && (quiet.syncs < MANY_SYNCS || all.others > OTHERS * all.flushes as f64) {
+        if counts.iter().all(|c| c.others.is_none()) {
+            return format!("{text}, and nobody looked what others flushed meanwhile");
+        }
+        let trials = number::count(counts.len(), "trial");
+        return format!(
+            "{text}, but other programs flushed the same device in {noisy} of {trials}: measure again when the disk is quiet"
         );
     }
-    if share >= HONOURED_FROM {
-        (Honoured, "L2", text)
-    } else if !calibrated {
-        (
-            CannotTell,
-            "L2",
-            format!("{text}, and the device does not count native's either"),
-        )
-    } else if share <= ABSORBED_BELOW {
-        (
-            Absorbed,
-            "L2",
-            format!("{text}, on a device whose cache is volatile"),
-        )
-    } else {
-        (CannotTell, "L2", format!("{text}: only some were answered"))
+    if all.syncs < MANY_SYNCS {
+        return format!("{text}: too few to tell, {MANY_SYNCS} are needed");
     }
+    let none = all.flushes as f64 <= ABSORBED_BELOW * all.syncs as f64;
+    if none && case.trials.iter().all(|(_, reference)| reference.is_none()) {
+        return format!("{text}, and the device does not count native's either");
+    }
+    if none {
+        return format!(
+            "{text}, in too few trials in which the device was silent otherwise and counted native's"
+        );
+    }
+    format!("{text}: only some were answered")
+}
+
+/// `203 device flushes for 200 syncs`, and of how many trials where not of all.
+fn told(sum: &Sum, all: usize) -> String {
+    let mut text = format!("{} device flushes for {} syncs", sum.flushes, sum.syncs);
+    if sum.others >= 0.5 {
+        text = format!("{text}, about {:.0} of them not its own", sum.others);
+    }
+    if sum.trials < all {
+        text = format!(
+            "{text}, in {} of {all} trials (others may have flushed in the rest)",
+            sum.trials
+        );
+    }
+    text
+}
+
+/// The trials that convict: no flush, or nearly none, while the device was silent otherwise and counted
+/// the reference's.
+fn absorbed(case: &Case) -> Option<Sum> {
+    let silent = case.trials.iter().filter_map(|(here, reference)| {
+        let (here, there) = (Count::of(here)?, Count::of(reference.as_ref()?)?);
+        let counts = there.silent && there.syncs > 0 && there.is_answered();
+        (here.silent && here.syncs > 0 && counts).then_some(here)
+    });
+    let silent: Vec<Count> = silent.collect();
+    // Operations under way at once may share a flush.
+    let shared = case.meaning.under_way();
+    let none = |c: &&Count| c.flushes as f64 * shared <= ABSORBED_BELOW * c.syncs as f64;
+    let sum = Sum::of(silent.iter().filter(none));
+    // A burst of others may have hit a turn and no window.
+    let most = sum.trials * 2 > silent.len();
+    (most && sum.syncs >= MANY_SYNCS).then_some(sum)
+}
+
+/// Programs' own syncs are not counted. What the device flushed while they worked is, here and in the
+/// reference. A program that flushes little, or now and then, is not told from a journal's commits.
+fn programs(case: &Case) -> Durability {
+    let pairs: Vec<(Option<Count>, Count)> = case
+        .trials
+        .iter()
+        .filter_map(|(here, there)| Some((Count::of(here), Count::of(there.as_ref()?)?)))
+        .filter(|(_, there)| there.is_of_flushing_program())
+        .collect();
+    let own = case.trials.iter().filter_map(|(here, _)| Count::of(here));
+    let own: Vec<Count> = own.filter(Count::is_of_flushing_program).collect();
+    let (own, there) = (Sum::of(&own), Sum::of(pairs.iter().map(|(_, there)| there)));
+    let configured = facts::passes_no_flush(case.facts, case.meaning);
+    // Another layer may flush what the programs do not, and says nothing against native.
+    let of_own = case.is_baseline && own.flushes >= MANY_SYNCS;
+    let of_other = (!case.is_baseline || configured.is_some()) && there.flushes >= MANY_SYNCS;
+    if !of_own && !of_other {
+        return Durability::default();
+    }
+    let mut durability = Durability {
+        verdict: DurabilityVerdict::CannotTell,
+        configured,
+        ..Durability::default()
+    };
+    let (level, because) = match blind(case.facts) {
+        Some((level, text)) => (level, text.to_owned()),
+        None if case.is_baseline => ("L2", of_baseline_programs(&own, &mut durability)),
+        None => ("L2", of_layer_programs(&pairs, &mut durability)),
+    };
+    durability.level = Some(level.into());
+    durability.because = Some(match &durability.configured {
+        Some(how) if durability.contradicted => format!(
+            "{because}, although {how}, which passes no flush on: counts and configuration disagree"
+        ),
+        Some(how) => format!("{how}, which passes no flush on; {because}"),
+        None => because,
+    });
+    durability
+}
+
+/// The device below native flushes while the programs work, or does not.
+fn of_baseline_programs(own: &Sum, durability: &mut Durability) -> String {
+    durability.flushes = Some(own.flushes);
+    if own.flushes >= MANY_SYNCS {
+        durability.contradicted = durability.configured.is_some();
+        if !durability.contradicted {
+            durability.verdict = DurabilityVerdict::Honoured;
+        }
+    }
+    format!(
+        "{} device flushes (the programs' own syncs are not counted)",
+        own.flushes
+    )
+}
+
+/// A layer's trials beside native's of the same blocks.
+fn of_layer_programs(pairs: &[(Option<Count>, Count)], durability: &mut Durability) -> String {
+    let counted = pairs
+        .iter()
+        .filter_map(|(here, there)| Some(((*here)?, *there)));
+    let counted: Vec<(Count, Count)> = counted.collect();
+    let sums = |keep: &dyn Fn(&(Count, Count)) -> bool| {
+        let kept: Vec<&(Count, Count)> = counted.iter().filter(|pair| keep(pair)).collect();
+        let here = Sum::of(kept.iter().map(|(here, _)| here));
+        (here, Sum::of(kept.iter().map(|(_, there)| there)))
+    };
+    let silent = |(here, there): &(Count, Count)| here.silent && there.silent;
+    let none = |(here, there): &(Count, Count)| {
+        here.flushes as f64 <= ABSORBED_BELOW * there.flushes as f64
+    };
+    let all_silent = counted.iter().filter(|pair| silent(pair)).count();
+    let convicting = sums(&|pair| silent(pair) && none(pair));
+    let keeping = sums(&|(here, _)| here.is_quiet());
+    let kept = keeping.0.own() >= HONOURED_FROM * keeping.1.flushes as f64;
+    let (here, there) =
+        if convicting.1.flushes >= MANY_SYNCS && convicting.0.trials * 2 > all_silent {
+            durability.verdict = DurabilityVerdict::Absorbed;
+            convicting
+        } else if kept && keeping.1.flushes >= MANY_SYNCS {
+            durability.contradicted = durability.configured.is_some();
+            if !durability.contradicted {
+                durability.verdict = DurabilityVerdict::Honoured;
+            }
+            keeping
+        } else {
+            sums(&|_| true)
+        };
+    durability.flushes = Some(here.flushes);
+    durability.reference_flushes = Some(there.flushes);
+    format!(
+        "{} device flushes, natively {} in the same blocks (the programs' own syncs are not counted)",
+        here.flushes, there.flushes
+    )
 }
 
 /// L1: faster than the flush below it can be.
@@ -166,181 +430,4 @@ fn suspicion(case: &Case) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use layermark_model::{Device, Mount};
-
-    fn facts_on(fs: &str, write_cache: &str) -> Facts {
-        let device = Device {
-            name: "vda".into(),
-            write_cache: write_cache.into(),
-            physical: true,
-            ..Device::default()
-        };
-        Facts {
-            mounts: vec![Mount {
-                fs: fs.into(),
-                ..Mount::default()
-            }],
-            devices: vec![device],
-            ..Facts::default()
-        }
-    }
-
-    fn verdict(facts: &Facts, here: Option<u64>, native: Option<u64>, ratio: f64) -> Durability {
-        let ratio = Estimate {
-            estimate: ratio,
-            interval: Some([ratio * 0.9, ratio * 1.1]),
-        };
-        let count = |counted| Flushes {
-            syncs: 200,
-            counted,
-            background: 0.0,
-        };
-        judge(&Case {
-            flushes: true,
-            facts,
-            here: count(here),
-            native: count(native),
-            ratio: Some(&ratio),
-        })
-    }
-
-    #[test]
-    fn tells_an_honest_layer_from_a_liar() {
-        let disk = facts_on("overlay", "write back");
-        assert_eq!(
-            verdict(&disk, Some(203), Some(201), 1.0).verdict,
-            DurabilityVerdict::Honoured
-        );
-        let liar = verdict(&disk, Some(0), Some(201), 0.03);
-        assert_eq!(
-            (liar.verdict, liar.level.as_deref()),
-            (DurabilityVerdict::Absorbed, Some("L2"))
-        );
-        assert_eq!(
-            liar.suspicion.as_deref(),
-            Some("33.3x as fast as native's flush")
-        );
-        assert_eq!(
-            verdict(&disk, Some(100), Some(201), 1.0).verdict,
-            DurabilityVerdict::CannotTell
-        );
-    }
-
-    #[test]
-    fn convicts_nobody_without_proof() {
-        let cases = [
-            (facts_on("tmpfs", ""), Some(0), Some(201), "L0"),
-            (Facts::default(), Some(0), Some(201), "L0"),
-            (facts_on("ext4", "write through"), Some(0), Some(0), "L2"),
-            (facts_on("ext4", "write back"), None, Some(201), "L1"),
-            (facts_on("ext4", "write back"), Some(0), Some(0), "L2"),
-            (facts_on("ext4", "write back"), Some(0), None, "L2"),
-        ];
-        for (facts, here, native, level) in cases {
-            let d = verdict(&facts, here, native, 0.1);
-            assert_eq!(
-                (d.verdict, d.level.as_deref()),
-                (DurabilityVerdict::CannotTell, Some(level)),
-                "{facts:?}"
-            );
-            assert!(d.suspicion.is_some());
-        }
-    }
-
-    fn with(here: Flushes) -> Durability {
-        judge(&Case {
-            flushes: true,
-            facts: &facts_on("overlay", "write back"),
-            here,
-            native: Flushes {
-                syncs: 200,
-                counted: Some(230),
-                background: 30.0,
-            },
-            ratio: None,
-        })
-    }
-
-    #[test]
-    fn what_the_device_flushes_anyway_answers_no_sync() {
-        let busy = |counted| Flushes {
-            syncs: 200,
-            counted: Some(counted),
-            background: 30.0,
-        };
-        let liar = with(busy(32));
-        assert_eq!(liar.verdict, DurabilityVerdict::Absorbed);
-        assert_eq!(
-            liar.because.as_deref(),
-            Some(
-                "32 device flushes for 200 syncs, about 30 of them not its own, on a device whose cache is volatile"
-            )
-        );
-        assert_eq!(with(busy(231)).verdict, DurabilityVerdict::Honoured);
-        assert_eq!(with(busy(190)).verdict, DurabilityVerdict::CannotTell);
-        let trial = Trial {
-            syncs: 5,
-            device: Some(layermark_model::DeviceBytes {
-                flushes: 7,
-                ..Default::default()
-            }),
-            passes: vec![layermark_model::Pass {
-                elapsed_ns: 500_000_000,
-                ..Default::default()
-            }],
-            idle_flushes: Some(4.0),
-            ..Trial::default()
-        };
-        let expected = Flushes {
-            syncs: 10,
-            counted: Some(14),
-            background: 4.0,
-        };
-        assert_eq!(flushes([&trial, &trial].into_iter()), expected);
-    }
-
-    /// Twelve blocks with one sync each: `volatile` once was "cannot tell" with 0 flushes of 12.
-    #[test]
-    fn a_sync_a_block_is_enough_when_all_blocks_say_the_same() {
-        let few = |syncs, counted, background| {
-            with(Flushes {
-                syncs,
-                counted: Some(counted),
-                background,
-            })
-            .verdict
-        };
-        assert_eq!(few(12, 0, 0.0), DurabilityVerdict::Absorbed);
-        assert_eq!(few(12, 12, 0.0), DurabilityVerdict::Honoured);
-        assert_eq!(few(12, 30, 0.1), DurabilityVerdict::Honoured);
-        for (syncs, counted, background) in [
-            (12, 1, 0.0),
-            (12, 11, 0.0),
-            (12, 12, 2.0),
-            (12, 0, 2.0),
-            (7, 0, 0.0),
-        ] {
-            assert_eq!(
-                few(syncs, counted, background),
-                DurabilityVerdict::CannotTell
-            );
-        }
-        assert_eq!(few(20, 1, 0.5), DurabilityVerdict::Absorbed);
-    }
-
-    #[test]
-    fn a_point_without_flush_was_not_asked() {
-        let facts = facts_on("ext4", "write back");
-        let none = Flushes::default();
-        let d = judge(&Case {
-            flushes: false,
-            facts: &facts,
-            here: none,
-            native: none,
-            ratio: None,
-        });
-        assert_eq!((d.verdict, d.level), (DurabilityVerdict::NotAsked, None));
-    }
-}
+mod tests;

@@ -2,18 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use layermark_model::{DirectIo, LayerRun, Point, Run, Trial, TrialRecord, UserScripts, flags};
+use layermark_model::{
+    DirectIo, LayerRun, Point, Run, Target, Trial, TrialRecord, UserScripts, flags,
+};
 use layermark_stats::{self as stats, Comparison, Interval, Judgement, Pair};
 
 use crate::{
     analysis::{
         LEVEL, data_source,
-        durability::{self, Case},
+        durability::{self, Case, WithReference},
+        facts,
         index::{Index, cost},
         kinds, latency, threads,
     },
     types::{
-        BlockRatio, CpuCost, DebtRow, Distrust, Durability, Estimate, InTrials, ResultRow, Verdict,
+        BlockRatio, CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict, Estimate, InTrials,
+        ResultRow, Verdict,
     },
 };
 
@@ -48,6 +52,7 @@ pub fn words(run: &Run, index: &Index, baseline: usize) -> Vec<Verdict> {
                 ..ResultRow::default()
             };
             site.judge(&mut row, against.as_ref());
+            row.durability = site.durability(None);
             site.distrust(&mut row);
             row.verdict
         })
@@ -288,14 +293,61 @@ impl<'a> ResultSite<'a> {
     }
 
     fn durability(&self, ratio: Option<&Estimate>) -> Durability {
-        let sum = |layer| durability::flushes(self.trials_of(layer).into_iter());
+        self.durability_of(self.layer, ratio)
+    }
+
+    fn durability_of(&self, layer: usize, ratio: Option<&Estimate>) -> Durability {
+        let reference = self.reference(layer);
+        let there = reference.map(|l| self.index.trials(l, self.point));
+        let of_block = |here: &TrialRecord| {
+            let block = |r: &TrialRecord| (r.cell.session, r.cell.block);
+            let mut there = there.iter().flatten();
+            there.find(|r| block(r) == block(here))?.trial.as_ref()
+        };
+        let here = self.index.trials(layer, self.point).into_iter();
+        let trials: Vec<WithReference> = here
+            .filter_map(|r| Some((r.trial.as_ref()?, of_block(r))))
+            .collect();
         durability::judge(&Case {
-            flushes: self.point().meaning.flushes,
-            facts: &self.layer().facts,
-            here: sum(self.layer),
-            native: sum(self.baseline),
+            meaning: &self.point().meaning,
+            facts: &self.run.layers[layer].facts,
+            is_baseline: layer == self.baseline,
+            trials: &trials,
             ratio,
         })
+    }
+
+    /// The layer that shows that the device below counts flushes: native, and for native another one on
+    /// the same devices. Of programs, whose flushes are not counted, the one with the most at the device.
+    fn reference(&self, layer: usize) -> Option<usize> {
+        let devices = |l: usize| facts::physical(&self.run.layers[l].facts);
+        let is_like = |l: &usize| devices(*l).iter().any(|d| devices(layer).contains(d));
+        let programs = matches!(
+            self.point().meaning.target,
+            Target::Program | Target::Script
+        );
+        let others = 0..self.run.layers.len();
+        let others = others.filter(|l| *l != layer);
+        if programs {
+            let flushes = |l: &usize| {
+                let trials = self.trials_of(*l).into_iter();
+                trials
+                    .filter_map(|t| t.device)
+                    .map(|d| d.flushes)
+                    .sum::<u64>()
+            };
+            return if layer == self.baseline {
+                others.max_by_key(flushes)
+            } else {
+                Some(self.baseline)
+            };
+        }
+        let answered = |l: &usize| durability::answered(self.trials_of(*l));
+        if layer == self.baseline {
+            others.filter(is_like).find(answered)
+        } else {
+            Some(self.baseline).filter(answered)
+        }
     }
 
     /// Marks a number that is real but not what it claims to be.
@@ -318,6 +370,13 @@ impl<'a> ResultSite<'a> {
         let why = own.or(unlike).or_else(|| {
             let why = suspect(&native, self.baseline).filter(|_| other)?;
             Some((why, format!("natively, {why}")))
+        });
+        let flushes = row.durability.verdict != DurabilityVerdict::NotAsked;
+        let why = why.or_else(|| {
+            let unlike = other && flushes && !row.durability.skips();
+            let why = Distrust::BaselineSkipsFlush;
+            (unlike && self.durability_of(self.baseline, None).skips())
+                .then(|| (why, why.to_string()))
         });
         if let Some((why, text)) = why {
             row.verdict = Verdict::Untrusted;

@@ -239,9 +239,8 @@ impl<'a> Both<'a> {
             let why = row.untrusted.as_ref()?;
             Some(format!("in the {run} run, {why}"))
         };
-        let flushed = |row: &ResultRow, verdict| row.durability.verdict == verdict;
-        let (kept, skipped) = (DurabilityVerdict::Honoured, DurabilityVerdict::Absorbed);
-        let unlike = |one: &ResultRow, two: &ResultRow| flushed(one, kept) && flushed(two, skipped);
+        let kept = |row: &ResultRow| row.durability.verdict == DurabilityVerdict::Honoured;
+        let unlike = |one: &ResultRow, two: &ResultRow| kept(one) && two.durability.skips();
         let alone = (self.blocks == Blocks::Alone).then(|| {
             "there is no baseline at this point in both runs, so a change of the machine is in it"
                 .into()

@@ -20,8 +20,10 @@ pub enum Cause {
     SkippedFlush {
         /// Flushes that the device counted.
         flushes: u64,
-        /// Flushes that the application asked for.
+        /// Flushes that the application asked for; 0 for a program, whose own are not counted.
         syncs: u64,
+        /// Of a program: flushes that the device counted natively.
+        natively: Option<u64>,
     },
     /// Flushes are too fast to have reached the device; holds how fast.
     SuspectedFlush(String),
@@ -86,6 +88,8 @@ pub enum Distrust {
     DirectIgnored(InTrials),
     /// The programs of users' scripts were not the same in all trials.
     UnlikePrograms,
+    /// Native skips flushes and the layer does not.
+    BaselineSkipsFlush,
 }
 
 /// Trials that carry a remark, of all trials.

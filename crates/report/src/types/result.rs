@@ -349,14 +349,39 @@ pub struct Durability {
     pub verdict: DurabilityVerdict,
     /// How far it was looked into: `L0` configuration, `L1` plausibility, `L2` flush accounting.
     pub level: Option<String>,
-    /// Flushes the devices counted. Absent when they do not count.
+    /// Flushes the devices counted, in the trials that the verdict rests on. Absent when they do not
+    /// count.
     pub flushes: Option<u64>,
-    /// Flushing calls the point made.
+    /// Flushing calls the point made in these trials; 0 for a program, whose own are not counted.
     pub syncs: u64,
     /// What it rests on.
     pub because: Option<String>,
     /// What looks wrong without being proof.
     pub suspicion: Option<String>,
+    /// The setting by which the layer passes no flush on, such as ``it is mounted `volatile` ``. Absent
+    /// where its configuration says nothing of the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configured: Option<String>,
+    /// The device counted a flush for each call although `configured` says that none is passed on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contradicted: bool,
+    /// Of `flushes`, how many other programs made, to go by the pauses between the rounds. Absent where
+    /// these were silent, or nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<f64>,
+    /// Of a program: flushes that the device counted natively in the same blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_flushes: Option<u64>,
+}
+
+impl Durability {
+    /// Flushes do not reach the device: it counted none, or the configuration says so and no count
+    /// contradicts it.
+    pub fn skips(&self) -> bool {
+        let as_configured = self.configured.is_some() && !self.contradicted;
+        self.verdict == DurabilityVerdict::Absorbed
+            || self.verdict == DurabilityVerdict::CannotTell && as_configured
+    }
 }
 
 /// Whether a flush reached the device.

@@ -102,10 +102,22 @@ impl<'a> Notes<'a> {
         let suspicion = row.durability.suspicion.as_ref();
         let suspicion = suspicion.filter(|_| !told && !proved);
         notes.extend(suspicion.map(|s| Cause::SuspectedFlush(s.clone()).to_string()));
+        notes.extend(durability_words(row).map(str::to_owned));
         notes.extend(row.threads.as_ref().map(crate::analysis::threads::words));
         notes.retain(|n| !n.is_empty());
         notes.join("; ")
     }
+}
+
+/// What the verdict on flushes rests on, where the one word of the table would leave a question: the
+/// configuration says something as well, or other programs flushed.
+fn durability_words(row: &ResultRow) -> Option<&str> {
+    let flushed = &row.durability;
+    let others = flushed.background.is_some() && flushed.verdict == DurabilityVerdict::CannotTell;
+    flushed
+        .because
+        .as_deref()
+        .filter(|_| flushed.configured.is_some() || others)
 }
 
 /// The results of each point, in the plan's order.

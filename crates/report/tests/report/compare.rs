@@ -1,6 +1,6 @@
 //! Two runs against each other: what changed in a layer is told apart from what the machine did.
 
-use layermark_model::{DeviceBytes, Gate, Run, RunStatus, Trial};
+use layermark_model::{BackgroundFlushes, DeviceBytes, Gate, Run, RunStatus, Trial};
 use layermark_report::{
     Estimate, Figure, Report, ResultRow, Series, Trend, TrendRun, TrustState, Verdict, changes,
     exporters,
@@ -289,6 +289,10 @@ fn runs_that_are_not_alike_say_so() {
 
 fn flushed(trial: &mut Trial, flushes: u64) {
     trial.syncs = 256;
+    trial.background = Some(BackgroundFlushes {
+        flushes: 0,
+        ns: 20_000_000,
+    });
     trial.device = Some(DeviceBytes {
         flushes,
         ..DeviceBytes::default()
@@ -450,4 +454,28 @@ fn the_page_of_a_figure_over_runs_draws_each_value_and_change() {
     assert_eq!(count(&text, "<circle"), 1, "{text}");
     assert!(text.contains("4.50 us") && text.contains("time an operation"));
     assert_eq!(count(&text, "stroke-dasharray=\"2,3\""), 0, "{text}");
+}
+
+/// In a container whose root is mounted `fsync=volatile`, and natively: the volume did not become faster.
+#[test]
+fn a_run_whose_native_skips_flushes_makes_no_layer_faster_in_the_next() {
+    let written = || {
+        let more = serde_json::json!({ "sync": "each" });
+        Made::new(&LAYERS, 12).points_with("write", &[4096], 1 << 20, &more)
+    };
+    let (mut run, trials) = written()
+        .cost(|layer, _, _| if layer == "native" { 4.1 } else { 606.0 })
+        .change(|layer, _, _, trial| flushed(trial, if layer == "native" { 0 } else { 257 }))
+        .parts();
+    run.layers[0].facts.mounts[0].options = "rw,fsync=volatile".into();
+    let liar = Report::build(&run, &trials);
+    let honest = written().cost(|_, _, _| 600.0);
+    let honest = honest.change(|_, _, _, trial| flushed(trial, 257)).build();
+    let report = honest.compare(&liar, 0.05).unwrap();
+    let fuse = row(&report, "fuse", 0);
+    assert_eq!(fuse.verdict, Verdict::Untrusted, "{fuse:?}");
+    assert_eq!(
+        fuse.untrusted.as_deref(),
+        Some("in the old run, native skips the flush, this does not")
+    );
 }

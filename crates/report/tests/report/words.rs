@@ -92,6 +92,145 @@ fn a_skipped_flush_is_told_and_advised_against() {
     assert_eq!(report.result(&row.id).unwrap().layer, "overlay:volatile");
 }
 
+/// Flushes of other programs in every window and turn.
+fn disturb(trials: &mut [TrialRecord]) {
+    for trial in trials.iter_mut().filter_map(|t| t.trial.as_mut()) {
+        if let Some(background) = &mut trial.background {
+            background.flushes = 240;
+            let others = background.expected_in(trial.elapsed_ns()) as u64;
+            trial.device.as_mut().unwrap().flushes += others;
+        }
+    }
+}
+
+/// "198 device flushes for 85 syncs, about 10985 of them not its own" was said to be a skipped flush, of
+/// native too.
+#[test]
+fn nobody_skips_a_flush_while_other_programs_flush() {
+    let layers = ["overlay:upper", "fuse", "overlay:volatile"];
+    let report = made(&layers, |_, trials| disturb(trials));
+    let flushes = report.results.iter().filter(|r| r.durability.syncs > 0);
+    for row in flushes {
+        let durability = &row.durability;
+        assert_eq!(
+            durability.verdict,
+            DurabilityVerdict::CannotTell,
+            "{}: {durability:?}",
+            row.layer
+        );
+        assert!(durability.background.is_some_and(|others| others > 1.0));
+    }
+    let mut said: Vec<&str> = report.verdicts.iter().map(|v| v.text.as_str()).collect();
+    said.extend(report.findings.iter().map(|f| f.text.as_str()));
+    said.push(&report.headline);
+    assert!(!said.iter().any(|s| s.contains("skips fsync")), "{said:?}");
+    let hint = |a: &layermark_report::Advice| a.text.contains("again when the disk is quiet");
+    assert!(report.advice.iter().any(hint), "{:?}", report.advice);
+}
+
+/// In a container, whose root is mounted `fsync=volatile`, a volume took "101x native's time".
+#[test]
+fn a_native_that_skips_flushes_is_the_headline_and_no_baseline_for_them() {
+    let report = made(&["overlay:upper", "overlay:volatile"], |run, trials| {
+        run.layers[0].facts.mounts[0].options = "rw,fsync=volatile".into();
+        run.layers[0].facts.devices.clear();
+        for t in trials.iter_mut().filter(|t| t.cell.layer == 0) {
+            t.trial.as_mut().unwrap().device = None;
+        }
+    });
+    assert!(
+        report
+            .headline
+            .starts_with("Native skips fsync: trust no ratio of a flush"),
+        "{}",
+        report.headline
+    );
+    assert!(
+        report.findings[0].text.starts_with(
+            "`native` skips fsync (it is mounted `fsync=volatile`, which passes no flush on; "
+        ),
+        "{:?}",
+        report.findings[0]
+    );
+    let row = |layer: &str| {
+        let of = report.results.iter();
+        let mut of = of.filter(|r| r.layer == layer && r.meaning.flushes);
+        of.next().unwrap()
+    };
+    assert_eq!(row("overlay:upper").verdict, Verdict::Untrusted);
+    assert_eq!(
+        row("overlay:upper").untrusted.as_deref(),
+        Some("native skips the flush, this does not")
+    );
+    let reads = report.results.iter().filter(|r| !r.meaning.flushes);
+    assert!(
+        reads.clone().all(|r| r.untrusted.is_none()),
+        "reads are compared"
+    );
+    let advice = |a: &layermark_report::Advice| a.text.contains("whose fsync reaches the disk");
+    assert!(report.advice.iter().any(advice), "{:?}", report.advice);
+}
+
+/// A layer that is set up to pass no flush on, and whose flushes the device counts.
+#[test]
+fn where_counts_and_configuration_disagree_that_is_a_finding() {
+    let report = made(&["overlay:upper"], |run, _| {
+        let mount = &mut run.layers[1].facts.mounts[0];
+        mount.options = format!("{},nobarrier", mount.options);
+    });
+    let said =
+        |f: &&layermark_report::Statement| f.text.contains("counts and configuration disagree");
+    let finding = report.findings.iter().find(said).expect("a finding");
+    assert!(
+        finding.text.contains("although it is mounted `nobarrier`"),
+        "{finding:?}"
+    );
+    let row = report.result(&finding.evidence[0]).unwrap();
+    assert_eq!(row.durability.verdict, DurabilityVerdict::CannotTell);
+}
+
+#[test]
+fn each_layer_that_skips_flushes_has_its_own_figures() {
+    let report = made(&["overlay:volatile", "fuse"], |run, trials| {
+        for t in trials.iter_mut().filter(|t| t.cell.layer == 2) {
+            let trial = t.trial.as_mut().unwrap();
+            trial.syncs /= 2;
+            trial.device.as_mut().unwrap().flushes = 0;
+        }
+        assert_eq!(run.layers[2].name, "fuse");
+    });
+    let said = |f: &&layermark_report::Statement| f.text.contains("skip fsync");
+    let finding = report.findings.iter().find(said).expect("a finding");
+    assert_eq!(
+        finding.text,
+        "`fuse` and `overlay:volatile` skip fsync (`fuse`: 0 flushes at the device for 1100 syncs; `overlay:volatile`: 0 flushes at the device for 2200 syncs)."
+    );
+}
+
+/// At 60 columns the word on fsync was left out.
+#[test]
+fn what_became_of_an_fsync_is_on_the_narrowest_terminal() {
+    use layermark_report::exporters::{Style, print_full};
+    let report = made(&["overlay:volatile"], |_, _| {});
+    for width in [40, 60, 80, 120, 200] {
+        let mut out = Vec::new();
+        print_full(
+            &report,
+            Style {
+                width,
+                colour: false,
+            },
+            &mut out,
+        )
+        .unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in ["fsync skipped", "fsync reached the disk"] {
+            assert!(said.contains(word), "{width}: {text}");
+        }
+    }
+}
+
 #[test]
 fn fuse_adds_to_each_operation() {
     let report = made(&["fuse"], |_, _| {});

@@ -17,8 +17,8 @@ use hdrhistogram::{
     serialization::{Serializer, V2Serializer},
 };
 use layermark_model::{
-    Cell, CpuUse, Debt, DeviceBytes, Latency, LayerRun, Pass, Plan, Point, Run, RunStatus, Trial,
-    TrialRecord,
+    BackgroundFlushes, Cell, CpuUse, Debt, DeviceBytes, Latency, LayerRun, Pass, Plan, Point, Run,
+    RunStatus, Trial, TrialRecord,
 };
 use serde_json::{Value, json};
 
@@ -239,6 +239,10 @@ fn trial(shape: &Shape, work: &SampleWork, us: f64, noise: &mut Noise) -> Trial 
             1.0
         }),
         syncs,
+        background: (syncs > 0).then_some(BackgroundFlushes {
+            flushes: 0,
+            ns: 20_000_000,
+        }),
         ..Trial::default()
     }
 }

@@ -13,8 +13,10 @@ use crate::{
 /// All advice that the data calls for.
 pub fn give(f: &Findings) -> Vec<Advice> {
     let mut advice: Vec<Advice> = Vec::new();
+    advice.extend(baseline_skips(f));
     advice.extend(flush(f));
     advice.extend(suspected(f));
+    advice.extend(busy_disk(f));
     advice.extend(memory(f));
     advice.extend(copy_up(f));
     for layer in f.compared() {
@@ -63,10 +65,33 @@ fn across(
 fn flush(f: &Findings) -> Option<Advice> {
     across(
         f,
-        |r| r.durability.verdict == DurabilityVerdict::Absorbed,
+        |r| r.durability.skips(),
         |layers| {
             format!(
                 "Keep no data in {layers} that has to survive a power cut: flushes there do not reach the device."
+            )
+        },
+    )
+}
+
+fn baseline_skips(f: &Findings) -> Option<Advice> {
+    let rows: Vec<&ResultRow> = f.baseline_skips().collect();
+    from(&rows, |_| {
+        "Compare with a directory whose fsync reaches the disk, such as a volume: --dir DIRECTORY. Natively it is skipped here.".into()
+    })
+}
+
+/// What was counted may be others'.
+fn busy_disk(f: &Findings) -> Option<Advice> {
+    across(
+        f,
+        |r| {
+            r.durability.verdict == DurabilityVerdict::CannotTell
+                && r.durability.background.is_some()
+        },
+        |layers| {
+            format!(
+                "Measure the flushes of {layers} again when the disk is quiet: other programs flushed it, so nothing tells whose were counted."
             )
         },
     )
@@ -79,6 +104,7 @@ fn suspected(f: &Findings) -> Option<Advice> {
         |r| {
             r.durability.verdict == DurabilityVerdict::CannotTell
                 && r.durability.suspicion.is_some()
+                && !r.durability.skips()
                 && !f.in_memory(&r.layer)
         },
         |layers| {

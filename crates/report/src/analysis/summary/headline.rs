@@ -19,6 +19,9 @@ pub fn headline(f: &Findings, control_failed: bool) -> String {
     let mut parts = choices(f)
         .or_else(|| nothing(f).map(|text| vec![text]))
         .unwrap_or_else(|| gist(f));
+    if f.baseline_skips().next().is_some() {
+        parts.insert(0, "native skips fsync: trust no ratio of a flush".into());
+    }
     if control_failed {
         parts.insert(0, "native differed from itself: trust no figure".into());
     }

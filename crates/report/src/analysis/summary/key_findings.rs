@@ -4,7 +4,7 @@ use crate::{
     analysis::summary::{Findings, LISTED},
     code_span::code,
     number::{self, count, list, times, verb},
-    types::{Cause, DurabilityVerdict, ResultRow, Statement, Verdict},
+    types::{Cause, Durability, DurabilityVerdict, ResultRow, Statement, Verdict},
 };
 
 /// More than these is a table, not a summary.
@@ -13,7 +13,9 @@ pub const MOST: usize = 5;
 /// The sentences, each with the results it rests on.
 pub fn pick(f: &Findings) -> Vec<Statement> {
     let mut found: Vec<Statement> = Vec::new();
+    found.extend(baseline_skips(f));
     found.extend(skipped_flushes(f));
+    found.extend(contradicted(f));
     found.extend(slowest(f));
     found.extend(near(f));
     found.extend(unexplained(f));
@@ -45,24 +47,74 @@ fn flushes(n: u64) -> String {
     format!("{n} flush{}", if n == 1 { "" } else { "es" })
 }
 
+/// The baseline first: what is compared with it is not comparable.
+fn baseline_skips(f: &Findings) -> Option<Statement> {
+    let rows: Vec<&ResultRow> = f.baseline_skips().collect();
+    let first = rows.first()?;
+    let text = format!(
+        "{} skips fsync ({}), so no ratio to it of what flushes is trusted.",
+        code(&first.layer),
+        first.durability.because.as_deref().unwrap_or_default(),
+    );
+    Some(statement(&[&first.layer], &rows, text))
+}
+
+/// Each layer with its own figures: the sums of its trials in which nobody else flushed.
 fn skipped_flushes(f: &Findings) -> Option<Statement> {
     let absorbed = |r: &&ResultRow| {
         r.durability.verdict == DurabilityVerdict::Absorbed && !f.is_baseline(&r.layer)
     };
     let rows: Vec<&ResultRow> = f.results.iter().filter(absorbed).collect();
-    let most = rows.iter().max_by_key(|r| r.durability.syncs)?;
     let mut layers: Vec<&str> = rows.iter().map(|r| r.layer.as_str()).collect();
-    layers.dedup();
     layers.sort_unstable();
     layers.dedup();
-    let text = format!(
-        "{} {} fsync: {} at the device for {}.",
-        names(&layers),
-        verb(layers.len(), "skips", "skip"),
-        flushes(most.durability.flushes.unwrap_or(0)),
-        count(most.durability.syncs as usize, "sync"),
-    );
+    let figures = |layer: &&str| {
+        let of = rows.iter().filter(|r| r.layer == *layer);
+        let (mut at_device, mut asked, mut natively) = (0, 0, 0);
+        for Durability {
+            flushes,
+            syncs,
+            reference_flushes,
+            ..
+        } in of.map(|r| &r.durability)
+        {
+            at_device += flushes.unwrap_or(0);
+            asked += syncs;
+            natively += reference_flushes.unwrap_or(0);
+        }
+        let of = if asked > 0 {
+            format!("for {}", count(asked as usize, "sync"))
+        } else {
+            format!("where native had {natively}")
+        };
+        format!("{} at the device {of}", flushes(at_device))
+    };
+    let text = match layers.as_slice() {
+        [] => return None,
+        [layer] => format!("{} skips fsync: {}.", code(layer), figures(layer)),
+        _ => {
+            let each = layers.iter().take(LISTED);
+            let each = each.map(|l| format!("{}: {}", code(l), figures(l)));
+            let mut each: Vec<String> = each.collect();
+            if layers.len() > LISTED {
+                each.push(format!("and {} more", layers.len() - LISTED));
+            }
+            format!("{} skip fsync ({}).", names(&layers), each.join("; "))
+        }
+    };
     Some(statement(&layers, &rows, text))
+}
+
+/// A layer that is set up to pass no flush on, and the device counted them all.
+fn contradicted(f: &Findings) -> Option<Statement> {
+    let row = f.results.iter().find(|r| r.durability.contradicted)?;
+    let text = format!(
+        "{} at {}: {}.",
+        code(&row.layer),
+        row.label,
+        row.durability.because.as_deref()?,
+    );
+    Some(statement(&[&row.layer], &[row], text))
 }
 
 /// A sentence for each layer that is slower somewhere, the largest ratio first.

@@ -52,6 +52,12 @@ impl<'a> Findings<'a> {
             .is_some_and(|l| l.name == layer)
     }
 
+    /// Native's results whose flushes did not reach the device.
+    pub fn baseline_skips(&self) -> impl Iterator<Item = &'a ResultRow> {
+        let natively = self.results.iter().filter(|r| self.is_baseline(&r.layer));
+        natively.filter(|r| r.durability.skips())
+    }
+
     /// A layer's results that the plan asks a verdict on.
     pub fn rows(&self, layer: &str) -> Vec<&'a ResultRow> {
         let asked = |r: &&ResultRow| r.layer == layer && r.verdict != Verdict::Descriptive;
