@@ -30,7 +30,7 @@ pub(crate) fn number(device: u64) -> String {
 /// Adds the device and those below it, the nearest first. Returns the backing files of loop
 /// devices, whose own devices come next.
 pub(crate) fn add_chain(number: &str, facts: &mut Facts) -> Vec<PathBuf> {
-    let Ok(dir) = fs::canonicalize(Path::new("/sys/dev/block").join(number)) else {
+    let Some(dir) = directory(number) else {
         return Vec::new();
     };
     // Queue and flush counters belong to the disk, not to its partition.
@@ -53,6 +53,20 @@ pub(crate) fn add_chain(number: &str, facts: &mut Facts) -> Vec<PathBuf> {
         files.extend(add_chain(&slave, facts));
     }
     files
+}
+
+/// A device's directory in sysfs. Containers hide `/sys/dev`, and show the same below `/sys/class`.
+fn directory(number: &str) -> Option<PathBuf> {
+    fs::canonicalize(Path::new("/sys/dev/block").join(number))
+        .ok()
+        .or_else(|| in_class(Path::new("/sys/class/block"), number))
+}
+
+/// The entry of `class` whose file `dev` holds the number.
+fn in_class(class: &Path, number: &str) -> Option<PathBuf> {
+    let mut entries = fs::read_dir(class).ok()?.flatten();
+    let entry = entries.find(|e| read(&e.path().join("dev")).is_some_and(|n| n == number))?;
+    fs::canonicalize(entry.path()).ok()
 }
 
 fn describe(disk: &Path, physical: bool) -> Option<Device> {
@@ -90,4 +104,24 @@ pub(crate) fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path)
         .ok()
         .map(|text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_a_device_by_its_number_where_sys_dev_is_hidden() {
+        let temp = tempfile::tempdir().unwrap();
+        for (name, number) in [("vda", "254:0"), ("vdb", "254:16")] {
+            let dir = temp.path().join(name);
+            fs::create_dir(&dir).unwrap();
+            fs::write(dir.join("dev"), format!("{number}\n")).unwrap();
+        }
+        let found = in_class(temp.path(), "254:16");
+        let wanted = fs::canonicalize(temp.path().join("vdb")).unwrap();
+        assert_eq!(found, Some(wanted));
+        assert_eq!(in_class(temp.path(), "254:1"), None);
+        assert_eq!(in_class(&temp.path().join("none"), "254:0"), None);
+    }
 }

@@ -3,19 +3,30 @@ use std::path::Path;
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Storage, Undo, WorkDir, host::HostPlace,
-    options::bad, workdir,
+    Base, Layer, LayerError, LayerOption, Place, Storage, Undo, WorkDir,
+    host::HostPlace,
+    options::{bad, value},
+    workdir,
 };
 
 /// A directory that the user names, on whatever is mounted there.
 pub(crate) struct Dir;
 
-const OPTIONS: &[LayerOption] = &[LayerOption {
-    name: "variant",
-    values: &[],
-    default: "",
-    help: "the directory, such as dir:/mnt/nas; work is done in a fresh one below it",
-}];
+const OPTIONS: &[LayerOption] = &[
+    LayerOption {
+        name: "variant",
+        values: &[],
+        default: "",
+        help: "the directory, such as dir:/mnt/nas; work is done in a fresh one below it",
+    },
+    LayerOption {
+        name: "below",
+        values: &[],
+        default: "",
+        help: "a directory on the disk where the data ends up, for a file system that does not say: \
+               its device's flushes and bytes are counted. Nothing is written there",
+    },
+];
 
 impl Layer for Dir {
     fn id(&self) -> &'static str {
@@ -35,6 +46,10 @@ impl Layer for Dir {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        if let Some(dir) = below(spec).filter(|dir| !dir.is_absolute() || !dir.is_dir()) {
+            let must = "is not the absolute path of a directory".into();
+            return Err(bad(spec, "below", &dir.to_string_lossy(), must));
+        }
         workdir::check(path(spec)).map_err(|e| match e {
             LayerError::BadDir { path, why, .. } => LayerError::BadDir {
                 layer: Some(spec.to_string()),
@@ -68,10 +83,19 @@ impl Layer for Dir {
             format!("remove {}", work.named().display()),
         );
         undo.push(what, move || work.remove());
-        let place = HostPlace::new(base, spec, dir);
+        let mut place = HostPlace::new(base, spec, dir);
+        if let Some(dir) = below(spec) {
+            place = place.on_device_of(dir);
+        }
         place.package()?;
         Ok(Box::new(place))
     }
+}
+
+/// Where the user says that the data ends up.
+fn below(spec: &Spec) -> Option<&Path> {
+    let dir = value(spec, OPTIONS, "below");
+    (!dir.is_empty()).then(|| Path::new(dir))
 }
 
 fn path(spec: &Spec) -> &Path {

@@ -34,6 +34,8 @@ pub(crate) struct HostPlace {
     backing_dirs: Vec<PathBuf>,
     /// Directories of which the first that has a file is the one that it lies in.
     stacked: Vec<PathBuf>,
+    /// A directory on the devices that hold the data, where the layer's mount does not say.
+    on_device_of: Option<PathBuf>,
     /// Files that serve this layer from another cache.
     backing: Vec<PathBuf>,
     /// Where the image's file system is mounted: it reports where data lies in the image.
@@ -65,6 +67,7 @@ impl HostPlace {
             proof: Vec::new(),
             backing_dirs: Vec::new(),
             stacked: Vec::new(),
+            on_device_of: None,
             backing: Vec::new(),
             plain: false,
             helpers: Vec::new(),
@@ -92,6 +95,12 @@ impl HostPlace {
     /// Directories that are merged into one, the topmost first.
     pub(crate) fn stacked(mut self, dirs: [PathBuf; 2]) -> Self {
         self.stacked.extend(dirs);
+        self
+    }
+
+    /// The data ends up on the devices below this directory.
+    pub(crate) fn on_device_of(mut self, dir: &Path) -> Self {
+        self.on_device_of = Some(dir.into());
         self
     }
 
@@ -251,7 +260,8 @@ impl Place for HostPlace {
         self.proven()?;
         let below = |path: &Path| self.io("find the mounts of", path);
         let mut facts = mounts::facts_of(&self.dir).map_err(below(&self.dir))?;
-        for path in self.backing_dirs.iter().chain(&self.backing) {
+        let data = self.backing_dirs.iter().chain(&self.backing);
+        for path in data.chain(&self.on_device_of) {
             mounts::add_facts(path, &mut facts, 0).map_err(below(path))?;
         }
         for path in &self.backing {
@@ -308,6 +318,7 @@ impl Place for HostPlace {
         for path in [&self.dir]
             .into_iter()
             .chain(&self.backing_dirs)
+            .chain(&self.on_device_of)
             .chain(&self.backing)
         {
             sync(path).map_err(self.io("sync", path))?;

@@ -191,7 +191,8 @@ pub(crate) fn add_facts(path: &Path, facts: &mut Facts, depth: usize) -> io::Res
     let mut devices = Vec::new();
     if entry.device.starts_with("0:") {
         for below in sources(&entry) {
-            // An overlay's directories may lie outside what this process can see.
+            // An overlay's directories may lie outside what this process can see, and a source may be
+            // a name that only looks like a directory.
             if below.is_absolute() && below.is_dir() {
                 add_facts(&below, facts, depth + 1)?;
             } else if let Some(number) = devices::number_of_node(&below) {
@@ -235,7 +236,12 @@ fn sources(entry: &MountEntry) -> Vec<PathBuf> {
     if entry.fs == "overlay" {
         return overlay_dirs(entry.fs_options.as_bytes());
     }
-    if entry.source.as_bytes().starts_with(b"/dev/") {
+    // bindfs, gocryptfs and others name the directory that they show as their source. Servers have names
+    // such as `box:/srv`.
+    let is_fuse = entry.fs == "fuse" || entry.fs.starts_with("fuse.");
+    if is_fuse && Path::new(&entry.source).is_absolute()
+        || entry.source.as_bytes().starts_with(b"/dev/")
+    {
         return vec![PathBuf::from(&entry.source)];
     }
     Vec::new()

@@ -1,6 +1,11 @@
 //! Counters of block devices. Meaning of the fields: Documentation/block/stat.rst of the kernel.
 
-use std::{fs::File, io::Read, os::unix::fs::FileExt, path::Path};
+use std::{
+    fs::{self, File},
+    io::Read,
+    os::unix::fs::FileExt,
+    path::Path,
+};
 
 use layermark_model::DeviceBytes;
 
@@ -11,10 +16,36 @@ const SECTOR: u64 = 512;
 const STAT: usize = 512;
 
 /// Devices that are read repeatedly: around each pass of a trial.
-pub struct Devices(Vec<File>);
+pub struct Devices(Vec<Source>);
+
+/// Where a device's counters are.
+enum Source {
+    /// Its `stat` in sysfs.
+    Stat(File),
+    /// `/proc/diskstats`, in lines that begin with the device's number: what a container still sees
+    /// where it sees no sysfs.
+    Diskstats(String),
+}
+
+impl Source {
+    fn read(&self) -> Option<DeviceBytes> {
+        match self {
+            Self::Stat(file) => {
+                let mut room = [0; STAT];
+                let length = file.read_at(&mut room, 0).ok()?;
+                parse(str::from_utf8(&room[..length]).ok()?)
+            }
+            Self::Diskstats(number) => {
+                parse_diskstats(&fs::read_to_string(DISKSTATS).ok()?, number)
+            }
+        }
+    }
+}
+
+const DISKSTATS: &str = "/proc/diskstats";
 
 impl Devices {
-    /// Those of the devices `major:minor` that sysfs shows.
+    /// Those of the devices `major:minor` that the kernel shows.
     pub fn open(devices: &[String]) -> Self {
         Self(devices.iter().filter_map(|d| open(d)).collect())
     }
@@ -23,11 +54,7 @@ impl Devices {
     pub fn sum(&self) -> Option<DeviceBytes> {
         self.0
             .iter()
-            .filter_map(|file| {
-                let mut room = [0; STAT];
-                let length = file.read_at(&mut room, 0).ok()?;
-                parse(str::from_utf8(&room[..length]).ok()?)
-            })
+            .filter_map(Source::read)
             .reduce(|a, b| DeviceBytes {
                 read: a.read + b.read,
                 written: a.written + b.written,
@@ -36,14 +63,41 @@ impl Devices {
     }
 }
 
-fn open(device: &str) -> Option<File> {
+fn open(device: &str) -> Option<Source> {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let (major, minor) = device.split_once(':')?;
     // The name comes from another process: only a device number may become part of a path.
     if !number(major) || !number(minor) {
         return None;
     }
-    File::open(Path::new("/sys/dev/block").join(device).join("stat")).ok()
+    let by_number = File::open(Path::new("/sys/dev/block").join(device).join("stat"));
+    let by_name = || in_class(Path::new("/sys/class/block"), device);
+    if let Some(file) = by_number.ok().or_else(by_name) {
+        return Some(Source::Stat(file));
+    }
+    let source = Source::Diskstats(device.into());
+    source.read().is_some().then_some(source)
+}
+
+/// The `stat` of the entry of `class` whose `dev` is this number.
+fn in_class(class: &Path, device: &str) -> Option<File> {
+    let is_it = |entry: &fs::DirEntry| {
+        let dev = fs::read_to_string(entry.path().join("dev"));
+        dev.is_ok_and(|number| number.trim() == device)
+    };
+    let entry = fs::read_dir(class).ok()?.flatten().find(is_it)?;
+    File::open(entry.path().join("stat")).ok()
+}
+
+/// A line has major and minor number, name, and the fields of `stat`.
+fn parse_diskstats(text: &str, device: &str) -> Option<DeviceBytes> {
+    let (major, minor) = device.split_once(':')?;
+    text.lines().find_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let is_it = fields.next()? == major && fields.next()? == minor;
+        let counters: Vec<&str> = fields.skip(1).collect();
+        parse(&counters.join(" ")).filter(|_| is_it)
+    })
 }
 
 /// The start of a file of `/proc` or `/sys`, up to the size of the buffer, in one read: the kernel
@@ -129,6 +183,27 @@ mod tests {
             assert!(open(device).is_none(), "{device}");
         }
         assert_eq!(sum(&["x".into()]), None);
+    }
+
+    #[test]
+    fn a_container_that_hides_sys_dev_shows_the_counters_elsewhere() {
+        let temp = tempfile::tempdir().unwrap();
+        let vda = temp.path().join("vda");
+        fs::create_dir(&vda).unwrap();
+        fs::write(vda.join("dev"), "254:0\n").unwrap();
+        fs::write(vda.join("stat"), "1 0 8 0 2 0 16 0 0 0 0 0 0 0 0 7 0\n").unwrap();
+        let stat = in_class(temp.path(), "254:0").map(Source::Stat).unwrap();
+        let expected = DeviceBytes {
+            read: 4096,
+            written: 8192,
+            flushes: 7,
+        };
+        assert_eq!(stat.read(), Some(expected));
+        assert!(in_class(temp.path(), "254:1").is_none());
+
+        let text = " 7 0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n 254 0 vda 1 0 8 0 2 0 16 0 0 0 0 0 0 0 0 7 0\n";
+        assert_eq!(parse_diskstats(text, "254:0"), Some(expected));
+        assert_eq!(parse_diskstats(text, "254:1"), None);
     }
 
     #[test]

@@ -46,3 +46,24 @@ fn knows_what_holds_a_directory_and_what_does_not() {
     assert_eq!(facts_of(Path::new("/proc")).unwrap().mounts[0].fs, "proc");
     assert!(facts_of(Path::new("/absent")).is_err());
 }
+
+#[test]
+fn a_fuse_mount_of_a_local_directory_has_its_source_below_it() {
+    let of = |fs: &str, source: &str| {
+        sources(&MountEntry {
+            fs: fs.into(),
+            source: source.into(),
+            ..parse(TEXT).remove(0)
+        })
+    };
+    assert_eq!(of("fuse.bindfs", "/srv/data"), [Path::new("/srv/data")]);
+    assert_eq!(of("fuse", "/srv/data"), [Path::new("/srv/data")]);
+    for (fs, source) in [
+        ("fuse.sshfs", "box:/srv/data"),
+        ("fuse.rclone", "remote:bucket"),
+        ("nfs4", "/srv/data"),
+        ("virtiofs", "/srv/data"),
+    ] {
+        assert!(of(fs, source).is_empty(), "{fs} {source}");
+    }
+}
