@@ -11,6 +11,7 @@ mod devload;
 mod directories;
 mod disk_full;
 mod docs;
+mod durability;
 mod files_made;
 mod ftp;
 mod hostile;

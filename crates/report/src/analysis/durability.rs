@@ -18,7 +18,7 @@ const ABSORBED_BELOW: f64 = 0.05;
 const HONOURED_FROM: f64 = 0.9;
 /// From this share of what was counted on, other programs' flushes may be the answer.
 const OTHERS: f64 = 0.1;
-/// In so many of the trials the calls have to be answered: a burst of others in a few is no answer.
+/// Share of the trials in which the calls must be answered. A burst of others answers those of a few.
 const MOST_TRIALS: f64 = 0.75;
 /// Fewer syncs than this, over all blocks together, tell nothing.
 const FEWEST_SYNCS: u64 = 8;

@@ -1,8 +1,9 @@
 //! A run and its trials in which every field has a value of its own.
 
 use layermark_model::{
-    CacheState, Cell, CpuUse, Debt, DeviceBytes, DirectIo, Facts, Latency, LayerRun, LayerStatus,
-    Machine, Meaning, Pass, Plan, Quantity, Run, RunStatus, SelfTest, Trial, TrialRecord, Verified,
+    BackgroundFlushes, CacheState, Cell, CpuUse, Debt, DeviceBytes, DirectIo, Facts, Latency,
+    LayerRun, LayerStatus, Machine, Meaning, Pass, Plan, Quantity, Run, RunStatus, SelfTest, Trial,
+    TrialRecord, Verified,
 };
 
 fn layer(name: &str, control: bool) -> LayerRun {
@@ -108,6 +109,7 @@ pub fn record(seq: u64) -> TrialRecord {
             direct: Some(DirectIo::Ignored),
             verified: Some(Verified { records: 5, bad: 1 }),
             syncs: 4,
+            background: Some(BackgroundFlushes { flushes: 7, ns: 8 }),
             idle_flushes: Some(0.5),
             launch: Some(Box::new(layermark_model::Launch {
                 program: "app".into(),

@@ -33,7 +33,7 @@ pub fn method(report: &Report) -> Markup {
             p {
                 "Where data came from is told by the bytes that crossed the device, not by what was asked for. An fsync "
                 b { "reached the disk" } " when the device below counted its flush, and was " b { "skipped" }
-                " when a device with a volatile cache counted none while it did count native's. Being faster than native is taken for an alarm, and its reason is looked for in the data."
+                " when a device with a volatile cache counted none while it counted native's and no other program flushed it. Being faster than native is taken for an alarm, and its reason is looked for in the data."
             }
             @if !report.fidelity.is_empty() {
                 p { "This follows " code { "iozone" } " and differs from it on purpose:" }
