@@ -15,7 +15,7 @@ use crate::{
     Base, Control, Layer, LayerError, LayerOption, Place, Undo,
     child::{self, Process},
     fuse_fs::Through,
-    fuse_options::{Agreed, FuseCache, FuseOptions},
+    fuse_options::{Agreed, FuseCache, FuseOptions, StallOrder, StallPlan},
     host::{self, HostPlace, PACKAGED},
     mounts, needs,
     options::{bad, delay, on, value},
@@ -58,6 +58,25 @@ const OPTIONS: &[LayerOption] = &[
         values: &[],
         default: "0",
         help: "added to every request, such as 20us or 1ms",
+    },
+    LayerOption {
+        name: "stall",
+        values: &[],
+        default: "0",
+        help: "one request of `every` is held back so long, such as 20ms, as a journal's commit does",
+    },
+    LayerOption {
+        name: "every",
+        values: &[],
+        default: "50",
+        help: "one request of so many stalls",
+    },
+    LayerOption {
+        name: "stalls",
+        values: &["periodic", "random", "first"],
+        default: "periodic",
+        help: "each `every`th request stalls, one of `every` at random, or the first flush of each \
+               open file",
     },
     LayerOption {
         name: "threads",
@@ -146,6 +165,7 @@ impl Layer for Fuse {
             .note("cache", value(spec, OPTIONS, "cache"))
             .note("direct", value(spec, OPTIONS, "direct"))
             .note("delay", value(spec, OPTIONS, "delay"))
+            .note("stall", value(spec, OPTIONS, "stall"))
             .version("fuse protocol", agreed.abi);
         Ok(Box::new(place))
     }
@@ -157,14 +177,19 @@ fn switch(on: bool) -> &'static str {
 
 /// Reads the options from the layer's name.
 fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
-    let text = value(spec, OPTIONS, "delay");
-    let must = format!(
-        "is not a time up to {} s, such as 20us",
-        LONGEST_DELAY.as_secs()
-    );
-    let delay = delay(text)
-        .filter(|d| *d <= LONGEST_DELAY)
-        .ok_or_else(|| bad(spec, "delay", text, must))?;
+    let time = |name| {
+        let text = value(spec, OPTIONS, name);
+        let must = format!(
+            "is not a time up to {} s, such as 20us",
+            LONGEST_DELAY.as_secs()
+        );
+        delay(text)
+            .filter(|d| *d <= LONGEST_DELAY)
+            .ok_or_else(|| bad(spec, name, text, must))
+    };
+    let text = value(spec, OPTIONS, "every");
+    let every = text.parse().ok().filter(|n| *n > 0);
+    let every = every.ok_or_else(|| bad(spec, "every", text, "is not a number from 1".into()))?;
     Ok(FuseOptions {
         cache: match value(spec, OPTIONS, "cache") {
             "always" => FuseCache::Always,
@@ -174,7 +199,16 @@ fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
         writeback: on(spec, OPTIONS, "writeback"),
         passthrough: on(spec, OPTIONS, "passthrough"),
         direct: value(spec, OPTIONS, "direct") == "pass",
-        delay,
+        delay: time("delay")?,
+        stalls: StallPlan {
+            length: time("stall")?,
+            every,
+            order: match value(spec, OPTIONS, "stalls") {
+                "random" => StallOrder::Random,
+                "first" => StallOrder::First,
+                _ => StallOrder::Periodic,
+            },
+        },
     })
 }
 
@@ -334,6 +368,11 @@ mod tests {
             ("fuse,delay=100us,cache=none", true),
             ("fuse,delay=2s", false),
             ("fuse,delay=soon", false),
+            ("fuse,stall=20ms,every=50,stalls=random", true),
+            ("fuse,stall=2s", false),
+            ("fuse,stall=20ms,every=0", false),
+            ("fuse,every=often", false),
+            ("fuse,stalls=never", false),
             ("fuse,passthrough=on", true),
             ("fuse,passthrough=on,writeback=on", false),
             ("fuse,passthrough=on,direct=drop", false),

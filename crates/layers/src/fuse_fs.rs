@@ -6,7 +6,10 @@ use std::{
     io,
     os::unix::{ffi::OsStrExt, fs::FileExt},
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::{Duration, Instant, SystemTime},
 };
 
@@ -29,6 +32,8 @@ pub(crate) struct Through {
     options: FuseOptions,
     agreed: Arc<Mutex<Agreed>>,
     ttl: Duration,
+    /// Requests so far, `forget` aside.
+    requests: AtomicU64,
 }
 
 /// Largest transfer in one request: the kernel's own limit (256 pages).
@@ -52,13 +57,19 @@ impl Through {
             options,
             agreed,
             ttl,
+            requests: AtomicU64::new(0),
         })
     }
 
-    /// The injected delay, for every request except `forget`, which nothing waits for.
+    /// The injected delay and stalls, for every request except `forget`, which nothing waits for.
     fn pause(&self) {
-        if !self.options.delay.is_zero() {
-            wait(Instant::now(), self.options.delay);
+        let n = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        self.hold(self.options.delay + self.options.stalls.of(n));
+    }
+
+    fn hold(&self, time: Duration) {
+        if !time.is_zero() {
+            wait(Instant::now(), time);
         }
     }
 
@@ -382,6 +393,7 @@ impl Filesystem for Through {
                 let handle = FileHandle(self.table.add_open(Open {
                     file,
                     direct,
+                    flushed: AtomicBool::new(false),
                     _backing: backing.clone(),
                 }));
                 match backing {
@@ -425,6 +437,7 @@ impl Filesystem for Through {
                 let handle = FileHandle(self.table.add_open(Open {
                     file,
                     direct,
+                    flushed: AtomicBool::new(false),
                     _backing: backing.clone(),
                 }));
                 let (ttl, flags, generation) = (&self.ttl, self.reply_flags(), Generation(0));
@@ -546,6 +559,8 @@ impl Filesystem for Through {
     ) {
         self.pause();
         let synced = self.table.opened(handle.0).and_then(|open| {
+            let first = !open.flushed.swap(true, Ordering::Relaxed);
+            self.hold(self.options.stalls.of_flush(first));
             if data_only {
                 open.file.sync_data()
             } else {

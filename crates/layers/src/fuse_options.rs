@@ -33,6 +33,57 @@ pub(crate) struct FuseOptions {
     pub(crate) direct: bool,
     /// Added to every request.
     pub(crate) delay: Duration,
+    pub(crate) stalls: StallPlan,
+}
+
+/// Which requests take much longer than the others, as those of a journal's commit do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StallPlan {
+    /// How long such a request is held back; zero for none.
+    pub(crate) length: Duration,
+    /// One request of so many; at least 1.
+    pub(crate) every: u64,
+    pub(crate) order: StallOrder,
+}
+
+/// Where the stalls fall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StallOrder {
+    /// Each `every`th request.
+    Periodic,
+    /// One of `every` at random, in the same order each time.
+    Random,
+    /// The first flush of each open file.
+    First,
+}
+
+impl StallPlan {
+    /// How long the `n`th request stalls, counted from 1.
+    pub(crate) fn of(&self, n: u64) -> Duration {
+        let hit = match self.order {
+            StallOrder::Periodic => n.is_multiple_of(self.every),
+            StallOrder::Random => mixed(n).is_multiple_of(self.every),
+            StallOrder::First => false,
+        };
+        if hit { self.length } else { Duration::ZERO }
+    }
+
+    /// How long a flush stalls, which may be the first one of its file.
+    pub(crate) fn of_flush(&self, first: bool) -> Duration {
+        if first && self.order == StallOrder::First {
+            self.length
+        } else {
+            Duration::ZERO
+        }
+    }
+}
+
+/// `SplitMix64` (Steele, Lea, Flood 2014) of a counter.
+fn mixed(n: u64) -> u64 {
+    let mut z = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 /// What was agreed with the kernel.
@@ -94,6 +145,22 @@ pub(crate) fn timespec(time: Option<TimeOrNow>) -> Timespec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stalls_come_as_often_as_asked() {
+        let length = Duration::from_millis(20);
+        let count = |order| {
+            let plan = StallPlan {
+                length,
+                every: 50,
+                order,
+            };
+            (1..=10_000).filter(|n| plan.of(*n) == length).count()
+        };
+        assert_eq!(count(StallOrder::Periodic), 200);
+        assert!((150..250).contains(&count(StallOrder::Random)));
+        assert_eq!(count(StallOrder::First), 0);
+    }
 
     #[test]
     fn buffers_are_aligned_and_delays_are_not_shorter_than_asked() {

@@ -5,7 +5,10 @@ use std::{
     ffi::{CStr, OsStr},
     fs::File,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd},
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak, atomic::AtomicU64},
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+        atomic::{AtomicBool, AtomicU64},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -30,6 +33,8 @@ pub(crate) struct Open {
     pub(crate) file: File,
     /// The same with `O_DIRECT`, if it was opened with that.
     pub(crate) direct: Option<File>,
+    /// It was flushed since it was opened.
+    pub(crate) flushed: AtomicBool,
     /// Lives as long as the file is open.
     pub(crate) _backing: Option<Arc<BackingId>>,
 }
