@@ -161,9 +161,6 @@ pub fn judge(case: &Case) -> Durability {
     if of_programs && syncs == 0 {
         return programs(case);
     }
-    if !case.meaning.flushes || syncs == 0 {
-        return Durability::default();
-    }
     let counts: Vec<Count> = case
         .trials
         .iter()
@@ -171,8 +168,15 @@ pub fn judge(case: &Case) -> Durability {
         .collect();
     let all = Sum::of(&counts);
     let blind = counts.is_empty();
+    let flushes = (!blind).then_some(all.flushes);
+    if !case.meaning.flushes || syncs == 0 {
+        return Durability {
+            flushes,
+            ..Durability::default()
+        };
+    }
     let mut durability = Durability {
-        flushes: (!blind).then_some(all.flushes),
+        flushes,
         syncs,
         configured: facts::passes_no_flush(case.facts, case.meaning),
         background: (!blind).then_some(all.others).filter(|n| *n > 0.0),

@@ -182,8 +182,8 @@ fn wrapped(
     Ok(())
 }
 
-/// Columns after the layer's name. When the window is narrow, some are left out, and the last one stands
-/// below the row.
+/// Columns after the layer's name. When the window is narrow, some are left out, and what became of an
+/// fsync stands below the row.
 const HEADS: [&str; 6] = [
     "time/op",
     "ratio [95 %]",
@@ -206,7 +206,7 @@ fn cells(row: &ResultRow) -> [String; 6] {
 
 /// Columns whose content is a number stand at the right edge.
 const RIGHT: [bool; 6] = [true, true, true, false, true, false];
-/// Where the data came from and what became of an fsync: never left out.
+/// Where the data came from and what became of an fsync.
 const LABEL: usize = 5;
 /// Order in which columns go when the window is narrow.
 const DROP: [usize; 3] = [4, LABEL, 0];
@@ -316,9 +316,9 @@ fn table(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<(
                     text
                 ))
             )?;
-            let source = cells(row)[LABEL].clone();
-            if !grid.shown[LABEL] && !source.is_empty() {
-                wrapped(out, style, "      ", "      ", &source)?;
+            let flushed = row.durability.verdict.words();
+            if !grid.shown[LABEL] && !flushed.is_empty() {
+                wrapped(out, style, "      ", "      ", flushed)?;
             }
             let note = notes.of(row);
             if !note.is_empty() {

@@ -113,11 +113,15 @@ impl<'a> Notes<'a> {
 /// configuration says something as well, or other programs flushed.
 fn durability_words(row: &ResultRow) -> Option<&str> {
     let flushed = &row.durability;
-    let others = flushed.background.is_some() && flushed.verdict == DurabilityVerdict::CannotTell;
-    flushed
-        .because
-        .as_deref()
-        .filter(|_| flushed.configured.is_some() || others)
+    match flushed.verdict {
+        DurabilityVerdict::Absorbed => flushed.configured.as_deref(),
+        DurabilityVerdict::CannotTell
+            if flushed.configured.is_some() || flushed.background.is_some() =>
+        {
+            flushed.because.as_deref()
+        }
+        _ => None,
+    }
 }
 
 /// The results of each point, in the plan's order.
