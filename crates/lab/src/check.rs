@@ -132,27 +132,40 @@ pub(crate) fn placed(
     Ok(all.into_values().collect())
 }
 
-/// Removes points whose programs cannot be packaged here, as long as one point is left. Returns
-/// remarks to show.
-pub(crate) fn packageable(
-    points: &mut Vec<Point>,
-    env: &Environment,
-    catalog: Catalog,
-) -> Result<Vec<String>, LabError> {
+/// Removes points whose programs are missing or cannot be packaged here, as long as one point is left.
+/// Returns remarks to show.
+pub(crate) fn possible(resolved: &mut Resolved, catalog: Catalog) -> Result<Vec<String>, LabError> {
+    // Other layers may have programs of their own, such as a guest.
+    let baseline = resolved.layers.first();
+    let on_this_host = baseline.is_some_and(|l| l.spec.is_native());
     let (mut kept, mut notes, mut first) = (Vec::new(), Vec::new(), None);
-    for point in points.drain(..) {
-        match catalog.workload(&point.workload)?.placed(&point, env) {
+    for point in resolved.points.drain(..) {
+        let workload = catalog.workload(&point.workload)?;
+        let programs = match workload.check_programs(&point) {
+            Err(e) if on_this_host => Err(LabError::Programs {
+                point: point.label.clone(),
+                why: e.message,
+                hint: e.hint,
+            }),
+            _ => Ok(()),
+        };
+        let placed = || workload.placed(&point, &resolved.env);
+        match programs.and_then(|()| Ok(placed()?)) {
             Ok(_) => kept.push(point),
             Err(e) => {
-                notes.push(format!("`{}` is left out: {e}", point.label));
+                let why = match &e {
+                    LabError::Programs { why, .. } => why.clone(),
+                    e => e.to_string(),
+                };
+                notes.push(format!("`{}` is left out: {why}", point.label));
                 first.get_or_insert(e);
             }
         }
     }
     match first {
-        Some(e) if kept.is_empty() => Err(e.into()),
+        Some(e) if kept.is_empty() => Err(e),
         _ => {
-            *points = kept;
+            resolved.points = kept;
             Ok(notes)
         }
     }

@@ -152,6 +152,16 @@ pub enum LabError {
         /// The run, which can be resumed.
         run: String,
     },
+    /// This machine lacks programs that the work starts.
+    #[error("`{point}`: {why}")]
+    Programs {
+        /// Its label.
+        point: String,
+        /// Which, and where they were looked for.
+        why: String,
+        /// How to get them.
+        hint: Option<String>,
+    },
     /// The run has ended.
     #[error("run {run} is finished: there is nothing to resume")]
     Finished {
@@ -225,7 +235,9 @@ impl LabError {
             Self::Space { .. } => {
                 Some("name a larger disk with --dir, or make the files smaller: --scale 0.1".into())
             }
-            Self::Baseline { hint, .. } | Self::NoLayers { hint, .. } => hint.clone(),
+            Self::Baseline { hint, .. }
+            | Self::NoLayers { hint, .. }
+            | Self::Programs { hint, .. } => hint.clone(),
             Self::DiskFull { run, .. } => Some(format!(
                 "make room, then continue: layermark run --resume {run}; what was measured: layermark report {run}"
             )),
@@ -242,7 +254,7 @@ impl LabError {
         }
     }
 
-    /// 1 failed, 2 usage, 3 a layer could not be set up, 4 the result would not be trustworthy.
+    /// 1 failed, 2 usage, 3 a layer could not be set up or a program is missing, 4 the result would not be trustworthy.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Plan(_)
@@ -263,7 +275,10 @@ impl LabError {
             | Self::CannotResume { .. } => 2,
             Self::Store(e) if e.is_usage() => 2,
             Self::Layer(e) if e.is_usage() => 2,
-            Self::Layer(_) | Self::Baseline { .. } | Self::NoLayers { .. } => 3,
+            Self::Layer(_)
+            | Self::Baseline { .. }
+            | Self::NoLayers { .. }
+            | Self::Programs { .. } => 3,
             Self::OtherMachine { .. } => 4,
             Self::DiskFull { .. }
             | Self::Packaged { .. }

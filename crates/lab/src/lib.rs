@@ -58,7 +58,7 @@ pub fn run(
 ) -> Result<Outcome, LabError> {
     let mut resolved = resolve::resolve(&request)?;
     let dir = check::dir(&request.dir)?;
-    let mut notes = check::packageable(&mut resolved.points, &resolved.env, request.catalog)?;
+    let mut notes = check::possible(&mut resolved, request.catalog)?;
     notes.extend(check::all(
         &dir,
         &resolved,

@@ -72,6 +72,10 @@ pub trait Workload: Sync {
     fn placed(&self, _at: &Point, _env: &Environment) -> Result<Vec<Placed>, PointError> {
         Ok(Vec::new())
     }
+    /// An error if this machine lacks a program that the point starts, with the package that has it.
+    fn check_programs(&self, _at: &Point) -> Result<(), ProbeError> {
+        Ok(())
+    }
     /// The point as it is done in one layer.
     fn in_layer(&self, at: &Point, _layer: &Spec) -> Result<Point, PointError> {
         Ok(at.clone())

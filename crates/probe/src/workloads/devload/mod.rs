@@ -54,6 +54,11 @@ impl Workload for DevLoad {
         corpus::SIZE + at.number("users") * JOB
     }
 
+    fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {
+        let p: DevLoadParams = param::read(at)?;
+        programs::find(p.job_set).map(drop)
+    }
+
     fn prepare(
         &self,
         dir: &Path,

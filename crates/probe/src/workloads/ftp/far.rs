@@ -129,7 +129,7 @@ impl FarEnd for FtpFarEnd {
 }
 
 /// vsftpd, if it is to serve the point.
-fn program(p: &FtpParams, found: Option<PathBuf>) -> Result<Option<PathBuf>, ProbeError> {
+pub fn program(p: &FtpParams, found: Option<PathBuf>) -> Result<Option<PathBuf>, ProbeError> {
     match p.server {
         ServerChoice::Own => Ok(None),
         ServerChoice::Auto => Ok(found.filter(|_| p.vsftpd_can())),

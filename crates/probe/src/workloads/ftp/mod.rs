@@ -54,6 +54,10 @@ impl Workload for Ftp {
         true
     }
 
+    fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {
+        far::program(&param::read(at)?, vsftpd::find()).map(drop)
+    }
+
     fn serve(
         &self,
         dir: &Path,

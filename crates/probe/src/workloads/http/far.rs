@@ -49,6 +49,14 @@ enum Running {
     Hosted(HostedServer),
 }
 
+/// An error if the server that the point names is not installed here.
+pub fn check_program(p: &HttpParams) -> Result<(), ProbeError> {
+    match p.server {
+        Server::Nginx | Server::Apache => hosted::find(p.server, PATH).map(drop),
+        Server::Auto | Server::Own => Ok(()),
+    }
+}
+
 impl HttpFarEnd {
     pub fn start(dir: &Path, p: HttpParams, context: &Context) -> Result<Self, ProbeError> {
         let no_peer = || ProbeError::new("`http` has two ends, and the job names no far one");
@@ -59,9 +67,7 @@ impl HttpFarEnd {
         } = context.peer.clone().ok_or_else(no_peer)?;
         let at = SocketAddr::new(address, port);
         // Told now, in words of its own, and not when the near end comes.
-        if matches!(p.server, Server::Nginx | Server::Apache) {
-            hosted::find(p.server, PATH)?;
-        }
+        check_program(&p)?;
         let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
         let shared = Shared {
             p,

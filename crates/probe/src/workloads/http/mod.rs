@@ -69,6 +69,10 @@ impl Workload for Http {
         at.params.get("url").and_then(|url| url.as_str()) == Some("")
     }
 
+    fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {
+        far::check_program(&param::read(at)?)
+    }
+
     fn serve(
         &self,
         dir: &Path,
