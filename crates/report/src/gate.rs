@@ -1,6 +1,6 @@
 //! Results held to what a build may not lose.
 
-use layermark_model::{Gate, GateError};
+use layermark_model::{Gate, GateError, Unit};
 use layermark_stats::{self as stats, Interval};
 
 use crate::{
@@ -162,18 +162,59 @@ fn held(
     p: f64,
     delta: f64,
 ) -> GateRow {
+    let kept = row.and_then(|row| keeps_to(gate, row, p, delta));
+    let measured = row.filter(|row| row.trials > 0 && kept.is_none());
+    let lacks = measured.and_then(|row| lacks(gate, row, delta));
     GateRow {
         gate: gate.to_string(),
         layer: layer.into(),
         point: point.into(),
         limit: gate.limit,
-        state: match row.and_then(|row| keeps_to(gate, row, p, delta)) {
+        state: match kept {
             Some(true) => GateState::Passed,
             Some(false) => GateState::Failed,
             None => GateState::Undecided,
         },
-        text: found(gate, row),
+        text: found(gate, row) + &lacks.unwrap_or_default(),
     }
+}
+
+/// What an undecided result lacks: `; 3 more launches are needed`, or `; about 40 more launches may tell`.
+fn lacks(gate: &Gate, row: &ResultRow, delta: f64) -> Option<String> {
+    let more = |n: usize| match row.meaning.unit {
+        Unit::Launch => format!("{n} more {}", verb(n, "launch", "launches")),
+        _ => count(n, "more block"),
+    };
+    match stats::MIN_BLOCKS.saturating_sub(row.blocks) {
+        _ if matches!(row.verdict, Verdict::Untrusted | Verdict::Baseline) => None,
+        0 => Some(format!(
+            "; about {} may tell",
+            more(more_blocks(gate.limit, row, delta)?)
+        )),
+        n => Some(format!("; {} {} needed", more(n), verb(n, "is", "are"))),
+    }
+}
+
+/// z of [`stats::GATE_ALPHA`] over that of an interval: 3.29 over 1.96.
+const GATE_WIDTHS: f64 = 1.68;
+/// A result that needs more than this many times its blocks lies at the limit itself.
+const MOST_TIMES: f64 = 100.0;
+
+/// Blocks that would make the interval narrow enough, if the estimate stayed: its width goes with one over
+/// the square root of their number. `None` where its width is not what is lacking.
+fn more_blocks(limit: Option<f64>, row: &ResultRow, delta: f64) -> Option<usize> {
+    let ratio = row.ratio?;
+    let [low, high] = ratio.interval?;
+    let (at, half) = (ratio.estimate.ln(), (high / low).ln() / 2.0);
+    let most = limit.map_or(delta.ln_1p(), f64::ln);
+    let wanted = match limit {
+        _ if at > most => (at / GATE_WIDTHS).min(limit.map_or(at, |_| at - most)),
+        Some(_) => most - at,
+        None => (most - at.abs()).max(-at),
+    };
+    let times = (half / wanted).powi(2);
+    let more = (row.blocks as f64 * (times - 1.0)).ceil();
+    (wanted > 0.0 && times <= MOST_TIMES && more >= 1.0).then_some(more as usize)
 }
 
 /// `None` where the data does not say. `p` is corrected for how many are asked.
@@ -230,4 +271,66 @@ fn failed(gates: &[GateRow]) -> Option<Statement> {
         ),
         evidence: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::Meaning;
+
+    use super::*;
+    use crate::types::Estimate;
+
+    fn launches(blocks: usize, estimate: f64, half: f64) -> ResultRow {
+        let interval = (blocks >= stats::MIN_BLOCKS).then(|| [estimate / half, estimate * half]);
+        ResultRow {
+            trials: blocks,
+            blocks,
+            verdict: Verdict::Undecided,
+            ratio: Some(Estimate { estimate, interval }),
+            meaning: Meaning {
+                unit: Unit::Launch,
+                ..Meaning::default()
+            },
+            ..ResultRow::default()
+        }
+    }
+
+    fn told(gate: &str, row: &ResultRow) -> String {
+        let gate = gate.parse().unwrap();
+        let held = held(&gate, ("a", "b"), Some(row), 1.0, 0.05);
+        assert_eq!(held.state, GateState::Undecided, "{held:?}");
+        held.text
+            .split_once("; ")
+            .map_or_else(String::new, |t| t.1.to_owned())
+    }
+
+    #[test]
+    fn what_cannot_be_told_says_what_it_lacks() {
+        let few = |n| told("slower=10%", &launches(n, 1.02, 1.2));
+        assert_eq!(few(1), "2 more launches are needed");
+        assert_eq!(few(2), "1 more launch is needed");
+        // 1.01 with a limit of 1.10: a half-width of 9 % of the logarithm in place of 17 % takes 3.65 times
+        // the launches.
+        let within = launches(10, 1.01, 1.177);
+        assert_eq!(
+            told("slower=10%", &within),
+            "about 27 more launches may tell"
+        );
+        let mut blocks = within.clone();
+        blocks.meaning.unit = Unit::Operation;
+        assert_eq!(told("slower=10%", &blocks), "about 27 more blocks may tell");
+        // At the limit itself none do, and where nothing can be trusted they are not what is missing.
+        assert_eq!(told("slower=10%", &launches(10, 1.1, 1.2)), "");
+        blocks.verdict = Verdict::Untrusted;
+        assert_eq!(told("slower=10%", &blocks), "");
+        // Beyond it, the interval has to leave the limit; without one it has to leave 1, far enough for p.
+        assert_eq!(
+            told("slower=10%", &launches(10, 1.2, 1.1)),
+            "about 2 more launches may tell"
+        );
+        assert_eq!(
+            told("slower", &launches(10, 1.2, 1.2)),
+            "about 19 more launches may tell"
+        );
+    }
 }

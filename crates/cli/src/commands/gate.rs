@@ -37,15 +37,22 @@ pub fn outcome(report: &Report) -> Option<ExitCode> {
     }
     let count = |state: GateState| report.gates.iter().filter(|g| g.state == state).count();
     let failed = count(GateState::Failed);
-    for gate in report.failed_gates().take(LISTED) {
-        let (layer, point, text) = (&gate.layer, &gate.point, &gate.text);
-        say(format!(
-            "gate failed: {layer} at \"{point}\": {text} ({})",
-            gate.gate
-        ));
-    }
-    if failed > LISTED {
-        say(format!("gate failed: and {} more", failed - LISTED));
+    for (state, what) in [
+        (GateState::Failed, "gate failed"),
+        (GateState::Undecided, "gate cannot tell"),
+    ] {
+        let of_state = || report.gates.iter().filter(|g| g.state == state);
+        for gate in of_state().take(LISTED) {
+            let (layer, point, text) = (&gate.layer, &gate.point, &gate.text);
+            say(format!(
+                "{what}: {layer} at \"{point}\": {text} ({})",
+                gate.gate
+            ));
+        }
+        let more = of_state().count().saturating_sub(LISTED);
+        if more > 0 {
+            say(format!("{what}: and {more} more"));
+        }
     }
     say(format!(
         "gates: {} passed, {failed} failed, {} cannot be told",

@@ -554,3 +554,18 @@ fn a_reference_that_is_not_given_is_launched_too_and_values_of_a_scan_are_compar
         "{all:?}"
     );
 }
+
+#[test]
+fn a_gate_that_cannot_tell_says_how_many_launches_it_lacks() {
+    let two = [
+        "-l",
+        "overlay:upper",
+        "--no-control",
+        "--fail-if",
+        "slower=10%",
+    ];
+    let said = launch(&[&two[..], &["--", "true"]].concat()).run().code(0);
+    said.says("gate cannot tell: overlay:upper at ")
+        .says("1 more launch is needed")
+        .says("gates: 0 passed, 0 failed, 1 cannot be told");
+}
