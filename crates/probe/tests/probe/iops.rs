@@ -43,6 +43,18 @@ fn a_batch_is_how_many_are_handed_over_not_how_many_are_under_way() {
     assert!(refused.message.contains("batch"), "{refused:?}");
 }
 
+/// At two I/Os a second none is due from 10 to 60 ms.
+#[test]
+fn a_trial_at_a_rate_lasts_until_an_io_was_due() {
+    let mut lab = Lab::new();
+    let trial = lab.trial(&iops(json!({"rate": 2, "time": "50ms", "ramp": "10ms"})));
+    assert!(
+        trial.ops() > 0 && trial.response_ns > Some(0.0),
+        "{trial:?}"
+    );
+    lab.end();
+}
+
 #[test]
 fn every_engine_and_pattern_counts_what_ends_in_the_window() {
     let mut lab = Lab::new();

@@ -73,7 +73,7 @@ impl Work for IopsWork {
                 Source::Monotonic => self.go(Monotonic, window, beat)?,
             };
             let length = window.until - window.from;
-            if counted.pass.ops > 0 || self.p.rate > 0 {
+            if counted.pass.ops > 0 {
                 break counted;
             }
             // In turns it was waited for already.
@@ -81,7 +81,7 @@ impl Work for IopsWork {
                 let text = format!("no I/O ended within {} s", PATIENCE_NS / 1_000_000_000);
                 return Err(ProbeError::new(text));
             }
-            // At least one I/O, if that takes longer.
+            // At least one I/O, if that takes longer or is due later.
             window.until += 3 * length;
         };
         let Counted {
