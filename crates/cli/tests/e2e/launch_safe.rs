@@ -31,7 +31,8 @@ fn what_another_user_has_planted_is_not_worked_in() {
     if !is_root() || !has(&["python3", "strace", "setpriv"]) {
         return skipped("only root has something to lose");
     }
-    let plant = "mount -t tmpfs tmp /tmp -o mode=1777
+    let plant = machine::own_tmp_in_shell()
+        + "
 setpriv --reuid nobody --regid nogroup --clear-groups /usr/bin/python3 -c '
 import os
 most = int(open(\"/proc/sys/kernel/pid_max\").read())
@@ -42,7 +43,7 @@ for pid in range(os.getpid(), os.getpid() + 5000):
 '";
     let look = "if [ -e /tmp/owned ]; then echo 'nobody is root' >&2; code=99; fi";
     let import = ["--package", "--", "/usr/bin/python3", "-c", "import json"];
-    let Some(lm) = launch(&import).around(plant, look) else {
+    let Some(lm) = launch(&import).around(&plant, look) else {
         return;
     };
     lm.run().code(0).left_nothing();

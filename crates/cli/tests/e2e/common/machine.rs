@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     hash::{DefaultHasher, Hash, Hasher},
-    os::unix::fs::MetadataExt,
+    os::{fd::AsRawFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     thread,
@@ -84,11 +84,42 @@ pub fn lives((pid, start): Process) -> bool {
     stat(pid).is_some_and(|(_, now)| now == start)
 }
 
-/// Shows the calling thread, and what it starts from now on, an empty `/tmp`.
+/// What lies in `/tmp` and is needed by tests that cover it: the clone may be there.
+fn needed_in_tmp() -> BTreeSet<PathBuf> {
+    let needed = [super::binary(), super::root(), super::base()];
+    let real = needed.iter().filter_map(|path| path.canonicalize().ok());
+    let in_tmp = real.filter_map(|path| {
+        let first = path.strip_prefix("/tmp").ok()?.iter().next()?;
+        Some(Path::new("/tmp").join(first))
+    });
+    in_tmp.collect()
+}
+
+/// Shell text that does the same as [`own_tmp`] in a mount namespace.
+pub fn own_tmp_in_shell() -> String {
+    let needed = needed_in_tmp();
+    let each = |text: fn(usize, &str) -> String| -> String {
+        let paths = needed.iter().map(|path| path.to_str().expect("a path"));
+        let lines = paths.enumerate().map(|(n, path)| text(n + 5, path));
+        lines.collect()
+    };
+    let open = each(|n, path| format!("exec {n}<'{path}'; "));
+    let show = each(|n, path| {
+        format!(
+            "if [ -d /proc/self/fd/{n} ]; then mkdir '{path}'; else touch '{path}'; fi
+mount --no-canonicalize --bind /proc/self/fd/{n} '{path}'; exec {n}<&-; "
+        )
+    });
+    format!("{open}mount -t tmpfs tmp /tmp -o mode=1777; {show}")
+}
+
+/// Shows the calling thread, and what it starts from now on, a `/tmp` with nothing in it but what tests
+/// need.
 #[allow(unsafe_code)]
 pub fn own_tmp() -> rustix::io::Result<()> {
     use rustix::{
-        mount::{MountFlags, MountPropagationFlags, mount, mount_change},
+        fs::{CWD, Mode, OFlags, mkdirat, open},
+        mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change},
         thread::{UnshareFlags, unshare_unsafe},
     };
     // SAFETY: this flag does not touch the table of file descriptors.
@@ -97,13 +128,27 @@ pub fn own_tmp() -> rustix::io::Result<()> {
         "/",
         MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
     )?;
+    let needed = needed_in_tmp().into_iter();
+    let opened = needed.map(|path| Ok((open(&path, OFlags::PATH, Mode::empty())?, path)));
+    let opened: Vec<_> = opened.collect::<rustix::io::Result<_>>()?;
     mount(
         "tmpfs",
         "/tmp",
         "tmpfs",
         MountFlags::empty(),
         Some(c"mode=1777"),
-    )
+    )?;
+    for (file, path) in opened {
+        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+        if Path::new(&link).is_dir() {
+            mkdirat(CWD, &path, Mode::RWXU)?;
+        } else {
+            let made = OFlags::WRONLY | OFlags::CREATE;
+            open(&path, made, Mode::RUSR)?;
+        }
+        mount_bind(&link, &path)?;
+    }
+    Ok(())
 }
 
 /// Waits until these processes have ended.
