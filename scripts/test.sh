@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Makes targets of the Makefile one after the other, then lists the time of each and the ten slowest tests.
+# usage: scripts/test.sh TARGET...
+set -euo pipefail
+cd "$(dirname "$0")/.."
+log=$(mktemp)
+times=
+finish() {
+    echo
+    echo "slowest tests:"
+    sed -nE 's/^test (.+) \.\.\. .*<([0-9.]+)s>$/\2 \1/p' "$log" | sort -rn | head -n 10 |
+        while read -r seconds name; do printf '%7.1f s  %s\n' "$seconds" "$name"; done
+    printf '%s' "$times"
+    rm -f "$log"
+}
+trap finish EXIT
+for target; do
+    begun=$SECONDS
+    "${MAKE:-make}" --no-print-directory "$target" | tee -a "$log"
+    times+="$target: $((SECONDS - begun)) s"$'\n'
+done
