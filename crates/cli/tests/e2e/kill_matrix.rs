@@ -20,8 +20,8 @@ use crate::common::{self, Home, Lm, is_root, machine, skipped, trials_stored};
 use machine::{Proc, Process};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What runs at the same time; each has a `/tmp` of its own.
-const WORKERS: usize = 2;
+/// Runs at the same time. Most of a run is waiting; each has a `/tmp` of its own.
+const WORKERS: usize = 4;
 /// A run has to end by itself after one of its processes was killed.
 const PATIENCE: Duration = Duration::from_mins(2);
 
