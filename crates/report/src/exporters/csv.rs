@@ -102,13 +102,22 @@ impl Csv {
     }
 }
 
-/// Text that a spreadsheet takes for text: a leading sign would make it a formula.
+/// Text that a spreadsheet takes for text: a leading sign would make it a formula, also a full-width one
+/// and one behind blanks, line ends and marks that are not seen, which some programs leave out.
 fn safe(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+    const SIGNS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+    let unseen = |c: char| c.is_whitespace() || c.is_control() || is_format(c);
+    let first = text.trim_start_matches(unseen);
+    if text.starts_with(['\t', '\r']) || first.starts_with(SIGNS) {
         format!("'{text}")
     } else {
         text.into()
     }
+}
+
+/// Characters of no width: byte order marks, zero-width spaces and joiners, directions of writing.
+fn is_format(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -118,6 +127,23 @@ mod tests {
     #[test]
     fn text_is_never_a_formula() {
         assert_eq!(safe("=HYPERLINK(1)"), "'=HYPERLINK(1)");
-        assert_eq!(safe("overlay:upper"), "overlay:upper");
+        for sign in ["=", "+", "-", "@", "＝", "＋", "－", "＠"] {
+            for before in [
+                "",
+                " ",
+                "\n",
+                "\r\n",
+                "\u{feff}",
+                "\u{a0}",
+                "\u{3000}",
+                "\u{200b} \0",
+            ] {
+                let text = format!("{before}{sign}1");
+                assert_eq!(safe(&text), format!("'{text}"), "{text:?}");
+            }
+        }
+        for plain in ["overlay:upper", " a=b", "", "\u{feff}name", "4 KiB"] {
+            assert_eq!(safe(plain), plain);
+        }
     }
 }
