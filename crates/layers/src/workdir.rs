@@ -63,13 +63,13 @@ impl WorkDir {
         let bad = bad(parent);
         // Not `dir` itself, of which the janitor has a copy: it would be locked until that ends.
         let lock = fd::open_dir(&opened.dir, ".").map_err(|e| bad(in_words(&e.into())))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        let locked = match lock_for_a_run(&lock, &opened.dir) {
+            Ok(locked) => locked,
             Err(Errno::WOULDBLOCK) => return Err(LayerError::Busy { path: opened.path }),
             Err(e) => return Err(bad(format!("it cannot be locked: {e}"))),
-            Ok(()) => {}
-        }
+        };
         let mut work = Self::make(parent, opened)?;
-        work.parent = Some(lock);
+        work.parent = locked.then_some(lock);
         Ok(work)
     }
 
@@ -149,6 +149,38 @@ fn bad(path: &Path) -> impl Fn(String) -> LayerError + use<> {
         path: path.clone(),
         why,
     }
+}
+
+/// Locks a directory for one run; `WOULDBLOCK` where a run of this user's is at work there. `false` where
+/// the lock is somebody else's: anybody who may read a directory can lock it, which says nothing of a run.
+fn lock_for_a_run(lock: impl AsFd, dir: impl AsFd) -> Result<bool, Errno> {
+    // A run that has just begun makes its work directory after it has the lock.
+    for _ in 0..20 {
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) if is_at_work(&dir) => return Err(Errno::WOULDBLOCK),
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(50)),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a work directory of this user's in `parent` has an owner that lives.
+fn is_at_work(parent: impl AsFd) -> bool {
+    let names = removal::names(parent.as_fd(), "").unwrap_or_default();
+    names.iter().any(|name| {
+        let name = OsStr::from_bytes(name.to_bytes());
+        let marker = name
+            .as_bytes()
+            .starts_with(PREFIX.as_bytes())
+            .then(|| fd::open_dir(&parent, name).ok())
+            .flatten()
+            .and_then(open_marker);
+        marker.is_some_and(|marker| {
+            flock(&marker, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+        })
+    })
 }
 
 /// The parent of a work directory.
