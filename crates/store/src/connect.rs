@@ -26,11 +26,16 @@ const TRIES: u32 = 20;
 pub(crate) const FORMATS: &str = "_sqlx_migrations";
 
 pub(crate) fn migrations() -> Vec<Migration> {
-    const ALL: [(i64, &str, &str); 4] = [
+    const ALL: [(i64, &str, &str); 5] = [
         (1, "runs", include_str!("../migrations/0001_runs.sql")),
         (2, "imports", include_str!("../migrations/0002_imports.sql")),
         (3, "meaning", include_str!("../migrations/0003_meaning.sql")),
         (4, "skips", include_str!("../migrations/0004_skips.sql")),
+        (
+            5,
+            "by layer",
+            include_str!("../migrations/0005_by_layer.sql"),
+        ),
     ];
     ALL.into_iter()
         .map(|(version, name, sql)| {
@@ -44,6 +49,9 @@ pub(crate) fn migrations() -> Vec<Migration> {
         })
         .collect()
 }
+
+/// The oldest format that has all that is read. A later one is faster.
+pub(crate) const READABLE: i64 = 4;
 
 /// The newest format this layermark knows.
 pub(crate) fn known() -> i64 {

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::process::{Resource, getrlimit};
 use sqlx::sqlite::SqliteError;
 
 use crate::{StoreError, path::is_server, server};
@@ -38,6 +39,8 @@ impl Inner {
     }
 }
 
+/// A write failed for another reason than a full disk.
+const IOERR_WRITE: i64 = 778;
 /// The index of the write-ahead log could not grow: on a full disk this comes before anything else.
 const IOERR_SHMSIZE: i64 = 4874;
 
@@ -107,6 +110,11 @@ fn from_sqlite(error: sqlx::Error, path: PathBuf) -> StoreError {
         .as_database_error()
         .map(|e| e.message().to_owned())
         .unwrap_or_default();
+    if [IOERR_WRITE, IOERR_SHMSIZE].contains(&code)
+        && let Some(limit) = getrlimit(Resource::Fsize).current
+    {
+        return StoreError::Limit { path, limit };
+    }
     if code == IOERR_SHMSIZE {
         return StoreError::Full { path };
     }

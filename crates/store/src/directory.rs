@@ -12,7 +12,7 @@ use std::{
 
 use layermark_fd::{Held, Refused, is_open_to_others, is_trusted};
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, Stat, chmodat, fstat, openat, statat},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, chmodat, fstat, openat, statat},
     io::Errno,
     process::geteuid,
 };
@@ -66,6 +66,12 @@ pub(crate) fn look(path: &Path) -> Result<(PathBuf, bool), StoreError> {
         Err(Refused::Io(e)) if e.kind() == ErrorKind::NotFound => Ok((path.into(), true)),
         Err(e) => Err(refused(e, path)),
     }
+}
+
+/// Whether others may write to a store's file.
+pub(crate) fn is_shared(path: &Path) -> bool {
+    let file = statat(CWD, path, AtFlags::empty());
+    file.is_ok_and(|stat| !is_trusted(&stat) || is_open_to_others(&stat))
 }
 
 /// Whether others can lead us elsewhere from here.

@@ -140,6 +140,14 @@ pub enum StoreError {
         /// The store.
         path: PathBuf,
     },
+    /// A file of the store may not grow.
+    #[error("the store {path} could not be written: no file may have more than {limit} bytes here (ulimit -f)", path = path.display())]
+    Limit {
+        /// The store.
+        path: PathBuf,
+        /// Bytes that a file may have.
+        limit: u64,
+    },
     /// The store or its directory cannot be written.
     #[error("the store {path} cannot be written: {reason}", path = path.display())]
     ReadOnly {
@@ -280,6 +288,9 @@ impl StoreError {
                 "see who may write there: ls -ld {}; or keep runs elsewhere: export XDG_DATA_HOME=DIR",
                 parent(path).display()
             ),
+            Self::Limit { .. } => {
+                "allow more: ulimit -f unlimited; then continue: layermark run --resume last".into()
+            }
             Self::Exposed { .. } => {
                 "keep runs in a directory that only you and root can change: --store ~/runs.db".into()
             }

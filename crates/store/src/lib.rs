@@ -61,6 +61,8 @@ pub struct Store {
     reconnected: u32,
     /// Whether other users had rights on its files when it was opened.
     narrowed: bool,
+    /// Whether other users can change what is read.
+    shared: bool,
     /// Where the store lay, once its file was deleted and written anew at `path`.
     lost: Option<PathBuf>,
     /// When a commit was last synced.
@@ -124,16 +126,19 @@ impl Store {
     pub fn open_read(at: impl AsRef<std::ffi::OsStr>) -> Result<Self, StoreError> {
         let mut place = path::place(at.as_ref())?;
         let runtime = runtime(&place)?;
+        // Other users of a server write to it too.
+        let mut shared = true;
         let (connection, stamp) = match &mut place {
             Place::File(path) => {
                 let (real, safe) = directory::look(path)?;
                 *path = real;
+                shared = !safe || directory::is_shared(path);
                 runtime.block_on(reading::open(path, safe))?
             }
             Place::Server(server) => (runtime.block_on(server.open_read())?, None),
         };
         let mut store = Self::around(place, runtime, connection);
-        store.stamp = stamp;
+        (store.stamp, store.shared) = (stamp, shared);
         Ok(store)
     }
 
@@ -152,6 +157,7 @@ impl Store {
             patience: connect::BUSY,
             reconnected: 0,
             narrowed: false,
+            shared: false,
             lost: None,
             synced: None,
             full: true,
@@ -167,6 +173,12 @@ impl Store {
     /// Where it lies: a file, or the address of a server without its password.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether other users could have written what is read: a file of theirs, one that they may write or
+    /// exchange, or a server. Known of a store that was opened to be read.
+    pub fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// Whether other users had rights on the store's file, which were taken away when it was opened.
@@ -298,15 +310,28 @@ impl Store {
                 done => done,
             };
         }
-        if self.full != full {
-            self.with(async |c| write::synchronous(c, full).await)?;
-            self.full = full;
+        let done = self.commit(full, work);
+        if done.is_err() {
+            // A transaction that could not be committed is open until it is rolled back.
+            let _ = self.with(async |c| write::rollback(c).await);
         }
-        self.with(work)?;
+        done?;
         if full {
             self.synced = Some(Instant::now());
         }
         self.keep()
+    }
+
+    fn commit(
+        &mut self,
+        full: bool,
+        work: impl AsyncFnMut(&mut AnyConnection) -> Result<(), Inner>,
+    ) -> Result<(), StoreError> {
+        if self.full != full {
+            self.with(async |c| write::synchronous(c, full).await)?;
+            self.full = full;
+        }
+        self.with(work)
     }
 
     /// Where the store lay whose file was deleted or replaced since the last call. All of it is at

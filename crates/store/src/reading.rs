@@ -6,7 +6,7 @@ use sqlx::{AnyConnection, Connection, migrate::Migrator};
 
 use crate::{
     StoreError,
-    connect::{FORMATS, beside, connect, format, known, look, migrate, migrations},
+    connect::{FORMATS, READABLE, beside, connect, format, known, look, migrate, migrations},
     database::from_sqlx,
 };
 
@@ -98,7 +98,7 @@ pub(crate) async fn open(
         Err(e) => Err(e),
     };
     let (connection, found) = opened.map_err(|e| if log { of_log(e) } else { e })?;
-    if found >= known() {
+    if found >= READABLE {
         return Ok((connection, stamp));
     }
     // An older format, which is not changed by reading it.

@@ -15,7 +15,7 @@ use sqlx::{
 use crate::{
     StoreError,
     alive::hash,
-    connect::{format, known, migrate, migrations, of_migration},
+    connect::{READABLE, format, known, migrate, migrations, of_migration},
     database::{Inner, from_sqlx},
     path,
     reading::memory,
@@ -72,7 +72,7 @@ impl Server {
     pub(crate) async fn open_read(&self) -> Result<AnyConnection, StoreError> {
         let mut connection = self.connect().await?;
         let mut found = format(&mut connection, &self.shown).await?;
-        if found < known() {
+        if found < READABLE {
             // Another process may be about to make the tables: it holds this lock meanwhile.
             let waited = async {
                 connection.lock().await?;
@@ -83,7 +83,7 @@ impl Server {
         }
         match found {
             0 => memory(&self.shown, known()).await,
-            found if found < known() => Err(StoreError::Older {
+            found if found < READABLE => Err(StoreError::Older {
                 path: self.shown.clone(),
                 found,
                 known: known(),

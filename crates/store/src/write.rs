@@ -18,6 +18,12 @@ pub(crate) async fn synchronous(c: &mut AnyConnection, full: bool) -> Result<(),
     Ok(())
 }
 
+/// Ends a transaction, if there is one, without its changes.
+pub(crate) async fn rollback(c: &mut AnyConnection) -> Result<(), Inner> {
+    sqlx::query("ROLLBACK").execute(c).await?;
+    Ok(())
+}
+
 /// Writes the whole store to an empty file.
 pub(crate) async fn copy(c: &mut AnyConnection, to: &std::path::Path) -> Result<(), Inner> {
     sqlx::query("VACUUM INTO $1")
