@@ -302,6 +302,11 @@ fn io_hint(e: &io::Error) -> Option<String> {
         io::ErrorKind::PermissionDenied => {
             Some("choose a directory that you may write to with --dir, or run it with sudo".into())
         }
+        // Of a FUSE file system whose server is gone.
+        io::ErrorKind::NotConnected | io::ErrorKind::ConnectionAborted => Some(
+            "its server has ended: see why: dmesg | tail; then set it up again: layermark run --resume last"
+                .into(),
+        ),
         io::ErrorKind::ReadOnlyFilesystem => Some("choose a writable directory with --dir".into()),
         _ => None,
     }
@@ -340,6 +345,18 @@ fn tail_text(tail: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_was_killed_is_no_lack_of_programs() {
+        for gone in [rustix::io::Errno::NOTCONN, rustix::io::Errno::CONNABORTED] {
+            let e = LayerError::io("fuse", "look for the mount at", Path::new("/x"))(gone.into());
+            let hint = e.hint().unwrap();
+            assert!(
+                hint.contains("dmesg") && hint.contains("--resume"),
+                "{hint}"
+            );
+        }
+    }
 
     #[test]
     fn a_reason_does_not_name_the_layer_again() {

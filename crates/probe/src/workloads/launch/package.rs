@@ -19,7 +19,7 @@ use layermark_model::{
 };
 
 use super::params::{LaunchCache, LaunchParams};
-use crate::programs::sys;
+use crate::programs::{PATH, sys, which};
 use crate::{Placed, PlacedKind};
 
 /// Directory of the package below `packaged/`: one for all programs of a run.
@@ -114,20 +114,28 @@ fn captured(p: &LaunchParams, env: &Environment) -> Result<BTreeSet<String>, Poi
 /// One launch in a separate probe, natively, in a home that the launcher creates in memory.
 fn capture(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointError> {
     in_a_probe(p, env).map_err(|e| {
-        PointError::new(format!(
-            "launch: `{}` could not be packaged: {e}",
-            p.command
-        ))
-        .hint("a package is found by tracing a native launch: apt-get install strace, and see that the command works here")
+        let text = format!(
+            "launch: `{}` could not be packaged: {}",
+            p.command, e.message
+        );
+        PointError::new(text).hint(e.hint.unwrap_or_else(|| untraced(&p.command)))
     })
 }
 
-fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, String> {
-    let text = |e: std::io::Error| e.to_string();
+/// What to do about a launch that could not be traced.
+fn untraced(command: &str) -> String {
+    match which("strace", PATH) {
+        None => "a package is found by tracing a native launch: apt-get install strace".into(),
+        Some(_) => format!("see that it works here: {command}"),
+    }
+}
+
+fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointError> {
+    let text = |e: std::io::Error| PointError::new(e.to_string());
     let job = Job {
         id: 1,
         dir: "/".into(),
-        point: crate::param::point("package".into(), p).map_err(|e| e.message)?,
+        point: crate::param::point("package".into(), p)?,
         seed: 0,
         min_ms: 0,
         min_ops: 0,
@@ -147,8 +155,8 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, String
         .spawn()
         .map_err(text)?;
     let (mut stdin, stdout) = (probe.stdin.take(), probe.stdout.take());
-    let mut tell = |word: &ToProbe| -> Result<(), String> {
-        let mut line = serde_json::to_vec(word).map_err(|e| e.to_string())?;
+    let mut tell = |word: &ToProbe| -> Result<(), PointError> {
+        let mut line = serde_json::to_vec(word).map_err(|e| PointError::new(e.to_string()))?;
         line.push(b'\n');
         stdin
             .as_mut()
@@ -157,13 +165,29 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, String
     };
     let result = (|| {
         tell(&ToProbe::Job(Box::new(job)))?;
-        for line in BufReader::new(stdout.ok_or("no pipe")?).lines() {
-            let said = serde_json::from_str(&line.map_err(text)?).map_err(|e| e.to_string())?;
+        let stdout = stdout.ok_or_else(|| PointError::new("no pipe"))?;
+        for line in BufReader::new(stdout).lines() {
+            let said = serde_json::from_str(&line.map_err(text)?)
+                .map_err(|e| PointError::new(e.to_string()))?;
             if let Some(next) = ToProbe::in_one_stretch(&said) {
                 tell(&next)?;
             }
             match said {
-                FromProbe::Error { message, .. } => return Err(message),
+                FromProbe::Error {
+                    message,
+                    hint,
+                    errno,
+                    ..
+                } => {
+                    let refused = (errno == Some(libc::EPERM)).then_some(
+                        "a package is found in namespaces of its own, which this user may not make: sudo layermark ...",
+                    );
+                    let e = PointError::new(message);
+                    return Err(match hint.or(refused.map(str::to_owned)) {
+                        Some(hint) => e.hint(hint),
+                        None => e,
+                    });
+                }
                 FromProbe::Trial { trial, .. } => {
                     let trace = trial.launch.and_then(|l| l.trace).unwrap_or_default();
                     return Ok(trace.files);
@@ -171,7 +195,7 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, String
                 _ => {}
             }
         }
-        Err("the probe ended".into())
+        Err(PointError::new("the probe ended"))
     })();
     drop(stdin);
     let _ = probe.wait();
