@@ -94,7 +94,7 @@ impl Foreign {
         Ok(entry)
     }
 
-    /// A detached mount of the open directory `dir`, as open_tree(2) makes it: the kernel binds no
+    /// A detached mount of the open directory `dir`, as `open_tree(2)` makes it: the kernel binds no
     /// directory of another mount namespace.
     pub(crate) fn copy_mount(&self, dir: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         let namespace = File::open(self.process.join("ns/mnt"))?;
