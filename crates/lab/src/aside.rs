@@ -13,30 +13,44 @@ use std::{
     time::Duration,
 };
 
-use layermark_layers::{BackingExtents, LayerError, Place, Undo, Wire};
-use layermark_model::{CpuTime, DroppedCaches, Facts};
+use layermark_layers::{BackingExtents, LayerError, Place, Storage, Undo, Wire, served};
+use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
 use layermark_probe::motion::{Motion, Who};
 
-use crate::session::Lost;
+use crate::{Catalog, session::Lost};
 
 /// Interval of checks whether a call makes progress.
 const TICK: Duration = Duration::from_millis(500);
-
-/// File systems that are served by another machine or process.
-const SERVED: [&str; 12] = [
-    "9p", "afs", "autofs", "ceph", "cifs", "fuse", "fuseblk", "lustre", "nfs", "nfs4", "smb3",
-    "virtiofs",
-];
 
 /// Whether a layer waits for a server that layermark has not started.
 pub(crate) fn is_needed(place: &dyn Place, facts: &Facts) -> bool {
     place.on_this_host() && place.helpers().is_empty() && has_server(facts)
 }
 
+/// Whether a layer works in a directory that another machine or process serves. That is asked in a thread
+/// that can be abandoned, before the layer is built.
+pub(crate) fn is_on_a_server(
+    spec: &Spec,
+    catalog: Catalog,
+    silence: Duration,
+) -> Result<bool, Lost> {
+    let layer = catalog.layer(&spec.layer);
+    let Some(Storage::Directory(dir)) = layer.map(|layer| layer.storage(spec)) else {
+        return Ok(false);
+    };
+    let there = dir.clone();
+    let worker = start(silence)?;
+    let answer = worker.call(move |_| served::has_server(&there));
+    answer.ok_or_else(|| Lost::new(format!("{} did not answer for {silence:?}", dir.display())))
+}
+
+fn start(silence: Duration) -> Result<Worker, Lost> {
+    Worker::start(silence).map_err(|e| Lost::new(format!("it cannot have a thread: {e}")))
+}
+
 /// Whether a layer is served by another machine or process.
 pub(crate) fn has_server(facts: &Facts) -> bool {
-    let served = |fs: &str| SERVED.contains(&fs.split('.').next().unwrap_or_default());
-    facts.mounts.iter().any(|m| served(&m.fs))
+    facts.mounts.iter().any(|m| served::is_served(&m.fs))
 }
 
 /// A layer, and how it is undone, as the thread sees them.
@@ -110,6 +124,7 @@ impl Worker {
             };
         }
         self.hangs.store(true, Ordering::Relaxed);
+        served::give_up();
         None
     }
 
@@ -145,9 +160,7 @@ impl Aside {
         undo: &mut Undo,
         silence: Duration,
     ) -> Result<Self, Lost> {
-        let worker = Worker::start(silence);
-        let worker = worker.map_err(|e| Lost::new(format!("it cannot have a thread: {e}")))?;
-        let worker = Arc::new(worker);
+        let worker = Arc::new(start(silence)?);
         let undoing = Arc::clone(&worker);
         undo.push(format!("set up {layer}"), move || undoing.undo());
         let seen = worker.call(|held| {
@@ -217,6 +230,10 @@ impl Place for Aside {
 
     fn ground(&self) -> Option<(u64, i64)> {
         self.asked(|place| Ok(place.ground())).ok().flatten()
+    }
+
+    fn mount_number(&self) -> Option<u64> {
+        self.asked(|place| Ok(place.mount_number())).ok().flatten()
     }
 
     fn start(&mut self) -> Result<Wire, LayerError> {

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_layers::{Storage, workdir};
+use layermark_layers::{Storage, served, workdir};
 use layermark_model::{Environment, LayerStatus, Machine, Point, Run};
 use layermark_probe::{PackagedFile, Placed, PlacedKind};
 use rustix::fs::{Access, StatVfsMountFlags};
@@ -211,12 +211,13 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
         match storage.map_or(Storage::Base, |l| l.storage(&layer.spec)) {
             Storage::Nowhere | Storage::Memory => {}
             Storage::Directory(other) => {
-                let device = fs::metadata(&other).map(|m| m.dev()).ok();
-                if device == here {
-                    layers += 1;
-                } else if device.is_some() {
-                    enough(&other, each)?;
-                }
+                layers += served::ask(&other, || {
+                    let device = fs::metadata(&other).map(|m| m.dev()).ok();
+                    if device.is_some() && device != here {
+                        enough(&other, each)?;
+                    }
+                    Ok::<_, LabError>(u64::from(device == here))
+                })?;
             }
             Storage::Base => layers += 1,
         }

@@ -38,7 +38,7 @@ mod trial;
 mod turn;
 mod watch;
 
-use layermark_layers::workdir::WorkDir;
+use layermark_layers::{served, workdir::WorkDir};
 use layermark_model::{Run, RunStatus};
 use layermark_store::Store;
 
@@ -57,7 +57,8 @@ pub fn run(
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Outcome, LabError> {
     let mut resolved = resolve::resolve(&request)?;
-    let dir = check::dir(&request.dir)?;
+    let dir = served::ask(&request.dir, || check::dir(&request.dir))?;
+    served::work_in(&dir);
     let mut notes = check::possible(&mut resolved, request.catalog)?;
     notes.extend(check::all(
         &dir,
@@ -116,13 +117,14 @@ pub fn resume(
         run.plan.budget = again.budget;
         run.plan.check()?;
     }
-    let dir = check::dir(run.dir.as_ref())?;
+    let dir = served::ask(run.dir.as_ref(), || check::dir(run.dir.as_ref()))?;
+    served::work_in(&dir);
     check::same_machine(&run, &machine::read(&dir))?;
     resolve::known(&run, again.catalog)?;
     let env = environment::take(&mut run.plan, &again.env, again.catalog)?;
     run.status = RunStatus::Running;
     run.ended_ms = None;
-    let lacking = resolve::look_again(&mut run, &trials, again.catalog)?;
+    let lacking = resolve::look_again(&mut run, again.catalog)?;
     store.hold(&run.id)?;
     let work = WorkDir::create(&dir)?;
     store.update(&run)?;

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::{Control, Output, Wire, in_words};
+use layermark_layers::{Control, Output, Wire, in_words, served};
 use layermark_model::protocol::{FromProbe, MAX_LINE, ToProbe};
 
 use crate::Stop;
@@ -16,6 +16,9 @@ const PIECE: usize = 64 << 10;
 
 /// Characters of an unreadable line that are shown.
 const SHOWN: usize = 200;
+
+/// How long a probe may take to end once it is killed. One that waits for a server cannot.
+const LAST_BREATH: Duration = Duration::from_secs(2);
 
 /// Interval of checks for the user's request to stop at once.
 const TICK: Duration = Duration::from_millis(100);
@@ -226,7 +229,10 @@ impl ProbeClient {
         let mut how = self.control.wait(Duration::from_millis(500));
         if how.is_none() {
             self.control.kill();
-            how = self.control.wait(Duration::from_secs(5));
+            how = self.control.wait(LAST_BREATH);
+        }
+        if how.is_none() {
+            served::give_up();
         }
         *self.ended.insert(how.is_some())
     }

@@ -61,6 +61,7 @@ impl Lab<'_> {
             dir: work.join(format!("s{}-{index}", self.session)),
             packaged: work.join("packaged"),
             exe: self.setup.exe.clone(),
+            silence: self.setup.silence,
         }
     }
 }

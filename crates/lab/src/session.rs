@@ -3,7 +3,7 @@
 use std::{mem, net::IpAddr, path::Path, time::Duration};
 
 use layermark_layers::{
-    Base, LayerError, Place, Undo, Wire, cpu_ns, in_words, mounts, spread, tell,
+    Base, LayerError, Place, Undo, Wire, cpu_ns, in_words, mounts, served, spread, tell,
 };
 use layermark_model::{
     CpuTime, Facts, SelfTest, Spec,
@@ -11,10 +11,7 @@ use layermark_model::{
 };
 
 use layermark_probe::motion;
-use rustix::{
-    fs::{AtFlags, StatxFlags},
-    process::{Pid, Signal, kill_process},
-};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     Catalog, Stop,
@@ -25,7 +22,7 @@ use crate::{
 };
 
 /// How long a file system may take to report that nothing serves it any more.
-const LAST_WORD: Duration = Duration::from_secs(5);
+const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// Why a layer is not there, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +121,7 @@ impl Up {
             }
         };
         let mut undo = Undo::new();
+        let was_aside = was_aside || aside::is_on_a_server(spec, catalog, silence)?;
         let mut place: Box<dyn Place> = if was_aside {
             Box::new(Aside::open(spec.to_string(), build, &mut undo, silence)?)
         } else {
@@ -236,7 +234,7 @@ impl Up {
         if !self.end_probes() {
             return Err(Lost::new("it waits in the kernel and cannot be ended"));
         }
-        if !self.answers(self.silence) {
+        if !self.answers(LAST_WORD) {
             let dir = self.place.dir().display();
             return Err(Lost::new(format!("{dir} does not answer either")));
         }
@@ -263,8 +261,7 @@ impl Up {
 
     /// Number of the mount that the probe works on; `None` when this host cannot see it.
     pub(crate) fn mount_number(&self) -> Option<u64> {
-        let dir = self.place.on_this_host().then(|| self.place.dir())?;
-        mount_number(dir)
+        self.place.mount_number()
     }
 
     /// Restores packaged files, for which a layer may mount itself again.
@@ -315,12 +312,16 @@ impl Drop for Up {
     /// What does not answer is given up: nothing of its undoing may wait for ever.
     fn drop(&mut self) {
         // What the probe waits for must be ended too, if possible.
-        self.end_probes();
-        if self.answers(self.silence) {
+        let limit = if self.end_probes() {
+            self.silence
+        } else {
+            LAST_WORD
+        };
+        if !served::is_lost() && self.answers(limit) {
             return;
         }
         end_all(&self.place.helpers());
-        if !self.answers(LAST_WORD) {
+        if served::is_lost() || !self.answers(LAST_WORD) {
             let dir = self.place.dir().display();
             tell(format!(
                 "{dir} does not answer: what is there is removed when it does"
@@ -338,19 +339,6 @@ fn end_all(helpers: &[u32]) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
-}
-
-/// The number that no other mount has had since the machine was started, where the kernel knows it
-/// (Linux 6.8); else the one that no other mount has now.
-fn mount_number(dir: &Path) -> Option<u64> {
-    const MNT_ID_UNIQUE: u32 = 0x4000;
-    [MNT_ID_UNIQUE, StatxFlags::MNT_ID.bits()]
-        .into_iter()
-        .find_map(|which| {
-            let wanted = StatxFlags::from_bits_retain(which);
-            let found = rustix::fs::statx(rustix::fs::CWD, dir, AtFlags::empty(), wanted).ok()?;
-            (found.stx_mask & which != 0).then_some(found.stx_mnt_id)
-        })
 }
 
 /// Facts that are not empty, about the mount that the probe works on.

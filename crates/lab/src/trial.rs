@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::{BackingExtents, LayerError};
+use layermark_layers::{BackingExtents, LayerError, served};
 use layermark_model::{
     BackgroundFlushes, CpuTime, DeviceBytes, DroppedCaches, Environment, Point, Trial, Turn,
     flags::{CONTAMINATED, LAYER_LOST},
@@ -153,7 +153,13 @@ impl Attempt {
             return;
         }
         let begun = Instant::now();
-        let done = step(self, up);
+        let done = if served::is_lost() {
+            // Each layer would be waited for in vain.
+            let why = "the directory that the run works in does not answer";
+            Err(Failure::Lost(Lost::new(why)))
+        } else {
+            step(self, up)
+        };
         self.failure = match done {
             // A layer that is not there any more is lost, whatever its probe said.
             Ok(()) | Err(Failure::Work { .. }) => match up.kept() {

@@ -113,6 +113,7 @@ fn fio_reads_the_images_pages(temp: &Path) {
             dir: temp.join(format!("fio-{}", spec.layer)),
             packaged: temp.join("none"),
             exe: std::env::current_exe().unwrap(),
+            silence: std::time::Duration::from_mins(1),
         };
         for dir in [&base.dir, &base.packaged] {
             std::fs::create_dir_all(dir).unwrap();

@@ -34,6 +34,8 @@ pub(crate) struct Through {
     ttl: Duration,
     /// Requests so far, `forget` aside.
     requests: AtomicU64,
+    #[cfg(feature = "mock")]
+    held: Option<std::path::PathBuf>,
 }
 
 /// Largest transfer in one request: the kernel's own limit (256 pages).
@@ -58,11 +60,17 @@ impl Through {
             agreed,
             ttl,
             requests: AtomicU64::new(0),
+            #[cfg(feature = "mock")]
+            held: std::env::var_os("LAYERMARK_FUSE_HOLDS").map(Into::into),
         })
     }
 
     /// The injected delay and stalls, for every request except `forget`, which nothing waits for.
-    fn pause(&self) {
+    fn pause(&self, call: &str) {
+        #[cfg(feature = "mock")]
+        self.keep_back(call);
+        #[cfg(not(feature = "mock"))]
+        let _ = call;
         let n = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         self.hold(self.options.delay + self.options.stalls.of(n));
     }
@@ -70,6 +78,16 @@ impl Through {
     fn hold(&self, time: Duration) {
         if !time.is_zero() {
             wait(Instant::now(), time);
+        }
+    }
+
+    /// For tests: while the file that this variable names holds the name of a call, such calls are taken and
+    /// not answered.
+    #[cfg(feature = "mock")]
+    fn keep_back(&self, call: &str) {
+        let Some(named) = &self.held else { return };
+        while std::fs::read_to_string(named).is_ok_and(|name| name == call) {
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 
@@ -207,7 +225,7 @@ impl Filesystem for Through {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.pause();
+        self.pause("lookup");
         self.reply_entry(self.table.lookup(parent, name), reply);
     }
 
@@ -216,7 +234,7 @@ impl Filesystem for Through {
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
-        self.pause();
+        self.pause("getattr");
         match self.stat(ino, handle) {
             Ok(attr) => reply.attr(&self.ttl, &attr),
             Err(e) => reply.error(e),
@@ -241,7 +259,7 @@ impl Filesystem for Through {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        self.pause();
+        self.pause("setattr");
         let change = || {
             if let Some(bits) = bits {
                 self.table.with(ino, |fd| {
@@ -272,7 +290,7 @@ impl Filesystem for Through {
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
-        self.pause();
+        self.pause("readlink");
         match self
             .table
             .with(ino, |fd| rustix::fs::readlinkat(fd, c"", Vec::new()))
@@ -292,7 +310,7 @@ impl Filesystem for Through {
         device: u32,
         reply: ReplyEntry,
     ) {
-        self.pause();
+        self.pause("mknod");
         let kind = rustix::fs::FileType::from_raw_mode(bits);
         let made = self.table.with(parent, |dir| {
             rustix::fs::mknodat(dir, name, kind, mode(bits), u64::from(device))
@@ -309,7 +327,7 @@ impl Filesystem for Through {
         _: u32,
         reply: ReplyEntry,
     ) {
-        self.pause();
+        self.pause("mkdir");
         let made = self
             .table
             .with(parent, |dir| rustix::fs::mkdirat(dir, name, mode(bits)));
@@ -317,7 +335,7 @@ impl Filesystem for Through {
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.pause();
+        self.pause("unlink");
         let done = self.table.with(parent, |dir| {
             rustix::fs::unlinkat(dir, name, AtFlags::empty())
         });
@@ -325,7 +343,7 @@ impl Filesystem for Through {
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.pause();
+        self.pause("rmdir");
         let done = self.table.with(parent, |dir| {
             rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)
         });
@@ -340,7 +358,7 @@ impl Filesystem for Through {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        self.pause();
+        self.pause("symlink");
         let made = self
             .table
             .with(parent, |dir| rustix::fs::symlinkat(target, dir, name));
@@ -357,7 +375,7 @@ impl Filesystem for Through {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        self.pause();
+        self.pause("rename");
         let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
         let done = self.table.with_both(from, to, |from, to| {
             rustix::fs::renameat_with(from, old, to, new, flags)
@@ -366,7 +384,7 @@ impl Filesystem for Through {
     }
 
     fn link(&self, _: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.pause();
+        self.pause("link");
         let made = self.table.with_both(ino, parent, |file, dir| {
             self.table.through_proc(file, |fds, number| {
                 rustix::fs::linkat(fds, number, dir, name, AtFlags::SYMLINK_FOLLOW)
@@ -376,7 +394,7 @@ impl Filesystem for Through {
     }
 
     fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        self.pause();
+        self.pause("open");
         let open = || {
             let file = self.table.reopen(ino, self.below(flags.0))?;
             let direct = self.direct_twin(ino, flags.0)?;
@@ -414,7 +432,7 @@ impl Filesystem for Through {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        self.pause();
+        self.pause("create");
         let create = || {
             let exclusive = OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::EXCL;
             let below = self.below(flags) | exclusive | OFlags::CREATE | OFlags::NOFOLLOW;
@@ -462,7 +480,7 @@ impl Filesystem for Through {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.pause();
+        self.pause("read");
         let open = match self.table.opened(handle.0) {
             Ok(open) => open,
             Err(e) => return reply.error(e),
@@ -500,7 +518,7 @@ impl Filesystem for Through {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        self.pause();
+        self.pause("write");
         let written = self.table.opened(handle.0).and_then(|open| {
             // What the kernel gathered in its cache ends where the file ends, which need not be
             // aligned for `O_DIRECT`.
@@ -524,7 +542,7 @@ impl Filesystem for Through {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        self.pause();
+        self.pause("flush");
         // Closing a duplicate makes the file system below report what it has to report at close.
         let closed = self.table.opened(handle.0).and_then(|open| {
             let twin = open.file.try_clone().map_err(Errno::from)?;
@@ -544,7 +562,7 @@ impl Filesystem for Through {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.pause();
+        self.pause("release");
         self.table.close(handle.0);
         reply.ok();
     }
@@ -557,7 +575,7 @@ impl Filesystem for Through {
         data_only: bool,
         reply: ReplyEmpty,
     ) {
-        self.pause();
+        self.pause("fsync");
         let synced = self.table.opened(handle.0).and_then(|open| {
             let first = !open.flushed.swap(true, Ordering::Relaxed);
             self.hold(self.options.stalls.of_flush(first));
@@ -579,7 +597,7 @@ impl Filesystem for Through {
         data_only: bool,
         reply: ReplyEmpty,
     ) {
-        self.pause();
+        self.pause("fsyncdir");
         let dir = self.table.reopen(ino, OFlags::RDONLY | OFlags::DIRECTORY);
         let synced = dir.and_then(|dir| {
             if data_only {
@@ -593,7 +611,7 @@ impl Filesystem for Through {
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        self.pause();
+        self.pause("opendir");
         match self.list(ino) {
             Ok(entries) => {
                 let handle = FileHandle(self.table.add_dir(entries));
@@ -611,7 +629,7 @@ impl Filesystem for Through {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        self.pause();
+        self.pause("readdir");
         match self.table.dir(handle.0) {
             Err(e) => reply.error(e),
             Ok(entries) => {
@@ -636,13 +654,13 @@ impl Filesystem for Through {
         _: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.pause();
+        self.pause("releasedir");
         self.table.close_dir(handle.0);
         reply.ok();
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        self.pause();
+        self.pause("statfs");
         match self
             .table
             .with(INodeNo::ROOT, |fd| rustix::fs::fstatvfs(fd))
@@ -671,7 +689,7 @@ impl Filesystem for Through {
         flags: i32,
         reply: ReplyEmpty,
     ) {
-        self.pause();
+        self.pause("fallocate");
         let flags = FallocateFlags::from_bits_retain(flags.cast_unsigned());
         let done = self.table.opened(handle.0).and_then(|open| {
             rustix::fs::fallocate(&open.file, flags, offset, length).map_err(errno)
@@ -688,7 +706,7 @@ impl Filesystem for Through {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        self.pause();
+        self.pause("lseek");
         let at = offset.max(0).cast_unsigned();
         let to = match whence {
             libc::SEEK_DATA => SeekFrom::Data(at),
@@ -719,7 +737,7 @@ impl Filesystem for Through {
         _: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        self.pause();
+        self.pause("copy_file_range");
         let mut copy = || {
             let (from, to) = (self.table.opened(from.0)?, self.table.opened(to.0)?);
             let length = usize::try_from(length).unwrap_or(usize::MAX).min(1 << 30);

@@ -17,7 +17,10 @@ use std::{
     },
     path::Path,
     process::{Child, Command, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -31,7 +34,7 @@ use rustix::{
     },
 };
 
-use crate::{fd, removal, view, workdir};
+use crate::{fd, removal, served, view, workdir};
 
 /// Longest name it accepts, bytes (`NAME_MAX`).
 const LONGEST: usize = 255;
@@ -49,6 +52,8 @@ pub struct Janitor {
 
 /// Our end of the janitor's socket; there is one janitor in a process.
 static SOCKET: Mutex<Option<OwnedFd>> = Mutex::new(None);
+/// Its process number, 0 without one.
+static PID: AtomicU32 = AtomicU32::new(0);
 
 /// Starts `EXE janitor`. Call it before [`crate::sandbox::enter`]: the child stays outside, so that
 /// it keeps no mount of ours busy. Work directories are announced to it when they are created.
@@ -65,7 +70,13 @@ pub fn spawn(exe: &Path) -> io::Result<Janitor> {
         .stderr(Stdio::null())
         .spawn()?;
     *socket() = Some(ours);
+    PID.store(child.id(), Ordering::Relaxed);
     Ok(Janitor { child })
+}
+
+/// The janitor's process number.
+pub(crate) fn pid() -> Option<u32> {
+    Some(PID.load(Ordering::Relaxed)).filter(|pid| *pid != 0)
 }
 
 /// Each message stays separate, whatever its content.
@@ -112,7 +123,7 @@ fn tell(
 impl Drop for Janitor {
     fn drop(&mut self) {
         *socket() = None;
-        let until = Instant::now() + LONGEST_REMOVAL;
+        let until = Instant::now() + served::patience(LONGEST_REMOVAL);
         // If it cannot be waited for, there is nothing left to do.
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() >= until {

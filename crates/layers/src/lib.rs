@@ -7,6 +7,7 @@
 use std::{
     net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 pub use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec};
@@ -26,6 +27,7 @@ mod held;
 mod host;
 mod image;
 pub mod janitor;
+pub mod keeper;
 mod loop_fs;
 mod loopdev;
 #[cfg(feature = "mock")]
@@ -41,6 +43,7 @@ mod options;
 mod overlay;
 mod removal;
 pub mod sandbox;
+pub mod served;
 pub mod spread;
 mod tmpfs;
 mod tree;
@@ -71,6 +74,8 @@ pub struct Base {
     pub packaged: PathBuf,
     /// The layermark binary, started as `EXE probe`.
     pub exe: PathBuf,
+    /// How long what serves the layer may show no sign of life.
+    pub silence: Duration,
 }
 
 impl Base {
@@ -236,6 +241,11 @@ pub trait Place: Send {
         let device = rustix::fs::stat(dir).ok()?.st_dev;
         let kind = rustix::fs::statfs(dir).ok()?.f_type;
         Some((device, kind))
+    }
+    /// Number of the mount at [`Place::dir`]; `None` where this host cannot see it.
+    fn mount_number(&self) -> Option<u64> {
+        let dir = self.on_this_host().then(|| self.dir())?;
+        mounts::number(dir)
     }
     /// Processes on this host that serve it: when they have ended, everything that waits for it
     /// fails.

@@ -16,7 +16,7 @@ use rustix::{
     mount::{MountFlags, UnmountFlags},
 };
 
-use crate::{LayerError, devices, foreign::Foreign};
+use crate::{LayerError, devices, foreign::Foreign, served};
 
 /// A line of `/proc/self/mountinfo`, see proc(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +98,25 @@ pub fn answers(dir: &Path, limit: Duration) -> bool {
             // Nobody listens any more when the limit has passed.
             let _ = tell.send(());
         });
-    asked.is_err() || told.recv_timeout(limit) != Err(mpsc::RecvTimeoutError::Timeout)
+    let answers =
+        asked.is_err() || told.recv_timeout(limit) != Err(mpsc::RecvTimeoutError::Timeout);
+    if !answers {
+        served::give_up();
+    }
+    answers
+}
+
+/// The number that no other mount has had since the machine was started, where the kernel knows it
+/// (Linux 6.8); else the one that no other mount has now.
+pub(crate) fn number(dir: &Path) -> Option<u64> {
+    const MNT_ID_UNIQUE: u32 = 0x4000;
+    [MNT_ID_UNIQUE, StatxFlags::MNT_ID.bits()]
+        .into_iter()
+        .find_map(|which| {
+            let wanted = StatxFlags::from_bits_retain(which);
+            let found = statx(CWD, dir, AtFlags::empty(), wanted).ok()?;
+            (found.stx_mask & which != 0).then_some(found.stx_mnt_id)
+        })
 }
 
 /// The mount that holds `path`: of this process, or of the one whose `/proc/PID/root` is on the path.

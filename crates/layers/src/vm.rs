@@ -155,12 +155,13 @@ impl Layer for Vm {
             network: network.as_ref(),
             view: &|| root.as_ref().map_or(Ok(Vec::new()), |root| root.view(&dir)),
             server: &|| storage.serve(&dir, network.as_ref()),
+            silence: base.silence,
         })?;
         guest.no_kvm = guest.no_kvm.take().or(no_kvm);
         let host = with_guest(host, spec, &guest)?
             .note("machine", storage.machine())
             .note("agent", inside.port());
-        let mut place = VmPlace::new(guest, host, &base.exe, &base.packaged);
+        let mut place = VmPlace::new(guest, host, base);
         if let GuestStorage::Share(share) = &storage {
             place = place.shared(share.sticky());
         }

@@ -28,6 +28,7 @@ use crate::{
     held::{MappedLock, apart},
     janitor, mounts, removal,
     sandbox::{self, Privilege},
+    served,
     view::{View, tell},
 };
 
@@ -133,7 +134,7 @@ impl WorkDir {
 impl Drop for WorkDir {
     fn drop(&mut self) {
         // Where it does not answer, the janitor, a separate process, waits for it.
-        if self.removed || !mounts::answers(self.path(), LAST_WORD) {
+        if self.removed || !mounts::answers(self.path(), served::patience(LAST_WORD)) {
             return;
         }
         if let Err(e) = self.remove() {
@@ -208,6 +209,10 @@ fn resolve(asked: &Path) -> io::Result<(PathBuf, Option<Foreign>)> {
 
 /// Opens the parent of a work directory.
 fn open(asked: &Path) -> Result<Parent, LayerError> {
+    served::ask(asked, || open_now(asked))
+}
+
+fn open_now(asked: &Path) -> Result<Parent, LayerError> {
     let unusable = |e: io::Error| bad(asked)(in_words(&e));
     let (path, foreign) = resolve(asked).map_err(unusable)?;
     let mut by = None;

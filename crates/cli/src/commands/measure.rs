@@ -4,10 +4,11 @@ use std::{
     env,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
-use layermark_layers::{LayerError, janitor, sandbox};
+use layermark_layers::{LayerError, janitor, keeper, sandbox, served};
 use layermark_model::Environment;
 use layermark_report::Report;
 use layermark_store::Store;
@@ -40,15 +41,37 @@ pub fn exe() -> Result<PathBuf, Failure> {
 
 /// In a user namespace we own all our files, including those that we made read-only. So the
 /// permission is checked before there is one. The lab checks everything else about the directory.
-fn may_write(dir: &Path) -> Result<(), Failure> {
-    match rustix::fs::access(dir, rustix::fs::Access::WRITE_OK) {
-        Err(rustix::io::Errno::ACCESS) => Err(Failure::usage(format!(
+fn may_write(dir: &Path, silence: Duration) -> Result<(), Failure> {
+    use rustix::{fs::Access, io::Errno};
+    let may = || rustix::fs::access(dir, Access::WRITE_OK) != Err(Errno::ACCESS);
+    match keeper::asked_apart(silence, may) {
+        Some(true) => Ok(()),
+        Some(false) => Err(Failure::usage(format!(
             "cannot work in {}: you may not write there",
             dir.display()
         ))
         .hint("name a directory you may write to with --dir")),
-        _ => Ok(()),
+        None => Err(no_answer(dir, silence)),
     }
+}
+
+/// A file system whose server has taken a request and gives no answer.
+fn no_answer(path: &Path, silence: Duration) -> Failure {
+    Failure {
+        message: format!("{} did not answer for {silence:?}", path.display()),
+        hint: Some("see who serves it: findmnt; if it is only slow: --silence 5m".into()),
+        code: Code::Layer,
+    }
+}
+
+/// Lets the run end, also where the main thread waits for a file system for longer than `silence`.
+fn watch(silence: Duration) {
+    keeper::obey();
+    served::watch_main(silence, |path, silence| {
+        let code = Code::Layer as u8;
+        no_answer(path, silence).print(false);
+        keeper::abandon(code)
+    });
 }
 
 /// Measures, then reports the results so far, even after a failure: where flags say, and to `more`.
@@ -71,9 +94,10 @@ pub fn go(
     let janitor = janitor::spawn(&exe)
         .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;
     if matches!(order, Order::New(_)) {
-        may_write(&common.dir)?;
+        may_write(&common.dir, common.silence)?;
     }
     sandbox::enter()?;
+    watch(common.silence);
     let mut store = output::open_store(common.out.store.store.as_deref())?;
     if let Order::Resume(run, _) = &order
         && !gates.is_empty()
@@ -138,6 +162,7 @@ fn until_signal(server: &Server, run_id: &str, stopping: &Handle) -> Result<(), 
     let address = server.address(&format!("/run/{run_id}"));
     say(format!("the report is served until Ctrl-C: {address}"));
     signals.forever().next();
+    server.goodbye();
     Ok(())
 }
 

@@ -17,6 +17,8 @@ mod target;
 
 use std::{env, process::ExitCode};
 
+use layermark_layers::keeper;
+
 use crate::args::{self, Cmd, Parsed};
 
 /// Parses the arguments and runs the command.
@@ -29,6 +31,14 @@ pub fn main() -> ExitCode {
             return failure.with_help(asked().as_deref()).print(json);
         }
     };
+    // A run may have to be left behind; all other commands end by themselves.
+    match &parsed {
+        Parsed::Cli(cli) if !matches!(cli.command, Cmd::Run(_)) => carry_out(parsed),
+        _ => keeper::keep(|| carry_out(parsed)),
+    }
+}
+
+fn carry_out(parsed: Parsed) -> ExitCode {
     let (json, result) = match parsed {
         Parsed::Workload(settings, common) => {
             (common.out.json.json, run::workload(settings, &common))

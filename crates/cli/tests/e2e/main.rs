@@ -14,6 +14,7 @@ mod docs;
 mod durability;
 mod files_made;
 mod ftp;
+mod hanging;
 mod hostile;
 mod http;
 mod import;

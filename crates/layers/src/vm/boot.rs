@@ -32,6 +32,10 @@ pub(crate) const QEMU: (&str, &str) = ("qemu-system-x86_64", "qemu-system-x86");
 /// Time limit of a boot. Booting takes 3 s on an idle machine, and took half a minute on one where
 /// eight other processes wanted each CPU.
 const LIMIT: Duration = Duration::from_secs(90);
+/// A guest that boots may show no sign of life for as long as this, whatever `--silence` says.
+const FLOOR: Duration = Duration::from_secs(5);
+/// Interval of looks for signs of life.
+const TICK: Duration = Duration::from_millis(500);
 /// With KVM it takes half a second; where KVM hangs, each first try costs this.
 const KVM_LIMIT: Duration = Duration::from_secs(5);
 
@@ -79,6 +83,8 @@ pub(crate) struct Boot<'a> {
     pub(crate) view: &'a dyn Fn() -> io::Result<Vec<Change>>,
     /// Starts what serves the devices, afresh for each attempt.
     pub(crate) server: &'a dyn Fn() -> Result<Option<Process>, LayerError>,
+    /// How long it may show no sign of life.
+    pub(crate) silence: Duration,
 }
 
 /// Why a guest did not come up.
@@ -132,6 +138,38 @@ impl Guest {
     /// QEMU's process.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.process.pid()
+    }
+
+    /// The agent's first message, waited for up to `limit`, and for as long as QEMU uses CPU time or the
+    /// console says something, but for `silence`.
+    fn first_word(&self, limit: Duration, silence: Duration) -> Result<AgentReply, AgentError> {
+        let life = || {
+            let used = self.pid().and_then(|pid| child::cpu_ns(pid).ok());
+            (used, self.console.lines())
+        };
+        let (mut waited, mut quiet, mut seen) = (Duration::ZERO, Duration::ZERO, life());
+        loop {
+            match self.agent.hello(TICK) {
+                Err(AgentError::Silent(_)) => {}
+                answer => return answer,
+            }
+            let now = life();
+            // Counted in ticks and not by the clock: where the whole machine stood still, so did QEMU.
+            waited += TICK;
+            quiet = if now == seen {
+                quiet + TICK
+            } else {
+                Duration::ZERO
+            };
+            seen = now;
+            if quiet >= silence || waited >= limit {
+                return Err(AgentError::Silent(if quiet >= silence {
+                    quiet
+                } else {
+                    waited
+                }));
+            }
+        }
     }
 
     /// Process that serves its devices.
@@ -315,7 +353,7 @@ fn start(
         console,
         server,
     };
-    match guest.agent.hello(limit) {
+    match guest.first_word(limit, boot.silence.max(FLOOR)) {
         Ok(AgentReply::Ready { kernel, .. }) => {
             guest.kernel = kernel;
             guest.boot_s = started.elapsed().as_secs_f64();

@@ -13,7 +13,7 @@ use std::{
 use layermark_model::{CpuTime, DroppedCaches, Facts, GuestFacts};
 
 use crate::{
-    BackingExtents, LayerError, Place, Wire,
+    BackingExtents, Base, LayerError, Place, Wire,
     host::{HostPlace, start_probe},
     net::card_facts::CardFacts,
     tree,
@@ -29,8 +29,10 @@ use crate::{
 
 /// Longest the guest may take to write back, or to take in packaged files.
 const SLOW: Duration = Duration::from_mins(5);
-/// Longest for anything else.
+/// Longest for anything else, unless `--silence` is shorter,
 const QUICK: Duration = Duration::from_secs(30);
+/// and at least this: an emulated CPU is slow on a busy machine.
+const FLOOR: Duration = Duration::from_secs(10);
 /// Longest for its network card, which it waits for, and then for its carrier.
 const CABLED: Duration = Duration::from_mins(1);
 
@@ -56,25 +58,28 @@ pub(crate) struct VmPlace {
     sticky: bool,
     /// What serves the guest's devices.
     process_tree: Mutex<ProcessTree>,
+    /// Longest for an answer that is not known to take time.
+    quick: Duration,
     started: Instant,
     /// Both clocks when the layer was up, and when they were last asked.
     clocks: Option<[Reading; 2]>,
 }
 
 impl VmPlace {
-    pub(crate) fn new(guest: Guest, host: HostPlace, exe: &Path, master: &Path) -> Self {
-        let name = exe.file_name().unwrap_or_default();
+    pub(crate) fn new(guest: Guest, host: HostPlace, base: &Base) -> Self {
+        let name = base.exe.file_name().unwrap_or_default();
         Self {
             layer: host.layer.clone(),
             exe: name.to_string_lossy().into_owned(),
-            exe_path: exe.into(),
+            exe_path: base.exe.clone(),
             agent: guest.agent.clone(),
             process_tree: Mutex::new(ProcessTree::of(guest.server())),
             guest: Mutex::new(guest),
             host,
             network: None,
             mounting: None,
-            master: master.into(),
+            master: base.packaged.clone(),
+            quick: QUICK.min(base.silence.max(FLOOR)),
             shared: false,
             sticky: false,
             started: Instant::now(),
@@ -95,7 +100,7 @@ impl VmPlace {
         let mut best: Option<Reading> = None;
         for _ in 0..QUESTIONS {
             let before = self.started.elapsed();
-            let answer = self.agent.ask(&AgentRequest::Time, QUICK);
+            let answer = self.agent.ask(&AgentRequest::Time, self.quick);
             let took = self.started.elapsed().saturating_sub(before);
             let AgentReply::Time { ns } = answer.map_err(self.broken("tell the time"))? else {
                 return Err(self.broken("tell the time")(AgentError::OutOfTurn));
@@ -125,7 +130,7 @@ impl VmPlace {
 
     /// Connects the guest's network card, and checks whom it can reach.
     pub(crate) fn connect(&mut self, network: Network) -> Result<(), LayerError> {
-        let (agent, qemu) = (self.agent.clone(), self.lock().pid());
+        let (agent, qemu, quick) = (self.agent.clone(), self.lock().pid(), self.quick);
         // Before anything fails: it is let go of after the guest.
         let network = self.network.insert(network);
         let address = network.guest();
@@ -135,7 +140,7 @@ impl VmPlace {
             .and_then(|()| {
                 network
                     .check_vhost(qemu)
-                    .and_then(|()| network.prove(|ask| agent.order(ask, QUICK)))
+                    .and_then(|()| network.prove(|ask| agent.order(ask, quick)))
                     .map_err(|why| ("reach its network", why))
             });
         proved.map_err(|(what, why)| self.broken(what)(why))
@@ -169,7 +174,7 @@ impl VmPlace {
     /// Makes a tree of files the root file system of the probe.
     pub(crate) fn enter(&self, from: Option<Mounting>) -> Result<(), LayerError> {
         self.agent
-            .order(&AgentRequest::Rootfs(from), QUICK)
+            .order(&AgentRequest::Rootfs(from), self.quick)
             .map_err(self.broken("take the root it was given"))
     }
 
@@ -177,7 +182,7 @@ impl VmPlace {
     pub(crate) fn mount(&mut self, what: Mounting) -> Result<(), LayerError> {
         self.mounting = Some(what.clone());
         self.agent
-            .order(&AgentRequest::Mount(what), QUICK)
+            .order(&AgentRequest::Mount(what), self.quick)
             .map_err(self.broken("mount the layer"))
     }
 
@@ -248,7 +253,7 @@ impl Place for VmPlace {
     fn start(&mut self) -> Result<Wire, LayerError> {
         self.facts()?;
         self.agent
-            .start(self.exe.clone(), QUICK)
+            .start(self.exe.clone(), self.quick)
             .map_err(self.broken("start the probe"))
     }
 
@@ -272,7 +277,7 @@ impl Place for VmPlace {
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {
-        let answer = self.agent.ask(&AgentRequest::Facts, QUICK);
+        let answer = self.agent.ask(&AgentRequest::Facts, self.quick);
         let (inside, clock, card) = match answer.map_err(self.broken("tell its facts"))? {
             AgentReply::Facts { facts, clock, card } => (*facts, clock, card),
             _ => return Err(self.broken("tell its facts")(AgentError::OutOfTurn)),

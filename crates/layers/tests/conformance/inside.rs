@@ -96,6 +96,7 @@ fn base(work: &Path, exe: &Path, big: u64) -> Base {
         dir,
         packaged: master,
         exe: exe.into(),
+        silence: std::time::Duration::from_mins(1),
     }
 }
 
@@ -171,6 +172,7 @@ pub fn wire(up: &Up) -> Facts {
         dir: up.base.dir.with_file_name("echo"),
         packaged: up.base.packaged.clone(),
         exe: up.base.exe.with_file_name("conformance-echo"),
+        silence: up.base.silence,
     };
     fs::create_dir(&base.dir).unwrap();
     let mut echo = open(find(&up.spec.layer).unwrap(), &up.spec, &base).unwrap();

@@ -74,6 +74,14 @@ pub fn tree(of: u32) -> Vec<Proc> {
     found
 }
 
+/// The process that makes the run of a command, which keeps it.
+#[track_caller]
+pub fn runner(keeper: u32) -> u32 {
+    let all = tree(keeper);
+    let child = all.iter().find(|p| p.parent == keeper);
+    child.expect("a run").pid
+}
+
 /// A process and all that it has started.
 pub fn family(of: u32) -> Vec<Process> {
     tree(of).iter().map(|p| (p.pid, p.start)).collect()

@@ -1,0 +1,356 @@
+//! The process that a user starts keeps the one that makes the run, and can end without it.
+//!
+//! A thread that waits for a FUSE server may keep its process from ending for ever, and whoever waits for
+//! that process. The keeper makes no call on a file system, passes signals on, and ends with the run, or
+//! when the run can no longer end by itself.
+#![allow(unsafe_code)]
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    mem,
+    os::{fd::AsFd, unix::net::UnixStream},
+    process::ExitCode,
+    ptr,
+    sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{
+        Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal,
+        setpgid, waitpid,
+    },
+};
+
+use crate::{janitor, served};
+
+/// Signals that are passed on.
+const PASSED: [libc::c_int; 5] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+];
+/// How often the keeper looks, beside at each signal.
+const TICK: Duration = Duration::from_millis(200);
+/// How long a run may take to end after it was told to end at once.
+const LAST_WORD: Duration = Duration::from_secs(8);
+/// How long a process may take to end once it is given up, so that it is left behind only if it must be.
+const LAST_BREATH: Duration = Duration::from_secs(1);
+/// What Ctrl-C ends with.
+const STOPPED: u8 = 130;
+
+/// The run's end of the line to its keeper.
+static LINE: OnceLock<UnixStream> = OnceLock::new();
+
+/// Runs `run` in a child process, and returns its exit code. Must be called before the first thread is
+/// started. Runs it here where there can be no child.
+pub fn keep(run: impl FnOnce() -> ExitCode) -> ExitCode {
+    let Ok((ours, its)) = UnixStream::pair() else {
+        return run();
+    };
+    let keeper = getpid();
+    let before = block();
+    // SAFETY: the process has one thread, so the child may do what it likes.
+    match unsafe { libc::fork() } {
+        0 => {
+            drop(ours);
+            let _ = set_parent_process_death_signal(Some(Signal::KILL));
+            // The terminal's Ctrl-C reaches the keeper alone, which passes it on once.
+            let _ = setpgid(None, None);
+            // SAFETY: `before` is the mask that this thread had.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
+            // It may have died before the call above: then no signal is sent.
+            if getppid() != Some(keeper) {
+                return ExitCode::FAILURE;
+            }
+            let _ = LINE.set(its);
+            let code = run();
+            let _ = io::stdout().flush();
+            // What may keep this process must not keep those who read its output.
+            let_go_of_streams();
+            code
+        }
+        pid => {
+            drop(its);
+            match Pid::from_raw(pid).filter(|_| pid > 0) {
+                Some(child) => ExitCode::from(Keeper::of(child, ours).wait()),
+                None => {
+                    // SAFETY: as above.
+                    unsafe {
+                        libc::pthread_sigmask(
+                            libc::SIG_SETMASK,
+                            &raw const before,
+                            ptr::null_mut(),
+                        );
+                    }
+                    run()
+                }
+            }
+        }
+    }
+}
+
+/// Lets the keeper end this process, whatever its threads wait for. Called after [`crate::sandbox::enter`],
+/// since it starts a thread.
+pub fn obey() {
+    let Some(mut line) = LINE.get().and_then(|line| line.try_clone().ok()) else {
+        return;
+    };
+    let listen = move || {
+        let mut code = [0];
+        let told = line.read(&mut code);
+        leave(if told.is_ok_and(|n| n > 0) {
+            code[0]
+        } else {
+            STOPPED
+        });
+    };
+    // Where no thread can be started, the keeper kills this process.
+    let _ = thread::Builder::new().name("keeper's".into()).spawn(listen);
+}
+
+/// Gives the run up: tells the keeper to end with `code`, and ends this process as far as it can.
+pub fn abandon(code: u8) -> ! {
+    if let Some(mut line) = LINE.get() {
+        let _ = line.write_all(&[code]);
+    }
+    leave(code)
+}
+
+/// Ends this process, and those that it has started except the janitor. A thread that waits for a file
+/// system ends when that answers.
+fn leave(code: u8) -> ! {
+    let_go_of_streams();
+    kill_below(std::process::id());
+    // SAFETY: nothing of this process is needed any more.
+    unsafe { libc::_exit(i32::from(code)) }
+}
+
+fn let_go_of_streams() {
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdin(&null);
+        let _ = rustix::stdio::dup2_stdout(&null);
+        let _ = rustix::stdio::dup2_stderr(&null);
+    }
+}
+
+/// Kills all processes that descend from one, except the janitor, which cleans up.
+fn kill_below(pid: u32) {
+    for child in children(pid) {
+        if janitor::pid() == Some(child) {
+            continue;
+        }
+        kill_below(child);
+        if let Some(pid) = i32::try_from(child).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+fn children(of: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{of}/task"))
+        .into_iter()
+        .flatten();
+    let texts = threads
+        .flatten()
+        .filter_map(|t| fs::read_to_string(t.path().join("children")).ok());
+    let pids =
+        |text: String| -> Vec<u32> { text.split(' ').filter_map(|pid| pid.parse().ok()).collect() };
+    texts.flat_map(pids).collect()
+}
+
+/// The signals that [`Keeper::wait`] waits for.
+fn signals() -> libc::sigset_t {
+    // SAFETY: sigemptyset makes it whole.
+    let mut set: libc::sigset_t = unsafe { mem::zeroed() };
+    // SAFETY: `set` outlives the calls, and these are signals.
+    unsafe {
+        libc::sigemptyset(&raw mut set);
+        for signal in PASSED.into_iter().chain([libc::SIGCHLD]) {
+            libc::sigaddset(&raw mut set, signal);
+        }
+    }
+    set
+}
+
+/// Blocks these signals; the mask before.
+fn block() -> libc::sigset_t {
+    let set = signals();
+    // SAFETY: the call below makes it whole.
+    let mut before: libc::sigset_t = unsafe { mem::zeroed() };
+    // SAFETY: both sets outlive the call.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut before) };
+    before
+}
+
+/// The next of these signals, waited for up to [`TICK`].
+fn next_signal() -> Option<libc::c_int> {
+    let set = signals();
+    let limit = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: libc::c_long::from(TICK.subsec_nanos()),
+    };
+    // SAFETY: `set` and `limit` outlive the call.
+    let got = unsafe { libc::sigtimedwait(&raw const set, ptr::null_mut(), &raw const limit) };
+    (got > 0).then_some(got)
+}
+
+struct Keeper {
+    child: Pid,
+    line: UnixStream,
+    /// How many times the user has asked to end.
+    asked: u32,
+    /// When the run is given up, and with which exit code.
+    end: Option<(Instant, u8)>,
+    /// Since when the run's first thread has ended and others have not.
+    half: Option<Instant>,
+}
+
+impl Keeper {
+    fn of(child: Pid, line: UnixStream) -> Self {
+        Self {
+            child,
+            line,
+            asked: 0,
+            end: None,
+            half: None,
+        }
+    }
+
+    /// Waits for the run's end; its exit code.
+    fn wait(mut self) -> u8 {
+        loop {
+            if let Some(signal) = next_signal() {
+                self.pass_on(signal);
+            }
+            if let Some(code) = self.ended() {
+                return code;
+            }
+            self.hear();
+            if let Some((_, code)) = self.end.filter(|(at, _)| *at <= Instant::now()) {
+                return self.give_up(code);
+            }
+        }
+    }
+
+    fn pass_on(&mut self, signal: libc::c_int) {
+        match signal {
+            libc::SIGTSTP => {
+                let _ = kill_process(self.child, Signal::STOP);
+                let _ = kill_process(getpid(), Signal::STOP);
+            }
+            libc::SIGCONT => drop(kill_process(self.child, Signal::CONT)),
+            libc::SIGINT | libc::SIGTERM | libc::SIGHUP => {
+                self.asked += 1;
+                if self.asked == 2 {
+                    self.end
+                        .get_or_insert((Instant::now() + LAST_WORD, STOPPED));
+                }
+                if let Some(signal) = Signal::from_named_raw(signal) {
+                    let _ = kill_process(self.child, signal);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The exit code of a run that has ended.
+    fn ended(&mut self) -> Option<u8> {
+        match waitpid(Some(self.child), WaitOptions::NOHANG) {
+            Ok(None) => {}
+            Ok(Some((_, status))) => {
+                let signal = status.terminating_signal().map(|n| 128 + n);
+                let code = status.exit_status().or(signal);
+                return Some(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
+            }
+            Err(_) => return Some(1),
+        }
+        let code = exit_code_of_first_thread(self.child)?;
+        let since = *self.half.get_or_insert_with(Instant::now);
+        (since.elapsed() >= LAST_BREATH).then_some(code)
+    }
+
+    /// Hears whether the run has given itself up.
+    fn hear(&mut self) {
+        let mut code = [0];
+        let ready = readable(self.line.as_fd());
+        if ready && self.line.read(&mut code).is_ok_and(|n| n > 0) {
+            self.end = Some((Instant::now() + LAST_BREATH, code[0]));
+        }
+    }
+
+    /// Leaves the run behind. It ends when what it waits for answers.
+    fn give_up(&mut self, code: u8) -> u8 {
+        let _ = self.line.write_all(&[code]);
+        let until = Instant::now() + LAST_BREATH;
+        while Instant::now() < until {
+            if let Some(code) = self.ended() {
+                return code;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let _ = kill_process(self.child, Signal::KILL);
+        code
+    }
+}
+
+fn readable(line: impl AsFd) -> bool {
+    let mut polled = [PollFd::new(&line, PollFlags::IN)];
+    poll(&mut polled, Some(&rustix::time::Timespec::default())).is_ok_and(|n| n > 0)
+        && polled[0].revents().contains(PollFlags::IN)
+}
+
+/// The exit code of a process whose first thread has ended and that cannot be waited for, since another
+/// thread has not (proc(5): the state, and the last field).
+fn exit_code_of_first_thread(pid: Pid) -> Option<u8> {
+    let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let (_, fields) = text.rsplit_once(") ")?;
+    let status: i32 = fields
+        .starts_with('Z')
+        .then(|| fields.split_whitespace().last())??
+        .parse()
+        .ok()?;
+    Some(match status & 0x7f {
+        0 => u8::try_from(status >> 8 & 0xff).unwrap_or(1),
+        signal => u8::try_from(128 + signal).unwrap_or(1),
+    })
+}
+
+/// Asks in a child process whether `call` is true; `None` when that has not ended within `limit`: it is
+/// left behind. Must be called before the first thread is started.
+pub fn asked_apart(limit: Duration, call: impl FnOnce() -> bool) -> Option<bool> {
+    // SAFETY: the process has one thread, so the child may do what it likes. It ends with `_exit`.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let_go_of_streams();
+        // Others wait until these are closed.
+        // SAFETY: nothing in this child uses a descriptor that it has not opened.
+        unsafe { libc::syscall(libc::SYS_close_range, 3, i64::from(u32::MAX), 0) };
+        let code = i32::from(!call());
+        // SAFETY: ends the child without running the parent's exit handlers.
+        unsafe { libc::_exit(code) }
+    }
+    let Some(child) = Pid::from_raw(pid).filter(|_| pid > 0) else {
+        return Some(call());
+    };
+    let until = Instant::now() + limit;
+    let mut pause = Duration::from_micros(50);
+    loop {
+        match waitpid(Some(child), WaitOptions::NOHANG) {
+            Ok(None) if Instant::now() < until => thread::sleep(pause),
+            Ok(None) => {
+                let _ = kill_process(child, Signal::KILL);
+                served::give_up();
+                return None;
+            }
+            Ok(Some((_, status))) => return Some(status.exit_status() == Some(0)),
+            Err(_) => return Some(true),
+        }
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}

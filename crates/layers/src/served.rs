@@ -1,0 +1,176 @@
+//! File systems that others serve, as seen by the process of a run: a call there may never return, and
+//! a thread in it keeps its process from ending (fuse_dev.c waits for a request that its server has read,
+//! and no signal ends that wait). So the user's command is a process that makes no such call: see
+//! [`crate::keeper`].
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use crate::mounts;
+
+/// Interval of checks of the main thread.
+const TICK: Duration = Duration::from_millis(500);
+
+/// File systems that are served by another machine or process.
+const SERVED: [&str; 12] = [
+    "9p", "afs", "autofs", "ceph", "cifs", "fuse", "fuseblk", "lustre", "nfs", "nfs4", "smb3",
+    "virtiofs",
+];
+
+/// System calls by which the main thread waits for another thread or process, and not for a file system.
+const WAITS: [libc::c_long; 7] = [
+    libc::SYS_poll,
+    libc::SYS_ppoll,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_epoll_wait,
+];
+
+/// Paths that the main thread is asking about now, the last one first to be named.
+static ASKED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+/// The directory of the run, if another machine or process serves it.
+static BASE: OnceLock<PathBuf> = OnceLock::new();
+static LOST: AtomicBool = AtomicBool::new(false);
+
+fn asked() -> MutexGuard<'static, Vec<PathBuf>> {
+    ASKED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether another machine or process serves file systems of this type.
+pub fn is_served(fs: &str) -> bool {
+    SERVED.contains(&fs.split('.').next().unwrap_or_default())
+}
+
+/// Whether another machine or process serves `path`. Asks it.
+pub fn has_server(path: &Path) -> bool {
+    mounts::holding(path).is_ok_and(|mount| is_served(&mount.fs))
+}
+
+/// Makes a call about `path`, for which [`watch_main`] gives up the process if it does not return.
+pub fn ask<T>(path: &Path, call: impl FnOnce() -> T) -> T {
+    // Other threads can be abandoned alone.
+    if !is_main() {
+        return call();
+    }
+    asked().push(path.to_owned());
+    let outcome = call();
+    asked().pop();
+    outcome
+}
+
+/// Counts all later calls of the main thread as calls about `dir`, if another machine or process serves it.
+pub fn work_in(dir: &Path) {
+    if ask(dir, || has_server(dir)) {
+        asked().push(dir.to_owned());
+        let _ = BASE.set(dir.to_owned());
+    }
+}
+
+/// Notes that something in this process waits for a server that does not answer: from now on nothing else
+/// waits long for it.
+pub fn give_up() {
+    GIVEN_UP.store(true, Ordering::Relaxed);
+}
+
+/// Whether the directory of the run does not answer, and with it nothing does that lies on it: told only
+/// after [`give_up`].
+pub fn is_lost() -> bool {
+    let base = BASE.get().filter(|_| is_given_up());
+    let Some(base) = base else { return false };
+    if !LOST.load(Ordering::Relaxed) {
+        let lost = !mounts::answers(base, Duration::from_secs(1));
+        LOST.store(lost, Ordering::Relaxed);
+    }
+    LOST.load(Ordering::Relaxed)
+}
+
+/// Whether something in this process waits for a server that does not answer.
+pub fn is_given_up() -> bool {
+    GIVEN_UP.load(Ordering::Relaxed)
+}
+
+/// `usual`, or a few seconds where something does not answer anyway.
+pub(crate) fn patience(usual: Duration) -> Duration {
+    if LOST.load(Ordering::Relaxed) {
+        usual.min(Duration::from_secs(1))
+    } else if is_given_up() {
+        usual.min(Duration::from_secs(3))
+    } else {
+        usual
+    }
+}
+
+fn is_main() -> bool {
+    rustix::thread::gettid() == rustix::process::getpid()
+}
+
+/// Starts a thread that calls `lost` when the main thread has waited in one [`ask`] for `silence`.
+pub fn watch_main(silence: Duration, lost: impl FnOnce(&Path, Duration) + Send + 'static) {
+    let tick = TICK.min(silence / 4);
+    let body = move || {
+        let (mut quiet, mut used) = (Duration::ZERO, None);
+        // Counted in ticks and not by the clock: where the whole machine stood still, so did the server.
+        while quiet < silence {
+            thread::sleep(tick);
+            let now = used_ns();
+            let waits = !asked().is_empty() && used == now && is_in_a_file_system();
+            quiet = if waits { quiet + tick } else { Duration::ZERO };
+            used = now;
+        }
+        let path = asked().last().cloned().unwrap_or_default();
+        give_up();
+        lost(&path, silence);
+    };
+    // Where no thread can be started, calls are not watched.
+    let _ = thread::Builder::new()
+        .name("main's watch".into())
+        .spawn(body);
+}
+
+/// CPU time of the main thread, nanoseconds.
+fn used_ns() -> Option<u64> {
+    let pid = std::process::id();
+    let text = fs::read_to_string(format!("/proc/self/task/{pid}/schedstat")).ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
+/// Whether the main thread is in a system call that is not one of [`WAITS`], or waits for a thread without
+/// a limit: it has called by another thread (see [`crate::held`]).
+fn is_in_a_file_system() -> bool {
+    let pid = std::process::id();
+    let text = fs::read_to_string(format!("/proc/self/task/{pid}/syscall")).unwrap_or_default();
+    let mut words = text.split_whitespace();
+    let Some(first) = words.next().filter(|word| *word != "running") else {
+        return text.is_empty();
+    };
+    // The fourth argument of futex(2) points to the limit.
+    let limit = words.nth(3);
+    match first.parse() {
+        Ok(libc::SYS_futex) => limit == Some("0x0"),
+        Ok(call) => !WAITS.contains(&call),
+        Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_of_others_are_told_by_their_type() {
+        assert!(is_served("nfs4") && is_served("fuse.sshfs") && is_served("virtiofs"));
+        assert!(!is_served("ext4") && !is_served("overlay") && !is_served(""));
+        assert!(!has_server(Path::new("/proc")));
+    }
+}
