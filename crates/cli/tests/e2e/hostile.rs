@@ -11,7 +11,11 @@ use std::{
     fs,
     os::{
         fd::OwnedFd,
-        unix::fs::{MetadataExt, chown},
+        linux::net::SocketAddrExt,
+        unix::{
+            fs::{MetadataExt, chown},
+            net::{SocketAddr, UnixDatagram},
+        },
     },
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
@@ -368,4 +372,58 @@ fn another_user_who_swaps_directories_gains_nothing() {
         all.work > 0 && all.layer > 0 && all.above > 0 && all.refused > 0,
         "{all:?}"
     );
+}
+
+/// Whoever reads `/proc/net/unix` knows where a launched program reports that it is ready.
+#[test]
+fn nobody_else_can_say_that_a_launched_program_is_ready() {
+    if !is_root() {
+        return skipped("only root becomes another user");
+    }
+    let args = [
+        "-l",
+        "native",
+        "--no-control",
+        "--runs",
+        "1",
+        "--timeout",
+        "3s",
+        "--ready",
+        "notify",
+        "--json",
+        "--",
+        "sleep",
+        "60",
+    ];
+    let lm = Lm::new();
+    let work = lm.work();
+    let (child, dir) = lm.args(["launch", "--dir"]).args([work]).args(args).start();
+    let (over, said) = (AtomicBool::new(false), AtomicBool::new(false));
+    let output = thread::scope(|scope| {
+        scope.spawn(|| {
+            become_nobody();
+            let socket = UnixDatagram::unbound().expect("a socket");
+            while !over.load(Ordering::Relaxed) {
+                let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+                for name in sockets.lines().filter_map(|l| l.split_once(" @layermark/")) {
+                    let name = format!("layermark/{}", name.1);
+                    let at = SocketAddr::from_abstract_name(name).expect("an address");
+                    let sent = socket.send_to_addr(b"READY=1", &at);
+                    said.fetch_or(sent.is_ok(), Ordering::Relaxed);
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let output = output(child);
+        over.store(true, Ordering::Relaxed);
+        output
+    });
+    let said_by_us = common::Said::from(output, dir);
+    assert!(
+        said.into_inner(),
+        "it was never said: {}",
+        said_by_us.stderr
+    );
+    let told = format!("{}{}", said_by_us.stderr, said_by_us.stdout);
+    assert!(told.contains("was not ready (notify) after"), "{told}");
 }

@@ -3,7 +3,10 @@
 
 use std::{
     io,
-    os::unix::process::CommandExt,
+    os::{
+        fd::{AsFd, AsRawFd},
+        unix::process::CommandExt,
+    },
     panic::{AssertUnwindSafe, catch_unwind},
     process::Command,
     thread,
@@ -54,6 +57,54 @@ pub fn fork() -> io::Result<i32> {
         -1 => Err(io::Error::last_os_error()),
         pid => Ok(pid),
     }
+}
+
+/// Receives a datagram, with the process that sent it as it is numbered here, 0 outside of our PID
+/// namespace, and its user (`SCM_CREDENTIALS`, unix(7)). The socket must have `SO_PASSCRED`.
+pub fn receive_with_sender(
+    socket: impl AsFd,
+    buffer: &mut [u8],
+) -> io::Result<(usize, Option<(i32, u32)>)> {
+    // Aligned, and enough for the sender and a few descriptors.
+    let mut control = [0u64; 8];
+    let mut part = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: all-zero is a message header without anything.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = (&raw mut control).cast();
+    header.msg_controllen = size_of_val(&control);
+    let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+    // SAFETY: the header names memory that outlives the call.
+    let got = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut header, flags) };
+    let length = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+    let mut sender = None;
+    // SAFETY: the kernel has filled the header in, and these macros stay within its control part.
+    unsafe {
+        let mut next = libc::CMSG_FIRSTHDR(&raw const header);
+        while let Some(part) = next.as_ref() {
+            let data = libc::CMSG_DATA(part);
+            match (part.cmsg_level, part.cmsg_type) {
+                (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) => {
+                    let cred = data.cast::<libc::ucred>().read_unaligned();
+                    sender = Some((cred.pid, cred.uid));
+                }
+                // Nobody here wants the descriptors that a sender may add.
+                (libc::SOL_SOCKET, libc::SCM_RIGHTS) => {
+                    let bytes = part.cmsg_len - libc::CMSG_LEN(0) as usize;
+                    for n in 0..bytes / size_of::<i32>() {
+                        libc::close(data.cast::<i32>().add(n).read_unaligned());
+                    }
+                }
+                _ => {}
+            }
+            next = libc::CMSG_NXTHDR(&raw const header, next);
+        }
+    }
+    Ok((length, sender))
 }
 
 /// Ends the process without running destructors of the process it was forked from.

@@ -1,15 +1,19 @@
 //! Ready when the program reports it by `sd_notify(3)`.
 
-use std::os::{
-    fd::{AsFd, BorrowedFd},
-    linux::net::SocketAddrExt,
-    unix::net::{SocketAddr, UnixDatagram},
+use std::{
+    fs,
+    os::{
+        fd::{AsFd, BorrowedFd},
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixDatagram},
+    },
 };
 
 use layermark_model::random_name;
+use rustix::{net::sockopt::set_socket_passcred, process::geteuid};
 
 use super::{Found, MOST, Ready, ReadyKind, Scene};
-use crate::ProbeError;
+use crate::{ProbeError, programs::sys::receive_with_sender};
 
 /// `notify`
 pub struct Notify;
@@ -22,11 +26,15 @@ impl ReadyKind for Notify {
         ""
     }
     fn arm(&self, _: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
-        // An abstract name needs no directory that both sides see, and any process may send to it.
+        // An abstract name needs no directory that both sides see. Any process of the machine can read it
+        // in /proc/net/unix and send to it, so the kernel is asked who has.
         let name = random_name("layermark/");
         let bound = SocketAddr::from_abstract_name(&name)
             .and_then(|at| UnixDatagram::bind_addr(&at))
-            .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
+            .and_then(|socket| {
+                set_socket_passcred(&socket, true)?;
+                Ok(socket)
+            });
         let socket = bound
             .map_err(|e| ProbeError::new(format!("cannot make the socket for `notify`: {e}")))?;
         scene.command.env("NOTIFY_SOCKET", format!("@{name}"));
@@ -44,13 +52,75 @@ impl Ready for Says {
         let now = Found::now();
         let mut message = [0; 4096];
         for _ in 0..MOST {
-            let Ok(n) = self.0.recv(&mut message) else {
+            let Ok((n, sender)) = receive_with_sender(&self.0, &mut message) else {
                 break;
             };
-            if message[..n].split(|b| *b == b'\n').any(|l| l == b"READY=1") {
+            let ready = message[..n].split(|b| *b == b'\n').any(|l| l == b"READY=1");
+            if ready && sender.is_some_and(|(pid, uid)| is_launched(pid, uid)) {
                 return Ok(Some(now));
             }
         }
         Ok(None)
+    }
+}
+
+/// Whether a process is one of the launched program's: it descends from this one. One that has ended is, if
+/// all processes that have a number here are this one's (it is the first of a PID namespace), or if it was
+/// of the same user, who can do with this process as he likes.
+fn is_launched(pid: i32, uid: u32) -> bool {
+    let own = std::process::id().cast_signed();
+    let mut at = pid;
+    while at > 0 && at != own {
+        match parent(at) {
+            Some(parent) => at = parent,
+            None => return own == 1 || uid == geteuid().as_raw(),
+        }
+    }
+    at == own
+}
+
+/// The process that has started one; `None` when that has ended.
+fn parent(pid: i32) -> Option<i32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it, in brackets, may contain anything.
+    let (_, rest) = text.rsplit_once(") ")?;
+    rest.split(' ').nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_descendants_are_of_the_program() {
+        let (own, user) = (std::process::id().cast_signed(), geteuid().as_raw());
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
+        assert!(is_launched(child.id().cast_signed(), user));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Outside of the namespace, the first process, and the parent.
+        for other in [0, 1, parent(own).unwrap()] {
+            assert!(!is_launched(other, user), "{other}");
+        }
+        // It has ended: another user's is not believed.
+        assert!(is_launched(i32::MAX, user) && !is_launched(i32::MAX, user + 1));
+    }
+
+    #[test]
+    fn the_kernel_tells_who_has_sent() {
+        let (here, there) = UnixDatagram::pair().unwrap();
+        set_socket_passcred(&here, true).unwrap();
+        there.send(b"READY=1").unwrap();
+        let mut buffer = [0; 16];
+        let own = (std::process::id().cast_signed(), geteuid().as_raw());
+        let got = receive_with_sender(&here, &mut buffer).unwrap();
+        assert_eq!(got, (7, Some(own)));
+        assert!(
+            receive_with_sender(&here, &mut buffer).is_err(),
+            "nothing more"
+        );
     }
 }
