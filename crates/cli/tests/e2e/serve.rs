@@ -8,7 +8,7 @@ use std::{
     path::Path,
     process::Child,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -111,11 +111,23 @@ impl Served {
         }
     }
 
+    /// What a browser keeps when it has opened the address that was printed: `NAME=VALUE`.
+    fn cookie(&self) -> String {
+        let (at, token) = (&self.at, &self.token);
+        let welcome = self.raw(&format!("GET /?token={token} HTTP/1.1\nHost: {at}\n\n"));
+        let cookie = welcome
+            .head
+            .lines()
+            .find_map(|l| l.strip_prefix("set-cookie: "));
+        let cookie = cookie.and_then(|c| c.split(';').next());
+        cookie.expect("a cookie").to_owned()
+    }
+
     /// With the cookie.
     fn get(&self, path: &str) -> Answer {
-        let (at, token) = (&self.at, &self.token);
+        let (at, cookie) = (&self.at, self.cookie());
         self.raw(&format!(
-            "GET {path} HTTP/1.1\nHost: {at}\nCookie: a=b; layermark={token}\n\n"
+            "GET {path} HTTP/1.1\nHost: {at}\nCookie: a=b; {cookie}\n\n"
         ))
     }
 
@@ -128,17 +140,27 @@ impl Served {
         wait_for("the end", || self.child.try_wait().unwrap()).code()
     }
 
-    /// Reads events of a run into a list of names and data until `enough`, or the stream's end.
+    /// Reads events of a run into a list of names and data until `enough`, or the stream's end; without the
+    /// first, which proves who sends them.
     fn events(
         &self,
         run: &str,
         enough: impl Fn(&[(String, String)]) -> bool,
     ) -> Vec<(String, String)> {
+        let mut events = self.all_events(run, |events| events.len() > 1 && enough(&events[1..]));
+        assert_eq!(events.remove(0).0, "hello");
+        events
+    }
+
+    fn all_events(
+        &self,
+        run: &str,
+        enough: impl Fn(&[(String, String)]) -> bool,
+    ) -> Vec<(String, String)> {
         let mut stream = self.connect();
-        let (at, token) = (&self.at, &self.token);
-        let head = format!(
-            "GET /run/{run}/events HTTP/1.1\r\nHost: {at}\r\nCookie: layermark={token}\r\n\r\n"
-        );
+        let (at, cookie) = (&self.at, self.cookie());
+        let head =
+            format!("GET /run/{run}/events HTTP/1.1\r\nHost: {at}\r\nCookie: {cookie}\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
         let mut events = Vec::new();
         let mut name = String::new();
@@ -179,14 +201,23 @@ fn a_token_opens_the_door_and_becomes_a_cookie() {
     let ask =
         |path: &str, more: &str| server.raw(&format!("GET {path} HTTP/1.1\nHost: {at}\n{more}\n"));
     let wrong = "0".repeat(32);
+    let port = at.split(':').nth(1).unwrap();
     for (path, more) in [
         ("/".to_owned(), String::new()),
         ("/live.js".to_owned(), String::new()),
         (format!("/?token={wrong}"), String::new()),
-        ("/".to_owned(), format!("Cookie: layermark={wrong}\n")),
+        (
+            "/".to_owned(),
+            format!("Cookie: layermark-{port}={wrong}\n"),
+        ),
+        // The lasting token is no cookie.
+        (
+            "/".to_owned(),
+            format!("Cookie: layermark-{port}={token}\n"),
+        ),
         (
             "/run/last/events".to_owned(),
-            "Cookie: layermark=\n".to_owned(),
+            format!("Cookie: layermark-{port}=\n"),
         ),
     ] {
         let answer = ask(&path, &more);
@@ -197,8 +228,14 @@ fn a_token_opens_the_door_and_becomes_a_cookie() {
     }
     let welcome = ask(&format!("/trend?point=a+b&token={token}"), "");
     assert_eq!(welcome.status, 200);
-    let cookie = format!("set-cookie: layermark={token}; path=/; httponly; samesite=strict");
-    assert!(welcome.head.contains(&cookie), "{}", welcome.head);
+    let cookie = welcome.head.lines().find(|l| l.starts_with("set-cookie: "));
+    let (name, value) = cookie.unwrap().split_once('=').unwrap();
+    assert_eq!(name, format!("set-cookie: layermark-{port}"));
+    assert!(
+        value.ends_with("; path=/; httponly; samesite=strict"),
+        "{value}"
+    );
+    assert!(!welcome.head.contains(token.as_str()), "{}", welcome.head);
     assert!(
         welcome.body.contains("0;url=/trend?point=a+b\""),
         "{}",
@@ -238,8 +275,8 @@ fn the_token_is_the_users_and_outlives_the_server() {
 #[test]
 fn other_hosts_methods_and_paths_are_refused() {
     let server = two_runs();
-    let (at, token) = (&server.at, &server.token);
-    let cookie = format!("Cookie: layermark={token}\n");
+    let at = &server.at;
+    let cookie = format!("Cookie: {}\n", server.cookie());
     for host in ["evil.example", "127.0.0.1.evil.example", "192.0.2.1", ""] {
         let answer = server.raw(&format!("GET / HTTP/1.1\nHost: {host}\n{cookie}\n"));
         assert_eq!(answer.status, 403, "{host}");
@@ -283,11 +320,67 @@ fn other_hosts_methods_and_paths_are_refused() {
     assert_eq!(server.get("/").status, 200, "it goes on");
 }
 
+/// Whoever has the port of a server that has ended gets what browsers send by themselves.
+#[test]
+fn what_a_browser_sends_by_itself_is_of_one_server_process() {
+    let mut first = two_runs();
+    let (cookie, at, token) = (first.cookie(), first.at.clone(), first.token.clone());
+    assert!(!cookie.contains(&token), "{cookie}");
+    let dir = first.home.path().to_owned();
+    first.signal(Signal::TERM);
+    assert_eq!(first.ended(), Some(0));
+    let second = served(Lm::with(&dir).args(["serve", &at]));
+    assert_eq!(second.at, at);
+    let answer = second.raw(&format!("GET / HTTP/1.1\nHost: {at}\nCookie: {cookie}\n\n"));
+    assert_eq!(answer.status, 403);
+    assert!(
+        answer.body.contains("of an earlier server"),
+        "{}",
+        answer.body
+    );
+}
+
+/// The page knows by the first event that it talks to the server that has made it, and is told when that ends.
+#[test]
+fn a_live_page_knows_its_server_and_hears_goodbye() {
+    let mut run = served(long_run().args(["--serve"]));
+    let id = run.path.strip_prefix("/run/").unwrap().to_owned();
+    let dir = run.home.path().to_owned();
+    let mut server = served(Lm::with(&dir).args(["serve"]));
+    let page = server.get(&format!("/run/{id}"));
+    let (_, sign) = page.body.split_once("data-sign=\"").expect("a sign");
+    let sign = sign.split('"').next().unwrap();
+    assert_eq!(sign.len(), 32);
+    let pid = i32::try_from(server.child.id())
+        .ok()
+        .and_then(Pid::from_raw);
+    let events = server.all_events(&id, |events| {
+        if events.len() == 2 {
+            kill_process(pid.unwrap(), Signal::TERM).unwrap();
+        }
+        false
+    });
+    assert_eq!(events[0], ("hello".to_owned(), sign.to_owned()));
+    assert_eq!(events[1].0, "state");
+    assert_eq!(events.last().unwrap().0, "goodbye", "{events:?}");
+    assert_eq!(server.ended(), Some(0));
+    run.signal(Signal::INT);
+    run.signal(Signal::INT);
+    run.ended();
+}
+
 #[test]
 fn those_who_say_nothing_keep_nobody_out_for_long() {
     let server = two_runs();
-    let silent: Vec<TcpStream> = (0..80).map(|_| server.connect()).collect();
+    let begun = Instant::now();
+    let silent: Vec<TcpStream> = (0..200).map(|_| server.connect()).collect();
     assert_eq!(server.get("/").status, 200);
+    // It was not waited for the silent ones to have had their time.
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
     for mut stream in silent {
         let mut answer = Vec::new();
         // Closed, or told that it took too long.

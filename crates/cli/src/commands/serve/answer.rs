@@ -28,7 +28,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 const POLICY_OF_REPORT: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
     form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-const COOKIE: &str = "layermark";
+/// With the port: a browser sends it to every server of this machine.
+const COOKIE: &str = "layermark-";
 
 /// What is said to a request.
 pub enum Answer {
@@ -82,7 +83,7 @@ impl Answer {
     }
 
     /// The whole of it, with headers.
-    pub fn send(self, token: &Token) -> Sent {
+    pub fn send(self, session: &Token, port: u16) -> Sent {
         const HTML: &str = "text/html; charset=utf-8";
         let mut policy = POLICY;
         let mut status = StatusCode::OK;
@@ -101,8 +102,8 @@ impl Answer {
             }
             Self::Welcome(address) => {
                 let cookie = format!(
-                    "{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict",
-                    token.as_str()
+                    "{COOKIE}{port}={}; Path=/; HttpOnly; SameSite=Strict",
+                    session.as_str()
                 );
                 more.push((header::SET_COOKIE, cookie));
                 (HTML, welcome(&address).into_string().into())
@@ -214,12 +215,13 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// The token that a browser has kept.
-pub fn kept_token(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub fn kept_token(headers: &HeaderMap, port: u16) -> impl Iterator<Item = &str> {
+    let name = format!("{COOKIE}{port}=");
     let cookies = headers.get_all(header::COOKIE).into_iter();
     let pairs = cookies
         .filter_map(|c| c.to_str().ok())
         .flat_map(|c| c.split(';'));
-    pairs.filter_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+    pairs.filter_map(move |pair| pair.trim().strip_prefix(&*name))
 }
 
 /// Whether the address in a browser was an address of this machine: a page of another site can make
@@ -297,8 +299,10 @@ mod tests {
 
     #[test]
     fn the_cookie_is_found_among_others() {
-        let cookie = HeaderValue::from_static("a=b; layermark=one; layermarks=no; layermark=two");
+        let cookie = HeaderValue::from_static(
+            "a=b; layermark-8=one; layermark=no; layermark-80=no; layermark-8=two",
+        );
         let headers = HeaderMap::from_iter([(header::COOKIE, cookie)]);
-        assert_eq!(kept_token(&headers).collect::<Vec<_>>(), ["one", "two"]);
+        assert_eq!(kept_token(&headers, 8).collect::<Vec<_>>(), ["one", "two"]);
     }
 }

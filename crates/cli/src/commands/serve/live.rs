@@ -33,6 +33,8 @@ pub struct Live {
     left: Mutex<Option<Instant>>,
     /// This process's run is over.
     ended: AtomicBool,
+    /// This process ends.
+    leaves: AtomicBool,
 }
 
 /// A run that somebody watches.
@@ -94,6 +96,16 @@ impl Live {
     /// Says that this process's run is over and stored.
     pub fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
+    }
+
+    /// Says that this process ends.
+    pub fn leave(&self) {
+        self.leaves.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether this process ends.
+    pub fn is_left(&self) -> bool {
+        self.leaves.load(Ordering::SeqCst)
     }
 
     /// Counts a viewer until it is dropped.

@@ -33,7 +33,7 @@ use tokio::{
     net::TcpStream,
     runtime::Builder,
     sync::{Semaphore, mpsc},
-    task::spawn_blocking,
+    task::{AbortHandle, spawn_blocking},
     time::{sleep, timeout},
 };
 
@@ -45,8 +45,12 @@ use self::{
 use super::output;
 use crate::{args::ServeArgs, failure::Failure, say::say, signals};
 
-/// Connections at a time; others wait.
+/// Connections at a time. One more takes the place of the oldest that has not asked for anything yet.
 const CONNECTIONS: usize = 64;
+/// Pages at a time that read many runs, of the four that are made at a time.
+const HEAVY: usize = 2;
+/// How long such a page may wait for its turn.
+const TURN: Duration = Duration::from_secs(30);
 /// Bytes of a request's head.
 const HEAD: usize = 16 << 10;
 /// Time to send a request's head, and to take a piece of an answer.
@@ -66,6 +70,11 @@ struct Site {
     token: Token,
     /// Reached from other machines.
     public: bool,
+    /// What a browser keeps: of this process, so that nobody who takes its port later learns anything.
+    session: Token,
+    /// By this a page that is open knows this process again. It is never sent back.
+    sign: Token,
+    heavy: Semaphore,
     live: Arc<Live>,
     tallies: Mutex<Tallies>,
 }
@@ -90,6 +99,7 @@ pub fn forever(args: &ServeArgs) -> Result<ExitCode, Failure> {
     output::print(&format!("{}\n", server.address("/")))?;
     say("ends with Ctrl-C");
     signals.forever().next();
+    server.goodbye();
     Ok(ExitCode::SUCCESS)
 }
 
@@ -117,8 +127,12 @@ impl Server {
             Ok((listener, at))
         };
         let (listener, at) = listen().map_err(|e| refused(at, &e))?;
-        let token = Token::of_user()
-            .map_err(|e| Failure::failed(format!("random bytes from the kernel: {e}")))?;
+        let random = |e: io::Error| Failure::failed(format!("random bytes from the kernel: {e}"));
+        let token = Token::of_user().map_err(random)?;
+        let (session, sign) = (
+            Token::random().map_err(random)?,
+            Token::random().map_err(random)?,
+        );
         let public = !at.ip().is_loopback();
         if public {
             say(format!(
@@ -130,6 +144,9 @@ impl Server {
             store,
             token,
             public,
+            session,
+            sign,
+            heavy: Semaphore::new(HEAVY),
             live: Arc::default(),
             tallies: Mutex::default(),
         };
@@ -164,6 +181,16 @@ impl Server {
         };
         let at = SocketAddr::new(ip, self.at.port());
         format!("http://{at}{path}?token={}", self.site.token.as_str())
+    }
+
+    /// Tells those who watch a run that this process ends, so that they do not ask whoever listens here
+    /// next.
+    pub fn goodbye(&self) {
+        self.site.live.leave();
+        let begun = Instant::now();
+        while begun.elapsed() < HEARD * 2 && self.site.live.is_watched(Duration::ZERO) {
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Gives those who watch a run that was stopped its last page, unless `enough`.
@@ -202,32 +229,72 @@ fn serve(listener: TcpListener, site: &Arc<Site>) -> io::Result<()> {
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let free = Arc::new(Semaphore::new(CONNECTIONS));
-        loop {
-            let Ok(place) = Arc::clone(&free).acquire_owned().await else {
-                return Ok(());
-            };
+        let silent = Arc::<Silent>::default();
+        for number in 0.. {
             // Out of descriptors, or a connection that went before it was taken.
             let Ok((stream, _)) = listener.accept().await else {
                 sleep(Duration::from_millis(100)).await;
                 continue;
             };
+            if free.available_permits() == 0 {
+                silent.end_oldest();
+            }
+            let Ok(place) = Arc::clone(&free).acquire_owned().await else {
+                return Ok(());
+            };
+            let asked = Asked(number, Arc::clone(&silent));
             let site = Arc::clone(site);
-            tokio::spawn(async move {
+            let task = tokio::spawn(async move {
                 let _place = place;
-                let _ = timeout(LIFE, connection(stream, site)).await;
+                let _ = timeout(LIFE, connection(stream, site, asked)).await;
             });
+            silent.lock().insert(number, task.abort_handle());
         }
+        Ok(())
     })
 }
 
+/// Connections that have not asked for anything yet, by their numbers.
+#[derive(Default)]
+struct Silent(Mutex<BTreeMap<u64, AbortHandle>>);
+
+impl Silent {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, AbortHandle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end_oldest(&self) {
+        if let Some((_, oldest)) = self.lock().pop_first() {
+            oldest.abort();
+        }
+    }
+}
+
+/// A connection; dropped, or when it has asked, it is not one of the silent ones.
+struct Asked(u64, Arc<Silent>);
+
+impl Asked {
+    fn now(&self) {
+        self.1.lock().remove(&self.0);
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.now();
+    }
+}
+
 /// One request on a connection, and its answer.
-async fn connection(stream: TcpStream, site: Arc<Site>) {
+async fn connection(stream: TcpStream, site: Arc<Site>, asked: Asked) {
     let _ = stream.set_nodelay(true);
+    let port = stream.local_addr().map_or(0, |at| at.port());
     let answer = service_fn(move |request| {
+        asked.now();
         let site = Arc::clone(&site);
         async move {
-            let answer = Site::answer(&site, &request).await;
-            Ok::<_, Infallible>(answer.send(&site.token))
+            let answer = Site::answer(&site, &request, port).await;
+            Ok::<_, Infallible>(answer.send(&site.session, port))
         }
     });
     // Of a connection that fails the client knows.
@@ -241,7 +308,7 @@ async fn connection(stream: TcpStream, site: Arc<Site>) {
 }
 
 impl Site {
-    async fn answer(self: &Arc<Self>, request: &Request<Incoming>) -> Answer {
+    async fn answer(self: &Arc<Self>, request: &Request<Incoming>, port: u16) -> Answer {
         if !is_own_host(request.headers(), self.public) {
             let why = "this is no address of the server: open the one that it has printed";
             return Answer::Refused(StatusCode::FORBIDDEN, why);
@@ -260,8 +327,8 @@ impl Site {
                 path.trim_start_matches(['/', '\\'])
             ));
         }
-        if !kept_token(request.headers()).any(|kept| self.token.is(kept)) {
-            let why = "the token is missing: open the address that layermark has printed";
+        if !kept_token(request.headers(), port).any(|kept| self.session.is(kept)) {
+            let why = "the token is missing, or of an earlier server: open the address that layermark has printed";
             return Answer::Refused(StatusCode::FORBIDDEN, why);
         }
         if let Some(id) = path
@@ -271,8 +338,21 @@ impl Site {
             return Answer::Events(self.events(id.to_owned()));
         }
         let _viewer = self.live.viewer();
+        let heavy = ["/trend", "/compare"].contains(&&*path);
+        let turn = if heavy {
+            match timeout(TURN, self.heavy.acquire()).await {
+                Ok(Ok(turn)) => Some(turn),
+                _ => {
+                    let why = "other pages over many runs are being made: try again later";
+                    return Answer::Refused(StatusCode::SERVICE_UNAVAILABLE, why);
+                }
+            }
+        } else {
+            None
+        };
         let site = Arc::clone(self);
         let made = spawn_blocking(move || site.page(&path, &query)).await;
+        drop(turn);
         match made {
             Ok(Ok(answer)) => answer,
             Ok(Err(failure)) => Answer::Failed(failure),
@@ -313,7 +393,16 @@ impl Site {
         tokio::spawn(async move {
             let _viewer = site.live.viewer();
             let mut last: Option<Arc<View>> = None;
+            let hello = to.send(event("hello", site.sign.as_str()));
+            if !matches!(timeout(PATIENCE, hello).await, Ok(Ok(()))) {
+                return;
+            }
             loop {
+                if site.live.is_left() {
+                    let _ =
+                        timeout(HEARD, to.send(event("goodbye", "this server has ended"))).await;
+                    return;
+                }
                 let (of, id) = (Arc::clone(&site), id.clone());
                 let look = move || {
                     of.live

@@ -117,7 +117,7 @@ impl Site {
             h1 { "A run of " (plan) " that goes on" }
             p.lost id="lost" role="status" hidden {}
             noscript { p { "Without JavaScript this page stands still: " a href={ "/run/" (id) } { "look again" } "." } }
-            div id="live" data-events={ "/run/" (id) "/events" } { (PreEscaped(&view.html)) }
+            div id="live" data-events={ "/run/" (id) "/events" } data-sign=(self.sign.as_str()) { (PreEscaped(&view.html)) }
             script src="/live.js" defer {}
         };
         Ok(Answer::Page(around(&title, &body)))

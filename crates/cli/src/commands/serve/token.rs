@@ -1,6 +1,7 @@
 //! Who may read: whoever says a random token, which is kept in a file that only the user can read.
 //!
-//! The file makes a page that is open, and an address that was kept, outlive a restart of the server.
+//! The file makes an address that was kept outlive a restart of the server. A browser keeps and sends by
+//! itself only a token of the process that it has talked to.
 
 use std::{
     fmt::Write as _,
@@ -37,7 +38,8 @@ impl Token {
         Ok(token)
     }
 
-    fn random() -> io::Result<Self> {
+    /// Another one each time.
+    pub fn random() -> io::Result<Self> {
         let mut bytes = [0; LENGTH / 2];
         let got = getrandom(&mut bytes, GetRandomFlags::empty())?;
         if got != bytes.len() {
