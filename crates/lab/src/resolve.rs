@@ -146,19 +146,12 @@ pub(crate) fn possible(run: &Run, trials: &[TrialRecord]) -> Result<(), LabError
     }
 }
 
-/// Layers of a stored run that were never measured may be there now, and a run that has lost its
-/// baseline has nothing else to hope for. Names of those that are still missing.
-pub(crate) fn look_again(
-    run: &mut Run,
-    trials: &[TrialRecord],
-    catalog: Catalog,
-) -> Result<Vec<String>, LabError> {
+/// Layers of a stored run that failed are tried again: what this machine lacked may be there now, and a
+/// server that died is started again. Names of those that are still missing.
+pub(crate) fn look_again(run: &mut Run, catalog: Catalog) -> Result<Vec<String>, LabError> {
     let work = Work::of(&run.points, catalog)?;
-    for (index, layer) in run.layers.iter_mut().enumerate() {
-        let never = !trials
-            .iter()
-            .any(|t| t.cell.layer == index && t.trial.is_some());
-        if layer.status == LayerStatus::Failed && (index == BASELINE || never) {
+    for layer in &mut run.layers {
+        if layer.status == LayerStatus::Failed {
             let skips = std::mem::take(&mut layer.skips);
             *layer = layer_run(&layer.spec, skips, &work, catalog, layer.control)?;
         }

@@ -14,6 +14,11 @@ pub const MAJOR_FAULTS: &str = "major faults";
 pub const WRITE_BACK: &str = "write-back of others";
 /// After the trial the layer was no longer where it had been: its mount had gone or changed.
 pub const LAYER_LOST: &str = "layer lost";
+/// The run was cut off in this block, and the block was made again later. Of a trial in a list of trials.
+pub const MADE_AGAIN: &str = "made again";
+/// The run was cut off in this block, so that the baseline or all other layers lack a trial. Of a trial in a
+/// list of trials.
+pub const CUT_OFF: &str = "block cut off";
 /// `O_DIRECT` was accepted, and the data came from a cache all the same.
 pub const DIRECT_IGNORED: &str = "O_DIRECT ignored";
 /// A record was not what had been written.

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Cell, Trial, TrialRecord, Turn};
+use crate::{
+    BASELINE, Cell, Trial, TrialRecord, Turn,
+    flags::{CUT_OFF, MADE_AGAIN},
+};
 
 /// A layer at a point: their indexes in the run.
 pub type Site = (usize, usize);
@@ -199,6 +202,16 @@ impl Ledger {
         group.is_some_and(|g| g.session == cell.session)
     }
 
+    /// Why a trial does not count, as the flag that says so: its group was cut off.
+    pub fn cut_off(&self, cell: Cell, layers: usize) -> Option<&'static str> {
+        if !self.counts(cell) {
+            return Some(MADE_AGAIN);
+        }
+        let tried = self.tried(cell.block, cell.point);
+        let whole = layers < 2 || tried.len() > 1 && tried.contains(&BASELINE);
+        (!whole).then_some(CUT_OFF)
+    }
+
     /// Which layers were tried at a point of a block, in its newest session.
     pub fn tried(&self, block: u32, point: usize) -> Vec<usize> {
         let group = self.groups.get(&point).and_then(|g| g.get(&block));
@@ -261,6 +274,42 @@ mod tests {
     fn ratios(here: &Trial, there: &Trial) -> Vec<f64> {
         let (here, there) = (Cost::of(here).unwrap(), Cost::of(there).unwrap());
         here.ln_ratios(&there).into_iter().map(f64::exp).collect()
+    }
+
+    #[test]
+    fn trials_of_a_group_that_was_cut_off_are_told_apart() {
+        let mut ledger = Ledger::default();
+        for (at, layer) in [
+            ((0, 0), 0),
+            ((0, 0), 1),
+            ((0, 1), 0),
+            ((1, 2), 1),
+            ((1, 3), 1),
+        ] {
+            ledger.add(&record(at, (layer, 0), Some(10)));
+        }
+        ledger.add(&record((2, 2), (0, 0), Some(10)));
+        ledger.add(&record((2, 2), (1, 0), Some(10)));
+        let cut_off = |session, block| {
+            let cell = Cell {
+                session,
+                block,
+                layer: 0,
+                point: 0,
+            };
+            ledger.cut_off(cell, 2)
+        };
+        assert_eq!((cut_off(0, 0), cut_off(2, 2)), (None, None));
+        assert_eq!(cut_off(0, 1), Some(CUT_OFF), "native alone");
+        assert_eq!(cut_off(1, 3), Some(CUT_OFF), "without native");
+        assert_eq!(cut_off(1, 2), Some(MADE_AGAIN));
+        let alone = Cell {
+            session: 0,
+            block: 1,
+            layer: 0,
+            point: 0,
+        };
+        assert_eq!(ledger.cut_off(alone, 1), None, "nothing to compare with");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From a run and its trials to a report. Pure: the same input gives the same report.
 
-use layermark_model::{BASELINE, LayerStatus, Run, TrialRecord};
+use layermark_model::{BASELINE, LayerStatus, Ledger, Run, RunStatus, TrialRecord};
 
 use crate::{
     analysis::{
@@ -289,7 +289,23 @@ fn quote(word: &str) -> String {
 }
 
 fn trial_rows(run: &Run, trials: &[TrialRecord]) -> Vec<TrialRow> {
-    let mut rows: Vec<TrialRow> = trials.iter().filter_map(|t| trial_row(run, t)).collect();
+    let mut ordered: Vec<&TrialRecord> = trials.iter().collect();
+    ordered.sort_by_key(|t| t.seq);
+    let mut ledger = Ledger::default();
+    for record in &ordered {
+        ledger.add(record);
+    }
+    // While the run goes on, so does its last block.
+    let going_on = ordered.iter().map(|t| t.cell.block).max();
+    let going_on = going_on.filter(|_| run.status == RunStatus::Running);
+    let row = |record: &&TrialRecord| {
+        let mut row = trial_row(run, record)?;
+        let over = Some(record.cell.block) != going_on;
+        let cut = ledger.cut_off(record.cell, run.layers.len());
+        row.flags.extend(cut.filter(|_| over).map(str::to_owned));
+        Some(row)
+    };
+    let mut rows: Vec<TrialRow> = ordered.iter().filter_map(row).collect();
     rows.sort_by_key(|r| r.seq);
     rows
 }

@@ -151,6 +151,33 @@ fn a_file_system_whose_server_dies_is_left_out() {
     assert_eq!(layer(&report, "tmpfs")["status"], "ready");
 }
 
+/// With nothing left to compare, the run fails; resumed, it sets the layer up again.
+#[test]
+fn a_layer_whose_server_died_is_set_up_again_by_resume() {
+    if !has_fuse() {
+        return;
+    }
+    let (child, dir) = start(&["fuse"]);
+    for pid in helpers(&child, "fuse-serve") {
+        send(pid, Signal::KILL);
+    }
+    let said = finish(child, dir).fails(3, &["no layer to compare with `native`"]);
+    assert_eq!(layer(&said.json(), "fuse")["status"], "failed");
+    let had = trials_stored(said.dir.path());
+    let again = ["run", "--resume", "last", "--json"];
+    let said = said.then().args(again).run().code(0);
+    let report = said.json();
+    let fuse = layer(&report, "fuse");
+    assert!(
+        fuse["status"] == "ready" && fuse["reason"].is_null(),
+        "{fuse:#}"
+    );
+    assert!(trials_stored(said.dir.path()) > had);
+    for row in report["results"].as_array().expect("results") {
+        assert_ne!(row["verdict"], "untrusted", "{row:#}");
+    }
+}
+
 /// A server that is stopped never answers: whoever asks it waits in the kernel.
 #[test]
 fn a_file_system_that_stops_answering_is_given_up() {
@@ -291,11 +318,12 @@ fn a_mount_that_is_lost_during_the_run_is_noticed() {
         return;
     }
     let (child, dir) = start(&["tmpfs", "overlay:upper"]);
-    let mounts = machine::mounts_seen_by(child.id(), dir.path());
+    let runner = machine::runner(child.id());
+    let mounts = machine::mounts_seen_by(runner, dir.path());
     let mut mounts = mounts.iter();
     let mount = mounts.find(|l| l.contains(" - tmpfs ")).expect("a tmpfs");
     let at = mount.split(' ').nth(4).expect("where");
-    let enter = ["-m", "-t", &child.id().to_string(), "umount", "-l", at];
+    let enter = ["-m", "-t", &runner.to_string(), "umount", "-l", at];
     assert!(
         Command::new("nsenter")
             .args(enter)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use layermark_model::{
-    DirectIo, LayerRun, Point, Run, Target, Trial, TrialRecord, UserScripts, flags,
+    DirectIo, LayerRun, LayerStatus, Point, Run, Target, Trial, TrialRecord, UserScripts, flags,
 };
 use layermark_stats::{self as stats, Comparison, Interval, Judgement, Pair};
 
@@ -358,7 +358,9 @@ impl<'a> ResultSite<'a> {
         let native = self.index.trials(self.baseline, self.point);
         let here = self.index.trials(self.layer, self.point);
         let suspect = |trials: &[&TrialRecord], layer: usize| {
-            let lost = self.index.lost(layer).then_some(Distrust::LayerLost);
+            // One that was set up again later is measured there.
+            let is_up = self.run.layers[layer].status == LayerStatus::Ready;
+            let lost = (!is_up && self.index.lost(layer)).then_some(Distrust::LayerLost);
             lost.or_else(|| suspect(trials, &self.run.layers[layer]))
         };
         let other = self.layer != self.baseline && !native.is_empty();
