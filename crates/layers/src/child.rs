@@ -3,10 +3,11 @@
 
 use std::{
     collections::VecDeque,
-    ffi::{CString, OsStr},
+    ffi::{CStr, CString, OsStr},
+    fs::{self, File},
     io::{self, BufRead, BufReader, Read},
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, AsRawFd, OwnedFd},
         unix::{ffi::OsStrExt, process::CommandExt},
     },
     path::Path,
@@ -20,14 +21,16 @@ use std::{
 };
 
 use rustix::{
+    fs::CWD,
     mount::{
-        MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+        MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
+        mount_bind_recursive, mount_change, move_mount, open_tree,
     },
     process::{Signal, getpid, getppid, set_parent_process_death_signal},
     thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe},
 };
 
-use crate::{Control, LayerError, needs};
+use crate::{Control, LayerError, needs, served};
 
 /// Directories looked in for programs; `sbin` is not in every user's `PATH`.
 pub(crate) const PROGRAM_PATH: &str =
@@ -77,6 +80,15 @@ pub(crate) fn in_network(command: &mut Command, net: Arc<OwnedFd>) {
 pub(crate) enum Change {
     /// Its working directory, or with a path that, is seen at the second one too.
     Show(Option<CString>, CString),
+    /// The file system mounted at the first path is seen at the second one, read-only, as by somebody who
+    /// owns none of its files and is in none of their groups. The descriptor is of [`strangers`]. One that
+    /// cannot be seen so is not seen, unless it is needed.
+    Share {
+        from: CString,
+        at: CString,
+        strangers: Arc<OwnedFd>,
+        needed: bool,
+    },
     /// Nothing is seen below this directory, which has these options of a tmpfs.
     Empty(CString, CString),
     /// The first file is seen in the place of the second one.
@@ -95,6 +107,17 @@ impl Change {
                 let what = what.as_deref().unwrap_or(c".");
                 return Ok(mount_bind_recursive(what, at.as_c_str())?);
             }
+            Self::Share {
+                from,
+                at,
+                strangers,
+                needed,
+            } => {
+                return match share(from, at, strangers) {
+                    Err(e) if *needed => Err(e),
+                    _ => Ok(()),
+                };
+            }
             Self::Empty(at, options) => mount(
                 c"none",
                 at.as_c_str(),
@@ -110,6 +133,70 @@ impl Change {
             made => Ok(made?),
         }
     }
+}
+
+/// Mounts what is mounted at `from` a second time, at `at`, with owners that nobody is: the kernel then goes
+/// by what others may do, also for root, whose right to pass over permissions ends at files whose owner has no
+/// number (`mount_setattr(2)`, `MOUNT_ATTR_IDMAP`).
+fn share(from: &CStr, at: &CStr, strangers: &OwnedFd) -> io::Result<()> {
+    /// `struct mount_attr`
+    #[repr(C)]
+    struct MountAttr {
+        set: u64,
+        clear: u64,
+        propagation: u64,
+        user_namespace: u64,
+    }
+    const RDONLY_NOSUID_NODEV: u64 = 1 | 2 | 4;
+    const IDMAP: u64 = 0x0010_0000;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let tree = open_tree(CWD, from, flags)?;
+    let wanted = MountAttr {
+        set: RDONLY_NOSUID_NODEV | IDMAP,
+        clear: 0,
+        propagation: 0,
+        user_namespace: u64::from(strangers.as_raw_fd().unsigned_abs()),
+    };
+    // SAFETY: the path and the structure outlive the call.
+    let failed = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            &raw const wanted,
+            size_of::<MountAttr>(),
+        )
+    };
+    if failed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let by_descriptor = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    Ok(move_mount(&tree, c"", CWD, at, by_descriptor)?)
+}
+
+/// A user namespace in which no user and no group of files has a number, for [`Change::Share`]. Only root of
+/// the machine can make one.
+pub(crate) fn strangers() -> io::Result<OwnedFd> {
+    /// No file is this user's: a namespace has to have one.
+    const ONE: &str = "4294967293 4294967293 1";
+    let mut waits = command("cat");
+    waits
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let apart = || {
+        // SAFETY: this flag does not touch the table of file descriptors.
+        unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }?;
+        Ok(())
+    };
+    // SAFETY: the closure makes one system call.
+    unsafe { waits.pre_exec(apart) };
+    let process = Process::start_with(&mut waits)?;
+    let of = |name: &str| format!("/proc/{}/{name}", process.child.id());
+    fs::write(of("uid_map"), ONE)?;
+    fs::write(of("gid_map"), ONE)?;
+    Ok(File::open(of("ns/user"))?.into())
 }
 
 /// Lets the process alone see its files changed, in a mount namespace that ends with it.
@@ -220,6 +307,8 @@ impl Tail {
 pub(crate) struct Process {
     child: Child,
     tail: Tail,
+    /// When it was killed.
+    killed: Option<Instant>,
 }
 
 impl Process {
@@ -239,7 +328,11 @@ impl Process {
             Some(stderr) => Tail::of(stderr)?,
             None => Tail::default(),
         };
-        Ok(Self { child, tail })
+        Ok(Self {
+            child,
+            tail,
+            killed: None,
+        })
     }
 
     pub(crate) fn child(&mut self) -> &mut Child {
@@ -255,6 +348,7 @@ impl Control for Process {
     fn kill(&mut self) {
         // Fails only when it has ended and been waited for.
         let _ = self.child.kill();
+        self.killed.get_or_insert_with(Instant::now);
     }
 
     fn wait(&mut self, limit: Duration) -> Option<String> {
@@ -278,7 +372,9 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
         // A process in an uninterruptible wait must not hang us for ever.
-        let _ = self.wait(Duration::from_secs(10));
+        let waited = self.killed.map_or(Duration::ZERO, |at| at.elapsed());
+        let limit = served::patience(Duration::from_secs(10));
+        let _ = self.wait(limit.saturating_sub(waited));
     }
 }
 

@@ -2,14 +2,22 @@
 //!
 //! Left out is what not every user of this host may read, and what programs from packages can do
 //! without: home directories and temporary files, and file systems of which the guest has its own.
+//!
+//! For root, the kernel goes by permissions, at any depth and also for what changes later. Another user
+//! cannot make such a mount: the private files that are left, which are that user's own, are looked for.
 
 use std::{
     fs, io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use crate::{child::Change, sandbox};
+use crate::{
+    child::{self, Change},
+    mounts::{self, MountEntry},
+    sandbox,
+};
 
 /// Directory of QEMU in which the guest's view of this host is put together.
 pub(crate) const VIEW: &str = "root";
@@ -55,11 +63,15 @@ pub(crate) fn view(dir: &Path) -> io::Result<Vec<Change>> {
     }
     let host = Path::new("/");
     let mut left_out: Vec<PathBuf> = EMPTY.iter().map(|name| host.join(name)).collect();
-    for (name, depth) in LOOKED_THROUGH {
-        private_below(&host.join(name), depth, &mut left_out)?;
-    }
     let path = |path: &Path| Change::path(path);
-    let mut changes = vec![Change::Show(Some(path(host)?), path(VIEW.as_ref())?)];
+    let mut changes = if sandbox::is_root() {
+        shares(&mounts::list()?)?
+    } else {
+        for (name, depth) in LOOKED_THROUGH {
+            private_below(&host.join(name), depth, &mut left_out)?;
+        }
+        vec![Change::Show(Some(path(host)?), path(VIEW.as_ref())?)]
+    };
     for name in left_out {
         let Ok(meta) = name.symlink_metadata() else {
             continue;
@@ -79,6 +91,34 @@ pub(crate) fn view(dir: &Path) -> io::Result<Vec<Change>> {
         }
     }
     Ok(changes)
+}
+
+/// The file systems of this host, each as others may read it. Those below the directories that are empty
+/// anyway are left out, and those of which the kernel cannot do that: file systems of servers.
+fn shares(mounted: &[MountEntry]) -> io::Result<Vec<Change>> {
+    let host = Path::new("/");
+    let is_empty = |at: &Path| EMPTY.iter().any(|name| at.starts_with(host.join(name)));
+    let mut points: Vec<&Path> = mounted.iter().map(|mount| &*mount.at).collect();
+    points.retain(|at| !is_empty(at));
+    // What lies in another one is mounted after it.
+    points.sort();
+    points.dedup();
+    let strangers = Arc::new(child::strangers()?);
+    let share = |from: &Path| {
+        let below = from.strip_prefix(host).unwrap_or(from);
+        let at = if from == host {
+            PathBuf::from(VIEW)
+        } else {
+            Path::new(VIEW).join(below)
+        };
+        Ok(Change::Share {
+            from: Change::path(from)?,
+            at: Change::path(&at)?,
+            strangers: Arc::clone(&strangers),
+            needed: from == host,
+        })
+    };
+    points.into_iter().map(share).collect()
 }
 
 /// Finds entries of `dir`, to this depth, that not every user may read.
@@ -109,6 +149,8 @@ fn private_below(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Resu
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
     use super::*;
 
     #[test]
@@ -142,19 +184,49 @@ mod tests {
         assert_eq!(found(2), [top, below].concat());
     }
 
+    /// As a program that has the view: QEMU.
+    fn seen(dir: &Path, path: &Path) -> bool {
+        let mut cat = child::command("cat");
+        cat.current_dir(dir)
+            .arg(Path::new(VIEW).join(path.strip_prefix("/").unwrap()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        child::with_view(&mut cat, view(dir).unwrap());
+        cat.status().expect("cat starts").success()
+    }
+
     #[test]
-    fn the_passwords_of_this_host_are_left_out() {
-        let dir = tempfile::tempdir().unwrap();
-        for _ in 0..2 {
-            let changes = format!("{:?}", view(dir.path()).unwrap());
-            for name in ["root/root", "root/home", "root/proc", "root/etc/shadow"] {
-                let there = Path::new("/").join(name.strip_prefix("root/").unwrap());
-                assert!(
-                    changes.contains(&format!("{name:?}")) || !there.exists(),
-                    "{name}"
-                );
-            }
-            assert!(!changes.contains("\"root/etc/passwd\"") && !changes.contains("\"root/usr\""));
+    fn private_files_are_not_read_at_any_depth() {
+        if !sandbox::is_root() {
+            return eprintln!("skipped: only root can share by permission");
         }
+        let dir = tempfile::tempdir().unwrap();
+        let home = tempfile::tempdir_in("/srv").unwrap();
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let deep = home.path().join("a/b/c/d/e/f");
+        fs::create_dir_all(deep.join("closed")).unwrap();
+        let file = |name: &str, mode| {
+            fs::write(deep.join(name), b"x").unwrap();
+            fs::set_permissions(deep.join(name), fs::Permissions::from_mode(mode)).unwrap();
+            deep.join(name)
+        };
+        let public = file("public", 0o644);
+        let [key, group, write_only, later] = [
+            ("key", 0o600),
+            ("group", 0o640),
+            ("drop", 0o662),
+            ("later", 0o644),
+        ]
+        .map(|(name, mode)| file(name, mode));
+        let below = file("closed/public", 0o644);
+        fs::set_permissions(deep.join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(seen(dir.path(), &public) && seen(dir.path(), &later));
+        fs::set_permissions(&later, fs::Permissions::from_mode(0o600)).unwrap();
+        for secret in [&key, &group, &write_only, &later, &below] {
+            assert!(!seen(dir.path(), secret), "{}", secret.display());
+        }
+        let shadow = Path::new("/etc/shadow");
+        assert!(seen(dir.path(), Path::new("/etc/passwd")));
+        assert!(!shadow.exists() || !seen(dir.path(), shadow));
     }
 }
