@@ -1,8 +1,9 @@
 //! Opens the store, and delivers a report.
 
 use std::{
-    fs,
+    fs::DirBuilder,
     io::{self, IsTerminal, Write},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
@@ -19,10 +20,17 @@ use crate::{
 
 /// The store that `--store` names, or the user's default.
 pub fn open_store(path: Option<&Path>) -> Result<Store, Failure> {
-    Ok(match path {
+    let store = match path {
         Some(path) => Store::open(path)?,
         None => Store::open_default()?,
-    })
+    };
+    if store.narrowed() {
+        let path = store.path().display();
+        say(format!(
+            "note: other users could open the store {path}: it is yours alone now (mode 0600)"
+        ));
+    }
+    Ok(store)
 }
 
 /// The same to read it, which writes nothing.
@@ -79,7 +87,8 @@ pub fn deliver(
 fn default_page(report: &Report) -> Result<PathBuf, Failure> {
     let store = layermark_store::default_path()?;
     let dir = store.parent().unwrap_or(Path::new(".")).join("reports");
-    fs::create_dir_all(&dir).map_err(|e| Failure::failed(format!("{}: {e}", dir.display())))?;
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+    made.map_err(|e| Failure::failed(format!("{}: {e}", dir.display())))?;
     let path = dir.join(format!("{}.html", report.run));
     Target::page(path.clone())?.write(report)?;
     Ok(path)

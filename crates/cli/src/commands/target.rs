@@ -7,10 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use layermark_fd::{Held, HeldDir, Refused, is_open_to_others, is_trusted};
 use layermark_report::{
     Report,
     exporters::{self, Exporter, Files},
 };
+use rustix::fs::{FileType, Stat};
 use tempfile::NamedTempFile;
 
 use crate::{args::OutArgs, failure::Failure};
@@ -93,7 +95,8 @@ impl Target {
         let refused = |why: String, hint: String| {
             Failure::usage(format!("-o {}: {why}", path.display())).hint(hint)
         };
-        let elsewhere = || "layermark report last -o /tmp/report.html".to_owned();
+        let elsewhere = || "layermark report last -o ~/report.html".to_owned();
+        hold(path).map_err(|(why, hint)| refused(why, hint))?;
         let place = match standing(path) {
             Existing::Directory => return Err(refused("this is a directory".into(), elsewhere())),
             Existing::Other(what) if !force => {
@@ -104,14 +107,10 @@ impl Target {
             Existing::Free | Existing::Own(_) => Destination::File(path.into()),
         };
         if let Destination::File(path) = &place {
-            let parent = parent_of(path);
-            if !parent.is_dir() {
-                let why = format!("there is no directory {}", parent.display());
-                return Err(refused(why, format!("mkdir -p {}", parent.display())));
-            }
+            let dir = hold(path).map_err(|(why, hint)| refused(why, hint))?;
             // A file without a name that is removed at once.
-            tempfile::tempfile_in(parent).map_err(|e| {
-                let why = format!("no file can be made in {}: {e}", parent.display());
+            tempfile::tempfile_in(layermark_fd::path_of(&dir.fd)).map_err(|e| {
+                let why = format!("no file can be made in {}: {e}", parent_of(path).display());
                 refused(why, elsewhere())
             })?;
         }
@@ -175,7 +174,8 @@ impl Target {
             }
             Destination::File(path) => {
                 let file = || -> anyhow::Result<Vec<PathBuf>> {
-                    let mut parts = Parts::new(path);
+                    let dir = hold(path).map_err(|(why, _)| anyhow::anyhow!(why))?;
+                    let mut parts = Parts::new(path, dir);
                     write(&mut parts)?;
                     parts.persist(self.force)
                 };
@@ -183,6 +183,43 @@ impl Target {
             }
         }
     }
+}
+
+/// Whether root could be led elsewhere from here: by a symbolic link of another user, or from a directory
+/// where others may exchange files.
+fn misleads(_: &Path, stat: &Stat) -> bool {
+    let link = FileType::from_raw_mode(stat.st_mode).is_symlink();
+    let sticky = stat.st_mode & 0o1000 != 0;
+    layermark_fd::is_root()
+        && if link {
+            !is_trusted(stat)
+        } else {
+            !sticky && is_open_to_others(stat)
+        }
+}
+
+/// Why a report cannot be in a directory, in words, and what to do about it.
+fn unusable(e: Refused, dir: &Path) -> (String, String) {
+    match e {
+        Refused::At(by) if by.is_symlink() => (
+            format!("{} is a symbolic link of another user", by.display()),
+            "name the file itself: -o ~/report.html".into(),
+        ),
+        Refused::At(by) => (
+            format!("{} can be changed by other users", by.display()),
+            format!("name another directory, or: chmod go-w {}", by.display()),
+        ),
+        Refused::Io(_) => (
+            format!("there is no directory {}", dir.display()),
+            format!("mkdir -p {}", dir.display()),
+        ),
+    }
+}
+
+/// The directory of a report, held so that nobody can lead root elsewhere.
+fn hold(path: &Path) -> Result<HeldDir, (String, String)> {
+    let dir = parent_of(path);
+    HeldDir::find(dir, false, &mut misleads).map_err(|e| unusable(e, dir))
 }
 
 /// What stands where a report is to go.
@@ -213,6 +250,9 @@ fn standing(path: &Path) -> Existing {
         Existing::Other("this is a FIFO".into())
     } else if !kind.is_file() {
         Existing::Other("this is a device or a socket".into())
+    } else if !is_ours(&found) {
+        // He may write to it later, whatever it holds now.
+        Existing::Other("this file belongs to another user".into())
     } else {
         match is_own(path) {
             Ok(true) => Existing::Own(found),
@@ -220,6 +260,10 @@ fn standing(path: &Path) -> Existing {
             Err(e) => Existing::Other(format!("whose file this is cannot be seen: {e}")),
         }
     }
+}
+
+fn is_ours(file: &Metadata) -> bool {
+    file.uid() == rustix::process::geteuid().as_raw()
 }
 
 fn is_own(path: &Path) -> io::Result<bool> {
@@ -233,7 +277,8 @@ fn is_own(path: &Path) -> io::Result<bool> {
 
 /// What `--force` writes to: the file itself, or what a symbolic link points to.
 fn behind(path: &Path) -> Result<Destination, String> {
-    let target = fs::canonicalize(path).map_err(|e| format!("this is a symbolic link: {e}"))?;
+    let target = Held::find(path, false, misleads).map_err(|e| unusable(e, parent_of(path)).0)?;
+    let target = target.file();
     let kind = fs::metadata(&target)
         .map_err(|e| e.to_string())?
         .file_type();
@@ -253,16 +298,19 @@ fn behind(path: &Path) -> Result<Destination, String> {
 /// disk, and a new one is complete or absent.
 struct Parts<'a> {
     path: &'a Path,
+    // Before `dir`, below which they are removed if they are not complete.
     open: Option<(PathBuf, BufWriter<NamedTempFile>)>,
     done: Vec<(PathBuf, NamedTempFile)>,
+    dir: HeldDir,
 }
 
 impl<'a> Parts<'a> {
-    fn new(path: &'a Path) -> Self {
+    fn new(path: &'a Path, dir: HeldDir) -> Self {
         Self {
             path,
             open: None,
             done: Vec::new(),
+            dir,
         }
     }
 
@@ -276,8 +324,8 @@ impl<'a> Parts<'a> {
 
     fn persist(mut self, force: bool) -> anyhow::Result<Vec<PathBuf>> {
         self.close()?;
-        let done = self.done.into_iter();
-        done.map(|(path, part)| put(part, &path, force)).collect()
+        let put = |(path, part): (PathBuf, _)| put(part, &path, &self.dir, force);
+        self.done.into_iter().map(put).collect()
     }
 }
 
@@ -286,7 +334,7 @@ impl Files for Parts<'_> {
         self.close()?;
         let file = tempfile::Builder::new()
             .permissions(fs::Permissions::from_mode(0o666))
-            .tempfile_in(parent_of(self.path))?;
+            .tempfile_in(layermark_fd::path_of(&self.dir.fd))?;
         let path = exporters::part_path(self.path, part);
         let (_, out) = self.open.insert((path, BufWriter::new(file)));
         Ok(out)
@@ -295,24 +343,31 @@ impl Files for Parts<'_> {
 
 /// Moves a file to its place, or to the next free name where a file is that is not ours: names of
 /// charts are not known before, and a file may have appeared meanwhile.
-fn put(mut part: NamedTempFile, wanted: &Path, force: bool) -> anyhow::Result<PathBuf> {
+fn put(
+    mut part: NamedTempFile,
+    wanted: &Path,
+    dir: &HeldDir,
+    force: bool,
+) -> anyhow::Result<PathBuf> {
     let mut number = 1;
     let mut path = wanted.to_path_buf();
     loop {
-        match standing(&path) {
+        let at = layermark_fd::path_of(&dir.fd).join(path.file_name().unwrap_or_default());
+        match standing(&at) {
             Existing::Own(old) => {
                 keep_mode(part.as_file(), &old);
-                part.persist(&path)?;
+                part.persist(&at)?;
                 return Ok(path);
             }
             Existing::Other(_) if force && number == 1 => {
-                if let Ok(old) = fs::metadata(&path) {
+                // Another user's mode may let him write to it.
+                if let Some(old) = fs::symlink_metadata(&at).ok().filter(is_ours) {
                     keep_mode(part.as_file(), &old);
                 }
-                part.persist(&path)?;
+                part.persist(&at)?;
                 return Ok(path);
             }
-            Existing::Free => match part.persist_noclobber(&path) {
+            Existing::Free => match part.persist_noclobber(&at) {
                 Ok(_) => return Ok(path),
                 Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => part = e.file,
                 Err(e) => return Err(e.error.into()),
@@ -325,11 +380,10 @@ fn put(mut part: NamedTempFile, wanted: &Path, force: bool) -> anyhow::Result<Pa
     }
 }
 
-/// Mode and, if permitted, owner of the file that is replaced. By descriptor: the owner of the
-/// directory may have put a link in place of our file.
+/// Mode and, if permitted, group of our own file that is replaced.
 fn keep_mode(part: &File, old: &Metadata) {
-    // The mode comes last, because a new owner takes some of its bits away.
-    let _ = std::os::unix::fs::fchown(part, Some(old.uid()), Some(old.gid()));
+    // The mode comes last, because a new group takes some of its bits away.
+    let _ = std::os::unix::fs::fchown(part, None, Some(old.gid()));
     let _ = part.set_permissions(fs::Permissions::from_mode(old.mode() & 0o777));
 }
 
