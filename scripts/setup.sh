@@ -19,11 +19,13 @@ NFS_MODULE=nfs-ganesha-vfs
 PROGRAMS="strace:strace Xvfb:xvfb xterm:xterm git:git python3:python3 node:nodejs galculator:galculator nginx:nginx-light pg_lsclusters:postgresql"
 # Jobs of the workload devload.
 DEVLOAD="make:make ed:ed cpio:cpio ps:procps awk:mawk cmp:diffutils"
+# Shells whose completion is tried at a terminal.
+SHELLS="zsh:zsh fish:fish"
 # Servers and clients of the workloads http and ftp; nginx is there already.
 SERVERS="apache2:apache2-bin curl:curl vsftpd:vsftpd"
 # A clean root for `make test-dist`.
 ROOT="mmdebstrap:mmdebstrap"
-TEST="$RUN $VM $DIST $ROOT $PROGRAMS fio:fio bindfs:bindfs sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS"
+TEST="$RUN $VM $DIST $ROOT $PROGRAMS fio:fio bindfs:bindfs sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS $SHELLS"
 BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3 nginx:nginx-light ab:apache2-utils wrk:wrk curl:curl vsftpd:vsftpd"
 
 as_root() {

@@ -4,12 +4,13 @@ use std::{
     ffi::{OsStr, OsString},
     io::{self, Write},
     path::Path,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use clap::Command;
 use clap_complete::{
     ArgValueCompleter, CompleteEnv, CompletionCandidate, PathCompleter, Shell,
-    engine::ValueCompleter,
+    engine::{ValueCompleter, complete},
     env::{self, EnvCompleter, Shells},
 };
 use jiff::Timestamp;
@@ -27,8 +28,15 @@ const HIDDEN: &str = "mock";
 
 const SHELLS: Shells = Shells(&[&Bash, &env::Elvish, &env::Fish, &env::Powershell, &env::Zsh]);
 
+/// Whether the shell that asks quotes what it puts into a line, or gets it quoted.
+static QUOTES: AtomicBool = AtomicBool::new(false);
+
 /// Answers a shell that asks, and ends the process.
 pub fn answer() {
+    // Not there any more when candidates are looked for.
+    let shell = std::env::var(ASKED).unwrap_or_default();
+    let quotes = ["bash", "zsh", "fish", "elvish"].contains(&shell.as_str());
+    QUOTES.store(quotes, Ordering::Relaxed);
     CompleteEnv::with_factory(args::command)
         .var(ASKED)
         .shells(SHELLS)
@@ -51,8 +59,7 @@ pub fn plans() -> ArgValueCompleter {
             .iter()
             .map(|(name, _)| CompletionCandidate::new(*name));
         let mut all = beginning(current, plans);
-        let toml = |path: &Path| path.is_dir() || path.extension().is_some_and(|e| e == "toml");
-        all.extend(PathCompleter::any().filter(toml).complete(current));
+        all.extend(files(current, "toml"));
         all
     })
 }
@@ -67,7 +74,8 @@ pub fn layers() -> ArgValueCompleter {
         };
         if let Some(dir) = text.strip_prefix("dir:") {
             let found = PathCompleter::dir().complete(OsStr::new(dir));
-            return found.into_iter().map(|c| c.add_prefix("dir:")).collect();
+            let found = found.into_iter().filter(is_safe);
+            return found.map(|c| c.add_prefix("dir:")).collect();
         }
         let mut all = beginning(current, names());
         all.extend(options(*layer, text));
@@ -102,8 +110,7 @@ pub fn runs() -> ArgValueCompleter {
 pub fn reports() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let mut all = runs().complete(current);
-        let json = |path: &Path| path.is_dir() || path.extension().is_some_and(|e| e == "json");
-        all.extend(PathCompleter::any().filter(json).complete(current));
+        all.extend(files(current, "json"));
         all
     })
 }
@@ -118,6 +125,30 @@ pub fn imports() -> ArgValueCompleter {
         });
         beginning(current, ids)
     })
+}
+
+/// Directories, and files with this ending.
+fn files(current: &OsStr, ending: &'static str) -> Vec<CompletionCandidate> {
+    let wanted = move |path: &Path| path.is_dir() || path.extension().is_some_and(|e| e == ending);
+    let mut all = PathCompleter::any().filter(wanted).complete(current);
+    all.retain(is_safe);
+    all
+}
+
+/// Whether a shell may put it into a command line. Another user may have chosen the name of a file: what a
+/// shell does not quote must have nothing that it would run, and no shell gets a line's end.
+fn is_safe(candidate: &CompletionCandidate) -> bool {
+    let text = candidate.get_value().to_string_lossy();
+    if QUOTES.load(Ordering::Relaxed) {
+        !text.contains(char::is_control)
+    } else {
+        text.chars().all(is_plain)
+    }
+}
+
+/// Whether a character means nothing to any shell, wherever in a word it is.
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || "/._-+,:=@%".contains(c)
 }
 
 fn names() -> impl Iterator<Item = CompletionCandidate> {
@@ -179,7 +210,8 @@ fn beginning(
 }
 
 /// bash, whose words end at `:` and `=`, which stand in names of layers: the script takes the line apart at
-/// blanks alone, and leaves out of the answer what stands before such a sign.
+/// blanks alone, and leaves out of the answer what stands before such a sign. It puts what it gets into the
+/// line as it is, so that it gets it quoted.
 struct Bash;
 
 const BASH: &str = r#"_layermark() {
@@ -189,7 +221,7 @@ const BASH: &str = r#"_layermark() {
     current=${words[-1]}
     before=${current%"${current##*[:=]}"}
     local IFS=$'\013'
-    COMPREPLY=( $(_CLAP_IFS="$IFS" _CLAP_COMPLETE_INDEX=$((${#words[@]} - 1)) ASKED=bash "PROGRAM" -- "${words[@]}" 2> /dev/null) )
+    read -r -d '' -a COMPREPLY < <(_CLAP_COMPLETE_INDEX=$((${#words[@]} - 1)) ASKED=bash "PROGRAM" -- "${words[@]}" 2> /dev/null)
     COMPREPLY=("${COMPREPLY[@]#"$before"}")
     [[ ${COMPREPLY-} =~ [=/:,]$ ]] && compopt -o nospace 2> /dev/null
     return 0
@@ -225,6 +257,44 @@ impl EnvCompleter for Bash {
         current_dir: Option<&Path>,
         buf: &mut dyn Write,
     ) -> io::Result<()> {
-        env::Bash.write_complete(cmd, args, current_dir, buf)
+        let index = std::env::var("_CLAP_COMPLETE_INDEX").ok();
+        let index = index.and_then(|i| i.parse().ok()).unwrap_or_default();
+        let all = complete(cmd, args, index, current_dir)?;
+        let offered = all.iter().filter(|c| is_safe(c));
+        for candidate in offered {
+            write!(
+                buf,
+                "{}\x0b",
+                quoted(&candidate.get_value().to_string_lossy())
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// With a backslash before what means something to bash. Within quotation marks that the user has opened it
+/// is not run either.
+fn quoted(text: &str) -> String {
+    let mut all = String::with_capacity(text.len());
+    for c in text.chars() {
+        if !is_plain(c) {
+            all.push('\\');
+        }
+        all.push(c);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_for_bash_to_run() {
+        assert_eq!(quoted("overlay:merged,index=on"), "overlay:merged,index=on");
+        assert_eq!(
+            quoted("p$(id)`x`;'\"!~ é"),
+            "p\\$\\(id\\)\\`x\\`\\;\\'\\\"\\!\\~\\ é"
+        );
     }
 }
