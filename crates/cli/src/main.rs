@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod failure;
 mod launch;
+mod limits;
 mod progress;
 mod refused;
 mod say;
@@ -13,6 +14,7 @@ mod workload_args;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    limits::hear_of_large_files();
     // The binary puts itself inside layers: there nothing but that part of it starts.
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_deref().and_then(|name| name.to_str()) {
@@ -20,6 +22,6 @@ fn main() -> ExitCode {
         Some("janitor") => commands::inner::janitor(),
         Some("guest") => commands::inner::guest(),
         Some("fuse-serve") => commands::inner::fuse_serve(arguments),
-        _ => commands::main(),
+        _ => limits::check().unwrap_or_else(commands::main),
     }
 }

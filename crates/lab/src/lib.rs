@@ -39,7 +39,7 @@ mod turn;
 mod watch;
 
 use layermark_layers::{served, workdir::WorkDir};
-use layermark_model::{Run, RunStatus};
+use layermark_model::{Run, RunStatus, random};
 use layermark_store::Store;
 
 pub use error::LabError;
@@ -48,6 +48,12 @@ pub use machine::read as machine;
 pub use request::{Catalog, Request, Resume, SILENCE, Stop};
 pub use schedule::Schedule;
 pub use stop::MAX_BLOCKS;
+
+/// A new id of a run or an import, which sorts by the time it was made, in milliseconds since 1970 UTC.
+pub fn new_id(now_ms: i64) -> String {
+    let high = u128::from(random()) << 64;
+    ulid::Ulid::from_parts(now_ms.unsigned_abs(), high | u128::from(random())).to_string()
+}
 
 /// Makes a new run.
 pub fn run(
@@ -72,7 +78,7 @@ pub fn run(
     let work = WorkDir::create(&dir)?;
     resolve::leave_out(&mut resolved.layers, request.left_out.as_deref());
     let run = Run {
-        id: ulid::Ulid::generate().to_string(),
+        id: new_id(machine::now_ms()),
         version: env!("CARGO_PKG_VERSION").into(),
         started_ms: machine::now_ms(),
         ended_ms: None,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use layermark_layers::{Missing, Storage};
 use layermark_model::{
-    BASELINE, Environment, Facts, LayerRun, LayerStatus, Plan, Point, Run, SelfTest, Spec,
-    TrialRecord, random,
+    BASELINE, Environment, Facts, LayerRun, LayerStatus, Plan, PlanError, Point, Run, SelfTest,
+    Spec, TrialRecord, random,
 };
 use layermark_probe::workloads;
 
@@ -13,6 +13,9 @@ use crate::{Catalog, LabError, MAX_BLOCKS, Request, environment, path::Ends, ski
 
 /// Blocks, and sessions, of the longest run there can be; plans may not ask for more either.
 const MOST: u32 = 10_000;
+
+/// Most points of a plan: more than a run could ever get through.
+const MOST_POINTS: usize = 10_000;
 
 /// A plan with nothing left open.
 pub(crate) struct Resolved {
@@ -172,6 +175,13 @@ fn points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
     for settings in &plan.work {
         let workload = catalog.workload(&settings.workload)?;
         points.extend(workloads::points(workload, settings, plan.scale)?);
+        if points.len() > MOST_POINTS {
+            return Err(LabError::Plan(PlanError::Range {
+                key: "work",
+                value: format!("[{} points or more]", points.len()),
+                must: "shorten a list, or write several plans: one has at most 10000 points",
+            }));
+        }
     }
     let mut keys: HashMap<String, String> = HashMap::new();
     for point in &points {

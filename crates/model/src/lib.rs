@@ -43,9 +43,9 @@ pub use near::nearest;
 pub use net::{NetEnd, NetTrial};
 pub use pair::{Cost, Ledger, Site};
 pub use plain::plain;
-pub use plan::{Plan, PlanError, Profile, Settings, StudyId};
+pub use plan::{MOST_TEXT, Plan, PlanError, Profile, Settings, StudyId};
 pub use point::{CPUS, Environment, Param, ParamKind, Point, PointError};
-pub use random::{random, random_name};
+pub use random::{random, random_name, try_random};
 pub use run::{BASELINE, Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
 pub use size::{
     SizeError, format_milliseconds, format_size, parse_counts, parse_duration, parse_milliseconds,

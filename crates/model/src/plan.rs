@@ -209,6 +209,12 @@ const KEYS: [&str; 16] = [
     "work",
 ];
 
+/// Longest text of a plan, bytes.
+pub const MOST_TEXT: u64 = 1 << 20;
+/// Most tables `[[work]]` in a plan.
+const MOST_WORK: usize = 1000;
+/// Most layers in a plan.
+const MOST_LAYERS: usize = 100;
 /// Most blocks that a plan may ask for.
 const MOST_BLOCKS: u32 = 10_000;
 /// Longest turn that a plan may ask for.
@@ -218,6 +224,10 @@ impl Plan {
     /// Reads a plan file's text.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
         let syntax = |e: toml::de::Error| PlanError::Syntax(e.to_string().trim_end().to_owned());
+        if text.len() as u64 > MOST_TEXT {
+            let text = "it is longer than 1 MiB: write several plans";
+            return Err(PlanError::Syntax(text.into()));
+        }
         let table: toml::Table = toml::from_str(text).map_err(syntax)?;
         for key in table.keys() {
             if !KEYS.contains(&key.as_str()) {
@@ -242,6 +252,24 @@ impl Plan {
                 "[]".into(),
                 "a plan needs at least one [[work]] table",
             );
+        }
+        for (key, number, most, must) in [
+            (
+                "work",
+                self.work.len(),
+                MOST_WORK,
+                "write at most 1000 [[work]] tables",
+            ),
+            (
+                "layers",
+                self.layers.len(),
+                MOST_LAYERS,
+                "name at most 100 layers",
+            ),
+        ] {
+            if number > most {
+                return range(key, format!("[{number} of them]"), must);
+            }
         }
         if let Some(p) = self.precision
             && !(p > 0.0 && p < 1.0)

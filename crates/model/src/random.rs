@@ -1,4 +1,7 @@
-use std::{fs::File, io::Read};
+use std::{
+    fs::File,
+    io::{self, Read},
+};
 
 use rustix::{
     io::Errno,
@@ -7,19 +10,22 @@ use rustix::{
 
 /// A number from the kernel's random source, which nobody can foresee.
 pub fn random() -> u64 {
+    try_random().expect("neither getrandom(2) nor /dev/urandom gives a random number")
+}
+
+/// The same, or why there is none: a sandbox may refuse the call and have no `/dev/urandom`.
+pub fn try_random() -> io::Result<u64> {
     let mut bytes = [0; 8];
     loop {
         match getrandom(&mut bytes, GetRandomFlags::empty()) {
             // Up to 256 bytes come whole; a signal before the source is ready interrupts the call.
             Err(Errno::INTR) => {}
-            Ok(got) if got == bytes.len() => return u64::from_ne_bytes(bytes),
+            Ok(got) if got == bytes.len() => return Ok(u64::from_ne_bytes(bytes)),
             _ => break,
         }
     }
-    // A sandbox may refuse the call.
-    let source = File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
-    source.expect("neither getrandom(2) nor /dev/urandom gives a random number");
-    u64::from_ne_bytes(bytes)
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
 }
 
 /// A name for a file, directory or socket of ours: what others can foresee, they can make first.

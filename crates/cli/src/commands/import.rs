@@ -28,7 +28,7 @@ pub fn keep(
         .transpose()?;
     let now = Timestamp::now().as_millisecond();
     let import = Import {
-        id: ulid::Ulid::generate().to_string(),
+        id: layermark_lab::new_id(now),
         imported_ms: now,
         ..layermark_import::read(file, format)?
     };
