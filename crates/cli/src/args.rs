@@ -257,6 +257,9 @@ pub struct RunArgs {
     /// A variable of launched programs that the plan or the earlier run names: NAME=VALUE, or NAME to take the value from layermark's own environment; repeatable
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
+    /// Run the programs of a plan or a store that other users can change
+    #[arg(long)]
+    pub allow_programs: bool,
     #[command(flatten)]
     pub common: CommonArgs,
 }

@@ -10,6 +10,7 @@ pub mod inner;
 mod layers;
 mod measure;
 mod output;
+mod programs;
 mod report;
 mod run;
 pub mod serve;

@@ -1,14 +1,22 @@
 //! `layermark run` and the workload commands: what is to be measured.
 
-use std::{env, fs, io, path::Path, process::ExitCode};
+use std::{
+    env,
+    fs::File,
+    io::{self, Read},
+    path::Path,
+    process::ExitCode,
+};
 
+use layermark_fd::{is_open_to_others, is_trusted};
 use layermark_lab::Request;
-use layermark_model::{Environment, Plan, Profile, Settings, nearest};
+use layermark_model::{Environment, MOST_TEXT, Plan, Profile, Run, Settings, nearest};
 use layermark_probe::{UsualBlocks, Workload, workloads};
+use layermark_store::Store;
 
 use super::{
     measure::{Order, exe, go},
-    output, target,
+    output, programs, target,
 };
 use crate::{
     args::{CommonArgs, RunArgs},
@@ -51,9 +59,16 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     let common = args.common;
     let env = environment(&args.env)?;
     let order = match (args.resume, args.replay) {
-        (Some(run), _) => Order::Resume(run, env),
+        (Some(run), _) => {
+            let store = output::read_store(common.out.store.store.as_deref())?;
+            if store.is_shared() && !args.allow_programs {
+                stored(store, &run, false)?;
+            }
+            Order::Resume(run, env)
+        }
         (_, Some(run)) => {
-            let (run, _) = output::read_store(common.out.store.store.as_deref())?.load(&run)?;
+            let store = output::read_store(common.out.store.store.as_deref())?;
+            let run = stored(store, &run, args.allow_programs)?;
             let mut request = Request::replay(&run, exe()?);
             if common.budget.is_some() {
                 request.plan.budget.clone_from(&common.budget);
@@ -67,12 +82,29 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
             }))
         }
         _ => {
-            let plan = with_flags(read_plan(args.plan.as_deref().unwrap_or("card"))?, &common)?;
+            let name = args.plan.as_deref().unwrap_or("card");
+            let (plan, shared) = read_plan(name)?;
+            let plan = with_flags(plan, &common)?;
+            if shared && !args.allow_programs {
+                programs::refuse(&format!("plan {name}"), &programs::points(&plan))?;
+            }
             let request = request(plan, &common)?;
             Order::New(Box::new(Request { env, ..request }))
         }
     };
     go(order, &common, None)
+}
+
+/// A stored run, whose programs are ours or are allowed.
+fn stored(mut store: Store, run: &str, allowed: bool) -> Result<Run, Failure> {
+    let (run, _) = store.load(run)?;
+    if store.is_shared() && !allowed {
+        run.plan.check().map_err(Failure::usage)?;
+        let what = format!("run {} in the store {}", run.id, store.path().display());
+        let points = [&run.points[..], &programs::points(&run.plan)].concat();
+        programs::refuse(&what, &points)?;
+    }
+    Ok(run)
 }
 
 /// Variables of launched programs. Those taken from our own environment need no entry.
@@ -161,11 +193,11 @@ pub fn launch(
     done.map_err(|failure| typed(workload, failure))
 }
 
-/// A plan that comes with the binary, or a file.
-fn read_plan(name: &str) -> Result<Plan, Failure> {
-    let text = match PLANS.iter().find(|(known, _)| *known == name) {
-        Some((_, text)) => (*text).to_owned(),
-        None => fs::read_to_string(name).map_err(|e| {
+/// A plan that comes with the binary, or a file; and whether other users can change it.
+fn read_plan(name: &str) -> Result<(Plan, bool), Failure> {
+    let (text, shared) = match PLANS.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => ((*text).to_owned(), false),
+        None => read_file(name).map_err(|e| {
             let near = nearest(name, PLANS.iter().map(|(known, _)| *known));
             let near = near.map(|near| format!("did you mean `{near}`? "));
             let why = match e.kind() {
@@ -179,10 +211,20 @@ fn read_plan(name: &str) -> Result<Plan, Failure> {
             ))
         })?,
     };
-    Plan::from_toml(&text).map_err(|e| {
+    let plan = Plan::from_toml(&text).map_err(|e| {
         Failure::usage(format!("plan {name}: {e}"))
             .hint("keys and their meaning: layermark schema plan")
-    })
+    })?;
+    Ok((plan, shared))
+}
+
+/// A file's text, of which no more is read than a plan may have; and whether other users can change it.
+fn read_file(name: &str) -> io::Result<(String, bool)> {
+    let file = File::open(name)?;
+    let stat = rustix::fs::fstat(&file)?;
+    let mut text = String::new();
+    file.take(MOST_TEXT + 1).read_to_string(&mut text)?;
+    Ok((text, !is_trusted(&stat) || is_open_to_others(&stat)))
 }
 
 /// Flags win over the plan.

@@ -1,0 +1,43 @@
+//! Programs of a plan that another user can have written.
+
+use std::collections::BTreeSet;
+
+use layermark_model::{Plan, Point};
+use layermark_probe::workloads;
+
+use crate::failure::Failure;
+
+/// Programs that are named in a message.
+const NAMED: usize = 8;
+
+/// Refuses points that run programs, and names these. `what` is where they come from, which is not ours
+/// alone.
+pub fn refuse(what: &str, points: &[Point]) -> Result<(), Failure> {
+    let all = points.iter().flat_map(|point| {
+        let workload = workloads::find(&point.workload);
+        workload.map(|w| w.programs(point)).unwrap_or_default()
+    });
+    let all: BTreeSet<String> = all.map(|text| format!("`{text}`")).collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<&str> = all.iter().take(NAMED).map(String::as_str).collect();
+    let more = match all.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let text = format!(
+        "{what} can be changed by other users, and runs programs: {}{more}",
+        named.join(", ")
+    );
+    Err(Failure::usage(text).hint("read them; if you trust them, say: --allow-programs"))
+}
+
+/// The points of a plan. What cannot be expanded is refused later, with the reason.
+pub fn points(plan: &Plan) -> Vec<Point> {
+    let points = plan.work.iter().map(|settings| {
+        let workload = workloads::find(&settings.workload)?;
+        workloads::points(workload, settings, plan.scale).ok()
+    });
+    points.flatten().flatten().collect()
+}
