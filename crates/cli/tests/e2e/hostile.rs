@@ -7,6 +7,10 @@
 //! each run stays, so that layermark ends while the wrong thing is at its path. Every third run is
 //! killed at a random moment, and its janitor removes what is left.
 
+mod files;
+mod limits;
+mod shells;
+
 use std::{
     fs,
     os::{

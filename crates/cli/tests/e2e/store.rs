@@ -119,7 +119,7 @@ fn a_store_in_a_directory_that_may_not_be_written_is_refused() {
         .run();
     said.fails(1, &["/proc/x/layermark.db", "cannot be opened"])
         .left_nothing();
-    let read_only = "mkdir ro; mount -t tmpfs -o ro none ro";
+    let read_only = "mkdir ro; mount -t tmpfs -o ro,mode=700 none ro";
     let lm = Lm::new().mock().args(["--store", "ro/layermark.db"]);
     if let Some(lm) = lm.around(read_only, "") {
         lm.run().fails(1, &["ro/layermark.db"]);
@@ -136,7 +136,7 @@ fn a_store_in_a_directory_that_may_not_be_written_is_refused() {
 
 #[test]
 fn a_store_on_a_full_disk_keeps_what_it_has() {
-    let small = "mkdir s; mount -t tmpfs -o size=300k none s";
+    let small = "mkdir s; mount -t tmpfs -o size=300k,mode=700 none s";
     let after = "rm -f s/filler; XDG_DATA_HOME=x $L history --store s/l.db --json >&3";
     let read = [
         "file",
@@ -159,6 +159,19 @@ fn a_store_on_a_full_disk_keeps_what_it_has() {
     let text = fs::read_to_string(said.dir.path().join("history.json")).unwrap();
     let kept: serde_json::Value = serde_json::from_str(&text).expect(&text);
     assert!(kept["runs"][0]["trials"].as_u64() > Some(0), "{text}");
+}
+
+/// Whatever does not fit: the first run, its first trials, or that it has failed.
+#[test]
+fn a_disk_that_is_full_from_the_beginning_is_the_error() {
+    for size in [60, 100, 140, 156, 180] {
+        let small = format!("mkdir s; mount -t tmpfs -o size={size}k,mode=700 none s");
+        let lm = Lm::new().mock().args(["--store", "s/l.db"]);
+        let Some(lm) = lm.around(&small, "") else {
+            return;
+        };
+        lm.run().fails(1, &["disk is full", "df -h"]).left_nothing();
+    }
 }
 
 #[test]
