@@ -223,6 +223,10 @@ pub(crate) async fn migrate(
             Err(e) => e,
         };
         tries += 1;
+        if connection.backend_name() == "SQLite" {
+            // What a full disk kept from its commit: the next try would take it for done.
+            let _ = sqlx::query("ROLLBACK").execute(&mut *connection).await;
+        }
         match &error {
             MigrateError::VersionMissing(found) => newer(path, *found)?,
             // `SQLite` has no lock around migrations: of two processes that make the same store one
