@@ -14,6 +14,8 @@ type Blocks<'a> = BTreeMap<(u32, u32), &'a TrialRecord>;
 /// newer session counts, as in the [`Ledger`] that pairs them.
 pub struct Index<'a> {
     cells: BTreeMap<(usize, usize), Blocks<'a>>,
+    /// The same with every trial of a block: the baseline has one with each part of the layers.
+    parts: BTreeMap<(usize, usize), Vec<&'a TrialRecord>>,
     failures: BTreeMap<(usize, usize), Vec<&'a TrialRecord>>,
     ledger: Ledger,
 }
@@ -24,6 +26,7 @@ impl<'a> Index<'a> {
     pub fn new(run: &Run, trials: &'a [TrialRecord]) -> Self {
         let mut index = Self {
             cells: BTreeMap::new(),
+            parts: BTreeMap::new(),
             failures: BTreeMap::new(),
             ledger: Ledger::default(),
         };
@@ -43,12 +46,19 @@ impl<'a> Index<'a> {
                 index.failures.entry(key).or_default().push(record);
                 continue;
             }
+            let parts = index.parts.entry(key).or_default();
+            // Made again, it counts once.
+            parts.retain(|earlier| !share_rounds(earlier, record));
+            parts.push(record);
             let blocks = index.cells.entry(key).or_default();
             blocks.insert((cell.session, cell.block), record);
         }
         let ledger = &index.ledger;
         for blocks in index.cells.values_mut() {
             blocks.retain(|_, record| ledger.counts(record.cell));
+        }
+        for parts in index.parts.values_mut() {
+            parts.retain(|record| ledger.counts(record.cell));
         }
         index
     }
@@ -59,6 +69,17 @@ impl<'a> Index<'a> {
             .get(&(layer, point))
             .map(|c| c.values().copied().collect())
             .unwrap_or_default()
+    }
+
+    /// Trials with a number, where a block may have several: the baseline's with each part of the layers.
+    pub fn parts(&self, layer: usize, point: usize) -> &[&'a TrialRecord] {
+        self.parts.get(&(layer, point)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The trial that a layer made at the same point in the same rounds of the same block.
+    pub fn in_same_rounds(&self, of: &TrialRecord, layer: usize) -> Option<&'a TrialRecord> {
+        let trials = self.parts(layer, of.cell.point);
+        trials.iter().find(|r| share_rounds(r, of)).copied()
     }
 
     /// Trials without one, in the order of the run.
@@ -84,6 +105,21 @@ impl<'a> Index<'a> {
     pub fn pairs_of(&self, here: Site, there: Site) -> Vec<Pair> {
         self.ledger.pairs(here, there, Pair::of_rounds)
     }
+}
+
+/// Whether two trials were made in the same block in the same rounds; one in one stretch has none.
+fn share_rounds(one: &TrialRecord, other: &TrialRecord) -> bool {
+    let block = |r: &TrialRecord| (r.cell.session, r.cell.block);
+    let turns = |r: &TrialRecord| r.trial.as_ref().map_or(0, |t| t.turns.len());
+    let rounds = |r: &TrialRecord| -> Vec<u32> {
+        let turns = r.trial.iter().flat_map(|t| &t.turns);
+        turns.map(|turn| turn.round).collect()
+    };
+    if block(one) != block(other) || turns(one).min(turns(other)) == 0 {
+        return block(one) == block(other) && turns(one) == turns(other);
+    }
+    let (own, its) = (rounds(one), rounds(other));
+    its.iter().any(|round| own.contains(round))
 }
 
 /// Nanoseconds an operation, when the trial has a usable number.

@@ -298,15 +298,13 @@ impl<'a> ResultSite<'a> {
 
     fn durability_of(&self, layer: usize, ratio: Option<&Estimate>) -> Durability {
         let reference = self.reference(layer);
-        let there = reference.map(|l| self.index.trials(l, self.point));
-        let of_block = |here: &TrialRecord| {
-            let block = |r: &TrialRecord| (r.cell.session, r.cell.block);
-            let mut there = there.iter().flatten();
-            there.find(|r| block(r) == block(here))?.trial.as_ref()
+        let beside = |record: &TrialRecord| {
+            let there = self.index.in_same_rounds(record, reference?)?;
+            there.trial.as_ref()
         };
-        let here = self.index.trials(layer, self.point).into_iter();
+        let here = self.index.parts(layer, self.point).iter();
         let trials: Vec<WithReference> = here
-            .filter_map(|r| Some((r.trial.as_ref()?, of_block(r))))
+            .filter_map(|r| Some((r.trial.as_ref()?, beside(r))))
             .collect();
         durability::judge(&Case {
             meaning: &self.point().meaning,
@@ -326,23 +324,22 @@ impl<'a> ResultSite<'a> {
             self.point().meaning.target,
             Target::Program | Target::Script
         );
+        let of = |l: usize| {
+            let trials = self.index.parts(l, self.point).iter();
+            trials.filter_map(|r| r.trial.as_ref())
+        };
         let others = 0..self.run.layers.len();
         let others = others.filter(|l| *l != layer);
         if programs {
-            let flushes = |l: &usize| {
-                let trials = self.trials_of(*l).into_iter();
-                trials
-                    .filter_map(|t| t.device)
-                    .map(|d| d.flushes)
-                    .sum::<u64>()
-            };
+            let flushes =
+                |l: &usize| -> u64 { of(*l).filter_map(|t| t.device).map(|d| d.flushes).sum() };
             return if layer == self.baseline {
                 others.max_by_key(flushes)
             } else {
                 Some(self.baseline)
             };
         }
-        let answered = |l: &usize| durability::answered(self.trials_of(*l));
+        let answered = |l: &usize| durability::answered(of(*l));
         if layer == self.baseline {
             others.filter(is_like).find(answered)
         } else {

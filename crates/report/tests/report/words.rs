@@ -128,6 +128,51 @@ fn nobody_skips_a_flush_while_other_programs_flush() {
     assert!(report.advice.iter().any(hint), "{:?}", report.advice);
 }
 
+/// Where not all layers fit the disk at once, native takes turns with each part of them, and only the
+/// turns with this layer say whether the device was silent.
+#[test]
+fn native_counts_in_the_rounds_of_the_layer() {
+    use layermark_model::Turn;
+    let report = made(&["overlay:volatile"], |_, trials| {
+        let turns = |trial: &mut layermark_model::Trial, round| {
+            let pass = trial.passes[0];
+            trial.turns = vec![Turn {
+                round,
+                elapsed_ns: pass.elapsed_ns,
+                ops: pass.ops,
+                bytes: pass.bytes,
+            }];
+        };
+        let mut others = Vec::new();
+        for record in trials.iter_mut() {
+            turns(record.trial.as_mut().unwrap(), 0);
+            if record.cell.layer == 0 {
+                // The other part, which others disturbed.
+                let mut other = record.clone();
+                let trial = other.trial.as_mut().unwrap();
+                turns(trial, 1);
+                trial.background = trial
+                    .background
+                    .map(|b| layermark_model::BackgroundFlushes { flushes: 500, ..b });
+                others.push(other);
+            }
+        }
+        for (n, other) in others.iter_mut().enumerate() {
+            other.seq = (trials.len() + n) as u64;
+        }
+        trials.extend(others);
+    });
+    let of = report.results.iter();
+    let mut of = of.filter(|r| r.layer == "overlay:volatile" && r.durability.syncs > 0);
+    let row = of.next().unwrap();
+    assert_eq!(
+        row.durability.verdict,
+        DurabilityVerdict::Absorbed,
+        "{:?}",
+        row.durability
+    );
+}
+
 /// In a container, whose root is mounted `fsync=volatile`, a volume took "101x native's time".
 #[test]
 fn a_native_that_skips_flushes_is_the_headline_and_no_baseline_for_them() {
