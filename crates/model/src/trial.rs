@@ -60,6 +60,10 @@ pub struct Trial {
     /// where no file was made before the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filled_with: Option<u64>,
+    /// Kernel threads (`iou-wrk`) that carried out requests of `io_uring`, because they could not be
+    /// started without waiting. Absent with other engines, and in runs of before they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_workers: Option<u64>,
     /// What became of `O_DIRECT`; absent when it was not asked for.
     #[serde(default)]
     pub direct: Option<DirectIo>,

@@ -181,6 +181,7 @@ fn worker(
         all_ops: 0,
         all_bytes: 0,
         spun: 0,
+        kernel_workers: 0,
     };
     (worker, buffer)
 }

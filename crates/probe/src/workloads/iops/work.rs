@@ -1,7 +1,7 @@
 //! The trial: workers started together, a window of time, and the debt after it.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io,
     os::fd::{AsFd, BorrowedFd},
     sync::{
@@ -145,6 +145,10 @@ impl Work for IopsWork {
         // With pauses, the cost of an I/O is the time it is waited for.
         if self.p.rate > 0 || self.spec.pauses() {
             trial.response_ns = trial.latency.as_ref().map(|l| l.mean);
+        }
+        if find(&self.p.engine).is_some_and(Engine::queues) {
+            let all = self.workers.iter().map(|(worker, _)| worker.kernel_workers);
+            trial.kernel_workers = Some(all.sum());
         }
         self.tell_of_the_rate(trial);
         Ok(())
@@ -340,7 +344,12 @@ fn work<C: Clock>(
         return worker.run(begin()?, window, &mut one, &shared.told).err();
     }
     match Queue::new(p.iodepth as usize, file, bytes, piece) {
-        Ok(mut queue) => worker.run(begin()?, window, &mut queue, &shared.told).err(),
+        Ok(mut queue) => {
+            let failed = worker.run(begin()?, window, &mut queue, &shared.told).err();
+            // They live as long as this thread does, and their names have its number.
+            worker.kernel_workers = worker.kernel_workers.max(kernel_workers());
+            failed
+        }
         Err(error) => {
             shared.off.store(true, Ordering::Relaxed);
             let op = crate::queue::QueuedIo::default();
@@ -348,6 +357,20 @@ fn work<C: Clock>(
             Some(FailedIo { op, error })
         }
     }
+}
+
+/// Threads of the kernel that carry out what this thread's `io_uring` could not start without waiting.
+fn kernel_workers() -> u64 {
+    let name = format!("iou-wrk-{}", rustix::thread::gettid().as_raw_nonzero());
+    let tasks = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let is_one = |task: &fs::DirEntry| {
+        let comm = fs::read_to_string(task.path().join("comm"));
+        comm.is_ok_and(|comm| comm.trim_end() == name)
+    };
+    tasks.filter(is_one).count() as u64
 }
 
 /// The first failure, once all have ended.

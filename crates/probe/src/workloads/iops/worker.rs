@@ -67,6 +67,8 @@ pub struct Worker {
     pub all_bytes: u64,
     /// Nanoseconds of CPU spent waiting for a moment, including the ramp.
     pub spun: u64,
+    /// Most threads of the kernel that any run needed for its requests.
+    pub kernel_workers: u64,
 }
 
 impl Worker {
@@ -283,6 +285,7 @@ mod tests {
                 all_ops: 0,
                 all_bytes: 0,
                 spun: 0,
+                kernel_workers: 0,
             };
             let watch = StopWatch {
                 clock: Monotonic,
