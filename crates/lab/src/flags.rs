@@ -6,7 +6,7 @@ use layermark_model::{
 };
 
 /// From this share of cached pages on, or of bytes from a device, a cache is not what was asked.
-const SLACK: f64 = 0.05;
+pub(crate) const SLACK: f64 = 0.05;
 
 /// The trimmed mean leaves out a fifth of the turns at either end: what happened in more of them is in it.
 const TRIMMED: f64 = 0.2;

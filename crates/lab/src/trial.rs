@@ -7,7 +7,8 @@ use std::{
 
 use layermark_layers::{BackingExtents, LayerError, served};
 use layermark_model::{
-    BackgroundFlushes, CpuTime, DeviceBytes, DroppedCaches, Environment, Point, Trial, Turn,
+    BackgroundFlushes, CpuTime, DeviceBytes, DirectIo, DroppedCaches, Environment, Point, Trial,
+    Turn,
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, JobCpus, Peer, ToProbe},
     random,
@@ -93,6 +94,9 @@ pub(crate) struct Attempt {
     pub background: Option<BackgroundFlushes>,
     /// Of a layer whose probe is not on this host: devices below it, and what crossed them.
     below: Option<(Devices, Option<DeviceBytes>)>,
+    /// Of a layer that reads with `O_DIRECT` and below which no device is known: all devices of this
+    /// machine, and the bytes that they read in its turns.
+    host: Option<(Devices, u64)>,
 }
 
 /// Why there is no trial.
@@ -140,6 +144,7 @@ impl Attempt {
             cpu_ns: 0,
             background: None,
             below: None,
+            host: None,
         }
     }
 
@@ -206,9 +211,12 @@ impl Attempt {
         meanwhile();
         ready(up, ask)?;
         self.behind = behind(up, ask);
+        let meaning = &ask.point.meaning;
         // Where the probe counts for itself, nobody counts twice.
         if !up.is_here(ask.end()) {
             self.below = Some((Devices::open(&up.physical()), None));
+        } else if unknown_device(up) && meaning.is_direct() && meaning.only_reads() {
+            self.host = Some((Devices::of_this_machine(), 0));
         }
         Ok(())
     }
@@ -238,6 +246,7 @@ impl Attempt {
         }
         let upkeep_before = upkeep(up, ask)?;
         let crossed = self.below.as_ref().and_then(|(devices, _)| devices.sum());
+        let host = self.host.as_ref().and_then(|(devices, _)| devices.sum());
         let message = ToProbe::Turn {
             id: ask.id,
             round,
@@ -257,6 +266,10 @@ impl Attempt {
             } if (id, told) == (ask.id, round) => (turn, probe_ns, uncounted_ns, device, more),
             other => return Err(unexpected(&other, "turned")),
         };
+        if let Some((devices, read)) = &mut self.host {
+            let more = host.zip(devices.sum());
+            *read += more.map_or(0, |(a, b)| counters::between(a, b).read);
+        }
         let before = std::mem::replace(moment, meter.moment());
         let upkeep = [upkeep_before, upkeep(up, ask)?];
         let crossed = match &mut self.below {
@@ -298,6 +311,15 @@ impl Attempt {
             trial.guest_device = trial.device.take();
             trial.device = *crossed;
             self.usage.upkeep_ns = self.usage.upkeep_ns.saturating_sub(self.cpu_ns);
+        }
+        // The probe sees that its kernel cached nothing: a program in user space may have.
+        if let Some((_, read)) = &self.host
+            && trial.direct == Some(DirectIo::Honoured)
+            && (*read as f64) <= flags::SLACK * trial.bytes() as f64
+        {
+            trial.direct = Some(DirectIo::Ignored);
+            let read = format!("{read} of {} bytes were read from a device", trial.bytes());
+            trial.notes.push(read);
         }
         // Read around the lead-ins too, in which helpers do the same work.
         self.usage.upkeep_ns = of_turns(self.usage.upkeep_ns, self.elapsed_ns, self.uncounted_ns);
@@ -343,6 +365,12 @@ impl Attempt {
         self.trial = Some(trial);
         Ok(())
     }
+}
+
+/// A file system in user space that names no device, and no server either.
+fn unknown_device(up: &Up) -> bool {
+    let facts = &up.facts;
+    facts.is_fuse() && facts.devices.is_empty() && facts.network().is_none()
 }
 
 /// The part of what was used in both times that belongs to the one that counts.

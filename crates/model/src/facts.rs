@@ -48,6 +48,18 @@ impl Facts {
         self.guest.as_ref().is_some_and(|g| g.emulated_cpu)
     }
 
+    /// The mount, at or below the layer, whose data lies on a server.
+    pub fn network(&self) -> Option<&Mount> {
+        self.mounts.iter().find(|m| m.is_network())
+    }
+
+    /// Calls go through a program in user space.
+    pub fn is_fuse(&self) -> bool {
+        self.mounts
+            .first()
+            .is_some_and(|m| m.fs.starts_with("fuse"))
+    }
+
     /// Nothing is known.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -81,6 +93,33 @@ pub struct Mount {
     pub source: String,
     /// Mount and super block options, comma separated.
     pub options: String,
+}
+
+impl Mount {
+    fn is_network(&self) -> bool {
+        const KINDS: [&str; 8] = [
+            "nfs",
+            "nfs4",
+            "cifs",
+            "smb3",
+            "ceph",
+            "glusterfs",
+            "lustre",
+            "afs",
+        ];
+        let kind = self.fs.strip_prefix("fuse.").unwrap_or(&self.fs);
+        KINDS.contains(&kind) || names_a_host(&self.source)
+    }
+}
+
+/// `host:/path`, `user@host:`, `//host/share` or a URL.
+fn names_a_host(source: &str) -> bool {
+    if source.starts_with("//") || source.contains("://") {
+        return true;
+    }
+    let end = source.find(":/").or_else(|| source.find(":~"));
+    let end = end.or_else(|| source.strip_suffix(':').map(str::len));
+    end.is_some_and(|end| end > 0 && !source[..end].contains(['/', ' ', '=']))
 }
 
 /// A block device below a layer, from sysfs.
@@ -129,4 +168,33 @@ pub struct CpuTime {
     pub ns: u64,
     /// Of these, those of threads of layermark itself, whose own CPU time has them too.
     pub within_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_a_host;
+
+    #[test]
+    fn a_source_that_names_a_host_is_a_network() {
+        for source in [
+            "box:/srv",
+            "me@box:",
+            "me@box:~/x",
+            "[::1]:/srv",
+            "//box/share",
+            "https://box/dav",
+        ] {
+            assert!(names_a_host(source), "{source}");
+        }
+        for source in [
+            "/dev/vda",
+            "overlay",
+            "/srv/a:/srv/b",
+            "pool/data",
+            "",
+            "bindfs",
+        ] {
+            assert!(!names_a_host(source), "{source}");
+        }
+    }
 }

@@ -50,6 +50,18 @@ impl Devices {
         Self(devices.iter().filter_map(|d| open(d)).collect())
     }
 
+    /// Those of this machine that store bytes: loop devices and the like, which stand on others or on
+    /// memory, are not among them.
+    pub fn of_this_machine() -> Self {
+        let all = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+        let real = all
+            .map(|entry| entry.path())
+            .filter(|block| block.join("device").exists());
+        let numbers = real.filter_map(|block| fs::read_to_string(block.join("dev")).ok());
+        let numbers: Vec<String> = numbers.map(|n| n.trim().to_owned()).collect();
+        Self::open(&numbers)
+    }
+
     /// The sum of their counters; `None` when no device is known.
     pub fn sum(&self) -> Option<DeviceBytes> {
         self.0
