@@ -163,6 +163,10 @@ fn explain(
     here: &ResultRow,
 ) -> Vec<Cause> {
     let native = rows.iter().find(|(p, l, _)| *p == point && *l == baseline);
+    let others = rows
+        .iter()
+        .filter(|(p, l, row)| *p == point && *l != baseline && *l != layer && row.trials > 0);
+    let others = others.map(|(_, l, row)| (row, &run.layers[*l].facts));
     native.map_or_else(Vec::new, |(_, _, native)| {
         causes::find(&Compared {
             point: &run.points[point],
@@ -170,6 +174,7 @@ fn explain(
             native,
             facts: &run.layers[layer].facts,
             native_facts: &run.layers[baseline].facts,
+            others: others.collect(),
         })
     })
 }

@@ -18,6 +18,16 @@ impl fmt::Display for Cause {
             Self::CopyUp => {
                 f.write_str("copy-up, the whole file is copied before its first byte changes")
             }
+            Self::NetworkFileSystem { fs, source } => {
+                write!(f, "its data lies on a server ({fs} from {source})")
+            }
+            Self::KernelWorkers(n) => {
+                let threads = number::count(*n as usize, "kernel thread");
+                write!(
+                    f,
+                    "io_uring hands its requests to {threads} (iou-wrk), natively to none; --engine pread needs none"
+                )
+            }
             Self::EmulatedCpu => f.write_str("emulated CPU, which makes every instruction slower"),
             Self::UserSpace => f.write_str("each call goes through a program in user space"),
             Self::HelperCpu(us) => {
@@ -130,14 +140,58 @@ pub struct Compared<'a> {
     pub facts: &'a Facts,
     /// Native's facts.
     pub native_facts: &'a Facts,
+    /// The other layers at the same point.
+    pub others: Vec<(&'a ResultRow, &'a Facts)>,
 }
 
 /// Causes of the verdict of a result, the strongest first; empty where none is called for.
+///
+/// Each has a datum that native lacks. Where another layer has that datum too, the cause explains no more
+/// than it costs there.
 pub fn find(compared: &Compared) -> Vec<Cause> {
     match compared.here.leaning() {
         Verdict::Faster => faster(compared),
-        Verdict::Slower => slower(compared),
+        Verdict::Slower => {
+            let mut found = slower(compared);
+            found.retain(|cause| !is_refuted(cause, compared));
+            // It speaks of the program that the other one names.
+            if !found.contains(&Cause::UserSpace) {
+                found.retain(|c| !matches!(c, Cause::HelperCpu(_)));
+            }
+            found
+        }
         _ => Vec::new(),
+    }
+}
+
+/// A cause that costs another layer less than this share of a difference does not explain it.
+const EXPLAINS: f64 = 0.5;
+
+/// Whether a layer with the same datum is much cheaper at the same point.
+fn is_refuted(cause: &Cause, compared: &Compared) -> bool {
+    let Some(extra) = compared.here.extra_us.map(|e| e.estimate) else {
+        return false;
+    };
+    compared.others.iter().any(|(row, facts)| {
+        let cheaper = row.extra_us.is_some_and(|e| e.estimate < EXPLAINS * extra);
+        cheaper && row.verdict != Verdict::Untrusted && has_datum(cause, row, facts, compared.point)
+    })
+}
+
+/// Whether what proves a cause is found in a layer.
+fn has_datum(cause: &Cause, row: &ResultRow, facts: &Facts, point: &Point) -> bool {
+    let at_least = |figure: Option<f64>, here: f64| figure.is_some_and(|f| f >= 0.9 * here);
+    match cause {
+        Cause::CopyUp => copied(point, row, facts),
+        Cause::NetworkFileSystem { .. } => facts.network().is_some(),
+        Cause::KernelWorkers(_) => row.kernel_workers.is_some_and(|n| n > 0),
+        Cause::EmulatedCpu => facts.emulated_cpu(),
+        Cause::UserSpace => facts.is_fuse(),
+        Cause::OtherDevice(sides) => facts::physical(facts) == sides.here,
+        Cause::OtherSource(sides) => row.served_by == Some(sides.here),
+        Cause::WriteAmplification(sides) => at_least(row.device_share, sides.here),
+        Cause::FlushesPerSync(sides) => at_least(flushes_per_sync(row), sides.here),
+        _ => false,
     }
 }
 
@@ -157,7 +211,7 @@ fn faster(compared: &Compared) -> Vec<Cause> {
         return found;
     }
     found.extend(other_device(compared));
-    found.extend(other_source(here, native));
+    found.extend(other_source(here, native, Verdict::Faster));
     let owed = |row: &ResultRow| row.write_back_debt.and_then(|d| d.bytes);
     if let (Some(a), Some(b)) = (owed(here), owed(native))
         && a > 1.5 * b.max(1.0)
@@ -165,7 +219,11 @@ fn faster(compared: &Compared) -> Vec<Cause> {
     {
         found.push(Cause::WriteBackDebt(Sides { here: a, native: b }));
     }
-    if let Some(with) = facts::compression(compared.facts) {
+    // Fewer bytes cross the device than natively.
+    let fewer = here.device_share.zip(native.device_share);
+    if let Some(with) = facts::compression(compared.facts)
+        && fewer.is_some_and(|(a, b)| a < 0.9 * b)
+    {
         found.push(Cause::Compression(with.into()));
     }
     found.extend(other_flushes(here, native, "fewer"));
@@ -195,14 +253,26 @@ fn faster(compared: &Compared) -> Vec<Cause> {
 fn slower(compared: &Compared) -> Vec<Cause> {
     let (here, native) = (compared.here, compared.native);
     let mut found = Vec::new();
-    if copied(compared) {
+    if copied(compared.point, here, compared.facts) {
         found.push(Cause::CopyUp);
     }
-    if compared.facts.emulated_cpu() {
+    let network = compared.facts.network();
+    if let Some(mount) = network.filter(|_| compared.native_facts.network().is_none()) {
+        found.push(Cause::NetworkFileSystem {
+            fs: mount.fs.clone(),
+            source: mount.source.clone(),
+        });
+    }
+    if let Some(threads) = here.kernel_workers.filter(|n| *n > 0)
+        && native.kernel_workers == Some(0)
+    {
+        found.push(Cause::KernelWorkers(threads));
+    }
+    if compared.facts.emulated_cpu() && !compared.native_facts.emulated_cpu() {
         found.push(Cause::EmulatedCpu);
     }
     found.extend(other_device(compared));
-    found.extend(other_source(here, native));
+    found.extend(other_source(here, native, Verdict::Slower));
     found.extend(other_flushes(here, native, "more"));
     if !compared.point.meaning.only_reads()
         && let (Some(a), Some(b)) = (here.device_share, native.device_share)
@@ -211,26 +281,31 @@ fn slower(compared: &Compared) -> Vec<Cause> {
     {
         found.push(Cause::WriteAmplification(Sides { here: a, native: b }));
     }
-    if facts::is_fuse(compared.facts) {
+    if compared.facts.is_fuse() && !compared.native_facts.is_fuse() {
         found.push(Cause::UserSpace);
         let upkeep = here.cpu_us_per_op.map_or(0.0, |c| c.upkeep);
-        if upkeep > 0.0 {
+        let extra = here.extra_us.map_or(0.0, |e| e.estimate);
+        if upkeep > HELPER_FROM * extra && upkeep > 0.0 {
             found.push(Cause::HelperCpu(upkeep));
         }
     }
     found
 }
 
+/// CPU time of a layer's program from this share of the difference on is worth telling.
+const HELPER_FROM: f64 = 0.1;
+/// Device bytes for each byte written from which a device is waited for.
+const SOME: f64 = 0.05;
 /// Nothing copies a file faster than this, bytes a microsecond: 20 GB/s.
 const FASTEST_COPY: f64 = 20_000.0;
 
 /// The layer copies lower files before it changes them, and what it cost is enough for a copy: a
 /// file that lies in the upper directory already, or a reflink, is not copied.
-fn copied(compared: &Compared) -> bool {
-    let said = &compared.point.meaning;
+fn copied(point: &Point, row: &ResultRow, facts: &Facts) -> bool {
+    let said = &point.meaning;
     let least = said.value(Quantity::DataSize).unwrap_or(0) as f64 / FASTEST_COPY;
-    let extra = compared.here.extra_us.map_or(0.0, |e| e.estimate);
-    said.target == Target::PackagedFile && facts::copies_up(compared.facts) && extra >= least
+    let extra = row.extra_us.map_or(0.0, |e| e.estimate);
+    said.target == Target::PackagedFile && facts::copies_up(facts) && extra >= least
 }
 
 fn other_device(compared: &Compared) -> Option<Cause> {
@@ -240,7 +315,7 @@ fn other_device(compared: &Compared) -> Option<Cause> {
     );
     let apart = !here.is_empty() && !native.is_empty() && !here.iter().any(|d| native.contains(d));
     let named = |devices: Vec<&str>| devices.into_iter().map(str::to_owned).collect();
-    apart.then(|| {
+    (apart && waits_for_a_device(compared)).then(|| {
         Cause::OtherDevice(Sides {
             here: named(here),
             native: named(native),
@@ -248,27 +323,55 @@ fn other_device(compared: &Compared) -> Option<Cause> {
     })
 }
 
-fn other_source(here: &ResultRow, native: &ResultRow) -> Option<Cause> {
+/// Whether the operation is one that waits for a device, here or natively: what memory serves does not
+/// show which device is below.
+fn waits_for_a_device(compared: &Compared) -> bool {
+    let meaning = &compared.point.meaning;
+    let moved = |row: &ResultRow| match row.served_by {
+        Some(from) => matches!(from, ServedBy::Device | ServedBy::Mixed),
+        None => row.device_share.is_some_and(|share| share > SOME),
+    };
+    meaning.flushes
+        || meaning.is_cold()
+        || meaning.is_direct()
+        || moved(compared.here)
+        || moved(compared.native)
+}
+
+/// It read from a place that is further away (slower) or nearer (faster) than native's.
+fn other_source(here: &ResultRow, native: &ResultRow, verdict: Verdict) -> Option<Cause> {
+    let distance = |from: ServedBy| match from {
+        ServedBy::GuestMemory => Some(0),
+        ServedBy::HostMemory => Some(1),
+        ServedBy::ServerMemory => Some(2),
+        ServedBy::Mixed => Some(3),
+        ServedBy::Device => Some(4),
+        ServedBy::Unknown => None,
+    };
     let (from, natively) = (here.served_by?, native.served_by?);
-    let known = from != ServedBy::Unknown && natively != ServedBy::Unknown;
-    (known && from != natively).then_some(Cause::OtherSource(Sides {
+    let (a, b) = (distance(from)?, distance(natively)?);
+    let explains = match verdict {
+        Verdict::Slower => a > b,
+        _ => a < b,
+    };
+    explains.then_some(Cause::OtherSource(Sides {
         here: from,
         native: natively,
     }))
 }
 
+/// Flushes of the devices for each call.
+fn flushes_per_sync(row: &ResultRow) -> Option<f64> {
+    let syncs = row.durability.syncs;
+    // Others' flushes are no cause.
+    let own = row.durability.background.is_none_or(|others| others < 1.0);
+    let flushes = row.durability.flushes.filter(|_| syncs > 0 && own)?;
+    Some(flushes as f64 / syncs as f64)
+}
+
 /// The devices were told to flush clearly more, or less, often for each call.
 fn other_flushes(here: &ResultRow, native: &ResultRow, which: &str) -> Option<Cause> {
-    let each = |row: &ResultRow| {
-        let syncs = row.durability.syncs;
-        // Others' flushes are no cause.
-        let own = row.durability.background.is_none_or(|others| others < 1.0);
-        row.durability
-            .flushes
-            .filter(|_| syncs > 0 && own)
-            .map(|n| n as f64 / syncs as f64)
-    };
-    let (a, b) = (each(here)?, each(native)?);
+    let (a, b) = (flushes_per_sync(here)?, flushes_per_sync(native)?);
     let differs = if which == "more" {
         a > 1.3 * b && a > 0.5
     } else {

@@ -17,11 +17,6 @@ pub fn file_system(facts: &Facts) -> &str {
     facts.mounts.first().map_or("", |m| m.fs.as_str())
 }
 
-/// Calls go through a program in user space.
-pub fn is_fuse(facts: &Facts) -> bool {
-    file_system(facts).starts_with("fuse")
-}
-
 /// Changing a lower file copies it first.
 pub fn copies_up(facts: &Facts) -> bool {
     file_system(facts) == "overlay" || file_system(facts) == "fuse.fuse-overlayfs"

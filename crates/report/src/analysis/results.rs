@@ -277,6 +277,7 @@ impl<'a> ResultSite<'a> {
             served_because: served.map(|_| seen.words()),
             two_kinds: served.and_then(|_| kinds::of(&trials)),
             filled_with: trials.iter().find_map(|t| t.filled_with),
+            kernel_workers: trials.iter().filter_map(|t| t.kernel_workers).max(),
             write_back_debt: debt(&trials),
             threads: threads::of(&trials),
             ..ResultRow::default()

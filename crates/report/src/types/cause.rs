@@ -8,6 +8,15 @@ use super::ServedBy;
 pub enum Cause {
     /// A lower file is copied before it is changed.
     CopyUp,
+    /// The data lies on a server; holds the mount's file system and source.
+    NetworkFileSystem {
+        /// Such as `nfs4` or `fuse.sshfs`.
+        fs: String,
+        /// Such as `box:/srv`.
+        source: String,
+    },
+    /// Kernel threads that carried out requests which `io_uring` could not start without waiting.
+    KernelWorkers(u64),
     /// The guest's instructions are run by a program.
     EmulatedCpu,
     /// Each call goes through a program in user space.
@@ -59,6 +68,7 @@ impl Cause {
     pub fn is_like(&self, other: &Self) -> bool {
         match self {
             Self::HelperCpu(_)
+            | Self::KernelWorkers(_)
             | Self::SkippedFlush { .. }
             | Self::SuspectedFlush(_)
             | Self::WriteBackDebt(_)

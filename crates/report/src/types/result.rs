@@ -117,6 +117,9 @@ pub struct ResultRow {
     /// large, and large ones are quicker to write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filled_with: Option<u64>,
+    /// Most kernel threads that carried out requests of `io_uring` in a trial. Absent with other engines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_workers: Option<u64>,
     /// What became of the flushes.
     pub durability: Durability,
     /// Left to write when a write without flush had ended, medians.

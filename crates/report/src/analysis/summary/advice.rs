@@ -1,10 +1,7 @@
 //! What to do about it: rules over the results, each with the results it rests on.
 
 use crate::{
-    analysis::{
-        facts,
-        summary::{Findings, LISTED, quoted, undecided::within},
-    },
+    analysis::summary::{Findings, LISTED, quoted, undecided::within},
     code_span::code,
     number,
     types::{Advice, Cause, Distrust, DurabilityVerdict, ResultRow, ServedBy, Verdict},
@@ -144,7 +141,7 @@ fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
         .run
         .layers
         .iter()
-        .any(|l| l.name == layer && facts::is_fuse(&l.facts));
+        .any(|l| l.name == layer && l.facts.is_fuse());
     let rows = picked(rows, |r| through && r.verdict == Verdict::Slower);
     from(&rows, |rows| {
         let least = rows
