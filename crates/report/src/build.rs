@@ -11,13 +11,13 @@ use crate::{
         iops, launch, net, recommend,
         results::{self, Placed},
         scaling,
-        summary::{self, Findings, advice, headline, key_findings},
+        summary::{Findings, Words},
         trust::{self, Evidence},
     },
     plain, studies,
     types::{
         Cause, Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow,
-        TrustState,
+        TrustItem, TrustState,
     },
 };
 
@@ -39,15 +39,14 @@ impl Report {
             index: &index,
             baseline,
         });
-        let control_failed = trust
-            .iter()
-            .any(|t| t.id == "control" && t.state == TrustState::Warn);
+        let control_failed = control.as_ref().is_some_and(Control::failed);
         let alternatives = alternatives::rows(run, &index, &results);
         let findings = Findings {
             run,
             results: &results,
             alternatives: &alternatives,
         };
+        let words = Words::of(&findings, trials, control_failed);
         let cost = cost::rows(run, &index, baseline, &results);
         let buffer = recommend::rows(run, &index, &results);
         let study = studies::build(&studies::Data {
@@ -76,14 +75,15 @@ impl Report {
             machine: run.machine.clone(),
             delta: run.plan.delta,
             level: analysis::LEVEL,
-            headline: headline::headline(&findings, control_failed),
-            findings: key_findings::pick(&findings),
-            verdicts: summary::verdicts(&findings),
+            headline: words.headline,
+            caveats: words.caveats,
+            findings: words.findings,
+            verdicts: words.verdicts,
             trust,
             cost,
             buffer,
             study,
-            advice: advice::give(&findings),
+            advice: words.advice,
             depth_curves: iops::curves(run, &index, &iops, &results),
             iops,
             net: net::rows(run, &index, &results),
@@ -118,11 +118,10 @@ impl Report {
     /// Whether nothing says that the numbers are wrong: the control held, data came back as
     /// written, and every layer was proved to be there.
     pub fn trustworthy(&self) -> bool {
-        let vital = ["control", "verified", "proof"];
-        !self
-            .trust
-            .iter()
-            .any(|t| t.state == TrustState::Warn && vital.contains(&t.id.as_str()))
+        let vital = ["verified", "proof"];
+        let warned = |t: &TrustItem| t.state == TrustState::Warn && vital.contains(&t.id.as_str());
+        let control_failed = self.control.as_ref().is_some_and(Control::failed);
+        !control_failed && !self.trust.iter().any(warned)
     }
 }
 
@@ -189,7 +188,7 @@ fn control(run: &Run, rows: Vec<Placed>) -> Option<Control> {
         row.id = format!("c{}", n + 1);
         row
     });
-    Some(trust::summarise(named.collect()))
+    Some(trust::summarise(named.collect(), run.plan.delta))
 }
 
 fn layer(l: &layermark_model::LayerRun, baseline: bool) -> LayerReport {

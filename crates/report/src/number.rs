@@ -227,6 +227,13 @@ pub fn count(n: usize, one: &str) -> String {
     }
 }
 
+/// An error for a sentence: its first line, without the full stop at its end.
+pub fn first_line(error: &str) -> &str {
+    let line = error.lines().map(str::trim).find(|line| !line.is_empty());
+    let line = line.unwrap_or("no reason was given");
+    line.trim_end_matches(['.', ' '])
+}
+
 /// The verb of `n` things: `fails` of one, `fail` of more.
 pub fn verb(n: usize, one: &'static str, more: &'static str) -> &'static str {
     if n == 1 { one } else { more }

@@ -11,7 +11,7 @@ use crate::{
         index::{Index, cost},
     },
     code_span::code,
-    number,
+    number::{self, first_line},
     types::{Control, ResultRow, TrustItem, TrustState},
 };
 
@@ -109,15 +109,30 @@ fn control(e: &Evidence) -> TrustItem {
             item("control", title, TrustState::None, text)
         }
         Some(c) if c.points == 0 => item("control", title, TrustState::None, c.text.clone()),
-        Some(c) => {
-            let good = c.false_alarms == 0 && c.points - c.cover <= allowed_misses(c.points);
-            item("control", title, ok_if(good), c.text.clone())
-        }
+        Some(c) => item(
+            "control",
+            title,
+            ok_if(!c.failed() && c.wide == 0),
+            c.text.clone(),
+        ),
     }
 }
 
+impl Control {
+    /// Whether native differed from itself by more than chance explains.
+    pub fn failed(&self) -> bool {
+        self.false_alarms > 0
+            || self.points.saturating_sub(self.cover) > allowed_misses(self.points)
+    }
+}
+
+/// Intervals of the control that reach further from 1 than so many times delta are wide.
+const WIDE: f64 = 2.0;
+/// Delta of a plan that asks for none, in the same place.
+const LEAST_DELTA: f64 = 0.05;
+
 /// The control's summary from its rows.
-pub fn summarise(results: Vec<ResultRow>) -> Control {
+pub fn summarise(results: Vec<ResultRow>, delta: f64) -> Control {
     let with: Vec<[f64; 2]> = results.iter().filter_map(|r| r.ratio?.interval).collect();
     let cover = with
         .iter()
@@ -131,6 +146,11 @@ pub fn summarise(results: Vec<ResultRow>) -> Control {
                 && ratio.max(1.0 / ratio) > 1.0 + CONTROL_DELTA
         })
         .count();
+    let limit = 1.0 + WIDE * delta.max(LEAST_DELTA);
+    let wide = with
+        .iter()
+        .filter(|[low, high]| *high > limit || *low < 1.0 / limit)
+        .count();
     let text = if with.is_empty() {
         "too few blocks to say whether native equals itself".into()
     } else {
@@ -142,20 +162,28 @@ pub fn summarise(results: Vec<ResultRow>) -> Control {
             "native against itself: {cover} of {} intervals hold 1, all within {range}",
             with.len()
         );
-        if alarms == 0 {
-            held
-        } else {
-            format!(
-                "{held}, and {} surely off by more than {}",
+        let mut parts = vec![held];
+        if alarms > 0 {
+            parts.push(format!(
+                "{} surely off by more than {}",
                 number::count(alarms, "point"),
                 number::percent(CONTROL_DELTA)
-            )
+            ));
         }
+        if wide > 0 {
+            parts.push(format!(
+                "{wide} of {} so wide that a difference of {} would not be seen",
+                with.len(),
+                number::percent(limit - 1.0)
+            ));
+        }
+        parts.join("; ")
     };
     Control {
         points: with.len(),
         cover,
         false_alarms: alarms,
+        wide,
         text,
         results,
     }
@@ -478,19 +506,30 @@ fn direct(e: &Evidence) -> Option<TrustItem> {
 }
 
 fn failures(e: &Evidence) -> TrustItem {
-    let failed = e.trials.iter().filter(|t| t.trial.is_none()).count();
+    let failed: Vec<&TrialRecord> = e.trials.iter().filter(|t| t.trial.is_none()).collect();
+    let first = failed.iter().find_map(|t| {
+        let layer = &e.run.layers.get(t.cell.layer)?.name;
+        let point = &e.run.points.get(t.cell.point)?.label;
+        let why = first_line(t.error.as_deref()?);
+        Some(format!(
+            ", the first in {} at \u{201c}{point}\u{201d}: {why}",
+            code(layer)
+        ))
+    });
     let state = if e.trials.is_empty() {
         TrustState::None
     } else {
-        ok_if(failed == 0)
+        ok_if(failed.is_empty())
     };
     item(
         "failures",
         "Trials",
         state,
         format!(
-            "{} made, {failed} failed",
-            number::count(e.trials.len(), "trial")
+            "{} made, {} failed{}",
+            number::count(e.trials.len(), "trial"),
+            failed.len(),
+            first.unwrap_or_default()
         ),
     )
 }

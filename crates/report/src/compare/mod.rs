@@ -62,6 +62,7 @@ impl Report {
         report.trust = alike::trust(old, self, &results, baseline);
         report.left_out = alike::left_out(old, self);
         report.headline = words::headline(&results, baseline);
+        report.caveats = caveats(old, self);
         report.verdicts = words::told(&report.trust, &results, baseline);
         report.findings = words::findings(&report.verdicts);
         report.layers = layers(self, &results);
@@ -101,6 +102,15 @@ impl Report {
             ..self.clone()
         }
     }
+}
+
+/// Those of either run.
+fn caveats(old: &Report, new: &Report) -> Vec<String> {
+    let of = |which: &'static str, run: &Report| -> Vec<String> {
+        let all = run.caveats.iter();
+        all.map(|c| format!("Of the {which} run: {c}")).collect()
+    };
+    [of("old", old), of("new", new)].concat()
 }
 
 /// What the older run has a time for and is not compared.

@@ -56,7 +56,7 @@ fn page(report: &Report) -> Markup {
     };
     let body = html! {
         main #answer {
-            h1 { (rich(&report.headline)) "." }
+            (headline(report))
             (sections::study(report))
             (overview::section(report))
             (findings(report))
@@ -68,6 +68,14 @@ fn page(report: &Report) -> Markup {
         footer { p { (rows::about(report)) ". Made by " (report.generated_by) "." } }
     };
     around(&title, &report.generated_by, &meta, &body)
+}
+
+/// The headline, and what limits it.
+fn headline(report: &Report) -> Markup {
+    html! {
+        h1 { (rich(&report.headline)) "." }
+        @for caveat in &report.caveats { p.caveat { (rich(caveat)) "." } }
+    }
 }
 
 /// The page around a body.
@@ -99,7 +107,7 @@ fn around(title: &str, generated_by: &str, meta: &Markup, body: &Markup) -> Mark
 /// What two runs come to, for a page that has a head of its own.
 pub fn comparison(report: &Report) -> Markup {
     html! {
-        h1 { (rich(&report.headline)) "." }
+        (headline(report))
         (overview::section(report))
         ul.sentences { @for v in &report.verdicts { li { (rich(&micro(&v.text))) } } }
         div.folds {

@@ -44,9 +44,9 @@ impl Exporter for Markdown {
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         let head = format!(
-            "<!-- {} -->\n\n# {}\n\n{}",
+            "<!-- {} -->\n\n{}{}",
             report.generated_by,
-            prose(&report.headline),
+            headline(report),
             study(report)
         );
         let foot = findings(report) + &about(report);
@@ -62,6 +62,13 @@ impl Exporter for Markdown {
         write!(out.open("")?, "{head}{}{own}{foot}", matrix(all, room))?;
         Ok(())
     }
+}
+
+/// The headline, and what limits it.
+pub fn headline(report: &Report) -> String {
+    let caveats = report.caveats.iter();
+    let caveats: String = caveats.map(|c| format!("**{}.**\n\n", prose(c))).collect();
+    format!("# {}\n\n{caveats}", prose(&report.headline))
 }
 
 fn findings(report: &Report) -> String {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::{
     Exporter, Files,
-    markdown::{cell, cells, line, name_cell, prose},
+    markdown::{cell, cells, headline, line, name_cell, prose},
     own::NAME,
 };
 use crate::{
@@ -32,7 +32,7 @@ impl Exporter for MarkdownFull {
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         let out = out.open("")?;
         writeln!(out, "<!-- {} -->\n", report.generated_by)?;
-        writeln!(out, "# {}\n", prose(&report.headline))?;
+        write!(out, "{}", headline(report))?;
         for verdict in &report.verdicts {
             writeln!(out, "- {}", prose(&verdict.text))?;
         }

@@ -92,7 +92,7 @@ pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow:
         writeln!(out)?;
     }
     table(report, style, out)?;
-    wrapped(out, style, "", "", &plain(&format!("{}.", report.headline)))?;
+    headline(report, style, out)?;
     for verdict in &report.verdicts {
         wrapped(out, style, "  ", "    ", &plain(&verdict.text))?;
     }
@@ -117,6 +117,15 @@ pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow:
     }
     writeln!(out)?;
     wrapped(out, style, "", "  ", &rows::about(report))
+}
+
+/// The headline, and what limits it.
+fn headline(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    let lines = std::iter::once(&report.headline).chain(&report.caveats);
+    for line in lines {
+        wrapped(out, style, "", "", &plain(&format!("{line}.")))?;
+    }
+    Ok(())
 }
 
 /// Words for people, on one line and without the marks that other formats make code of.

@@ -77,6 +77,10 @@ pub struct Report {
     pub level: f64,
     /// The verdict of the whole run in one sentence.
     pub headline: String,
+    /// What limits every sentence and figure below, such as a busy machine. Printed beside the headline;
+    /// empty where nothing does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caveats: Vec<String>,
     /// What to know first: at most five short sentences, the gravest first.
     #[serde(default)]
     pub findings: Vec<Statement>,
@@ -242,6 +246,10 @@ pub struct Control {
     pub cover: usize,
     /// Points that differ from 1 by more than 1 % at a level of 1 % over all of them: false alarms.
     pub false_alarms: usize,
+    /// Points whose interval reaches so far from 1 that a difference of twice the report's delta could
+    /// not be seen there.
+    #[serde(default)]
+    pub wide: usize,
     /// What it says, in a sentence.
     pub text: String,
     /// The control's own results.

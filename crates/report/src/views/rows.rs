@@ -77,8 +77,12 @@ impl<'a> Notes<'a> {
         let mut notes: Vec<String> = Vec::new();
         notes.extend(row.untrusted.clone());
         if row.trials == 0 {
-            notes.push(row.error.clone().unwrap_or_else(|| "no number".into()));
-        } else if row.verdict == Verdict::Undecided && !self.brief {
+            let why = row.error.as_deref().map(number::first_line);
+            notes.push(why.unwrap_or("no number").into());
+        } else if row.failed_trials > 0 {
+            notes.push(failed(row));
+        }
+        if row.trials > 0 && row.verdict == Verdict::Undecided && !self.brief {
             notes.push(crate::analysis::summary::undecided::note(row));
         }
         if let Some((cause, reason)) = row.causes.first().zip(row.reasons.first()) {
@@ -122,6 +126,13 @@ fn durability_words(row: &ResultRow) -> Option<&str> {
         }
         _ => None,
     }
+}
+
+/// `1 of 5 trials failed: tar: read error`.
+fn failed(row: &ResultRow) -> String {
+    let all = number::count(row.trials + row.failed_trials, "trial");
+    let why = number::first_line(row.error.as_deref().unwrap_or_default());
+    format!("{} of {all} failed: {why}", row.failed_trials)
 }
 
 /// The results of each point, in the plan's order.

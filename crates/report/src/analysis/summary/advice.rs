@@ -45,12 +45,7 @@ fn across(
     keep: impl Fn(&ResultRow) -> bool,
     text: impl FnOnce(String) -> String,
 ) -> Option<Advice> {
-    let all: Vec<&ResultRow> = f
-        .results
-        .iter()
-        .filter(|r| !f.is_baseline(&r.layer))
-        .collect();
-    let rows = picked(&all, keep);
+    let rows = picked(&f.measured(), keep);
     from(&rows, |rows| {
         let mut names: Vec<String> = rows.iter().map(|r| code(&r.layer)).collect();
         names.sort();
@@ -106,7 +101,7 @@ fn suspected(f: &Findings) -> Option<Advice> {
         },
         |layers| {
             format!(
-                "Do not rely on fsync in {layers} before it is proved: it is several times faster than the disk below can be. Look with: layermark durability -l LAYER"
+                "Do not rely on fsync in {layers} before it is proved: it is several times faster than the disk below can be. Look again while nothing else uses the disk: layermark file --op append --record 4K --sync each -l LAYER"
             )
         },
     )
@@ -142,16 +137,19 @@ fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
         .layers
         .iter()
         .any(|l| l.name == layer && l.facts.is_fuse());
-    let rows = picked(rows, |r| through && r.verdict == Verdict::Slower);
+    let slower = picked(rows, |r| through && r.verdict == Verdict::Slower);
+    // By how much is not known where it changed during the run.
+    let rows = picked(&slower, |r| r.extra_us.is_some());
     from(&rows, |rows| {
         let least = rows
             .iter()
             .filter_map(|r| r.extra_us)
             .map(|e| e.estimate)
             .fold(f64::MAX, f64::min);
-        let where_ = match rows.len() {
-            1 => "the one operation".to_owned(),
-            n => format!("each of the {n} operations"),
+        let where_ = match (rows.len(), slower.len()) {
+            (1, 1) => "the one operation".to_owned(),
+            (n, all) if n == all => format!("each of the {n} operations"),
+            (n, all) => format!("{n} of the {all} operations"),
         };
         format!(
             "Do fewer and larger operations through {}: it adds at least {} to {where_} where it is slower.",
@@ -213,8 +211,8 @@ fn owed(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
 }
 
 fn undecided(f: &Findings) -> Option<Advice> {
-    let open = |r: &&ResultRow| r.verdict == Verdict::Undecided && !f.is_baseline(&r.layer);
-    let mut rows: Vec<&ResultRow> = f.results.iter().filter(open).collect();
+    let mut rows = f.asked();
+    rows.retain(|r| r.verdict == Verdict::Undecided);
     // What is least known comes first.
     let margin = |r: &ResultRow| r.margin.unwrap_or(f64::INFINITY);
     rows.sort_by(|a, b| margin(b).total_cmp(&margin(a)));

@@ -5,12 +5,14 @@ use layermark_model::LayerStatus;
 use crate::{
     analysis::summary::{Findings, LISTED},
     code_span::code,
-    number::{self, count, list, times},
+    number::{self, count, first_line, list, times},
     types::{AlternativeRow, DurabilityVerdict, ResultRow, Verdict},
 };
 
 /// An interval that misses 1 by less than this share says nothing that matters to anybody.
 const ALL_BUT: f64 = 0.01;
+/// From this ratio on a cell with failed trials is told though it is not certain.
+const MAY_FROM: f64 = 1.5;
 /// Longer sentences are not taken in at a glance.
 const WORDS: usize = 20;
 
@@ -19,6 +21,10 @@ pub fn headline(f: &Findings, control_failed: bool) -> String {
     let mut parts = choices(f)
         .or_else(|| nothing(f).map(|text| vec![text]))
         .unwrap_or_else(|| gist(f));
+    if parts.is_empty() {
+        // Every part has its own layers, and a report has layers: this is for what nobody foresaw.
+        parts.push("no verdict can be given".into());
+    }
     if f.baseline_skips().next().is_some() {
         parts.insert(0, "native skips fsync: trust no ratio of a flush".into());
     }
@@ -113,28 +119,20 @@ fn nothing(f: &Findings) -> Option<String> {
     if f.results.iter().all(|r| r.trials == 0) {
         return Some("nothing was measured yet".into());
     }
-    let compared: Vec<&ResultRow> = f
-        .results
-        .iter()
-        .filter(|r| !f.is_baseline(&r.layer))
-        .collect();
+    let compared = f.measured();
     if compared.is_empty() {
-        return Some("only native was measured, so there is nothing to compare".into());
+        return Some(nothing_compared(f));
     }
-    if compared.iter().all(|r| r.verdict == Verdict::Descriptive) {
+    let asked = f.asked();
+    if asked.is_empty() {
         return Some("nothing that a verdict was asked on was measured".into());
     }
-    let measured = || compared.iter().filter(|r| r.trials > 0);
-    if measured().count() > 0 && measured().all(|r| r.disturbed()) {
-        return Some("other programs used the CPUs in every trial: no figure is certain".into());
-    }
-    let asked = |r: &&&ResultRow| r.verdict != Verdict::Descriptive;
-    if compared.iter().filter(asked).all(|r| {
+    if asked.iter().all(|r| {
         r.ratio.is_none_or(|e| e.interval.is_none())
             && r.steady != Some(false)
             && r.verdict == Verdict::Undecided
     }) {
-        let blocks = compared.iter().map(|r| r.blocks).max().unwrap_or(0);
+        let blocks = asked.iter().map(|r| r.blocks).max().unwrap_or(0);
         let need = layermark_stats::MIN_BLOCKS;
         return Some(format!(
             "too little was measured for a verdict: {} of at least {need}",
@@ -144,50 +142,100 @@ fn nothing(f: &Findings) -> Option<String> {
     None
 }
 
+/// What to say where no layer but native gave a number.
+fn nothing_compared(f: &Findings) -> String {
+    let mut failed = f.failures();
+    failed.retain(|r| r.trials == 0 && !f.is_baseline(&r.layer));
+    let Some(first) = failed.first() else {
+        return "only native was measured, so there is nothing to compare".into();
+    };
+    let mut layers: Vec<String> = failed.iter().map(|r| code(&r.layer)).collect();
+    layers.sort();
+    layers.dedup();
+    let why = first_line(first.error.as_deref().unwrap_or_default());
+    format!("every trial of {} failed ({why})", some_of(&layers))
+}
+
 /// Where a layer stands, for the headline.
-enum Standing<'a> {
-    /// Its data lies in memory: its speed is not a disk's.
+enum Standing {
+    /// Slower somewhere, certainly or probably.
+    Slower,
+    /// Its data lies in memory, so that it is faster is not worth a headline.
     Memory,
-    /// Slower somewhere: the largest ratio.
-    Slower(f64, &'a ResultRow),
-    /// Probably slower somewhere, and nowhere certainly.
-    ProbablySlower(f64, &'a ResultRow),
+    /// Slower somewhere, by how much changed during the run.
+    SlowerUnsteady,
     /// Nothing tells it from native anywhere.
     Free,
     /// Within delta of native at so many of so many points, and nowhere slower or faster.
     Near(usize, usize),
     /// Faster somewhere and slower nowhere.
     Faster,
+    /// The same, and only probably.
+    ProbablyFaster,
+    /// No figure of it is trusted.
+    Untrusted,
     /// None of these.
     Open,
 }
 
-fn standing<'a>(f: &Findings, layer: &str, rows: &[&'a ResultRow]) -> Standing<'a> {
-    if f.in_memory(layer) {
-        return Standing::Memory;
+/// How much a row weighs in the headline where it costs more than native.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sure {
+    /// Trials failed, and the others are too few to call it.
+    May,
+    /// By the weaker rule.
+    Probably,
+    /// For certain.
+    Yes,
+}
+
+/// A row that costs more than native, by how much, and how sure that is.
+struct Slower<'a> {
+    row: &'a ResultRow,
+    ratio: f64,
+    sure: Sure,
+}
+
+impl<'a> Slower<'a> {
+    fn of(row: &'a ResultRow) -> Option<Self> {
+        let estimate = row.ratio?;
+        let sure = match (row.verdict, row.probably) {
+            (Verdict::Slower, _) => Sure::Yes,
+            (Verdict::Undecided, Some(Verdict::Slower)) => Sure::Probably,
+            (Verdict::Undecided, None)
+                if row.failed_trials > 0 && estimate.estimate >= MAY_FROM =>
+            {
+                Sure::May
+            }
+            _ => return None,
+        };
+        let ratio = estimate.estimate;
+        Some(Self { row, ratio, sure })
     }
+}
+
+fn standing(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Standing {
     let has = |v: Verdict| rows.iter().filter(|r| r.verdict == v).count();
-    let worst = |keep: &dyn Fn(&ResultRow) -> bool| {
-        let costs = rows.iter().filter(|r| keep(r));
-        let costs = costs.filter_map(|r| Some((r.ratio?.estimate, *r)));
-        costs.max_by(|a, b| a.0.total_cmp(&b.0))
-    };
-    if let Some((ratio, row)) = worst(&|r| r.verdict == Verdict::Slower) {
-        Standing::Slower(ratio, row)
-    } else if let Some((ratio, row)) = worst(&|r| r.probably == Some(Verdict::Slower)) {
-        Standing::ProbablySlower(ratio, row)
+    let leans = |v: Verdict| rows.iter().any(|r| r.leaning() == v);
+    if rows.iter().any(|r| Slower::of(r).is_some()) {
+        Standing::Slower
+    } else if f.in_memory(layer) {
+        Standing::Memory
+    } else if leans(Verdict::Slower) {
+        Standing::SlowerUnsteady
     } else if has(Verdict::Faster) > 0 {
         Standing::Faster
-    } else if has(Verdict::Slower) > 0 {
-        // By how much changed during the run: no number for a headline.
-        Standing::Open
+    } else if leans(Verdict::Faster) {
+        Standing::ProbablyFaster
     } else if rows
         .iter()
         .all(|r| r.verdict == Verdict::Same && holds_one(r))
     {
         Standing::Free
-    } else if has(Verdict::Same) * 2 > rows.len() {
+    } else if has(Verdict::Same) > 0 {
         Standing::Near(has(Verdict::Same), rows.len())
+    } else if has(Verdict::Untrusted) == rows.len() {
+        Standing::Untrusted
     } else {
         Standing::Open
     }
@@ -207,8 +255,10 @@ fn within(near: &Near, delta: f64) -> Option<String> {
     let names: Vec<String> = near.iter().map(|(name, ..)| name.clone()).collect();
     let points = if near.iter().all(|(_, s, a)| (s, a) == (same, all)) {
         format!("{same} of {}", count(*all, "point"))
-    } else {
+    } else if near.iter().all(|(_, s, a)| 2 * s > *a) {
         "most points".into()
+    } else {
+        "some points".into()
     };
     let within = format!("within {} of native at {points}", number::percent(delta));
     said(&names, &format!("is {within}"), &format!("are {within}"))
@@ -216,46 +266,69 @@ fn within(near: &Near, delta: f64) -> Option<String> {
 
 fn gist(f: &Findings) -> Vec<String> {
     let mut near = Near::new();
-    let (mut free, mut skips, mut memory, mut faster) = (vec![], vec![], vec![], vec![]);
-    let (mut slower, mut probably, mut open) = (vec![], vec![], vec![]);
+    let (mut free, mut memory, mut faster, mut perhaps_faster) = (vec![], vec![], vec![], vec![]);
+    let (mut slower, mut unsteady, mut untrusted, mut open) = (vec![], vec![], vec![], vec![]);
     for layer in f.compared() {
-        // What rests on disturbed trials alone is told below, never here.
-        let rows = f.rows(layer).into_iter().filter(|r| !r.disturbed());
-        let rows: Vec<&ResultRow> = rows.collect();
-        let name = code(layer);
-        let absorbed = |r: &&ResultRow| r.durability.verdict == DurabilityVerdict::Absorbed;
-        if rows.iter().any(absorbed) {
-            skips.push(name.clone());
-        }
+        let rows = f.rows(layer);
         if rows.is_empty() {
             continue;
         }
+        let name = code(layer);
+        if f.in_memory(layer) {
+            memory.push(name.clone());
+        }
         match standing(f, layer, &rows) {
-            Standing::Memory => memory.push(name),
-            Standing::Slower(ratio, row) => slower.push((ratio, row)),
-            Standing::ProbablySlower(ratio, row) => probably.push((ratio, row)),
+            Standing::Memory => {}
+            Standing::Slower => slower.extend(rows.iter().filter_map(|r| Slower::of(r))),
+            Standing::SlowerUnsteady => unsteady.push(name),
             Standing::Free => free.push(name),
             Standing::Near(same, all) => near.push((name, same, all)),
             Standing::Faster => faster.push(name),
+            Standing::ProbablyFaster => perhaps_faster.push(name),
+            Standing::Untrusted => untrusted.push(name),
             Standing::Open => open.push(name),
         }
     }
-    let known = [
-        slowest(slower),
-        said(&skips, "skips fsync", "skip fsync"),
-        said(&free, "costs nothing measurable", "cost nothing measurable"),
-        within(&near, f.run.plan.delta),
-        said(&memory, "is memory, not a disk", "are memory, not disks"),
-    ];
-    let known: Vec<String> = known.into_iter().flatten().collect();
+    let mut skips: Vec<String> = Vec::new();
+    for row in f.measured() {
+        let name = code(&row.layer);
+        if row.durability.verdict == DurabilityVerdict::Absorbed && !skips.contains(&name) {
+            skips.push(name);
+        }
+    }
+    let changed = "slower, by how much changed during the run";
+    let mut known = slowest(f, &slower);
+    known.extend(said(&skips, "skips fsync", "skip fsync"));
+    known.extend(said(
+        &free,
+        "costs nothing measurable",
+        "cost nothing measurable",
+    ));
+    known.extend(within(&near, f.run.plan.delta));
+    known.extend(said(
+        &memory,
+        "is memory, not a disk",
+        "are memory, not disks",
+    ));
+    known.extend(said(
+        &unsteady,
+        &format!("is {changed}"),
+        &format!("are {changed}"),
+    ));
     if !known.is_empty() {
         // Of costs that are only probable nothing is told beside what is certain.
         return known;
     }
     let reasons = "faster than native, for the reasons below";
-    let or = probable(probably)
+    let or = probable(&slower)
         .or_else(|| said(&faster, &format!("is {reasons}"), &format!("are {reasons}")))
-        .or_else(|| said(&open, "is too noisy to tell", "are too noisy to tell"));
+        .or_else(|| {
+            let probably = "probably faster than native";
+            let (one, many) = (format!("is {probably}"), format!("are {probably}"));
+            said(&perhaps_faster, &one, &many)
+        })
+        .or_else(|| said(&open, "is too noisy to tell", "are too noisy to tell"))
+        .or_else(|| said(&untrusted, "is not trusted", "are not trusted"));
     or.into_iter().collect()
 }
 
@@ -272,32 +345,75 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-/// The layer with the largest ratio, and where.
-fn slowest(mut slower: Vec<(f64, &ResultRow)>) -> Option<String> {
-    slower.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (_, row) = slower.first()?;
-    let verb = if slower.len() > 1 {
+/// The rows that cost most: the largest first.
+fn most<'a, 'b>(rows: impl Iterator<Item = &'b Slower<'a>>) -> Option<&'b Slower<'a>>
+where
+    'a: 'b,
+{
+    rows.max_by(|a, b| a.ratio.total_cmp(&b.ratio).then(a.sure.cmp(&b.sure)))
+}
+
+/// The certain row with the largest ratio, then a larger one that is less sure. Nothing where no row is
+/// certain.
+fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
+    let Some(worst) = most(slower.iter().filter(|s| s.sure == Sure::Yes)) else {
+        return Vec::new();
+    };
+    let larger = most(slower.iter().filter(|s| s.ratio > worst.ratio));
+    let layer = &worst.row.layer;
+    let alone = slower.iter().all(|s| s.row.layer == *layer);
+    let verb = if larger.is_none() && !alone {
         "is slowest, taking"
     } else {
         "takes"
     };
-    Some(format!("{} {verb} {}", code(&row.layer), up_to(row)))
+    // Of a cell that has no steady state it is not known how far up it goes.
+    let unknown = |r: &&ResultRow| r.leaning() == Verdict::Slower && r.ratio.is_none();
+    let beyond = slower
+        .iter()
+        .any(|s| s.row.layer == *layer && s.ratio > worst.ratio)
+        || f.rows(layer).iter().any(unknown);
+    let up_to = if beyond { "" } else { "up to " };
+    let mut parts = vec![format!("{} {verb} {up_to}{}", code(layer), cost(worst.row))];
+    parts.extend(larger.map(|s| {
+        let may = match s.sure {
+            Sure::Probably | Sure::Yes => "probably takes",
+            Sure::May => "may take",
+        };
+        let times = s.row.ratio.as_ref().map(times).unwrap_or_default();
+        // There is room for one of both: failures are the reason why it is not certain.
+        let why = failed_of(s.row).unwrap_or_else(|| s.row.label.clone());
+        format!("{} {may} {times} ({why})", code(&s.row.layer))
+    }));
+    parts
 }
 
 /// The same where no cost is certain.
-fn probable(mut slower: Vec<(f64, &ResultRow)>) -> Option<String> {
-    slower.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (_, row) = slower.first()?;
-    let most = up_to(row);
-    Some(format!(
-        "no cost is certain; {} is probably slowest, taking {most}",
-        code(&row.layer)
-    ))
+fn probable(slower: &[Slower]) -> Option<String> {
+    let worst = most(slower.iter())?;
+    let name = code(&worst.row.layer);
+    let cost = cost(worst.row);
+    Some(match worst.sure {
+        Sure::May => format!("no cost is certain; {name} may take {cost}"),
+        _ => format!("no cost is certain; {name} is probably slowest, taking {cost}"),
+    })
 }
 
-fn up_to(row: &ResultRow) -> String {
+/// `37x native's time (untar; 1 of 5 trials failed)`.
+fn cost(row: &ResultRow) -> String {
     let times = row.ratio.as_ref().map(times).unwrap_or_default();
-    format!("up to {times} native's time ({})", row.label)
+    let failed = failed_of(row).map(|f| format!("; {f}"));
+    format!(
+        "{times} native's time ({}{})",
+        row.label,
+        failed.unwrap_or_default()
+    )
+}
+
+/// `1 of 5 trials failed`.
+fn failed_of(row: &ResultRow) -> Option<String> {
+    let n = row.failed_trials;
+    (n > 0).then(|| format!("{n} of {} failed", count(n + row.trials, "trial")))
 }
 
 #[cfg(test)]

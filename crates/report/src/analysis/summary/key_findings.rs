@@ -1,9 +1,9 @@
 //! What a reader has to know first: at most five short sentences, the gravest first.
 
 use crate::{
-    analysis::summary::{Findings, LISTED},
+    analysis::summary::{Findings, LISTED, quoted},
     code_span::code,
-    number::{self, count, list, times, verb},
+    number::{self, count, first_line, list, times, verb},
     types::{Cause, Durability, DurabilityVerdict, ResultRow, Statement, Verdict},
 };
 
@@ -16,6 +16,7 @@ pub fn pick(f: &Findings) -> Vec<Statement> {
     found.extend(baseline_skips(f));
     found.extend(skipped_flushes(f));
     found.extend(contradicted(f));
+    found.extend(failures(f));
     found.extend(slowest(f));
     found.extend(near(f));
     found.extend(unexplained(f));
@@ -61,10 +62,8 @@ fn baseline_skips(f: &Findings) -> Option<Statement> {
 
 /// Each layer with its own figures: the sums of its trials in which nobody else flushed.
 fn skipped_flushes(f: &Findings) -> Option<Statement> {
-    let absorbed = |r: &&ResultRow| {
-        r.durability.verdict == DurabilityVerdict::Absorbed && !f.is_baseline(&r.layer)
-    };
-    let rows: Vec<&ResultRow> = f.results.iter().filter(absorbed).collect();
+    let mut rows = f.measured();
+    rows.retain(|r| r.durability.verdict == DurabilityVerdict::Absorbed);
     let mut layers: Vec<&str> = rows.iter().map(|r| r.layer.as_str()).collect();
     layers.sort_unstable();
     layers.dedup();
@@ -117,13 +116,31 @@ fn contradicted(f: &Findings) -> Option<Statement> {
     Some(statement(&[&row.layer], &[row], text))
 }
 
+/// The cell with the most failed trials, and what its program said.
+fn failures(f: &Findings) -> Option<Statement> {
+    let rows = f.failures();
+    let worst = rows.iter().max_by_key(|r| r.failed_trials)?;
+    let others = match rows.len() - 1 {
+        0 => String::new(),
+        n => format!("; trials failed in {} too", count(n, "other cell")),
+    };
+    let text = format!(
+        "{} of {} of {} in {} failed: {}{others}.",
+        worst.failed_trials,
+        count(worst.trials + worst.failed_trials, "trial"),
+        quoted(worst),
+        code(&worst.layer),
+        first_line(worst.error.as_deref().unwrap_or_default()),
+    );
+    Some(statement(&[&worst.layer], &rows, text))
+}
+
 /// A sentence for each layer that is slower somewhere, the largest ratio first.
 fn slowest(f: &Findings) -> Vec<Statement> {
     let mut found: Vec<(f64, Statement)> = Vec::new();
     for layer in f.compared() {
         let all = f.rows(layer);
-        // What rests on disturbed trials alone is no finding.
-        let slower = |r: &&ResultRow| r.verdict == Verdict::Slower && !r.disturbed();
+        let slower = |r: &&ResultRow| r.verdict == Verdict::Slower;
         let rows: Vec<&ResultRow> = all.iter().copied().filter(slower).collect();
         let ratio = |r: &ResultRow| r.ratio.map_or(1.0, |e| e.estimate);
         let Some(worst) = rows.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else {
@@ -176,12 +193,11 @@ fn near(f: &Findings) -> Option<Statement> {
 
 /// "Faster than native" without a reason is an alarm.
 fn unexplained(f: &Findings) -> Option<Statement> {
-    let alarming = |r: &&ResultRow| {
-        r.verdict == Verdict::Faster
-            && !r.disturbed()
-            && r.causes.first() == Some(&Cause::Unexplained)
+    let alarming = |r: &ResultRow| {
+        r.verdict == Verdict::Faster && r.causes.first() == Some(&Cause::Unexplained)
     };
-    let rows: Vec<&ResultRow> = f.results.iter().filter(alarming).collect();
+    let mut rows = f.measured();
+    rows.retain(|r| alarming(r));
     let mut layers: Vec<&str> = rows.iter().map(|r| r.layer.as_str()).collect();
     layers.sort_unstable();
     layers.dedup();
@@ -198,7 +214,7 @@ fn unexplained(f: &Findings) -> Option<Statement> {
 
 /// How much could not be told, and whether other programs are to blame.
 fn open(f: &Findings) -> Option<Statement> {
-    let asked: Vec<&ResultRow> = f.compared().iter().flat_map(|l| f.rows(l)).collect();
+    let asked = f.asked();
     let having = |v: Verdict| -> Vec<&ResultRow> {
         let certain = |r: &&ResultRow| r.verdict == v && r.probably.is_none();
         let of = asked.iter().copied().filter(certain);

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{BASELINE, Run, WorkGroup};
+use layermark_model::{BASELINE, Run, TrialRecord, WorkGroup};
 
 use crate::{
     code_span::code,
-    number::{self, list},
-    types::{AlternativeRow, Cause, DurabilityVerdict, Estimate, ResultRow, Statement, Verdict},
+    number::{self, count, list},
+    types::{
+        Advice, AlternativeRow, Cause, DurabilityVerdict, Estimate, ResultRow, Statement, Verdict,
+    },
 };
 
 pub mod advice;
+pub mod caveats;
 pub mod headline;
 pub mod key_findings;
 pub mod undecided;
@@ -22,7 +25,9 @@ const MANY: usize = 5;
 /// More than this many of a kind are counted, not listed.
 pub const LISTED: usize = 3;
 
-/// What words are made from.
+/// What words are made from. Which results the sentences speak of is decided here, once, and they are
+/// those of the matrix: a disturbed result is among them, and [`caveats`] says beside the headline how
+/// many there are.
 pub struct Findings<'a> {
     /// The run.
     pub run: &'a Run,
@@ -33,11 +38,41 @@ pub struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
+    /// Results of the layers set against native, those without a number among them.
+    fn others(&self) -> impl Iterator<Item = &'a ResultRow> {
+        self.results.iter().filter(|r| !self.is_baseline(&r.layer))
+    }
+
+    /// Cells of the matrix that have a number, or a word in its place.
+    pub fn measured(&self) -> Vec<&'a ResultRow> {
+        self.others().filter(|r| r.trials > 0).collect()
+    }
+
+    /// Of these, those that the plan asks a verdict on.
+    pub fn asked(&self) -> Vec<&'a ResultRow> {
+        let mut rows = self.measured();
+        rows.retain(|r| r.verdict != Verdict::Descriptive);
+        rows
+    }
+
+    /// A layer's results that the plan asks a verdict on.
+    pub fn rows(&self, layer: &str) -> Vec<&'a ResultRow> {
+        let mut rows = self.asked();
+        rows.retain(|r| r.layer == layer);
+        rows
+    }
+
+    /// Results with failed trials, whether others of their trials gave a number or not.
+    pub fn failures(&self) -> Vec<&'a ResultRow> {
+        let failed = self.results.iter().filter(|r| r.failed_trials > 0);
+        failed.collect()
+    }
+
     /// Names of the layers set against native that have results a verdict is asked on.
     pub fn compared(&self) -> Vec<&'a str> {
         let mut names: Vec<&str> = Vec::new();
-        for row in self.results.iter().filter(|r| !self.is_baseline(&r.layer)) {
-            if !names.contains(&row.layer.as_str()) && row.verdict != Verdict::Descriptive {
+        for row in self.others().filter(|r| r.verdict != Verdict::Descriptive) {
+            if !names.contains(&row.layer.as_str()) {
                 names.push(&row.layer);
             }
         }
@@ -58,18 +93,39 @@ impl<'a> Findings<'a> {
         natively.filter(|r| r.durability.skips())
     }
 
-    /// A layer's results that the plan asks a verdict on.
-    pub fn rows(&self, layer: &str) -> Vec<&'a ResultRow> {
-        let asked = |r: &&ResultRow| r.layer == layer && r.verdict != Verdict::Descriptive;
-        self.results.iter().filter(asked).collect()
-    }
-
     /// The layer's data lies in memory.
     pub fn in_memory(&self, layer: &str) -> bool {
         self.run
             .layers
             .iter()
             .any(|l| l.name == layer && l.facts.in_memory())
+    }
+}
+
+/// All sentences of a run.
+pub struct Words {
+    /// One for the whole run.
+    pub headline: String,
+    /// What limits all others.
+    pub caveats: Vec<String>,
+    /// What to know first.
+    pub findings: Vec<Statement>,
+    /// One for each layer.
+    pub verdicts: Vec<Statement>,
+    /// What to do.
+    pub advice: Vec<Advice>,
+}
+
+impl Words {
+    /// From the same results, each of them.
+    pub fn of(f: &Findings, trials: &[TrialRecord], control_failed: bool) -> Self {
+        Self {
+            headline: headline::headline(f, control_failed),
+            caveats: caveats::all(f, trials),
+            findings: key_findings::pick(f),
+            verdicts: verdicts(f),
+            advice: advice::give(f),
+        }
     }
 }
 
@@ -120,21 +176,21 @@ pub fn labels(rows: &[&ResultRow]) -> String {
 
 /// A sentence for each layer.
 pub fn verdicts(f: &Findings) -> Vec<Statement> {
-    f.compared()
-        .into_iter()
-        .map(|layer| sentence(f, layer))
-        .collect()
+    let layers = f.compared().into_iter();
+    layers.filter_map(|layer| sentence(f, layer)).collect()
 }
 
-fn sentence(f: &Findings, layer: &str) -> Statement {
+fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
     let all = f.rows(layer);
     let having = |v: Verdict| -> Vec<&ResultRow> {
         all.iter()
             .copied()
-            .filter(|r| r.verdict == v && r.trials > 0)
+            .filter(|r| r.verdict == v)
             .filter(|r| v == Verdict::Undecided || r.steady != Some(false))
             .collect()
     };
+    let mut failed = f.failures();
+    failed.retain(|r| r.layer == layer);
     let mut clauses = Vec::new();
     clauses.extend(same(&all, &having(Verdict::Same)));
     clauses.extend(slower(&all, &having(Verdict::Slower)));
@@ -144,16 +200,32 @@ fn sentence(f: &Findings, layer: &str) -> Statement {
     clauses.extend(silent_flush(&all));
     clauses.extend(undecided::clauses(&all, &having(Verdict::Undecided)));
     clauses.extend(untrusted(&having(Verdict::Untrusted)));
-    let failed: Vec<&ResultRow> = all.iter().copied().filter(|r| r.trials == 0).collect();
-    if !failed.is_empty() {
-        clauses.push(format!("failed at {}", labels(&failed)));
-    }
-    let evidence = all.iter().map(|r| r.id.clone()).collect();
-    Statement {
+    clauses.extend(failures(&failed));
+    let rows = all.iter().chain(failed.iter().filter(|r| r.trials == 0));
+    (!clauses.is_empty()).then(|| Statement {
         layer: layer.into(),
         text: format!("{} {}.", code(layer), clauses.join("; ")),
-        evidence,
+        evidence: rows.map(|r| r.id.clone()).collect(),
+    })
+}
+
+/// What failed, by reason.
+fn failures(rows: &[&ResultRow]) -> Vec<String> {
+    let mut groups: Vec<(&str, Vec<&ResultRow>)> = Vec::new();
+    for row in rows {
+        let why = number::first_line(row.error.as_deref().unwrap_or_default());
+        match groups.iter_mut().find(|(w, _)| *w == why) {
+            Some((_, group)) => group.push(row),
+            None => groups.push((why, vec![row])),
+        }
     }
+    let said = |(why, group): (&str, Vec<&ResultRow>)| {
+        let trials: usize = group.iter().map(|r| r.trials + r.failed_trials).sum();
+        let failed: usize = group.iter().map(|r| r.failed_trials).sum();
+        let of = count(trials, "trial");
+        format!("failed in {failed} of {of} at {}: {why}", labels(&group))
+    };
+    groups.into_iter().map(said).collect()
 }
 
 pub fn hull(rows: &[&ResultRow]) -> Option<[f64; 2]> {
@@ -347,33 +419,4 @@ fn untrusted(rows: &[&ResultRow]) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use layermark_testkit::sample::Sample;
-
-    use super::by_cause;
-    use crate::{
-        Report, ResultRow,
-        types::{Cause, Sides},
-    };
-
-    #[test]
-    fn causes_are_merged_by_what_they_say_and_not_by_how_it_begins() {
-        let (run, trials) = Sample::default().build();
-        let row = Report::build(&run, &trials).results.remove(0);
-        let with = |cause| ResultRow {
-            causes: vec![cause],
-            ..row.clone()
-        };
-        let on = |device: &str| {
-            with(Cause::OtherDevice(Sides {
-                here: vec![device.into()],
-                native: vec!["vda".into()],
-            }))
-        };
-        let (first, second) = (on("nvme0n1"), on("nvme1n1"));
-        assert_eq!(by_cause(&[&first, &second]).len(), 2, "two devices");
-        assert_eq!(by_cause(&[&first, &first]).len(), 1, "one device");
-        let (few, many) = (with(Cause::HelperCpu(0.4)), with(Cause::HelperCpu(40.0)));
-        assert_eq!(by_cause(&[&few, &many]).len(), 1, "figures alone");
-    }
-}
+mod tests;

@@ -35,7 +35,7 @@ const TABLE: usize = 12;
 
 /// Prints the summary.
 pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    let head = text(style, "", "", &format!("{}.", report.headline))?;
+    let head = headline(report, style)?;
     let findings = report.findings.iter();
     let findings: Vec<String> = findings
         .map(|f| text(style, "  ", "    ", &f.text))
@@ -96,7 +96,7 @@ pub fn study(
         Some(claims) => holds(&claims, style)? + "\n",
         None => String::new(),
     };
-    body += &text(style, "", "", &format!("{}.", report.headline))?;
+    body += &headline(report, style)?;
     // The line that counts the others, and a blank one before the tables.
     let mut room = LINES.saturating_sub(lines(&body) + 2);
     let conclusions = gravest(&study.conclusions);
@@ -196,6 +196,12 @@ fn table(report: &Report, style: Style) -> anyhow::Result<Option<String>> {
 
 fn lines(text: &str) -> usize {
     text.lines().count()
+}
+
+fn headline(report: &Report, style: Style) -> anyhow::Result<String> {
+    let mut out = Vec::new();
+    super::headline(report, style, &mut out)?;
+    Ok(String::from_utf8(out)?)
 }
 
 fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<String> {

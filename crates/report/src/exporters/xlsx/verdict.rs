@@ -46,6 +46,9 @@ pub fn write(sheet: &mut Worksheet, report: &Report, room: u32) -> Result<()> {
         words,
     };
     page.line(&[&unmarked(&report.headline)], &bold().set_font_size(16))?;
+    for caveat in &report.caveats {
+        page.line(&[&unmarked(caveat)], &bold())?;
+    }
     page.line(&[&rows::about(report)], &Format::new())?;
     page.line(&[&report.about], &Format::new())?;
     found(&mut page, report)?;

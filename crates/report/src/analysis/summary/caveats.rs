@@ -1,0 +1,36 @@
+//! What limits every sentence: printed beside the headline.
+
+use layermark_model::{TrialRecord, flags};
+
+use crate::{analysis::summary::Findings, number};
+
+/// Up to this share of disturbed trials the trimmed means leave them out.
+const BORNE: f64 = 0.2;
+
+/// All caveats of a run.
+pub fn all(f: &Findings, trials: &[TrialRecord]) -> Vec<String> {
+    busy(f, trials).into_iter().collect()
+}
+
+/// How much of the run was made while other programs, or the hypervisor, used the CPUs.
+fn busy(f: &Findings, trials: &[TrialRecord]) -> Option<String> {
+    let is_disturbed = |t: &&TrialRecord| t.flags.iter().any(|f| f == flags::CONTAMINATED);
+    let disturbed = trials.iter().filter(is_disturbed).count();
+    let share = disturbed as f64 / trials.len().max(1) as f64;
+    let cells = f.measured();
+    let wholly = cells.iter().filter(|r| r.disturbed()).count();
+    if share <= BORNE && wholly == 0 {
+        return None;
+    }
+    let share = number::percent(share);
+    let cells = match wholly {
+        0 => String::new(),
+        n => format!(
+            ", in {n} of {} all of them",
+            number::count(cells.len(), "cell")
+        ),
+    };
+    Some(format!(
+        "Busy machine: {share} of trials were disturbed by other programs{cells}"
+    ))
+}

@@ -1,0 +1,544 @@
+//! Whatever the results are, what the sentences say is found in the matrix.
+
+use std::{collections::BTreeSet, sync::LazyLock};
+
+use layermark_model::{LayerRun, Run, TrialRecord, flags};
+use layermark_testkit::sample::Sample;
+use proptest::{prelude::*, test_runner::TestCaseResult};
+
+use super::{Findings, Words, by_cause};
+use crate::{
+    Report, ResultRow, Verdict,
+    code_span::{Part, parts},
+    exporters,
+    number::times,
+    types::{Cause, DurabilityVerdict, Estimate, Sides},
+    views::overview::{Overview, sign},
+};
+
+const LAYERS: [&str; 4] = ["overlay:upper", "fuse", "tmpfs", "dir:/mnt/nas"];
+const POINTS: [&str; 5] = ["stat", "small read", "write, fsync", "untar", "first write"];
+const ERROR: &str = "tar: cannot open the archive.\nand more of it";
+
+/// What a cell of the matrix is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Missing,
+    Failed,
+    Same,
+    Decided,
+    Probable,
+    Noisy,
+    Few,
+    Unsteady(Verdict),
+    Untrusted,
+    Described,
+}
+
+#[derive(Debug, Clone)]
+struct Cell {
+    kind: Kind,
+    /// Above 1: slower.
+    ratio: f64,
+    native_us: f64,
+    disturbed: bool,
+    failed: usize,
+    absorbed: bool,
+    cause: usize,
+}
+
+fn cell() -> impl Strategy<Value = Cell> {
+    use Kind::*;
+    let word = prop_oneof![
+        Just(Verdict::Slower),
+        Just(Verdict::Faster),
+        Just(Verdict::Undecided)
+    ];
+    let kind = prop_oneof![
+        1 => Just(Missing),
+        1 => Just(Failed),
+        3 => Just(Same),
+        6 => Just(Decided),
+        2 => Just(Probable),
+        3 => Just(Noisy),
+        1 => Just(Few),
+        1 => word.prop_map(Unsteady),
+        1 => Just(Untrusted),
+        1 => Just(Described),
+    ];
+    let ratio = prop_oneof![1.06..12.0_f64, 0.1..0.94_f64, 20.0..900.0_f64];
+    let native_us = prop_oneof![0.3..50.0_f64, 100.0..900_000.0_f64];
+    let failed = prop_oneof![4 => Just(0_usize), 1 => 1..4_usize];
+    (
+        kind,
+        ratio,
+        native_us,
+        any::<bool>(),
+        failed,
+        prop::bool::weighted(0.1),
+        0..4_usize,
+    )
+        .prop_map(
+            |(kind, ratio, native_us, disturbed, failed, absorbed, cause)| Cell {
+                kind,
+                ratio,
+                native_us,
+                disturbed,
+                failed,
+                absorbed,
+                cause,
+            },
+        )
+}
+
+/// Cells by point and within it by layer.
+fn cells() -> impl Strategy<Value = (usize, Vec<Cell>)> {
+    (1..=LAYERS.len(), 1..=POINTS.len()).prop_flat_map(|(layers, points)| {
+        let all = prop::collection::vec(cell(), layers * points);
+        (Just(layers), all)
+    })
+}
+
+impl Cell {
+    fn row(&self, like: &ResultRow, layer: &str, label: &str) -> Option<ResultRow> {
+        use Kind::*;
+        let mut row = ResultRow {
+            layer: layer.into(),
+            label: label.into(),
+            meaning: like.meaning.clone(),
+            trials: 9,
+            blocks: 9,
+            failed_trials: self.failed,
+            error: (self.failed > 0).then(|| ERROR.into()),
+            steady: Some(true),
+            op_us: Some(self.native_us),
+            ..ResultRow::default()
+        };
+        let (ratio, spread) = match self.kind {
+            Missing => return None,
+            Same => (1.0 + (self.ratio.min(2.0) - 1.0) / 50.0, 1.01),
+            Noisy => (1.0 + (self.ratio.min(2.0) - 1.0) / 10.0, 1.3),
+            Decided | Probable | Described => {
+                (self.ratio, 1.0 + (self.ratio - 1.0).abs().min(0.05))
+            }
+            _ => (self.ratio, 1.02),
+        };
+        row.ratio = Some(Estimate {
+            estimate: ratio,
+            interval: (self.kind != Few).then_some([ratio / spread, ratio * spread]),
+        });
+        let extra = |r: f64| self.native_us * (r - 1.0);
+        row.extra_us = Some(Estimate {
+            estimate: extra(ratio),
+            interval: row.ratio.and_then(|e| e.interval).map(|i| i.map(extra)),
+        });
+        let side = if ratio > 1.0 {
+            Verdict::Slower
+        } else {
+            Verdict::Faster
+        };
+        row.verdict = match self.kind {
+            Same => Verdict::Same,
+            Decided => side,
+            Unsteady(word) => word,
+            Untrusted => Verdict::Untrusted,
+            Described => Verdict::Descriptive,
+            _ => Verdict::Undecided,
+        };
+        row.margin = (self.kind == Noisy).then_some(0.3);
+        row.probably = (self.kind == Probable).then_some(side);
+        row.more_blocks = (self.kind == Few).then_some(1);
+        row.untrusted = (self.kind == Untrusted).then(|| "the cache was not as asked".into());
+        if let Unsteady(_) = self.kind {
+            (row.steady, row.ratio, row.extra_us) = (Some(false), None, None);
+        }
+        if self.kind == Failed {
+            (row.trials, row.blocks, row.steady) = (0, 0, None);
+            (row.ratio, row.extra_us, row.op_us) = (None, None, None);
+            (row.failed_trials, row.error) = (self.failed.max(1), Some(ERROR.into()));
+            row.more_blocks = Some(3);
+        }
+        if self.disturbed && row.trials > 0 {
+            row.flag_counts
+                .insert(flags::CONTAMINATED.into(), row.trials);
+        }
+        if self.absorbed && row.trials > 0 {
+            row.durability.verdict = DurabilityVerdict::Absorbed;
+            (row.durability.flushes, row.durability.syncs) = (Some(0), 300);
+            row.durability.because = Some("0 device flushes for 300 syncs".into());
+        }
+        row.causes = match (row.leaning(), self.cause) {
+            (Verdict::Slower, 1) => vec![Cause::UserSpace],
+            (Verdict::Slower, 2) => vec![Cause::EmulatedCpu],
+            (Verdict::Faster, 1) => vec![Cause::Memory],
+            (Verdict::Faster, _) => vec![Cause::Unexplained],
+            _ => Vec::new(),
+        };
+        Some(row)
+    }
+}
+
+/// A run and its report, of which all but results and sentences is kept.
+static BASE: LazyLock<(Run, Report)> = LazyLock::new(|| {
+    let sample = Sample {
+        layers: vec!["overlay:upper", "fuse", "tmpfs"],
+        blocks: 3,
+        ..Sample::default()
+    };
+    let (run, trials) = sample.build();
+    let report = Report::build(&run, &trials);
+    (run, report)
+});
+
+/// The report of these cells, its sentences made as for any run.
+fn report(layers: usize, cells: &[Cell]) -> Report {
+    let (mut run, mut report) = BASE.clone();
+    let like = report.results.remove(0);
+    take_layers(&mut run, &mut report, layers);
+    let mut results = Vec::new();
+    for (point, cells) in cells.chunks(layers).enumerate() {
+        let label = POINTS[point];
+        results.push(ResultRow {
+            layer: "native".into(),
+            label: label.into(),
+            verdict: Verdict::Baseline,
+            trials: 9,
+            ..ResultRow::default()
+        });
+        let others = cells.iter().zip(LAYERS);
+        results.extend(others.filter_map(|(cell, layer)| cell.row(&like, layer, label)));
+    }
+    for (n, row) in results.iter_mut().enumerate() {
+        row.id = format!("r{}", n + 1);
+    }
+    let disturbed: Vec<TrialRecord> = results.iter().flat_map(trials_of).collect();
+    let words = Words::of(
+        &Findings {
+            run: &run,
+            results: &results,
+            alternatives: &[],
+        },
+        &disturbed,
+        false,
+    );
+    Report {
+        headline: words.headline,
+        caveats: words.caveats,
+        findings: words.findings,
+        verdicts: words.verdicts,
+        advice: words.advice,
+        results,
+        control: None,
+        ..report
+    }
+}
+
+/// Layers of the sample under the names of [`LAYERS`]; the last is a copy of the first.
+fn take_layers(run: &mut Run, report: &mut Report, layers: usize) {
+    run.layers.retain(|l| !l.control);
+    run.layers.push(LayerRun {
+        name: LAYERS[3].into(),
+        ..run.layers[1].clone()
+    });
+    run.layers.truncate(layers + 1);
+    report.layers.retain(|l| !l.control);
+    let mut copy = report.layers[1].clone();
+    copy.name = LAYERS[3].into();
+    report.layers.push(copy);
+    report.layers.truncate(layers + 1);
+}
+
+fn trials_of(row: &ResultRow) -> Vec<TrialRecord> {
+    let flag = row.disturbed().then(|| flags::CONTAMINATED.to_owned());
+    let trial = TrialRecord {
+        flags: flag.into_iter().collect(),
+        ..TrialRecord::default()
+    };
+    vec![trial; row.trials]
+}
+
+fn sentences(report: &Report) -> Vec<String> {
+    let findings = report.findings.iter().map(|s| s.text.clone());
+    let verdicts = report.verdicts.iter().map(|s| s.text.clone());
+    let advice = report.advice.iter().map(|a| a.text.clone());
+    let top = std::iter::once(&report.headline).chain(&report.caveats);
+    let top = top.map(|text| format!("{text}."));
+    top.chain(findings).chain(verdicts).chain(advice).collect()
+}
+
+/// Measured cells of a column that a verdict is asked on.
+fn column<'a>(report: &'a Report, layer: &str) -> Vec<&'a ResultRow> {
+    let asked = |r: &&ResultRow| r.trials > 0 && r.verdict != Verdict::Descriptive;
+    let of = |r: &&ResultRow| r.layer == layer;
+    report.results.iter().filter(of).filter(asked).collect()
+}
+
+/// Names in code spans.
+fn names(text: &str) -> Vec<String> {
+    let spans = parts(text);
+    let name = |part: Part| match part {
+        Part::Code(name) => Some(name.to_owned()),
+        Part::Words(_) => None,
+    };
+    spans.into_iter().filter_map(name).collect()
+}
+
+/// What stands between curly quotes.
+fn quotes(text: &str) -> Vec<&str> {
+    let parts = text.split('\u{201c}').skip(1);
+    parts.filter_map(|p| p.split('\u{201d}').next()).collect()
+}
+
+/// Tokens such as `1.8x` and `37x`.
+fn factors(text: &str) -> Vec<&str> {
+    let tokens = text.split(|c: char| c.is_whitespace() || "();,:".contains(c));
+    let tokens = tokens.map(|t| t.trim_end_matches('.'));
+    let number = |t: &&str| {
+        let digits = t.strip_suffix('x').filter(|d| !d.is_empty());
+        digits.is_some_and(|d| d.chars().all(|c| c.is_ascii_digit() || c == '.'))
+    };
+    tokens.filter(number).collect()
+}
+
+/// `(3, 5)` of `at 3 of 5` behind some words.
+fn counts(text: &str, behind: &str) -> Option<(usize, usize)> {
+    let rest = &text[text.find(behind)? + behind.len()..];
+    let mut numbers = rest
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|t| !t.is_empty());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn is_told_as(clause: &str) -> Option<fn(&ResultRow) -> bool> {
+    let slower = ["costs ", "adds ", "is slower at", "probably takes"];
+    let table: [(&[&str], fn(&ResultRow) -> bool); 5] = [
+        (&slower, |r| r.leaning() == Verdict::Slower),
+        (&["as fast as native", "is faster at"], |r| {
+            r.leaning() == Verdict::Faster
+        }),
+        (&["is the same as native"], |r| r.verdict == Verdict::Same),
+        (&["too noisy", "too few blocks", "no steady state"], |r| {
+            r.verdict == Verdict::Undecided
+        }),
+        (&["not to be trusted"], |r| r.verdict == Verdict::Untrusted),
+    ];
+    let found = table
+        .into_iter()
+        .find(|(words, _)| words.iter().any(|w| clause.contains(w)));
+    found.map(|(_, is)| is)
+}
+
+fn whole(report: &Report) -> TestCaseResult {
+    let labels: BTreeSet<&str> = report.points().into_iter().collect();
+    for text in sentences(report) {
+        prop_assert!(text.split_whitespace().count() >= 3, "too short: {text:?}");
+        for never in ["..", "  ", "()", "NaN", "inf ", "\n", "e308", "17976931"] {
+            prop_assert!(!text.contains(never), "{never:?} in {text:?}");
+        }
+        for name in names(&text) {
+            prop_assert!(
+                report.layers.iter().any(|l| l.name == name),
+                "{name} in {text:?}"
+            );
+        }
+        for label in quotes(&text) {
+            prop_assert!(labels.contains(label), "{label} in {text:?}");
+        }
+        let known = report.results.iter().filter_map(|r| r.ratio);
+        let known: BTreeSet<String> = known
+            .flat_map(|e| {
+                [
+                    times(&e),
+                    crate::number::ratio_with(&e),
+                    format!("{}x", crate::number::ratio_of(&e)),
+                    format!("{}x", crate::number::ratio(e.estimate)),
+                ]
+            })
+            .collect();
+        for factor in factors(&text) {
+            prop_assert!(
+                known.contains(factor) || text.contains(&format!("-{factor}")),
+                "{factor} in {text:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The row that a part of the headline speaks of: `... 37x native's time (untar; 1 of 5 ...)`.
+fn cost_of<'a>(report: &'a Report, part: &str) -> Option<&'a ResultRow> {
+    let layer = names(part).pop()?;
+    let label = part.split(" native's time (").nth(1)?;
+    let label = label.split([';', ')']).next()?;
+    let mut rows = report.results.iter();
+    rows.find(|r| r.layer == layer && r.label == label)
+}
+
+fn headline(report: &Report) -> TestCaseResult {
+    let text = &report.headline;
+    prop_assert!(text.split_whitespace().count() <= 20, "{text}");
+    // A semicolon in brackets ends no part.
+    let parts: Vec<&str> = text.split("; `").collect();
+    for part in parts {
+        let cut = part.matches('`').count() % 2 == 1;
+        let part = format!("{}{part}", if cut { "`" } else { "" });
+        let named: Vec<String> = names(&part);
+        let rows = || named.iter().flat_map(|l| column(report, l));
+        if part.contains("too noisy to tell") {
+            for row in rows() {
+                let sign = sign(Some(row));
+                prop_assert!(["?", "<", "!"].contains(&&*sign), "{sign} below {text}");
+            }
+        }
+        let Some(row) = cost_of(report, &part) else {
+            continue;
+        };
+        let ratio = row.ratio.map(|e| e.estimate);
+        prop_assert!(
+            row.ratio.is_some_and(|e| part.contains(&times(&e))),
+            "{part}"
+        );
+        prop_assert!(
+            row.leaning() == Verdict::Slower
+                || (row.failed_trials > 0 && part.contains("may take")),
+            "{part}"
+        );
+        let more =
+            |r: &&ResultRow| r.leaning() == Verdict::Slower && r.ratio.map(|e| e.estimate) > ratio;
+        let unknown = |r: &&ResultRow| r.leaning() == Verdict::Slower && r.ratio.is_none();
+        if part.contains("up to") {
+            let column = column(report, &row.layer);
+            prop_assert!(!column.iter().any(|r| more(r) || unknown(r)), "{part}");
+        }
+        if part.contains("slowest") {
+            let mut asked = LAYERS.iter().flat_map(|l| column(report, l));
+            prop_assert!(!asked.any(|r| more(&r)), "{part}");
+        }
+    }
+    Ok(())
+}
+
+fn counted(report: &Report) -> TestCaseResult {
+    let slower = |layer: &str| {
+        let rows = column(report, layer);
+        (
+            rows.iter().filter(|r| r.verdict == Verdict::Slower).count(),
+            rows.len(),
+        )
+    };
+    for finding in &report.findings {
+        if let Some(found) = counts(&finding.text, " is slower at ") {
+            prop_assert_eq!(found, slower(&finding.layer), "{}", finding.text);
+        }
+        let asked: Vec<&ResultRow> = LAYERS.iter().flat_map(|l| column(report, l)).collect();
+        if finding.text.contains(" too noisy to tell") && finding.layer.is_empty() {
+            let all = asked.len();
+            prop_assert!(
+                finding.text.contains(&format!(" of {all} cell")),
+                "{}",
+                finding.text
+            );
+        }
+    }
+    for advice in &report.advice {
+        let Some(layer) = advice
+            .text
+            .strip_prefix("Do fewer and larger operations through `")
+        else {
+            continue;
+        };
+        let layer = layer.split('`').next().unwrap_or_default();
+        let (n, _) = slower(layer);
+        let told = [
+            format!("each of the {n} operations"),
+            format!("of the {n} operations"),
+            "the one operation".into(),
+        ];
+        prop_assert!(
+            told.iter().any(|t| advice.text.contains(t)),
+            "{n}: {}",
+            advice.text
+        );
+    }
+    Ok(())
+}
+
+fn clauses(report: &Report) -> TestCaseResult {
+    for verdict in &report.verdicts {
+        let all = column(report, &verdict.layer);
+        for clause in verdict.text.split("; ") {
+            let Some(is) = is_told_as(clause) else {
+                continue;
+            };
+            for label in quotes(clause) {
+                let row = all.iter().find(|r| r.label == label);
+                prop_assert!(row.is_some_and(|r| is(r)), "{label}: {clause}");
+            }
+            if let Some((n, _)) = counts(&format!("{clause} 0"), " all ") {
+                prop_assert!(n == all.len() && all.iter().all(|r| is(r)), "{clause}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn markdown(report: &Report) -> TestCaseResult {
+    let mut out = Vec::new();
+    let path = std::path::Path::new("x.md");
+    let exporter = exporters::for_path(path).expect("a format");
+    exporter.write(report, &mut out).expect("written");
+    let text = String::from_utf8(out).expect("text");
+    let table: String = text.lines().filter(|l| l.starts_with("| ")).collect();
+    for factor in factors(&report.headline) {
+        let may = report.headline.contains("may take");
+        prop_assert!(table.contains(factor) || may, "{factor} is not in {table}");
+    }
+    for caveat in &report.caveats {
+        prop_assert!(text.contains(&format!("**{}.**", caveat)), "{text}");
+    }
+    let all = Overview::new(report);
+    let signs = all
+        .points
+        .iter()
+        .flat_map(|(_, cells)| cells.iter().map(|c| sign(*c)));
+    for sign in signs {
+        let cell = format!(" {} ", sign.replace('~', "\\~"));
+        prop_assert!(table.contains(&cell), "{cell} is not in {table}");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn every_sentence_is_found_in_the_matrix((layers, cells) in cells()) {
+        let report = report(layers, &cells);
+        whole(&report)?;
+        headline(&report)?;
+        counted(&report)?;
+        clauses(&report)?;
+        markdown(&report)?;
+    }
+}
+
+#[test]
+fn causes_are_merged_by_what_they_say_and_not_by_how_it_begins() {
+    let (run, trials) = Sample::default().build();
+    let row = Report::build(&run, &trials).results.remove(0);
+    let with = |cause| ResultRow {
+        causes: vec![cause],
+        ..row.clone()
+    };
+    let on = |device: &str| {
+        with(Cause::OtherDevice(Sides {
+            here: vec![device.into()],
+            native: vec!["vda".into()],
+        }))
+    };
+    let (first, second) = (on("nvme0n1"), on("nvme1n1"));
+    assert_eq!(by_cause(&[&first, &second]).len(), 2, "two devices");
+    assert_eq!(by_cause(&[&first, &first]).len(), 1, "one device");
+    let (few, many) = (with(Cause::HelperCpu(0.4)), with(Cause::HelperCpu(40.0)));
+    assert_eq!(by_cause(&[&few, &many]).len(), 1, "figures alone");
+}
