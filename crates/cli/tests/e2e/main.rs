@@ -32,6 +32,7 @@ mod one_cpu;
 mod output;
 mod paths;
 mod plans;
+mod printed_commands;
 mod real_bad_days;
 mod serve;
 mod setup;
