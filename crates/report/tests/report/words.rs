@@ -653,7 +653,7 @@ fn what_only_the_weaker_rule_finds_is_probable() {
 }
 
 /// Marks the trials of these points as disturbed, in all layers.
-fn disturb(trials: &mut [TrialRecord], points: &[usize]) {
+fn contaminate(trials: &mut [TrialRecord], points: &[usize]) {
     let hit = |t: &&mut TrialRecord| points.contains(&t.cell.point);
     for t in trials.iter_mut().filter(hit) {
         t.flags.push(flags::CONTAMINATED.into());
@@ -672,7 +672,7 @@ fn written(report: &Report, name: &str) -> String {
 #[test]
 fn a_disturbed_row_is_not_left_out_of_the_headline() {
     let report = made(&["fuse"], |_, trials| {
-        disturb(trials, &[0, 1, 2, 4]);
+        contaminate(trials, &[0, 1, 2, 4]);
         for t in trials
             .iter_mut()
             .filter(|t| t.cell.layer == 1 && t.cell.point == 3)
@@ -715,7 +715,7 @@ fn up_to_is_the_largest_of_its_column() {
         scale(trials, 1, 0, 1.68);
         scale(trials, 1, 1, 1.78);
         scale(trials, 1, 4, 0.001);
-        disturb(trials, &[1]);
+        contaminate(trials, &[1]);
     });
     let row = |label: &str| {
         let mut rows = report.results.iter();
@@ -734,7 +734,7 @@ fn up_to_is_the_largest_of_its_column() {
 /// It was "slower at 5 of 12", then "each of the 6 operations".
 #[test]
 fn findings_and_advice_count_the_same_rows() {
-    let report = made(&["fuse"], |_, trials| disturb(trials, &[0]));
+    let report = made(&["fuse"], |_, trials| contaminate(trials, &[0]));
     let rows = report.results.iter().filter(|r| r.layer == "fuse");
     let n = rows.filter(|r| r.verdict == Verdict::Slower).count();
     let finding = format!("`fuse` is slower at {n} of 5, ");
@@ -756,14 +756,14 @@ fn findings_and_advice_count_the_same_rows() {
 fn a_headline_is_a_sentence() {
     let report = made(&["fuse"], |run, trials| {
         run.plan.confirm = vec![run.points[0].label.clone(), run.points[1].label.clone()];
-        disturb(trials, &[0, 1]);
+        contaminate(trials, &[0, 1]);
     });
     assert!(
         report.headline.starts_with("`fuse` takes up to "),
         "{:?}",
         report.headline
     );
-    let all = made(&["fuse"], |_, trials| disturb(trials, &[0, 1, 2, 3, 4]));
+    let all = made(&["fuse"], |_, trials| contaminate(trials, &[0, 1, 2, 3, 4]));
     assert!(all.headline.starts_with("`fuse` takes"), "{}", all.headline);
     assert_eq!(
         all.caveats,

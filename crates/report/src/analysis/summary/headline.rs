@@ -41,17 +41,23 @@ pub fn headline(f: &Findings, control_failed: bool) -> String {
 fn fitted(parts: Vec<String>) -> String {
     let mut room = WORDS;
     let mut kept: Vec<String> = Vec::new();
-    for part in parts {
-        let part = if words(&part) > room {
+    for part in &parts {
+        let part = if words(part) > room {
             // Without the label, which may be long.
             part.split(" (").next().unwrap_or_default().to_owned()
         } else {
-            part
+            part.clone()
         };
         if words(&part) <= room {
             room -= words(&part);
             kept.push(part);
         }
+    }
+    if kept.is_empty() {
+        // A name of many words leaves no room for a whole part.
+        let first = parts.first().map(String::as_str).unwrap_or_default();
+        let start: Vec<&str> = first.split_whitespace().take(WORDS).collect();
+        return start.join(" ");
     }
     kept.join("; ")
 }
