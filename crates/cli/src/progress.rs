@@ -153,6 +153,7 @@ fn message(event: &Event) -> String {
         ratio_with(&Estimate {
             estimate: r.estimate,
             interval: Some(r.interval),
+            average: None,
         })
     });
     // A point may get more blocks than every point does.

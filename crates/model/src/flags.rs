@@ -25,5 +25,7 @@ pub const DIRECT_IGNORED: &str = "O_DIRECT ignored";
 pub const VERIFY: &str = "verify failed";
 /// The ratio changed late in the run, so no single number describes it. Of a result, not a trial.
 pub const UNSTEADY: &str = "no steady state";
+/// A few operations take so long that the average is not the typical time. Of a result, not a trial.
+pub const STALLS: &str = "stalls";
 /// The probe's instructions were emulated. Of a result, not a trial.
 pub const EMULATED_CPU: &str = "emulated CPU";

@@ -7,7 +7,7 @@ use crate::{
     analysis::summary::key_findings::MOST,
     code_span::code,
     number::{self, count, list, verb},
-    types::{GateRow, GateState, Missing, Report, ResultRow, Statement, Verdict},
+    types::{Estimate, GateRow, GateState, Missing, Report, ResultRow, Statement, Verdict},
 };
 
 impl Report {
@@ -230,7 +230,16 @@ fn keeps_to(gate: &Gate, row: &ResultRow, p: f64, delta: f64) -> Option<bool> {
         Verdict::Descriptive | Verdict::Undecided => stats::Verdict::Undecided,
     };
     let ratio = row.ratio.map(|r| r.estimate);
-    stats::keeps_to(gate.limit, delta, word, p, ratio, interval)
+    let typical = stats::keeps_to(gate.limit, delta, word, p, ratio, interval);
+    // With stalls the average is held to the same limit.
+    let average = row.ratio.filter(|_| row.has_stalls());
+    let average = average.and_then(|r| r.average?.interval);
+    let most = gate.limit.unwrap_or(1.0 + delta);
+    match average {
+        Some([low, _]) if low > most => Some(false),
+        Some([_, high]) if high > most => typical.filter(|keeps| !keeps),
+        _ => typical,
+    }
 }
 
 /// `slower: 1.25x (1.21-1.29), at most 1.10x is allowed`.
@@ -240,7 +249,12 @@ fn found(gate: &Gate, row: Option<&ResultRow>) -> String {
     };
     let ratio = row.ratio.as_ref().map(number::ratio_with);
     let word = Some(row.word()).filter(|word| !word.is_empty());
-    let told = [word.map(str::to_owned), ratio].into_iter().flatten();
+    let average = row.ratio.filter(|_| row.has_stalls());
+    let average = average.and_then(|r| r.average).map(Estimate::from);
+    let average = average.map(|e| format!("{} on average", number::ratio_with(&e)));
+    let told = [word.map(str::to_owned), ratio, average]
+        .into_iter()
+        .flatten();
     let allowed = gate.limit.map_or_else(String::new, |limit| {
         format!(", at most {}x is allowed", number::ratio(limit))
     });
@@ -286,7 +300,11 @@ mod tests {
             trials: blocks,
             blocks,
             verdict: Verdict::Undecided,
-            ratio: Some(Estimate { estimate, interval }),
+            ratio: Some(Estimate {
+                estimate,
+                interval,
+                average: None,
+            }),
             meaning: Meaning {
                 unit: Unit::Launch,
                 ..Meaning::default()

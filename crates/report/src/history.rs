@@ -67,6 +67,7 @@ impl Figure {
             Estimate {
                 estimate: row.op_us?,
                 interval: row.op_us_interval,
+                average: None,
             }
         } else {
             row.ratio?

@@ -109,6 +109,11 @@ fn time_in(us: f64, step: f64) -> String {
     format!("{} {unit}", in_steps(us / scale, step))
 }
 
+/// A time in microseconds of which two digits are enough: `20 ms`.
+pub fn time_about(us: f64) -> String {
+    time_in(us, last_place(us, 2))
+}
+
 /// A time in microseconds with the digits that its interval supports: `41.2 ms`, `0.0 ns`.
 pub fn time_of(e: &Estimate) -> String {
     time_in(e.estimate, step(e))
@@ -218,6 +223,21 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A share of operations, which is above 0 however small: `2 %`, `0.031 %`.
+pub fn percent_of(some: u64, all: u64) -> String {
+    let value = 100.0 * some as f64 / all.max(1) as f64;
+    let step = last_place(value, 2);
+    if step == 0.0 {
+        return "0 %".into();
+    }
+    let text = in_steps(value, step.min(1.0));
+    let text = match text.split_once('.') {
+        Some((whole, rest)) if rest.chars().all(|c| c == '0') => whole.to_owned(),
+        _ => text,
+    };
+    format!("{text} %")
+}
+
 /// `1 block`, `2 blocks`.
 pub fn count(n: usize, one: &str) -> String {
     if n == 1 {
@@ -318,6 +338,7 @@ mod tests {
         let e = |estimate, low, high| Estimate {
             estimate,
             interval: Some([low, high]),
+            average: None,
         };
         // Microseconds: 0.00671 ns, between half a nanosecond less and more.
         assert_eq!(extra_of(&e(6.71e-6, -5e-4, 6e-4)), "0.0 ns");
@@ -337,7 +358,8 @@ mod tests {
         assert_eq!(
             time_of(&Estimate {
                 estimate: 12.04,
-                interval: None
+                interval: None,
+                average: None,
             }),
             "12.0 us"
         );
@@ -366,16 +388,28 @@ mod tests {
     }
 
     #[test]
+    fn a_rare_share_is_not_rounded_to_none() {
+        let of = [(18, 892), (1, 50), (1, 3_000), (20, 21), (0, 5), (1, 1)];
+        let texts = of.map(|(some, all)| percent_of(some, all));
+        assert_eq!(texts, ["2 %", "2 %", "0.033 %", "95 %", "0 %", "100 %"]);
+    }
+
+    #[test]
     fn ratios_have_as_many_digits_as_they_need() {
         let shown = [1.064, 1.996, 9.96, 642.4, 0.5, 0.0342, 0.0996].map(|estimate| {
             let interval = None;
-            times(&Estimate { estimate, interval })
+            times(&Estimate {
+                estimate,
+                interval,
+                average: None,
+            })
         });
         let expected = ["1.06x", "2.0x", "10x", "642x", "0.50x", "0.034x", "0.10x"];
         assert_eq!(shown, expected);
         let wide = Estimate {
             estimate: 735.0,
             interval: Some([619.0, 922.0]),
+            average: None,
         };
         assert_eq!(times(&wide), "740x");
     }

@@ -27,6 +27,8 @@ pub struct Round {
 pub struct Average {
     /// Time of all paired turns over their operations, layer over native.
     pub ratio: f64,
+    /// Native's average: its time over its operations.
+    pub native: f64,
     /// Its bootstrap interval over blocks, sessions outer. `None` where blocks are too few for one
     /// (below 6 at 95 %).
     pub interval: Option<Interval>,
@@ -89,6 +91,7 @@ pub fn average(
     });
     Some(Average {
         ratio,
+        native: all.native[0] / all.native[1],
         interval,
         stalls,
     })

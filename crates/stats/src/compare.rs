@@ -24,6 +24,8 @@ pub struct Comparison {
     pub ratio: f64,
     /// Interval of `ratio`; `None` where n is too small.
     pub ratio_interval: Option<Interval>,
+    /// Native's cost in the same blocks, in the unit of the pairs.
+    pub cost: f64,
     /// Native's cost times (ratio - 1), in the unit of the pairs.
     pub diff: f64,
     /// The same of the ends of `ratio_interval`: it holds 0 exactly where that holds 1.
@@ -135,6 +137,7 @@ fn plain_comparison(e: &Estimate, cost: f64) -> Option<Comparison> {
         effective_n: e.effective_n,
         ratio,
         ratio_interval: interval.map(|i| i.exp()),
+        cost,
         diff,
         diff_interval: interval.map(|i| Interval {
             low: cost * i.low.exp_m1(),

@@ -159,6 +159,7 @@ mod tests {
             effective_n: 20.0,
             ratio,
             ratio_interval: Some(Interval { low, high }),
+            cost: 1.0,
             diff: 0.0,
             diff_interval: None,
             p,

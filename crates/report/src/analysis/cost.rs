@@ -148,6 +148,7 @@ fn estimate(read: stats::Read, scale: f64) -> Estimate {
     Estimate {
         estimate: read.estimate * scale,
         interval: read.interval.map(|i| [i.low * scale, i.high * scale]),
+        average: None,
     }
 }
 
@@ -176,6 +177,7 @@ fn in_us(ns: &Estimate) -> Estimate {
     Estimate {
         estimate: ns.estimate / 1e3,
         interval: ns.interval.map(|i| i.map(|v| v / 1e3)),
+        average: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use layermark_model::{Cost, LayerStatus, Ledger, Run, Site, TrialRecord, flags::LAYER_LOST};
-use layermark_stats::Pair;
+use layermark_stats::{Pair, Round};
 
 /// Trials by session and block.
 type Blocks<'a> = BTreeMap<(u32, u32), &'a TrialRecord>;
@@ -82,6 +82,13 @@ impl<'a> Index<'a> {
         trials.iter().find(|r| share_rounds(r, of)).copied()
     }
 
+    /// Trials of the baseline in the rounds of a layer's trials.
+    pub fn beside(&self, layer: usize, baseline: usize, point: usize) -> Vec<&'a TrialRecord> {
+        let own = self.trials(layer, point).into_iter();
+        own.filter_map(|r| self.in_same_rounds(r, baseline))
+            .collect()
+    }
+
     /// Trials without one, in the order of the run.
     pub fn failures(&self, layer: usize, point: usize) -> &[&'a TrialRecord] {
         self.failures
@@ -99,6 +106,16 @@ impl<'a> Index<'a> {
     /// Blocks in which both layers have a number at a point.
     pub fn pairs(&self, layer: usize, baseline: usize, point: usize) -> Vec<Pair> {
         self.pairs_of((layer, point), (baseline, point))
+    }
+
+    /// The rounds of the blocks of [`Index::pairs`], each block with its session.
+    pub fn rounds(&self, layer: usize, baseline: usize, point: usize) -> Vec<(u32, Vec<Round>)> {
+        let totals = self.ledger.totals((layer, point), (baseline, point));
+        let round = |[layer, native]: [[f64; 2]; 2]| Round { layer, native };
+        totals
+            .into_iter()
+            .map(|(session, rounds)| (session, rounds.into_iter().map(round).collect()))
+            .collect()
     }
 
     /// Blocks in which two sites have a number, the second one as the baseline.

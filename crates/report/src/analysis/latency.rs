@@ -7,10 +7,15 @@ use hdrhistogram::{Histogram, serialization::Deserializer};
 use layermark_model::{Latency, Trial};
 use layermark_stats::{self as stats, Operations, Pooled};
 
-use crate::{analysis::LEVEL, types::LatencyUs};
+use crate::{
+    analysis::LEVEL,
+    types::{LatencyUs, Tail},
+};
 
 /// Fewest operations for a 99th percentile.
 const FOR_P99: u64 = 1_000;
+/// Lower percentiles, each with the fewest operations for it: ten lie beyond.
+const TAILS: [(f64, u64); 3] = [(0.98, 500), (0.95, 200), (0.9, 100)];
 /// Fewest operations for a 99.9th percentile.
 const FOR_P999: u64 = 10_000;
 /// Fewest operations for a 99.99th percentile.
@@ -76,6 +81,17 @@ pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Optio
         (0.9999, FOR_P9999),
     ];
     let found = shares.map(|(p, fewest)| at(p, fewest));
+    let tail = TAILS.into_iter().find(|(_, fewest)| operations >= *fewest);
+    let tail = tail
+        .filter(|_| operations < FOR_P99)
+        .and_then(|(p, fewest)| {
+            let (us, interval) = at(p, fewest);
+            Some(Tail {
+                percentile: 100.0 * p,
+                us: us?,
+                interval,
+            })
+        });
     let mean_interval = pooled.mean_interval(LEVEL, stats::RESAMPLES, seed);
     Some(LatencyUs {
         operations,
@@ -86,6 +102,7 @@ pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Optio
         p50_interval: found[0].1,
         p99: found[1].0,
         p99_interval: found[1].1,
+        tail,
         p999: found[2].0,
         p999_interval: found[2].1,
         p9999: found[3].0,
@@ -145,6 +162,15 @@ mod tests {
             None,
             "500 operations have no p99"
         );
+        let tail = |n| {
+            merged([(0, &trial((1..=n).map(|i| i * 1_000)))].into_iter(), 1)
+                .unwrap()
+                .tail
+        };
+        let known = |n| tail(n).map(|t| (t.percentile, t.us.round()));
+        assert_eq!(known(892), Some((98.0, 875.0)));
+        assert_eq!(known(300), Some((95.0, 285.0)));
+        assert_eq!((known(99), known(1_000)), (None, None));
     }
 
     #[test]

@@ -252,6 +252,7 @@ impl SeriesSite<'_> {
         Some(Estimate {
             estimate: compared.ratio,
             interval: compared.ratio_interval.map(|i| [i.low, i.high]),
+            average: None,
         })
     }
 }

@@ -22,6 +22,7 @@ pub mod recommend;
 pub mod results;
 pub mod scaling;
 pub mod size_table;
+pub mod stalls;
 pub mod summary;
 pub mod sweep;
 pub mod threads;

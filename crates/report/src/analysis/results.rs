@@ -13,11 +13,11 @@ use crate::{
         durability::{self, Case, WithReference},
         facts,
         index::{Index, cost},
-        kinds, latency, threads,
+        kinds, latency, stalls, threads,
     },
     types::{
-        BlockRatio, CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict, Estimate, InTrials,
-        ResultRow, Verdict,
+        Average, BlockRatio, CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict, Estimate,
+        InTrials, ResultRow, Verdict,
     },
 };
 
@@ -161,11 +161,13 @@ pub fn compare(
         row.ratio = Some(Estimate {
             estimate: c.ratio,
             interval: c.ratio_interval.map(span),
+            average: None,
         });
         let us = |ns: f64| ns * under_way / 1e3;
         row.extra_us = Some(Estimate {
             estimate: us(c.diff),
             interval: c.diff_interval.map(|i| [us(i.low), us(i.high)]),
+            average: None,
         });
     } else {
         remark(row, flags::UNSTEADY, 1);
@@ -225,6 +227,7 @@ impl<'a> ResultSite<'a> {
     fn row(&self, against: Option<&Against>) -> ResultRow {
         let mut row = self.alone();
         self.judge(&mut row, against);
+        self.average(&mut row, against.and_then(|a| a.comparison.as_ref()));
         let pairs = against.iter().flat_map(|a| &a.pairs);
         row.block_ratios = pairs.map(block_ratio).collect();
         row.durability = self.durability(row.ratio.as_ref());
@@ -243,6 +246,38 @@ impl<'a> ResultSite<'a> {
             against.judgement.as_ref(),
             self.point().meaning.under_way(),
         );
+    }
+
+    /// Native's time beside the ratio, and the average with what it says.
+    fn average(&self, row: &mut ResultRow, comparison: Option<&Comparison>) {
+        let Some((c, ratio)) = comparison.zip(row.ratio) else {
+            return;
+        };
+        let us = |ns: f64| ns * self.point().meaning.under_way() / 1e3;
+        row.native_us = Some(us(c.cost));
+        let blocks = self.index.rounds(self.layer, self.baseline, self.point);
+        let Some(found) = stats::average(&blocks, Some(c), LEVEL, self.run.seed) else {
+            return;
+        };
+        row.ratio = Some(Estimate {
+            average: Some(Average {
+                estimate: found.ratio,
+                interval: found.interval.map(span),
+            }),
+            ..ratio
+        });
+        if found.stalls {
+            let more = |ratio: f64| us(found.native * (ratio - 1.0));
+            row.extra_us = Some(Estimate {
+                estimate: more(found.ratio),
+                interval: found.interval.map(|i| [more(i.low), more(i.high)]),
+                average: None,
+            });
+            let here = self.trials_of(self.layer).into_iter();
+            let native = self.index.beside(self.layer, self.baseline, self.point);
+            let native = native.into_iter().filter_map(|r| r.trial.as_ref());
+            stalls::mark(row, stalls::find(here, native, found.ratio > c.ratio));
+        }
     }
 
     /// What the layer's own trials say.

@@ -6,7 +6,7 @@ mod words;
 use layermark_stats::{self as stats, Comparison, Judgement, TwoRuns};
 
 use crate::{
-    analysis::{LEVEL, results, sweep},
+    analysis::{LEVEL, results, stalls, sweep},
     plain,
     types::{
         Compared, DurabilityVerdict, LayerReport, Missing, Report, ResultRow, SCHEMA, TrialRow,
@@ -222,6 +222,7 @@ impl<'a> Both<'a> {
             effective_n: None,
             ratio: None,
             extra_us: None,
+            native_us: None,
             p: None,
             p_adjusted: None,
             steady: None,
@@ -235,6 +236,13 @@ impl<'a> Both<'a> {
         };
         row.durability.suspicion = None;
         results::compare(&mut row, c, j, 1.0);
+        stalls::unmark(&mut row);
+        if let Some(ratio) = &mut row.ratio
+            && let Some(change) = stalls::change(self.old, self.new, ratio.estimate)
+        {
+            ratio.average = Some(change);
+            stalls::mark(&mut row, self.new.stalls);
+        }
         if let Some(why) = self.distrust() {
             row.verdict = Verdict::Untrusted;
             (row.probably, row.margin, row.more_blocks) = (None, None, None);

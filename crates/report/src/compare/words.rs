@@ -1,7 +1,7 @@
 //! What two runs come to, in words.
 
 use crate::{
-    analysis::summary::key_findings::MOST,
+    analysis::{self, summary::key_findings::MOST},
     code_span::code,
     number::{self, count, list, times, verb},
     types::{ResultRow, Statement, TrustItem, TrustState, Verdict},
@@ -72,6 +72,14 @@ pub fn headline(rows: &[ResultRow], baseline: Option<&str>) -> String {
     if !slower.is_empty() {
         return said(&slower, "slower");
     }
+    let stalls: Vec<&ResultRow> = all.iter().copied().filter(|r| r.has_stalls()).collect();
+    if let Some(row) = stalls.first() {
+        return format!(
+            "{} has stalls that it did not have in the old run, at {}",
+            code(&row.layer),
+            row.label
+        );
+    }
     if !faster.is_empty() {
         return format!("{}; nothing is slower", said(&faster, "faster"));
     }
@@ -107,6 +115,7 @@ pub fn told(trust: &[TrustItem], rows: &[ResultRow], baseline: Option<&str>) -> 
     told.extend(unlike(trust));
     told.extend(machine(trust, rows, baseline));
     told.extend(changed(&all, Verdict::Slower));
+    told.extend(stalls(&all));
     told.extend(changed(&all, Verdict::Faster));
     told.extend(open(&all));
     told
@@ -203,6 +212,22 @@ fn changed(all: &[&ResultRow], verdict: Verdict) -> Vec<Statement> {
         Some(statement(layer, &rows, text))
     };
     layers.into_iter().filter_map(said).collect()
+}
+
+/// What has stalls that it did not have, a sentence for each layer.
+fn stalls(all: &[&ResultRow]) -> Vec<Statement> {
+    let having: Vec<&ResultRow> = all.iter().copied().filter(|r| r.has_stalls()).collect();
+    let said = |(layer, rows): (&str, Vec<&ResultRow>)| {
+        let first = rows.first()?;
+        let words = analysis::stalls::words(first)?;
+        let text = format!(
+            "{} has stalls that it did not have in the old run, at {}: {words}.",
+            code(layer),
+            first.label
+        );
+        Some(statement(layer, &rows, text))
+    };
+    by_layer(&having).into_iter().filter_map(said).collect()
 }
 
 /// What could not be told.

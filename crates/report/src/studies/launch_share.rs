@@ -168,7 +168,11 @@ impl<'a> Peers<'a> {
         let ratio = self.against.get(row.id.as_str()).map(|c| {
             let interval = c.ratio_interval.map(|i| [i.low, i.high]);
             let estimate = c.ratio;
-            let words = text::ratio_with(&Estimate { estimate, interval });
+            let words = text::ratio_with(&Estimate {
+                estimate,
+                interval,
+                average: None,
+            });
             Cell::number(words, estimate)
         });
         let (centre, range) = match mean(&all) {

@@ -51,6 +51,7 @@ pub fn comparison(row: &ResultRow) -> Option<Comparison> {
         effective_n: row.effective_n?,
         ratio: ratio.estimate,
         ratio_interval: Some(Interval { low, high }),
+        cost: 1.0,
         diff: 0.0,
         diff_interval: None,
         p: row.p?,

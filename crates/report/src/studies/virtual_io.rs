@@ -304,6 +304,7 @@ fn estimate(c: &Comparison) -> Estimate {
     Estimate {
         estimate: c.ratio,
         interval: interval(Some(c)),
+        average: None,
     }
 }
 

@@ -33,8 +33,8 @@ pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use net::NetRow;
 pub use result::{
-    BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LatencyUs, ResultRow,
-    ServedBy, ThreadsRow, TwoKinds, Verdict,
+    Average, BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LatencyUs,
+    ResultRow, ServedBy, SlowOperations, Stalls, Tail, ThreadsRow, TwoKinds, Verdict,
 };
 pub use scaling::ScalingRow;
 pub use section::{

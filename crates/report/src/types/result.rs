@@ -60,8 +60,16 @@ pub struct ResultRow {
     /// Time an operation here divided by natively: above 1 is slower.
     pub ratio: Option<Estimate>,
     /// Microseconds an operation more than natively, as one thread waits for it: native's time times
-    /// (`ratio` - 1).
+    /// (`ratio` - 1). With the flag `stalls` the difference of the averages.
     pub extra_us: Option<Estimate>,
+    /// Microseconds an operation natively in the rounds that `ratio` is of, the centre of the blocks:
+    /// the baseline's own result may have rounds with other layers in it too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_us: Option<f64>,
+    /// Which operations make the average differ from the typical time. Absent where it does not (there
+    /// is no flag `stalls`), or where no latencies tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalls: Option<Stalls>,
     /// Two-sided p of "it takes native's time", of the same t as the interval of `ratio`.
     pub p: Option<f64>,
     /// The same after Holm's correction over all points of all layers of the run that the plan asks
@@ -149,12 +157,23 @@ impl ResultRow {
         Some(Estimate {
             estimate: self.op_us?,
             interval: self.op_us_interval,
+            average: None,
         })
     }
 
     /// The verdict, or what it probably is.
     pub fn leaning(&self) -> Verdict {
         self.probably.unwrap_or(self.verdict)
+    }
+
+    /// Whether a few operations take so long that the average is not the typical time.
+    pub fn has_stalls(&self) -> bool {
+        self.flag_counts.contains_key(flags::STALLS)
+    }
+
+    /// Whether sentences may rest on its ratio.
+    pub fn is_told(&self) -> bool {
+        self.trials > 0 && self.verdict != Verdict::Untrusted
     }
 
     /// Whether every trial was made while others used the CPUs.
@@ -196,6 +215,52 @@ pub struct Estimate {
     pub estimate: f64,
     /// Where it lies at the report's level. Absent below three pairs.
     pub interval: Option<[f64; 2]>,
+    /// Of a ratio to the baseline: that of the averages, stalls included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average: Option<Average>,
+}
+
+/// Time of all paired turns over all their operations, here over natively.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Average {
+    /// The ratio.
+    pub estimate: f64,
+    /// Where it lies at the report's level: `BCa` bootstrap of sessions, then of their blocks. Absent
+    /// below six blocks.
+    pub interval: Option<[f64; 2]>,
+}
+
+impl From<Average> for Estimate {
+    fn from(Average { estimate, interval }: Average) -> Self {
+        Self {
+            estimate,
+            interval,
+            average: None,
+        }
+    }
+}
+
+/// Operations that take much longer than the others, in the layer and natively: those behind one gap in
+/// the latencies of the side that has more of them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stalls {
+    /// In the layer.
+    pub here: SlowOperations,
+    /// Natively, in the rounds of the same blocks.
+    pub native: SlowOperations,
+}
+
+/// The slow operations of one side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SlowOperations {
+    /// All operations.
+    pub operations: u64,
+    /// The slow ones among them.
+    pub slow: u64,
+    /// Shortest, median and longest of the slow ones, microseconds. Absent where there are none.
+    pub slow_us: Option<[f64; 3]>,
+    /// Longest of the others, microseconds. Absent where there are none.
+    pub longest_other_us: Option<f64>,
 }
 
 /// What a ratio says.
@@ -271,6 +336,10 @@ pub struct LatencyUs {
     /// Interval of `p99`, made as that of `mean`.
     #[serde(default)]
     pub p99_interval: Option<[f64; 2]>,
+    /// The highest percentile that fewer operations tell, ten of which lie beyond it. Absent where there
+    /// is `p99`, and below 100 operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<Tail>,
     /// 99.9th percentile. Absent below 10,000 operations.
     pub p999: Option<f64>,
     /// Interval of `p999`, made as that of `mean`.
@@ -284,6 +353,17 @@ pub struct LatencyUs {
     pub p9999_interval: Option<[f64; 2]>,
     /// Largest.
     pub max: f64,
+}
+
+/// A percentile below the 99th.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tail {
+    /// Which: 90, 95 or 98.
+    pub percentile: f64,
+    /// Its value, microseconds.
+    pub us: f64,
+    /// Interval of `us`, made as that of `mean`.
+    pub interval: Option<[f64; 2]>,
 }
 
 /// Operations of two kinds, quick ones and slow ones with next to none between them.

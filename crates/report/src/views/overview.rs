@@ -2,17 +2,25 @@
 
 use crate::{
     Report, ResultRow, Verdict,
+    analysis::stalls,
     number::{self, times},
 };
 
+/// What stands behind a cell whose average is not its typical time.
+const STALLS: &str = "^";
+
 /// What stands in a cell in the place of a ratio, or before one.
-const SIGNS: [(&str, &str); 6] = [
+const SIGNS: [(&str, &str); 7] = [
     ("~", "probably"),
     ("=", "same"),
     ("?", "too noisy"),
     ("<", "too few blocks"),
     ("!", "not trusted"),
     ("-", "none"),
+    (
+        STALLS,
+        "usual time alone: a few operations take so long that the average is another",
+    ),
 ];
 
 /// Results by point and layer; the baseline has no column.
@@ -59,7 +67,7 @@ impl<'a> Overview<'a> {
         let cells = || self.points.iter().flat_map(|(_, cells)| cells);
         let used = SIGNS
             .iter()
-            .filter(|(s, _)| cells().any(|c| sign(*c).starts_with(s)));
+            .filter(|(s, _)| cells().any(|c| sign(*c).contains(s)));
         let signs = used.map(|(sign, words)| format!("; {sign} {words}"));
         format!("1.80x: {}{}", self.ratio, signs.collect::<String>())
     }
@@ -76,9 +84,11 @@ impl<'a> Overview<'a> {
         let joint = if word.is_empty() { "" } else { ": " };
         let span = number::ratio_ends(&ratio).map(|[low, high]| format!(", {low} to {high}"));
         let (times, of) = (number::ratio_of(&ratio), self.of);
+        let stalls = stalls::words(row).map(|words| format!("; {words}"));
         format!(
-            "{word}{joint}{times} times {of} time{}",
-            span.unwrap_or_default()
+            "{word}{joint}{times} times {of} time{}{}",
+            span.unwrap_or_default(),
+            stalls.unwrap_or_default()
         )
     }
 
@@ -119,7 +129,7 @@ fn size(cells: &[Option<&ResultRow>]) -> f64 {
     sizes.fold(0.0, f64::max)
 }
 
-/// The ratio, or one sign for the word.
+/// The ratio, or one sign for the word; a sign behind it where there are stalls.
 pub fn sign(row: Option<&ResultRow>) -> String {
     let Some(row) = row.filter(|r| r.trials > 0) else {
         return "-".into();
@@ -129,7 +139,7 @@ pub fn sign(row: Option<&ResultRow>) -> String {
         let word = row.leaning().word().to_owned();
         row.ratio.map_or(word, |r| times(&r))
     };
-    match row.verdict {
+    let sign = match row.verdict {
         Verdict::Same => "=".into(),
         Verdict::Slower | Verdict::Faster => ratio(),
         Verdict::Undecided if row.probably.is_some() => format!("~{}", ratio()),
@@ -137,7 +147,9 @@ pub fn sign(row: Option<&ResultRow>) -> String {
         Verdict::Undecided => "?".into(),
         Verdict::Untrusted => "!".into(),
         Verdict::Descriptive | Verdict::Baseline => format!("({})", ratio()),
-    }
+    };
+    let stalls = row.has_stalls() && row.verdict != Verdict::Untrusted;
+    if stalls { sign + STALLS } else { sign }
 }
 
 #[cfg(test)]

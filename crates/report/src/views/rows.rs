@@ -4,7 +4,7 @@ use layermark_model::flags;
 
 use crate::{
     DurabilityVerdict, Report, ResultRow, ServedBy, TrustState, Verdict,
-    analysis::{data_source, kinds},
+    analysis::{data_source, kinds, stalls},
     number,
     types::Cause,
 };
@@ -61,6 +61,8 @@ pub fn layer(row: &ResultRow) -> String {
 pub struct Notes<'a> {
     brief: bool,
     told: Vec<(&'a str, &'a Cause)>,
+    /// The baseline's row of the same point, which stands above the others.
+    native: Option<&'a ResultRow>,
 }
 
 impl<'a> Notes<'a> {
@@ -68,14 +70,19 @@ impl<'a> Notes<'a> {
     pub fn brief() -> Self {
         Self {
             brief: true,
-            told: Vec::new(),
+            ..Self::default()
         }
     }
 
     /// The next row's note; may be empty.
     pub fn of(&mut self, row: &'a ResultRow) -> String {
         let mut notes: Vec<String> = Vec::new();
+        if row.verdict == Verdict::Baseline {
+            self.native = Some(row);
+        }
         notes.extend(row.untrusted.clone());
+        notes.extend(stalls::words(row));
+        notes.extend(self.other_rounds(row));
         if row.trials == 0 {
             let why = row.error.as_deref().map(number::first_line);
             notes.push(why.unwrap_or("no number").into());
@@ -133,6 +140,20 @@ fn failed(row: &ResultRow) -> String {
     let all = number::count(row.trials + row.failed_trials, "trial");
     let why = number::first_line(row.error.as_deref().unwrap_or_default());
     format!("{} of {all} failed: {why}", row.failed_trials)
+}
+
+/// From this share on native's time in the rounds of a ratio is told, where it is not that of its row.
+const OTHER_ROUNDS: f64 = 0.05;
+
+impl Notes<'_> {
+    /// What the ratio is of, where native's own row says something else: it has rounds with other
+    /// layers, which may be on one CPU where these are not.
+    fn other_rounds(&self, row: &ResultRow) -> Option<String> {
+        let native = self.native.filter(|n| n.label == row.label)?;
+        let (here, there) = (row.native_us?, native.op_us?);
+        let apart = (here / there).ln().abs() > OTHER_ROUNDS.ln_1p();
+        apart.then(|| format!("natively {} in the same rounds", number::time(here)))
+    }
 }
 
 /// The results of each point, in the plan's order.

@@ -421,6 +421,7 @@ fn the_page_of_a_figure_over_runs_draws_each_value_and_change() {
             value: Estimate {
                 estimate: *v,
                 interval: Some([v * 0.99, v * 1.01]),
+                average: None,
             },
         };
         let trend = Trend {

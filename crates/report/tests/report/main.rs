@@ -24,6 +24,7 @@ mod page;
 mod scaling;
 mod schema;
 mod sections;
+mod stalls;
 mod tables;
 mod virtual_io;
 mod words;

@@ -122,6 +122,7 @@ impl Trend<'_> {
         self.shown(&Estimate {
             estimate,
             interval: None,
+            average: None,
         })
     }
 

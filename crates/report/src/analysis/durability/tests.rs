@@ -80,6 +80,7 @@ fn tells_an_honest_layer_from_a_liar() {
     let fast = Estimate {
         estimate: 0.03,
         interval: Some([0.027, 0.033]),
+        average: None,
     };
     let (honest, liar, native) = (
         trial(20, Some(21), 0),

@@ -1,7 +1,7 @@
 //! What to do about it: rules over the results, each with the results it rests on.
 
 use crate::{
-    analysis::summary::{Findings, LISTED, quoted, undecided::within},
+    analysis::summary::{Findings, LISTED, quoted, stalls, undecided::within},
     code_span::code,
     number,
     types::{Advice, Cause, Distrust, DurabilityVerdict, ResultRow, ServedBy, Verdict},
@@ -16,6 +16,7 @@ pub fn give(f: &Findings) -> Vec<Advice> {
     advice.extend(busy_disk(f));
     advice.extend(memory(f));
     advice.extend(copy_up(f));
+    advice.extend(stalls::advice(f));
     for layer in f.compared() {
         let rows = f.rows(layer);
         advice.extend(fuse(f, layer, &rows));

@@ -1,7 +1,7 @@
 //! What a reader has to know first: at most five short sentences, the gravest first.
 
 use crate::{
-    analysis::summary::{Findings, LISTED, quoted},
+    analysis::summary::{Findings, LISTED, quoted, stalls},
     code_span::code,
     number::{self, count, first_line, list, times, verb},
     types::{Cause, Durability, DurabilityVerdict, ResultRow, Statement, Verdict},
@@ -17,6 +17,7 @@ pub fn pick(f: &Findings) -> Vec<Statement> {
     found.extend(skipped_flushes(f));
     found.extend(contradicted(f));
     found.extend(failures(f));
+    found.extend(stalls::findings(f));
     found.extend(slowest(f));
     found.extend(near(f));
     found.extend(unexplained(f));
@@ -146,8 +147,10 @@ fn slowest(f: &Findings) -> Vec<Statement> {
         let Some(worst) = rows.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else {
             continue;
         };
+        // With stalls it is the average's, and told with that.
         let extra = worst
             .extra_us
+            .filter(|_| !worst.has_stalls())
             .map(|e| format!(", {}", number::extra_of(&e)))
             .unwrap_or_default();
         let most = match &worst.ratio {

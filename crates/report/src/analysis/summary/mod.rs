@@ -16,6 +16,7 @@ pub mod advice;
 pub mod caveats;
 pub mod headline;
 pub mod key_findings;
+pub mod stalls;
 pub mod undecided;
 
 /// From this difference on an operation is told alone; below, they are told together. Microseconds.
@@ -187,6 +188,8 @@ fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
             .copied()
             .filter(|r| r.verdict == v)
             .filter(|r| v == Verdict::Undecided || r.steady != Some(false))
+            // What has stalls is told with its average.
+            .filter(|r| !(r.has_stalls() && r.is_told()))
             .collect()
     };
     let mut failed = f.failures();
@@ -195,6 +198,7 @@ fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
     clauses.extend(same(&all, &having(Verdict::Same)));
     clauses.extend(slower(&all, &having(Verdict::Slower)));
     clauses.extend(faster(&all, &having(Verdict::Faster)));
+    clauses.extend(stalls::clauses(&all));
     clauses.extend(unsteady(&all, Verdict::Slower));
     clauses.extend(unsteady(&all, Verdict::Faster));
     clauses.extend(silent_flush(&all));

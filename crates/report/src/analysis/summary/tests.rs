@@ -126,11 +126,13 @@ impl Cell {
         row.ratio = Some(Estimate {
             estimate: ratio,
             interval: (self.kind != Few).then_some([ratio / spread, ratio * spread]),
+            average: None,
         });
         let extra = |r: f64| self.native_us * (r - 1.0);
         row.extra_us = Some(Estimate {
             estimate: extra(ratio),
             interval: row.ratio.and_then(|e| e.interval).map(|i| i.map(extra)),
+            average: None,
         });
         let side = if ratio > 1.0 {
             Verdict::Slower

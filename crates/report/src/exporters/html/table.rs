@@ -7,7 +7,7 @@ use super::{
     text::{micro, rich},
 };
 use crate::{
-    Estimate, Report, ResultRow, Verdict, number,
+    Estimate, LatencyUs, Report, ResultRow, Verdict, number,
     views::{overview::ratio_of, rows},
 };
 
@@ -88,10 +88,7 @@ fn line(row: &ResultRow, note: &str) -> Markup {
         html! { @if let Some(v) = row.value { (data(v, &number::value(v, &row.unit))) } },
         html! { (rows::label(row)) },
         percentile(latency.map(|l| l.p50), latency.and_then(|l| l.p50_interval)),
-        percentile(
-            latency.and_then(|l| l.p99),
-            latency.and_then(|l| l.p99_interval),
-        ),
+        tail(latency.as_ref()),
         cpu(row),
         html! { (data(made as f64, &made.to_string())) },
         html! { a href={ "#" (row.id) } { (row.id) } },
@@ -128,12 +125,19 @@ fn spanned(e: Option<Estimate>) -> Markup {
 }
 
 fn ratio(row: &ResultRow) -> Markup {
+    let average = row
+        .ratio
+        .filter(|_| row.has_stalls())
+        .and_then(|e| e.average);
     html! {
         @if let Some(e) = row.ratio {
             b { (data(e.estimate, &number::ratio_of(&e))) }
             @match e.interval.zip(number::ratio_ends(&e)) {
                 Some((at, words)) => span.span { (data(at[0], &words[0])) "\u{2013}" (data(at[1], &words[1])) },
                 None => span.span { "no interval" },
+            }
+            @if let Some(average) = average {
+                span.span { (data(average.estimate, &number::ratio_of(&average.into()))) " on average" }
             }
         }
     }
@@ -150,7 +154,24 @@ fn extra(row: &ResultRow) -> Markup {
 
 /// A percentile; nothing where too few operations were timed for it.
 fn percentile(us: Option<f64>, interval: Option<[f64; 2]>) -> Markup {
-    spanned(us.map(|estimate| Estimate { estimate, interval }))
+    spanned(us.map(|estimate| Estimate {
+        estimate,
+        interval,
+        average: None,
+    }))
+}
+
+/// The 99th, or with fewer operations the highest that they tell.
+fn tail(latency: Option<&LatencyUs>) -> Markup {
+    let lower = latency.and_then(|l| l.tail);
+    html! {
+        @if let Some(tail) = lower {
+            small { "p" (tail.percentile) " " }
+            (percentile(Some(tail.us), tail.interval))
+        } @else {
+            (percentile(latency.and_then(|l| l.p99), latency.and_then(|l| l.p99_interval)))
+        }
+    }
 }
 
 fn cpu(row: &ResultRow) -> Markup {

@@ -2,8 +2,8 @@
 
 use super::{Field, Shown};
 use crate::{
-    ChangePoint, Estimate, IopsRow, LatencyUs, LaunchLevel, LaunchRun, LaunchSeries, Report,
-    ResultRow, TrialRow,
+    Average, ChangePoint, Estimate, IopsRow, LatencyUs, LaunchLevel, LaunchRun, LaunchSeries,
+    Report, ResultRow, Tail, TrialRow,
 };
 
 fn text(of: Option<&str>) -> Field {
@@ -123,7 +123,25 @@ pub const RESULTS: &[Column<ResultCell>] = columns! { (p, r):
     "quick_us" Fine => r.two_kinds.map(|k| k.quick_us),
     "slow_us" Fine => r.two_kinds.map(|k| k.slow_us),
     "filled_with" Plain => r.filled_with,
+    "average" Ratio => average(r).map(|a| a.estimate),
+    "average_low" Ratio => average(r).and_then(|a| a.interval).map(|i| i[0]),
+    "average_high" Ratio => average(r).and_then(|a| a.interval).map(|i| i[1]),
+    "native_us" Fine => r.native_us,
+    "slow_operations" Whole => r.stalls.map(|s| s.here.slow),
+    "slow_operations_us" Fine => r.stalls.and_then(|s| s.here.slow_us).map(|us| us[1]),
+    "native_slow_operations" Whole => r.stalls.map(|s| s.native.slow),
+    "native_slow_operations_us" Fine => r.stalls.and_then(|s| s.native.slow_us).map(|us| us[1]),
+    "latency_tail_percentile" Plain => tail(r).map(|t| t.percentile),
+    "latency_tail_us" Fine => tail(r).map(|t| t.us),
 };
+
+fn average(row: &ResultRow) -> Option<Average> {
+    row.ratio.and_then(|r| r.average)
+}
+
+fn tail(row: &ResultRow) -> Option<Tail> {
+    row.latency_us.and_then(|l| l.tail)
+}
 
 /// An end of an interval of the latency.
 fn latency(row: &ResultRow, end: usize, of: fn(LatencyUs) -> Option<[f64; 2]>) -> Field {

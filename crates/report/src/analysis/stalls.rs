@@ -1,0 +1,237 @@
+//! Rare operations that take much longer than the others: how many, how long, and the words for it.
+
+use std::collections::BTreeMap;
+
+use layermark_model::{Trial, flags};
+
+use crate::{
+    analysis::latency::Histograms,
+    number::{self, times},
+    types::{Average, Estimate, ResultRow, SlowOperations, Stalls},
+};
+
+/// What is called slow takes at least so many times as long as the median.
+const AT_LEAST: f64 = 2.0;
+/// Share of the mean's excess over the median that the slow operations have to explain.
+const EXPLAINED: f64 = 0.5;
+/// Slow operations whose longest takes no more than this much longer than their shortest are told by
+/// one time.
+const ALIKE: f64 = 1.25;
+
+/// Operations by their latency, nanoseconds.
+type Counts = BTreeMap<u64, u64>;
+
+/// The slow operations of a layer and of native in the same rounds. `None` without latencies, or where
+/// no few of them explain why the average is not the typical time.
+pub fn find<'a>(
+    here: impl Iterator<Item = &'a Trial>,
+    native: impl Iterator<Item = &'a Trial>,
+    layer_stalls: bool,
+) -> Option<Stalls> {
+    let (here, native) = (counts(here), counts(native));
+    let least = slow_from(if layer_stalls { &here } else { &native })?;
+    Some(Stalls {
+        here: slow(&here, least)?,
+        native: slow(&native, least)?,
+    })
+}
+
+fn counts<'a>(trials: impl Iterator<Item = &'a Trial>) -> Counts {
+    let mut histograms = Histograms::default();
+    let mut counts = Counts::new();
+    for latency in trials.filter_map(|t| t.latency.as_ref()) {
+        for step in histograms
+            .read(latency)
+            .iter()
+            .flat_map(|h| h.iter_recorded())
+        {
+            let value = step.value_iterated_to().min(latency.max.max(1));
+            *counts.entry(value).or_default() += step.count_at_value();
+        }
+    }
+    counts
+}
+
+/// The shortest of the slow operations: they lie behind the widest gap, on the logarithm, of those
+/// behind which at least half of what the mean has over the median is found.
+fn slow_from(counts: &Counts) -> Option<u64> {
+    let operations: u64 = counts.values().sum();
+    let mut so_far = 0;
+    let (median, _) = counts.iter().find(|(_, n)| {
+        so_far += **n;
+        2 * so_far >= operations
+    })?;
+    let median = *median as f64;
+    let excess = |(value, n): (&u64, &u64)| (*value as f64 - median) * *n as f64;
+    let wanted = EXPLAINED * counts.iter().map(excess).sum::<f64>();
+    if wanted <= 0.0 {
+        return None;
+    }
+    let mut behind = 0.0;
+    let mut widest: Option<(f64, u64)> = None;
+    let falling = counts.iter().rev();
+    for (slow, quick) in falling.clone().zip(falling.skip(1)) {
+        behind += excess(slow);
+        if (*slow.0 as f64) < AT_LEAST * median {
+            break;
+        }
+        let gap = *slow.0 as f64 / (*quick.0).max(1) as f64;
+        if behind >= wanted && widest.is_none_or(|(most, _)| gap > most) {
+            widest = Some((gap, *slow.0));
+        }
+    }
+    widest.map(|(_, least)| least)
+}
+
+fn slow(counts: &Counts, least: u64) -> Option<SlowOperations> {
+    let us = |ns: u64| ns as f64 / 1e3;
+    let mut slow = counts.range(least..);
+    let longest_other = counts.range(..least).next_back().map(|(ns, _)| us(*ns));
+    let ends = slow.clone().next().zip(slow.clone().next_back());
+    let count: u64 = slow.clone().map(|(_, n)| n).sum();
+    let mut so_far = 0;
+    let middle = slow.find(|(_, n)| {
+        so_far += **n;
+        2 * so_far >= count
+    });
+    let operations: u64 = counts.values().sum();
+    (operations > 0).then(|| SlowOperations {
+        operations,
+        slow: count,
+        slow_us: ends
+            .zip(middle)
+            .map(|(((least, _), (most, _)), (middle, _))| [us(*least), us(*middle), us(*most)]),
+        longest_other_us: longest_other,
+    })
+}
+
+/// A stall that the old run did not have: the change of the average, where it lies beyond that of the
+/// typical time by more than 10 %.
+pub fn change(old: &ResultRow, new: &ResultRow, typical: f64) -> Option<Average> {
+    if old.has_stalls() || !new.has_stalls() {
+        return None;
+    }
+    let log = |row: &ResultRow| {
+        let average = row.ratio?.average?;
+        let [low, high] = average.interval?.map(f64::ln);
+        Some((average.estimate.ln(), (high - low) / 2.0))
+    };
+    let ((old, error), (new, more)) = (log(old)?, log(new)?);
+    let reach = error.hypot(more);
+    let average = Average {
+        estimate: (new - old).exp(),
+        interval: Some([(new - old - reach).exp(), (new - old + reach).exp()]),
+    };
+    let beyond = typical * (1.0 + layermark_stats::STALLS_BEYOND);
+    ((new - old - reach).exp() > beyond).then_some(average)
+}
+
+/// `usually 1.3x; 2.8x on average: 2 % of its operations take 20 ms, native's none above 1.5 ms`.
+pub fn words(row: &ResultRow) -> Option<String> {
+    let ratio = row.ratio.filter(|_| row.has_stalls())?;
+    let average = ratio.average?;
+    let both = format!(
+        "usually {}; {} on average",
+        times(&ratio),
+        times(&Estimate::from(average))
+    );
+    Some(match &row.stalls {
+        Some(stalls) => format!("{both}: {}", counted(stalls)),
+        None => both,
+    })
+}
+
+/// The side with the larger share first.
+fn counted(Stalls { here, native }: &Stalls) -> String {
+    let share = |of: &SlowOperations| of.slow as f64 / of.operations as f64;
+    let (stalls, other, name, than) = if share(here) >= share(native) {
+        (here, native, "its", "native's")
+    } else {
+        (native, here, "native's", "its own")
+    };
+    let long = stalls.slow_us.map(|[least, middle, most]| {
+        if most <= ALIKE * least {
+            number::time_about(middle)
+        } else {
+            number::time_span([least, most])
+        }
+    });
+    let rest = match other.slow_us {
+        None => {
+            let most = other.longest_other_us.map(number::time);
+            format!("none above {}", most.unwrap_or_default())
+        }
+        Some(_) => number::percent_of(other.slow, other.operations),
+    };
+    format!(
+        "{} of {name} operations take {}, {than} {rest}",
+        number::percent_of(stalls.slow, stalls.operations),
+        long.unwrap_or_default()
+    )
+}
+
+/// Marks a result whose average is not its typical time.
+pub fn mark(row: &mut ResultRow, stalls: Option<Stalls>) {
+    row.stalls = stalls;
+    row.flag_counts.insert(flags::STALLS.to_owned(), row.trials);
+    row.flags = row.flag_counts.keys().cloned().collect();
+}
+
+/// Takes the mark away.
+pub fn unmark(row: &mut ResultRow) {
+    row.stalls = None;
+    row.flag_counts.remove(flags::STALLS);
+    row.flags = row.flag_counts.keys().cloned().collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[(u64, u64)]) -> Counts {
+        values.iter().map(|(us, n)| (us * 1_000, *n)).collect()
+    }
+
+    #[test]
+    fn the_slow_ones_lie_behind_the_widest_gap() {
+        let layer = of(&[
+            (350, 400),
+            (400, 400),
+            (900, 60),
+            (1_500, 14),
+            (20_000, 10),
+            (20_100, 8),
+        ]);
+        let least = slow_from(&layer).expect("stalls");
+        assert_eq!(least, 20_000_000);
+        let native = of(&[(280, 500), (300, 400), (1_500, 3)]);
+        let stalls = Stalls {
+            here: slow(&layer, least).unwrap(),
+            native: slow(&native, least).unwrap(),
+        };
+        assert_eq!(
+            counted(&stalls),
+            "2 % of its operations take 20 ms, native's none above 1.50 ms"
+        );
+        let turned = Stalls {
+            here: slow(&native, least).unwrap(),
+            native: slow(&of(&[(300, 990), (15_000, 6), (40_000, 4)]), 15_000_000).unwrap(),
+        };
+        assert_eq!(
+            counted(&turned),
+            "1 % of native's operations take 15 to 40 ms, its own none above 1.50 ms"
+        );
+    }
+
+    #[test]
+    fn what_is_no_longer_than_usual_is_not_slow() {
+        assert_eq!(slow_from(&of(&[(300, 500), (330, 500), (550, 3)])), None);
+        assert_eq!(slow_from(&of(&[(300, 1)])), None);
+        assert_eq!(slow_from(&Counts::new()), None);
+        // Each takes 8 % longer: no few explain the mean.
+        assert_eq!(
+            slow_from(&of(&[(324, 500), (350, 400), (400, 100), (700, 1)])),
+            None
+        );
+    }
+}

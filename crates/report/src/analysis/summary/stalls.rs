@@ -1,0 +1,87 @@
+//! Sentences about results with stalls, and what to do about them.
+
+use crate::{
+    analysis::{
+        stalls::words,
+        summary::{Findings, quoted},
+    },
+    code_span::code,
+    number::times,
+    types::{Advice, Estimate, ResultRow, Statement},
+};
+
+fn rows<'a>(f: &Findings<'a>) -> Vec<&'a ResultRow> {
+    let layers = f.compared();
+    let asked = layers.iter().flat_map(|layer| f.rows(layer));
+    asked
+        .filter(|r| words(r).is_some() && r.is_told())
+        .collect()
+}
+
+/// A sentence for each layer with stalls: the result whose average is furthest from its typical ratio.
+pub fn findings(f: &Findings) -> Vec<Statement> {
+    let all = rows(f);
+    let mut layers: Vec<&str> = all.iter().map(|r| r.layer.as_str()).collect();
+    layers.dedup();
+    let of_layer = |layer: &str| {
+        let own: Vec<&ResultRow> = all.iter().copied().filter(|r| r.layer == layer).collect();
+        let most = own.iter().max_by(|a, b| apart(a).total_cmp(&apart(b)))?;
+        Some(Statement {
+            layer: layer.into(),
+            text: format!("{} at {}: {}.", code(layer), quoted(most), words(most)?),
+            evidence: own.iter().map(|r| r.id.clone()).collect(),
+        })
+    };
+    layers.into_iter().filter_map(of_layer).collect()
+}
+
+/// The same for the sentence of a layer.
+pub fn clauses(rows: &[&ResultRow]) -> Vec<String> {
+    let told = rows.iter().filter(|r| r.is_told());
+    told.filter_map(|r| Some(format!("takes {} at {}", words(r)?, quoted(r))))
+        .collect()
+}
+
+/// How far the average is from the typical ratio, as |ln|.
+fn apart(row: &ResultRow) -> f64 {
+    let both = row
+        .ratio
+        .and_then(|r| Some((r.average?.estimate, r.estimate)));
+    both.map_or(0.0, |(average, typical)| (average / typical).ln().abs())
+}
+
+/// What to do about the worst: of stalls in the layer, and of native's own.
+pub fn advice(f: &Findings) -> Vec<Advice> {
+    let stalls = |layer: bool| {
+        let own = move |r: &&ResultRow| {
+            let average = r.ratio.and_then(|e| Some(e.average?.estimate > e.estimate));
+            average == Some(layer)
+        };
+        let rows: Vec<&ResultRow> = rows(f).into_iter().filter(own).collect();
+        let most = rows
+            .iter()
+            .max_by(|a, b| apart(a).total_cmp(&apart(b)))
+            .copied();
+        most.map(|row| (row, rows))
+    };
+    let here = stalls(true).map(|(row, rows)| Advice {
+        text: format!(
+            "Plan with the average of {} at {}, {}, not with its usual time; whoever waits for one operation meets the longest.",
+            code(&row.layer),
+            quoted(row),
+            row.ratio
+                .and_then(|r| r.average)
+                .map(|a| times(&Estimate::from(a)))
+                .unwrap_or_default()
+        ),
+        evidence: rows.iter().map(|r| r.id.clone()).collect(),
+    });
+    let native = stalls(false).map(|(row, rows)| Advice {
+        text: format!(
+            "Native itself stalls at {}: look at its disk before a layer is judged by that average.",
+            quoted(row)
+        ),
+        evidence: rows.iter().map(|r| r.id.clone()).collect(),
+    });
+    here.into_iter().chain(native).collect()
+}
