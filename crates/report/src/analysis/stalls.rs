@@ -219,7 +219,7 @@ mod tests {
         };
         assert_eq!(
             counted(&turned),
-            "1 % of native's operations take 15 to 40 ms, its own none above 1.50 ms"
+            "1 % of native's operations take 15.0 to 40.0 ms, its own none above 1.50 ms"
         );
     }
 
