@@ -21,6 +21,7 @@ const SIX: usize = 6;
 /// Looks at a guest's clock, each of which asks it five times.
 const LOOKS: usize = 200;
 const QUESTIONS: f64 = 5.0;
+const SILENCE: Duration = Duration::from_mins(1);
 const IDLE: Duration = Duration::from_secs(10);
 const LOADED: Duration = Duration::from_secs(30);
 
@@ -72,6 +73,7 @@ impl Bench {
             dir: self.dir.join(name),
             packaged: self.dir.join("packaged"),
             exe: self.binary.clone(),
+            silence: SILENCE,
         };
         fs::create_dir_all(&base.dir)?;
         fs::create_dir_all(&base.packaged)?;

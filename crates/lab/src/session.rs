@@ -160,12 +160,12 @@ impl Up {
             probe,
             near,
             place,
-            ground,
             undo,
             facts,
             aside,
             self_test,
             silence,
+            ground,
         })
     }
 

@@ -72,10 +72,10 @@ impl Through {
         #[cfg(not(feature = "mock"))]
         let _ = call;
         let n = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
-        self.hold(self.options.delay + self.options.stalls.of(n));
+        Self::hold(self.options.delay + self.options.stalls.of(n));
     }
 
-    fn hold(&self, time: Duration) {
+    fn hold(time: Duration) {
         if !time.is_zero() {
             wait(Instant::now(), time);
         }
@@ -578,7 +578,7 @@ impl Filesystem for Through {
         self.pause("fsync");
         let synced = self.table.opened(handle.0).and_then(|open| {
             let first = !open.flushed.swap(true, Ordering::Relaxed);
-            self.hold(self.options.stalls.of_flush(first));
+            Self::hold(self.options.stalls.of_flush(first));
             if data_only {
                 open.file.sync_data()
             } else {

@@ -77,20 +77,12 @@ pub fn keep(run: impl FnOnce() -> ExitCode) -> ExitCode {
         }
         pid => {
             drop(its);
-            match Pid::from_raw(pid).filter(|_| pid > 0) {
-                Some(child) => ExitCode::from(Keeper::of(child, ours).wait()),
-                None => {
-                    // SAFETY: as above.
-                    unsafe {
-                        libc::pthread_sigmask(
-                            libc::SIG_SETMASK,
-                            &raw const before,
-                            ptr::null_mut(),
-                        );
-                    }
-                    run()
-                }
+            if let Some(child) = Pid::from_raw(pid).filter(|_| pid > 0) {
+                return ExitCode::from(Keeper::of(child, ours).wait());
             }
+            // SAFETY: as above.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
+            run()
         }
     }
 }

@@ -1,5 +1,5 @@
 //! File systems that others serve, as seen by the process of a run: a call there may never return, and
-//! a thread in it keeps its process from ending (fuse_dev.c waits for a request that its server has read,
+//! a thread in it keeps its process from ending (`fuse_dev.c` waits for a request that its server has read,
 //! and no signal ends that wait). So the user's command is a process that makes no such call: see
 //! [`crate::keeper`].
 

@@ -96,7 +96,8 @@ pub fn receive_with_sender(
                 (libc::SOL_SOCKET, libc::SCM_RIGHTS) => {
                     let bytes = part.cmsg_len - libc::CMSG_LEN(0) as usize;
                     for n in 0..bytes / size_of::<i32>() {
-                        libc::close(data.cast::<i32>().add(n).read_unaligned());
+                        let fd = data.cast::<[u8; size_of::<i32>()]>().add(n).read();
+                        libc::close(i32::from_ne_bytes(fd));
                     }
                 }
                 _ => {}

@@ -66,9 +66,11 @@ impl Exporter for Markdown {
 
 /// The headline, and what limits it.
 pub fn headline(report: &Report) -> String {
-    let caveats = report.caveats.iter();
-    let caveats: String = caveats.map(|c| format!("**{}.**\n\n", prose(c))).collect();
-    format!("# {}\n\n{caveats}", prose(&report.headline))
+    let mut text = format!("# {}\n\n", prose(&report.headline));
+    for caveat in &report.caveats {
+        let _ = write!(text, "**{}.**\n\n", prose(caveat));
+    }
+    text
 }
 
 fn findings(report: &Report) -> String {

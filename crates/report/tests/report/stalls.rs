@@ -57,7 +57,9 @@ fn run(slower: f64, stall: f64) -> (Run, Vec<TrialRecord>) {
 
 fn latency(ns: &[u64]) -> Latency {
     let mut histogram = Histogram::<u64>::new(3).unwrap();
-    ns.iter().for_each(|ns| histogram.record(*ns).unwrap());
+    for ns in ns {
+        histogram.record(*ns).unwrap();
+    }
     let mut bytes = Vec::new();
     V2Serializer::new()
         .serialize(&histogram, &mut bytes)

@@ -340,13 +340,11 @@ impl Site {
         let _viewer = self.live.viewer();
         let heavy = ["/trend", "/compare"].contains(&&*path);
         let turn = if heavy {
-            match timeout(TURN, self.heavy.acquire()).await {
-                Ok(Ok(turn)) => Some(turn),
-                _ => {
-                    let why = "other pages over many runs are being made: try again later";
-                    return Answer::Refused(StatusCode::SERVICE_UNAVAILABLE, why);
-                }
-            }
+            let Ok(Ok(turn)) = timeout(TURN, self.heavy.acquire()).await else {
+                let why = "other pages over many runs are being made: try again later";
+                return Answer::Refused(StatusCode::SERVICE_UNAVAILABLE, why);
+            };
+            Some(turn)
         } else {
             None
         };

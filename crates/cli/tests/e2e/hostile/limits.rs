@@ -76,27 +76,20 @@ fn a_machine_without_dev_random_makes_runs() {
 #[test]
 fn a_plan_that_is_too_large_is_refused_at_once() {
     let work = "[[work]]\nworkload = 'file'\n";
+    let joined = |all: Vec<String>| all.concat();
+    let points = |n: u32| {
+        let sizes = (0..11).map(|k| format!("'{}M',", k * 2000 + n)).collect();
+        format!("{work}record = '4K'\nfile_size = [{}]\n", joined(sizes))
+    };
+    let layers = joined((1..=101).map(|n| format!("'mock:ns={n}',")).collect());
     let plans = [
         (work.repeat(1001), "at most 1000 [[work]] tables"),
         (work.repeat(1_000_000), "longer than 1 MiB"),
         (
-            (1..=1000)
-                .map(|n| {
-                    let sizes: String = (0..11).map(|k| format!("'{}M',", k * 2000 + n)).collect();
-                    format!("{work}record = '4K'\nfile_size = [{sizes}]\n")
-                })
-                .collect(),
+            joined((1..=1000).map(points).collect()),
             "at most 10000 points",
         ),
-        (
-            format!(
-                "layers = [{}]\n{work}",
-                (1..=101)
-                    .map(|n| format!("'mock:ns={n}',"))
-                    .collect::<String>()
-            ),
-            "at most 100 layers",
-        ),
+        (format!("layers = [{layers}]\n{work}"), "at most 100 layers"),
     ];
     for (plan, why) in plans {
         let plan = format!("name = 'large'\n{plan}");

@@ -31,17 +31,17 @@ pub fn headline(f: &Findings, control_failed: bool) -> String {
     if control_failed {
         parts.insert(0, "native differed from itself: trust no figure".into());
     }
-    let text = fitted(parts);
+    let text = fitted(&parts);
     let mut chars = text.chars();
     let first = chars.next().into_iter().flat_map(char::to_uppercase);
     first.chain(chars).collect()
 }
 
 /// The most important parts that have room together, most important first.
-fn fitted(parts: Vec<String>) -> String {
+fn fitted(parts: &[String]) -> String {
     let mut room = WORDS;
     let mut kept: Vec<String> = Vec::new();
-    for part in &parts {
+    for part in parts {
         let part = if words(part) > room {
             // Without the label, which may be long.
             part.split(" (").next().unwrap_or_default().to_owned()
@@ -428,9 +428,9 @@ mod tests {
 
     #[test]
     fn a_headline_keeps_what_has_room_and_drops_a_long_label() {
-        let parts = |all: &[&str]| all.iter().map(|p| (*p).to_owned()).collect();
+        let parts = |all: &[&str]| -> Vec<String> { all.iter().map(|p| (*p).to_owned()).collect() };
         let long = "`a` is slowest, taking up to 12x native's time (a label that has far more words than anybody wants to read in one line)";
-        let told = fitted(parts(&[
+        let told = fitted(&parts(&[
             long,
             "`b` skips fsync",
             "`c` costs nothing measurable",
@@ -440,7 +440,7 @@ mod tests {
             "`a` is slowest, taking up to 12x native's time; `b` skips fsync; `c` costs nothing measurable"
         );
         assert!(words(&told) <= WORDS);
-        let last = fitted(parts(&["one two three", &"x ".repeat(18), "four"]));
+        let last = fitted(&parts(&["one two three", &"x ".repeat(18), "four"]));
         assert_eq!(last, "one two three; four");
     }
 }

@@ -311,9 +311,12 @@ fn counts(text: &str, behind: &str) -> Option<(usize, usize)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-fn is_told_as(clause: &str) -> Option<fn(&ResultRow) -> bool> {
+/// What a row has to be for a clause to speak of it.
+type Told = fn(&ResultRow) -> bool;
+
+fn is_told_as(clause: &str) -> Option<Told> {
     let slower = ["costs ", "adds ", "is slower at", "probably takes"];
-    let table: [(&[&str], fn(&ResultRow) -> bool); 5] = [
+    let table: [(&[&str], Told); 5] = [
         (&slower, |r| r.leaning() == Verdict::Slower),
         (&["as fast as native", "is faster at"], |r| {
             r.leaning() == Verdict::Faster
@@ -496,7 +499,7 @@ fn markdown(report: &Report) -> TestCaseResult {
         prop_assert!(table.contains(factor) || may, "{factor} is not in {table}");
     }
     for caveat in &report.caveats {
-        prop_assert!(text.contains(&format!("**{}.**", caveat)), "{text}");
+        prop_assert!(text.contains(&format!("**{caveat}.**")), "{text}");
     }
     let all = Overview::new(report);
     let signs = all
