@@ -1,7 +1,7 @@
 //! What is wrong with a trial, in words that the report knows.
 
 use layermark_model::{
-    CacheState, DirectIo, DroppedCaches, Facts, ForeignWrites, Meaning, Trial, Warmth,
+    CacheState, DirectIo, DroppedCaches, Facts, ForeignWrites, Meaning, Target, Trial, Warmth,
     flags::{CACHE, CACHE_UNPROVED, DIRECT_IGNORED, MAJOR_FAULTS, VERIFY, WRITE_BACK},
 };
 
@@ -34,7 +34,7 @@ pub(crate) fn of(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Vec<S
     if trial.verified.is_some_and(|v| v.bad > 0) {
         flags.push(VERIFY.to_owned());
     }
-    let in_memory = read_from_memory(meaning, around, trial) || trial.scripts.is_some();
+    let in_memory = read_from_memory(meaning, around, trial) || meaning.target == Target::Script;
     if in_memory && trial.faults.is_some_and(|f| f.major > 0) {
         flags.push(MAJOR_FAULTS.to_owned());
     }
@@ -279,11 +279,11 @@ mod tests {
         assert_eq!(found(Warm, true, &with(1)), [MAJOR_FAULTS]);
         assert!(found(Warm, true, &with(0)).is_empty());
         assert!(found(Warm, false, &with(1)).is_empty(), "a write");
-        let scripts = Trial {
-            scripts: Some(Box::default()),
-            ..with(1)
+        let scripts = Meaning {
+            target: Target::Script,
+            ..Meaning::default()
         };
-        let found_in_scripts = flags(&Meaning::default(), false, &disk(), None, &scripts);
+        let found_in_scripts = flags(&scripts, false, &disk(), None, &with(1));
         assert_eq!(found_in_scripts, [MAJOR_FAULTS]);
         let mut cold = with(1);
         cold.resident = Some(0.0);

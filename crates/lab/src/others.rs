@@ -36,10 +36,6 @@ pub(crate) struct Own {
 
 /// All turns of a trial. `own` is `None` for a point that only reads.
 pub(crate) fn wrote(turns: &[Written], own: Option<Own>, trial: &Trial) -> Option<ForeignWrites> {
-    // A launched program writes what it likes.
-    if trial.launch.is_some() || trial.scripts.is_some() {
-        return None;
-    }
     let least = if trial.syncs > 0 {
         A_COMMIT
     } else {
@@ -141,14 +137,5 @@ mod tests {
             wrote(&turns(&[3 * MIB; 4]), Some(own(0)), &trial(400)),
             None
         );
-    }
-
-    #[test]
-    fn a_launched_program_writes_what_it_likes() {
-        let launched = Trial {
-            launch: Some(Box::default()),
-            ..Trial::default()
-        };
-        assert_eq!(wrote(&turns(&[90 * MIB]), None, &launched), None);
     }
 }

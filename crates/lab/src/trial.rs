@@ -329,7 +329,10 @@ impl Attempt {
             files: ask.workload.space(&ask.point),
             under_way: meaning.divided.map_or(0, |d| d.under_way),
         });
-        trial.foreign_writes = others::wrote(&self.written, own, &trial);
+        // Programs write what they like.
+        if !meaning.runs_programs() {
+            trial.foreign_writes = others::wrote(&self.written, own, &trial);
+        }
         trial.cpus = ask.cpus.map(|count| {
             if up.is_here(End::Far) {
                 cpus::at_hand(count)

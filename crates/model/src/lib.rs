@@ -4,6 +4,7 @@
 //! layer is a *trial*; trials of one plan on one machine are a *run*.
 
 mod facts;
+mod figure;
 pub mod flags;
 mod ftp;
 mod gate;
@@ -25,9 +26,12 @@ mod run;
 mod size;
 mod spec;
 mod trial;
-mod user_scripts;
 
 pub use facts::{CpuTime, Device, DroppedCaches, Facts, GuestFacts, Missing, Mount};
+pub use figure::{
+    Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,
+    NoteWhen,
+};
 pub use ftp::FtpTrial;
 pub use gate::{Gate, GateError};
 pub use http::HttpTrial;
@@ -56,7 +60,6 @@ pub use trial::{
     BackgroundFlushes, CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass,
     Restarted, SelfTest, ThreadRates, Trial, Turn, Verified,
 };
-pub use user_scripts::UserScripts;
 
 /// Bytes of one write that makes a packaged file, in every layer that is filled by writing: about
 /// what cp(1) takes. The pages of a file in the cache are as large as the writes that made it, and

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::FigureTable;
+
 /// What a point means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
@@ -60,6 +62,9 @@ pub struct Meaning {
     /// What it does, in words, part by part.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
+    /// Figures beside its time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub figures: Option<Box<FigureTable>>,
 }
 
 impl Default for Meaning {
@@ -83,6 +88,7 @@ impl Default for Meaning {
             beside_the_clock: Vec::new(),
             alternatives: Vec::new(),
             parts: Vec::new(),
+            figures: None,
         }
     }
 }
@@ -351,6 +357,13 @@ impl Meaning {
         self
     }
 
+    /// Declares its figures.
+    #[must_use]
+    pub fn figures(mut self, table: FigureTable) -> Self {
+        self.figures = Some(Box::new(table));
+        self
+    }
+
     /// Adds a part of the description where it is worth a word.
     #[must_use]
     pub fn part_if(self, worth: bool, key: &str, text: impl Into<String>) -> Self {
@@ -421,6 +434,11 @@ impl Meaning {
     /// It goes past the page cache.
     pub fn is_direct(&self) -> bool {
         self.direct == Some(true)
+    }
+
+    /// It starts programs, which do what they like.
+    pub fn runs_programs(&self) -> bool {
+        matches!(self.target, Target::Program | Target::Script)
     }
 
     /// It reads data and writes none.

@@ -2,7 +2,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FtpTrial, HttpTrial, Launch, NetTrial, UserScripts};
+use crate::{FigureValues, FtpTrial, HttpTrial, Launch, NetTrial};
 
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -93,9 +93,14 @@ pub struct Trial {
     /// What clients and server of FTP did. Of the workload `ftp` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ftp: Option<Box<FtpTrial>>,
-    /// What the scripts of users did. Of the workload `devload` only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scripts: Option<Box<UserScripts>>,
+    /// What the workload measured beside its time, by the names of the figures that it declares. Trials of
+    /// earlier versions have it under the other names.
+    #[serde(
+        default,
+        skip_serializing_if = "FigureValues::is_empty",
+        alias = "scripts"
+    )]
+    pub figures: FigureValues,
     /// CPUs that the layer had: fewer than were asked for where this machine has not so many. Absent where
     /// none were asked for. Set by the lab.
     #[serde(default, skip_serializing_if = "Option::is_none")]

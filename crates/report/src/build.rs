@@ -6,7 +6,7 @@ use crate::{
     analysis::{
         self, alternatives,
         causes::{self, Compared},
-        cost, devload, ftp, http,
+        cost, ftp, http,
         index::{self, Index},
         iops, launch, net, recommend,
         results::{self, Placed},
@@ -14,7 +14,7 @@ use crate::{
         summary::{Findings, Words},
         trust::{self, Evidence},
     },
-    plain, studies,
+    figures, plain, studies,
     types::{
         Cause, Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow,
         TrustItem, TrustState,
@@ -89,7 +89,7 @@ impl Report {
             net: net::rows(run, &index, &results),
             http: http::rows(run, &index, &results),
             ftp: ftp::rows(run, &index, &results),
-            devload: devload::rows(run, &index, &results),
+            figures: figures::groups(run, &index, &results),
             scaling: scaling::rows(run, &index, &results),
             left_out: left_out(run, &index),
             alternatives,

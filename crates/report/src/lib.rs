@@ -9,6 +9,7 @@ mod charts;
 mod code_span;
 mod compare;
 pub mod exporters;
+mod figures;
 mod gate;
 mod history;
 mod number;

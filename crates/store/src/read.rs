@@ -82,6 +82,10 @@ fn point(row: &AnyRow) -> Result<Point, Inner> {
     let said = row.try_get::<Option<&str>, _>("meaning")?;
     let said = said.and_then(|said| serde_json::from_str(said).ok());
     point.meaning = said.unwrap_or_else(|| layermark_probe::workloads::meaning(&point));
+    // Stored before workloads declared their figures.
+    if point.meaning.figures.is_none() {
+        point.meaning.figures = layermark_probe::workloads::meaning(&point).figures;
+    }
     Ok(point)
 }
 

@@ -10,7 +10,7 @@ use std::{
 use crate::common::{
     self, Lm, Said, is_root,
     machine::{family, nothing_left, tree},
-    result, skipped, wait_for,
+    figures, result, skipped, wait_for,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -39,7 +39,7 @@ fn all_right(said: &Said, label: &str, layers: &[&str]) -> usize {
         assert!(row["value"].as_f64() > Some(0.0), "{row:#}");
         let unit = (&row["metric"], &row["unit"]);
         assert_eq!(unit, (&"rate".into(), &"scripts/h".into()));
-        let scripts = found(&report["devload"], "layer", layer);
+        let scripts = figures(&report, label, layer);
         assert!(
             scripts["cpu_in_commands"].as_f64() > Some(0.5),
             "{scripts:#}"
@@ -111,10 +111,11 @@ fn the_peak_is_named_and_the_users_commands_have_the_time() {
     let args = ["--users", "1,2", "--job-set", "no-cc"];
     let said = short(&args, &["native"]).run().code(0);
     let report = said.json();
-    let rows = report["devload"].as_array().expect("rows");
+    let rows = report["figures"][0]["rows"].as_array().expect("rows");
+    let rows: Vec<&Value> = rows.iter().map(|r| &r["values"]).collect();
     let users: Vec<_> = rows.iter().map(|r| r["users"].as_u64()).collect();
     assert_eq!(users, [Some(1), Some(2)]);
-    let highest = rows.iter().filter(|r| r["highest"] == true).count();
+    let highest = rows.iter().filter(|r| r["peak"].is_string()).count();
     assert_eq!(highest, 1, "{rows:#?}");
     for row in rows {
         assert!(row["cpu_in_commands"].as_f64() > Some(0.95), "{row:#}");

@@ -5,7 +5,6 @@ pub mod alternatives;
 pub mod causes;
 pub mod cost;
 pub mod data_source;
-pub mod devload;
 pub mod durability;
 pub mod external;
 pub mod facts;

@@ -1,9 +1,7 @@
 //! One row for each point in each layer: what its trials say, alone and against native.
 
-use std::collections::BTreeSet;
-
 use layermark_model::{
-    DirectIo, LayerRun, LayerStatus, Point, Run, Target, Trial, TrialRecord, UserScripts, flags,
+    DirectIo, LayerRun, LayerStatus, Meaning, Point, Run, Target, Trial, TrialRecord, flags,
 };
 use layermark_stats::{self as stats, Comparison, Interval, Judgement, Pair};
 
@@ -15,6 +13,7 @@ use crate::{
         index::{Index, cost},
         kinds, latency, stalls, threads,
     },
+    figures,
     types::{
         Average, BlockRatio, CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict, Estimate,
         InTrials, ResultRow, Verdict,
@@ -77,7 +76,7 @@ fn against_native<'a>(
             layer,
             baseline,
             point,
-            unlike: unlike_programs(&index.trials(layer, point), &index.trials(baseline, point)),
+            unlike: unlike_programs(run, index, [layer, baseline], point),
         })
         .collect();
     let others: Vec<&ResultSite> = sites.iter().filter(|s| s.is_compared()).collect();
@@ -297,7 +296,11 @@ impl<'a> ResultSite<'a> {
             label: at.label.clone(),
             point: at.params.clone(),
             layer: layer.name.clone(),
-            meaning: at.meaning.clone(),
+            meaning: Meaning {
+                // They stand with the figures, once for all results.
+                figures: None,
+                ..at.meaning.clone()
+            },
             metric: metric.into(),
             unit: unit.into(),
             trials: records.len(),
@@ -463,16 +466,14 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<Distrust> {
     })
 }
 
-/// Programs that differ between trials of users' scripts, which then cannot be compared.
-fn unlike_programs(here: &[&TrialRecord], native: &[&TrialRecord]) -> Option<String> {
-    let records = here.iter().chain(native);
-    let all: Vec<&UserScripts> = records
-        .filter_map(|r| r.trial.as_ref()?.scripts.as_deref())
-        .collect();
-    let first = all.first()?;
-    let unlike: BTreeSet<&str> = all.iter().flat_map(|other| first.unlike(other)).collect();
-    let names: Vec<&str> = unlike.into_iter().collect();
-    (!names.is_empty()).then(|| names.join(", "))
+/// Programs that differ between trials of two layers, which then cannot be compared.
+fn unlike_programs(run: &Run, index: &Index, layers: [usize; 2], point: usize) -> Option<String> {
+    let declared = run.points[point].meaning.figures.as_ref()?;
+    let records = layers
+        .into_iter()
+        .flat_map(|layer| index.trials(layer, point));
+    let trials: Vec<&Trial> = records.filter_map(|r| r.trial.as_ref()).collect();
+    figures::unlike_programs(declared, &trials)
 }
 
 /// Centre of a sample of costs and its interval, on the logarithm as ratios are.

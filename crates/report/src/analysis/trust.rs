@@ -371,10 +371,11 @@ fn layers_of(e: &Evidence, trials: &[&TrialRecord]) -> String {
 
 fn verified(e: &Evidence) -> TrustItem {
     let checked = |scripts: bool| {
-        let trials = e.trials.iter().filter_map(|t| t.trial.as_ref());
-        let trials = trials.filter(move |t| t.scripts.is_some() == scripts);
+        let target = |t: &TrialRecord| e.run.points.get(t.cell.point).map(|p| p.meaning.target);
+        let trials = e.trials.iter();
         trials
-            .filter_map(|t| t.verified)
+            .filter(|t| (target(t) == Some(Target::Script)) == scripts)
+            .filter_map(|t| t.trial.as_ref()?.verified)
             .fold((0, 0), |(r, b), v| (r + v.records, b + v.bad))
     };
     let ((records, bad), (results, _)): ((u64, u64), (u64, u64)) = (checked(false), checked(true));

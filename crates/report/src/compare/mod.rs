@@ -91,7 +91,7 @@ impl Report {
             net: Vec::new(),
             ftp: Vec::new(),
             http: Vec::new(),
-            devload: Vec::new(),
+            figures: Vec::new(),
             scaling: Vec::new(),
             alternatives: Vec::new(),
             advice: Vec::new(),

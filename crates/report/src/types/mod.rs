@@ -9,8 +9,8 @@ mod buffer;
 mod cause;
 mod compared;
 mod cost;
-mod devload;
 mod external;
+mod figure;
 mod ftp;
 mod http;
 mod iops;
@@ -25,8 +25,8 @@ pub use buffer::{BufferRow, Pick};
 pub use cause::{Cause, Distrust, InTrials, Sides};
 pub use compared::{Compared, GateRow, GateState, Missing};
 pub use cost::CostRow;
-pub use devload::DevLoadRow;
 pub use external::{ExternalResults, ExternalRow};
+pub use figure::{FigureGroup, FigureRow};
 pub use ftp::FtpRow;
 pub use http::{HttpPercentile, HttpRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
@@ -118,9 +118,9 @@ pub struct Report {
     /// Figures as ab gives them, of results of the workload `http`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<HttpRow>,
-    /// Results of the workload `devload`.
+    /// Figures that workloads have beside their time, with what each of them is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub devload: Vec<DevLoadRow>,
+    pub figures: Vec<FigureGroup>,
     /// Results with several numbers of CPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<ScalingRow>,

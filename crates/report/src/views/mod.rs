@@ -8,7 +8,6 @@ use crate::{
 pub mod alternatives;
 mod buffer;
 mod cost;
-mod devload;
 pub mod external;
 mod ftp;
 pub mod heat;
@@ -53,10 +52,10 @@ impl Report {
             Some(net::section(self)),
             Some(ftp::section(self)),
             Some(http::section(self)),
-            Some(devload::section(self)),
-            Some(scaling::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
+        let others = others.chain(self.figure_sections());
+        let others = others.chain(scaling::section(self));
         let beside = self.beside.iter().map(external::section);
         let study = self.study.iter().cloned();
         study.chain(others).chain(beside).collect()

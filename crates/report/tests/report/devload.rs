@@ -1,7 +1,7 @@
 //! Scripts an hour: their peak, and trials that must not be compared.
 
-use layermark_model::{CpuUse, Point, Trial, UserScripts, Verified};
-use layermark_report::{Report, Verdict, exporters};
+use layermark_model::{CpuUse, FigureValue, Point, Trial, Verified};
+use layermark_report::{FigureRow, Report, Verdict, exporters};
 
 use crate::made::Made;
 
@@ -21,13 +21,22 @@ fn scripts(compiler: &str, trial: &mut Trial) {
         user_ns: 900_000_000 * trial.ops(),
         sys_ns: 80_000_000 * trial.ops(),
     };
-    trial.scripts = Some(Box::new(UserScripts {
-        own_ns: 20_000_000 * trial.ops(),
-        programs: [("cc", compiler), ("sh", "1")]
-            .map(|(name, hash)| (name.to_owned(), hash.to_owned()))
-            .into(),
-        ..UserScripts::default()
-    }));
+    trial.figures.set("own_ns", 20_000_000 * trial.ops());
+    trial.figures.set("programs.cc", compiler);
+    trial.figures.set("programs.sh", "1");
+}
+
+/// Figures of a layer, by the number of users.
+fn rows<'a>(report: &'a Report, layer: &str) -> Vec<&'a FigureRow> {
+    let all = report.figures.iter().flat_map(|g| &g.rows);
+    all.filter(|r| r.layer == layer).collect()
+}
+
+fn peak(row: &FigureRow) -> &str {
+    match row.values.get("peak") {
+        Some(FigureValue::Text(text)) => text,
+        _ => "",
+    }
 }
 
 fn made() -> Made {
@@ -44,42 +53,35 @@ fn same_programs() -> Report {
 #[test]
 fn the_peak_is_where_scripts_an_hour_are_most() {
     let report = same_programs();
-    let seen = |layer: &str| -> Vec<(u64, u64, bool, bool)> {
-        let own = report.devload.iter().filter(|r| r.layer == layer);
+    let number = |row: &FigureRow, name: &str| row.number(name).expect("a number");
+    let seen = |layer: &str| -> Vec<(f64, f64, String)> {
+        let own = rows(&report, layer).into_iter();
         own.map(|r| {
-            (
-                r.users,
-                (r.scripts_per_hour / 100.0).round() as u64,
-                r.highest,
-                r.peak,
-            )
+            let hundreds = (number(r, "scripts_per_hour") / 100.0).round();
+            (number(r, "users"), hundreds, peak(r).to_owned())
         })
         .collect()
     };
+    let none = String::new;
     let native = [
-        (1, 36, false, false),
-        (2, 60, true, true),
-        (4, 48, false, false),
+        (1.0, 36.0, none()),
+        (2.0, 60.0, "peak".into()),
+        (4.0, 48.0, none()),
     ];
     assert_eq!(seen("native"), native);
     let overlay = [
-        (1, 36, false, false),
-        (2, 60, false, false),
-        (4, 72, true, false),
+        (1.0, 36.0, none()),
+        (2.0, 60.0, none()),
+        (4.0, 72.0, "highest; more users may reach more".into()),
     ];
     assert_eq!(seen("overlay:upper"), overlay);
-    let row = &report.devload[0];
-    assert!((row.cpu_in_commands - 0.98).abs() < 1e-9, "{row:?}");
-    assert!(
-        (row.cpu_s - 0.98).abs() < 1e-9 && (row.seconds - 1.0).abs() < 0.01,
-        "{row:?}"
-    );
-    let four = report
-        .devload
-        .iter()
-        .find(|r| r.users == 4)
-        .expect("4 users");
-    assert!((four.seconds - 3.0).abs() < 0.03, "{four:?}");
+    let native = rows(&report, "native");
+    let (one, four) = (native[0], native[2]);
+    let close = |row, name, value: f64, by| (number(row, name) - value).abs() < by;
+    assert!(close(one, "cpu_in_commands", 0.98, 1e-9), "{one:?}");
+    assert!(close(one, "cpu_s", 0.98, 1e-9), "{one:?}");
+    assert!(close(one, "seconds", 1.0, 0.01), "{one:?}");
+    assert!(close(four, "seconds", 3.0, 0.03), "{four:?}");
     assert_eq!(report.results[0].unit, "scripts/h");
 }
 
@@ -130,14 +132,9 @@ fn a_peak_within_the_noise_is_not_decided() {
         .noise(0.4)
         .change(|_, _, _, trial| scripts("2", trial))
         .build();
-    let native: Vec<_> = report
-        .devload
-        .iter()
-        .filter(|r| r.layer == "native")
-        .collect();
-    let seen: Vec<_> = native.iter().map(|r| (r.highest, r.peak)).collect();
-    assert_eq!(seen, [(false, false), (true, false), (false, false)]);
-    assert_eq!(native[1].next_users, Some(4));
+    let native = rows(&report, "native");
+    let seen: Vec<&str> = native.iter().map(|r| peak(r)).collect();
+    assert_eq!(seen, ["", "highest; not decided against 4 users", ""]);
     let sections = report.sections();
     let section = sections.iter().find(|s| s.name == "devload");
     let words: Vec<&str> = section.expect("a section").tables[0]
@@ -191,8 +188,8 @@ fn trials_that_ran_other_programs_are_not_compared() {
         );
         assert_eq!((row.blocks, row.effective_n, row.steady), (0, None, None));
     }
-    let overlay = report.devload.iter().filter(|r| r.layer != "native");
-    assert!(overlay.clone().count() > 0 && overlay.clone().all(|r| !r.highest));
+    let overlay = rows(&report, "overlay:upper");
+    assert!(!overlay.is_empty() && overlay.iter().all(|r| peak(r).is_empty()));
     assert!(
         same_programs()
             .results

@@ -25,6 +25,7 @@ mod scaling;
 mod schema;
 mod sections;
 mod stalls;
+mod stored;
 mod tables;
 mod virtual_io;
 mod words;

@@ -385,3 +385,13 @@ pub fn result<'a>(report: &'a Value, label: &str, layer: &str) -> &'a Value {
         })
         .unwrap_or_else(|| panic!("no result for {layer} at {label} in {report:#}"))
 }
+
+/// What the workload's figures are in a layer, by their names.
+#[track_caller]
+pub fn figures<'a>(report: &'a Value, label: &str, layer: &str) -> &'a Value {
+    let groups = report["figures"].as_array().into_iter().flatten();
+    let mut rows = groups.flat_map(|g| g["rows"].as_array().into_iter().flatten());
+    let row = rows.find(|r| r["layer"] == layer && r["label"] == label);
+    let row = row.unwrap_or_else(|| panic!("no figures of {label} in {layer}: {report:#}"));
+    &row["values"]
+}

@@ -8,6 +8,7 @@ use layermark_model::{Meaning, Param, Point, PointError, Settings};
 use crate::{Context, ProbeError, UsualBlocks, Work, Workload, param};
 
 mod corpus;
+mod figures;
 mod jobs;
 mod params;
 mod programs;

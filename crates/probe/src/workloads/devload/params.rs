@@ -3,6 +3,7 @@
 use layermark_model::{Meaning, Param, PointError, Quantity, Target, Unit};
 use serde::{Deserialize, Serialize};
 
+use super::figures;
 use crate::{
     limits,
     param::{self, Means, Params, Values, words},
@@ -77,7 +78,8 @@ impl Means for DevLoadParams {
             .axis(Quantity::Users, "users", self.users)
             .part("users", self.users())
             .part("job_set", self.job_set.id())
-            .part("jobs", format!("{} jobs", self.jobs)))
+            .part("jobs", format!("{} jobs", self.jobs))
+            .figures(figures::table()))
     }
 }
 

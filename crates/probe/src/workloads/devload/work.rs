@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, fs, path::Path, sync::Mutex, time::Duration};
 
-use layermark_model::{Pass, Trial, Turn, UserScripts, Verified};
+use layermark_model::{Pass, Trial, Turn, Verified};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use super::{
-    corpus,
+    corpus, figures,
     jobs::{self, ScriptJob},
     params::{DevLoadParams, JobSet},
     programs,
@@ -140,11 +140,13 @@ impl Work for DevLoadWork {
             records: self.p.users * self.p.jobs,
             bad: 0,
         });
-        trial.scripts = Some(Box::new(UserScripts {
-            script_ns,
-            own_ns: own_ns + probe.user_ns + probe.sys_ns - own.user_ns - own.sys_ns,
-            programs: self.programs.clone(),
-        }));
+        let own_ns = own_ns + probe.user_ns + probe.sys_ns - own.user_ns - own.sys_ns;
+        trial.figures.set(figures::OWN, own_ns);
+        trial.figures.set(figures::SCRIPTS, script_ns.as_slice());
+        for (name, hash) in &self.programs {
+            let name = format!("{}.{name}", figures::PROGRAMS);
+            trial.figures.set(&name, hash.as_str());
+        }
         Ok(Turned {
             turn,
             cpu,

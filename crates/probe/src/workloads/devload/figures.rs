@@ -1,0 +1,36 @@
+//! Figures of the workload `devload`, as SPEC's SDET tells them.
+
+use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit, NoteWhen, Quantity};
+
+/// CPU time of layermark itself in the turn, nanoseconds.
+pub const OWN: &str = "own_ns";
+/// From the barrier to the end of each user's script, nanoseconds.
+pub const SCRIPTS: &str = "script_ns";
+/// XXH3-128 of each program that the jobs use: `programs.cc`.
+pub const PROGRAMS: &str = "programs";
+
+/// What is shown of a result.
+pub fn table() -> FigureTable {
+    let cpu = || vec![Amount::Cpu];
+    let all = [cpu(), vec![Amount::Nanoseconds(OWN.into())]].concat();
+    FigureTable::new(
+        "Scripts an hour",
+        "Users who do the same jobs, each in an order of its own, as SPEC's SDET defines it: scripts an hour = 3600 N / T, T from the barrier to the last verified exit. CPU is of the users' commands.",
+    )
+    .curve_over(Quantity::Users)
+    .with([
+        Figure::new("users", FigureUnit::Whole, FigureSource::Axis(Quantity::Users)).head("users"),
+        Figure::new("scripts_per_hour", FigureUnit::Number, FigureSource::RateInInterval)
+            .head("scripts/h"),
+        Figure::new("seconds", FigureUnit::Seconds, FigureSource::OperationTime).head("T"),
+        Figure::per("cpu_s", FigureUnit::Seconds, cpu(), [Amount::Operations])
+            .head("CPU a script"),
+        Figure::new("ratio", FigureUnit::Number, FigureSource::Ratio).head("ratio"),
+        Figure::new("peak", FigureUnit::Text, FigureSource::Peak).head("peak"),
+        Figure::per("cpu_in_commands", FigureUnit::Share, cpu(), all).note(
+            NoteWhen::Smallest,
+            "At least {all} % of the CPU time is the users' commands', the rest layermark's own.",
+        ),
+        Figure::new(PROGRAMS, FigureUnit::Text, FigureSource::Programs),
+    ])
+}

@@ -1,0 +1,336 @@
+//! Figures that workloads declare: what the trials of a result come to, the notes that values call for,
+//! and the part of the report. No workload is known here by its name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hdrhistogram::Histogram;
+use layermark_model::{
+    Amount, Figure, FigureSource, FigureTable, FigureValue, NoteWhen, Run, Trial,
+};
+use layermark_stats::median;
+
+use crate::{
+    analysis::{index::Index, latency::Histograms},
+    number,
+    types::{FigureGroup, FigureRow, ResultRow},
+};
+
+mod format;
+mod section;
+
+/// The figures of all results whose trials have some; results that do the same work are together.
+pub fn groups(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<FigureGroup> {
+    let mut groups: Vec<FigureGroup> = Vec::new();
+    for result in results {
+        let Some((declared, row)) = row(run, index, result) else {
+            continue;
+        };
+        let without = declared.across.as_slice();
+        let what = result.meaning.describe(without);
+        let same = |g: &&mut FigureGroup| (&g.workload, &g.what) == (&result.workload, &what);
+        match groups.iter_mut().find(same) {
+            Some(group) => group.rows.push(row),
+            None => groups.push(FigureGroup {
+                workload: result.workload.clone(),
+                what,
+                declared: declared.clone(),
+                rows: vec![row],
+            }),
+        }
+    }
+    for group in &mut groups {
+        sort(group);
+        mark_peaks(group, results);
+    }
+    groups
+}
+
+/// The figures of one result.
+fn row<'a>(
+    run: &'a Run,
+    index: &Index,
+    result: &ResultRow,
+) -> Option<(&'a FigureTable, FigureRow)> {
+    let (layer, at) = run.site(&result.layer, &result.label)?;
+    let declared = run.points[at].meaning.figures.as_deref()?;
+    let records = index.trials(layer, at);
+    let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
+    let sent = trials.iter().any(|t| !t.figures.is_empty());
+    let rate = result.value.filter(|_| sent)?;
+    let mut site = FigureSite {
+        declared,
+        result,
+        rate,
+        trials: trials
+            .into_iter()
+            .filter(|t| !t.figures.is_empty())
+            .collect(),
+        values: BTreeMap::new(),
+    };
+    for figure in &declared.figures {
+        if let Some(value) = site.value(figure) {
+            site.values.insert(figure.name.clone(), value);
+        }
+    }
+    let row = FigureRow {
+        result: result.id.clone(),
+        layer: result.layer.clone(),
+        label: result.label.clone(),
+        values: site.values,
+    };
+    Some((declared, row))
+}
+
+/// A result, its trials, and the figures that have been made of them so far.
+struct FigureSite<'a> {
+    declared: &'a FigureTable,
+    result: &'a ResultRow,
+    /// What is counted, over time.
+    rate: f64,
+    trials: Vec<&'a Trial>,
+    values: BTreeMap<String, FigureValue>,
+}
+
+impl FigureSite<'_> {
+    fn value(&self, figure: &Figure) -> Option<FigureValue> {
+        let latency = self.result.latency_us.as_ref();
+        let number = match &figure.source {
+            FigureSource::Last(name) => return self.trials.last()?.figures.get(name).cloned(),
+            FigureSource::Text(words) => return Some(FigureValue::Text(self.words(words))),
+            FigureSource::Axis(quantity) => self.result.meaning.value(*quantity)? as f64,
+            FigureSource::Rate | FigureSource::RateInInterval => self.reached(),
+            FigureSource::Every => 1e6 / self.reached(),
+            FigureSource::OperationTime => self.result.op_us?,
+            FigureSource::MeanLatency => latency?.mean,
+            FigureSource::MedianLatency => latency?.p50,
+            FigureSource::P99Latency => latency?.p99?,
+            FigureSource::Within(percent) => self.within(*percent)?,
+            FigureSource::Ratio => self.result.ratio?.estimate,
+            FigureSource::Sum(amount) => self.sum(amount)?,
+            FigureSource::Per { of, over } => self.sum_of(of)? / self.sum_of(over)?,
+            FigureSource::Median(amount) => median(&self.each(amount))?,
+            FigureSource::Least(amount) => self.each(amount).into_iter().reduce(f64::min)?,
+            FigureSource::Most(amount) => self.each(amount).into_iter().reduce(f64::max)?,
+            FigureSource::Share { of, over } => self.number(of)? / self.number(over)?,
+            // Those of the programs are compared with the trials of other layers, and a peak is known when
+            // all rows are.
+            FigureSource::Programs | FigureSource::Peak => return None,
+        };
+        let number = format::in_unit(figure.unit, number);
+        number.is_finite().then_some(FigureValue::Number(number))
+    }
+
+    /// At a pace that was set from outside the result is a time, and the rate is what was reached.
+    fn reached(&self) -> f64 {
+        if !self.result.meaning.paced {
+            return self.rate;
+        }
+        let sum = |amount: &Amount| self.sum(amount).unwrap_or_default();
+        sum(&Amount::Operations) / sum(&Amount::Seconds)
+    }
+
+    fn number(&self, name: &str) -> Option<f64> {
+        match self.values.get(name)? {
+            FigureValue::Number(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Of all trials; none where one of them does not have it.
+    fn sum(&self, amount: &Amount) -> Option<f64> {
+        let all: Option<f64> = self.trials.iter().map(|t| raw(amount, t)).sum();
+        Some(all? / scale(amount))
+    }
+
+    fn sum_of(&self, amounts: &[Amount]) -> Option<f64> {
+        amounts.iter().map(|amount| self.sum(amount)).sum()
+    }
+
+    /// Of the trials that have it.
+    fn each(&self, amount: &Amount) -> Vec<f64> {
+        let all = self.trials.iter().filter_map(|t| raw(amount, t));
+        all.map(|value| value / scale(amount)).collect()
+    }
+
+    /// Of all operations of all trials together.
+    fn within(&self, percent: u32) -> Option<f64> {
+        let mut histograms = Histograms::default();
+        let mut all: Option<Histogram<u64>> = None;
+        for latency in self.trials.iter().filter_map(|t| t.latency.as_ref()) {
+            let Some(one) = histograms.read(latency) else {
+                continue;
+            };
+            match &mut all {
+                // All probes have the same bounds.
+                Some(all) => drop(all.add(one)),
+                None => all = Some(one),
+            }
+        }
+        Some(all?.value_at_quantile(f64::from(percent) / 100.0) as f64 / 1e3)
+    }
+
+    /// The text with the figures in place of their names.
+    fn words(&self, text: &str) -> String {
+        format::fill(text, |name| {
+            let mut all = self.declared.figures.iter();
+            let figure = all.find(|f| f.name == name)?;
+            Some(format::value(figure.unit, self.values.get(name)))
+        })
+    }
+}
+
+/// A trial's amount, as it was counted.
+fn raw(amount: &Amount, trial: &Trial) -> Option<f64> {
+    let device = trial.device;
+    Some(match amount {
+        Amount::Value(name) | Amount::Nanoseconds(name) => return trial.figures.number(name),
+        Amount::Operations => trial.ops() as f64,
+        Amount::Bytes | Amount::Kilobytes => trial.bytes() as f64,
+        Amount::Seconds => trial.elapsed_ns() as f64,
+        Amount::Cpu => (trial.cpu.user_ns + trial.cpu.sys_ns) as f64,
+        Amount::HostCpu => trial.busy_ns? as f64,
+        Amount::Syncs => trial.syncs as f64,
+        Amount::DeviceFlushes => device?.flushes as f64,
+        Amount::DeviceWritten => device?.written as f64,
+    })
+}
+
+/// What it is divided by: times are in microseconds but for seconds.
+fn scale(amount: &Amount) -> f64 {
+    match amount {
+        Amount::Nanoseconds(_) | Amount::Cpu | Amount::HostCpu => 1e3,
+        Amount::Seconds => 1e9,
+        Amount::Kilobytes => 1024.0,
+        _ => 1.0,
+    }
+}
+
+/// Along a curve, by layer and quantity.
+fn sort(group: &mut FigureGroup) {
+    let axis = group.axis().map(|f| f.name.clone());
+    let Some(axis) = axis.filter(|_| group.declared.curve) else {
+        return;
+    };
+    let at = |row: &FigureRow| row.number(&axis).unwrap_or_default();
+    let rows = &mut group.rows;
+    rows.sort_by(|a, b| a.layer.cmp(&b.layer).then(at(a).total_cmp(&at(b))));
+}
+
+/// Says which row of a curve is the highest of its layer, and whether the next one along it is decidedly
+/// lower. Results that are not trusted are left out.
+fn mark_peaks(group: &mut FigureGroup, results: &[ResultRow]) {
+    let peak = |f: &&Figure| f.source == FigureSource::Peak;
+    let Some((peak, axis)) = group.declared.figures.iter().find(peak).zip(group.axis()) else {
+        return;
+    };
+    let (peak, axis) = (peak.name.clone(), axis.name.clone());
+    let mut along: Vec<(usize, f64, &ResultRow)> = Vec::new();
+    for (at, row) in group.rows.iter().enumerate() {
+        let mut found = results.iter().filter(|r| r.untrusted.is_none());
+        let found = found.find(|r| r.id == row.result);
+        along.extend(found.zip(row.number(&axis)).map(|(r, x)| (at, x, r)));
+    }
+    for (at, x, here) in &along {
+        let others = || along.iter().filter(|(.., r)| r.layer == here.layer);
+        if others().any(|(.., r)| r.value > here.value) {
+            continue;
+        }
+        let next = others().filter(|(_, more, _)| more > x);
+        let next = next.min_by(|a, b| a.1.total_cmp(&b.1));
+        let decided = here.interval.zip(next.and_then(|(.., r)| r.interval));
+        let words = match next {
+            _ if decided.is_some_and(|([low, _], [_, high])| low > high) => "peak".into(),
+            Some((_, next, _)) => format!("highest; not decided against {next} {axis}"),
+            None => format!("highest; more {axis} may reach more"),
+        };
+        let values = &mut group.rows[*at].values;
+        values.insert(peak.clone(), FigureValue::Text(words));
+    }
+}
+
+impl FigureGroup {
+    /// The figure that rows of a table differ in by their settings.
+    fn axis(&self) -> Option<&Figure> {
+        let quantity = self.declared.across?;
+        let mut all = self.declared.figures.iter();
+        all.find(|f| f.source == FigureSource::Axis(quantity))
+    }
+
+    /// Notes that the values call for: on the whole table, then on each row.
+    fn notes(&self) -> String {
+        let all = || {
+            let figures = self.declared.figures.iter();
+            figures.flat_map(|f| f.notes.iter().map(move |note| (f, note)))
+        };
+        let table = all().filter_map(|(f, n)| self.table_note(f, n.when, &n.text));
+        let rows = self
+            .rows
+            .iter()
+            .flat_map(|row| all().filter_map(|(f, n)| self.row_note(row, f, n.when, &n.text)));
+        table.chain(rows).collect::<Vec<_>>().join(" ")
+    }
+
+    fn table_note(&self, figure: &Figure, when: NoteWhen, text: &str) -> Option<String> {
+        let values = || self.rows.iter().filter_map(|r| r.values.get(&figure.name));
+        let all = match when {
+            NoteWhen::Differs => {
+                let texts: BTreeSet<String> = values()
+                    .map(|v| format::value(figure.unit, Some(v)))
+                    .collect();
+                let texts: Vec<String> = texts.into_iter().collect();
+                (texts.len() > 1).then(|| number::list(&texts))?
+            }
+            NoteWhen::Smallest => {
+                let numbers = self.rows.iter().filter_map(|r| r.number(&figure.name));
+                let least = numbers.reduce(f64::min)?;
+                format::value(figure.unit, Some(&FigureValue::Number(least)))
+            }
+            NoteWhen::Above(_) | NoteWhen::Zero => return None,
+        };
+        Some(format::fill(text, |name| {
+            (name == "all").then(|| all.clone())
+        }))
+    }
+
+    fn row_note(&self, row: &FigureRow, f: &Figure, when: NoteWhen, text: &str) -> Option<String> {
+        let value = row.number(&f.name)?;
+        let called_for = match when {
+            NoteWhen::Above(most) => value > f64::from(most),
+            NoteWhen::Zero => value == 0.0,
+            NoteWhen::Differs | NoteWhen::Smallest => false,
+        };
+        let named = |name: &str| {
+            if name == "layer" {
+                return Some(crate::code_span::code(&row.layer));
+            }
+            let mut all = self.declared.figures.iter();
+            let figure = all.find(|f| f.name == name)?;
+            Some(format::value(figure.unit, row.values.get(name)))
+        };
+        called_for.then(|| format::fill(text, named))
+    }
+}
+
+impl FigureRow {
+    /// The figure of that name, where it is a number.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.values.get(name)? {
+            FigureValue::Number(value) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+/// Programs that differ between trials, where the figures say that such trials cannot be compared.
+pub fn unlike_programs(declared: &FigureTable, trials: &[&Trial]) -> Option<String> {
+    let group = declared.programs()?;
+    let mut all = trials.iter().map(|t| t.figures.texts(group));
+    let first = all.by_ref().find(|programs| !programs.is_empty())?;
+    let mut unlike = BTreeSet::new();
+    for other in all.filter(|programs| !programs.is_empty()) {
+        let changed = |(name, hash): &(&&str, &&str)| other.get(**name) != Some(*hash);
+        unlike.extend(first.iter().filter(changed).map(|(name, _)| *name));
+    }
+    let names: Vec<&str> = unlike.into_iter().collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}

@@ -1,0 +1,118 @@
+//! Figures as parts of the report: a section for each workload, a table for each kind of work.
+
+use layermark_model::{Figure, FigureSource, FigureValue};
+
+use super::format;
+use crate::{
+    Report,
+    code_span::code,
+    number::{self, sig3},
+    types::{
+        Axis, Cell, DataTable, FigureGroup, FigureRow, LineChart, Mark, ResultRow, Section, Series,
+    },
+};
+
+impl Report {
+    /// A section for each workload with figures, in the order of the results.
+    pub(crate) fn figure_sections(&self) -> Vec<Section> {
+        let mut sections: Vec<Section> = Vec::new();
+        for group in &self.figures {
+            let known = sections.iter().position(|s| s.name == group.workload);
+            let at = known.unwrap_or(sections.len());
+            if known.is_none() {
+                sections.push(Section {
+                    name: group.workload.clone(),
+                    title: group.declared.title.clone(),
+                    about: group.declared.about.clone(),
+                    tables: Vec::new(),
+                    charts: Vec::new(),
+                    conclusions: Vec::new(),
+                    files: Vec::new(),
+                });
+            }
+            sections[at].tables.push(self.table(group));
+            sections[at].charts.extend(self.chart(group));
+        }
+        sections
+    }
+
+    fn table(&self, group: &FigureGroup) -> DataTable {
+        let shown = |f: &&Figure| {
+            let has = |r: &FigureRow| r.values.contains_key(&f.name);
+            !f.head.is_empty() && (!f.optional || group.rows.iter().any(has))
+        };
+        let figures: Vec<&Figure> = group.declared.figures.iter().filter(shown).collect();
+        let line = |row: &FigureRow| {
+            let cells = figures.iter().map(|f| self.cell(f, row));
+            let layer = Cell::text(code(&row.layer));
+            std::iter::once(layer).chain(cells).collect()
+        };
+        let head = figures.iter().map(|f| f.head.clone());
+        let title = if group.declared.curve {
+            format!("{}: {}", group.declared.title, group.what)
+        } else {
+            group.what.clone()
+        };
+        DataTable {
+            title,
+            note: group.notes(),
+            head: std::iter::once("layer".to_owned()).chain(head).collect(),
+            rows: group.rows.iter().map(line).collect(),
+        }
+    }
+
+    fn cell(&self, figure: &Figure, row: &FigureRow) -> Cell {
+        let value = row.values.get(&figure.name);
+        let text = format::value(figure.unit, value);
+        let Some(FigureValue::Number(number)) = value else {
+            let unset = matches!(figure.source, FigureSource::Axis(_)) && value.is_none();
+            return Cell::text(if unset { "auto".into() } else { text });
+        };
+        let result = self.result(&row.result);
+        let text = match &figure.source {
+            FigureSource::RateInInterval => in_interval(*number, result),
+            FigureSource::Ratio => result
+                .and_then(|r| r.ratio.as_ref())
+                .map_or(text, number::ratio_with),
+            _ => text,
+        };
+        Cell::number(text, *number)
+    }
+
+    /// The rate over the quantity that the rows of a layer differ in, where a layer has several.
+    fn chart(&self, group: &FigureGroup) -> Option<LineChart> {
+        let axis = group.axis().filter(|_| group.declared.curve)?;
+        let mut layers: Vec<&str> = group.rows.iter().map(|r| r.layer.as_str()).collect();
+        layers.dedup();
+        let series = |layer: &&str| {
+            let own = group.rows.iter().filter(|r| r.layer == *layer);
+            let marks = own.filter_map(|row| {
+                let result = self.result(&row.result)?;
+                Some(Mark {
+                    x: row.number(&axis.name)?,
+                    y: result.value?,
+                    interval: result.interval,
+                })
+            });
+            Series::along(layer, marks)
+        };
+        let label = |label: &str| Axis {
+            label: label.to_owned(),
+            unit: String::new(),
+        };
+        let (title, over) = (&group.declared.title, &axis.name);
+        (group.rows.len() > layers.len()).then(|| LineChart {
+            title: format!("{title} over {over}: {}", group.what),
+            x: label(over),
+            y: label(&title.to_lowercase()),
+            series: layers.iter().map(series).collect(),
+        })
+    }
+}
+
+fn in_interval(value: f64, result: Option<&ResultRow>) -> String {
+    match result.and_then(|r| r.interval) {
+        Some([low, high]) => format!("{} [{} to {}]", sig3(value), sig3(low), sig3(high)),
+        None => sig3(value),
+    }
+}
