@@ -349,17 +349,20 @@ impl FigureValues {
         self.0.is_empty()
     }
 
+    /// The fields of a structure, by their names.
+    pub fn of(values: &impl Serialize) -> Self {
+        let mut of = Self::default();
+        if let Ok(Value::Object(fields)) = serde_json::to_value(values) {
+            fields
+                .into_iter()
+                .for_each(|(name, value)| of.read(&name, value));
+        }
+        of
+    }
+
     /// Stores a value.
     pub fn set(&mut self, name: &str, value: impl Into<FigureValue>) {
         self.0.insert(name.to_owned(), value.into());
-    }
-
-    /// Adds to a number, which begins at 0.
-    pub fn add(&mut self, name: &str, more: f64) {
-        match self.0.get_mut(name) {
-            Some(FigureValue::Number(sum)) => *sum += more,
-            _ => self.set(name, more),
-        }
     }
 
     /// The value of that name.
@@ -481,8 +484,7 @@ mod tests {
         values.set("server", "nginx/1");
         values.set("checked", true);
         values.set("cpus", [0u32, 2].as_slice());
-        values.add("lost", 1.5);
-        values.add("lost", 1.0);
+        values.set("lost", 2.5);
         let json = serde_json::to_string(&values).unwrap();
         assert_eq!(
             serde_json::from_str::<FigureValues>(&json).unwrap(),

@@ -15,7 +15,6 @@ mod launch;
 mod machine;
 mod meaning;
 mod near;
-mod net;
 mod pair;
 mod plain;
 mod plan;
@@ -44,7 +43,6 @@ pub use meaning::{
     WorkGroup,
 };
 pub use near::nearest;
-pub use net::{NetEnd, NetTrial};
 pub use pair::{Cost, Ledger, Site};
 pub use plain::plain;
 pub use plan::{MOST_TEXT, Plan, PlanError, Profile, Settings, StudyId};

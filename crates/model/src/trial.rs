@@ -2,7 +2,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FigureValues, FtpTrial, HttpTrial, Launch, NetTrial};
+use crate::{FigureValues, FtpTrial, HttpTrial, Launch};
 
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -84,9 +84,6 @@ pub struct Trial {
     /// What a launched program did. Of the workload `launch` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Box<Launch>>,
-    /// What both ends of a connection did. Of the workload `net` only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub net: Option<Box<NetTrial>>,
     /// What requests to a web server came to. Of the workload `http` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Box<HttpTrial>>,
@@ -98,6 +95,7 @@ pub struct Trial {
     #[serde(
         default,
         skip_serializing_if = "FigureValues::is_empty",
+        alias = "net",
         alias = "scripts"
     )]
     pub figures: FigureValues,

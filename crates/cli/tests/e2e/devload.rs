@@ -8,9 +8,9 @@ use std::{
 };
 
 use crate::common::{
-    self, Lm, Said, is_root,
+    self, Lm, Said, figures, is_root,
     machine::{family, nothing_left, tree},
-    figures, result, skipped, wait_for,
+    result, skipped, wait_for,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

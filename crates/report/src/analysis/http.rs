@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use layermark_model::{HttpTrial, Run, Trial};
 
 use crate::{
-    analysis::{index::Index, latency::Histograms, net::busy_ns},
+    analysis::{index::Index, latency::Histograms},
     types::{HttpPercentile, HttpRow, ResultRow},
 };
 
@@ -83,4 +83,10 @@ fn percentiles(trials: &[&Trial]) -> Vec<HttpPercentile> {
         })
     };
     all.as_ref().map_or_else(Vec::new, |all| at(all).to_vec())
+}
+
+/// All CPUs of this machine in the turns; `None` where a trial does not tell.
+fn busy_ns(trials: &[&Trial]) -> Option<f64> {
+    let busy = |t: &&Trial| Some(t.busy_ns? as f64);
+    trials.iter().map(busy).sum()
 }

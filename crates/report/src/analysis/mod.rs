@@ -16,7 +16,6 @@ pub mod iops;
 pub mod kinds;
 pub mod latency;
 pub mod launch;
-pub mod net;
 pub mod recommend;
 pub mod results;
 pub mod scaling;

@@ -88,7 +88,6 @@ impl Report {
             study: None,
             iops: Vec::new(),
             depth_curves: Vec::new(),
-            net: Vec::new(),
             ftp: Vec::new(),
             http: Vec::new(),
             figures: Vec::new(),

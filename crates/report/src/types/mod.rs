@@ -15,7 +15,6 @@ mod ftp;
 mod http;
 mod iops;
 mod launch;
-mod net;
 mod result;
 mod scaling;
 mod section;
@@ -31,7 +30,6 @@ pub use ftp::FtpRow;
 pub use http::{HttpPercentile, HttpRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
-pub use net::NetRow;
 pub use result::{
     Average, BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LatencyUs,
     ResultRow, ServedBy, SlowOperations, Stalls, Tail, ThreadsRow, TwoKinds, Verdict,
@@ -109,9 +107,6 @@ pub struct Report {
     /// How these change with the queue's depth.
     #[serde(default)]
     pub depth_curves: Vec<DepthCurve>,
-    /// Figures as netperf gives them, of results between two ends.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub net: Vec<NetRow>,
     /// Results of the workload `ftp`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ftp: Vec<FtpRow>,

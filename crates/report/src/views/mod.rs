@@ -15,7 +15,6 @@ mod http;
 mod iops;
 pub mod iozone;
 pub mod launches;
-mod net;
 pub mod overview;
 pub mod rows;
 mod scaling;
@@ -49,7 +48,6 @@ impl Report {
             told(buffer).then(|| buffer::section(&self.buffer, self.level)),
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
-            Some(net::section(self)),
             Some(ftp::section(self)),
             Some(http::section(self)),
         ];

@@ -1,7 +1,7 @@
 //! The figures of netperf, from a made-up run whose numbers are known.
 
-use layermark_model::{CpuUse, Meaning, NetEnd, NetTrial, Pass, Point, Run, TrialRecord};
-use layermark_report::{Report, exporters};
+use layermark_model::{CpuUse, Meaning, Pass, Point, Run, TrialRecord};
+use layermark_report::{FigureRow, Report, exporters};
 use layermark_testkit::sample::Sample;
 use serde_json::json;
 
@@ -46,24 +46,14 @@ fn made() -> Report {
         };
         // 2 CPUs, of which this process may use one.
         trial.busy_ns = Some(150_000_000);
-        let end = |cpu| NetEnd {
-            send_buffer: 65536,
-            receive_buffer: 131_072,
-            cpus: vec![cpu],
-        };
-        trial.net = Some(Box::new(NetTrial {
-            near: end(0),
-            far: end(1),
-            far_cpu: CpuUse {
-                user_ns: 0,
-                sys_ns: 30_000_000,
-            },
-            one_host: true,
-            sent: if rr { 0 } else { ops + ops / 4 },
-            lost: if rr { 0 } else { ops / 4 },
-            ceiling: Some(if rr { 55_000.0 } else { 10e6 }),
-            ..NetTrial::default()
-        }));
+        let end =
+            |cpu: u32| json!({"send_buffer": 65536, "receive_buffer": 131_072, "cpus": [cpu]});
+        let figures = json!({
+            "near": end(0), "far": end(1), "far_cpu": {"user_ns": 0, "sys_ns": 30_000_000}, "one_host": true,
+            "sent": if rr { 0 } else { ops + ops / 4 }, "lost": if rr { 0 } else { ops / 4 },
+            "ceiling": if rr { 55_000.0 } else { 10e6 },
+        });
+        trial.figures = serde_json::from_value(figures).unwrap();
     }
     Report::build(&run, &trials)
 }
@@ -75,33 +65,28 @@ fn close(a: f64, b: f64) -> bool {
 #[test]
 fn rates_and_service_demand_are_netperfs() {
     let report = made();
-    assert_eq!(report.net.len(), 4, "two points in two layers");
-    let row = |op: &str, layer: &str| {
-        let mut rows = report.net.iter();
-        rows.find(|r| r.label == op && r.layer == layer).unwrap()
-    };
+    let rows = || report.figures.iter().flat_map(|g| &g.rows);
+    assert_eq!(rows().count(), 4, "two points in two layers");
+    let row = |op: &str, layer: &str| rows().find(|r| r.label == op && r.layer == layer).unwrap();
     let rr = row("rr", "native");
-    assert!(
-        close(rr.trans_s.unwrap(), 50_000.0) && rr.mbit_s.is_none(),
-        "{rr:?}"
-    );
+    let is = |row: &FigureRow, name: &str, value: f64| {
+        let found = row.number(name).unwrap();
+        assert!(close(found, value), "{name}: {found} instead of {value}");
+    };
+    is(rr, "trans_s", 50_000.0);
     // 50, 30 and 150 ms of CPU for 5,000 transactions.
-    assert!(
-        close(rr.near_cpu_us, 10.0) && close(rr.far_cpu_us, 6.0),
-        "{rr:?}"
-    );
-    assert!(close(rr.service_demand_us.unwrap(), 30.0), "{rr:?}");
-    assert!(
-        rr.p50_us.is_some() && close(rr.ceiling_percent.unwrap(), 91.0),
-        "{rr:?}"
-    );
+    is(rr, "near_cpu_us", 10.0);
+    is(rr, "far_cpu_us", 6.0);
+    is(rr, "service_demand_us", 30.0);
+    is(rr, "ceiling_percent", 91.0);
+    assert!(rr.number("p50_us").is_some() && rr.number("mbit_s").is_none());
     let udp = row("udp-stream", "overlay:upper");
-    assert!(
-        close(udp.mbit_s.unwrap(), 4000.0) && udp.trans_s.is_none(),
-        "{udp:?}"
-    );
-    assert!(close(udp.near_cpu_us, 1.024), "a KB of 50 MB: {udp:?}");
-    assert!(udp.p50_us.is_none() && udp.lost > 0 && udp.socket_buffer == Some(32768));
+    is(udp, "mbit_s", 4000.0);
+    // A KB of 50 MB.
+    is(udp, "near_cpu_us", 1.024);
+    is(udp, "socket_buffer", 32768.0);
+    assert!(udp.number("trans_s").is_none() && udp.number("p50_us").is_none());
+    assert!(udp.number("lost") > Some(0.0), "{udp:?}");
 }
 
 #[test]

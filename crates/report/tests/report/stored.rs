@@ -38,3 +38,11 @@ fn devload() {
         include_str!("stored/devload.md"),
     );
 }
+
+#[test]
+fn net() {
+    says_the_same(
+        include_str!("stored/net.json"),
+        include_str!("stored/net.md"),
+    );
+}

@@ -1,10 +1,10 @@
 //! The control connection: JSON lines between the two ends, bounded in size and time. Nothing of it
 //! happens while the clock of a turn runs.
 
-use layermark_model::{CpuUse, NetEnd};
+use layermark_model::CpuUse;
 use serde::{Deserialize, Serialize};
 
-use super::params::NetParams;
+use super::{figures::NetEnd, params::NetParams};
 use crate::workloads::ends::{lines::Hidden, place::Host};
 
 /// A far end of another version is refused.

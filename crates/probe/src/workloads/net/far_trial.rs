@@ -13,12 +13,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{NetEnd, random_name};
+use layermark_model::random_name;
 use rustix::net::Shutdown;
 
 use super::{
     control::{Answer, Ask, Counters},
     far::Shared,
+    figures::NetEnd,
     params::{NetOp, NetParams},
     sockets,
     traffic::{self, Arrived},

@@ -10,6 +10,7 @@ mod ceiling;
 mod control;
 mod far;
 mod far_trial;
+mod figures;
 mod lanes;
 mod near;
 mod params;

@@ -5,10 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{NetEnd, protocol::Peer};
+use layermark_model::protocol::Peer;
 
 use super::{
     control::{Answer, Ask, Counters, Hello, VERSION},
+    figures::NetEnd,
     params::NetParams,
     sockets,
 };

@@ -5,6 +5,7 @@ use layermark_model::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::figures;
 use crate::{
     param::{self, Means, Params, Values, words},
     workloads::ends::place::Placement,
@@ -192,7 +193,8 @@ impl Means for NetParams {
             .part_if(self.socket_buffer > 0, "socket_buffer", self.buffers())
             .part_if(self.streams > 1, "streams", self.connections())
             .part("placement", self.cpus().unwrap_or_default())
-            .part_if(self.nodelay, "nodelay", "nodelay"))
+            .part_if(self.nodelay, "nodelay", "nodelay")
+            .figures(figures::table(self.op.transacts())))
     }
 }
 

@@ -7,7 +7,6 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::NetEnd;
 use rustix::net::{
     AddressFamily, RecvFlags, SocketFlags, SocketType,
     sockopt::{
@@ -16,7 +15,7 @@ use rustix::net::{
     },
 };
 
-use super::params::NetParams;
+use super::{figures::NetEnd, params::NetParams};
 use crate::workloads::ends::PATIENCE;
 
 /// How long a transaction over UDP waits for its answer at least.

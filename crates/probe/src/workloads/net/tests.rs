@@ -7,12 +7,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{NetEnd, Point, PointError, Target, Trial, Unit, WorkGroup};
+use layermark_model::{
+    FigureValue, FigureValues, Point, PointError, Target, Trial, Unit, WorkGroup,
+};
 use serde_json::{Value, json};
 
 use super::{
     Net,
     control::{Answer, Ask as Question, Counters, Hello, VERSION},
+    figures::NetEnd,
     params::NetParams,
 };
 use crate::{
@@ -111,16 +114,17 @@ fn every_operation_goes_in_turns() {
             assert!(turned.turn.elapsed_ns >= 4_000_000, "{op}: {turned:?}");
         }
         let trial = ends.end();
-        let net = trial.net.as_ref().unwrap();
+        let net = &trial.figures;
         let p: NetParams = point(json!({"op": op, "streams": streams}))
             .typed()
             .unwrap();
         assert_eq!(trial.bytes(), trial.ops() * p.op_bytes(), "{op}");
         assert!(
-            net.near.send_buffer > 0 && net.far.receive_buffer > 0,
+            number(net, "near.send_buffer") > 0.0 && number(net, "far.receive_buffer") > 0.0,
             "{op}"
         );
-        assert!(net.one_host && net.ceiling.unwrap() > 0.0, "{op}: {net:?}");
+        assert_eq!(number(net, "one_host"), 1.0, "{op}: {net:?}");
+        assert!(number(net, "ceiling") > 0.0, "{op}: {net:?}");
         let timed = trial.latency.as_ref().map(|l| l.p50 > 0);
         assert_eq!(timed, p.op.transacts().then_some(true), "{op}");
     }
@@ -130,15 +134,26 @@ fn every_operation_goes_in_turns() {
 fn buffers_are_told_as_they_are() {
     let mut ends = start(json!({"op": "stream", "socket_buffer": "32K"}));
     ends.turn(5).unwrap();
-    let net = ends.end().net.unwrap();
+    let net = ends.end().figures;
     // Linux doubles what it is asked for.
     for size in [
-        net.near.send_buffer,
-        net.near.receive_buffer,
-        net.far.send_buffer,
-        net.far.receive_buffer,
+        "near.send_buffer",
+        "near.receive_buffer",
+        "far.send_buffer",
+        "far.receive_buffer",
     ] {
-        assert_eq!(size, 65536, "{net:?}");
+        assert_eq!(number(&net, size), 65536.0, "{net:?}");
+    }
+}
+
+fn number(figures: &FigureValues, name: &str) -> f64 {
+    figures.number(name).unwrap()
+}
+
+fn list(figures: &FigureValues, name: &str) -> Vec<f64> {
+    match figures.get(name).unwrap() {
+        FigureValue::List(values) => values.clone(),
+        other => panic!("{name}: {other:?}"),
     }
 }
 
@@ -159,19 +174,20 @@ fn both_ends_are_placed() {
         let own = allowed_lists(Path::new("/proc/thread-self"));
         let others = std::fs::read_dir("/proc/self/task").unwrap().flatten();
         let others: Vec<String> = others.flat_map(|t| allowed_lists(&t.path())).collect();
-        let net = ends.end().net.unwrap();
+        let net = ends.end().figures;
+        let (near, far) = (list(&net, "near.cpus"), list(&net, "far.cpus"));
         if thread::available_parallelism().unwrap().get() == 1 && !same {
-            assert!(net.near.cpus.is_empty() && net.far.cpus.is_empty());
+            assert!(near.is_empty() && far.is_empty());
             continue;
         }
-        assert_eq!((net.near.cpus.len(), net.far.cpus.len()), (1, 1));
-        assert_eq!(own, vec![net.near.cpus[0].to_string()]);
-        assert!(others.contains(&net.far.cpus[0].to_string()), "{others:?}");
-        assert_eq!(net.near.cpus == net.far.cpus, same, "{net:?}");
+        assert_eq!((near.len(), far.len()), (1, 1));
+        assert_eq!(own, vec![near[0].to_string()]);
+        assert!(others.contains(&far[0].to_string()), "{others:?}");
+        assert_eq!(near == far, same, "{net:?}");
     }
     let mut ends = start(json!({"op": "rr", "placement": "free"}));
     ends.turn(5).unwrap();
-    assert!(ends.end().net.unwrap().near.cpus.is_empty());
+    assert!(list(&ends.end().figures, "near.cpus").is_empty());
 }
 
 #[test]
@@ -490,10 +506,11 @@ fn lost_datagrams_are_counted() {
     // On a busy machine the receiver may get the CPU at the right moments of a turn.
     let turns = (0..20).map(|_| ends.turn(10).unwrap().turn.ops);
     let arrived: u64 = turns.sum();
-    let net = ends.end().net.unwrap();
-    assert!(net.lost > 0 && net.sent > net.lost, "{net:?}");
+    let net = ends.end().figures;
+    let (sent, lost) = (number(&net, "sent"), number(&net, "lost"));
+    assert!(lost > 0.0 && sent > lost, "{net:?}");
     // Some of a lead-in may come late, and are counted in the turn.
-    assert!(arrived >= net.sent - net.lost, "{arrived} {net:?}");
+    assert!(arrived as f64 >= sent - lost, "{arrived} {net:?}");
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use std::{net::SocketAddr, os::fd::OwnedFd, time::Duration};
 
-use layermark_model::{CpuUse, NetTrial, Trial, protocol::Peer};
+use layermark_model::{CpuUse, FigureValues, Trial, protocol::Peer};
 
 use super::{
     ceiling,
     control::{Counters, Hello},
+    figures::NetTrial,
     lanes::{Lane, Lanes, Limit, Link, Together},
     near::{Control, Welcome},
     params::{NetOp, NetParams},
@@ -234,7 +235,7 @@ impl Repeat for NetWork {
 
     fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
         trial.latency = self.lanes.latency();
-        trial.net = Some(Box::new(std::mem::take(&mut self.net)));
+        trial.figures = FigureValues::of(&self.net);
         Ok(())
     }
 }
