@@ -8,7 +8,6 @@ mod figure;
 pub mod flags;
 mod ftp;
 mod gate;
-mod http;
 mod import;
 mod iozone;
 mod launch;
@@ -33,7 +32,6 @@ pub use figure::{
 };
 pub use ftp::FtpTrial;
 pub use gate::{Gate, GateError};
-pub use http::HttpTrial;
 pub use import::{Import, ImportedPoint, mix_name};
 pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_tables};
 pub use launch::{Launch, Stopped, Trace, Warmth, layers_command, split_layer};

@@ -2,7 +2,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FigureValues, FtpTrial, HttpTrial, Launch};
+use crate::{FigureValues, FtpTrial, Launch};
 
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -84,9 +84,6 @@ pub struct Trial {
     /// What a launched program did. Of the workload `launch` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Box<Launch>>,
-    /// What requests to a web server came to. Of the workload `http` only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub http: Option<Box<HttpTrial>>,
     /// What clients and server of FTP did. Of the workload `ftp` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ftp: Option<Box<FtpTrial>>,
@@ -95,6 +92,7 @@ pub struct Trial {
     #[serde(
         default,
         skip_serializing_if = "FigureValues::is_empty",
+        alias = "http",
         alias = "net",
         alias = "scripts"
     )]

@@ -6,7 +6,7 @@ use crate::{
     analysis::{
         self, alternatives,
         causes::{self, Compared},
-        cost, ftp, http,
+        cost, ftp,
         index::{self, Index},
         iops, launch, recommend,
         results::{self, Placed},
@@ -86,7 +86,6 @@ impl Report {
             advice: words.advice,
             depth_curves: iops::curves(run, &index, &iops, &results),
             iops,
-            http: http::rows(run, &index, &results),
             ftp: ftp::rows(run, &index, &results),
             figures: figures::groups(run, &index, &results),
             scaling: scaling::rows(run, &index, &results),

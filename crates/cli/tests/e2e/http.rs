@@ -6,18 +6,7 @@ use std::{
     thread,
 };
 
-use serde_json::Value;
-
-use crate::common::{Lm, result, skipped};
-
-/// The row of ab's table.
-fn row<'a>(report: &'a Value, label: &str, layer: &str) -> &'a Value {
-    let rows = report["http"].as_array().expect("rows of ab's table");
-    let found = rows
-        .iter()
-        .find(|r| r["label"] == label && r["layer"] == layer);
-    found.unwrap_or_else(|| panic!("no {label} in {layer}: {rows:#?}"))
-}
+use crate::common::{Lm, figures, result, skipped};
 
 #[test]
 fn a_server_behind_a_namespace_is_set_beside_the_loopback() {
@@ -51,28 +40,23 @@ fn a_server_behind_a_namespace_is_set_beside_the_loopback() {
             "{through:#}"
         );
         for layer in ["native", "netns"] {
-            let row = row(&report, label, layer);
+            let row = figures(&report, label, layer);
             for figure in [
                 "requests_s",
                 "request_us",
                 "across_us",
-                "body_bytes_s",
+                "body_mb_s",
                 "near_cpu_us",
                 "far_cpu_us",
                 "ceiling_percent",
             ] {
                 assert!(row[figure].as_f64() > Some(0.0), "{figure}: {row:#}");
             }
-            let percents = row["percentiles"].as_array().unwrap();
-            let percents: Vec<u64> = percents
-                .iter()
-                .map(|p| p["percent"].as_u64().unwrap())
-                .collect();
-            assert_eq!(percents, [50, 66, 75, 80, 90, 95, 98, 99, 100]);
-            assert_eq!(
-                (&row["one_host"], &row["checked"]),
-                (&true.into(), &true.into())
-            );
+            for percent in [50, 66, 75, 80, 90, 95, 98, 99, 100] {
+                let within = &row[format!("within_{percent}_us")];
+                assert!(within.as_f64() > Some(0.0), "{percent}: {row:#}");
+            }
+            assert_eq!((&row["one_host"], &row["checked"]), (&1.into(), &1.into()));
             assert_eq!(row["concurrency"], 4);
             let server = row["server"].as_str().unwrap();
             assert!(
@@ -102,7 +86,7 @@ fn each_server_answers_at_a_rate() {
         ];
         let run = Lm::new().work_with(&args, &["native"]).run().left_nothing();
         let report = run.json();
-        let rows = report["http"].as_array();
+        let rows = report["figures"][0]["rows"].as_array();
         let Some([row]) = rows.map(Vec::as_slice) else {
             let error = &report["trials"][0]["error"];
             let error = error.as_str().unwrap_or_default();
@@ -113,6 +97,7 @@ fn each_server_answers_at_a_rate() {
             skipped(error);
             continue;
         };
+        let row = &row["values"];
         assert_eq!(row["rate"], 500, "{row:#}");
         assert!(
             row["requests_s"].as_f64().is_some_and(|rate| rate <= 520.0),
@@ -158,7 +143,7 @@ fn a_url_of_the_users_has_one_end() {
         "--json",
     ];
     let report = Lm::new().work_with(&args, &[]).run().code(0).json();
-    let row = row(&report, &format!("{url}, 2 at once"), "native");
+    let row = figures(&report, &format!("{url}, 2 at once"), "native");
     assert_eq!(
         (&row["server"], &row["checked"]),
         (&"mine/7".into(), &true.into())

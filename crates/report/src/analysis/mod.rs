@@ -10,7 +10,6 @@ pub mod external;
 pub mod facts;
 pub mod fidelity;
 pub mod ftp;
-pub mod http;
 pub mod index;
 pub mod iops;
 pub mod kinds;

@@ -89,7 +89,6 @@ impl Report {
             iops: Vec::new(),
             depth_curves: Vec::new(),
             ftp: Vec::new(),
-            http: Vec::new(),
             figures: Vec::new(),
             scaling: Vec::new(),
             alternatives: Vec::new(),

@@ -12,7 +12,6 @@ mod cost;
 mod external;
 mod figure;
 mod ftp;
-mod http;
 mod iops;
 mod launch;
 mod result;
@@ -27,7 +26,6 @@ pub use cost::CostRow;
 pub use external::{ExternalResults, ExternalRow};
 pub use figure::{FigureGroup, FigureRow};
 pub use ftp::FtpRow;
-pub use http::{HttpPercentile, HttpRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use result::{
@@ -110,9 +108,6 @@ pub struct Report {
     /// Results of the workload `ftp`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ftp: Vec<FtpRow>,
-    /// Figures as ab gives them, of results of the workload `http`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub http: Vec<HttpRow>,
     /// Figures that workloads have beside their time, with what each of them is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<FigureGroup>,

@@ -11,7 +11,6 @@ mod cost;
 pub mod external;
 mod ftp;
 pub mod heat;
-mod http;
 mod iops;
 pub mod iozone;
 pub mod launches;
@@ -49,7 +48,6 @@ impl Report {
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
             Some(ftp::section(self)),
-            Some(http::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
         let others = others.chain(self.figure_sections());

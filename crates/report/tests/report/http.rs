@@ -1,6 +1,6 @@
 //! The figures of ab, from a made-up run whose numbers are known.
 
-use layermark_model::{CpuUse, HttpTrial, Meaning, Pass, Point};
+use layermark_model::{CpuUse, Meaning, Pass, Point};
 use layermark_report::{Report, exporters};
 use layermark_testkit::sample::Sample;
 use serde_json::json;
@@ -40,14 +40,11 @@ fn made() -> Report {
             sys_ns: 30_000_000,
         };
         trial.busy_ns = Some(150_000_000);
-        trial.http = Some(Box::new(HttpTrial {
-            server: if native { "nginx/1" } else { "layermark/1" }.into(),
-            checked: native,
-            concurrency: 4,
-            far_cpu_ns: Some(60_000_000),
-            ceiling: Some(25_000.0),
-            ..HttpTrial::default()
-        }));
+        let figures = json!({
+            "server": if native { "nginx/1" } else { "layermark/1" }, "checked": native, "concurrency": 4,
+            "far_cpu_ns": 60_000_000, "ceiling": 25_000.0, "unsent": 0, "rate": 0,
+        });
+        trial.figures = serde_json::from_value(figures).unwrap();
     }
     Report::build(&run, &trials)
 }
@@ -59,21 +56,30 @@ fn close(a: f64, b: f64) -> bool {
 #[test]
 fn rates_and_times_are_abs() {
     let report = made();
-    let [native, other] = &report.http[..] else {
-        panic!("a row for each layer: {:?}", report.http)
+    let [group] = &report.figures[..] else {
+        panic!("one kind of work: {:?}", report.figures)
     };
-    assert!(close(native.requests_s, 20_000.0), "{native:?}");
-    assert!(close(native.across_us, 50.0), "{native:?}");
-    assert!(close(native.body_bytes_s, 20e6), "{native:?}");
-    // 40, 60 and 150 ms of CPU for 2,000 requests.
-    assert!(close(native.near_cpu_us, 20.0), "{native:?}");
-    assert!(close(native.far_cpu_us.unwrap(), 30.0), "{native:?}");
-    assert!(close(native.host_cpu_us.unwrap(), 75.0), "{native:?}");
-    assert!(close(native.ceiling_percent.unwrap(), 80.0), "{native:?}");
-    let percents: Vec<u32> = native.percentiles.iter().map(|p| p.percent).collect();
-    assert_eq!(percents, [50, 66, 75, 80, 90, 95, 98, 99, 100]);
-    assert!(native.percentiles.is_sorted_by(|a, b| a.us <= b.us));
-    assert!(close(other.requests_s, 10_000.0) && !other.checked);
+    let [native, other] = &group.rows[..] else {
+        panic!("a row for each layer: {:?}", group.rows)
+    };
+    for (name, value) in [
+        ("requests_s", 20_000.0),
+        ("across_us", 50.0),
+        ("body_mb_s", 20.0),
+        // 40, 60 and 150 ms of CPU for 2,000 requests.
+        ("near_cpu_us", 20.0),
+        ("far_cpu_us", 30.0),
+        ("host_cpu_us", 75.0),
+        ("ceiling_percent", 80.0),
+    ] {
+        let found = native.number(name).unwrap();
+        assert!(close(found, value), "{name}: {found} instead of {value}");
+    }
+    let percents = [50, 66, 75, 80, 90, 95, 98, 99, 100];
+    let within = percents.map(|percent| native.number(&format!("within_{percent}_us")).unwrap());
+    assert!(within.is_sorted(), "{within:?}");
+    assert!(close(other.number("requests_s").unwrap(), 10_000.0));
+    assert_eq!(other.number("checked"), Some(0.0));
 }
 
 #[test]
@@ -88,7 +94,7 @@ fn the_table_says_what_makes_a_figure_less_than_it_looks() {
     let cells: Vec<&str> = table.rows[0].iter().map(|c| c.text.as_str()).collect();
     assert_eq!(cells[..3], ["`native`", "`nginx/1`", "20000"]);
     for words in [
-        "Not the same server everywhere (`nginx/1`, `layermark/1`)",
+        "Not the same server everywhere (`layermark/1` and `nginx/1`)",
         "`native`: 80 % of what the client does",
         "`overlay:upper`: the page is not the same twice",
     ] {

@@ -46,3 +46,11 @@ fn net() {
         include_str!("stored/net.md"),
     );
 }
+
+#[test]
+fn http() {
+    says_the_same(
+        include_str!("stored/http.json"),
+        include_str!("stored/http.md"),
+    );
+}

@@ -12,6 +12,7 @@ mod answer;
 mod ceiling;
 mod client;
 mod far;
+mod figures;
 mod hosted;
 mod link;
 mod near;

@@ -5,6 +5,7 @@ use layermark_model::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::figures;
 use super::url::Url;
 use crate::{
     param::{self, Means, Params, words},
@@ -156,7 +157,8 @@ impl Means for HttpParams {
                 self.placement != Placement::Other,
                 "placement",
                 self.placed(),
-            ))
+            )
+            .figures(figures::table()))
     }
 }
 

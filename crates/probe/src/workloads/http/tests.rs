@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{Point, PointError, Unit};
+use layermark_model::{FigureValue, Point, PointError, Trial, Unit};
 use rustix::net::sockopt::set_socket_linger;
 use serde_json::{Value, json};
 
@@ -39,6 +39,17 @@ fn point(params: Value) -> Point {
 
 fn start(params: Value) -> Result<Ends, ProbeError> {
     Ends::start(&Http, params)
+}
+
+fn server_of(trial: &Trial) -> &str {
+    match trial.figures.get("server") {
+        Some(FigureValue::Text(name)) => name,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn connections(trial: &Trial) -> u64 {
+    trial.figures.number("connections").unwrap() as u64
 }
 
 #[test]
@@ -108,20 +119,23 @@ fn requests_go_in_turns_to_each_server() {
             assert!(turned.turn.elapsed_ns > 3_000_000, "{what}: {turned:?}");
         }
         let trial = ends.end();
-        let http = trial.http.as_ref().unwrap();
+        let number = |name: &str| trial.figures.number(name);
         assert_eq!(trial.bytes(), trial.ops() * body, "{what}");
-        assert!(http.checked && http.one_host, "{http:?}");
+        let told = [number("checked"), number("one_host")];
+        assert_eq!(told, [Some(1.0); 2], "{:?}", trial.figures);
         let name = if server == "own" { "layermark" } else { server };
-        assert!(http.server.to_lowercase().starts_with(name), "{http:?}");
+        let told = server_of(&trial).to_lowercase();
+        assert!(told.starts_with(name), "{told}");
         let made = if connection == "close" {
             trial.ops()
         } else {
             0
         };
-        assert_eq!(http.connections, made, "{what}");
+        assert_eq!(number("connections"), Some(made as f64), "{what}");
         assert!(
-            http.ceiling > Some(0.0) && http.far_cpu_ns > Some(0),
-            "{http:?}"
+            number("ceiling") > Some(0.0) && number("far_cpu_ns") > Some(0.0),
+            "{:?}",
+            trial.figures
         );
         assert!(trial.latency.is_some() && trial.response_ns.is_none());
     }
@@ -269,11 +283,10 @@ fn a_page_that_changes_is_checked_by_its_status() {
     let url = json!({"url": format!("http://127.0.0.1:{port}/"), "concurrency": 1});
     let mut ends = start(url).unwrap();
     ends.turn(5).unwrap();
-    let http = ends.end().http.unwrap();
-    assert!(
-        !http.checked && http.server.contains("does not tell"),
-        "{http:?}"
-    );
+    let trial = ends.end();
+    assert_eq!(trial.figures.number("checked"), Some(0.0));
+    let server = server_of(&trial);
+    assert!(server.contains("does not tell"), "{server}");
 }
 
 #[test]
@@ -288,7 +301,7 @@ fn a_server_that_closes_kept_connections_is_connected_to_again() {
     let mut ends = start(odd_server(closes)).unwrap();
     ends.turn(5).unwrap();
     let trial = ends.end();
-    let made = trial.http.unwrap().connections;
+    let made = connections(&trial);
     assert!(made + 1 >= trial.passes[0].ops && made > 0, "{made}");
 }
 
@@ -302,7 +315,7 @@ fn a_request_that_meets_a_connection_being_closed_is_made_once_more() {
     let mut ends = start(odd_server(closes)).unwrap();
     ends.turn(5).unwrap();
     let trial = ends.end();
-    let made = trial.http.unwrap().connections;
+    let made = connections(&trial);
     assert!(made + 2 >= trial.passes[0].ops && made > 0, "{made}");
 }
 
@@ -328,10 +341,11 @@ fn latency_at_a_rate_counts_from_the_intended_moment() {
         "{response:?} {service:?}"
     );
     assert!(trial.response_ns.unwrap() > 5e6);
-    let http = trial.http.unwrap();
     // On a busy machine the last ones may be too late.
     let ops = trial.passes[0].ops;
-    assert_eq!((http.rate, ops + http.unsent), (1000, 300));
+    let number = |name: &str| trial.figures.number(name).unwrap();
+    let due = ops as f64 + number("unsent");
+    assert_eq!((number("rate"), due), (1000.0, 300.0));
     assert!(ops > 200, "{ops}");
 }
 
@@ -346,7 +360,7 @@ fn a_rate_that_is_not_reached_is_said() {
     let mut ends = start(params).unwrap();
     ends.turn(0).unwrap();
     let trial = ends.end();
-    assert!(trial.http.unwrap().unsent > 200);
+    assert!(trial.figures.number("unsent") > Some(200.0));
     assert!(
         trial.notes[0].contains("the rate was not reached"),
         "{:?}",

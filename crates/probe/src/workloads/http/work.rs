@@ -6,12 +6,13 @@ use hyper::{
     Request,
     header::{CONNECTION, HOST, USER_AGENT},
 };
-use layermark_model::{HttpTrial, Trial};
+use layermark_model::{FigureValues, Trial};
 
 use super::{
     answer::{self, Body, Expected},
     ceiling,
     client::{Client, Order, Target, Worked, ask_once},
+    figures::HttpTrial,
     link::Question,
     near::{Control, peer_address},
     params::HttpParams,
@@ -203,7 +204,7 @@ impl Repeat for HttpWork {
                 self.http.unsent + trial.ops()
             ));
         }
-        trial.http = Some(Box::new(std::mem::take(&mut self.http)));
+        trial.figures = FigureValues::of(&self.http);
         Ok(())
     }
 }
