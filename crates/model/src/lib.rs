@@ -6,7 +6,6 @@
 mod facts;
 mod figure;
 pub mod flags;
-mod ftp;
 mod gate;
 mod import;
 mod iozone;
@@ -30,7 +29,6 @@ pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,
     NoteWhen,
 };
-pub use ftp::FtpTrial;
 pub use gate::{Gate, GateError};
 pub use import::{Import, ImportedPoint, mix_name};
 pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_tables};

@@ -2,7 +2,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FigureValues, FtpTrial, Launch};
+use crate::{FigureValues, Launch};
 
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -84,14 +84,12 @@ pub struct Trial {
     /// What a launched program did. Of the workload `launch` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Box<Launch>>,
-    /// What clients and server of FTP did. Of the workload `ftp` only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ftp: Option<Box<FtpTrial>>,
     /// What the workload measured beside its time, by the names of the figures that it declares. Trials of
     /// earlier versions have it under the other names.
     #[serde(
         default,
         skip_serializing_if = "FigureValues::is_empty",
+        alias = "ftp",
         alias = "http",
         alias = "net",
         alias = "scripts"

@@ -6,7 +6,7 @@ use crate::{
     analysis::{
         self, alternatives,
         causes::{self, Compared},
-        cost, ftp,
+        cost,
         index::{self, Index},
         iops, launch, recommend,
         results::{self, Placed},
@@ -86,7 +86,6 @@ impl Report {
             advice: words.advice,
             depth_curves: iops::curves(run, &index, &iops, &results),
             iops,
-            ftp: ftp::rows(run, &index, &results),
             figures: figures::groups(run, &index, &results),
             scaling: scaling::rows(run, &index, &results),
             left_out: left_out(run, &index),

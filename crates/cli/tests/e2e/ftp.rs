@@ -3,7 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{Lm, machine, result, skipped, wait_for};
+use crate::common::{Lm, figures, machine, result, skipped, wait_for};
 
 /// Through a network namespace; `None` where none can be made.
 fn beside_a_namespace(args: &[&str]) -> Option<Value> {
@@ -20,14 +20,6 @@ fn beside_a_namespace(args: &[&str]) -> Option<Value> {
         return None;
     }
     Some(report)
-}
-
-fn row<'a>(report: &'a Value, label: &str, layer: &str) -> &'a Value {
-    let rows = report["ftp"].as_array().expect("rows of transfers");
-    let found = rows
-        .iter()
-        .find(|r| r["label"] == label && r["layer"] == layer);
-    found.unwrap_or_else(|| panic!("no {label} in {layer}: {rows:#?}"))
 }
 
 /// Both ways, natively and through the namespace, with their phases.
@@ -48,7 +40,7 @@ fn goes_both_ways(server: &str, named: &str) {
             "{through:#}"
         );
         for layer in ["native", "netns"] {
-            let row = row(&report, &at, layer);
+            let row = figures(&report, &at, layer);
             assert_eq!(row["file_size"], 1 << 20, "{row:#}");
             let server = row["server"].as_str().expect("a name");
             assert!(server.starts_with(named), "{row:#}");
@@ -108,7 +100,7 @@ fn what_a_small_file_leaves_in_a_file_or_in_memory_is_checked() {
     };
     for sink in ["memory", "file"] {
         let at = format!("get, 4K file, 2 clients, to {sink}");
-        assert_eq!(row(&report, &at, "netns")["clients"], 2);
+        assert_eq!(figures(&report, &at, "netns")["clients"], 2);
     }
     let mut trust = report["trust"].as_array().expect("reasons").iter();
     let verified = trust.find(|t| t["id"] == "verified").expect("a check");

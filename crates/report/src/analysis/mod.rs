@@ -9,7 +9,6 @@ pub mod durability;
 pub mod external;
 pub mod facts;
 pub mod fidelity;
-pub mod ftp;
 pub mod index;
 pub mod iops;
 pub mod kinds;

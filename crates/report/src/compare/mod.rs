@@ -88,7 +88,6 @@ impl Report {
             study: None,
             iops: Vec::new(),
             depth_curves: Vec::new(),
-            ftp: Vec::new(),
             figures: Vec::new(),
             scaling: Vec::new(),
             alternatives: Vec::new(),

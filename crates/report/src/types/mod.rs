@@ -11,7 +11,6 @@ mod compared;
 mod cost;
 mod external;
 mod figure;
-mod ftp;
 mod iops;
 mod launch;
 mod result;
@@ -25,7 +24,6 @@ pub use compared::{Compared, GateRow, GateState, Missing};
 pub use cost::CostRow;
 pub use external::{ExternalResults, ExternalRow};
 pub use figure::{FigureGroup, FigureRow};
-pub use ftp::FtpRow;
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use result::{
@@ -105,9 +103,6 @@ pub struct Report {
     /// How these change with the queue's depth.
     #[serde(default)]
     pub depth_curves: Vec<DepthCurve>,
-    /// Results of the workload `ftp`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ftp: Vec<FtpRow>,
     /// Figures that workloads have beside their time, with what each of them is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<FigureGroup>,

@@ -1,15 +1,11 @@
 //! What is shown beside the results: tables and charts as Sections, and the words for a row.
 
-use crate::{
-    code_span::code,
-    types::{Report, Section},
-};
+use crate::types::{Report, Section};
 
 pub mod alternatives;
 mod buffer;
 mod cost;
 pub mod external;
-mod ftp;
 pub mod heat;
 mod iops;
 pub mod iozone;
@@ -18,9 +14,6 @@ pub mod overview;
 pub mod rows;
 mod scaling;
 mod seek;
-
-/// Share of the generator's ceiling, percent, above which a result is as much its own as the path's.
-const NEAR_CEILING: f64 = 70.0;
 
 impl Report {
     /// Parts beside the results, in the order they are told; the study comes first.
@@ -47,7 +40,6 @@ impl Report {
             told(buffer).then(|| buffer::section(&self.buffer, self.level)),
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
-            Some(ftp::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
         let others = others.chain(self.figure_sections());
@@ -69,13 +61,4 @@ fn by_work<'a, R>(rows: &'a [R], work: impl Fn(&'a R) -> &'a str) -> Vec<(&'a st
         }
     }
     works
-}
-
-/// Said of a result that is a large share of what its generator can do at `most`.
-fn near_ceiling(layer: &str, percent: Option<f64>, most: &str) -> Option<String> {
-    let percent = percent.filter(|p| *p > NEAR_CEILING)?;
-    Some(format!(
-        "{}: {percent:.0} % of what {most}, so the figure is as much its own as the path's.",
-        code(layer)
-    ))
 }

@@ -1,7 +1,7 @@
 //! Transfers over FTP, from a made-up run whose numbers are known.
 
-use layermark_model::{CpuUse, FtpTrial, Meaning, Pass, Point, Run, TrialRecord};
-use layermark_report::{FtpRow, Report, exporters};
+use layermark_model::{CpuUse, Meaning, Pass, Point, Run, TrialRecord};
+use layermark_report::{FigureRow, Report, exporters};
 use layermark_testkit::sample::Sample;
 use serde_json::json;
 
@@ -37,17 +37,13 @@ fn made(other_server: &str) -> Report {
             user_ns: 10_240_000 * ops / 100,
             sys_ns: 92_160_000 * ops / 100,
         };
-        trial.ftp = Some(Box::new(FtpTrial {
-            server: if native { "vsftpd 3.0.3" } else { other_server }.into(),
-            far_cpu_ns: 51_200_000 * ops / 100,
-            connect_ns: 1_000_000,
-            login_ns: 2_000_000,
-            passive_ns: 100_000,
-            first_byte_ns: 200_000,
-            data_ns: 650_000,
-            complete_ns: 50_000,
-            ceiling: Some(1250 << 20),
-        }));
+        let figures = json!({
+            "server": if native { "vsftpd 3.0.3" } else { other_server },
+            "far_cpu_ns": 51_200_000 * ops / 100, "connect_ns": 1_000_000, "login_ns": 2_000_000,
+            "passive_ns": 100_000, "first_byte_ns": 200_000, "data_ns": 650_000, "complete_ns": 50_000,
+            "ceiling": 1250u64 << 20,
+        });
+        trial.figures = serde_json::from_value(figures).unwrap();
     }
     Report::build(&run, &trials)
 }
@@ -59,26 +55,32 @@ fn close(a: f64, b: f64) -> bool {
 #[test]
 fn throughput_phases_and_cpu_are_those_of_the_trials() {
     let report = made("vsftpd 3.0.3");
-    assert_eq!(report.ftp.len(), 4, "two points in two layers");
+    let rows = || report.figures.iter().flat_map(|g| &g.rows);
+    assert_eq!(rows().count(), 4, "two points in two layers");
     let row = |layer: &str| {
-        let mut rows = report.ftp.iter();
-        rows.find(|r| r.label == "get" && r.layer == layer).unwrap()
+        rows()
+            .find(|r| r.label == "get" && r.layer == layer)
+            .unwrap()
     };
     let (native, other) = (row("native"), row("overlay:upper"));
-    assert!(close(native.mib_s, 1000.0), "{native:?}");
-    assert!(close(other.mib_s, 500.0), "{other:?}");
-    for (told, made) in [
-        (native.connect_us, 1000.0),
-        (native.login_us, 2000.0),
-        (native.passive_us, 100.0),
-        (native.first_byte_us, 200.0),
-        (native.data_us, 650.0),
-        (native.complete_us, 50.0),
+    let is = |row: &FigureRow, name: &str, value: f64| {
+        let found = row.number(name).unwrap();
+        assert!(close(found, value), "{name}: {found} instead of {value}");
+    };
+    is(native, "mib_s", 1000.0);
+    is(other, "mib_s", 500.0);
+    for (name, made) in [
+        ("connect_us", 1000.0),
+        ("login_us", 2000.0),
+        ("passive_us", 100.0),
+        ("first_byte_us", 200.0),
+        ("data_us", 650.0),
+        ("complete_us", 50.0),
     ] {
-        assert!(close(told, made), "{native:?}");
+        is(native, name, made);
     }
-    let percent = |row: &FtpRow| row.ceiling_percent.map(f64::round);
-    assert_eq!((percent(native), percent(other)), (Some(80.0), Some(40.0)));
+    is(native, "ceiling_percent", 80.0);
+    is(other, "ceiling_percent", 40.0);
     let section = report.sections().into_iter().find(|s| s.name == "ftp");
     let note = &section.unwrap().tables[0].note;
     assert!(
@@ -88,10 +90,8 @@ fn throughput_phases_and_cpu_are_those_of_the_trials() {
     assert!(!note.contains("`overlay:upper`: "), "{note}");
     for row in [native, other] {
         // 102.4 and 51.2 ms for 102,400 KB.
-        assert!(
-            close(row.near_cpu_us, 1.0) && close(row.far_cpu_us, 0.5),
-            "{row:?}"
-        );
+        is(row, "near_cpu_us", 1.0);
+        is(row, "far_cpu_us", 0.5);
     }
 }
 

@@ -54,3 +54,11 @@ fn http() {
         include_str!("stored/http.md"),
     );
 }
+
+#[test]
+fn ftp() {
+    says_the_same(
+        include_str!("stored/ftp.json"),
+        include_str!("stored/ftp.md"),
+    );
+}

@@ -10,6 +10,7 @@ mod ceiling;
 mod content;
 mod control;
 mod far;
+mod figures;
 mod params;
 mod replies;
 mod server;

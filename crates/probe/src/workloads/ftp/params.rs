@@ -5,6 +5,7 @@ use layermark_model::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::figures;
 use crate::{
     limits,
     param::{self, Means, Params, Values, words},
@@ -226,7 +227,8 @@ impl Means for FtpParams {
             .part_if(self.clients > 1, "clients", self.clients())
             .part("source", self.from())
             .part("sink", self.to())
-            .part_if(self.server != ServerChoice::Auto, "server", self.served()))
+            .part_if(self.server != ServerChoice::Auto, "server", self.served())
+            .figures(figures::table()))
     }
 }
 

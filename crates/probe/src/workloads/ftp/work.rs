@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use layermark_model::{FtpTrial, Trial, Verified, protocol::Peer};
+use layermark_model::{FigureValues, Trial, Verified, protocol::Peer};
 
 use super::{
     ceiling,
     content::{Content, Received, Room, Sum, touched},
     control::Control,
+    figures::FtpTrial,
     params::{FtpOp, FtpParams, Sink},
     server::FILE,
     session::{Phases, Session},
@@ -338,7 +339,7 @@ impl Repeat for FtpWork {
         let session = |part: fn(&Session) -> u64| {
             median(self.clients.iter().map(|client| part(&client.session)))
         };
-        trial.ftp = Some(Box::new(FtpTrial {
+        trial.figures = FigureValues::of(&FtpTrial {
             connect_ns: session(|s| s.connect_ns),
             login_ns: session(|s| s.login_ns),
             passive_ns: of(|p| p.passive),
@@ -346,7 +347,7 @@ impl Repeat for FtpWork {
             data_ns: of(|p| p.data),
             complete_ns: of(|p| p.complete),
             ..std::mem::take(&mut self.ftp)
-        }));
+        });
         Ok(())
     }
 }

@@ -1,0 +1,67 @@
+//! Figures of the workload `ftp`: the phases of a transfer, and CPU at both ends.
+
+use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit, NoteWhen, Quantity};
+use serde::Serialize;
+
+/// What clients and server of FTP did in a trial. Times are medians, in nanoseconds. The names of the fields
+/// are those of the figures.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct FtpTrial {
+    /// Name and version of the server.
+    pub server: String,
+    /// CPU time of the far process and its server in the turns.
+    pub far_cpu_ns: u64,
+    /// From connecting to the server's greeting, before the turns.
+    pub connect_ns: u64,
+    /// To the reply to the password.
+    pub login_ns: u64,
+    /// Of a transfer: to its data connection.
+    pub passive_ns: u64,
+    /// From the command to the first byte, or to the leave to send it.
+    pub first_byte_ns: u64,
+    /// From there to the last byte.
+    pub data_ns: u64,
+    /// From the last byte to the reply that says that the transfer is complete (226).
+    pub complete_ns: u64,
+    /// Bytes a second of the same clients against a server in their own process that reads and keeps nothing.
+    /// `None` where it was not measured.
+    pub ceiling: Option<u64>,
+}
+
+/// What is shown of a result.
+pub fn table() -> FigureTable {
+    let phase = |name: &str, head: &str| {
+        let value = Amount::Nanoseconds(format!("{name}_ns"));
+        let source = FigureSource::Median(value);
+        Figure::new(&format!("{name}_us"), FigureUnit::Time, source).head(head)
+    };
+    let cpu = |name: &str, head: &str, of: Amount| {
+        Figure::per(name, FigureUnit::Microseconds, [of], [Amount::Kilobytes]).head(head)
+    };
+    FigureTable::new(
+        "FTP",
+        "A transfer begins with the request for its data connection and ends with the reply that it is complete (226). The phases are medians: data connection, first byte, data and 226 are a transfer's; connect and login come once, before. CPU is in microseconds a KB (1,024 bytes), far with that of the server. The hash of every file was checked.",
+    )
+    .across(Quantity::DataSize)
+    .with([
+        Figure::new("file_size", FigureUnit::Size, FigureSource::Axis(Quantity::DataSize)).head("file"),
+        Figure::new("clients", FigureUnit::Whole, FigureSource::Axis(Quantity::Threads)),
+        Figure::last("server", FigureUnit::Text).head("server").note(
+            NoteWhen::Differs,
+            "The layers had different servers ({all}): a ratio between them is one of the servers, too. The same for all: --server own.",
+        ),
+        Figure::new("mib_s", FigureUnit::Mebibytes, FigureSource::Rate).head("MiB/s"),
+        Figure::new("p50_us", FigureUnit::Time, FigureSource::MedianLatency).head("p50"),
+        Figure::new("p99_us", FigureUnit::Time, FigureSource::P99Latency).head("p99"),
+        phase("connect", "connect"),
+        phase("login", "login"),
+        phase("passive", "data connection"),
+        phase("first_byte", "first byte"),
+        phase("data", "data"),
+        phase("complete", "226"),
+        cpu("near_cpu_us", "near us/KB", Amount::Cpu),
+        cpu("far_cpu_us", "far us/KB", Amount::Nanoseconds("far_cpu_ns".into())),
+        Figure::new("bytes_s", FigureUnit::Number, FigureSource::Rate),
+    ])
+    .with(Figure::ceiling("bytes_s", "the clients do with a server in their own process"))
+}
