@@ -5,6 +5,7 @@ use serde_json::Map;
 
 use crate::{Workload, param::Values};
 
+pub mod db;
 pub mod devload;
 mod ends;
 pub mod file;
@@ -23,6 +24,7 @@ pub const ALL: &[&dyn Workload] = &[
     &iops::Iops,
     &meta::Meta,
     &lock::Lock,
+    &db::Db,
     &net::Net,
     &ftp::Ftp,
     &http::Http,

@@ -1,0 +1,170 @@
+//! A trial: the database, the turns, and the check that it is whole.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
+
+use layermark_model::{FigureValues, Trial, Verified};
+
+use super::{figures::DbTrial, params::DbParams, sql::Table};
+use crate::{
+    Context, ProbeError,
+    clock::monotonic_ns,
+    counters::Devices,
+    run::{
+        Extent, Mark, Passes, Repeat, Stretch,
+        drive::{self, Part},
+        recorder::Recorder,
+    },
+    selftest,
+    workloads::work_dir::WorkDir,
+};
+
+/// Transactions of a pass, where a trial is one stretch of passes.
+const PASS: u64 = 20;
+
+/// A point made ready.
+pub struct DbWork {
+    p: DbParams,
+    context: Context,
+    path: PathBuf,
+    devices: Devices,
+    recorder: Recorder,
+    /// For lead-ins.
+    uncounted: Recorder,
+    /// Before the directory: it has files open.
+    table: Table,
+    next: u64,
+    done: DbTrial,
+    work: WorkDir,
+}
+
+impl DbWork {
+    /// Makes the database and writes it to the disk.
+    pub fn prepare(dir: &Path, p: DbParams, context: &Context) -> Result<Self, ProbeError> {
+        let work = WorkDir::new(dir)?;
+        let path = work.path().join("table.db");
+        let table = Table::make(&path, &p, context.seed)?;
+        // What is written by now must not be on its way to the disk in a turn.
+        context.sync(dir)?;
+        Ok(Self {
+            p,
+            context: context.clone(),
+            path,
+            devices: Devices::open(&context.devices),
+            recorder: Recorder::new(),
+            uncounted: Recorder::unused(),
+            table,
+            next: 0,
+            done: DbTrial::default(),
+            work,
+        })
+    }
+
+    /// The database and its journals, as far as there are any.
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let name = self.path.clone().into_os_string();
+        ["", "-wal", "-journal"].into_iter().map(move |ending| {
+            let mut name = name.clone();
+            name.push(ending);
+            PathBuf::from(name)
+        })
+    }
+}
+
+impl DbTrial {
+    fn add(&mut self, more: Self) {
+        self.commits += more.commits;
+        self.committed_bytes += more.committed_bytes;
+        self.syncs += more.syncs;
+        self.written_bytes += more.written_bytes;
+        self.checkpoints += more.checkpoints;
+        self.checkpoint_ns = self.checkpoint_ns.max(more.checkpoint_ns);
+    }
+}
+
+impl Repeat for DbWork {
+    fn context(&self) -> &Context {
+        &self.context
+    }
+
+    fn passes(&self) -> Passes {
+        Passes::default()
+    }
+
+    fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
+        let (ops, limit_ns, counted) = match extent {
+            Extent::Pass => (PASS, u64::MAX, true),
+            Extent::Time { ns, counted } => (u64::MAX - self.next, ns, counted),
+        };
+        let part = Part {
+            from: self.next,
+            to: self.next + ops,
+            limit_ns,
+        };
+        let (source, recorder) = if counted {
+            (Some(selftest::source()), &mut self.recorder)
+        } else {
+            (None, &mut self.uncounted)
+        };
+        self.table.done = DbTrial::default();
+        let driven = drive::drive(source, part, recorder, beat, &mut self.table);
+        let end = monotonic_ns();
+        let driven = driven.map_err(|e| {
+            ProbeError::new(format!(
+                "db: {} in {}: {}",
+                self.p.op.id(),
+                self.path.display(),
+                e.error
+            ))
+            .hint("see whether the same works on the host's own disk: layermark db -l native")
+        })?;
+        let ops = driven.next - self.next;
+        self.next = driven.next;
+        let done = self.table.done;
+        if counted {
+            self.done.add(done);
+        }
+        Ok(Stretch {
+            elapsed_ns: (end - driven.start_ns)
+                .saturating_sub(driven.paused_ns)
+                .max(1),
+            ops,
+            bytes: ops * self.p.rows_an_op() * self.p.row_size,
+            syncs: done.syncs,
+            over: extent == Extent::Pass,
+            ..Stretch::default()
+        })
+    }
+
+    /// Without `synchronous` the changes are still in memory.
+    fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError> {
+        for path in self.files() {
+            match File::open(&path).and_then(|file| file.sync_all()) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(ProbeError::io("write back", &path, &e));
+                }
+                _ => {}
+            }
+        }
+        self.context.sync_below(self.work.path())?;
+        trial.debt = Some(since.debt(&self.devices));
+        Ok(())
+    }
+
+    fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        trial.latency = self.recorder.latency();
+        trial.figures = FigureValues::of(&self.done);
+        let checked = self.table.check().map_err(|why| {
+            let path = self.path.display();
+            ProbeError::new(format!("db: the database {path} is damaged: {why}"))
+                .hint("the layer changes or loses data: do not keep a database here")
+        })?;
+        trial.verified = Some(Verified {
+            records: checked,
+            bad: 0,
+        });
+        Ok(())
+    }
+}
