@@ -38,8 +38,9 @@ impl<C: Clock> StopWatch<C> {
 pub struct Window {
     pub from: u64,
     pub until: u64,
-    /// Counts from the first I/O that ends in the window to the last one, or to the first one after
-    /// it. A short window cuts off a part of an I/O at both ends, always of the same length.
+    /// Counts from the first I/O that ends in the window to the first one that ends after it. A short
+    /// window would cut off a part of an I/O at both ends; and leaving out the I/O that is in flight at its
+    /// end would hide every one that takes longer than the window.
     pub whole: bool,
 }
 
@@ -86,7 +87,9 @@ impl Worker {
         let mut now = watch.now();
         let (mut tell_at, mut before) = (now + HEARTBEAT_NS, 0);
         let late = window.until.saturating_add(PATIENCE_NS);
-        while now < window.until || (window.whole && self.ops == 0 && now < late) {
+        while now < window.until
+            || (window.whole && now < late && self.waits_for_an_end(window, engine.in_flight()))
+        {
             let due = self.begin(watch, now, engine)?;
             if engine.in_flight() == 0 {
                 if let Some(due) = due {
@@ -119,6 +122,16 @@ impl Worker {
             self.count(now.max(window.until), window, engine)?;
         }
         Ok(())
+    }
+
+    /// Whether a window of whole I/Os goes on after its time: it has none, or the last one is in flight.
+    fn waits_for_an_end(&self, window: Window, in_flight: usize) -> bool {
+        self.ops == 0 || (in_flight > 0 && !self.has_ended(window))
+    }
+
+    /// Whether an I/O was counted that ended after the window's time.
+    fn has_ended(&self, window: Window) -> bool {
+        self.ops > 0 && self.span.is_some_and(|(_, last)| last >= window.until)
     }
 
     /// Begins the I/Os that are due. Returns the next moment at which one is due, if known.
@@ -163,7 +176,7 @@ impl Worker {
         window: Window,
         engine: &mut W,
     ) -> Result<bool, FailedIo> {
-        let ends_it = now >= window.until && !(window.whole && self.ops == 0);
+        let ends_it = now >= window.until && (!window.whole || self.has_ended(window));
         let counts = now >= window.from && !ends_it && (!window.whole || self.span.is_some());
         let Self {
             response,
@@ -234,6 +247,29 @@ mod tests {
         workloads::iops::spec::AccessSpec,
     };
 
+    fn worker() -> Worker {
+        Worker {
+            draw: Draw::new(
+                &AccessSpec::parse("4K 100% read 0% random").unwrap(),
+                1 << 20,
+                1,
+                0,
+                1,
+            ),
+            batch: 1,
+            pace: Pace::new(0, 0, 1),
+            response: Recorder::new(),
+            service: None,
+            ops: 0,
+            bytes: 0,
+            span: None,
+            all_ops: 0,
+            all_bytes: 0,
+            spun: 0,
+            kernel_workers: 0,
+        }
+    }
+
     /// One I/O after the other, each of 3 ms.
     #[derive(Default)]
     struct Slow(Option<Slot>);
@@ -262,31 +298,78 @@ mod tests {
         }
     }
 
+    /// Every tenth I/O takes 30 ms, the others 1 ms.
+    #[derive(Default)]
+    struct Stalling {
+        slot: Option<Slot>,
+        n: u64,
+    }
+
+    impl IoEngine for Stalling {
+        fn has_room(&self) -> bool {
+            self.slot.is_none()
+        }
+        fn in_flight(&self) -> usize {
+            usize::from(self.slot.is_some())
+        }
+        fn push(&mut self, op: QueuedIo) -> std::io::Result<()> {
+            self.slot = Some(Slot::new(op, 0));
+            Ok(())
+        }
+        fn enter(&mut self, now: u64, _: usize, _: Option<Duration>) -> std::io::Result<()> {
+            self.slot = self.slot.as_ref().map(|slot| Slot::new(slot.op, now));
+            self.n += 1;
+            let ms = if self.n.is_multiple_of(10) { 30 } else { 1 };
+            thread::sleep(Duration::from_millis(ms));
+            Ok(())
+        }
+        fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), FailedIo> {
+            if let Some(slot) = self.slot.take() {
+                ended(&slot);
+            }
+            Ok(())
+        }
+    }
+
+    /// In windows of 2 ms, none of which an I/O of 30 ms could end in.
+    #[test]
+    fn an_io_longer_than_the_window_is_counted() {
+        let mut worker = worker();
+        let mut engine = Stalling::default();
+        let (mut ops, mut took) = (0, 0);
+        for _ in 0..40 {
+            let watch = StopWatch {
+                clock: Monotonic,
+                start: Monotonic.now(),
+            };
+            let window = Window {
+                from: 0,
+                until: 2_000_000,
+                whole: true,
+            };
+            let told = AtomicU64::new(0);
+            worker.run(watch, window, &mut engine, &told).unwrap();
+            let (first, last) = worker.span.unwrap();
+            (ops, took) = (ops + worker.ops, took + last - first);
+        }
+        let mean_ms = took as f64 / ops as f64 / 1e6;
+        // 3.9 ms, and what a busy machine adds to each sleep; without the long ones it is 1 ms.
+        assert!(
+            worker
+                .response
+                .latency()
+                .is_some_and(|l| l.max >= 30_000_000)
+                && mean_ms > 2.0,
+            "{mean_ms}"
+        );
+    }
+
     /// In a window of 10 ms three of them end, which is no reason to say that each took 3.33 ms; and one
     /// of 1 ms has none.
     #[test]
     fn whole_ios_count_with_the_time_that_they_took() {
         for ms in [10, 1] {
-            let mut worker = Worker {
-                draw: Draw::new(
-                    &AccessSpec::parse("4K 100% read 0% random").unwrap(),
-                    1 << 20,
-                    1,
-                    0,
-                    1,
-                ),
-                batch: 1,
-                pace: Pace::new(0, 0, 1),
-                response: Recorder::new(),
-                service: None,
-                ops: 0,
-                bytes: 0,
-                span: None,
-                all_ops: 0,
-                all_bytes: 0,
-                spun: 0,
-                kernel_workers: 0,
-            };
+            let mut worker = worker();
             let watch = StopWatch {
                 clock: Monotonic,
                 start: Monotonic.now(),
