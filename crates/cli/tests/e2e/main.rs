@@ -37,6 +37,7 @@ mod real_bad_days;
 mod serve;
 mod setup;
 mod signals;
+mod stalls;
 mod store;
 mod studies;
 mod targets;
