@@ -62,9 +62,10 @@ fn what_the_kernel_serves_takes_turns_on_one_cpu() {
         probes.iter().all(|(_, cpus)| cpus.contains(&all)),
         "free outside of turns: {seen:?}"
     );
-    let lab = seen.iter().find(|(name, _)| name == "file");
+    // The run, not its keeper, which has the same arguments.
+    let mut commands = seen.iter().filter(|(name, _)| name == "file");
     assert!(
-        lab.is_some_and(|(_, cpus)| kept(cpus) && cpus.contains(&all)),
+        commands.any(|(_, cpus)| kept(cpus) && cpus.contains(&all)),
         "{seen:?}"
     );
 }
