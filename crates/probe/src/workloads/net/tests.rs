@@ -123,7 +123,7 @@ fn every_operation_goes_in_turns() {
             number(net, "near.send_buffer") > 0.0 && number(net, "far.receive_buffer") > 0.0,
             "{op}"
         );
-        assert_eq!(number(net, "one_host"), 1.0, "{op}: {net:?}");
+        assert_eq!(number(net, "one_host") as u64, 1, "{op}: {net:?}");
         assert!(number(net, "ceiling") > 0.0, "{op}: {net:?}");
         let timed = trial.latency.as_ref().map(|l| l.p50 > 0);
         assert_eq!(timed, p.op.transacts().then_some(true), "{op}");
@@ -142,7 +142,7 @@ fn buffers_are_told_as_they_are() {
         "far.send_buffer",
         "far.receive_buffer",
     ] {
-        assert_eq!(number(&net, size), 65536.0, "{net:?}");
+        assert_eq!(number(&net, size) as u64, 65536, "{net:?}");
     }
 }
 
