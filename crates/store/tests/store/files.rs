@@ -10,7 +10,8 @@ use layermark_model::{Meaning, Plan, RunStatus};
 use layermark_store::{Store, StoreError};
 
 /// Makes a store one of the first format, without what came later.
-const FIRST: &str = "DROP INDEX layers_by_spec; DROP TABLE imports; ALTER TABLE points DROP COLUMN meaning;
+const FIRST: &str =
+    "DROP INDEX layers_by_spec; DROP TABLE imports; ALTER TABLE points DROP COLUMN meaning;
      ALTER TABLE layers DROP COLUMN skips;
      DELETE FROM _sqlx_migrations WHERE version > 1";
 
