@@ -112,7 +112,7 @@ fn a_database_that_is_no_store_of_ours_is_left_alone() {
     drop(Store::open(&newer).unwrap());
     server.sql(
         &newer,
-        "UPDATE _sqlx_migrations SET version = 99 WHERE version = 4",
+        "UPDATE _sqlx_migrations SET version = 99 WHERE version = 5",
     );
     let e = refused(&newer);
     assert_newer(&e);
@@ -125,7 +125,8 @@ fn a_database_that_is_no_store_of_ours_is_left_alone() {
         .unwrap();
     server.sql(
         &older,
-        "ALTER TABLE layers DROP COLUMN skips; DELETE FROM _sqlx_migrations WHERE version > 3",
+        "DROP INDEX layers_by_spec; ALTER TABLE layers DROP COLUMN skips; \
+         DELETE FROM _sqlx_migrations WHERE version > 3",
     );
     let e = Store::open_read(&older).err().unwrap();
     assert!(
