@@ -124,8 +124,11 @@ test('a run is watched, reloaded, watched by two, served again, and stopped', { 
   await history.ended;
   await third.page.locator('#lost').filter({ hasText: 'does not answer' }).waitFor();
   const lost = await trials(third.page);
+  // A page believes only the process that it came from: the address that is printed opens the run again.
   const again = layermark('serve', port);
-  await again.address;
+  await third.page.goto(await again.address);
+  await third.page.locator('tbody a').first().click();
+  await third.page.locator('#live .state').waitFor();
   await grows(third.page, lost);
   assert.ok(!await third.page.locator('#lost').isVisible());
 
