@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::common::{
-    self, Home, Lm, Said, history, is_root, machine, needs_root, skipped, trials_stored, wait_for,
+    self, Home, Lm, Said, has_fuse, history, machine, needs_root, trials_stored, wait_for,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -119,16 +119,6 @@ fn a_baseline_that_keeps_dying_ends_the_run_with_its_trials() {
     );
     let kept = said.json()["trials"].as_array().expect("trials").len() as u64;
     assert!(kept >= 6 && kept == trials_stored(said.dir.path()));
-}
-
-/// Whether the layer `fuse` can be set up; says so if not.
-fn has_fuse() -> bool {
-    let open = || fs::File::options().read(true).write(true).open("/dev/fuse");
-    let has = is_root() || open().is_ok();
-    if !has {
-        skipped("/dev/fuse is not for us");
-    }
-    has
 }
 
 #[test]

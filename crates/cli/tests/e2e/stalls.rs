@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::Lm;
+use crate::common::{Lm, has_fuse};
 
 const FILE: &[&str] = &[
     "file",
@@ -61,6 +61,9 @@ fn counts_the_stalls(work: &[&str], layer: &str) {
 
 #[test]
 fn a_periodic_stall_of_each_workload() {
+    if !has_fuse() {
+        return;
+    }
     counts_the_stalls(FILE, "fuse:stall=50ms,every=400");
     counts_the_stalls(META, "fuse:stall=50ms,every=200");
     counts_the_stalls(IOPS, "fuse:cache=none,stall=50ms,every=600");
@@ -68,6 +71,9 @@ fn a_periodic_stall_of_each_workload() {
 
 #[test]
 fn a_random_stall_of_each_workload() {
+    if !has_fuse() {
+        return;
+    }
     counts_the_stalls(FILE, "fuse:stall=50ms,every=400,stalls=random");
     counts_the_stalls(META, "fuse:stall=50ms,every=200,stalls=random");
     counts_the_stalls(IOPS, "fuse:cache=none,stall=50ms,every=600,stalls=random");
@@ -75,11 +81,17 @@ fn a_random_stall_of_each_workload() {
 
 #[test]
 fn a_stall_at_the_first_flush_of_each_file() {
+    if !has_fuse() {
+        return;
+    }
     counts_the_stalls(FILE, "fuse:stall=50ms,stalls=first");
 }
 
 #[test]
 fn a_delay_of_each_operation_is_no_stall() {
+    if !has_fuse() {
+        return;
+    }
     for work in [FILE, META, IOPS] {
         // Other programs may stall anything: not in each of three runs.
         let mut runs =

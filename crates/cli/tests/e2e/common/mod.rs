@@ -51,6 +51,16 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Whether the layer `fuse` can be set up; says so if not.
+pub fn has_fuse() -> bool {
+    let open = || fs::File::options().read(true).write(true).open("/dev/fuse");
+    let has = is_root() || open().is_ok();
+    if !has {
+        skipped("/dev/fuse is not for us");
+    }
+    has
+}
+
 /// Says why a test does nothing here.
 pub fn skipped(why: &str) {
     eprintln!("skipped: {why}");
