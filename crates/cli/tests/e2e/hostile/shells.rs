@@ -44,6 +44,8 @@ fn shell(name: &str, dir: &Path) -> Option<Command> {
         .env("HOME", dir)
         .env("TERM", "dumb")
         .env("XDG_DATA_HOME", dir.join("data"))
+        // fish makes a directory of its own there, or in the directory for temporary files, and leaves it.
+        .env("XDG_RUNTIME_DIR", dir)
         .current_dir(dir.join("here"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
