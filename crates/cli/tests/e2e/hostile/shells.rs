@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::Write,
-    os::unix::fs::symlink,
+    os::unix::fs::{DirBuilderExt, symlink},
     path::Path,
     process::{Command, Stdio},
 };
@@ -45,7 +45,7 @@ fn shell(name: &str, dir: &Path) -> Option<Command> {
         .env("TERM", "dumb")
         .env("XDG_DATA_HOME", dir.join("data"))
         // fish makes a directory of its own there, or in the directory for temporary files, and leaves it.
-        .env("XDG_RUNTIME_DIR", dir)
+        .env("XDG_RUNTIME_DIR", dir.join("run"))
         .current_dir(dir.join("here"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -80,6 +80,8 @@ fn a_completed_file_name_runs_nothing() {
             let dir = lm.dir.path();
             fs::create_dir(dir.join("bin")).expect("a directory");
             fs::create_dir(dir.join("here")).expect("a directory");
+            let private = fs::DirBuilder::new().mode(0o700).create(dir.join("run"));
+            private.expect("a directory");
             symlink(common::binary(), dir.join("bin/layermark")).expect("a link");
             fs::write(dir.join("here").join(file), "name = 'x'\n").expect("a file");
             let Some(said) = press(name, dir, "layermark run plan") else {
