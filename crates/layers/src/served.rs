@@ -26,14 +26,17 @@ const SERVED: [&str; 12] = [
 ];
 
 /// System calls by which the main thread waits for another thread or process, and not for a file system.
-const WAITS: [libc::c_long; 7] = [
+const WAITS: &[libc::c_long] = &[
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
     libc::SYS_ppoll,
     libc::SYS_wait4,
     libc::SYS_waitid,
     libc::SYS_nanosleep,
     libc::SYS_clock_nanosleep,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
 ];
 
 /// Paths that the main thread is asking about now, the last one first to be named.

@@ -1,6 +1,6 @@
 //! Stalls planted in the FUSE layer: periodic, random and at the first flush of a file are counted by three
-//! workloads; a delay of each operation is no stall. In memory, because there are a
-//! hundred operations a block there however slow the disk is.
+//! workloads; a delay of each operation is not a stall. In memory, because there are a hundred operations
+//! a block there however slow the disk is.
 
 use std::fs;
 
