@@ -20,7 +20,7 @@ export SOURCE_DATE_EPOCH
 
 "$bin" --version >/dev/null
 # Guests and containers have not this machine's libraries.
-if readelf -lW "$bin" | grep -q INTERP; then
+if readelf -lW "$bin" | grep INTERP >/dev/null; then
     echo "dist: $bin is not static" >&2
     echo "hint: make build" >&2
     exit 1

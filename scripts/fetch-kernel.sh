@@ -18,7 +18,7 @@ for program in apt-get dpkg-deb depmod; do
         exit 1
     }
 done
-package=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
+package=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p')
 [ -n "$package" ] || {
     echo "fetch-kernel: apt knows no linux-image-amd64; hint: sudo apt-get update" >&2
     exit 1

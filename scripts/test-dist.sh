@@ -40,7 +40,7 @@ suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 base=$cache/root-$suite.tar
 if [ ! -s "$base" ]; then
     # shellcheck disable=SC2016 # apt's own variable
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $suite" | head -n 1)
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $suite" | sed -n 1p)
     [ -n "$mirror" ] || skip "apt knows no mirror of $suite; hint: sudo apt-get update"
     echo "test-dist: making a root of $suite, once"
     mmdebstrap --quiet --variant=essential --include=mount,python3-venv "$suite" "$stage/root.tar" "$mirror" \

@@ -8,8 +8,9 @@ times=
 finish() {
     echo
     echo "slowest tests:"
-    sed -nE 's/^test (.+) \.\.\. .*<([0-9.]+)s>$/\2 \1/p' "$log" | sort -rn | head -n 10 |
-        while read -r seconds name; do printf '%7.1f s  %s\n' "$seconds" "$name"; done
+    # awk reads to the end: after `head` a sort that still writes would end with SIGPIPE and fail the script.
+    sed -nE 's/^test (.+) \.\.\. .*<([0-9.]+)s>$/\2 \1/p' "$log" | sort -rn |
+        awk 'NR <= 10 { seconds = $1; sub(/^[^ ]+ /, ""); printf "%7.1f s  %s\n", seconds, $0 }'
     printf '%s' "$times"
     rm -f "$log"
 }
