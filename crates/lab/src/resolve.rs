@@ -65,6 +65,8 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     if plan.control {
         layers.push(layer_run(baseline, BTreeMap::new(), &work, catalog, true)?);
     }
+    let up = |l: &&LayerRun| !l.control && l.status != LayerStatus::Failed;
+    plan.limit_budget(layers.iter().filter(up).count())?;
     plan.seed = Some(seed);
     plan.precision = Some(plan.precision());
     let lacking = if named {

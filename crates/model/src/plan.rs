@@ -27,6 +27,10 @@ pub struct Plan {
     /// Time to spend on trials, such as `2m`. Absent: until the precision is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<String>,
+    /// Time to spend on the trials of each layer, such as `10s`; native counts as one. The budget is
+    /// then no longer than this times the layers. Absent: the budget is the same for any number of layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer_budget: Option<String>,
     /// Half-width of the interval of a ratio to stop at, such as 0.05. Absent: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
@@ -190,13 +194,14 @@ pub enum PlanError {
     },
 }
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "name",
     "about",
     "study",
     "layers",
     "profile",
     "budget",
+    "layer_budget",
     "precision",
     "blocks",
     "sessions",
@@ -324,6 +329,7 @@ impl Plan {
             );
         }
         self.budget()?;
+        self.layer_budget()?;
         self.turn()?;
         Ok(())
     }
@@ -331,6 +337,23 @@ impl Plan {
     /// Time to spend on trials, when it is limited.
     pub fn budget(&self) -> Result<Option<Duration>, PlanError> {
         above_zero("budget", self.budget.as_deref())
+    }
+
+    fn layer_budget(&self) -> Result<Option<Duration>, PlanError> {
+        above_zero("layer_budget", self.layer_budget.as_deref())
+    }
+
+    /// Limits the budget to `layer_budget` for each of this many layers, native among them.
+    pub fn limit_budget(&mut self, layers: usize) -> Result<(), PlanError> {
+        let Some(each) = self.layer_budget()? else {
+            return Ok(());
+        };
+        let limit = each.saturating_mul(u32::try_from(layers).unwrap_or(u32::MAX));
+        if self.budget()?.is_none_or(|budget| budget > limit) {
+            self.budget = Some(format!("{:.1}s", limit.as_secs_f64()));
+        }
+        self.layer_budget = None;
+        Ok(())
     }
 
     /// Length of a turn, when the user has set it.
@@ -392,6 +415,21 @@ mod tests {
     use super::*;
 
     const SMALL: &str = "name = 'x'\n[[work]]\nworkload = 'file'\nop = 'read'\n";
+
+    #[test]
+    fn a_budget_for_each_layer_limits_that_of_all() {
+        let limited = |keys: &str, layers| {
+            let text = format!("name = 'x'\n{keys}\n[[work]]\nworkload = 'file'");
+            let mut plan = Plan::from_toml(&text).unwrap();
+            plan.limit_budget(layers).unwrap();
+            plan.budget
+        };
+        let both = "budget = '138s'\nlayer_budget = '10.6s'";
+        assert_eq!(limited(both, 3).as_deref(), Some("31.8s"));
+        assert_eq!(limited(both, 20).as_deref(), Some("138s"));
+        assert_eq!(limited("layer_budget = '1m'", 2).as_deref(), Some("120.0s"));
+        assert_eq!(limited("budget = '138s'", 3).as_deref(), Some("138s"));
+    }
 
     #[test]
     fn fills_in_defaults() {
@@ -464,6 +502,7 @@ mod tests {
             "turn = '0ms'",
             "turn = '1h'",
             "budget = 'x'",
+            "layer_budget = '0s'",
         ] {
             assert!(
                 Plan::from_toml(&format!("{line}\n{SMALL}")).is_err(),

@@ -160,6 +160,7 @@ fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> 
         layers: Vec::new(),
         profile: Profile::default(),
         budget: (free && !whole && common.blocks.is_none()).then(|| COMMAND_BUDGET.into()),
+        layer_budget: None,
         precision: None,
         blocks: match usual {
             Some(UsualBlocks::Most(blocks)) if timeless => Some(blocks),
@@ -238,7 +239,10 @@ fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     if let Some(scale) = common.scale {
         plan.scale = scale;
     }
-    plan.budget = common.budget.clone().or(plan.budget);
+    if common.budget.is_some() {
+        plan.budget.clone_from(&common.budget);
+        plan.layer_budget = None;
+    }
     plan.precision = common.precision.or(plan.precision);
     plan.blocks = common.blocks.or(plan.blocks);
     plan.sessions = common.sessions.or(plan.sessions);
