@@ -1,5 +1,6 @@
-//! A layer on a server that is not ours, such as a directory on NFS. There is no process to end
-//! when it does not answer, so calls into it are made by a thread that can be abandoned.
+//! A layer on a server that layermark has not started, such as a directory on NFS. When the server
+//! does not answer, no process can be ended to release the call, so calls into the layer are made
+//! by a thread that can be abandoned.
 
 use std::{
     net::IpAddr,
@@ -27,8 +28,8 @@ pub(crate) fn is_needed(place: &dyn Place, facts: &Facts) -> bool {
     place.on_this_host() && place.helpers().is_empty() && has_server(facts)
 }
 
-/// Whether a layer works in a directory that another machine or process serves. That is asked in a thread
-/// that can be abandoned, before the layer is built.
+/// Whether a layer works in a directory that another machine or process serves. Checked before the
+/// layer is built, in a thread that can be abandoned.
 pub(crate) fn is_on_a_server(
     spec: &Spec,
     catalog: Catalog,
@@ -53,7 +54,7 @@ pub(crate) fn has_server(facts: &Facts) -> bool {
     facts.mounts.iter().any(|m| served::is_served(&m.fs))
 }
 
-/// A layer, and how it is undone, as the thread sees them.
+/// A layer and its undo steps, as the thread sees them.
 #[derive(Default)]
 struct Held {
     place: Option<Box<dyn Place>>,
@@ -62,12 +63,12 @@ struct Held {
 
 type Call = Box<dyn FnOnce(&mut Held) + Send>;
 
-/// A thread that makes calls, and can be abandoned with what it holds.
+/// A thread that makes the calls. It can be abandoned with everything it holds.
 struct Worker {
     calls: Sender<Call>,
     thread: i32,
     silence: Duration,
-    /// A call has not returned.
+    /// Set while a call has not returned.
     hangs: Arc<AtomicBool>,
 }
 
@@ -95,8 +96,8 @@ impl Worker {
         })
     }
 
-    /// Calls, and waits for as long as something is done. `None` when nothing was for too long, now or
-    /// in a call before.
+    /// Makes a call and waits for it while it makes progress. `None` when this call or an earlier
+    /// one made no progress for too long.
     fn call<T: Send + 'static>(
         &self,
         what: impl FnOnce(&mut Held) -> T + Send + 'static,
@@ -128,11 +129,11 @@ impl Worker {
         None
     }
 
-    /// Undoes what it holds.
+    /// Undoes the layer.
     fn undo(&self) -> std::io::Result<()> {
         let undone = self.call(|held| {
             held.place = None;
-            // Each step that fails is told by itself.
+            // Each failed step is reported separately.
             held.undo.run();
         });
         undone.ok_or_else(|| {
@@ -141,7 +142,7 @@ impl Worker {
     }
 }
 
-/// The layer, as all others see it.
+/// The layer as the rest of the lab sees it.
 pub(crate) struct Aside {
     layer: String,
     dir: PathBuf,
@@ -152,8 +153,8 @@ pub(crate) struct Aside {
 }
 
 impl Aside {
-    /// Hands a layer to a separate thread, which builds it: its server may have died since it was built
-    /// the last time. A call may make no progress for `silence`. `undo` is told to undo it there.
+    /// Builds a layer in a separate thread, since its server may have died after it was built the
+    /// last time. A call may make no progress for `silence`. The undo step is added to `undo`.
     pub(crate) fn open(
         layer: String,
         build: impl FnOnce(&mut Undo) -> Result<Box<dyn Place>, Lost> + Send + 'static,

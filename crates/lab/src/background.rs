@@ -1,8 +1,8 @@
-//! What other programs flush: the devices' flushes in pauses in which no layer works.
+//! What other programs flush: counted in pauses in which no layer works.
 //!
-//! A flush counter has everybody's flushes, and the layers of a block flush in each other's turns. Only
-//! while none of them works do its flushes belong to others. What another program does changes within
-//! milliseconds, so the pauses lie between all the rounds of a block.
+//! A flush counter includes the flushes of every program, and the layers of a block flush in each
+//! other's turns. Only while none of them works do all flushes belong to other programs. Their load
+//! changes within milliseconds, so the pauses lie between all the rounds of a block.
 
 use std::{
     thread,
@@ -12,18 +12,18 @@ use std::{
 use layermark_model::BackgroundFlushes;
 use layermark_probe::counters::Devices;
 
-/// Part of a round that the window after it lasts ...
+/// The window after a round lasts this part of the round.
 const PART: u32 = 20;
-/// ... but no less than a few flushes of a busy disk need, ...
+/// Shortest window: a few flushes of a busy disk take this long.
 const SHORTEST: Duration = Duration::from_micros(500);
-/// ... and no more than a user would notice.
+/// Longest window: a user would notice a longer one.
 const LONGEST: Duration = Duration::from_millis(20);
 
 /// The control windows of a block.
 #[derive(Default)]
 pub(crate) struct ControlWindows(Vec<Watched>);
 
-/// Devices below one layer or several, and what they have flushed in all windows.
+/// The devices below one or more layers, and their flushes in all windows.
 struct Watched {
     numbers: Vec<String>,
     devices: Devices,
@@ -31,7 +31,8 @@ struct Watched {
 }
 
 impl ControlWindows {
-    /// Of these sets of devices, `major:minor` each. Those that do not count are left out.
+    /// Watches these sets of devices, `major:minor` each. Devices without a flush counter are left
+    /// out.
     pub(crate) fn over(sets: impl Iterator<Item = Vec<String>>) -> Self {
         let mut all: Vec<Watched> = Vec::new();
         for numbers in sets {
@@ -47,8 +48,8 @@ impl ControlWindows {
         Self(all)
     }
 
-    /// One window, after a round that took so long. No layer may be at work. Returns its length; zero
-    /// where no device is watched.
+    /// One window after a round of this duration. No layer may be at work. Returns the window's
+    /// length; zero when no device is watched.
     pub(crate) fn watch(&mut self, round: Duration) -> Duration {
         if self.0.is_empty() {
             return Duration::ZERO;
@@ -64,7 +65,7 @@ impl ControlWindows {
         begun.elapsed()
     }
 
-    /// What these devices have flushed in all windows.
+    /// Flushes of these devices in all windows.
     pub(crate) fn of(&self, numbers: &[String]) -> Option<BackgroundFlushes> {
         let watched = self.0.iter().find(|w| w.numbers == numbers)?;
         Some(watched.counted)

@@ -1,4 +1,4 @@
-//! One block: which points and layers have a trial, their rounds, and what becomes of each trial.
+//! One block: its points and layers, their rounds, and the outcome of each trial.
 
 use std::{
     collections::BTreeMap,
@@ -28,17 +28,17 @@ use crate::{
     watch::Watch,
 };
 
-/// A probe that broke is started again so often in a run.
+/// How many times a failed probe is restarted per run.
 const RESTARTS: u32 = 1;
 
-/// Trials that took less are stored while the probe makes the next one ready. After longer ones
-/// there is time to do it at once.
+/// Shorter trials are stored while the probe prepares the next one. After longer ones there is time
+/// to store them at once.
 const SHORT: Duration = Duration::from_millis(50);
 
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
 
-/// Where trials are entered.
+/// Stores trials and emits their events.
 struct Books<'a> {
     run: &'a Run,
     clock: &'a Clock,
@@ -49,7 +49,7 @@ struct Books<'a> {
 }
 
 impl Books<'_> {
-    /// Stores trials and tells of them.
+    /// Stores trials and emits `TrialDone` for each.
     fn enter(&mut self, records: &[TrialRecord]) -> Result<(), LabError> {
         records.iter().try_for_each(|record| self.enter_one(record))
     }
@@ -81,7 +81,7 @@ impl Books<'_> {
 }
 
 impl<'a> Lab<'a> {
-    /// What is to be done in the block in hand; why the run is over, if it is.
+    /// The points of the current block. Returns the reason if the run is over.
     pub(crate) fn next_due(&mut self) -> Result<Result<Vec<Due>, Ended>, LabError> {
         if self.stop.asked() {
             return Ok(Err(Ended::Stopped));
@@ -107,7 +107,7 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Makes the block in hand; why the run is over, if it is.
+    /// Runs the current block. Returns the reason if the run is over.
     pub(crate) fn make_block(&mut self, due: &[Due]) -> Result<Option<Ended>, LabError> {
         let (to_come, open) = self.to_come(due);
         self.forecast.renew(to_come, open);
@@ -124,8 +124,8 @@ impl<'a> Lab<'a> {
         Ok(None)
     }
 
-    /// The points of this block in their order, each with the layers that need it in theirs. The
-    /// baseline is in as long as any other layer is.
+    /// Points of this block in schedule order, with the layers that still need each one, in the
+    /// order of their turns. The baseline is included while any other layer is.
     pub(crate) fn due(&self) -> Vec<Due> {
         let compared = self.compared();
         let mut all = Vec::new();
@@ -157,7 +157,8 @@ impl<'a> Lab<'a> {
         all
     }
 
-    /// Points in their order. What goes on with the same kept file comes right after the first of them.
+    /// Points in schedule order. Points that use the same kept file come right after the first of
+    /// them.
     fn points(&self) -> Vec<usize> {
         let mut first = BTreeMap::new();
         let drawn = self.schedule.points(self.block).into_iter().enumerate();
@@ -171,7 +172,7 @@ impl<'a> Lab<'a> {
         order.into_iter().map(|(_, point)| point).collect()
     }
 
-    /// Whether a layer is up and can do a point at all.
+    /// Whether a layer is up and able to run a point.
     fn can(&self, layer: usize, point: usize) -> bool {
         let l = &self.run.layers[layer];
         let Point { meaning, label, .. } = &self.run.points[point];
@@ -181,7 +182,7 @@ impl<'a> Lab<'a> {
         l.status == LayerStatus::Ready && !impossible && !l.skips.contains_key(label)
     }
 
-    /// All points in their order. Whether the user has asked to stop.
+    /// Runs all points in order. Returns whether the user has asked to stop.
     fn groups(&mut self, due: &[Due]) -> Result<bool, LabError> {
         for due in due {
             if self.block == 0 {
@@ -197,11 +198,11 @@ impl<'a> Lab<'a> {
         Ok(false)
     }
 
-    /// All trials at one point. Whether the user has asked to stop.
+    /// Runs all trials at one point. Returns whether the user has asked to stop.
     fn group(&mut self, due: &Due) -> Result<bool, LabError> {
         let tried = self.tally.tried(self.block, due.point);
         if due.layers.iter().all(|l| tried.contains(l)) {
-            // Made before the run was resumed.
+            // Run before the run was resumed.
             return Ok(false);
         }
         let at = &self.run.points[due.point];
@@ -233,13 +234,13 @@ impl<'a> Lab<'a> {
         Ok(self.stop.asked())
     }
 
-    /// A trial in one stretch.
+    /// Runs a trial in one stretch.
     fn alone(&mut self, layer: usize, point: usize) -> Result<(), LabError> {
         let at = &self.run.points[point];
         let workload = self.setup.catalog.workload(&at.workload)?;
         let (refresh, restart) = (workload.needs_refresh(at), workload.needs_restart(at));
         if refresh || restart {
-            // The layer is mounted anew first, and may be lost.
+            // The layer is mounted again first, and may be lost.
             self.settle()?;
         }
         let restarted = if restart {
@@ -251,8 +252,8 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// A trial in each of these layers: all are made ready, then they take turns, then all settle,
-    /// then each is proved. Only one probe works at any time. Returns the number of the next round.
+    /// Runs a trial in each of these layers: prepares all, lets them take turns, flushes all, then
+    /// proves each. Only one probe works at any time. Returns the number of the next round.
     fn together(
         &mut self,
         layers: &[usize],
@@ -271,7 +272,7 @@ impl<'a> Lab<'a> {
             let mut owed = mem::take(&mut self.owed);
             let mut entered = Ok(());
             let (mut books, ups, watch) = self.books();
-            // The trials before are entered while the probe makes this one ready.
+            // The trials of the last point are stored while the probe prepares this one.
             this.step(watch, ups, |attempt, up, ask| {
                 attempt.prepare(up, ask, &mut || {
                     entered = books.enter(&mem::take(&mut owed));
@@ -293,7 +294,7 @@ impl<'a> Lab<'a> {
         let mut windows = self.control_windows(&tries, point);
         let (next_round, whole) = self.rounds(&mut tries, point, how, first_round, &mut windows);
         if !whole && tries.iter().all(|this| this.attempt.failure.is_none()) {
-            // Too few rounds to decide anything: not kept, so that `--resume` makes all of them.
+            // Too few rounds for a decision: not stored, so that `--resume` runs all of them again.
             return Ok(next_round);
         }
         let all = tries.iter().map(|this| &this.attempt.used);
@@ -320,7 +321,8 @@ impl<'a> Lab<'a> {
         Ok(next_round)
     }
 
-    /// Where flushes are counted: at points that flush, and of programs, which may.
+    /// Control windows, where flushes are counted: at points that flush, and of launched programs,
+    /// which may flush.
     fn control_windows(&self, tries: &[Try<'_>], point: usize) -> ControlWindows {
         let meaning = &self.run.points[point].meaning;
         let programs = matches!(meaning.target, Target::Program | Target::Script);
@@ -333,14 +335,15 @@ impl<'a> Lab<'a> {
         ControlWindows::over(ups.map(Up::physical))
     }
 
-    /// What is to be done at a point, for each of these layers that is up.
+    /// Starts an attempt at a point in each of these layers that is up.
     fn tries(&mut self, layers: &[usize], point: usize) -> Result<Vec<Try<'a>>, LabError> {
         let at = &self.run.points[point];
         let workload = self.setup.catalog.workload(&at.workload)?;
         let mut tries = Vec::with_capacity(layers.len());
         for (id, &layer) in (self.seq..).zip(layers.iter().filter(|l| self.ups[**l].is_some())) {
             let here = workload.in_layer(at, &self.run.layers[layer].spec)?;
-            // Before anything is known of the point in this session: traced, it tells what was done.
+            // The first time in this session, an extra traced trial shows which system calls the
+            // point makes.
             let first = self.extras.insert((self.session, layer, point));
             let ask = Ask {
                 id,
@@ -363,10 +366,10 @@ impl<'a> Lab<'a> {
         Ok(tries)
     }
 
-    /// Records what came of trials, then handles what went wrong.
+    /// Records the outcome of trials and handles their errors.
     fn count(&mut self, point: usize, tries: Vec<Try<'_>>, begun: Instant) -> Result<(), LabError> {
         if tries.iter().any(Try::is_cut_off) {
-            // What was cut off says nothing.
+            // A trial that was cut off is not a result.
             return Err(self.cut_off());
         }
         let mut failures = Vec::new();
@@ -418,13 +421,13 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Stores the trials that are still owed, and tells of them.
+    /// Stores the trials that are waiting to be stored and emits their events.
     pub(crate) fn settle(&mut self) -> Result<(), LabError> {
         let owed = mem::take(&mut self.owed);
         self.books().0.enter(&owed)
     }
 
-    /// Parts that are used at the same time.
+    /// Borrows the parts that are used at the same time.
     fn books(&mut self) -> (Books<'_>, &mut [Option<Up>], &Watch) {
         let books = Books {
             run: &self.run,
@@ -437,7 +440,7 @@ impl<'a> Lab<'a> {
         (books, &mut self.ups, &self.watch)
     }
 
-    /// Starts a broken probe again, once. Then the layer is lost.
+    /// Restarts a failed probe, at most [`RESTARTS`] times. After that the layer is lost.
     fn revive(&mut self, layer: usize, reason: String) -> Result<(), LabError> {
         if self.restarts[layer] >= RESTARTS {
             let hint = "the kernel may say why: dmesg | tail; if it is only slow: --silence 5m";
@@ -475,8 +478,8 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// A layer may have little space of its own. When it is the disk below all of them, nothing
-    /// that follows could be believed.
+    /// A layer may have little space of its own. If the full disk is the one below all layers,
+    /// later results could not be trusted, so the run ends.
     fn full(&mut self, layer: usize, point: usize, message: String) -> Result<(), LabError> {
         let at = &self.run.points[point];
         let needed = self.setup.catalog.workload(&at.workload)?.space(at);
@@ -499,7 +502,7 @@ impl<'a> Lab<'a> {
         )
     }
 
-    /// Trials to come, this block included, and whether their number is open.
+    /// Remaining trials, including this block, and whether their number is still open.
     fn to_come(&self, due: &[Due]) -> (BTreeMap<Site, ToCome>, bool) {
         let done = self.block as usize;
         let least = (self.fewest_blocks() as usize).saturating_sub(done).max(1);

@@ -1,4 +1,4 @@
-//! Where the time goes.
+//! How the time of a run is spent, and what fits into its budget.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -10,13 +10,13 @@ use layermark_stats::FEWEST_BLOCKS;
 
 use crate::trial::MIN_MS;
 
-/// The minimum number of blocks may take this many times the budget: a result that decides nothing
-/// saves no time.
+/// The minimum number of blocks may take this many times the budget, since a result that decides
+/// nothing saves no time.
 const SOFT: f64 = 1.5;
 
-/// Assumed duration of a trial before any was timed, without making its files ...
+/// Assumed duration of a trial before any was timed, without the time to make its files.
 const TRIAL: Duration = Duration::from_millis(MIN_MS);
-/// ... which are made and written back at this many bytes a second.
+/// Assumed rate at which files are made and written back, bytes/s.
 const FILES: f64 = 500e6;
 
 /// Assumed duration of a trial of a point that makes files of this size, before any was timed.
@@ -34,15 +34,15 @@ pub(crate) struct Clock {
     /// Trials of a layer at a point.
     each: BTreeMap<(usize, usize), Each>,
     /// Sums over `each` of the mean and of the guess. They are kept because a matrix of a thousand
-    /// points asks for them after each trial.
+    /// points needs them after each trial.
     took: Duration,
     guessed: Duration,
     /// Assumed duration of a trial of each point, until one has been timed.
     guesses: Vec<Duration>,
 }
 
-/// The trials of a layer at a point. The first one makes files that later ones find, so it counts
-/// only as long as it is alone.
+/// The trials of a layer at a point. The first one makes files that later ones use, so it counts
+/// only while it is the only one.
 #[derive(Debug, Clone, Copy)]
 struct Each {
     sum: Duration,
@@ -66,13 +66,13 @@ impl Each {
     }
 }
 
-/// A point that is due, and what it would take.
+/// A point that is due, with its cost.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Due {
     pub point: usize,
-    /// The layers that need it, and the baseline.
+    /// The layers that need it, the baseline included.
     pub layers: Vec<usize>,
-    /// Half-width of its widest interval; infinite until there is one.
+    /// Half-width of its widest interval; infinite before there is one.
     pub width: f64,
 }
 
@@ -85,7 +85,7 @@ impl Clock {
         }
     }
 
-    /// Notes a trial.
+    /// Records a trial's duration.
     pub(crate) fn note(&mut self, layer: usize, point: usize, took: Duration) {
         self.spent += took;
         let guess = self.guess(point);
@@ -108,26 +108,26 @@ impl Clock {
         }
     }
 
-    /// Time that is no trial's and no set-up's.
+    /// Adds time that belongs neither to a trial nor to a set-up.
     pub(crate) fn spend(&mut self, time: Duration) {
         self.spent += time;
     }
 
-    /// Notes the first set-up of the layers.
+    /// Records the first set-up of the layers.
     pub(crate) fn note_set_up(&mut self, took: Duration) {
         self.spent += took;
         self.set_up = took;
     }
 
-    /// Budget for this many blocks of a cost.
+    /// Budget needed for this many blocks of this cost.
     pub(crate) fn needed(&self, blocks: u32, cost: Duration) -> Duration {
         self.set_up + cost * blocks
     }
 
-    /// Records the trials of an earlier part of the run, in their order. Those of a block at a
-    /// point took turns. Together they lasted from the first one's start to that of the next block
-    /// or point, and each took a part of it according to its own clock. For the last ones of a
-    /// session only their own clocks are known.
+    /// Records the trials of an earlier part of the run, in order. Those of a block at a point took
+    /// turns. Together they lasted from the first one's start to that of the next block or point;
+    /// each is charged a part in proportion to its own clock. For the last ones of a session only
+    /// their own clocks are known.
     pub(crate) fn note_stored(&mut self, trials: &[TrialRecord]) {
         let place = |t: &TrialRecord| (t.cell.session, t.cell.block, t.cell.point);
         let groups: Vec<&[TrialRecord]> = trials.chunk_by(|a, b| place(a) == place(b)).collect();
@@ -167,15 +167,15 @@ impl Clock {
         self.spent
     }
 
-    /// The rest of the budget, if there is one.
+    /// What is left of the budget, if there is one.
     pub(crate) fn left(&self) -> Option<Duration> {
         Some(self.budget?.saturating_sub(self.spent))
     }
 
-    /// Layers to leave out so that this many blocks fit into one and a half times the budget, of
-    /// which `spent` was not recorded. In their order, layers that do not fit any more are left
-    /// out. The baseline and at least one other layer stay. The control stays unless these two
-    /// alone fill the time.
+    /// Layers to leave out so that this many blocks fit into [`SOFT`] times the budget. `spent` is
+    /// time not yet recorded. Layers that do not fit are left out in run order. The baseline and at
+    /// least one other layer stay. The control stays unless it and the baseline alone fill the
+    /// time.
     pub(crate) fn left_out(
         &self,
         blocks: u32,
@@ -222,8 +222,8 @@ impl Clock {
         self.each.is_empty()
     }
 
-    /// Duration of a trial of a layer at a point: measured, or else planned and corrected by what
-    /// the others have shown.
+    /// Duration of a trial of a layer at a point: measured, or else the assumed one, corrected by
+    /// the ratio measured for the others.
     pub(crate) fn estimate(&self, layer: usize, point: usize) -> Duration {
         if let Some(each) = self.each.get(&(layer, point)) {
             return each.mean();
@@ -246,14 +246,14 @@ impl Clock {
             .sum()
     }
 
-    /// What a block of these points takes.
+    /// Duration of a block of these points.
     pub(crate) fn block_cost(&self, due: &[Due]) -> Duration {
         due.iter().map(|d| self.cost(d)).sum()
     }
 
-    /// Points of a block so that the budget holds, to the nearest point: none when it is spent. The
-    /// minimum number of blocks have all points; after that the points with the widest intervals
-    /// come first.
+    /// Points of a block that keep within the budget, rounded to the nearest point: none when it is
+    /// spent. The minimum number of blocks have all points; after that the points with the widest
+    /// intervals come first.
     pub(crate) fn fit(&self, block: u32, due: Vec<Due>) -> Vec<Due> {
         let Some(left) = self.left() else { return due };
         if (block as usize) < FEWEST_BLOCKS || (self.block_cost(&due) <= left && !left.is_zero()) {
@@ -268,7 +268,7 @@ impl Clock {
         let mut chosen: Vec<usize> = Vec::new();
         for candidate in by_width {
             let cost = self.cost(candidate);
-            // Half of a point over the budget is as near as half of it under.
+            // A point counts as fitting if at least half of it fits.
             if sum + cost / 2 <= left {
                 sum += cost;
                 chosen.push(candidate.point);

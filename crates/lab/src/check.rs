@@ -20,8 +20,8 @@ use crate::{
 const TMPFS: u32 = 0x0102_1994;
 const RAMFS: u32 = 0x8584_58f6;
 
-/// The directory, absolute, if it can be worked in. Without symbolic links, unless they lead into the
-/// mounts of another process.
+/// The directory as an absolute path, if it can be used. Symbolic links are resolved, unless they
+/// lead into the mounts of another process.
 pub(crate) fn dir(asked: &Path) -> Result<PathBuf, LabError> {
     let bad = |why: &str, hint: String| LabError::Dir {
         dir: asked.into(),
@@ -65,7 +65,7 @@ pub(crate) fn dir(asked: &Path) -> Result<PathBuf, LabError> {
     Ok(dir)
 }
 
-/// What else could make the run fail or mislead; remarks to show.
+/// Checks for anything else that could make the run fail or mislead. Returns remarks to show.
 pub(crate) fn all(
     dir: &Path,
     resolved: &Resolved,
@@ -99,7 +99,7 @@ fn memory_fs(dir: &Path) -> Option<&'static str> {
     }
 }
 
-/// Files that have to lie in `packaged/` for these points, each once.
+/// Files that these points need in `packaged/`, each once.
 pub(crate) fn packaged(points: &[Point], catalog: Catalog) -> Result<Vec<PackagedFile>, LabError> {
     let mut files = BTreeSet::new();
     for point in points {
@@ -108,7 +108,7 @@ pub(crate) fn packaged(points: &[Point], catalog: Catalog) -> Result<Vec<Package
     Ok(files.into_iter().collect())
 }
 
-/// Files that these points leave in a layer until its end, each once.
+/// Files that these points keep in a layer until it is removed, each once.
 fn kept(points: &[Point], catalog: Catalog) -> Result<BTreeSet<PackagedFile>, LabError> {
     let mut files = BTreeSet::new();
     for point in points {
@@ -132,10 +132,10 @@ pub(crate) fn placed(
     Ok(all.into_values().collect())
 }
 
-/// Removes points whose programs are missing or cannot be packaged here, as long as one point is left.
-/// Returns remarks to show.
+/// Removes points whose programs are missing or cannot be packaged here, unless no point would be
+/// left. Returns remarks to show.
 pub(crate) fn possible(resolved: &mut Resolved, catalog: Catalog) -> Result<Vec<String>, LabError> {
-    // Other layers may have programs of their own, such as a guest.
+    // Other layers, such as a guest, may have programs of their own.
     let baseline = resolved.layers.first();
     let on_this_host = baseline.is_some_and(|l| l.spec.is_native());
     let (mut kept, mut notes, mut first) = (Vec::new(), Vec::new(), None);
@@ -178,7 +178,7 @@ fn copied(placed: &Placed) -> u64 {
     }
 }
 
-/// The largest number of bytes a trial of these points needs.
+/// The most bytes that a trial of any of these points needs.
 fn largest(points: &[Point], catalog: Catalog) -> Result<u64, LabError> {
     let mut largest = 0;
     for point in points {
@@ -225,7 +225,7 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
     enough(dir, package.saturating_add(each.saturating_mul(layers)))
 }
 
-/// A tenth of the disk stays free.
+/// Checks that there is enough space. A tenth of the disk stays free.
 fn enough(dir: &Path, needed: u64) -> Result<(), LabError> {
     let Ok(disk) = rustix::fs::statvfs(dir) else {
         return Ok(());
@@ -249,9 +249,9 @@ pub(crate) fn has_room(dir: &Path, needed: u64) -> bool {
         .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) > needed.saturating_mul(2))
 }
 
-/// Number of layers whose files of a point, this many bytes each, fit in memory or on the disk of
-/// `dir` at once. A tenth of the disk and a fifth of the memory stay free. A file may be in memory
-/// twice: in a layer and below it.
+/// How many layers can hold their files of a point at once, in memory and on the disk of `dir`. The
+/// files need `in_memory` and `on_disk` bytes in each layer. A tenth of the disk and a fifth of the
+/// memory stay free. A file may be in memory twice: in a layer and below it.
 pub(crate) fn fit(dir: &Path, in_memory: u64, on_disk: u64) -> usize {
     let memory = available().and_then(|free| (free / 5 * 4).checked_div(2 * in_memory));
     let disk = rustix::fs::statvfs(dir).ok().and_then(|disk| {
@@ -263,7 +263,7 @@ pub(crate) fn fit(dir: &Path, in_memory: u64, on_disk: u64) -> usize {
     fewest.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX))
 }
 
-/// Memory that programs may have without anything being swapped, bytes.
+/// Memory available to programs without swapping, bytes.
 fn available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
@@ -271,7 +271,7 @@ fn available() -> Option<u64> {
     Some(kib << 10)
 }
 
-/// Half of a run on another CPU would be compared with the first half.
+/// A run cannot continue on a machine with another CPU: its two halves would not be comparable.
 pub(crate) fn same_machine(run: &Run, now: &Machine) -> Result<(), LabError> {
     let then = &run.machine;
     let difference = if then.cpu != now.cpu {
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_read_only_file_system_is_refused() {
-        // Whatever is mounted read-only here; /proc/sys and /sys are in most containers.
+        // Any mount that is read-only here; /proc/sys and /sys are in most containers.
         let mounts = layermark_layers::mounts::list().unwrap();
         let read_only = mounts.iter().find(|m| {
             m.options.split(',').any(|o| o == "ro") && m.at.is_dir() && dir(&m.at).is_err()

@@ -1,8 +1,8 @@
-//! Whose CPU time it was while a trial went on.
+//! Which processes used the CPU during a trial.
 //!
-//! `/proc/stat` counts in ticks of 10 ms, sampled; there is no `/proc/schedstat` everywhere. A turn is
-//! shorter than a tick, so foreign work is looked for in all turns of a block together, and as many
-//! ticks as sampling errs by are left out before anybody is blamed.
+//! `/proc/stat` counts sampled ticks of 10 ms, and `/proc/schedstat` is not available everywhere. A
+//! turn is shorter than a tick, so foreign work is measured over all turns of a block together. The
+//! sampling error is subtracted before work counts as foreign.
 
 use std::{
     fs::{self, File},
@@ -18,18 +18,19 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-/// Share of all CPUs above which foreign work or steal spoils a trial.
+/// Share of all CPUs above which foreign work or steal contaminates a trial.
 pub(crate) const LIMIT: f64 = 0.10;
 
-/// Ticks that may be rounding.
+/// Ticks of possible rounding error.
 const GRAIN: f64 = 2.0;
 
-/// Ticks by which `n` samples of a CPU may be wrong: two standard deviations of a share of one half.
+/// Sampling error of `n` samples of a CPU, in ticks: two standard deviations of a share of one
+/// half.
 fn sampling(n: f64) -> f64 {
     n.sqrt().max(GRAIN)
 }
 
-/// The kernel's own threads. What they do during a trial is mostly our write-back.
+/// The kernel's own threads. During a trial they mostly do our write-back.
 #[derive(Debug, Default)]
 struct KernelThreads {
     /// Held open: reading again from the start takes one call instead of five.
@@ -37,13 +38,13 @@ struct KernelThreads {
     listed: Option<Instant>,
 }
 
-/// Where the CPU time of a process is to be read.
+/// Where the CPU time of a process is read.
 #[derive(Debug)]
 enum Times {
-    /// `schedstat`, whose first number is nanoseconds. A fifth of the work of `stat`, for which the
+    /// `schedstat`, whose first number is nanoseconds. It costs a fifth of `stat`, for which the
     /// kernel collects fifty numbers under locks.
     Schedstat(File),
-    /// Where the kernel has no such file, or keeps it at zero: ticks.
+    /// `stat`, in ticks: where the kernel has no `schedstat`, or keeps it at zero.
     Stat(File),
 }
 
@@ -62,7 +63,7 @@ impl Times {
         Some(Self::Stat(File::open(format!("/proc/{pid}/stat")).ok()?))
     }
 
-    /// Nanoseconds; `None` once the process has ended.
+    /// CPU time, ns; `None` once the process has ended.
     fn ns(&self) -> Option<u64> {
         match self {
             Self::Schedstat(file) => {
@@ -78,11 +79,12 @@ impl Times {
     }
 }
 
-/// Workers of the kernel come and go, but few in such a time.
+/// The list of kernel threads is renewed after this time. Few start or end within it.
 const FRESH: Duration = Duration::from_secs(5);
 
 impl KernelThreads {
-    /// Lists them again when the list is old. That takes milliseconds, so not during a trial.
+    /// Lists the threads again when the list is old. That takes milliseconds, so it is not done
+    /// during a trial.
     fn refresh(&mut self) {
         if self.listed.is_some_and(|at| at.elapsed() < FRESH) {
             return;
@@ -102,18 +104,18 @@ impl KernelThreads {
             .collect();
     }
 
-    /// What each has used by now.
+    /// Reads the CPU time of each thread.
     fn look(&self) -> Kernel {
         Kernel(self.files.iter().map(|(_, time)| time.ns()).collect())
     }
 }
 
-/// What each of the kernel's threads had used at a moment, nanoseconds; `None` for one that has ended.
+/// CPU time of each kernel thread at one moment, ns; `None` for one that has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Kernel(Vec<Option<u64>>);
 
 impl Kernel {
-    /// What all have used from `before` to this.
+    /// CPU time of all threads from `before` to this, ns.
     fn since(&self, before: &Self) -> u64 {
         let threads = before.0.iter().zip(&self.0);
         threads
@@ -122,11 +124,12 @@ impl Kernel {
     }
 }
 
-/// Counters of the machine, kept open: they are read between every two turns.
+/// Counters of the machine. The files are kept open, since they are read between every two turns.
 #[derive(Debug)]
 pub(crate) struct Meter {
     stat: Option<File>,
-    /// Bytes of the lines that are wanted: each has up to ten numbers of 20 digits.
+    /// Bytes needed to read the lines of `/proc/stat` that are used: each has up to ten numbers of
+    /// 20 digits.
     room: usize,
     threads: KernelThreads,
 }
@@ -146,7 +149,7 @@ impl Meter {
         self.threads.refresh();
     }
 
-    /// What the counters stand at.
+    /// Reads the counters.
     pub(crate) fn moment(&self) -> Moment {
         let own = clock_gettime(ClockId::ProcessCPUTime);
         Moment {
@@ -156,12 +159,13 @@ impl Meter {
         }
     }
 
-    /// The same of the kernel's threads, which takes longer: once before and once after the turns.
+    /// Reads the counters of the kernel's threads. This takes longer, so it is done only before and
+    /// after the turns.
     pub(crate) fn kernel(&self) -> Kernel {
         self.threads.look()
     }
 
-    /// All that was used in the turns of a block, the kernel's threads since `kernel` among it.
+    /// Sum over the turns of a block, including the kernel's threads since `kernel`.
     pub(crate) fn total<'a>(&self, turns: impl Iterator<Item = &'a Used>, kernel: &Kernel) -> Used {
         let mut sum = Used {
             kernel_ns: self.kernel().since(kernel),
@@ -198,33 +202,33 @@ pub(crate) struct Moment {
 struct Machine {
     cpus: u64,
     busy: u64,
-    /// In interrupts, hard and soft.
+    /// Hard and soft interrupts.
     interrupts: u64,
     steal: u64,
 }
 
-/// What happened in the turns of a trial. Foreign work and steal are those of the whole block.
+/// CPU use in the turns of a trial. Foreign work and steal are those of the whole block.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Usage {
-    /// Share of all CPUs that neither we nor the kernel's threads used.
+    /// Share of all CPUs that neither layermark nor the kernel's threads used.
     pub foreign: f64,
     /// Share of all CPUs that the hypervisor took.
     pub steal: f64,
-    /// Share of all CPUs that did anything, interrupts included. Coarse in a short turn; over many
-    /// it averages out.
+    /// Share of all CPUs that were busy, interrupts included. Coarse in a short turn; over many
+    /// turns it averages out.
     pub busy: f64,
-    /// Seconds that all CPUs had together.
+    /// Seconds of CPU time available on all CPUs together.
     pub cpu_s: f64,
     /// CPU of the layer's helpers, nanoseconds.
     pub upkeep_ns: u64,
-    /// Either share is above [`LIMIT`] by more than rounding.
+    /// Foreign work or steal is above [`LIMIT`] by more than rounding.
     pub contaminated: bool,
 }
 
-/// What was used in turns, added up.
+/// CPU use added up over turns.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Used {
-    /// Ticks that all CPUs had, were busy, in interrupts, and lost to the hypervisor.
+    /// Ticks of all CPUs: total, busy, in interrupts, and lost to the hypervisor.
     all: f64,
     busy: u64,
     interrupts: u64,
@@ -237,7 +241,8 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// Adds a turn in which the probe used so much, where it is no helper of the layer's.
+    /// Adds a turn. `probe_ns` is the probe's CPU time in it, or 0 if the probe is one of the
+    /// layer's helpers.
     pub(crate) fn add(&mut self, moments: [&Moment; 2], upkeep: [CpuTime; 2], probe_ns: u64) {
         let [before, after] = moments;
         let second = clock_ticks_per_second() as f64;
@@ -249,13 +254,13 @@ impl Used {
         self.steal += b.steal.saturating_sub(a.steal);
         self.probe_ns += probe_ns;
         self.upkeep_ns += upkeep[1].ns.saturating_sub(upkeep[0].ns);
-        // What the lab's own threads do for the layer is counted as upkeep.
+        // Work that the lab's own threads do for the layer counts as upkeep.
         let within = upkeep[1].within_ns.saturating_sub(upkeep[0].within_ns);
         let lab = after.lab_ns.saturating_sub(before.lab_ns);
         self.lab_ns += lab.saturating_sub(within);
     }
 
-    /// In a block whose turns used `all` together.
+    /// The share of this trial, in a block whose turns used `all` together.
     pub(crate) fn usage(&self, all: &Self) -> Usage {
         let second = clock_ticks_per_second() as f64;
         let ticks = |ns: u64| ns as f64 * second / 1e9;
@@ -275,7 +280,7 @@ impl Used {
     }
 }
 
-/// The first line of `/proc/stat`, in ticks. Interrupts are left out of busy: those of our own I/O
+/// The first line of `/proc/stat`, in ticks. Busy excludes interrupts, since those of our own I/O
 /// cannot be told from others.
 fn machine(text: &str) -> Machine {
     let cpus = text
@@ -317,7 +322,7 @@ fn stat(pid: u32) -> Option<Stat> {
     )?)
 }
 
-/// The same from an open file; `None` once the process has ended.
+/// Reads `stat` from an open file; `None` once the process has ended.
 fn read_stat(file: &File) -> Option<Stat> {
     let mut line = [0; STAT];
     let length = file.read_at(&mut line, 0).ok()?;
@@ -325,7 +330,7 @@ fn read_stat(file: &File) -> Option<Stat> {
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {
-    // The name may hold anything, brackets and blanks too.
+    // The name may contain any characters, including brackets and blanks.
     let (_, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |i: usize| fields.get(i)?.parse::<u64>().ok();
@@ -433,7 +438,7 @@ mod tests {
         assert_eq!((used.busy, used.usage(&used).contaminated), (0, false));
     }
 
-    /// In turns of 2 ms a tick that somebody else has is as good as never in the right one.
+    /// In turns of 2 ms, a tick of another program hardly ever falls into the right turn.
     #[test]
     fn foreign_work_is_looked_for_in_all_turns_of_a_block() {
         let start = Instant::now();

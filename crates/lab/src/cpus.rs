@@ -1,4 +1,4 @@
-//! Numbers of CPUs that points ask for.
+//! The number of CPUs that points request.
 
 use std::thread::available_parallelism;
 
@@ -6,22 +6,23 @@ use layermark_model::{LayerRun, Point, Spec};
 
 use crate::Catalog;
 
-/// A layer whose CPUs can be set has this option.
+/// The option of a layer that sets its number of CPUs.
 const OPTION: &str = "cpus";
 
-/// As many of the CPUs asked for as this machine has.
+/// The requested number of CPUs, at most those of this machine.
 pub(crate) fn at_hand(asked: u32) -> u32 {
     asked.min(available_parallelism().map_or(1, |n| n.get() as u32))
 }
 
-/// How many CPUs the user has given a layer; of a path, the end with fewer.
+/// The number of CPUs that the user has given a layer; for a path, the smaller of its two ends.
 pub(crate) fn fixed(spec: &Spec) -> Option<u32> {
     let (near, far) = spec.ends();
     let of = |spec: &Spec| spec.options.get(OPTION)?.parse::<u32>().ok();
     [of(&near), of(&far)].into_iter().flatten().min()
 }
 
-/// What is built of a layer for these points: a guest is booted with as many CPUs as one of them asks for.
+/// The layer to build for these points: a guest is booted with the largest number of CPUs that one
+/// of them requests.
 pub(crate) fn for_points(layer: &LayerRun, points: &[Point], catalog: Catalog) -> Spec {
     let done = points
         .iter()
@@ -46,7 +47,7 @@ fn with(spec: &Spec, most: u32, catalog: Catalog) -> Spec {
     spec
 }
 
-/// For the user: what cannot show how anything scales here.
+/// Notes for the user about points that cannot show scaling on this machine.
 pub(crate) fn notes(points: &[Point]) -> Vec<String> {
     let more = points.iter().filter_map(|point| {
         let asked = point.meaning.cpus()?;

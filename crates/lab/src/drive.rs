@@ -1,4 +1,4 @@
-//! The whole of a run: sessions, each of several blocks, until enough is known or time is up.
+//! A whole run: sessions, each of several blocks, until enough is known or the time is up.
 
 use std::{
     collections::BTreeSet,
@@ -26,28 +26,30 @@ use crate::{
     watch::Watch,
 };
 
-/// Where setting all layers up takes less than this ...
+/// Setting all layers up is quick if it takes less than this: then it is done at least
+/// [`FEWEST_SESSIONS`] times.
 const QUICK_SET_UP: Duration = Duration::from_secs(1);
-/// ... it is done at least so often, ...
+/// The fewest sessions when setting up is quick.
 const FEWEST_SESSIONS: u32 = 3;
-/// ... and goes on as often when the run is longer, for this share of the time.
+/// In a longer run, layers are set up again while that takes less than this share of the time.
 const SET_UP_SHARE: f64 = 0.1;
 
-/// What a run needs beside what is stored of it.
+/// What a run needs in addition to its stored form.
 pub(crate) struct Setup {
     pub exe: PathBuf,
     pub silence: Duration,
     pub catalog: Catalog,
     pub notes: Vec<String>,
-    /// Values of the variables that points name: what is stored does not have them.
+    /// Values of the variables that points name. They are never stored.
     pub env: Environment,
-    /// Names of layers that this machine lacks and that nobody has named.
+    /// Names of layers that this machine lacks and the user did not name.
     pub lacking: Vec<String>,
-    /// Whether layers that do not fit the budget are left out. A replay leaves out the same ones.
+    /// Whether layers that do not fit the budget are left out. A replay leaves out the same ones as
+    /// the original run.
     pub may_leave_out: bool,
 }
 
-/// A run going on.
+/// A run in progress.
 pub(crate) struct Lab<'a> {
     pub(crate) run: Run,
     pub(crate) setup: Setup,
@@ -55,34 +57,34 @@ pub(crate) struct Lab<'a> {
     pub(crate) stop: &'a Stop,
     pub(crate) on_event: &'a mut dyn FnMut(Event),
     pub(crate) schedule: Schedule,
-    /// The kept file that each point goes on with, as the workload tells it apart.
+    /// The kept file that each point uses, as the workload identifies it.
     pub(crate) kept: Vec<Option<(u64, u64)>>,
     pub(crate) tally: Tally,
     pub(crate) stopping: Stopping,
     pub(crate) clock: Clock,
     pub(crate) meter: Meter,
     pub(crate) watch: Watch,
-    /// The layers that are up, by their place in the run.
+    /// The layers that are up, indexed as in the run.
     pub(crate) ups: Vec<Option<Up>>,
-    /// Layers that wait for a server that layermark has not started.
+    /// Layers that depend on a server that layermark has not started.
     aside: BTreeSet<usize>,
     /// Which of the points have two ends.
     ends: skips::Work,
-    /// Below the layers, so it is dropped after them, also when something panics.
+    /// The work directory is below the layers, so it is dropped after them, also after a panic.
     pub(crate) work: Option<WorkDir>,
     /// Sessions, layers and points in which an extra trial was made.
     pub(crate) extras: BTreeSet<(u32, usize, usize)>,
     /// Points whose blocks had to be divided.
     pub(crate) divided: BTreeSet<usize>,
-    /// How often the probe of each layer was started again.
+    /// How many times each layer's probe was restarted.
     pub(crate) restarts: Vec<u32>,
-    /// The block in hand.
+    /// The current block.
     pub(crate) block: u32,
     pub(crate) session: u32,
-    /// How many changes of session were made, and how long they have taken, s.
+    /// How many times the session was changed, and how long that took in all, s.
     changes: (u32, f64),
     pub(crate) seq: u64,
-    /// The trials that were made last, until they are stored and told of.
+    /// The latest trials, until they are stored and reported.
     pub(crate) owed: Vec<TrialRecord>,
     pub(crate) forecast: Forecast,
     resumed: bool,
@@ -138,8 +140,8 @@ impl<'a> Lab<'a> {
         Ok(lab)
     }
 
-    /// Goes through the trials of an earlier part of the run as they were made, so that every
-    /// decision is made again as it was.
+    /// Replays the trials of an earlier part of the run in order, so that every decision is made
+    /// again as it was.
     fn take_up(&mut self, mut trials: Vec<TrialRecord>) {
         let Some(last) = trials.iter().map(|t| t.cell.block).max() else {
             return;
@@ -150,20 +152,20 @@ impl<'a> Lab<'a> {
         trials.sort_by_key(|t| (t.cell.block, t.seq));
         for record in &trials {
             if self.block < record.cell.block {
-                // Between blocks that have trials there is nothing new to see.
+                // Between blocks with trials there is nothing new to look at.
                 self.look();
                 self.block = record.cell.block;
             }
             self.tally.add(record);
         }
-        // Whether the last block was complete shows when its groups are gone through.
+        // Going through its groups shows whether the last block was complete.
         self.block = last;
     }
 
     pub(crate) fn go(mut self) -> Result<Outcome, LabError> {
         self.announce();
         let result = self.sessions();
-        // Everything is unwound before anybody hears of the end.
+        // Everything is unwound before the end is reported.
         self.tear_down();
         self.work = None;
         self.run.status = match &result {
@@ -258,7 +260,7 @@ impl<'a> Lab<'a> {
             });
             let (first, over) = (self.block, self.set_ups_due() + 1);
             let ended = loop {
-                // Asked first: nothing is set up for a run that is over.
+                // Checked first, so that nothing is set up for a run that is over.
                 let due = match self.next_due()? {
                     Ok(due) => due,
                     Err(ended) => break Some(ended),
@@ -284,9 +286,9 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// How many times the layers are set up. Where that takes no time worth naming there is no reason
-    /// to do it less than three times, whatever the profile: what one set-up happens to get (blocks on
-    /// the disk, pages in memory) is not the layer.
+    /// How many times the layers are set up. If that is quick, it is done at least three times,
+    /// whatever the profile. What one set-up happens to get (blocks on the disk, pages in memory)
+    /// is not the layer.
     fn planned_sessions(&self) -> u32 {
         if let Some(sessions) = self.run.plan.sessions {
             return sessions;
@@ -299,20 +301,20 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// How long it takes to set all layers up, s.
+    /// Duration of one set-up of all layers, s.
     fn set_up_s(&self) -> f64 {
         self.run.layers.iter().map(|l| l.setup_s).sum()
     }
 
-    /// Blocks of a session: those that every point gets are divided over the sessions.
+    /// Blocks per session: the minimum number of blocks, divided by the number of sessions.
     fn session_length(&self) -> u32 {
         (self.stopping.fewest() as u32)
             .div_ceil(self.planned_sessions())
             .max(1)
     }
 
-    /// How many times the layers should have been set up afresh by now, after the first time: so that
-    /// the blocks that every point gets, and the budget, are divided over the sessions.
+    /// How many times the layers should have been set up again by now. The minimum number of
+    /// blocks, and the budget, are divided evenly over the sessions.
     fn set_ups_due(&self) -> u32 {
         let sessions = self.planned_sessions();
         let by_time = self.clock.budget().map_or(0, |budget| {
@@ -322,9 +324,9 @@ impl<'a> Lab<'a> {
         by_blocks.max(by_time).min(sessions - 1)
     }
 
-    /// Whether a session that began with block `first` is as long as the others, and one more costs
-    /// little. Else the last of the planned sessions would have most of the blocks of a long run, and what
-    /// it happened to get would count most.
+    /// Whether a session that began with block `first` is as long as the others and one more set-up
+    /// is cheap. Otherwise the last planned session would have most of the blocks of a long run,
+    /// and its chance conditions would count most.
     fn may_set_up_again(&self, first: u32) -> bool {
         let change = match self.changes {
             (0, _) => self.set_up_s(),
@@ -336,7 +338,8 @@ impl<'a> Lab<'a> {
             && all <= self.clock.spent().as_secs_f64() * SET_UP_SHARE
     }
 
-    /// Sets all layers up that are measured. The first time, since `started`, some may be left out.
+    /// Sets up all layers that are measured. The first time some may be left out for the budget;
+    /// `started` is when the run began.
     fn set_up(&mut self, started: Instant) -> Result<(), LabError> {
         for index in 0..self.run.layers.len() {
             if self.session == 0 {
@@ -396,7 +399,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Leaves a layer out from now on. Without the baseline the run is over.
+    /// Leaves a layer out from now on. Without the baseline the run ends with an error.
     pub(crate) fn drop_layer(&mut self, index: usize, lost: Lost) -> Result<(), LabError> {
         self.ups[index] = None;
         if lost.cut_off {
@@ -423,7 +426,7 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// Something has to be left that was asked for beside the baseline.
+    /// Checks that at least one requested layer is left besides the baseline.
     pub(crate) fn still_comparable(&self) -> Result<(), LabError> {
         let others: Vec<_> = self
             .run
@@ -446,7 +449,7 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Looks again, at the end of a session, whether each layer is still what it was.
+    /// Checks at the end of a session that each layer is still the one that was set up.
     fn prove_again(&mut self) -> Result<(), LabError> {
         for index in 0..self.ups.len() {
             let Some(up) = &self.ups[index] else { continue };
@@ -466,7 +469,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Looks at every point after a block, and tells what is settled.
+    /// Looks at every point after a block. Returns an event for each point that is settled.
     pub(crate) fn look(&mut self) -> Vec<Event> {
         let points = 0..self.run.points.len();
         let all = |layer| points.clone().map(move |point| (layer, point));
@@ -504,7 +507,7 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// Tells of a store whose file was deleted, and where everything is now.
+/// Reports that the store's file was deleted, and where all results are now.
 pub(crate) fn tell_lost(store: &mut Store, run: &str, on_event: &mut dyn FnMut(Event)) {
     if let Some(lost) = store.lost() {
         let kept = store.path().display();

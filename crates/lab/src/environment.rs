@@ -1,4 +1,5 @@
-//! Variables of launched programs: a run is stored with their names, and their values may be secrets.
+//! Variables of launched programs. A run is stored with their names only, since their values may be
+//! secrets.
 
 use std::env;
 
@@ -7,8 +8,8 @@ use serde_json::Value;
 
 use crate::{Catalog, LabError};
 
-/// Moves the values out of the plan, which keeps the names. A name without a value gets the one
-/// given with the request, else that of layermark's own environment.
+/// Moves the values out of the plan, which keeps the names. A name without a value gets the value
+/// from the request, or else from layermark's own environment.
 pub(crate) fn take(
     plan: &mut Plan,
     given: &Environment,
@@ -57,7 +58,7 @@ pub(crate) fn take(
     Err(LabError::NoValue { names: lacking })
 }
 
-/// One text, or those of a list.
+/// The text, or the texts of a list.
 fn texts(value: &mut Value) -> Vec<&mut String> {
     let all = match value {
         Value::Array(items) => items.iter_mut().collect(),

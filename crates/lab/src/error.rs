@@ -4,64 +4,65 @@ use layermark_layers::LayerError;
 use layermark_model::{GateError, PlanError, PointError, Spec, format_size};
 use layermark_store::StoreError;
 
-/// Why a run could not begin or continue. Every finished trial is in the store, unless the store
+/// Why a run could not start or continue. Every finished trial is in the store, unless the store
 /// itself failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// A value in the plan.
+    /// A value in the plan is invalid.
     #[error("plan: {0}")]
     Plan(#[from] PlanError),
-    /// A workload's settings: they name it.
+    /// The settings of a workload are invalid. The error names the workload.
     #[error("{0}")]
     Point(#[from] PointError),
     /// No workload has this name.
     #[error("unknown workload `{name}`{}", nearest.as_ref().map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
     UnknownWorkload {
-        /// As written.
+        /// As the user wrote it.
         name: String,
         /// The most similar known name.
         nearest: Option<String>,
         /// All known names.
         known: String,
     },
-    /// The same work twice.
+    /// The plan has the same work twice.
     #[error("plan: `{first}` and `{second}` are the same work")]
     DuplicatePoint {
-        /// Label of one.
+        /// Label of the first point.
         first: String,
-        /// Label of the other.
+        /// Label of the second point.
         second: String,
     },
-    /// A point to confirm that the plan does not have.
-    #[error("plan: `confirm` names `{name}`, and no point is called so")]
+    /// `confirm` names a point that the plan does not have.
+    #[error("plan: `confirm` names `{name}`, which is not one of its points")]
     Confirm {
-        /// As written.
+        /// As the user wrote it.
         name: String,
-        /// What the points are called.
+        /// Names of the plan's points.
         known: Vec<String>,
     },
     /// A gate that no result can meet.
     #[error("{0}")]
     Gate(#[from] GateError),
-    /// Variables of launched programs without a value.
+    /// Variables of launched programs have no value.
     #[error("no value for {}, which a launched program has in its environment: values are never stored", names.join(", "))]
     NoValue {
-        /// Their names.
+        /// Names of the variables.
         names: Vec<String>,
     },
-    /// A plan gives one variable two values, and the names alone would be stored.
+    /// A plan gives one variable two values. Only names are stored, so they could not be told
+    /// apart.
     #[error("the variable {name} has two values in this plan")]
     TwoValues {
         /// Its name.
         name: String,
     },
-    /// A value was given for a variable that no program has.
+    /// A value was given for a variable that no program uses.
     #[error("no program of this plan takes a variable {name}")]
     NoVariable {
         /// Its name.
         name: String,
     },
-    /// Client and server, and nothing that they would say to each other.
+    /// A path (client and server) was given for a workload without a network.
     #[error("layer `{path}` is a path, and `{workload}` has one end")]
     PathOfOneEnd {
         /// The path.
@@ -69,10 +70,10 @@ pub enum LabError {
         /// The workload.
         workload: String,
     },
-    /// The same layer twice.
+    /// The plan has the same layer twice.
     #[error("layer `{0}` is named twice")]
     DuplicateLayer(String),
-    /// A layer's name or options, or the directory below.
+    /// A layer's name, its options or the directory below it is invalid.
     #[error("{0}")]
     Layer(#[from] LayerError),
     /// The directory to work in cannot be used.
@@ -80,12 +81,12 @@ pub enum LabError {
     Dir {
         /// The directory.
         dir: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
-        /// What to do about it.
+        /// A command or an option that may help.
         hint: String,
     },
-    /// A memory file system was about to be mistaken for a disk.
+    /// The directory is in a memory file system, which would be mistaken for a disk.
     #[error("{dir} is in memory ({fs}): it would be taken for a disk", dir = dir.display())]
     Tmpfs {
         /// The directory.
@@ -93,7 +94,7 @@ pub enum LabError {
         /// `tmpfs` or `ramfs`.
         fs: &'static str,
     },
-    /// The files would not fit.
+    /// The files do not fit on the disk.
     #[error(
         "{dir} has too little space: {} needed, {} free, of which 10 % of the disk ({}) stay free",
         size(*needed), size(*free), size(*spare), dir = dir.display()
@@ -101,49 +102,49 @@ pub enum LabError {
     Space {
         /// The directory.
         dir: PathBuf,
-        /// Bytes the plan needs there at most.
+        /// The most bytes that the plan needs there.
         needed: u64,
-        /// Bytes this user may still write there.
+        /// Bytes available to this user there.
         free: u64,
-        /// Bytes that are left over.
+        /// Bytes that must stay free.
         spare: u64,
     },
-    /// Without the baseline there is nothing to compare with.
+    /// The baseline could not be set up, so there is nothing to compare with.
     #[error("the baseline `{name}` is not there: {reason}")]
     Baseline {
         /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// A command or an option that may help.
         hint: Option<String>,
     },
-    /// Only the baseline is left.
+    /// No layer other than the baseline could be set up.
     #[error("no layer to compare with `{baseline}` could be set up: {reasons}")]
     NoLayers {
         /// The baseline's name.
         baseline: String,
-        /// Layer and reason of each.
+        /// Each layer with its reason.
         reasons: String,
-        /// What to do about it.
+        /// A command or an option that may help.
         hint: Option<String>,
     },
-    /// The disk became full.
+    /// The disk became full during a trial.
     #[error("the disk of {dir} became full during a trial: {message}", dir = dir.display())]
     DiskFull {
         /// The directory.
         dir: PathBuf,
-        /// What the probe said.
+        /// The probe's error.
         message: String,
         /// The run, which can be resumed.
         run: String,
     },
-    /// The packaged files could not be written.
+    /// Packaged files could not be written.
     #[error("packaged files in {dir}: {source}", dir = dir.display())]
     Packaged {
         /// Their directory.
         dir: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The user asked a second time to stop.
@@ -152,36 +153,36 @@ pub enum LabError {
         /// The run, which can be resumed.
         run: String,
     },
-    /// This machine lacks programs that the work starts.
+    /// This machine lacks programs that a point starts.
     #[error("`{point}`: {why}")]
     Programs {
-        /// Its label.
+        /// The point's label.
         point: String,
-        /// Which, and where they were looked for.
+        /// The missing programs, and where they were searched for.
         why: String,
-        /// How to get them.
+        /// How to install them.
         hint: Option<String>,
     },
-    /// The run has ended.
+    /// The run is finished and cannot be resumed.
     #[error("run {run} is finished: there is nothing to resume")]
     Finished {
         /// The run.
         run: String,
     },
-    /// Half of a run on one machine and half on another compares nothing.
+    /// The run was started on another machine, so its two parts could not be compared.
     #[error("run {run} was begun on another machine: {difference}")]
     OtherMachine {
         /// The run.
         run: String,
-        /// What is different.
+        /// What differs.
         difference: String,
     },
-    /// A stored run does not fit what this layermark knows.
+    /// A stored run names something that this version of layermark does not have.
     #[error("run {run} cannot be resumed: {why}")]
     CannotResume {
         /// The run.
         run: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The store failed.
@@ -190,7 +191,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// What to do about it, with a command where one helps.
+    /// What the user can do about it, with a command where one helps.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Plan(_) => Some("keys and their meaning: layermark schema plan".into()),
@@ -254,7 +255,8 @@ impl LabError {
         }
     }
 
-    /// 1 failed, 2 usage, 3 a layer could not be set up or a program is missing, 4 the result would not be trustworthy.
+    /// Exit code. 1: failed; 2: usage; 3: a layer could not be set up or a program is missing; 4:
+    /// the result would not be trustworthy.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Plan(_)
@@ -288,7 +290,7 @@ impl LabError {
     }
 }
 
-/// Bytes for a person: two significant places are enough.
+/// Bytes for a person, to two significant places.
 fn size(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("T", 40), ("G", 30), ("M", 20), ("K", 10)];
     UNITS

@@ -9,16 +9,16 @@ pub enum Event {
     RunStarted {
         /// Its id.
         id: String,
-        /// How many layers it sets against the baseline.
+        /// Number of layers that are compared with the baseline.
         layers: usize,
-        /// How many points it measures.
+        /// Number of points.
         points: usize,
-        /// The seed of everything random in it.
+        /// The run's random seed.
         seed: u64,
         /// It continues an earlier part.
         resumed: bool,
     },
-    /// The run's own directory was created; after a crash its remains may be removed.
+    /// The run's own directory was created. After a crash it may be left over and can be removed.
     WorkDir {
         /// Absolute.
         path: PathBuf,
@@ -27,23 +27,23 @@ pub enum Event {
     LayerReady {
         /// Its name.
         name: String,
-        /// Seconds to set it up, the probe's start included.
+        /// Duration of its set-up, including the probe's start, s.
         seconds: f64,
     },
-    /// A layer could not be set up, or was lost; the others continue.
+    /// A layer could not be set up, or was lost. The other layers continue.
     LayerFailed {
         /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// A command or an option that may help.
         hint: Option<String>,
     },
-    /// All layers are up afresh.
+    /// All layers have been set up again.
     SessionStarted {
         /// From 1.
         session: u32,
-        /// How many are planned; resuming adds some.
+        /// Number of planned sessions; resuming adds some.
         sessions: u32,
     },
     /// A trial ended and is in the store.
@@ -56,10 +56,10 @@ pub enum Event {
         left: Option<Duration>,
         /// The block, from 1.
         block: u32,
-        /// Blocks that every point gets; it may get more.
+        /// Minimum number of blocks of each point.
         blocks: u32,
-        /// The layer's ratio to the baseline at the point after the last block; absent for the
-        /// baseline, and until there is an interval.
+        /// The layer's ratio to the baseline at the point after the last block. Absent for the
+        /// baseline, and before there is an interval.
         ratio: Option<Ratio>,
         /// The layer.
         layer: String,
@@ -69,10 +69,10 @@ pub enum Event {
         ns_per_op: Option<f64>,
         /// Why it failed.
         error: Option<String>,
-        /// What is wrong with it.
+        /// Names of the trial's flags.
         flags: Vec<String>,
     },
-    /// A point is known well enough in a layer.
+    /// A point is known precisely enough in a layer.
     PointSettled {
         /// The layer.
         layer: String,
@@ -83,20 +83,20 @@ pub enum Event {
         /// Half-width of the ratio's interval: 0.02 is 2 %.
         half_width: f64,
     },
-    /// Something to know.
+    /// A note for the user.
     Note(String),
-    /// Something that may make the result worse.
+    /// A problem that may make the result less reliable.
     Warning {
-        /// What.
+        /// The problem.
         text: String,
-        /// What to do about it.
+        /// A command or an option that may help.
         hint: Option<String>,
     },
-    /// Everything is unwound and stored.
+    /// All layers are unwound and all trials stored.
     RunEnded {
         /// The run's id.
         id: String,
-        /// How it stands.
+        /// Its status.
         status: RunStatus,
         /// Trials in the store.
         trials: u64,
@@ -115,17 +115,17 @@ pub struct Ratio {
 /// Why a run ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Every point is known as well as was asked.
+    /// Every point has the requested precision.
     Settled,
     /// The budget is spent.
     Budget,
-    /// The most blocks a run may have were made.
+    /// The maximum number of blocks was reached.
     Cap,
     /// The user stopped it.
     Stopped,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// The run as stored.
@@ -134,13 +134,13 @@ pub struct Outcome {
     pub ended: Ended,
     /// Trials in the store.
     pub trials: u64,
-    /// Names of layers that were asked for and could not be set up, or were lost on the way.
+    /// Names of layers that were requested and could not be set up, or were lost during the run.
     pub lost: Vec<String>,
 }
 
 impl Outcome {
-    /// 0, or 3 when a layer that was asked for is not in the result. Whether the result can be
-    /// trusted (4) is for the report to say.
+    /// 0, or 3 when a requested layer is not in the result. The report decides whether the result
+    /// can be trusted (4).
     pub fn exit_code(&self) -> u8 {
         if self.lost.is_empty() { 0 } else { 3 }
     }

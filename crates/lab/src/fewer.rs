@@ -1,4 +1,5 @@
-//! Fewer layers, where the fewest blocks of all would take longer than the budget allows.
+//! Leaves layers out when the minimum number of blocks of all layers would take longer than the
+//! budget allows.
 
 use std::time::Duration;
 
@@ -7,19 +8,20 @@ use layermark_stats::FEWEST_BLOCKS;
 
 use crate::{Event, LabError, drive::Lab};
 
-/// The choice is made before so many blocks: the first makes files that later ones find, so the second
-/// is the first that tells what a block takes.
+/// Layers are left out only before this many blocks. The first block makes files that later ones
+/// use, so only the second one shows how long a block takes.
 const CHOICES: u32 = 3;
 
 /// The budget named for all layers is rounded up to whole steps of this, seconds.
 const STEP_S: f64 = 10.0;
 
 impl Lab<'_> {
-    /// Leaves layers out, says so and stores it, when the fewest blocks of all would take more than
-    /// the budget and half as much again. `spent` is time that is not on the clock yet.
+    /// Leaves layers out when the minimum number of blocks of all would take more than one and a
+    /// half times the budget. Reports and stores that. `spent` is time that is not on the clock
+    /// yet.
     ///
-    /// From the plan before anything is set up; again after each set-up, after each point of the first
-    /// block, and after the first two blocks.
+    /// Called before anything is set up, after each set-up, after each point of the first block,
+    /// and after the first two blocks.
     pub(crate) fn within_budget(&mut self, spent: Duration) -> Result<(), LabError> {
         let Some(budget) = self.clock.budget() else {
             return Ok(());
@@ -30,7 +32,7 @@ impl Lab<'_> {
         let fewest = self.fewest_blocks();
         let first = self.block <= 1 && !self.clock.knows_nothing();
         let to_come = if first {
-            // Half of what the first block took, or takes, would be too much for the others.
+            // If the first block took more than half of that, nothing would be left for the others.
             fewest / 2
         } else {
             fewest.saturating_sub(self.block)
@@ -68,18 +70,18 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Whether a layer is one of those.
+    /// Whether a layer is left out for the budget.
     pub(crate) fn is_left_out(&self, layer: usize) -> bool {
         self.run.layers[layer].status == LayerStatus::LeftOut
     }
 
-    /// Blocks that are made whatever the budget.
+    /// Number of blocks that are run whatever the budget.
     pub(crate) fn fewest_blocks(&self) -> u32 {
         let planned = self.run.plan.blocks.unwrap_or(u32::MAX);
         planned.min(FEWEST_BLOCKS as u32)
     }
 
-    /// Seconds in which the fewest blocks of all layers can be made, by what is known now.
+    /// Seconds needed for the minimum number of blocks of all layers, as far as known now.
     fn budget_for_all(&self, spent: Duration) -> u64 {
         let layers = self.run.layers.iter().enumerate();
         let layers = layers.filter(|(_, l)| l.status != LayerStatus::Failed);

@@ -1,28 +1,30 @@
-//! What is wrong with a trial, in words that the report knows.
+//! Flags of a trial: what is wrong with it, in words that the report knows.
 
 use layermark_model::{
     CacheState, DirectIo, DroppedCaches, Facts, ForeignWrites, Meaning, Target, Trial, Warmth,
     flags::{CACHE, CACHE_UNPROVED, DIRECT_IGNORED, MAJOR_FAULTS, VERIFY, WRITE_BACK},
 };
 
-/// From this share of cached pages on, or of bytes from a device, a cache is not what was asked.
+/// From this share on, cached pages or bytes from a device show that the cache was not in the
+/// requested state.
 pub(crate) const SLACK: f64 = 0.05;
 
-/// The trimmed mean leaves out a fifth of the turns at either end: what happened in more of them is in it.
+/// The trimmed mean leaves out a fifth of the turns at either end. What happens in more of them
+/// affects it.
 const TRIMMED: f64 = 0.2;
 
-/// What is known about a trial from outside of it.
+/// What is known about a trial from outside the probe.
 pub(crate) struct Around<'a> {
-    /// The point only reads, so that device bytes can be set against application bytes.
+    /// The point only reads, so device bytes can be compared with application bytes.
     pub reads: bool,
     pub facts: &'a Facts,
     /// Cached share of the layer's backing files.
     pub backing: Option<f64>,
-    /// What emptying the caches reached.
+    /// What dropping the caches achieved.
     pub cooled: &'a DroppedCaches,
 }
 
-/// Everything that is wrong with a trial.
+/// All flags of a trial.
 pub(crate) fn of(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Vec<String> {
     let mut flags: Vec<String> = cache(meaning, around, trial)
         .map(str::to_owned)
@@ -46,7 +48,7 @@ pub(crate) fn of(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Vec<S
     flags
 }
 
-/// Whether the point reads what lies in memory, with nothing that it would have to wait for.
+/// Whether the point reads data from memory and never has to wait for it.
 fn read_from_memory(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> bool {
     let cached = !meaning.is_cold() && trial.direct.is_none();
     around.reads && cached && trial.launch.is_none()
@@ -61,28 +63,28 @@ fn cache(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Option<&'stat
     if asked == CacheState::Cold {
         let cold = |share: f64| share <= SLACK;
         let read = from_device.map(|share| share >= 1.0 - SLACK);
-        // What is compressed needs fewer bytes than it gives.
+        // Compressed data is read as fewer bytes than the application gets.
         let read = read.filter(|all| *all || !around.facts.compressed());
         let looks = [trial.resident.map(cold), around.backing.map(cold), read];
         if looks.contains(&Some(false)) {
             return Some(CACHE);
         }
-        // Names and attributes move no bytes and have no pages to check. A backing file that is out
-        // of memory proves nothing about the file in it.
+        // Names and attributes move no bytes and have no pages to check. A backing file that is not
+        // cached proves nothing about the file in it.
         let moves = trial.bytes() > 0;
         let seen = moves && (trial.resident.is_some() || read.is_some());
         return (!seen && !around.cooled.complete).then_some(CACHE_UNPROVED);
     }
-    // With O_DIRECT there is no warm cache to prove. What was in the page cache is not read from a
-    // device: bytes that crossed it belong to others.
+    // With O_DIRECT there is no warm cache to prove. Data from the page cache is not read from a
+    // device, so bytes that crossed the device belong to other programs.
     let warm = trial.direct == Some(DirectIo::Honoured)
         || trial.resident.is_some_and(|share| share >= 1.0 - SLACK)
         || from_device.is_none_or(|share| share <= SLACK);
     (!warm).then_some(CACHE)
 }
 
-/// A launch is proved by the faults and blocks of its own processes. Data in memory waits for
-/// nothing, so the lack of both proves nothing about the warmth of anything else.
+/// A launch is proved by the page faults and read blocks of its own processes. Data in memory
+/// causes neither, so the lack of both proves nothing about the warmth of anything else.
 fn launched(asked: CacheState, around: &Around<'_>, warmth: Warmth) -> Option<&'static str> {
     match (asked, warmth) {
         (CacheState::Cold, Warmth::Warm) | (CacheState::Warm, Warmth::Cold) => Some(CACHE),
@@ -91,7 +93,8 @@ fn launched(asked: CacheState, around: &Around<'_>, warmth: Warmth) -> Option<&'
     }
 }
 
-/// Bytes read from devices over bytes read by the application, where both mean something.
+/// Bytes read from devices over bytes read by the application. `None` when one of them is not
+/// known.
 fn device_share(around: &Around<'_>, trial: &Trial) -> Option<f64> {
     let device = trial.device?;
     let known =
@@ -139,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Flags where nothing could be emptied as a whole.
+    /// Flags where no cache could be emptied as a whole.
     fn flags(
         meaning: &Meaning,
         reads: bool,
@@ -219,7 +222,7 @@ mod tests {
             ..trial(1000, 0.0)
         };
         assert!(with(false, &by_device).is_empty());
-        // Opening and stat: pages that are not there prove nothing about names.
+        // Opening and stat: pages that are not cached prove nothing about names.
         let mut names = trial(0, 0.0);
         names.passes[0].bytes = 0;
         assert_eq!(with(false, &names), [CACHE_UNPROVED]);

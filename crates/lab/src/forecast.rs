@@ -1,11 +1,11 @@
-//! Expected trials and time, and what was reported about them.
+//! Expected trials and time left, and what was reported about them.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{budget::Clock, stop::Site};
 
-/// Trials to come, and the time they take. A forecast never gets worse: the time left stands still
-/// when more turns out to be needed, and the number of trials never falls.
+/// Remaining trials and their time. A forecast never gets worse: when more trials turn out to be
+/// needed, the time left stays the same. The number of trials never falls.
 #[derive(Debug, Default)]
 pub(crate) struct Forecast {
     to_come: BTreeMap<Site, ToCome>,
@@ -17,9 +17,9 @@ pub(crate) struct Forecast {
 /// Trials of a layer at a point.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct ToCome {
-    /// By current knowledge.
+    /// Expected number by current knowledge.
     pub expected: usize,
-    /// Whatever the budget.
+    /// Minimum number, whatever the budget.
     pub least: usize,
 }
 
@@ -36,13 +36,13 @@ impl Forecast {
         self.open = open;
     }
 
-    /// These layers have no more trials.
+    /// Removes the remaining trials of these layers.
     pub(crate) fn leave_out(&mut self, layers: &[usize]) {
         self.to_come.retain(|(layer, _), _| !layers.contains(layer));
     }
 
-    /// Updates after a trial: the total number of trials, and their time. Without a budget no time
-    /// is reported while the number of blocks is open.
+    /// Updates the forecast after a trial: the total number of trials, and the time left. Without a
+    /// budget no time is reported while the number of blocks is open.
     pub(crate) fn after(
         &mut self,
         site: Site,
@@ -74,8 +74,8 @@ impl Forecast {
         let Some(left) = clock.left() else {
             return (more, (!self.open).then_some(takes));
         };
-        // The minimum number of blocks is always made. Until it is known how many are needed, the
-        // whole budget counts as spent.
+        // The minimum number of blocks is always run. Until the needed number is known, the
+        // forecast assumes that the whole budget is spent.
         let left = left.max(time(|t| t.least));
         if takes.is_zero() || !self.open && takes <= left {
             return (more, Some(takes));

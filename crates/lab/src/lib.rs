@@ -1,6 +1,6 @@
 //! Runs an experiment: sets layers up, gives them turns in an order drawn from a seed, and decides
-//! when enough is known. The trials of a point are stored when its rounds have ended, or, after
-//! short ones, while the next is prepared.
+//! when enough is known. The trials of a point are stored when its rounds have ended. Short trials
+//! are stored while the next ones are prepared.
 //!
 //! The rules are those of `docs/src/method.md`.
 
@@ -49,13 +49,14 @@ pub use request::{Catalog, Request, Resume, SILENCE, Stop};
 pub use schedule::Schedule;
 pub use stop::MAX_BLOCKS;
 
-/// A new id of a run or an import, which sorts by the time it was made, in milliseconds since 1970 UTC.
+/// A new id of a run or an import. Ids sort by creation time, `now_ms`: milliseconds since 1970
+/// UTC.
 pub fn new_id(now_ms: i64) -> String {
     let high = u128::from(random()) << 64;
     ulid::Ulid::from_parts(now_ms.unsigned_abs(), high | u128::from(random())).to_string()
 }
 
-/// Makes a new run.
+/// Starts a new run.
 pub fn run(
     request: Request,
     store: &mut Store,
@@ -74,7 +75,7 @@ pub fn run(
     )?);
     notes.extend(skips::notes(&resolved.layers));
     notes.extend(cpus::notes(&resolved.points));
-    // Another run at work there is detected before this one is in the store.
+    // Detects another run in this directory before this one is stored.
     let work = WorkDir::create(&dir)?;
     resolve::leave_out(&mut resolved.layers, request.left_out.as_deref());
     let run = Run {
@@ -103,8 +104,9 @@ pub fn run(
     drive::Lab::new(run, Vec::new(), setup, work, store, stop, on_event)?.go()
 }
 
-/// Goes on with a run that was stopped, cut off or, with another budget, ended by its budget: the
-/// same plan, seed and order, from the first incomplete block, with the layers set up afresh.
+/// Continues a run that was stopped or cut off, or, given another budget, one that had spent its
+/// budget. Plan, seed and order stay the same. It starts with the first incomplete block, with the
+/// layers set up again.
 pub fn resume(
     again: Resume,
     store: &mut Store,
@@ -113,7 +115,7 @@ pub fn resume(
 ) -> Result<Outcome, LabError> {
     let (mut run, trials) = store.load(&again.run)?;
     resolve::possible(&run, &trials)?;
-    // More time adds nothing to a number of blocks that are all made.
+    // More time adds nothing once a fixed number of blocks is complete.
     let made = trials.iter().map(|t| t.cell.block + 1).max();
     let whole = run.plan.blocks.is_some_and(|n| made >= Some(n));
     if run.status == RunStatus::Done && (again.budget.is_none() || whole) {

@@ -1,4 +1,5 @@
-//! What machine this is, from `/proc`, `/sys` and os-release. What cannot be read stays empty.
+//! Describes this machine, from `/proc`, `/sys` and os-release. Values that cannot be read stay
+//! empty.
 
 use std::{
     fs,

@@ -1,24 +1,27 @@
-//! What devices wrote in a layer's turns that the layer itself cannot have written.
+//! Detects bytes that devices wrote in a layer's turns and that the layer itself cannot have
+//! written.
 //!
-//! The layers of a block share devices, and the kernel writes back when it likes: what one has left
-//! dirty may be written in the turns of another, and slow it.
+//! The layers of a block share devices, and the kernel decides when to write back. Data that one
+//! layer has left dirty may be written in the turns of another and slow it.
 
 use layermark_model::{ForeignWrites, Trial, Turn};
 
-/// Bytes that a device may write in a turn without being in the way: a journal's commit, a log ...
+/// Bytes that a device may write in a turn without disturbing it, such as a journal's commit or a
+/// log.
 const LITTLE: u64 = 64 << 10;
-/// ... and bytes a second: a twentieth of what a slow disk without moving parts does.
+/// Bytes per second that a device may write without disturbing a turn: a twentieth of the rate of a
+/// slow SSD.
 const LITTLE_A_SECOND: u64 = 10 << 20;
 
-/// What a layer that writes may write for each byte of the application: a journal or a
-/// copy-on-write file system writes what it writes about it too.
+/// Bytes that a layer may write for each byte that the application writes. Journals and
+/// copy-on-write file systems also write metadata.
 const TIMES: u64 = 2;
-/// The least that an operation may write, bytes: a block of data and one about it ...
+/// The least number of bytes allowed per operation: a block of data and one of metadata.
 const AN_OPERATION: u64 = 8 << 10;
-/// ... and with a flush: a commit of the journal.
+/// The least number of bytes allowed per operation with a flush: a commit of the journal.
 const A_COMMIT: u64 = 32 << 10;
 
-/// A turn, and the bytes that its devices wrote.
+/// A turn, and the bytes that its devices wrote in it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Written {
     pub turn: Turn,
@@ -30,18 +33,20 @@ pub(crate) struct Written {
 pub(crate) struct Own {
     /// Bytes on disk in addition to its packaged files.
     pub files: u64,
-    /// Bytes of a turn that do not count, because others were in flight with them.
+    /// Bytes of a turn that do not count, because they were written for operations in flight at its
+    /// ends.
     pub under_way: u64,
 }
 
-/// All turns of a trial. `own` is `None` for a point that only reads.
+/// Whether other work was written in the turns of a trial. `own` is `None` for a point that only
+/// reads.
 pub(crate) fn wrote(turns: &[Written], own: Option<Own>, trial: &Trial) -> Option<ForeignWrites> {
     let least = if trial.syncs > 0 {
         A_COMMIT
     } else {
         AN_OPERATION
     };
-    // Data it has not written back yet may follow in any later turn of its own.
+    // Data not yet written back may follow in any later turn of its own.
     let mut owed = TIMES * own.map_or(0, |own| own.files);
     let mut found = ForeignWrites::default();
     for Written { turn, bytes } in turns {
@@ -69,7 +74,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Turns of 10 ms with 100 operations of 4 KiB, in which devices wrote this much.
+    /// Turns of 10 ms with 100 operations of 4 KiB, in which devices wrote these bytes.
     fn turns(written: &[u64]) -> Vec<Written> {
         let turn = Turn {
             elapsed_ns: 10_000_000,
@@ -108,7 +113,7 @@ mod tests {
             })
         );
         assert_eq!(wrote(&turns(&[60 << 10; 9]), None, &trial(0)), None);
-        // In one stretch of a second a device that is hardly used writes this much.
+        // In one stretch of a second, an almost idle device writes this much.
         let mut long = turns(&[2 * MIB]);
         long[0].turn.elapsed_ns = 1_000_000_000;
         assert_eq!(wrote(&long, None, &trial(0)), None);
@@ -116,12 +121,12 @@ mod tests {
 
     #[test]
     fn what_a_layer_wrote_may_reach_the_device_in_a_later_turn_of_its_own() {
-        // Each has 800 KiB to write.
+        // Each may write 800 KiB.
         assert_eq!(
             wrote(&turns(&[0, 0, 0, 3 * MIB]), Some(own(0)), &trial(0)),
             None
         );
-        // A queue fills and drains by as much, outside the part that counts.
+        // A queue fills and drains by this much outside the counted part.
         let queue = Some(own(2 * MIB));
         assert_eq!(wrote(&turns(&[3 * MIB; 4]), queue, &trial(0)), None);
         let found = wrote(&turns(&[3 * MIB, 0, 0, 0]), Some(own(0)), &trial(0));

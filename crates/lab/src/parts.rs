@@ -1,4 +1,4 @@
-//! A block whose layers cannot all be ready at once is divided.
+//! Divides a block whose layers cannot all be ready at the same time.
 
 use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 
@@ -9,22 +9,23 @@ use crate::{Event, LabError, aside, budget::Due, check, drive::Lab};
 /// A file by its device and inode.
 type FileId = (u64, u64);
 
-/// A layer that is to be in some part.
+/// A layer that is to be placed in a part.
 struct Member {
     layer: usize,
-    /// Must not be in one part with layers that are not served.
+    /// A served layer must not be in one part with layers that are not served.
     served: bool,
-    /// Must not be in one part with another that has one of these files.
+    /// It must not be in one part with another layer that has one of these files.
     files: BTreeSet<FileId>,
 }
 
 impl Lab<'_> {
-    /// The layers of a point in parts whose files fit into memory and on the disk together, each
-    /// with the baseline; one part where all fit.
+    /// Divides the layers of a point into parts whose files fit into memory and on the disk
+    /// together. Each part includes the baseline. There is one part if all fit.
     ///
-    /// Layers that show the same file of this host (two overlays over one lower directory) are cold
-    /// one after the other only: what one has read is in memory for the other. Layers that are served by
-    /// a process are apart from those that can be kept on one CPU: see [`OneCpu`](crate::pin::OneCpu).
+    /// Layers that show the same file of this host (two overlays over one lower directory) cannot
+    /// be cold at the same time: what one has read is in memory for the other. Layers that a
+    /// process serves are separated from those that can be kept on one CPU: see
+    /// [`OneCpu`](crate::pin::OneCpu).
     pub(crate) fn parts_that_fit(
         &mut self,
         due: &Due,
@@ -53,8 +54,8 @@ impl Lab<'_> {
                 }
             })
             .collect();
-        // The control is with the layers it applies to: with the others, unless all of them are
-        // served.
+        // The control is placed with the layers it applies to: those that are not served, or all if
+        // every layer is served.
         if members
             .iter()
             .all(|m| m.served || self.is_baseline(m.layer))
@@ -68,7 +69,7 @@ impl Lab<'_> {
         let kinds = others.map(|m| m.served).collect::<BTreeSet<_>>().len();
         if parts.len() > kinds.max(1) && self.divided.insert(due.point) {
             let text = format!(
-                "`{}` is made in {} parts, each with {}: the files of all layers do not fit into memory or on the disk at once, or are the same",
+                "`{}` is measured in {} parts, each with {}: the files of all layers do not fit into memory or on the disk at once, or are shared",
                 at.label,
                 parts.len(),
                 self.run.layers[BASELINE].name
@@ -78,8 +79,8 @@ impl Lab<'_> {
         Ok(parts)
     }
 
-    /// Whether one CPU is all that a point needs: both ends of work that has two run at the same time, and
-    /// who asks for a number of CPUs wants to see what becomes of them.
+    /// Whether a point can run on one CPU. Both ends of work with two ends run at the same time,
+    /// and a point that requests a number of CPUs is meant to show their effect.
     pub(crate) fn fits_one_cpu(&self, at: &Point) -> Result<bool, LabError> {
         let workload = self.setup.catalog.workload(&at.workload)?;
         let divided = at.meaning.divided.is_some_and(|d| d.on_one_cpu());
@@ -104,7 +105,7 @@ fn file_id(path: &Path) -> Option<FileId> {
 }
 
 /// Parts of at most this many layers, at least two, all served or none, with each file at most
-/// once. The baseline is in each; their order stays.
+/// once. The baseline is in each part; the order of layers stays.
 fn divide(layers: &[Member], most: usize) -> Vec<Vec<usize>> {
     let most = most.max(2);
     let baseline = layers.iter().find(|m| m.layer == BASELINE);

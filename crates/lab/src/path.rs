@@ -1,5 +1,4 @@
-//! What is built of a layer for work with two ends: `client..server`, or a layer with this host at the
-//! near end.
+//! Layers for work with two ends: `client..server`, or one layer with this host at the near end.
 
 use std::{
     net::IpAddr,
@@ -11,23 +10,23 @@ use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
 
 use crate::{Catalog, session::Lost};
 
-/// In the names of facts about the near end.
+/// Prefix of the names of facts about the near end.
 const NEAR: &str = "near_";
 
-/// The layers that a layer as the user wrote it is built of.
+/// The layers to build for a layer as the user wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// One; work with two ends has its near end on this host.
+    /// One layer; work with two ends has its near end on this host.
     Alone(Spec),
-    /// The near end of work whose far end is on this host.
+    /// The layer at the near end; the far end is on this host.
     Client(Spec),
-    /// Both ends.
+    /// A layer at each end.
     Both { client: Spec, server: Spec },
 }
 
 impl Ends {
-    /// Of a layer of a run whose work may have `two_ends`. `default` names the network of two layers that
-    /// name none.
+    /// The ends of a layer in a run whose work may have `two_ends`. `default` names the network of
+    /// two layers that name none.
     pub(crate) fn of(
         spec: &Spec,
         two_ends: bool,
@@ -36,7 +35,7 @@ impl Ends {
     ) -> Result<Self, LayerError> {
         let (client, server) = spec.ends();
         for end in [&client, &server] {
-            // A layer of a test's catalogue is unknown to the crate's own check.
+            // A layer from a test's catalogue is not known to the crate's own check.
             if find(&end.layer).is_some() || catalog.layer(&end.layer).is_none() {
                 check(end)?;
             }
@@ -76,7 +75,7 @@ impl Ends {
         }
     }
 
-    /// What this host lacks for them, each once.
+    /// What this host lacks for these layers, each once.
     pub(crate) fn missing(&self, catalog: Catalog) -> Vec<Missing> {
         let mut all: Vec<Missing> = Vec::new();
         for spec in self.all() {
@@ -131,7 +130,7 @@ impl Ends {
     }
 }
 
-/// A fresh directory beside this one, for the other end.
+/// A new directory next to this one, for the other end.
 pub(crate) fn other_dir(beside: &FilePath) -> Result<PathBuf, Lost> {
     let mut name = beside.as_os_str().to_owned();
     name.push("-other");
@@ -144,12 +143,12 @@ pub(crate) fn other_dir(beside: &FilePath) -> Result<PathBuf, Lost> {
     Ok(dir)
 }
 
-/// Two places as one: that of the far end, whose second probe is in the near one.
+/// Two places as one: that of the far end, with the second probe in the near one.
 struct Path {
     client: Box<dyn Place>,
-    /// `None`: the far end is on this host, at the other end of the client's network.
+    /// `None`: the far end is this host, at the other end of the client's network.
     server: Option<Box<dyn Place>>,
-    /// Of the far end.
+    /// Directory of the far end.
     dir: PathBuf,
 }
 
@@ -263,8 +262,8 @@ impl Place for Path {
     }
 }
 
-/// Facts of a layer of which this host was the near end, and is the far one, working in a directory of
-/// its own.
+/// Swaps the facts of a layer whose near end was this host: this host becomes the far end, which
+/// works in a directory of its own.
 fn turned_round(facts: Facts, of_dir: Facts) -> Facts {
     let turned = |(name, value): (String, String)| match name.strip_prefix(NEAR) {
         Some(host) => (host.to_owned(), value),

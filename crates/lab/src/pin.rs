@@ -1,26 +1,28 @@
-//! One CPU for those that take turns.
+//! Keeps the layers that take turns on one CPU.
 
 use rustix::{
     process::Pid,
     thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity},
 };
 
-/// Keeps the calling thread and others on the CPU that this one is on, for as long as it lives.
+/// Keeps the calling thread and others on the CPU on which the calling thread runs, until it is
+/// dropped.
 ///
 /// Two CPUs are rarely equally fast at the same moment, and one that has slept between two turns
-/// begins the next one slowly. Where turns change places between them, most of the difference
-/// between two layers is the difference between two CPUs.
+/// begins the next one slowly. If turns moved between CPUs, most of the difference between two
+/// layers would be the difference between two CPUs.
 ///
-/// A layer that a process serves is left to the scheduler, and the baseline beside it too: a probe that
-/// is kept on one CPU would have to wake another for each request, and one that shares it with the
-/// process never does. Neither is what an application finds.
+/// A layer that a process serves is left to the scheduler, and so is the baseline measured with it.
+/// A probe that is kept on one CPU would have to wake another CPU for each request. One that shares
+/// its CPU with the server never would. Neither is what an application finds.
 pub(crate) struct OneCpu {
-    /// Each thread, `None` for the calling one, with the CPUs that it has otherwise.
+    /// Each thread with its original CPUs. `None` is the calling thread.
     before: Vec<(Option<Pid>, CpuSet)>,
 }
 
 impl OneCpu {
-    /// With the main threads of these processes. Whoever cannot be kept there stays free.
+    /// Also keeps the main threads of these processes there. A thread that cannot be moved keeps
+    /// its CPUs.
     pub(crate) fn with(processes: impl Iterator<Item = u32>) -> Self {
         let mut here = CpuSet::new();
         let cpu = sched_getcpu();

@@ -1,5 +1,5 @@
-//! Client of a probe: lines to and from it. Lines are bounded, and no more is read than requested, so
-//! that a faulty probe cannot fill the memory.
+//! Client of a probe: exchanges lines with it. Lines are bounded, and no more is read than
+//! requested, so that a faulty probe cannot fill the memory.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -11,30 +11,30 @@ use layermark_model::protocol::{FromProbe, MAX_LINE, ToProbe};
 
 use crate::Stop;
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const PIECE: usize = 64 << 10;
 
 /// Characters of an unreadable line that are shown.
 const SHOWN: usize = 200;
 
-/// How long a probe may take to end once it is killed. One that waits for a server cannot.
+/// How long a probe may take to end after it is killed. One that waits for a server does not end.
 const LAST_BREATH: Duration = Duration::from_secs(2);
 
 /// Interval of checks for the user's request to stop at once.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Why nothing more comes from a probe. It must be ended after each of these.
+/// Why a probe can no longer be used. After any of these it must be ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Broken {
     #[error("the probe ended ({0})")]
     Ended(String),
     #[error("the probe was silent for {0:?}")]
     Silent(Duration),
-    #[error("the probe said what cannot be understood: `{0}`")]
+    #[error("the probe sent an invalid message: `{0}`")]
     Rubbish(String),
-    #[error("the probe said something out of turn: {0}")]
+    #[error("the probe sent an unexpected message: {0}")]
     OutOfTurn(String),
-    /// The probe at the other end of the work has ended, which this one may wait for without end.
+    /// The probe at the other end of the work has ended. This one may wait for it for ever.
     #[error("the probe at the other end ended ({0})")]
     OtherEnded(String),
     #[error("cut off by the user")]
@@ -45,20 +45,20 @@ pub(crate) enum Broken {
 #[derive(Debug, PartialEq, Eq)]
 enum ReadLine {
     Text(Vec<u8>),
-    /// Too long, or cut off by the end: its beginning.
+    /// A line that is too long or incomplete: its first bytes.
     Broken(Vec<u8>),
     End,
-    /// Nothing for now.
+    /// Nothing yet.
     None,
 }
 
 /// Reads lines as they arrive.
 struct LineReader {
-    /// `None` once nothing reads it any more.
+    /// `None` once output is no longer read.
     from: Option<Box<dyn Output>>,
-    /// What has been read and not been given out.
+    /// Bytes read and not yet returned.
     read: Vec<u8>,
-    /// How much of it has no end of a line in it.
+    /// How many of these bytes are known to contain no newline.
     searched: usize,
 }
 
@@ -71,7 +71,7 @@ impl LineReader {
         }
     }
 
-    /// The next line, waited for up to `limit`.
+    /// The next line. Waits up to `limit` for it.
     fn next(&mut self, limit: Duration) -> ReadLine {
         let until = Instant::now() + limit;
         loop {
@@ -91,7 +91,7 @@ impl LineReader {
             let Some(from) = self.from.as_mut() else {
                 return ReadLine::End;
             };
-            // Bytes that never become a line are no sign of life.
+            // Bytes that never become a line do not count as progress.
             match from.wait(until.saturating_duration_since(Instant::now())) {
                 Ok(true) if length > 0 && Instant::now() >= until => return ReadLine::None,
                 Ok(true) => {}
@@ -104,7 +104,7 @@ impl LineReader {
                 .truncate(length + got.as_ref().copied().unwrap_or(0));
             match got {
                 Ok(0) if self.read.is_empty() => return ReadLine::End,
-                // The incomplete last line of a dying probe is worth showing.
+                // The incomplete last line of a failing probe is worth showing.
                 Ok(0) => return self.broken(),
                 Err(e) if e.kind() != ErrorKind::Interrupted => return ReadLine::End,
                 _ => {}
@@ -156,8 +156,8 @@ impl ProbeClient {
         Ok(())
     }
 
-    /// The next line that is not `progress`. Progress is a sign of life. `other` is the probe that this
-    /// one works with.
+    /// The next line that is not `progress`. A `progress` line restarts the time limit. `other` is
+    /// the probe that this one works with.
     pub(crate) fn receive(
         &mut self,
         stop: &Stop,
@@ -171,14 +171,15 @@ impl ProbeClient {
         }
     }
 
-    /// How it ended, if it does within `limit`.
+    /// Exit status of the probe, if it ends within `limit`.
     pub(crate) fn has_ended(&mut self, limit: Duration) -> Option<String> {
         self.control.wait(limit)
     }
 
     fn next(&mut self, stop: &Stop, mut other: Option<&mut Self>) -> Result<FromProbe, Broken> {
         let tick = TICK.min(self.silence);
-        // Counted in ticks and not by the clock: where the whole machine stood still, so did the probe.
+        // Counted in ticks and not by the clock, because the probe also stands still when the whole
+        // machine does.
         let mut quiet = Duration::ZERO;
         let mut how = None;
         loop {
@@ -202,25 +203,25 @@ impl ProbeClient {
             if quiet >= self.silence {
                 return Err(Broken::Silent(self.silence));
             }
-            // A child that it left may hold its output open. Its last line may still be on its way,
-            // so it is waited for once more.
+            // A child of the probe may keep its output open. The last line may still be in the
+            // pipe, so it is waited for once more.
             how = self.control.wait(Duration::ZERO);
         }
     }
 
     fn ended(&mut self) -> Broken {
-        // Its output is closed, so its end is near.
+        // Its output is closed, so it is about to end.
         let how = self.control.wait(Duration::from_secs(2));
         Broken::Ended(how.unwrap_or_else(|| "its output is closed".into()))
     }
 
-    /// Ends the probe: it is asked to, and after half a second made to. Whether it has ended: one
-    /// that waits in the kernel may not.
+    /// Ends the probe: requests it first, and kills it after half a second. Returns whether it has
+    /// ended: one that waits in the kernel may not.
     pub(crate) fn end(&mut self) -> bool {
         if let Some(ended) = self.ended {
             return ended;
         }
-        // Output that is still unread must not keep it, or its guest, from ending.
+        // Unread output must not keep the probe, or its guest, from ending.
         self.lines.from = None;
         if self.stdin.is_some() {
             let _ = self.send(&ToProbe::Quit);
@@ -237,7 +238,7 @@ impl ProbeClient {
         *self.ended.insert(how.is_some())
     }
 
-    /// The last lines of its standard error, to stand below an error.
+    /// The last lines of its standard error, to show below an error message.
     pub(crate) fn last_words(&self) -> String {
         self.control
             .tail()
@@ -252,7 +253,7 @@ impl Drop for ProbeClient {
     }
 }
 
-/// The beginning of a line, fit for a terminal.
+/// The beginning of a line, safe to print on a terminal.
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
     let clean: String = text

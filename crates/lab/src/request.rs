@@ -13,7 +13,7 @@ use layermark_probe::Workload;
 
 use crate::LabError;
 
-/// How long a probe may be silent before it is given up.
+/// How long a probe may be silent before it counts as hung.
 pub const SILENCE: Duration = Duration::from_mins(1);
 
 /// The layers and workloads that plans may name.
@@ -59,7 +59,7 @@ impl Catalog {
     }
 }
 
-/// What [`crate::run`] is asked to do.
+/// Options of [`crate::run`].
 #[derive(Clone)]
 pub struct Request {
     /// The plan.
@@ -68,22 +68,24 @@ pub struct Request {
     pub dir: PathBuf,
     /// The layermark binary, which layers start as `EXE probe`.
     pub exe: PathBuf,
-    /// Take a directory in memory for a disk baseline all the same.
+    /// Accept a directory in memory as a disk baseline.
     pub allow_tmpfs: bool,
-    /// How long a probe may be silent before it is given up.
+    /// How long a probe may be silent before it counts as hung.
     pub silence: Duration,
-    /// Values of variables of launched programs, before those in the plan.
+    /// Values of variables of launched programs. They take precedence over those in the plan.
     pub env: Environment,
     /// Layers and workloads that the plan may name.
     pub catalog: Catalog,
-    /// Layers to leave out, as an earlier run did. `None`: those that do not fit the budget.
+    /// Layers to leave out, as an earlier run did. `None`: leave out those that do not fit the
+    /// budget.
     pub left_out: Option<Vec<LayerRun>>,
-    /// What the results will be held to: refused where it names what is not in the run.
+    /// Gates that the report will check. Refused here if they name a layer or a point that is not
+    /// in the run.
     pub gates: Vec<Gate>,
 }
 
 impl Request {
-    /// A request with the usual limits.
+    /// A request with default limits.
     pub fn new(plan: Plan, dir: impl Into<PathBuf>, exe: impl Into<PathBuf>) -> Self {
         Self {
             plan,
@@ -98,8 +100,8 @@ impl Request {
         }
     }
 
-    /// A new run with the plan, the seed, the order and the directory of an old one, and without the
-    /// layers that did not fit its budget.
+    /// A new run with the plan, seed, order and directory of an old one, without the layers that
+    /// did not fit its budget.
     pub fn replay(run: &Run, exe: impl Into<PathBuf>) -> Self {
         let plan = Plan {
             seed: Some(run.seed),
@@ -116,26 +118,26 @@ impl Request {
     }
 }
 
-/// What [`crate::resume`] is asked to do.
+/// Options of [`crate::resume`].
 #[derive(Clone)]
 pub struct Resume {
-    /// The run: its id, the beginning of its id, or `last`.
+    /// The run: its id, a prefix of its id, or `last`.
     pub run: String,
     /// The layermark binary, which layers start as `EXE probe`.
     pub exe: PathBuf,
-    /// How long a probe may be silent before it is given up.
+    /// How long a probe may be silent before it counts as hung.
     pub silence: Duration,
-    /// Time to spend on all trials, including those of the first part; the plan's when it is not
-    /// given. With it a finished run continues.
+    /// Time for all trials, including those of the first part; by default the plan's. With a larger
+    /// budget a finished run continues.
     pub budget: Option<String>,
-    /// Values of variables of launched programs: the store has only their names.
+    /// Values of variables of launched programs, since the store has only their names.
     pub env: Environment,
-    /// Layers and workloads; those of the first part of the run.
+    /// Layers and workloads, the same as in the first part of the run.
     pub catalog: Catalog,
 }
 
 impl Resume {
-    /// A request with the usual limits.
+    /// A request with default limits.
     pub fn new(run: impl Into<String>, exe: impl Into<PathBuf>) -> Self {
         Self {
             run: run.into(),
@@ -148,7 +150,7 @@ impl Resume {
     }
 }
 
-/// Asks a run to end early; shared with signal handlers.
+/// Requests a run to end early. It is shared with signal handlers.
 ///
 /// After one request the run ends after the current round, after two it ends at once. In both cases
 /// all layers are unwound.
@@ -156,12 +158,12 @@ impl Resume {
 pub struct Stop(Arc<AtomicU32>);
 
 impl Stop {
-    /// Nobody has asked yet.
+    /// No request yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks. Safe in a signal handler: it only adds to an atomic number.
+    /// Makes a request. Safe in a signal handler: it only increments an atomic number.
     pub fn ask(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! From a plan as written to layers and points as run.
+//! Turns a plan as written into layers and points to run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,22 +11,22 @@ use layermark_probe::workloads;
 
 use crate::{Catalog, LabError, MAX_BLOCKS, Request, environment, path::Ends, skips::Work};
 
-/// Blocks, and sessions, of the longest run there can be; plans may not ask for more either.
+/// Maximum number of blocks, and of sessions, of a run. Plans may not request more.
 const MOST: u32 = 10_000;
 
-/// Most points of a plan: more than a run could ever get through.
+/// Maximum number of points of a plan: more than a run could ever complete.
 const MOST_POINTS: usize = 10_000;
 
-/// A plan with nothing left open.
+/// A plan with every default filled in.
 pub(crate) struct Resolved {
-    /// Every default filled in, so that a replay is the same run.
+    /// With every default written out, so that a replay is the same run.
     pub plan: Plan,
     pub layers: Vec<LayerRun>,
     pub points: Vec<Point>,
     /// Values of the variables that the points name.
     pub env: Environment,
     pub seed: u64,
-    /// Names of layers that this machine lacks and that were not named.
+    /// Names of layers that this machine lacks and the plan does not name.
     pub lacking: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
         });
     }
     let seed = plan.seed.unwrap_or_else(draw_seed);
-    // Nobody asked for a layer by name, so one that this machine lacks is no failure.
+    // The plan names no layers, so one that this machine lacks is not an error.
     let named = !plan.layers.is_empty();
     if !named {
         plan.layers = defaults(&points, catalog)?;
@@ -84,7 +84,7 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     })
 }
 
-/// Leaves out what an earlier run of this plan has left out.
+/// Leaves out the layers that an earlier run of this plan has left out.
 pub(crate) fn leave_out(layers: &mut [LayerRun], left_out: Option<&[LayerRun]>) {
     for old in left_out.unwrap_or_default() {
         if let Some(layer) = layers.iter_mut().find(|l| l.name == old.name) {
@@ -95,7 +95,7 @@ pub(crate) fn leave_out(layers: &mut [LayerRun], left_out: Option<&[LayerRun]>) 
     }
 }
 
-/// A stored run names layers and workloads that must still be there.
+/// Checks that the layers and workloads of a stored run still exist.
 pub(crate) fn known(run: &Run, catalog: Catalog) -> Result<(), LabError> {
     let cannot = |why: String| LabError::CannotResume {
         run: run.id.clone(),
@@ -122,8 +122,8 @@ pub(crate) fn known(run: &Run, catalog: Catalog) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Refuses trials that no run can have: a store may be damaged or made by hand. Going on from a
-/// block, session or place in the order that is far off would never end.
+/// Refuses trials that no run can have, because a store may be damaged or made by hand. Resuming
+/// from a very large block, session or place in the order would never end.
 pub(crate) fn possible(run: &Run, trials: &[TrialRecord]) -> Result<(), LabError> {
     let blocks = run.plan.blocks.unwrap_or(0).max(MAX_BLOCKS);
     let numbers = |t: &TrialRecord| {
@@ -145,14 +145,14 @@ pub(crate) fn possible(run: &Run, trials: &[TrialRecord]) -> Result<(), LabError
         Some((seq, (what, number, limit))) => Err(LabError::CannotResume {
             run: run.id.clone(),
             why: format!(
-                "its trial {seq} is said to be of {what} {number}, and there are at most {limit}"
+                "its trial {seq} is stored with {what} {number}, and the maximum is {limit}"
             ),
         }),
     }
 }
 
-/// Layers of a stored run that failed are tried again: what this machine lacked may be there now, and a
-/// server that died is started again. Names of those that are still missing.
+/// Tries layers of a stored run again that failed: what this machine lacked may be installed now,
+/// or a server restarted. Returns the names of those that are still missing.
 pub(crate) fn look_again(run: &mut Run, catalog: Catalog) -> Result<Vec<String>, LabError> {
     let work = Work::of(&run.points, catalog)?;
     for layer in &mut run.layers {
@@ -235,7 +235,7 @@ fn defaults(points: &[Point], catalog: Catalog) -> Result<Vec<Spec>, LabError> {
     Ok(specs)
 }
 
-/// `native` first, whether it was named or not, unless the first layer has no files.
+/// Puts `native` first, unless the first layer has no files.
 fn with_baseline(specs: Vec<Spec>, catalog: Catalog) -> Result<Vec<Spec>, LabError> {
     let mut seen = BTreeSet::new();
     for spec in &specs {
@@ -255,13 +255,13 @@ fn with_baseline(specs: Vec<Spec>, catalog: Catalog) -> Result<Vec<Spec>, LabErr
     Ok(native)
 }
 
-/// Whether there is no disk that the layer could be compared with, or be mistaken for.
+/// Whether the layer has no files, so it cannot be compared with a disk or be mistaken for one.
 pub(crate) fn has_no_files(spec: &Spec, catalog: Catalog) -> bool {
     let layer = catalog.layer(&spec.layer);
     layer.is_some_and(|l| l.storage(spec) == Storage::Nowhere)
 }
 
-/// A path says nothing about work with one end.
+/// Refuses a path (client and server) for work with one end.
 fn check_ends(layers: &[Spec], points: &[Point], work: &Work) -> Result<(), LabError> {
     match (layers.iter().find(|l| l.near.is_some()), points.first()) {
         (Some(path), Some(point)) if !work.have_two_ends() => Err(LabError::PathOfOneEnd {
@@ -310,7 +310,7 @@ fn join(missing: &[Missing], part: impl Fn(&Missing) -> &String) -> String {
     parts.join("; ")
 }
 
-/// Short enough to type again.
+/// A random seed, short enough to type.
 fn draw_seed() -> u64 {
     random() & 0xffff_ffff
 }

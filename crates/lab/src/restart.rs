@@ -1,4 +1,4 @@
-//! Tears a layer down and sets it up again between two trials, as one restarts a service to have it
+//! Removes a layer and sets it up again between two trials, as one restarts a service to have it
 //! cold.
 
 use std::{path::Path, time::Instant};
@@ -10,7 +10,7 @@ use crate::{LabError, drive::Lab, session::Lost};
 
 impl Lab<'_> {
     /// Unwinds a layer and builds it again with the same files. `None` when it cannot be torn down,
-    /// or is gone.
+    /// or is lost.
     pub(crate) fn set_up_again(&mut self, index: usize) -> Result<Option<Restarted>, LabError> {
         let base = self.base(index);
         let Some(up) = self.ups[index].take_if(|up| up.is_set_up(&base.dir)) else {
@@ -38,13 +38,13 @@ impl Lab<'_> {
         };
         let after = up.mount_number();
         if before.is_some() && before == after {
-            let why = "it was set down and up again, and its mount is the same";
+            let why = "it was removed and set up again, but its mount is the same";
             self.drop_layer(index, Lost::new(why))?;
             return Ok(None);
         }
         self.run.layers[index].facts = in_facts(up.facts.clone());
         self.ups[index] = Some(up);
-        // A file system has kernel threads of its own.
+        // A file system may have kernel threads of its own.
         self.meter.refresh();
         Ok(Some(Restarted {
             ns: started.elapsed().as_nanos() as u64,
@@ -53,7 +53,7 @@ impl Lab<'_> {
         }))
     }
 
-    /// Where a layer of this session is built.
+    /// The base directory and options with which a layer of this session is built.
     pub(crate) fn base(&self, index: usize) -> Base {
         let work = self.work.as_ref().map(WorkDir::path);
         let work = work.unwrap_or(Path::new(""));

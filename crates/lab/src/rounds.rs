@@ -1,4 +1,4 @@
-//! Rounds: one turn in each layer that is ready, again and again.
+//! Rounds: one turn in each layer that is ready, repeated.
 
 use std::time::{Duration, Instant};
 
@@ -14,30 +14,30 @@ use crate::{
     watch::Watch,
 };
 
-/// Rounds of a block continue until its turns have lasted this long, times the layers ...
+/// The turns of a block last at least this long, times the number of layers.
 const SHARE_NS: u64 = MIN_MS * 1_000_000;
-/// ... and there were this many rounds, or the most that they may be ...
+/// A block has at least this many rounds, unless its turn length allows fewer.
 const LEAST_ROUNDS: u32 = 8;
-/// ... unless that, including the time between turns, takes more than this many shares.
+/// Rounds end, whatever the minimum, after this many shares, including the time between turns.
 const MOST_SHARES: u64 = 3;
 
-/// How layers take turns.
+/// Options of the rounds: how layers take turns.
 #[derive(Clone, Copy)]
 pub(crate) struct How {
     pub length: Length,
-    /// All of them on one.
+    /// Whether all layers run on one CPU.
     pub one_cpu: bool,
 }
 
 impl How {
-    /// One stretch.
+    /// One uninterrupted stretch.
     pub(crate) const WHOLE: Self = Self {
         length: Length::WHOLE,
         one_cpu: false,
     };
 }
 
-/// A trial that is being made.
+/// A trial in progress.
 pub(crate) struct Try<'a> {
     pub layer: usize,
     pub ask: Ask<'a>,
@@ -49,7 +49,7 @@ impl Try<'_> {
         self.attempt.failure == Some(Failure::CutOff)
     }
 
-    /// Does a step of it, while what serves the layer is watched.
+    /// Does a step of the trial. The processes that serve the layer are watched meanwhile.
     pub(crate) fn step(
         &mut self,
         watch: &Watch,
@@ -71,9 +71,9 @@ impl Try<'_> {
 }
 
 impl Lab<'_> {
-    /// Rounds of turns until the block's share of time is spent, each with a control window after it.
-    /// Returns the number of the next one, and whether those that were wanted were made: the user may have
-    /// asked to stop.
+    /// Runs rounds of turns until the block's share of time is spent, with a control window after
+    /// each round. Returns the number of the next round, and whether all rounds were done: the user
+    /// may have asked to stop.
     pub(crate) fn rounds(
         &mut self,
         tries: &mut [Try<'_>],
@@ -107,7 +107,8 @@ impl Lab<'_> {
                     attempt.turn(up, ask, (round, how.length), (meter, &mut moment))
                 });
                 if this.attempt.failure.is_some() {
-                    // It may have been waited for, which takes nothing from the others' share.
+                    // A turn may have been waited for. That time is not taken from the share of the
+                    // others.
                     moment = self.meter.moment();
                     begun += asked.elapsed();
                 }
@@ -123,7 +124,7 @@ impl Lab<'_> {
             let made = round - first_round;
             let enough = made >= LEAST_ROUNDS && (spent >= share || made >= how.length.most_rounds);
             let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            // Without the baseline, or a layer that is finished, there is no round.
+            // There is no round without the baseline, or once a layer is finished.
             let none = layers.is_empty()
                 || left.clone().next().is_none()
                 || left.any(|t| !t.attempt.more)

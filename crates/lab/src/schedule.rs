@@ -1,22 +1,22 @@
-//! The order of a run, drawn from its seed and from nothing else.
+//! The order of a run, drawn from its seed only.
 //!
-//! Randomised complete blocks: each block has every point once, in an order of its own; at a point
-//! the layers take turns at once, one after the other, so that a slow spell of the machine meets
-//! all of them. The turns of one point follow a Williams square over successive rounds, and the
-//! first rounds of successive blocks another one: each layer stands at each place equally often,
-//! and comes right after each other layer equally often. With two layers that is ABBA or BAAB.
+//! Randomised complete blocks: each block has every point once, in a random order. At a point the
+//! layers take turns one after the other, so that a slow spell of the machine affects all of them.
+//! The turns of one point follow a Williams square over successive rounds, and the first rounds of
+//! successive blocks follow another one. Each layer is at each position equally often, and comes
+//! right after each other layer equally often. With two layers that is ABBA or BAAB.
 
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
-/// Streams of the generator: one for the points of a block, one for the turns of a point (from 0),
+/// Stream of the generator for the points of a block. The turns of a point use the streams from 0.
 const POINTS: u64 = 1 << 63;
-/// ... one for the data and offsets of a point in a block,
+/// Stream for the data and offsets of a point in a block.
 const WORK: u64 = 1 << 62;
-/// ... and one for the rounds of a point in a block.
+/// Stream for the rounds of a point in a block.
 const ROUNDS: u64 = 1 << 61;
 
-/// The order of a run of this many layers and points.
+/// The order of a run with this many layers and points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     seed: u64,
@@ -34,7 +34,7 @@ impl Schedule {
         }
     }
 
-    /// Points of a block, in their order.
+    /// Points of a block in random order.
     pub fn points(&self, block: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.points).collect();
         order.shuffle(&mut self.draw(POINTS | u64::from(block)));
@@ -45,7 +45,7 @@ impl Schedule {
     pub fn turns(&self, block: u32, point: usize) -> Vec<usize> {
         let rows = cycle(self.layers);
         let (cycle, row) = (u64::from(block) / rows, u64::from(block) % rows);
-        // Names and rows are drawn afresh for each cycle, so that no layer keeps a favoured row.
+        // Names and rows are drawn again for each cycle, so that no layer keeps a favoured row.
         let mut random = self.draw((point as u64) << 32 | cycle);
         let mut names: Vec<usize> = (0..self.layers).collect();
         names.shuffle(&mut random);
@@ -57,8 +57,8 @@ impl Schedule {
             .collect()
     }
 
-    /// The same layers in the order of a round of that block. They are those of its first round, as
-    /// many as have it at all.
+    /// The layers in the order of a round of a block. `first` is the order of its first round,
+    /// without the layers that lack the point.
     pub fn round(&self, block: u32, point: usize, first: &[usize], round: u32) -> Vec<usize> {
         let rows = cycle(first.len());
         let (cycle, row) = (u64::from(round) / rows, u64::from(round) % rows);
@@ -83,8 +83,8 @@ impl Schedule {
         row.into_iter().map(|i| names[i]).collect()
     }
 
-    /// Seed of data and offsets. It is the same for everything in a block, so that random reads and
-    /// random writes share one order, as in iozone, and it changes with the block.
+    /// Seed of data and offsets. It is the same for all points of a block, so that random reads and
+    /// random writes use the same order, as in iozone, and it changes with the block.
     pub fn work_seed(&self, block: u32) -> u64 {
         self.draw(WORK | u64::from(block)).next_u64()
     }
@@ -96,7 +96,7 @@ impl Schedule {
     }
 }
 
-/// Rounds after which the turns of this many layers are balanced.
+/// Number of rounds after which the turns of this many layers are balanced.
 fn cycle(layers: usize) -> u64 {
     let n = layers.max(1) as u64;
     if n.is_multiple_of(2) || n == 1 {
@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn the_order_of_a_seed_stays_for_ever() {
-        // A replay in a year must be the same run: if this fails, replays of stored runs are not.
+        // A replay in a year must be the same run: if this test fails, replays of stored runs no
+        // longer are.
         let schedule = Schedule::new(42, 3, 4);
         let points: Vec<_> = (0..3).map(|b| schedule.points(b)).collect();
         let turns: Vec<_> = (0..3).map(|b| schedule.turns(b, 1)).collect();
@@ -211,7 +212,7 @@ mod tests {
     fn in_the_rounds_of_a_block_each_layer_follows_each_other_equally_often() {
         for n in 2..=9 {
             let schedule = Schedule::new(7, n, 3);
-            // A layer that lacks the point does not disturb the balance.
+            // A layer that lacks the point does not affect the balance.
             for first in [schedule.turns(4, 1), schedule.turns(4, 1)[..n - 1].to_vec()] {
                 let rounds = cycle(first.len()) as u32;
                 for start in [0, rounds, 3 * rounds] {

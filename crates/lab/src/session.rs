@@ -1,4 +1,4 @@
-//! One layer that is up: built, proved to be there, with its probe ready.
+//! One layer that is up: it is built and proved, and its probe is ready.
 
 use std::{mem, net::IpAddr, path::Path, time::Duration};
 
@@ -21,15 +21,15 @@ use crate::{
     watch::Watch,
 };
 
-/// How long a file system may take to report that nothing serves it any more.
+/// How long a file system may take to report that its server has ended.
 const LAST_WORD: Duration = Duration::from_secs(2);
 
-/// Why a layer is not there, and what to do about it.
+/// Why a layer failed, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lost {
     pub reason: String,
     pub hint: Option<String>,
-    /// The user wanted it so.
+    /// The user stopped the run.
     pub cut_off: bool,
 }
 
@@ -42,19 +42,19 @@ impl Lost {
         }
     }
 
-    /// The same, with the end that it is about.
+    /// Adds the end of the path to the reason.
     pub(crate) fn at(self, end: &str) -> Self {
         let reason = format!("{end}: {}", self.reason);
         Self { reason, ..self }
     }
 }
 
-/// A probe of a layer. Work with two ends has one at each.
+/// A probe of a layer. Work with two ends has a probe at each end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// Takes the turns of work with two ends.
     Near,
-    /// Inside the layer. All other work has only this one.
+    /// Inside the layer. Work with one end has only this probe.
     Far,
 }
 
@@ -70,7 +70,7 @@ impl End {
 /// The near end of work with two ends.
 struct Near {
     probe: ProbeClient,
-    /// Where it works.
+    /// Directory in which it works.
     dir: String,
     /// Address of the far end.
     far: IpAddr,
@@ -92,17 +92,18 @@ pub(crate) struct Up {
     pub place: Box<dyn Place>,
     undo: Undo,
     pub facts: Facts,
-    /// It waits for a server that layermark has not started: see [`Aside`].
+    /// It depends on a server that layermark has not started: see [`Aside`].
     pub aside: bool,
     pub self_test: SelfTest,
     silence: Duration,
-    /// Number and type of the file system that the probe works on; `None` when this host cannot see it.
+    /// Device number and type of the file system that the probe works on; `None` when this host
+    /// cannot see it.
     ground: Option<(u64, i64)>,
 }
 
 impl Up {
-    /// Sets a layer up in the directory of `base`, which is made, and waits for its probes. One that
-    /// `was_aside` the last time is so from the start.
+    /// Sets a layer up in the directory of `base`, which it creates, and waits for its probes. A
+    /// layer that `was_aside` the last time is built in a separate thread from the start.
     pub(crate) fn open(
         (spec, network): (&Spec, String),
         (base, catalog): (&Base, Catalog),
@@ -169,13 +170,13 @@ impl Up {
         })
     }
 
-    /// Counters of stacked devices would count twice, so only the lowest are used.
+    /// The lowest devices of the layer. Counters of stacked devices would count bytes twice.
     pub(crate) fn physical(&self) -> Vec<String> {
         let lowest = self.facts.devices.iter().filter(|d| d.physical);
         lowest.map(|d| d.number.clone()).collect()
     }
 
-    /// The probe at an end, and the one at the other. A layer for work with one end has no other.
+    /// The probe at an end, and the one at the other end, if there is one.
     pub(crate) fn probes(&mut self, end: End) -> (&mut ProbeClient, Option<&mut ProbeClient>) {
         match (end, &mut self.near) {
             (End::Near, Some(near)) => (&mut near.probe, Some(&mut self.probe)),
@@ -183,7 +184,7 @@ impl Up {
         }
     }
 
-    /// Where the probe at an end works.
+    /// Directory of the probe at an end.
     pub(crate) fn dir(&self, end: End) -> String {
         match (end, &self.near) {
             (End::Near, Some(near)) => near.dir.clone(),
@@ -199,7 +200,7 @@ impl Up {
         }
     }
 
-    /// Whether the near end is in a layer too.
+    /// Whether the near end is in a layer, too.
     pub(crate) fn near_is_a_layer(&self) -> bool {
         self.place.near_dir().is_some()
     }
@@ -209,12 +210,12 @@ impl Up {
         self.near.as_ref().map(|near| near.far)
     }
 
-    /// What the layer's own helpers have used, and for the near end the far one with the servers it has
-    /// started: it serves the work.
+    /// CPU time of the layer's helpers. For the near end, the far end and the servers it has
+    /// started count as well, since they serve the work.
     pub(crate) fn upkeep(&self, of: End) -> Result<CpuTime, LayerError> {
         let mut time = self.place.helper_cpu()?;
         if of == End::Near && self.is_here(End::Far) {
-            // It may have ended, which is found out when it is asked for something.
+            // It may have ended; its next use will detect that.
             time.ns += self.probe.pid().map_or(0, |pid| {
                 cpu_ns(pid).unwrap_or(0) + motion::descendants_cpu_ns(pid)
             });
@@ -222,13 +223,13 @@ impl Up {
         Ok(time)
     }
 
-    /// Ends its probes. Whether they have ended.
+    /// Ends its probes. Returns whether they have ended.
     pub(crate) fn end_probes(&mut self) -> bool {
         let near = self.near.as_mut().is_none_or(|near| near.probe.end());
         self.probe.end() && near
     }
 
-    /// Starts the probe again after it broke.
+    /// Restarts the probe after it failed.
     pub(crate) fn restart(&mut self, stop: &Stop) -> Result<(), Lost> {
         // Two probes at once would work on the same files.
         if !self.end_probes() {
@@ -253,13 +254,13 @@ impl Up {
         !self.place.on_this_host() || mounts::answers(self.place.dir(), limit)
     }
 
-    /// Whether it can be torn down: a directory of the disk below cannot.
+    /// Whether it can be torn down; a directory of the disk below cannot.
     pub(crate) fn is_set_up(&self, base: &Path) -> bool {
         let below = |m: &layermark_model::Mount| m.at.starts_with(base);
         !self.place.on_this_host() || self.facts.mounts.first().is_some_and(below)
     }
 
-    /// Number of the mount that the probe works on; `None` when this host cannot see it.
+    /// Id of the mount that the probe works on; `None` when this host cannot see it.
     pub(crate) fn mount_number(&self) -> Option<u64> {
         self.place.mount_number()
     }
@@ -275,8 +276,8 @@ impl Up {
         Ok(())
     }
 
-    /// A check after each trial, of some microseconds: whether its directory is still on the same
-    /// file system. The full proof explains it when it is not.
+    /// A check after each trial that takes some microseconds: whether the directory is still on the
+    /// same file system. If not, the full proof finds the reason.
     pub(crate) fn kept(&self) -> Result<(), Lost> {
         if self.place.ground() == self.ground {
             return Ok(());
@@ -309,9 +310,9 @@ impl Up {
 }
 
 impl Drop for Up {
-    /// What does not answer is given up: nothing of its undoing may wait for ever.
+    /// A layer that does not answer is abandoned, so that its undo steps cannot block for ever.
     fn drop(&mut self) {
-        // What the probe waits for must be ended too, if possible.
+        // Processes that the probe waits for must be ended too, if possible.
         let limit = if self.end_probes() {
             self.silence
         } else {
@@ -341,7 +342,7 @@ fn end_all(helpers: &[u32]) {
     }
 }
 
-/// Facts that are not empty, about the mount that the probe works on.
+/// Facts about the mount that the probe works on; an error when there are none.
 fn proof(place: &dyn Place) -> Result<Facts, Lost> {
     let facts = place.facts()?;
     if facts.is_empty() {

@@ -1,4 +1,4 @@
-//! Points that are not done in a layer of a plan, and why.
+//! Points that are skipped in a layer of a plan, and why.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use layermark_model::{LayerRun, Point, Spec};
 
 use crate::{Catalog, LabError, cpus};
 
-/// What the points of a plan need of a layer.
+/// What the points of a plan need from a layer.
 pub(crate) struct Work {
     points: Vec<Needs>,
 }
@@ -32,18 +32,18 @@ impl Work {
         })
     }
 
-    /// Whether some of it has two ends.
+    /// Whether some points have two ends.
     pub(crate) fn have_two_ends(&self) -> bool {
         self.points.iter().any(|p| p.two_ends)
     }
 
-    /// The same of what is left without the points of these labels.
+    /// Whether some points have two ends, apart from those with these labels.
     pub(crate) fn has_two_ends_but_for(&self, skips: &BTreeMap<String, String>) -> bool {
         let mut left = self.points.iter();
         left.any(|p| p.two_ends && !skips.contains_key(&p.label))
     }
 
-    /// What is not done in a layer other than the baseline, by its label, with the reason.
+    /// Points that are skipped in a layer other than the baseline, by label, with the reason.
     pub(crate) fn skipped_in(&self, spec: &Spec, catalog: Catalog) -> BTreeMap<String, String> {
         let ends = self.skipped_ends(spec, catalog);
         let cpus = cpus::fixed(spec);
@@ -63,8 +63,9 @@ impl Work {
         skipped.collect()
     }
 
-    /// The work with one end, or that with two (`true`), that a layer is not for, and why. Only in a plan that
-    /// has both: in another one a layer was named for the only kind there is.
+    /// Which kind of work a layer does not suit: with one end (`false`) or two (`true`), and why.
+    /// Only in a plan that has both kinds: in another plan the layer was named for the only kind
+    /// there is.
     fn skipped_ends(&self, spec: &Spec, catalog: Catalog) -> Option<(bool, String)> {
         let mixed = self.have_two_ends() && self.points.iter().any(|p| !p.two_ends);
         if !mixed || spec.is_native() {
@@ -92,7 +93,7 @@ fn no_network(spec: &Spec, catalog: Catalog) -> Option<String> {
     layer.linked(spec, None).err().map(|e| e.to_string())
 }
 
-/// For the user, before anything is measured.
+/// Notes for the user, shown before anything is measured.
 pub(crate) fn notes(layers: &[LayerRun]) -> Vec<String> {
     let mut notes = Vec::new();
     for layer in layers {

@@ -7,10 +7,10 @@ use layermark_stats::{Estimate, FEWEST_BLOCKS, Pair, estimate_pairs};
 
 use crate::{Ratio, tally::Tally};
 
-/// No run has more blocks than this, however wide an interval stays.
+/// Maximum number of blocks of a run, however wide an interval stays.
 pub const MAX_BLOCKS: u32 = 200;
 
-/// Level of the intervals whose width is used.
+/// Confidence level of the intervals whose width decides.
 pub(crate) const LEVEL: f64 = 0.95;
 
 /// A point that fails this many times in a row in a layer is left out there.
@@ -23,20 +23,20 @@ pub(crate) struct Known {
     pub n: usize,
     /// Half-width of the interval of the log ratio at the last look that had one.
     pub half_width: Option<f64>,
-    /// After the last block, at a look or not: for progress reports, never for a decision.
+    /// The estimate after the last block: for progress reports, never for a decision.
     pub now: Option<Estimate>,
     /// Known precisely enough.
     pub settled: bool,
-    /// Failed too often.
+    /// Failed too many times.
     pub given_up: bool,
 }
 
 pub(crate) use layermark_model::Site;
 
-/// Looks at the data, at predefined numbers of pairs.
+/// Looks at the results at predefined numbers of pairs.
 pub(crate) struct Stopping {
     precision: f64,
-    /// Blocks that the plan asks for, at any precision.
+    /// Number of blocks that the plan requests, at any precision.
     fixed: Option<usize>,
     known: BTreeMap<Site, Known>,
 }
@@ -50,13 +50,13 @@ impl Stopping {
         }
     }
 
-    /// Exactly this many blocks, if the plan says so.
+    /// Sets the exact number of blocks, if the plan has one.
     pub(crate) fn fixed(mut self, blocks: Option<u32>) -> Self {
         self.fixed = blocks.map(|n| n as usize);
         self
     }
 
-    /// Blocks that every point gets.
+    /// Minimum number of blocks of every point.
     pub(crate) fn fewest(&self) -> usize {
         self.fixed.unwrap_or(FEWEST_BLOCKS)
     }
@@ -65,7 +65,7 @@ impl Stopping {
         self.known.get(&(layer, point)).copied().unwrap_or_default()
     }
 
-    /// The ratio after the last block, where there is another layer to compare with.
+    /// The ratio after the last block. `None` without another layer to compare with.
     pub(crate) fn ratio(&self, layer: usize, point: usize) -> Option<Ratio> {
         let now = self.known(layer, point).now.filter(|_| layer != BASELINE)?;
         let interval = now.interval?;
@@ -75,15 +75,15 @@ impl Stopping {
         })
     }
 
-    /// Whether no more can or needs to be learnt.
+    /// Whether more blocks are impossible or unnecessary.
     pub(crate) fn is_done(&self, layer: usize, point: usize) -> bool {
         let known = self.known(layer, point);
         known.settled || known.given_up
     }
 
     /// Looks at all sites after a block, with the statistic of the report. Returns what has
-    /// changed. A site is looked at only at one of the predefined numbers of pairs, but its
-    /// estimate depends on all of them.
+    /// changed. A site is looked at only at predefined numbers of pairs, but its estimate uses all
+    /// of them.
     pub(crate) fn look(&mut self, tally: &Tally, sites: &[Site]) -> Vec<(Site, Change)> {
         let pairs: Vec<Vec<Pair>> = sites.iter().map(|s| tally.pairs(s.0, s.1)).collect();
         let estimates = estimate_pairs(&pairs, LEVEL);
@@ -132,7 +132,7 @@ impl Stopping {
     }
 }
 
-/// What a look brought.
+/// Result of a look at a site.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Change {
     Settled(Known),
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use layermark_model::{Cell, Pass, Trial, TrialRecord};
 
-    /// A tally of one point in two layers, whose ratio swings by `noise`.
+    /// A tally of one point in two layers whose ratio varies by `noise`.
     fn tally(blocks: u32, ratio: f64, noise: f64) -> Tally {
         let mut tally = Tally::default();
         for block in 0..blocks {

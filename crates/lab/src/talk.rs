@@ -1,4 +1,4 @@
-//! What is said to the probes of a layer, and how an answer becomes a failure.
+//! Messages to and from the probes of a layer, and how an answer becomes a failure.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::{
     trial::{Ask, Failure},
 };
 
-/// A probe's connections end a moment before it does.
+/// A probe's connections close shortly before the process ends.
 const LAST_MOMENT: Duration = Duration::from_millis(100);
 
-/// To the probe whose turns they are.
+/// Sends to the probe whose turn it is.
 pub(crate) fn say(up: &mut Up, ask: &Ask<'_>, message: &ToProbe) -> Result<(), Failure> {
     say_to(up, ask, ask.end(), message)
 }
@@ -29,13 +29,13 @@ pub(crate) fn say_to(
     sent.map_err(|e| broken(up, ask, end, e))
 }
 
-/// From the probe whose turns they are.
+/// Receives from the probe whose turn it is.
 pub(crate) fn hear(up: &mut Up, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
     hear_from(up, ask, ask.end())
 }
 
-/// The next line; an error that the probe reports is a failure of the work, unless the other end is no
-/// more.
+/// Receives the next line. An error that the probe reports is a failure of the work, unless the
+/// other end has ended.
 pub(crate) fn hear_from(up: &mut Up, ask: &Ask<'_>, end: End) -> Result<FromProbe, Failure> {
     let (probe, other) = up.probes(end);
     let mut other = other.filter(|_| ask.end() == End::Near);
@@ -61,7 +61,7 @@ pub(crate) fn hear_from(up: &mut Up, ask: &Ask<'_>, end: End) -> Result<FromProb
     }
 }
 
-/// Which end it is, where there are two.
+/// Name of the end in messages, for work with two ends.
 fn at(ask: &Ask<'_>, end: End) -> &'static str {
     match (ask.end(), end) {
         (End::Far, _) => "",
@@ -70,7 +70,7 @@ fn at(ask: &Ask<'_>, end: End) -> &'static str {
     }
 }
 
-/// Nothing more comes from the probe at this end.
+/// The failure for a probe at this end that can no longer be used.
 fn broken(up: &mut Up, ask: &Ask<'_>, end: End, e: Broken) -> Failure {
     let (end, e) = match e {
         Broken::CutOff => return Failure::CutOff,
@@ -81,7 +81,7 @@ fn broken(up: &mut Up, ask: &Ask<'_>, end: End, e: Broken) -> Failure {
     Failure::Broken(format!("{}{e}{last_words}", at(ask, end)))
 }
 
-/// The probe has said something else than it should.
+/// The probe sent another message than expected.
 pub(crate) fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
     let what = match line {
         FromProbe::Hello { .. } => "hello",

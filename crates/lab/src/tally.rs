@@ -1,11 +1,11 @@
-//! Results of the trials so far: pairs of values, layer by point.
+//! Results of the trials so far: pairs of values by layer and point.
 
 use std::collections::BTreeMap;
 
 use layermark_model::{BASELINE, Ledger, TrialRecord};
 use layermark_stats::Pair;
 
-/// Everything that was measured, in the form in which decisions are made from it.
+/// All results, in the form in which decisions use them.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     ledger: Ledger,
@@ -21,7 +21,7 @@ impl Tally {
         *failures = if good { 0 } else { *failures + 1 };
     }
 
-    /// Failures of a point in a layer since it last went well.
+    /// Consecutive failures of a point in a layer.
     pub(crate) fn failures(&self, layer: usize, point: usize) -> u32 {
         self.failures.get(&(layer, point)).copied().unwrap_or(0)
     }
@@ -32,7 +32,7 @@ impl Tally {
         self.ledger.pairs((layer, point), native, Pair::of_rounds)
     }
 
-    /// Which layers were tried at a point of a block, in its newest session.
+    /// Layers that were tried at a point of a block, in its latest session.
     pub(crate) fn tried(&self, block: u32, point: usize) -> Vec<usize> {
         self.ledger.tried(block, point)
     }

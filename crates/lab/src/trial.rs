@@ -1,4 +1,4 @@
-//! One trial: a layer makes a point ready, takes its turns, settles and proves it.
+//! One trial: a layer prepares a point, takes its turns, flushes and proves it.
 
 use std::{
     path::PathBuf,
@@ -31,22 +31,22 @@ use crate::{
     turn::Length,
 };
 
-/// A trial in one stretch lasts at least this long, milliseconds ...
+/// Minimum duration of a trial in one stretch, ms.
 pub(crate) const MIN_MS: u64 = 50;
-/// ... and has at least so many operations.
+/// Minimum number of operations of a trial in one stretch.
 const MIN_OPS: u64 = 200;
 
-/// What to do.
+/// The work of a trial.
 pub(crate) struct Ask<'a> {
     pub id: u64,
     pub point: Point,
-    /// What is done beside it, and not counted.
+    /// An extra trial that is run after it and not counted.
     pub extra: Option<Point>,
     pub workload: &'static dyn Workload,
-    /// CPUs that the layer has; `None`: all.
+    /// Number of CPUs of the layer; `None`: all.
     pub cpus: Option<u32>,
     pub seed: u64,
-    /// Directory of the file system that every layer is built over.
+    /// Directory of the file system over which every layer is built.
     pub base: String,
     /// Values of the variables that points name.
     pub env: Environment,
@@ -54,7 +54,7 @@ pub(crate) struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    /// Whose turns they are.
+    /// The end whose probe takes the turns.
     pub(crate) fn end(&self) -> End {
         if self.workload.has_two_ends(&self.point) {
             End::Near
@@ -64,11 +64,11 @@ impl Ask<'_> {
     }
 }
 
-/// A layer's trial as far as it is made.
+/// A layer's trial in progress.
 pub(crate) struct Attempt {
-    /// When the first turn began, milliseconds since 1970.
+    /// Start of the first turn, milliseconds since 1970.
     pub started_ms: i64,
-    /// Time that it took so far, that of other layers not counted.
+    /// Time spent so far, without that of other layers.
     pub took: Duration,
     pub trial: Option<Trial>,
     pub usage: Usage,
@@ -77,43 +77,44 @@ pub(crate) struct Attempt {
     pub failure: Option<Failure>,
     /// Whether there is work for another turn.
     pub more: bool,
-    /// Nanoseconds on the probe's clock so far.
+    /// Time on the probe's clock so far, ns.
     pub elapsed_ns: u64,
-    /// Nanoseconds of the same work that did not count.
+    /// Time of the same work that did not count, ns.
     uncounted_ns: u64,
-    /// What devices wrote in each turn, where that is known.
+    /// Bytes that devices wrote in each turn, where known.
     written: Vec<Written>,
     behind: Vec<BackingExtents>,
     cooled: DroppedCaches,
     pub used: Used,
-    /// All that was used in the turns of the block.
+    /// CPU use in all turns of the block.
     pub beside: Used,
     /// CPU time of the probe while its clock ran, nanoseconds.
     cpu_ns: u64,
-    /// What others flushed in the block.
+    /// Flushes by other programs in the block.
     pub background: Option<BackgroundFlushes>,
-    /// Of a layer whose probe is not on this host: devices below it, and what crossed them.
+    /// For a layer whose probe is not on this host: the devices below it, and the bytes that
+    /// crossed them.
     below: Option<(Devices, Option<DeviceBytes>)>,
-    /// Of a layer that reads with `O_DIRECT` and below which no device is known: all devices of this
+    /// For a layer that reads with `O_DIRECT` and has no known device below: all devices of this
     /// machine, and the bytes that they read in its turns.
     host: Option<(Devices, u64)>,
 }
 
-/// Why there is no trial.
+/// Why a trial failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The probe could not do the work and waits for the next job.
+    /// The probe could not do the work. It waits for the next job.
     Work { message: String, errno: Option<i32> },
     /// The probe or the layer is in an unknown state.
     Broken(String),
-    /// The layer is not there any more, so nothing says what was measured.
+    /// The layer has been lost, so it is not known what was measured.
     Lost(Lost),
     /// The user asked to stop at once.
     CutOff,
 }
 
 impl Failure {
-    /// As stored with the trial.
+    /// Text as stored with the trial.
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Work { message, .. } | Self::Broken(message) => message,
@@ -148,7 +149,7 @@ impl Attempt {
         }
     }
 
-    /// Does a step of the trial, unless one before has failed, and counts its time.
+    /// Does a step of the trial, unless an earlier one has failed, and counts its time.
     pub(crate) fn step(
         &mut self,
         up: &mut Up,
@@ -159,19 +160,20 @@ impl Attempt {
         }
         let begun = Instant::now();
         let done = if served::is_lost() {
-            // Each layer would be waited for in vain.
+            // Each layer would be waited for until the time limit.
             let why = "the directory that the run works in does not answer";
             Err(Failure::Lost(Lost::new(why)))
         } else {
             step(self, up)
         };
         self.failure = match done {
-            // A layer that is not there any more is lost, whatever its probe said.
+            // If the layer is gone, it counts as lost, whatever its probe answered.
             Ok(()) | Err(Failure::Work { .. }) => match up.kept() {
                 Err(lost) => Some(Failure::Lost(lost)),
                 Ok(()) => done.err(),
             },
-            // A layer whose probe broke may not answer; it is proved again when that is started again.
+            // A layer whose probe failed may not answer. It is proved again when the probe is
+            // restarted.
             broken => broken.err(),
         };
         match &self.failure {
@@ -179,21 +181,21 @@ impl Attempt {
                 self.trial = None;
                 self.flags = vec![LAYER_LOST.to_owned()];
             }
-            // Whatever it still does would be in the way of the other layers' turns.
+            // Its remaining work would disturb the turns of the other layers.
             Some(Failure::Broken(_)) => drop(up.end_probes()),
             _ => {}
         }
         self.took += begun.elapsed();
     }
 
-    /// What serves the layer was ended.
+    /// Records that the processes that serve the layer were ended.
     pub(crate) fn lose(&mut self, lost: Lost) {
         self.trial = None;
         self.flags = vec![LAYER_LOST.to_owned()];
         self.failure = Some(Failure::Lost(lost));
     }
 
-    /// Has the probe make it ready. Meanwhile something else can be done.
+    /// Makes the probe prepare the point. `meanwhile` runs while it does.
     pub(crate) fn prepare(
         &mut self,
         up: &mut Up,
@@ -212,7 +214,7 @@ impl Attempt {
         ready(up, ask)?;
         self.behind = behind(up, ask);
         let meaning = &ask.point.meaning;
-        // Where the probe counts for itself, nobody counts twice.
+        // If the probe reads the counters itself, the lab does not.
         if !up.is_here(ask.end()) {
             self.below = Some((Devices::open(&up.physical()), None));
         } else if unknown_device(up) && meaning.is_direct() && meaning.only_reads() {
@@ -221,19 +223,19 @@ impl Attempt {
         Ok(())
     }
 
-    /// Empties the caches of a point that asks for it.
+    /// Drops the caches if the point requires it.
     pub(crate) fn cool(&mut self, up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
         self.cooled = cooled(up, &ask.point)?;
         Ok(())
     }
 
-    /// Looks at what is cached. From here to the end of the last turn the clock is watched.
+    /// Checks what is cached. From here to the end of the last turn the clock is watched.
     pub(crate) fn begin(&mut self, up: &mut Up) -> Result<(), Failure> {
         self.backing = backing_share(&self.behind);
         keeps_time(up)
     }
 
-    /// One turn. `moment` is the last look at the machine, and is the next one when it returns.
+    /// Runs one turn. `moment` holds the last counters, and on return those after the turn.
     pub(crate) fn turn(
         &mut self,
         up: &mut Up,
@@ -287,10 +289,10 @@ impl Attempt {
             turn,
             bytes: crossed.written,
         }));
-        // The CPU that a guest's probe had is part of the layer's.
+        // The CPU time of a guest's probe is part of the layer's.
         let own_ns = if self.below.is_none() { probe_ns } else { 0 };
         self.used.add([&before, moment], upkeep, own_ns);
-        // All that it had: upkeep is read around the lead-in and what comes between passes too.
+        // All of it, because upkeep is also read around the lead-in and the pauses between passes.
         self.cpu_ns = self.cpu_ns.saturating_add(probe_ns);
         self.elapsed_ns = self.elapsed_ns.saturating_add(turn.elapsed_ns);
         self.uncounted_ns = self.uncounted_ns.saturating_add(uncounted_ns);
@@ -298,7 +300,8 @@ impl Attempt {
         Ok(())
     }
 
-    /// Proof of what was done. What the layer does meanwhile is none of the trial's cost.
+    /// Collects the proof of what was done. What the layer does meanwhile does not count as cost of
+    /// the trial.
     pub(crate) fn end(&mut self, up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
         say(up, ask, &ToProbe::End { id: ask.id })?;
         let mut trial = match hear(up, ask)? {
@@ -307,12 +310,13 @@ impl Attempt {
         };
         self.usage = self.used.usage(&self.beside);
         if let Some((_, crossed)) = &self.below {
-            // A device of the guest may be the memory of this host: what counts is counted here.
+            // A device of the guest may be in this host's memory, so the devices of this host
+            // count.
             trial.guest_device = trial.device.take();
             trial.device = *crossed;
             self.usage.upkeep_ns = self.usage.upkeep_ns.saturating_sub(self.cpu_ns);
         }
-        // The probe sees that its kernel cached nothing: a program in user space may have.
+        // The probe sees that its kernel cached nothing, but a program in user space may have.
         if let Some((_, read)) = &self.host
             && trial.direct == Some(DirectIo::Honoured)
             && (*read as f64) <= flags::SLACK * trial.bytes() as f64
@@ -321,7 +325,7 @@ impl Attempt {
             let read = format!("{read} of {} bytes were read from a device", trial.bytes());
             trial.notes.push(read);
         }
-        // Read around the lead-ins too, in which helpers do the same work.
+        // Also read around the lead-ins, in which helpers do the same work.
         self.usage.upkeep_ns = of_turns(self.usage.upkeep_ns, self.elapsed_ns, self.uncounted_ns);
         let meaning = &ask.point.meaning;
         let reads = !meaning.changes;
@@ -329,7 +333,7 @@ impl Attempt {
             files: ask.workload.space(&ask.point),
             under_way: meaning.divided.map_or(0, |d| d.under_way),
         });
-        // Programs write what they like.
+        // The amount that programs write is not known.
         if !meaning.runs_programs() {
             trial.foreign_writes = others::wrote(&self.written, own, &trial);
         }
@@ -370,23 +374,23 @@ impl Attempt {
     }
 }
 
-/// A file system in user space that names no device, and no server either.
+/// A file system in user space that names neither a device nor a server.
 fn unknown_device(up: &Up) -> bool {
     let facts = &up.facts;
     facts.is_fuse() && facts.devices.is_empty() && facts.network().is_none()
 }
 
-/// The part of what was used in both times that belongs to the one that counts.
+/// The part of `used_ns` that belongs to the counted time.
 fn of_turns(used_ns: u64, counted_ns: u64, uncounted_ns: u64) -> u64 {
     let all = u128::from(counted_ns) + u128::from(uncounted_ns);
     let part = (u128::from(used_ns) * u128::from(counted_ns)).checked_div(all);
     part.map_or(used_ns, |part| part as u64)
 }
 
-/// After the last turn: has the probe flush what its own files owe.
+/// After the last turn: makes the probe flush its own files.
 pub(crate) fn settle(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
     keeps_time(up)?;
-    // The far end must be there as long as the near one.
+    // The far end must exist while the near one works.
     let ends: &[End] = match ask.end() {
         End::Near => &[End::Near, End::Far],
         End::Far => &[End::Far],
@@ -400,7 +404,7 @@ pub(crate) fn settle(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
     })
 }
 
-/// A trial by a clock that runs fast or slow is refused.
+/// Refuses a trial whose clock runs fast or slow.
 fn keeps_time(up: &mut Up) -> Result<(), Failure> {
     up.place.keeps_time().map_err(|e| match e {
         LayerError::Clock { .. } => Failure::Work {
@@ -411,7 +415,7 @@ fn keeps_time(up: &mut Up) -> Result<(), Failure> {
     })
 }
 
-/// Has the far end listen for the near one. Returns where.
+/// Makes the far end listen for the near one. Returns its address.
 fn serve(up: &mut Up, ask: &Ask<'_>) -> Result<Peer, Failure> {
     let address = up
         .far_address()
@@ -419,7 +423,7 @@ fn serve(up: &mut Up, ask: &Ask<'_>) -> Result<Peer, Failure> {
     let mut peer = Peer {
         address,
         port: 0,
-        // Of this trial's far end alone: whoever has its port next learns nothing that is used again.
+        // For this trial's far end only: a later owner of the port learns nothing of use.
         secret: format!("{:016x}{:016x}", random(), random()),
     };
     let job = Job {
@@ -434,7 +438,7 @@ fn serve(up: &mut Up, ask: &Ask<'_>) -> Result<Peer, Failure> {
     Ok(peer)
 }
 
-/// Has the probe prepare a point.
+/// Makes the probe prepare a point.
 fn send_job(up: &mut Up, ask: &Ask<'_>, point: &Point, peer: Option<Peer>) -> Result<(), Failure> {
     let job = Job {
         peer,
@@ -443,7 +447,7 @@ fn send_job(up: &mut Up, ask: &Ask<'_>, point: &Point, peer: Option<Peer>) -> Re
     say(up, ask, &ToProbe::Job(Box::new(job)))
 }
 
-/// Waits until it has.
+/// Waits until the probe is ready.
 fn ready(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
     match hear(up, ask)? {
         FromProbe::Ready { id } if id == ask.id => Ok(()),
@@ -451,7 +455,7 @@ fn ready(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Empties the caches for a point that asks for it.
+/// Drops the caches for a point that requires it.
 fn cooled(up: &mut Up, point: &Point) -> Result<DroppedCaches, Failure> {
     if !point.meaning.is_cold() {
         return Ok(DroppedCaches::default());
@@ -460,8 +464,7 @@ fn cooled(up: &mut Up, point: &Point) -> Result<DroppedCaches, Failure> {
     cooled.map_err(|e| Failure::Broken(e.to_string()))
 }
 
-/// A trial that is not counted, for what it tells about the one that was. That it could not be
-/// made is a remark.
+/// Runs a trial that is not counted, for its additional facts. A failure is only a remark.
 fn beside(up: &mut Up, ask: &Ask<'_>, point: &Point, of: &mut Trial) -> Result<(), Failure> {
     let made = (|| {
         send_job(up, ask, point, None)?;
@@ -497,11 +500,12 @@ fn upkeep(up: &Up, ask: &Ask<'_>) -> Result<CpuTime, Failure> {
     upkeep.map_err(|e| Failure::Broken(e.to_string()))
 }
 
-/// The work as the probe at this end sees it.
+/// The job for the probe at this end.
 fn job(up: &Up, ask: &Ask<'_>, point: &Point, end: End) -> Job {
     let physical = up.physical();
     let guest = up.facts.guest.as_ref().filter(|_| !up.is_here(end));
-    // What has no device below it has nothing to write back to one, and a guest cannot see them.
+    // A layer without a device below has nothing to write back, and a guest cannot see the host's
+    // devices.
     let below = if physical.is_empty() || !up.is_here(end) {
         Vec::new()
     } else {
@@ -525,7 +529,7 @@ fn job(up: &Up, ask: &Ask<'_>, point: &Point, end: End) -> Job {
     }
 }
 
-/// How many CPUs the probe at this end has. The near end that drives a layer from this host is no part of it.
+/// CPUs of the probe at this end. A near end on this host that drives a layer is not limited.
 fn cpus_of(up: &Up, asked: Option<u32>, end: End) -> Option<JobCpus> {
     if end == End::Near && !up.near_is_a_layer() {
         return None;
@@ -536,7 +540,8 @@ fn cpus_of(up: &Up, asked: Option<u32>, end: End) -> Option<JobCpus> {
     Some(JobCpus::Online(asked))
 }
 
-/// What holds the data of the files that the point reads; else the whole of the layer's images.
+/// The files of this host that hold the data the point reads; otherwise all image files of the
+/// layer.
 fn behind(up: &Up, ask: &Ask<'_>) -> Vec<BackingExtents> {
     let found = up
         .place
@@ -551,7 +556,7 @@ fn behind(up: &Up, ask: &Ask<'_>) -> Vec<BackingExtents> {
     up.facts.backing.iter().map(whole).collect()
 }
 
-/// Share of all bytes of these files that is in the page cache; `None` when it cannot be known.
+/// Share of all bytes of these files that is in the page cache; `None` when it is not known.
 fn backing_share(files: &[BackingExtents]) -> Option<f64> {
     let looks = files
         .iter()

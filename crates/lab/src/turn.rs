@@ -1,32 +1,34 @@
-//! How long a turn is.
+//! The length of a turn.
 
 use std::time::Duration;
 
 use layermark_model::{Divided, TurnCost};
 use layermark_probe::own_cache;
 
-/// A turn, where nothing asks for longer ones.
+/// Length of a turn by default.
 const SHORT: Duration = Duration::from_millis(2);
-/// Where files are made: the fewer of them a run removes again, the less it slows its own later turns.
+/// Length of a turn at points that make files. The fewer files a run removes again, the less it
+/// slows its own later turns.
 const SHORTEST: Duration = Duration::from_micros(500);
-/// For the same reason these have no more rounds than others in a block's share of time.
+/// Maximum number of rounds at points that make files, for the same reason.
 const FEW_ROUNDS: u32 = 25;
-/// In shorter turns a large file in memory never gets warm in the CPU's shared cache between those
-/// of other layers, and a guest, or a team of threads, spends more than a tenth of its time on being asked.
+/// Length of a turn for large files, guests and teams of threads. In shorter turns a large file in
+/// memory never gets warm in the CPU's shared cache. A guest, or a team of threads, would spend
+/// more than a tenth of its time on starting turns.
 const LONG: Duration = Duration::from_millis(10);
-/// Part of a turn that its lead-in lasts ...
+/// The lead-in lasts this part of a turn.
 const LEAD_IN: u32 = 10;
-/// ... and its minimum where the data comes from memory: the other layers have used the CPU's
-/// caches, and 0.2 ms leave ratios that are off by up to 5 %.
+/// The shortest lead-in where the data comes from memory. The other layers have used the CPU's
+/// caches: a lead-in of 0.2 ms leaves ratios that are off by up to 5 %.
 const WARM_UP: Duration = Duration::from_millis(1);
 
 /// Length of a turn, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Length {
-    /// 0: all the work in one stretch.
+    /// 0: all work in one stretch.
     pub ns: u64,
     pub lead_in_ns: u64,
-    /// Rounds of a block, however short they are.
+    /// Maximum number of rounds of a block, however short they are.
     pub most_rounds: u32,
 }
 
@@ -38,8 +40,8 @@ impl Length {
         most_rounds: u32::MAX,
     };
 
-    /// For a point that divides; `guest` when a layer of the block is one, `asked` what the user
-    /// wants.
+    /// Length for a point that can be divided. `guest`: a layer of the block is a guest. `asked`:
+    /// the length that the user requests.
     pub(crate) fn of(point: Divided, guest: bool, asked: Option<Duration>) -> Self {
         let large = point.in_memory && point.working_set >= own_cache();
         let long = guest || large || point.cost == TurnCost::Threads;

@@ -1,5 +1,5 @@
-//! Nothing waits for ever: the processes that serve a layer are ended when a call into the layer
-//! does not return.
+//! Limits how long the lab waits: the processes that serve a layer are ended when a call into the
+//! layer does not return.
 
 use std::{
     os::fd::OwnedFd,
@@ -15,17 +15,17 @@ use crate::session::Lost;
 use layermark_probe::motion::{Motion, Who};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// How often it looks, at least.
+/// Longest interval between two checks.
 const TICK: Duration = Duration::from_millis(500);
 
-/// A thread that looks after the calls of another one.
+/// A thread that watches the calls of another one.
 pub(crate) struct Watch {
     call: Arc<Mutex<Option<Call>>>,
-    /// Dropped, it ends the thread.
+    /// Ends the thread when dropped.
     _end: Sender<()>,
 }
 
-/// A call under way.
+/// A call in progress.
 struct Call {
     helpers: Vec<OwnedFd>,
     motion: Motion,
@@ -46,14 +46,14 @@ impl Watch {
         let call = Arc::default();
         let (end, ended) = channel();
         let looked_at = Arc::clone(&call);
-        // Where no thread can be started, calls are not watched.
+        // If no thread can be started, calls are not watched.
         let _ = thread::Builder::new()
             .name("watch".into())
             .spawn(move || look(&looked_at, silence, &ended));
         Self { call, _end: end }
     }
 
-    /// Looks after what this thread does from now on with a layer that these processes serve.
+    /// Watches what this thread does from now on with a layer that these processes serve.
     pub(crate) fn over(&self, helpers: &[u32]) -> Watching {
         let open = |pid: &u32| {
             let pid = Pid::from_raw(i32::try_from(*pid).ok()?)?;
@@ -72,14 +72,14 @@ impl Watch {
 }
 
 impl Watching {
-    /// How long there was no progress, if the helpers were ended for that.
+    /// How long there was no progress, if the helpers were ended because of it.
     fn ended_after(&self) -> Option<Duration> {
         let call = lock(&self.0);
         let call = call.as_ref().filter(|call| call.ended)?;
         Some(call.quiet)
     }
 
-    /// What became of the call, now that it has returned.
+    /// Outcome of the call, now that it has returned: an error if its helpers were ended.
     pub(crate) fn judge<T>(&self, outcome: Result<T, Lost>) -> Result<T, Lost> {
         match self.ended_after() {
             None => outcome,
@@ -103,7 +103,8 @@ fn look(call: &Mutex<Option<Call>>, silence: Duration, ended: &Receiver<()>) {
         let Some(call) = call.as_mut().filter(|call| !call.ended) else {
             continue;
         };
-        // Counted in ticks and not by the clock: where the whole machine stood still, so did they.
+        // Counted in ticks and not by the clock, because the helpers also stand still when the
+        // whole machine does.
         call.quiet = if call.motion.is_seen() {
             Duration::ZERO
         } else {

@@ -60,7 +60,7 @@ fn layers_that_do_not_fit_are_left_out_in_their_order() {
         }
         clock.left_out(7, Duration::ZERO, &due, Some(4))
     };
-    // 13 s are spent and 7 blocks of 13 s to come: 104 s, two thirds of which are 70.
+    // 13 s are spent and 7 blocks of 13 s remain: 104 s, two thirds of which are 70.
     assert_eq!(left_out(70), [0; 0]);
     assert_eq!(left_out(69), [3], "7 s more than there are");
     assert_eq!(
@@ -101,7 +101,8 @@ fn before_anything_is_timed_the_plan_says_what_a_trial_takes() {
     assert_eq!(small(14), [2], "setting up took most of 15 s");
 }
 
-/// Three layers that took turns at two points, in two sessions: each began within a moment.
+/// Three layers that took turns at two points, in two sessions: each started at almost the same
+/// time.
 #[test]
 fn stored_trials_that_took_turns_divide_their_time_by_their_own_clocks() {
     let record = |[session, block]: [u32; 2], [point, layer]: [usize; 2], at_ms, own_ms: u64| {
