@@ -41,7 +41,7 @@ impl Layer for Bind {
         OPTIONS
     }
 
-    /// None: beside `native` a run would learn little from it.
+    /// None: compared with `native`, a run would learn little from it.
     fn default_specs(&self) -> &'static [&'static str] {
         &[]
     }
@@ -69,7 +69,7 @@ impl Layer for Bind {
         });
         match variant(spec) {
             "ro" => {
-                // What is packaged is there before the mount is read only.
+                // Packaged files are copied before the mount becomes read-only.
                 HostPlace::new(base, spec, bind.source.clone()).package()?;
                 bind.mount()?;
                 bind.make_read_only()?;
@@ -91,12 +91,12 @@ fn variant(spec: &Spec) -> &str {
     value(spec, OPTIONS, "variant")
 }
 
-/// What is mounted, and where.
+/// The source and the mount point of a bind mount.
 struct Directories {
     layer: String,
     source: PathBuf,
     at: PathBuf,
-    /// Type of the file system that both are on.
+    /// Type of the file system that holds both.
     fs: String,
 }
 
@@ -130,8 +130,8 @@ impl Directories {
         mount_bind(&self.source, &self.at).map_err(|e| self.io("bind a directory to")(e.into()))
     }
 
-    /// The other options have to be named again: in a user namespace those of the mount below may not
-    /// be taken away.
+    /// The other mount options must be repeated: in a user namespace those of the mount below may
+    /// not be removed.
     fn make_read_only(&self) -> Result<(), LayerError> {
         let remount = || -> io::Result<()> {
             let kept = statvfs(&self.at)?.f_flag;
@@ -149,14 +149,14 @@ impl Directories {
     }
 
     fn mount_idmapped(&self) -> Result<(), LayerError> {
-        // What belongs to nobody in the mount could not be written to, not even by root.
+        // Files without an owner inside the mount could not be written, not even by root.
         chown(&self.source, Some(idmap::FIRST), Some(idmap::FIRST)).map_err(LayerError::io(
             &self.layer,
             "change the owner of",
             &self.source,
         ))?;
         match idmap::mount(&self.source, &self.at) {
-            // As mount_setattr(2) says of a file system that has none.
+            // The error in mount_setattr(2) for a file system without idmapped mounts.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => Err(LayerError::Missing {
                 layer: self.layer.clone(),
                 missing: vec![idmap::missing_in(&self.fs)],
@@ -165,7 +165,7 @@ impl Directories {
         }
     }
 
-    /// The kernel lists the mount with this option.
+    /// Checks that the kernel lists the mount with this option.
     fn shows(&self, option: &str) -> Result<(), LayerError> {
         let entry = mounts::assert_mounted(&self.layer, &self.at, &self.fs)?;
         if entry.options.split(',').any(|o| o == option) {

@@ -1,4 +1,5 @@
-//! Processes that die with layermark: the one place with code between fork and exec.
+//! Child processes that end with layermark. This is the only place with code that runs between fork
+//! and exec.
 #![allow(unsafe_code)]
 
 use std::{
@@ -32,15 +33,15 @@ use rustix::{
 
 use crate::{Control, LayerError, needs, served};
 
-/// Directories looked in for programs; `sbin` is not in every user's `PATH`.
+/// Directories in which programs are searched; `sbin` is not in every user's `PATH`.
 pub(crate) const PROGRAM_PATH: &str =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 const TAIL_LINES: usize = 20;
 const TAIL_LINE: u64 = 1024;
 
-/// A command whose process is killed when the calling thread ends, is out of the reach of the
-/// terminal's Ctrl-C, and sees nothing of the user's environment but the language.
+/// A command whose process is killed when the calling thread ends. The terminal's Ctrl-C does not
+/// reach it. Of the user's environment it gets only the language.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", PROGRAM_PATH);
@@ -78,25 +79,25 @@ pub(crate) fn in_network(command: &mut Command, net: Arc<OwnedFd>) {
 /// A change of the files that one process sees.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    /// Its working directory, or with a path that, is seen at the second one too.
+    /// Shows the working directory, or the first path, at the second path too.
     Show(Option<CString>, CString),
-    /// The file system mounted at the first path is seen at the second one, read-only, as by somebody who
-    /// owns none of its files and is in none of their groups. The descriptor is of [`strangers`]. One that
-    /// cannot be seen so is not seen, unless it is needed.
+    /// Shows the file system mounted at the first path read-only at the second one, as to a user
+    /// who owns none of its files and is in none of their groups. `strangers` comes from
+    /// [`strangers`]. A file system for which that is impossible is left out, unless it is needed.
     Share {
         from: CString,
         at: CString,
         strangers: Arc<OwnedFd>,
         needed: bool,
     },
-    /// Nothing is seen below this directory, which has these options of a tmpfs.
+    /// Shows nothing below this directory. The second string holds mount options of a tmpfs.
     Empty(CString, CString),
-    /// The first file is seen in the place of the second one.
+    /// Shows the first file in place of the second one.
     Cover(CString, CString),
 }
 
 impl Change {
-    /// A path as the kernel takes it.
+    /// A path as a C string.
     pub(crate) fn path(path: &Path) -> io::Result<CString> {
         Ok(CString::new(path.as_os_str().as_bytes())?)
     }
@@ -128,16 +129,16 @@ impl Change {
             Self::Cover(with, at) => mount_bind(with.as_c_str(), at.as_c_str()),
         };
         match made {
-            // It has gone since.
+            // It has been removed since.
             Err(rustix::io::Errno::NOENT) => Ok(()),
             made => Ok(made?),
         }
     }
 }
 
-/// Mounts what is mounted at `from` a second time, at `at`, with owners that nobody is: the kernel then goes
-/// by what others may do, also for root, whose right to pass over permissions ends at files whose owner has no
-/// number (`mount_setattr(2)`, `MOUNT_ATTR_IDMAP`).
+/// Mounts the file system at `from` a second time at `at`, with file owners that have no user id.
+/// Then the kernel applies the permissions for others, even to root, because root's right to bypass
+/// permissions does not cover files whose owner has no id (`mount_setattr(2)`, `MOUNT_ATTR_IDMAP`).
 fn share(from: &CStr, at: &CStr, strangers: &OwnedFd) -> io::Result<()> {
     /// `struct mount_attr`
     #[repr(C)]
@@ -175,10 +176,10 @@ fn share(from: &CStr, at: &CStr, strangers: &OwnedFd) -> io::Result<()> {
     Ok(move_mount(&tree, c"", CWD, at, by_descriptor)?)
 }
 
-/// A user namespace in which no user and no group of files has a number, for [`Change::Share`]. Only root of
+/// A user namespace that maps no user and no group of files, for [`Change::Share`]. Only root of
 /// the machine can make one.
 pub(crate) fn strangers() -> io::Result<OwnedFd> {
-    /// No file is this user's: a namespace has to have one.
+    /// A namespace needs at least one id. No file belongs to this one.
     const ONE: &str = "4294967293 4294967293 1";
     let mut waits = command("cat");
     waits
@@ -199,7 +200,7 @@ pub(crate) fn strangers() -> io::Result<OwnedFd> {
     Ok(File::open(of("ns/user"))?.into())
 }
 
-/// Lets the process alone see its files changed, in a mount namespace that ends with it.
+/// Changes the files that this process sees, in a mount namespace that ends with it.
 pub(crate) fn with_view(command: &mut Command, changes: Vec<Change>) {
     let change = move || {
         // SAFETY: this flag does not touch the table of file descriptors.
@@ -215,7 +216,7 @@ pub(crate) fn with_view(command: &mut Command, changes: Vec<Change>) {
     unsafe { command.pre_exec(change) };
 }
 
-/// Lets the process have this descriptor too, under the number that it has here.
+/// Lets the process inherit this descriptor, with the same number.
 pub(crate) fn inherit(command: &mut Command, descriptor: Arc<OwnedFd>) {
     let keep = move || {
         rustix::io::fcntl_setfd(descriptor.as_fd(), rustix::io::FdFlags::empty())?;
@@ -225,7 +226,7 @@ pub(crate) fn inherit(command: &mut Command, descriptor: Arc<OwnedFd>) {
     unsafe { command.pre_exec(keep) };
 }
 
-/// Lets the process see `root` as the root of all files.
+/// Runs the process with `root` as its root directory.
 pub(crate) fn in_root(command: &mut Command, root: &'static str) {
     let enter = move || {
         rustix::process::chroot(root)?;
@@ -235,7 +236,7 @@ pub(crate) fn in_root(command: &mut Command, root: &'static str) {
     unsafe { command.pre_exec(enter) };
 }
 
-/// The last lines of a stream, however much is written to it.
+/// The last lines of a stream. Earlier ones are dropped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tail {
     lines: Arc<Mutex<VecDeque<String>>>,
@@ -290,7 +291,7 @@ impl Tail {
 }
 
 impl Tail {
-    /// Everything up to the end of the stream, for which it waits a little.
+    /// All lines up to the end of the stream. Waits a short time for the end.
     fn whole(&self) -> Vec<String> {
         for _ in 0..100 {
             if self.ended.load(Ordering::Acquire) {
@@ -388,7 +389,7 @@ pub(crate) fn ending(status: ExitStatus) -> String {
     }
 }
 
-/// The program's path, looked for in [`PROGRAM_PATH`].
+/// The program's path, searched in [`PROGRAM_PATH`].
 pub(crate) fn program(name: &str) -> Option<std::path::PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let runs = |p: &Path| {
@@ -401,7 +402,7 @@ pub(crate) fn program(name: &str) -> Option<std::path::PathBuf> {
         .find(|p| runs(p))
 }
 
-/// CPU time of all threads of a process since it started, ended threads too, nanoseconds.
+/// CPU time of all threads of a process since it started, including ended threads, ns.
 ///
 /// # Errors
 ///
@@ -425,7 +426,7 @@ pub fn cpu_ns(pid: u32) -> io::Result<u64> {
     Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
-/// A command for a program that has to be installed.
+/// A command for a program that must be installed.
 pub(crate) fn tool(layer: &str, name: &str, package: &str) -> Result<Command, LayerError> {
     match program(name) {
         Some(path) => Ok(command(path)),
@@ -436,9 +437,9 @@ pub(crate) fn tool(layer: &str, name: &str, package: &str) -> Result<Command, La
     }
 }
 
-/// Runs a command to its end; the first line it printed, or an error with its last words.
+/// Runs a command to its end. Returns the first line it printed, or an error with its last lines.
 pub(crate) fn run(layer: &str, command: &mut Command) -> Result<String, LayerError> {
-    /// The slowest is compressing an image of some GiB.
+    /// The slowest command compresses an image of some GiB.
     const LIMIT: Duration = Duration::from_mins(10);
     let program = Path::new(command.get_program()).to_path_buf();
     let mut process = Process::start(command).map_err(LayerError::io(layer, "run", &program))?;

@@ -81,7 +81,7 @@ fn describe(disk: &Path, physical: bool) -> Option<Device> {
     })
 }
 
-/// `major:minor` of what a device-mapper or RAID device is made of, in order.
+/// `major:minor` of the devices that a device-mapper or RAID device consists of, in order.
 fn slaves(disk: &Path) -> BTreeSet<String> {
     let Ok(entries) = fs::read_dir(disk.join("slaves")) else {
         return BTreeSet::new();

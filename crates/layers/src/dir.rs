@@ -9,7 +9,7 @@ use crate::{
     workdir,
 };
 
-/// A directory that the user names, on whatever is mounted there.
+/// A directory that the user names, on any file system.
 pub(crate) struct Dir;
 
 const OPTIONS: &[LayerOption] = &[
@@ -92,7 +92,7 @@ impl Layer for Dir {
     }
 }
 
-/// Where the user says that the data ends up.
+/// The directory of the disk that holds the data, if the user names it.
 fn below(spec: &Spec) -> Option<&Path> {
     let dir = value(spec, OPTIONS, "below");
     (!dir.is_empty()).then(|| Path::new(dir))

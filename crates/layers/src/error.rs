@@ -9,51 +9,51 @@ use layermark_model::Missing;
 
 use crate::options;
 
-/// An error of a layer. [`LayerError::hint`] says what to do about it.
+/// An error of a layer. [`LayerError::hint`] says what the user can do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum LayerError {
     /// No layer has this name.
     #[error("unknown layer `{name}`{}", did_you_mean(nearest.as_deref()))]
     UnknownLayer {
-        /// As written.
+        /// As the user wrote it.
         name: String,
         /// The most similar known name.
         nearest: Option<String>,
     },
-    /// The layer has no such option.
+    /// The layer has no such option. The error lists those it has.
     #[error("layer `{layer}` has no option `{option}`{}", did_you_mean(nearest.as_deref()))]
     UnknownOption {
         /// The layer.
         layer: String,
-        /// As written.
+        /// As the user wrote it.
         option: String,
         /// The most similar known option.
         nearest: Option<String>,
         /// Every option it has.
         known: Vec<&'static str>,
     },
-    /// The option or variant does not take this value.
+    /// The option or variant does not accept this value.
     #[error("layer `{layer}`: {option}{} {must}{}", quoted(value), did_you_mean(nearest.as_deref()))]
     BadValue {
         /// The layer.
         layer: String,
         /// The option, or `variant`.
         option: String,
-        /// As written.
+        /// As the user wrote it.
         value: String,
-        /// What it must be.
+        /// The requirement, as the rest of a sentence.
         must: String,
         /// The most similar known value.
         nearest: Option<String>,
     },
-    /// Its network does not lead to the other end.
+    /// Its network does not reach the other end.
     #[error("layer `{layer}` {why}")]
     NoNetwork {
         /// The layer.
         layer: String,
-        /// Why not.
+        /// The reason.
         why: String,
-        /// What to do about it.
+        /// A command or an option that may help.
         hint: String,
     },
     /// This host lacks something.
@@ -61,7 +61,7 @@ pub enum LayerError {
     Missing {
         /// The layer.
         layer: String,
-        /// What, and how to get it.
+        /// The missing programs, modules or rights, each with a command that provides it.
         missing: Vec<Missing>,
     },
     /// A system call failed.
@@ -69,11 +69,11 @@ pub enum LayerError {
     Io {
         /// The layer.
         layer: String,
-        /// What was tried, such as `mount overlay on`.
+        /// The action, such as `mount overlay on`.
         what: String,
-        /// Where.
+        /// The file or directory.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// A program that the layer needs failed.
@@ -83,12 +83,12 @@ pub enum LayerError {
         layer: String,
         /// The program.
         program: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// Its last words.
+        /// The last lines it printed.
         tail: Vec<String>,
     },
-    /// A virtual machine did not do what it was asked.
+    /// A virtual machine did not carry out a request.
     #[error(
         "layer `{layer}`: the guest could not {what} ({status}){}",
         tail_text(tail)
@@ -96,57 +96,57 @@ pub enum LayerError {
     Guest {
         /// The layer.
         layer: String,
-        /// What was asked, such as `boot`.
+        /// The request, such as `boot`.
         what: String,
-        /// Why not, or how QEMU ended.
+        /// The guest's error, or the exit status of QEMU.
         status: String,
         /// The last lines of QEMU and of the guest's console.
         tail: Vec<String>,
     },
-    /// A guest's clock cannot be trusted to measure with.
+    /// A guest's clock is too inaccurate to measure with.
     #[error(
         "layer `{layer}`: the guest's clock ran {percent:+.2} % against this host's over {over:.1?}"
     )]
     Clock {
         /// The layer.
         layer: String,
-        /// Above 0: too fast.
+        /// Deviation from this host's clock, %; positive: too fast.
         percent: f64,
-        /// How long it was watched.
+        /// Duration of the comparison.
         over: Duration,
     },
-    /// A helper did not come up or did not end.
+    /// A helper did not start or end in time.
     #[error("layer `{layer}`: {what} not done after {} s{}", after.as_secs_f64(), tail_text(tail))]
     Slow {
         /// The layer.
         layer: String,
-        /// What was waited for.
+        /// What was waited for, as the rest of a sentence.
         what: String,
-        /// How long.
+        /// The time limit.
         after: Duration,
-        /// The helper's last words.
+        /// The last lines the helper printed.
         tail: Vec<String>,
     },
-    /// A file system whose server has gone, or a disk that has.
+    /// A file system does not answer: its server or its disk has failed.
     #[error("layer `{layer}`: {} did not answer for {} s", path.display(), after.as_secs_f64())]
     Silent {
         /// The layer.
         layer: String,
         /// Its directory.
         path: PathBuf,
-        /// How long it was waited for.
+        /// The time limit.
         after: Duration,
     },
-    /// Measuring would have measured something else.
+    /// Another file system is mounted there, so the trial would have measured that one.
     #[error("layer `{layer}`: {} is {found} and not {expected}: the layer is not there", path.display())]
     NotMounted {
         /// The layer.
         layer: String,
         /// The directory.
         path: PathBuf,
-        /// File system that should be mounted there.
+        /// File system that must be mounted there.
         expected: String,
-        /// What was found.
+        /// File system that is mounted there.
         found: String,
     },
     /// Too little space or memory.
@@ -160,45 +160,45 @@ pub enum LayerError {
         needed: u64,
         /// Bytes available.
         free: u64,
-        /// Where.
+        /// The directory.
         path: PathBuf,
     },
-    /// Another run works below the same directory.
+    /// Another run uses the same directory.
     #[error("another layermark run is at work in {}", path.display())]
     Busy {
         /// The directory.
         path: PathBuf,
     },
-    /// Not a directory that can be worked in.
+    /// The directory cannot be used.
     #[error("{}cannot work in {}: {why}", of(layer.as_deref()), path.display())]
     BadDir {
-        /// The layer whose it is, when it is not that of `--dir`.
+        /// The layer that uses it; `None` for the directory of `--dir`.
         layer: Option<String>,
         /// The directory.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// Others could lead us elsewhere.
+    /// Other users could replace a directory on the path.
     #[error("cannot work in {}: {} can be changed by other users", path.display(), by.display())]
     Exposed {
         /// The directory.
         path: PathBuf,
-        /// It, or a directory above it.
+        /// The directory they could replace: it, or one above it.
         by: PathBuf,
     },
-    /// The private mount namespace could not be set up half-way.
+    /// Setting up the private mount namespace failed part-way.
     #[error("private mount namespace: {what}: {source}")]
     Sandbox {
-        /// What was tried.
+        /// The step.
         what: String,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl LayerError {
-    /// What is wrong, for a sentence that has named the layer.
+    /// The error without the layer's name.
     pub fn reason(&self) -> String {
         let text = self.to_string();
         let named = text.strip_prefix("layer `").and_then(|t| t.split_once('`'));
@@ -211,7 +211,7 @@ impl LayerError {
         }
     }
 
-    /// What to do about it, with a command if there is one.
+    /// What the user can do about it, with a command if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::UnknownLayer { name, .. } => Some(
@@ -264,7 +264,7 @@ impl LayerError {
         }
     }
 
-    /// The user's mistake (exit code 2), rather than the machine's (exit code 3).
+    /// Whether it is the user's mistake (exit code 2) and not the machine's (exit code 3).
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -302,7 +302,7 @@ fn io_hint(e: &io::Error) -> Option<String> {
         io::ErrorKind::PermissionDenied => {
             Some("choose a directory that you may write to with --dir, or run it with sudo".into())
         }
-        // Of a FUSE file system whose server is gone.
+        // From a FUSE file system whose server has ended.
         io::ErrorKind::NotConnected | io::ErrorKind::ConnectionAborted => Some(
             "its server has ended: see why: dmesg | tail; then set it up again: layermark run --resume last"
                 .into(),

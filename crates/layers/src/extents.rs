@@ -1,4 +1,4 @@
-//! Where a file's data lies on its device: FIEMAP, Linux `Documentation/filesystems/fiemap.rst`.
+//! The place of a file's data on its device: FIEMAP, Linux `Documentation/filesystems/fiemap.rst`.
 #![allow(unsafe_code)]
 
 use std::{fs::File, os::fd::AsRawFd};
@@ -7,9 +7,10 @@ use std::{fs::File, os::fd::AsRawFd};
 const FS_IOC_FIEMAP: libc::c_ulong = 0xC020_660B;
 const SYNC: u32 = 1;
 const LAST: u32 = 1;
-/// Unknown, delayed, encoded, unaligned, inline, tail, unwritten: not plain bytes on the device.
+/// Flags of extents that are not plain bytes on the device: unknown, delayed, encoded, unaligned,
+/// inline, tail, unwritten.
 const ELSEWHERE: u32 = 2 | 4 | 8 | 0x100 | 0x200 | 0x400 | 0x800;
-/// Extents asked for at once.
+/// Extents requested at once.
 const BATCH: usize = 128;
 
 /// `struct fiemap_extent`

@@ -1,7 +1,7 @@
 //! Paths into the mounts of another process: `/proc/PID/root`, `/proc/PID/cwd`, `/proc/PID/fd/N`.
 //!
-//! The text of such a link (readlink(2)) names another directory here than the one it leads to. So
-//! these paths are opened as they are given.
+//! Such a link (readlink(2)) has a text that names a different directory in our own mount
+//! namespace. So these paths are opened without resolving them.
 #![allow(unsafe_code)]
 
 use std::{
@@ -29,15 +29,15 @@ const PROC_SUPER_MAGIC: u32 = 0x9fa0;
 /// The last link of a path that leads into the mounts of another process.
 #[derive(Debug)]
 pub(crate) struct Foreign {
-    /// Such as `/proc/4711/root`.
+    /// The link, such as `/proc/4711/root`.
     pub(crate) link: PathBuf,
-    /// Such as `/proc/4711`.
+    /// The process, such as `/proc/4711`.
     process: PathBuf,
 }
 
 impl Foreign {
-    /// `None` if an absolute path leads where [`fs::canonicalize`] says: to the same directory on the
-    /// same mount, or on an equal mount of our own mount namespace.
+    /// `None` if [`fs::canonicalize`] resolves the absolute path correctly: to the same directory
+    /// on the same mount, or on an equal mount of our own mount namespace.
     pub(crate) fn of(path: &Path) -> io::Result<Option<Self>> {
         let file = |path: &Path| fs::metadata(path).map(|m| (m.dev(), m.ino()));
         let given = file(path)?;
@@ -62,7 +62,7 @@ impl Foreign {
         Ok((!equal).then_some(found))
     }
 
-    /// `link` as a link of a process.
+    /// Recognizes `link` as a link of a process.
     fn at(link: &Path) -> Option<Self> {
         let parent = link.parent()?;
         let is_link = fs::symlink_metadata(link).is_ok_and(|m| m.is_symlink());
@@ -86,7 +86,7 @@ impl Foreign {
         found.ok_or_else(|| mounts::unseen(path))
     }
 
-    /// The mount of the process that holds `path`, with the path by which we see it.
+    /// The mount of the process that holds `path`, with a path through which we see it.
     pub(crate) fn holding(&self, path: &Path) -> io::Result<MountEntry> {
         let mut entry = self.mount_of(path)?;
         let below = entry.at.strip_prefix("/").unwrap_or(&entry.at);

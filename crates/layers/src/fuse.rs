@@ -88,7 +88,7 @@ const OPTIONS: &[LayerOption] = &[
 
 const DEVICE: &str = "/dev/fuse";
 
-/// Longest delay of a request: a trial has to end some day.
+/// Longest delay of a request. It is limited so that a trial ends in a reasonable time.
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
 impl Layer for Fuse {
@@ -122,7 +122,7 @@ impl Layer for Fuse {
                 spec,
                 option,
                 value,
-                "cannot be had together with passthrough=on".into(),
+                "cannot be combined with passthrough=on".into(),
             )),
             None => Ok(()),
         }
@@ -175,7 +175,7 @@ fn switch(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// Reads the options from the layer's name.
+/// Reads the options from the layer's specification.
 fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
     let time = |name| {
         let text = value(spec, OPTIONS, name);
@@ -212,8 +212,8 @@ fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
     })
 }
 
-/// Starts `EXE fuse-serve` and waits until it serves. It is a separate process and not threads of
-/// ours, because a process that waits for its own file system can never be ended.
+/// Starts `EXE fuse-serve` and waits until it serves. It is a separate process, because a process
+/// that waits for its own file system can never be ended.
 fn start_server(
     base: &Base,
     spec: &Spec,
@@ -263,9 +263,9 @@ fn first_line(process: &mut Process, limit: Duration) -> Option<String> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
-        // Bounded: the other side is ours, but may be broken.
+        // Limited, because a faulty server could send an endless line.
         let read = BufReader::new(out).take(4096).read_line(&mut line);
-        // Nobody listens any more when the limit has passed.
+        // The receiver is gone once the limit has passed.
         let _ = send.send(read.is_ok_and(|n| n > 0).then_some(line));
     });
     let line = receive.recv_timeout(limit).ok().flatten();
@@ -276,8 +276,8 @@ fn first_line(process: &mut Process, limit: Duration) -> Option<String> {
     line
 }
 
-/// `EXE fuse-serve BACKING MOUNTPOINT SPEC`: mounts our file system, reports it in one line of JSON
-/// on standard output, and serves it until it is unmounted.
+/// `EXE fuse-serve BACKING MOUNTPOINT SPEC`: mounts our file system, reports that in one line of
+/// JSON on standard output, and serves until it is unmounted.
 pub fn fuse_serve(args: &[OsString]) -> Result<(), LayerError> {
     let [below, at, name] = args else {
         let text = "fuse-serve BACKING MOUNTPOINT SPEC: it is started by layermark itself";
@@ -308,7 +308,7 @@ fn serve(below: &Path, at: &Path, spec: &Spec) -> io::Result<()> {
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current = limit.maximum;
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)?;
-    // Threads made later have it too: a sleep ends when it is asked to and not 50 us later.
+    // Threads started later inherit it: a sleep then ends on time and not 50 us late.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
 
     let agreed = Arc::new(Mutex::new(Agreed::default()));
@@ -334,9 +334,9 @@ fn serve(below: &Path, at: &Path, spec: &Spec) -> io::Result<()> {
     }
 }
 
-/// mount(2) itself: `fusermount3` would need to be installed, set-uid, and know our namespace. A
-/// launched program may run as another user, who sees the layer as that of any local file system;
-/// the kernel checks permissions.
+/// Calls mount(2) itself, because `fusermount3` would need to be installed, set-uid, and aware of
+/// our namespace. A launched program may run as another user, who sees the layer like any local
+/// file system; the kernel checks permissions.
 fn mount(at: &Path) -> io::Result<OwnedFd> {
     let device: OwnedFd = File::options().read(true).write(true).open(DEVICE)?.into();
     let options = format!(

@@ -32,7 +32,7 @@ pub(crate) struct Through {
     options: FuseOptions,
     agreed: Arc<Mutex<Agreed>>,
     ttl: Duration,
-    /// Requests so far, `forget` aside.
+    /// Number of requests so far, without `forget`.
     requests: AtomicU64,
     #[cfg(feature = "mock")]
     held: Option<std::path::PathBuf>,
@@ -65,7 +65,8 @@ impl Through {
         })
     }
 
-    /// The injected delay and stalls, for every request except `forget`, which nothing waits for.
+    /// Waits for the injected delay and stalls, for every request except `forget`, which nothing
+    /// waits for.
     fn pause(&self, call: &str) {
         #[cfg(feature = "mock")]
         self.keep_back(call);
@@ -81,8 +82,8 @@ impl Through {
         }
     }
 
-    /// For tests: while the file that this variable names holds the name of a call, such calls are taken and
-    /// not answered.
+    /// For tests: while the file that this variable names holds the name of a call, such calls are
+    /// received and not answered.
     #[cfg(feature = "mock")]
     fn keep_back(&self, call: &str) {
         let Some(named) = &self.held else { return };
@@ -91,12 +92,13 @@ impl Through {
         }
     }
 
-    /// Flags for the file below, from those the application gave.
+    /// Open flags for the file below, from those of the application.
     fn below(&self, flags: i32) -> OFlags {
         let mut flags = OFlags::from_bits_retain(flags.cast_unsigned())
             - (OFlags::CREATE | OFlags::EXCL | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::DIRECT);
         if self.options.writeback {
-            // The kernel reads around partial pages and knows where the end is.
+            // To write part of a page, the kernel has to read the rest of it. It also handles
+            // appending.
             if flags.contains(OFlags::WRONLY) {
                 flags = (flags - OFlags::WRONLY) | OFlags::RDWR;
             }
@@ -112,7 +114,7 @@ impl Through {
     fn reply_flags(&self) -> FopenFlags {
         match self.options.cache {
             _ if self.options.passthrough => FopenFlags::empty(),
-            // With `Auto` the kernel itself drops the data of a file whose time has changed.
+            // With `Auto` the kernel drops the data of a file whose time has changed.
             FuseCache::Auto | FuseCache::Always => FopenFlags::FOPEN_KEEP_CACHE,
             FuseCache::None => FopenFlags::FOPEN_DIRECT_IO,
         }
@@ -207,7 +209,7 @@ impl Filesystem for Through {
         }
         if self.options.passthrough {
             wanted |= InitFlags::FUSE_PASSTHROUGH;
-            // Two, so that the directory below may itself lie on an overlay.
+            // Two levels, so that the directory below may itself be on an overlay.
             let _ = config.set_max_stack_depth(2);
         }
         config.add_capabilities(wanted).map_err(|lacking| {
@@ -488,13 +490,14 @@ impl Filesystem for Through {
         let file = open.direct.as_ref().unwrap_or(&open.file);
         with_buffer(size as usize, |buffer| {
             let mut filled = 0;
-            // Fewer bytes than asked for mean the end of the file to the kernel.
+            // The kernel takes a short read as the end of the file.
             while filled < buffer.len() {
                 match file.read_at(&mut buffer[filled..], offset + filled as u64) {
                     Ok(0) => break,
                     Ok(got) => filled += got,
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                    // After a part, `O_DIRECT` may refuse the rest because it is not aligned.
+                    // After a partial read, `O_DIRECT` may refuse the rest because it is not
+                    // aligned.
                     Err(_) if filled > 0 => break,
                     Err(e) => return reply.error(e.into()),
                 }
@@ -520,7 +523,7 @@ impl Filesystem for Through {
     ) {
         self.pause("write");
         let written = self.table.opened(handle.0).and_then(|open| {
-            // What the kernel gathered in its cache ends where the file ends, which need not be
+            // Data from the kernel's write cache ends where the file ends, which need not be
             // aligned for `O_DIRECT`.
             let direct = open
                 .direct
@@ -543,7 +546,7 @@ impl Filesystem for Through {
 
     fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         self.pause("flush");
-        // Closing a duplicate makes the file system below report what it has to report at close.
+        // Closing a duplicate makes the file system below report its errors at close.
         let closed = self.table.opened(handle.0).and_then(|open| {
             let twin = open.file.try_clone().map_err(Errno::from)?;
             drop(twin);
@@ -711,7 +714,7 @@ impl Filesystem for Through {
         let to = match whence {
             libc::SEEK_DATA => SeekFrom::Data(at),
             libc::SEEK_HOLE => SeekFrom::Hole(at),
-            // The kernel serves the others by itself.
+            // The kernel implements the others itself.
             _ => return reply.error(Errno::EINVAL),
         };
         let found = self

@@ -1,4 +1,4 @@
-//! How our FUSE file system is to serve, and the small tools it serves with.
+//! Options of our FUSE file system, with helpers for its requests.
 
 use std::{
     cell::RefCell,
@@ -10,43 +10,43 @@ use fuser::TimeOrNow;
 use rustix::fs::Timespec;
 use serde::{Deserialize, Serialize};
 
-/// What the kernel may keep.
+/// What the kernel may cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FuseCache {
     /// Names and attributes for a second; data until the file is seen to have changed.
     Auto,
-    /// Everything, as long as it likes.
+    /// Everything, without a time limit.
     Always,
     /// Nothing.
     None,
 }
 
-/// How requests are served.
+/// Options that control how requests are served.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FuseOptions {
     pub(crate) cache: FuseCache,
     /// The kernel gathers writes.
     pub(crate) writeback: bool,
-    /// The kernel reads and writes the file below by itself.
+    /// The kernel reads and writes the file below itself.
     pub(crate) passthrough: bool,
-    /// `O_DIRECT` is asked of the file below too.
+    /// The file below is opened with `O_DIRECT` too.
     pub(crate) direct: bool,
-    /// Added to every request.
+    /// Delay added to every request.
     pub(crate) delay: Duration,
     pub(crate) stalls: StallPlan,
 }
 
-/// Which requests take much longer than the others, as those of a journal's commit do.
+/// Which requests stall, as those of a journal's commit do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StallPlan {
-    /// How long such a request is held back; zero for none.
+    /// Duration of a stall; zero: no stalls.
     pub(crate) length: Duration,
-    /// One request of so many; at least 1.
+    /// One request of this many stalls; at least 1.
     pub(crate) every: u64,
     pub(crate) order: StallOrder,
 }
 
-/// Where the stalls fall.
+/// Order of the stalls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StallOrder {
     /// Each `every`th request.
@@ -58,7 +58,7 @@ pub(crate) enum StallOrder {
 }
 
 impl StallPlan {
-    /// How long the `n`th request stalls, counted from 1.
+    /// Stall of the `n`th request, counted from 1.
     pub(crate) fn of(&self, n: u64) -> Duration {
         let hit = match self.order {
             StallOrder::Periodic => n.is_multiple_of(self.every),
@@ -68,7 +68,7 @@ impl StallPlan {
         if hit { self.length } else { Duration::ZERO }
     }
 
-    /// How long a flush stalls, which may be the first one of its file.
+    /// Stall of a flush. `first`: it is the first flush of its file.
     pub(crate) fn of_flush(&self, first: bool) -> Duration {
         if first && self.order == StallOrder::First {
             self.length
@@ -86,7 +86,7 @@ fn mixed(n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What was agreed with the kernel.
+/// Features negotiated with the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Agreed {
     pub(crate) abi: String,
@@ -94,14 +94,14 @@ pub(crate) struct Agreed {
     pub(crate) writeback: bool,
 }
 
-/// Alignment of `O_DIRECT` buffers that every file system takes.
+/// Alignment of `O_DIRECT` buffers that every file system accepts.
 const ALIGN: usize = 4096;
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `what` with a buffer of this thread that is aligned for `O_DIRECT`.
+/// Calls `what` with this thread's buffer, which is aligned for `O_DIRECT`.
 pub(crate) fn with_buffer<T>(size: usize, what: impl FnOnce(&mut [u8]) -> T) -> T {
     BUFFER.with_borrow_mut(|buffer| {
         if buffer.len() < size + ALIGN {
@@ -124,7 +124,7 @@ pub(crate) fn wait(since: Instant, delay: Duration) {
     }
 }
 
-/// A time as utimensat(2) takes it.
+/// A time in the form of utimensat(2).
 pub(crate) fn timespec(time: Option<TimeOrNow>) -> Timespec {
     let special = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
     match time {

@@ -1,4 +1,4 @@
-//! What our FUSE file system knows of the files it passes through.
+//! The files that our FUSE file system passes through, by inode number.
 
 use std::{
     collections::HashMap,
@@ -18,12 +18,12 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, openat, statat};
 /// A file the kernel knows by number.
 #[derive(Debug)]
 pub(crate) struct Inode {
-    /// Opened with `O_PATH`: refers to the file even when it is renamed.
+    /// Opened with `O_PATH`: refers to the file even after it is renamed.
     pub(crate) fd: OwnedFd,
     key: (u64, u64),
     /// Lookups that the kernel has not forgotten.
     lookups: u64,
-    /// The kernel wants the same one for every open of a file.
+    /// The kernel requires the same one for every open of a file.
     backing: Weak<BackingId>,
 }
 
@@ -31,11 +31,11 @@ pub(crate) struct Inode {
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) file: File,
-    /// The same with `O_DIRECT`, if it was opened with that.
+    /// The file opened again with `O_DIRECT`, if the application opened it so.
     pub(crate) direct: Option<File>,
-    /// It was flushed since it was opened.
+    /// Whether it was flushed since it was opened.
     pub(crate) flushed: AtomicBool,
-    /// Lives as long as the file is open.
+    /// Kept while the file is open.
     pub(crate) _backing: Option<Arc<BackingId>>,
 }
 
@@ -46,14 +46,14 @@ struct Inodes {
     next: u64,
 }
 
-/// All of both, and the directories being listed.
+/// All inodes and open files, and the directories being listed.
 #[derive(Debug)]
 pub(crate) struct InodeTable {
     inodes: RwLock<Inodes>,
     open: RwLock<HashMap<u64, Arc<Open>>>,
     dirs: RwLock<HashMap<u64, Arc<Vec<InodeEntry>>>>,
     next_handle: AtomicU64,
-    /// `/proc/self/fd`: the options from an `O_PATH` descriptor to an open file.
+    /// `/proc/self/fd`: leads from an `O_PATH` descriptor to an open file.
     fds: OwnedFd,
 }
 
@@ -118,7 +118,7 @@ impl InodeTable {
         what(&inode.fd).map_err(errno)
     }
 
-    /// The same with two files.
+    /// Like [`Self::with`], for two files.
     pub(crate) fn with_both<T>(
         &self,
         first: INodeNo,
@@ -152,7 +152,7 @@ impl InodeTable {
         .map(File::from)
     }
 
-    /// Finds a name and counts that the kernel knows it.
+    /// Looks a name up and counts one lookup by the kernel.
     pub(crate) fn lookup(&self, parent: INodeNo, name: &OsStr) -> Result<FileAttr, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = self.with(parent, |dir| openat(dir, name, flags, Mode::empty()))?;
@@ -180,7 +180,7 @@ impl InodeTable {
         Ok(attributes(number, &stat))
     }
 
-    /// The kernel has forgotten this many lookups of a file.
+    /// Subtracts the lookups of a file that the kernel has forgotten.
     pub(crate) fn forget(&self, ino: INodeNo, times: u64) {
         let mut inodes = write(&self.inodes);
         let Some(inode) = inodes.by_number.get_mut(&ino.0) else {
@@ -194,7 +194,7 @@ impl InodeTable {
         }
     }
 
-    /// The file's backing id: the one it has while it is open, else a new one.
+    /// The file's backing id: an existing one while it is open, else a new one.
     pub(crate) fn backing(
         &self,
         ino: INodeNo,

@@ -1,5 +1,5 @@
-//! Files on servers that may stop answering: open where no child gets them, and locked without a
-//! descriptor.
+//! Files on servers that may stop answering: opened so that no child process inherits them, and
+//! locked without a descriptor.
 #![allow(unsafe_code)]
 
 use std::{
@@ -15,12 +15,13 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-/// Does `work` in a thread with a table of descriptors of its own: standard input and outputs, `dir`,
-/// and what it opens, of which it may return none.
+/// Runs `work` in a thread with its own table of file descriptors. The table has the standard
+/// streams, `dir` and what `work` opens; `work` may not return a descriptor.
 ///
-/// A child gets a copy of all descriptors of the thread that starts it, and closes them at its
-/// execve(2). For a file on a FUSE server that has stopped in the middle of a call it then waits, and
-/// so do whoever started it and whoever reads its `/proc/PID/stat`: on Linux 6.18 every ps(1).
+/// A child process inherits all descriptors of the thread that starts it, and closes them at its
+/// execve(2). Closing a file on a FUSE server that has stopped in the middle of a call blocks. Then
+/// the child, the process that started it, and every reader of its `/proc/PID/stat` wait too: on
+/// Linux 6.18 that includes ps(1).
 pub(crate) fn apart<T: Send>(
     dir: BorrowedFd<'_>,
     work: impl FnOnce() -> io::Result<T> + Send,
@@ -29,7 +30,7 @@ pub(crate) fn apart<T: Send>(
     let begin = move || {
         // SAFETY: this thread uses no descriptor but those named above and its own.
         if unsafe { unshare_unsafe(UnshareFlags::FILES) }.is_ok() {
-            // What others close must not stay open here: a pipe would not end.
+            // Descriptors that other threads close must not stay open here: a pipe would not end.
             for (first, last) in [(3, keep - 1), (keep + 1, i64::from(u32::MAX))] {
                 if first <= last {
                     // SAFETY: the table is this thread's own.
@@ -46,9 +47,9 @@ pub(crate) fn apart<T: Send>(
 /// Bytes that are mapped; the file may be shorter.
 const LENGTH: usize = 1;
 
-/// Keeps a file open, and so the lock on it, by a mapping. To close a descriptor asks the server of a
-/// FUSE file system and waits for its answer, at the end of a process too, which would not end where
-/// that server has stopped. To end a mapping does not.
+/// Keeps a file open, and so the lock on it, by a mapping. Closing a descriptor asks the server of
+/// a FUSE file system and waits for its answer, even at the end of a process. Such a process would
+/// not end while that server is stopped. Removing a mapping does not wait.
 #[derive(Debug)]
 pub(crate) struct MappedLock(*mut c_void);
 
@@ -68,7 +69,7 @@ impl MappedLock {
                 0,
             )
         }?;
-        // Now, while it answers.
+        // Closed now, while the server answers.
         drop(file);
         Ok(Self(at))
     }
@@ -89,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// What a child of this thread would get.
+    /// The files that a child of this thread would inherit.
     fn open_here() -> Vec<std::path::PathBuf> {
         let all = fs::read_dir("/proc/thread-self/fd").unwrap();
         let links = all.filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());
@@ -116,7 +117,7 @@ mod tests {
             let there = is_open.recv().unwrap();
             let here = open_here();
             drop(pipe);
-            // Its only writer is gone, also while the other thread lives.
+            // Its only writer has closed it, even though the other thread still lives.
             io::Read::read_to_end(&mut told, &mut Vec::new()).unwrap();
             closed.send(()).unwrap();
             made.join().unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! What layers share that are a directory on this host.
+//! Common parts of layers that are a directory on this host.
 
 use std::{
     fs::{self, File},
@@ -28,29 +28,29 @@ pub(crate) struct HostPlace {
     dir: PathBuf,
     master: PathBuf,
     exe: PathBuf,
-    /// File system type that has to be mounted at a directory.
+    /// Directories, each with the file system type that must be mounted there.
     proof: Vec<(PathBuf, String)>,
     /// Directories whose files serve this layer from another cache.
     backing_dirs: Vec<PathBuf>,
-    /// Directories of which the first that has a file is the one that it lies in.
+    /// Directories of a union: the file is in the first one that has it.
     stacked: Vec<PathBuf>,
-    /// A directory on the devices that hold the data, where the layer's mount does not say.
+    /// A directory on the devices that hold the data, if the layer's mount does not name them.
     on_device_of: Option<PathBuf>,
     /// Files that serve this layer from another cache.
     backing: Vec<PathBuf>,
-    /// Where the image's file system is mounted: it reports where data lies in the image.
+    /// Whether the image's file system reports where data is in the image.
     plain: bool,
-    /// Processes whose CPU time the layer costs.
+    /// Processes whose CPU time counts as the layer's.
     helpers: Vec<u32>,
     notes: Vec<(String, String)>,
     versions: Vec<(String, String)>,
     read_only: bool,
-    /// Its files live in memory: nothing can make them cold.
+    /// Its files are in memory, so they cannot be made cold.
     in_memory: bool,
     refresher: Option<Refresher>,
-    /// What joins both ends of work that has two.
+    /// The network between both ends of work with two ends.
     link: Option<Link>,
-    /// Packaged files as they were when they were last put back.
+    /// State of the packaged files when they were last restored.
     seen: Seen,
 }
 
@@ -92,13 +92,13 @@ impl HostPlace {
         self
     }
 
-    /// Directories that are merged into one, the topmost first.
+    /// Sets the directories that are merged into one, the topmost first.
     pub(crate) fn stacked(mut self, dirs: [PathBuf; 2]) -> Self {
         self.stacked.extend(dirs);
         self
     }
 
-    /// The data ends up on the devices below this directory.
+    /// Sets a directory on the devices that hold the data.
     pub(crate) fn on_device_of(mut self, dir: &Path) -> Self {
         self.on_device_of = Some(dir.into());
         self
@@ -109,7 +109,7 @@ impl HostPlace {
         self
     }
 
-    /// Places on the file system's device are places in the one backing image.
+    /// Sets whether offsets on the file system's device are offsets in the backing image.
     pub(crate) fn plain(mut self, plain: bool) -> Self {
         self.plain = plain;
         self
@@ -140,7 +140,7 @@ impl HostPlace {
         self
     }
 
-    /// The probe is at the far end of this.
+    /// Puts the probe at the far end of this network.
     pub(crate) fn linked(mut self, link: Link) -> Self {
         self.link = Some(link);
         self
@@ -166,7 +166,7 @@ impl HostPlace {
     pub(crate) fn package(&self) -> Result<(), LayerError> {
         let to = self.dir.join(PACKAGED);
         tree::copy(&self.master, &to).map_err(self.io("copy packaged files to", &to))?;
-        // They are on the disk before anything is measured, like those of an installed package.
+        // They must be on the disk before anything is measured, like those of an installed package.
         sync(&self.dir).map_err(self.io("sync", &self.dir))
     }
 
@@ -236,7 +236,7 @@ impl Place for HostPlace {
         })
     }
 
-    /// Where no namespace can be made, it is the loopback of this host.
+    /// If no namespace can be made, this is the loopback of this host.
     fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
         if self.link.is_none() {
             self.link = Link::loopback().ok();
@@ -313,8 +313,8 @@ impl Place for HostPlace {
 
     fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
         let mut cooled = DroppedCaches::default();
-        // From the top down: what a layer writes back enters the cache of the one below it. Dirty
-        // pages cannot be dropped.
+        // From the top down, because data that a layer writes back enters the cache of the one
+        // below it. Dirty pages cannot be dropped.
         for path in [&self.dir]
             .into_iter()
             .chain(&self.backing_dirs)

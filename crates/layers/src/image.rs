@@ -13,8 +13,8 @@ use crate::{
     removal, sandbox, tree,
 };
 
-/// A read-only image with the packaged files, as applications are shipped. With an overlay on top
-/// the application may write to its own directory.
+/// A read-only image with the packaged files, as applications are distributed. With an overlay on
+/// top the application may write to its own directory.
 pub(crate) struct Image;
 
 const OPTIONS: &[LayerOption] = &[
@@ -111,7 +111,7 @@ impl Layer for Image {
     }
 }
 
-/// Mounts the image at `at`, and adds to the place what proves it.
+/// Mounts the image at `at`, and adds its proof to the place.
 fn mounted(
     place: HostPlace,
     spec: &Spec,
@@ -135,7 +135,7 @@ fn mounted(
     Ok(place.proof(at, fs).note("direct_io", direct))
 }
 
-/// What the image alone needs.
+/// What this host lacks for the image alone.
 fn missing_image(spec: &Spec) -> Vec<Missing> {
     if variant(spec) == "squashfuse" {
         let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
@@ -168,7 +168,7 @@ fn maker(spec: &Spec) -> (&'static str, &'static str) {
     }
 }
 
-/// `Some` when the installed mkfs.erofs cannot compress so: zstd came with version 1.8.
+/// `Some` when the installed mkfs.erofs lacks this compression: zstd came with version 1.8.
 fn compressor(spec: &Spec) -> Option<Missing> {
     let wanted = value(spec, OPTIONS, "compression");
     let program = child::program("mkfs.erofs")?;
@@ -199,7 +199,7 @@ fn build(base: &Base, spec: &Spec) -> Result<PathBuf, LayerError> {
         tree::size(&base.packaged).map_err(LayerError::io(&name, "read", &base.packaged))?;
     let free =
         free_space(&base.dir).map_err(LayerError::io(&name, "ask the size of", &base.dir))?;
-    // Both formats add little; 16 MiB cover the least of them.
+    // Both formats add little; 16 MiB are enough for the smallest image.
     let needed = bytes + bytes / 10 + (16 << 20);
     if needed > free {
         return Err(LayerError::NoSpace {
@@ -235,7 +235,7 @@ fn build(base: &Base, spec: &Spec) -> Result<PathBuf, LayerError> {
     Ok(image)
 }
 
-/// Starts squashfuse in the foreground, so that it dies with us, and waits for its mount.
+/// Starts squashfuse in the foreground, so that it ends with layermark, and waits for its mount.
 fn squashfuse(name: &str, image: &Path, at: &Path, undo: &mut Undo) -> Result<u32, LayerError> {
     const LIMIT: Duration = Duration::from_secs(10);
     const PAUSE: Duration = Duration::from_millis(2);

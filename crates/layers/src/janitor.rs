@@ -1,8 +1,9 @@
-//! Removes the work directory when layermark was killed.
+//! Removes the work directory after layermark was killed.
 //!
-//! A small child process holds one end of a socket whose only other end is ours. The kernel closes
-//! our end when we end, for whatever reason. Then the child removes the directories it was told to.
-//! It gets them as descriptors, because their paths may lead elsewhere by then.
+//! A small child process holds one end of a socket; only layermark holds the other end. When
+//! layermark ends, for whatever reason, the kernel closes that end. Then the child removes the
+//! directories that were announced to it. It receives them as descriptors, because their paths may
+//! lead elsewhere by then.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -41,18 +42,18 @@ const LONGEST: usize = 255;
 
 /// How long it tries to remove a directory.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long we wait for it. Removing files on a dead server takes until the server comes back.
+/// How long layermark waits for it. Removing files on a dead server takes until the server is back.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(20);
 
-/// The child that cleans up after us. Dropping it ends it once it has cleaned up.
+/// The child that cleans up after layermark. Dropping it waits for the cleanup.
 #[derive(Debug)]
 pub struct Janitor {
     child: Child,
 }
 
-/// Our end of the janitor's socket; there is one janitor in a process.
+/// Our end of the janitor's socket. A process has one janitor.
 static SOCKET: Mutex<Option<OwnedFd>> = Mutex::new(None);
-/// Its process number, 0 without one.
+/// The janitor's process id, 0 without one.
 static PID: AtomicU32 = AtomicU32::new(0);
 
 /// Starts `EXE janitor`. Call it before [`crate::sandbox::enter`]: the child stays outside, so that
@@ -63,7 +64,7 @@ pub fn spawn(exe: &Path) -> io::Result<Janitor> {
         .arg("janitor")
         .env_clear()
         .current_dir("/")
-        // Ctrl-C and a closed terminal reach the whole group of the shell's job.
+        // Ctrl-C and a closed terminal reach the whole process group of the shell's job.
         .process_group(0)
         .stdin(Stdio::from(its))
         .stdout(Stdio::null())
@@ -74,12 +75,12 @@ pub fn spawn(exe: &Path) -> io::Result<Janitor> {
     Ok(Janitor { child })
 }
 
-/// The janitor's process number.
+/// The janitor's process id.
 pub(crate) fn pid() -> Option<u32> {
     Some(PID.load(Ordering::Relaxed)).filter(|pid| *pid != 0)
 }
 
-/// Each message stays separate, whatever its content.
+/// A socket pair that keeps messages separate, whatever their content.
 fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let kind = SocketType::SEQPACKET;
     Ok(socketpair(
@@ -94,13 +95,14 @@ fn socket() -> MutexGuard<'static, Option<OwnedFd>> {
     SOCKET.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Announces a directory `name` in `parent` to the janitor, if there is one, to be removed when we
-/// have ended: once before it is created, and again with its descriptor.
+/// Announces the directory `name` in `parent` to the janitor, if there is one. The janitor removes
+/// it after layermark has ended. Called before the directory is created, and again with its
+/// descriptor.
 pub(crate) fn watch(parent: impl AsFd, name: &OsStr, dir: Option<BorrowedFd<'_>>) {
     let mut socket = socket();
     let told = |socket: &OwnedFd| tell(socket, parent.as_fd(), name, dir);
     if socket.as_ref().is_some_and(|s| told(s).is_err()) {
-        // It has died: the next run in the same directory reaps instead.
+        // The janitor has died. The next run in the same directory removes what is left.
         *socket = None;
     }
 }
@@ -136,7 +138,7 @@ impl Drop for Janitor {
 }
 
 /// Runs the child: receives directories from `socket` until it is closed, then removes them. Those
-/// without a descriptor are removed if they are work directories of ours.
+/// without a descriptor are removed only if they are work directories of layermark.
 pub fn run(socket: impl AsFd) -> io::Result<()> {
     ignore_signals();
     let mut outcome = Ok(());
@@ -158,14 +160,14 @@ struct Told {
 fn listen(socket: BorrowedFd<'_>) -> Vec<Told> {
     let mut all: Vec<Told> = Vec::new();
     while let Some(told) = hear(socket) {
-        // First without its descriptor, then with it.
+        // Announced first without its descriptor, then with it.
         all.retain(|earlier| earlier.dir.is_some() || earlier.name != told.name);
         all.push(told);
     }
     all
 }
 
-/// The next message; `None` at the end, or when it is not a message of ours.
+/// The next message; `None` at the end, or when it is not a message of layermark.
 fn hear(socket: BorrowedFd<'_>) -> Option<Told> {
     let mut name = vec![0; LONGEST + 1];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
@@ -192,12 +194,13 @@ fn hear(socket: BorrowedFd<'_>) -> Option<Told> {
 }
 
 impl Told {
-    /// Probes and helpers of the dead run are being killed at this moment and may still make files.
+    /// Removes it. Probes and helpers of the dead run are being killed at this moment and may still
+    /// create files.
     fn remove(mut self) -> io::Result<()> {
         let until = Instant::now() + PATIENCE;
         loop {
             match self.try_remove() {
-                // Some servers do not notice that a directory is gone.
+                // Some servers do not notice that a directory has been removed.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
                 Err(e) if e.kind() != io::ErrorKind::PermissionDenied && Instant::now() < until => {
                     thread::sleep(Duration::from_millis(20));
@@ -220,7 +223,8 @@ impl Told {
         fd::remove_empty(&self.parent, &self.name, &*dir)
     }
 
-    /// We were killed before we could send its descriptor.
+    /// Checks that it is a work directory of layermark. Needed if layermark was killed before it
+    /// could send the descriptor.
     fn of_ours(&self, dir: OwnedFd) -> io::Result<OwnedFd> {
         if workdir::is_begun(&dir) || workdir::open_marker(&dir).is_some() {
             return Ok(dir);
@@ -261,7 +265,7 @@ mod tests {
             let dir = dir.as_ref().map(AsFd::as_fd);
             tell(&ours, parent().as_fd(), name.as_ref(), dir).unwrap();
         };
-        // Killed before and while it marked them.
+        // The process was killed before and while it marked them.
         let (unmarked, half) = (fresh("layermark-1"), fresh("layermark-2"));
         fs::write(half.join(workdir::MARKER), b"A work").unwrap();
         let theirs = fresh("layermark-theirs");
@@ -274,7 +278,7 @@ mod tests {
         ] {
             say(name, None);
         }
-        // Known by its descriptor, and then replaced.
+        // Its descriptor was sent, and then it was replaced.
         let known = fresh("layermark-3");
         fs::create_dir(known.join("sub")).unwrap();
         fs::write(known.join("sub/left over"), b"x").unwrap();

@@ -1,8 +1,8 @@
-//! The process that a user starts keeps the one that makes the run, and can end without it.
+//! Runs layermark in a child process, so that the process the user started can always end.
 //!
-//! A thread that waits for a FUSE server may keep its process from ending for ever, and whoever waits for
-//! that process. The keeper makes no call on a file system, passes signals on, and ends with the run, or
-//! when the run can no longer end by itself.
+//! A thread that waits for a FUSE server may keep its process from ending for ever, and with it
+//! every process that waits for that one. The keeper makes no file system calls and passes signals
+//! on. It ends with the run, or when the run can no longer end by itself.
 #![allow(unsafe_code)]
 
 use std::{
@@ -35,20 +35,21 @@ const PASSED: [libc::c_int; 5] = [
     libc::SIGTSTP,
     libc::SIGCONT,
 ];
-/// How often the keeper looks, beside at each signal.
+/// Interval at which the keeper checks the run. It also checks at each signal.
 const TICK: Duration = Duration::from_millis(200);
-/// How long a run may take to end after it was told to end at once.
+/// How long a run may take to end after a request to end at once.
 const LAST_WORD: Duration = Duration::from_secs(8);
-/// How long a process may take to end once it is given up, so that it is left behind only if it must be.
+/// How long a process may take to end after it is abandoned, so that it is left behind only if
+/// necessary.
 const LAST_BREATH: Duration = Duration::from_secs(1);
-/// What Ctrl-C ends with.
+/// Exit code after Ctrl-C.
 const STOPPED: u8 = 130;
 
-/// The run's end of the line to its keeper.
+/// The run's end of the socket to its keeper.
 static LINE: OnceLock<UnixStream> = OnceLock::new();
 
-/// Runs `run` in a child process, and returns its exit code. Must be called before the first thread is
-/// started. Runs it here where there can be no child.
+/// Runs `run` in a child process, and returns its exit code. Must be called before the first thread
+/// is started. If no child can be started, runs it in this process.
 pub fn keep(run: impl FnOnce() -> ExitCode) -> ExitCode {
     let Ok((ours, its)) = UnixStream::pair() else {
         return run();
@@ -60,7 +61,7 @@ pub fn keep(run: impl FnOnce() -> ExitCode) -> ExitCode {
         0 => {
             drop(ours);
             let _ = set_parent_process_death_signal(Some(Signal::KILL));
-            // The terminal's Ctrl-C reaches the keeper alone, which passes it on once.
+            // The terminal's Ctrl-C reaches only the keeper, which passes it on once.
             let _ = setpgid(None, None);
             // SAFETY: `before` is the mask that this thread had.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
@@ -71,7 +72,7 @@ pub fn keep(run: impl FnOnce() -> ExitCode) -> ExitCode {
             let _ = LINE.set(its);
             let code = run();
             let _ = io::stdout().flush();
-            // What may keep this process must not keep those who read its output.
+            // Whatever blocks this process must not block the readers of its output.
             let_go_of_streams();
             code
         }
@@ -87,8 +88,8 @@ pub fn keep(run: impl FnOnce() -> ExitCode) -> ExitCode {
     }
 }
 
-/// Lets the keeper end this process, whatever its threads wait for. Called after [`crate::sandbox::enter`],
-/// since it starts a thread.
+/// Lets the keeper end this process, whatever its threads wait for. Called after
+/// [`crate::sandbox::enter`], since it starts a thread.
 pub fn obey() {
     let Some(mut line) = LINE.get().and_then(|line| line.try_clone().ok()) else {
         return;
@@ -102,11 +103,11 @@ pub fn obey() {
             STOPPED
         });
     };
-    // Where no thread can be started, the keeper kills this process.
+    // If no thread can be started, the keeper kills this process.
     let _ = thread::Builder::new().name("keeper's".into()).spawn(listen);
 }
 
-/// Gives the run up: tells the keeper to end with `code`, and ends this process as far as it can.
+/// Abandons the run: makes the keeper end with `code`, and ends this process as far as possible.
 pub fn abandon(code: u8) -> ! {
     if let Some(mut line) = LINE.get() {
         let _ = line.write_all(&[code]);
@@ -114,7 +115,7 @@ pub fn abandon(code: u8) -> ! {
     leave(code)
 }
 
-/// Ends this process, and those that it has started except the janitor. A thread that waits for a file
+/// Ends this process and its child processes, except the janitor. A thread that waits for a file
 /// system ends when that answers.
 fn leave(code: u8) -> ! {
     let_go_of_streams();
@@ -131,7 +132,7 @@ fn let_go_of_streams() {
     }
 }
 
-/// Kills all processes that descend from one, except the janitor, which cleans up.
+/// Kills all descendants of a process, except the janitor, which cleans up.
 fn kill_below(pid: u32) {
     for child in children(pid) {
         if janitor::pid() == Some(child) {
@@ -156,7 +157,7 @@ fn children(of: u32) -> Vec<u32> {
     texts.flat_map(pids).collect()
 }
 
-/// The signals that [`Keeper::wait`] waits for.
+/// The signals for which [`Keeper::wait`] waits.
 fn signals() -> libc::sigset_t {
     // SAFETY: sigemptyset makes it whole.
     let mut set: libc::sigset_t = unsafe { mem::zeroed() };
@@ -170,7 +171,7 @@ fn signals() -> libc::sigset_t {
     set
 }
 
-/// Blocks these signals; the mask before.
+/// Blocks these signals. Returns the previous mask.
 fn block() -> libc::sigset_t {
     let set = signals();
     // SAFETY: the call below makes it whole.
@@ -180,7 +181,7 @@ fn block() -> libc::sigset_t {
     before
 }
 
-/// The next of these signals, waited for up to [`TICK`].
+/// The next of these signals. Waits up to [`TICK`] for it.
 fn next_signal() -> Option<libc::c_int> {
     let set = signals();
     let limit = libc::timespec {
@@ -197,9 +198,9 @@ struct Keeper {
     line: UnixStream,
     /// How many times the user has asked to end.
     asked: u32,
-    /// When the run is given up, and with which exit code.
+    /// When the run is abandoned, and the exit code for that.
     end: Option<(Instant, u8)>,
-    /// Since when the run's first thread has ended and others have not.
+    /// When the run's first thread was found ended while others were not.
     half: Option<Instant>,
 }
 
@@ -214,7 +215,7 @@ impl Keeper {
         }
     }
 
-    /// Waits for the run's end; its exit code.
+    /// Waits for the run's end. Returns its exit code.
     fn wait(mut self) -> u8 {
         loop {
             if let Some(signal) = next_signal() {
@@ -267,7 +268,7 @@ impl Keeper {
         (since.elapsed() >= LAST_BREATH).then_some(code)
     }
 
-    /// Hears whether the run has given itself up.
+    /// Checks whether the run has abandoned itself.
     fn hear(&mut self) {
         let mut code = [0];
         let ready = readable(self.line.as_fd());
@@ -276,7 +277,7 @@ impl Keeper {
         }
     }
 
-    /// Leaves the run behind. It ends when what it waits for answers.
+    /// Leaves the run behind. It ends when the file system that it waits for answers.
     fn give_up(&mut self, code: u8) -> u8 {
         let _ = self.line.write_all(&[code]);
         let until = Instant::now() + LAST_BREATH;
@@ -297,8 +298,8 @@ fn readable(line: impl AsFd) -> bool {
         && polled[0].revents().contains(PollFlags::IN)
 }
 
-/// The exit code of a process whose first thread has ended and that cannot be waited for, since another
-/// thread has not (proc(5): the state, and the last field).
+/// The exit code of a process whose first thread has ended while another has not, so it cannot be
+/// waited for. Read from proc(5): the state, and the last field.
 fn exit_code_of_first_thread(pid: Pid) -> Option<u8> {
     let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     let (_, fields) = text.rsplit_once(") ")?;
@@ -313,15 +314,15 @@ fn exit_code_of_first_thread(pid: Pid) -> Option<u8> {
     })
 }
 
-/// Asks in a child process whether `call` is true; `None` when that has not ended within `limit`: it is
-/// left behind. Must be called before the first thread is started.
+/// Evaluates `call` in a child process. `None` when the child has not ended within `limit`; it is
+/// then left behind. Must be called before the first thread is started.
 pub fn asked_apart(limit: Duration, call: impl FnOnce() -> bool) -> Option<bool> {
     // SAFETY: the process has one thread, so the child may do what it likes. It ends with `_exit`.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         let_go_of_streams();
-        // Others wait until these are closed.
-        // SAFETY: nothing in this child uses a descriptor that it has not opened.
+        // Other processes wait until these are closed. SAFETY: nothing in this child uses a
+        // descriptor that it has not opened.
         unsafe { libc::syscall(libc::SYS_close_range, 3, i64::from(u32::MAX), 0) };
         let code = i32::from(!call());
         // SAFETY: ends the child without running the parent's exit handlers.

@@ -1,6 +1,6 @@
-//! Builds a layer, carries the probe's standard input and output, and unwinds.
+//! Layers: builds them, connects the probe's standard input and output, and removes them.
 //!
-//! To add a layer, write `NAME.rs` and its line in [`ALL`].
+//! To add a layer, write `NAME.rs` and add its line to [`ALL`].
 //!
 //! Order of ending: drop the [`Wire`], then the [`Place`], then the [`Undo`].
 
@@ -65,21 +65,21 @@ pub use vm::guest;
 pub use wire::{Control, Output, Wire};
 pub use workdir::WorkDir;
 
-/// What a layer is built from.
+/// Input for building a layer.
 #[derive(Debug, Clone)]
 pub struct Base {
-    /// Fresh, empty directory for this layer and session alone.
+    /// A new, empty directory for this layer in this session.
     pub dir: PathBuf,
     /// Master copy of the packaged files; layers only read it.
     pub packaged: PathBuf,
     /// The layermark binary, started as `EXE probe`.
     pub exe: PathBuf,
-    /// How long what serves the layer may show no sign of life.
+    /// How long the processes that serve the layer may make no progress.
     pub silence: Duration,
 }
 
 impl Base {
-    /// Remembers to empty [`Base::dir`]. Called before anything is put there.
+    /// Adds an undo step that empties [`Base::dir`]. Called before anything is put there.
     fn emptied(&self, undo: &mut Undo) {
         let dir = self.dir.clone();
         undo.push(format!("empty {}", dir.display()), move || {
@@ -106,30 +106,32 @@ pub enum Storage {
     Directory(PathBuf),
     /// In memory.
     Memory,
-    /// It has no files: there is no disk to compare it with, and it can be the baseline.
+    /// Nowhere: it has no files, so there is no disk to compare it with. It can be the baseline.
     Nowhere,
 }
 
-/// A network that layers of one run can be in together.
+/// A network that several layers of a run can join.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedNetwork {
     /// Its name.
     pub switch: String,
-    /// What it is made of: networks of one name and different kinds are not the same.
+    /// Its kind: networks with the same name and different kinds are separate.
     pub backend: String,
 }
 
-/// One kind of layer. Stateless; asking it anything changes nothing.
+/// One kind of layer. Stateless; its methods change nothing unless they say so.
 pub trait Layer: Sync {
     /// Its name before the colon, such as `overlay`.
     fn id(&self) -> &'static str;
-    /// One line for `layermark layers` on this variant; on the layer as a whole where that is empty.
+    /// One line for `layermark layers` about this variant; about the whole layer if the variant is
+    /// empty.
     fn about(&self, variant: &str) -> &'static str;
     /// Its options; the one named `variant` is what follows the colon.
     fn options(&self) -> &'static [LayerOption];
-    /// What `run` builds when the user names no layer.
+    /// The layers that `run` builds when the user names none.
     fn default_specs(&self) -> &'static [&'static str];
-    /// The same where all work has two ends, which meet in most layers on the same loopback.
+    /// The same for plans in which all work has two ends. Most layers are left out, since their two
+    /// ends would meet on the same loopback.
     fn default_paths(&self) -> &'static [&'static str] {
         &[]
     }
@@ -137,12 +139,12 @@ pub trait Layer: Sync {
     fn check(&self, _spec: &Spec) -> Result<(), LayerError> {
         Ok(())
     }
-    /// Where its files will be.
+    /// Where its files are stored.
     fn storage(&self, _spec: &Spec) -> Storage {
         Storage::Base
     }
-    /// What is built of `spec` for work with two ends: with `switch`, in the network of this name, where
-    /// the other end is; else with this host at the other end.
+    /// The layer to build for work with two ends. With `switch`, it joins the network of this name,
+    /// where the other end is. Otherwise this host is the other end.
     fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
         match switch {
             None => Ok(spec.clone()),
@@ -153,61 +155,63 @@ pub trait Layer: Sync {
             }),
         }
     }
-    /// The network that `spec` names; those that name the same one reach each other.
+    /// The network that `spec` joins. Layers in the same network reach each other.
     fn network(&self, _spec: &Spec) -> Option<NamedNetwork> {
         None
     }
-    /// What this host lacks for `spec`, and how to get it.
+    /// What this host lacks for `spec`, each with a command that provides it.
     fn missing(&self, spec: &Spec) -> Vec<Missing>;
-    /// Builds it. Whatever was done before an error is in `undo` already. The thread that calls
-    /// this has to live as long as the layer: helper processes end with it.
+    /// Builds it. If it fails, `undo` has the steps for everything done so far. The calling thread
+    /// has to live as long as the layer: helper processes end with it.
     fn open(&self, base: &Base, spec: &Spec, undo: &mut Undo)
     -> Result<Box<dyn Place>, LayerError>;
 }
 
 /// A layer that is up.
 pub trait Place: Send {
-    /// Where the probe works; `packaged/` lies below it.
+    /// Directory in which the probe works; it contains `packaged/`.
     fn dir(&self) -> &Path;
-    /// Whether paths and devices mean the same to the probe and to this host, and its process is
-    /// one of this host's. If not, this host counts the devices below the layer itself, and the
-    /// probe's own CPU time is part of [`Place::helper_cpu`].
+    /// Whether the probe is a process of this host, with the same paths and devices. If not, this
+    /// host counts the devices below the layer itself, and the probe's own CPU time is part of
+    /// [`Place::helper_cpu`].
     fn on_this_host(&self) -> bool {
         true
     }
-    /// Whether nothing can be written in it.
+    /// Whether it is read-only.
     fn read_only(&self) -> bool {
         false
     }
     /// Starts the probe inside. The thread that calls this has to live as long as the probe:
     /// the kernel ends the probe when that thread ends.
     fn start(&mut self) -> Result<Wire, LayerError>;
-    /// For work with two ends, before the probe is started: lets it be reached by the one that
-    /// [`Place::start_near`] starts. Addresses of the near end, and of the probe inside.
+    /// For work with two ends, called before the probe is started: connects it to the one that
+    /// [`Place::start_near`] starts. Returns the addresses of the near end, and of the probe
+    /// inside.
     fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
         Ok([Ipv4Addr::LOCALHOST.into(); 2])
     }
-    /// Where the other end of a path reaches the probe inside; for a layer that is in its network, which
-    /// may be one that no program of this host is in.
+    /// Address at which the other end of a path reaches the probe inside. The layer is in the
+    /// network of that end, which programs of this host may not reach.
     fn address(&mut self) -> Result<IpAddr, LayerError> {
         self.link().map(|[_, inside]| inside)
     }
-    /// Starts a second probe, which reaches the one inside; for work with two ends. It lives as long as
-    /// that one may.
+    /// Starts a second probe, which reaches the one inside; for work with two ends. The calling
+    /// thread has to live as long as the probe.
     fn start_near(&mut self) -> Result<Wire, LayerError> {
         Err(LayerError::io("", "start a second probe for", self.dir())(
             std::io::ErrorKind::Unsupported.into(),
         ))
     }
-    /// Directory of the second probe, where the layer has one for it.
+    /// Directory of the second probe, if the layer has one for it.
     fn near_dir(&self) -> Option<&Path> {
         None
     }
-    /// The same as [`Place::on_this_host`] of the second probe.
+    /// Like [`Place::on_this_host`], for the second probe.
     fn near_on_this_host(&self) -> bool {
         true
     }
-    /// Proof of where the probe runs; fails with [`LayerError::NotMounted`] when the layer is gone.
+    /// Facts that prove where the probe runs. Fails with [`LayerError::NotMounted`] when the layer
+    /// is not mounted.
     fn facts(&self) -> Result<Facts, LayerError>;
     /// Files on this host that hold the data of `files` (paths below [`Place::dir`]): the lower or
     /// upper file of an overlay, the files of a server, an image. Called before caches are dropped,
@@ -215,18 +219,18 @@ pub trait Place: Send {
     fn backing_extents(&self, _files: &[PathBuf]) -> Vec<BackingExtents> {
         Vec::new()
     }
-    /// Asked before and after each trial: whether the probe's clock has run like this host's since
-    /// it was last asked. A trial between is refused when it has not.
+    /// Called before and after each trial: whether the probe's clock has kept pace with this host's
+    /// since the last call. If not, a trial in between is refused.
     fn keeps_time(&mut self) -> Result<(), LayerError> {
         Ok(())
     }
-    /// Empties the caches the layer has on this host.
+    /// Empties the layer's caches on this host.
     fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError>;
-    /// Puts `packaged/` back to its packaged state. No probe may have files open in it.
+    /// Restores the packaged files. No probe may have files open there.
     fn refresh(&mut self) -> Result<(), LayerError> {
         Ok(())
     }
-    /// [`Place::dir`] without symbolic links, where this host can see it.
+    /// [`Place::dir`] without symbolic links, if this host can see it.
     fn real_dir(&self) -> std::io::Result<PathBuf> {
         if self.on_this_host() {
             std::fs::canonicalize(self.dir())
@@ -234,20 +238,20 @@ pub trait Place: Send {
             Ok(self.dir().to_owned())
         }
     }
-    /// Number and type of the file system at [`Place::dir`], by one look of some microseconds; `None`
-    /// where this host cannot see it.
+    /// Device number and type of the file system at [`Place::dir`], read in some microseconds;
+    /// `None` if this host cannot see it.
     fn ground(&self) -> Option<(u64, i64)> {
         let dir = self.on_this_host().then(|| self.dir())?;
         let device = rustix::fs::stat(dir).ok()?.st_dev;
         let kind = rustix::fs::statfs(dir).ok()?.f_type;
         Some((device, kind))
     }
-    /// Number of the mount at [`Place::dir`]; `None` where this host cannot see it.
+    /// Id of the mount at [`Place::dir`]; `None` if this host cannot see it.
     fn mount_number(&self) -> Option<u64> {
         let dir = self.on_this_host().then(|| self.dir())?;
         mounts::number(dir)
     }
-    /// Processes on this host that serve it: when they have ended, everything that waits for it
+    /// Processes on this host that serve it. When they have ended, every call that waits for it
     /// fails.
     fn helpers(&self) -> Vec<u32> {
         Vec::new()

@@ -39,7 +39,7 @@ const OPTIONS: &[LayerOption] = &[
     },
 ];
 
-/// Room beyond the packaged files, bytes.
+/// Space in addition to the packaged files, bytes.
 const ROOM: u64 = 4 << 30;
 
 /// A file system that can be made in an image.
@@ -47,9 +47,10 @@ pub(crate) struct LoopFsType {
     pub(crate) name: &'static str,
     pub(crate) mkfs: &'static str,
     pub(crate) package: &'static str,
-    /// No background initialisation that would continue during the trials, and no discard of holes.
+    /// Options of mkfs: without background initialisation, which would continue during the trials,
+    /// and without discarding holes.
     args: &'static [&'static str],
-    /// Smallest image the program takes, bytes.
+    /// Smallest image that the program accepts, bytes.
     pub(crate) least: u64,
 }
 
@@ -92,7 +93,7 @@ fn kind(spec: &Spec) -> Result<&'static LoopFsType, LayerError> {
     named(name).ok_or_else(|| bad(spec, "variant", name, "is not known".into()))
 }
 
-/// Makes the file system in an image; the program's version.
+/// Makes the file system in an image. Returns the program's version.
 pub(crate) fn make_fs(layer: &str, kind: &LoopFsType, image: &Path) -> Result<String, LayerError> {
     let version = child::run(
         layer,
@@ -162,12 +163,12 @@ impl Layer for LoopFs {
         let place = HostPlace::new(base, spec, at.clone())
             .proof(&at, kind.name)
             .backing(&image)
-            // btrfs uses addresses of its own.
+            // btrfs has its own address space.
             .plain(kind.name != "btrfs")
             .note("direct_io", direct)
             .note("image_size", size.to_string())
             .version(kind.mkfs, version);
-        // From here on the mount alone keeps the device.
+        // From here on only the mount keeps the device.
         drop(device);
         place.package()?;
         Ok(Box::new(place))
@@ -199,8 +200,8 @@ fn given_size(spec: &Spec, size: &str) -> Result<Option<u64>, LayerError> {
     }
 }
 
-/// Size of the image. It is sparse, and a full disk below it looks to its file system like a broken
-/// disk. So it may grow to four fifths of the free space.
+/// Size of the image, at most four fifths of the free space. It is sparse, and if the disk below it
+/// gets full, its file system sees a broken disk.
 pub(crate) fn size_for(
     base: &Base,
     spec: &Spec,
@@ -235,7 +236,7 @@ pub(crate) fn size_for(
     Ok(size >> 20 << 20)
 }
 
-/// Bytes that this user can still write below `dir`.
+/// Bytes available to this user below `dir`.
 pub(crate) fn free_space(dir: &Path) -> io::Result<u64> {
     let stat = rustix::fs::statvfs(dir)?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))

@@ -48,8 +48,8 @@ struct Config {
     reserved: [u64; 8],
 }
 
-/// A loop device over a file. The kernel detaches it when the last user is gone: keep this until it
-/// is mounted.
+/// A loop device over a file. The kernel detaches it when its last user has closed it: keep this
+/// until it is mounted.
 #[derive(Debug)]
 pub(crate) struct Loop {
     _device: File,
@@ -58,7 +58,7 @@ pub(crate) struct Loop {
     pub(crate) direct_io: bool,
 }
 
-/// Puts a loop device over `image`.
+/// Attaches a loop device to `image`.
 pub(crate) fn attach(image: &Path, read_only: bool, direct_io: bool) -> io::Result<Loop> {
     let backing = File::options().read(true).write(!read_only).open(image)?;
     let control = File::options().read(true).write(true).open(CONTROL)?;
@@ -91,7 +91,8 @@ fn free(control: &File) -> io::Result<u32> {
     u32::try_from(number).map_err(|_| io::Error::last_os_error())
 }
 
-/// The kernel makes a new device's node in devtmpfs a moment after it has given the number out.
+/// Opens the device. The kernel creates the node of a new device in devtmpfs a moment after it has
+/// assigned the number.
 fn open_node(path: &Path, read_only: bool) -> io::Result<File> {
     let open = || File::options().read(true).write(!read_only).open(path);
     for _ in 0..100 {

@@ -1,5 +1,5 @@
-//! No file system at all: a scripted probe for tests of the lab, the store and the reports. It
-//! answers at once and exactly, so that the expected results are known.
+//! A scripted probe without a file system, for tests of the lab, the store and the reports. It
+//! answers at once with exact values, so that the expected results are known.
 
 use std::{
     io,

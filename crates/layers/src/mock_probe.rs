@@ -1,4 +1,4 @@
-//! The scripted probe's side of the wire.
+//! The scripted probe's end of the connection.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -12,7 +12,7 @@ use layermark_model::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// What the probe does.
+/// Behaviour of the scripted probe.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) ns: f64,
@@ -27,7 +27,7 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Nanoseconds an operation of the trial with this number (from 0).
+    /// Value of the trial with this number (from 0), ns per operation.
     fn value(&self, trial: u64, seed: u64) -> f64 {
         let factor = match self.step {
             Some((at, factor)) if trial >= at => factor,
@@ -48,7 +48,7 @@ fn normal(seed: u64, trial: u64) -> f64 {
     sum - 6.0
 }
 
-/// Speaks the protocol until its input ends; how the probe ended, in words.
+/// Speaks the protocol until its input ends. Returns how the probe ended, in words.
 pub(crate) fn serve(script: &Script, input: impl Read, output: impl Write) -> String {
     match speak(script, BufReader::new(input), output) {
         Ok(how) => how.into(),
@@ -148,7 +148,7 @@ fn fail(script: &Script, id: u64, out: &mut impl Write) -> io::Result<()> {
     say(out, &error)
 }
 
-/// What the script has in store for the trial comes in its first turn.
+/// Runs a turn. The script's failure, if any, happens in the first turn of the trial.
 fn take(
     script: &Script,
     job: &Job,
@@ -159,7 +159,7 @@ fn take(
 ) -> io::Result<()> {
     let first = trial.passes.is_empty();
     if first && script.silent_after == Some(number) {
-        // Until the lab has had enough and closes its end.
+        // Until the lab has given up and closes its end.
         io::copy(input, &mut io::sink())?;
         return Ok(());
     }
@@ -225,7 +225,7 @@ fn wait(script: &Script, id: u64, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Operations of this many nanoseconds; 0: for a whole trial.
+/// Operations in this many nanoseconds; 0: in a whole trial.
 fn work(script: &Script, job: &Job, number: u64, length_ns: u64) -> Turn {
     let ns = script.value(number, job.seed).max(1e-3);
     let (least_ns, least_ops) = match length_ns {

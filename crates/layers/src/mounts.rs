@@ -1,4 +1,4 @@
-//! Mounts: making, ending, and proving them.
+//! Mounts: reading, making and ending them, and checks that they exist.
 
 use std::{
     ffi::{CString, OsString},
@@ -25,9 +25,9 @@ pub struct MountEntry {
     pub id: u64,
     /// `major:minor` of the files in it.
     pub device: String,
-    /// What of the file system is mounted; `/` unless it is a bind mount.
+    /// Root of the mount within its file system; `/` unless it is a bind mount.
     pub root: PathBuf,
-    /// Where.
+    /// Mount point.
     pub at: PathBuf,
     /// Options of this mount.
     pub options: String,
@@ -88,14 +88,14 @@ pub fn list() -> io::Result<Vec<MountEntry>> {
 }
 
 /// Whether the file system at `dir` answers within `limit`, even with an error. A separate thread
-/// asks, because a thread that waits for a dead server may wait for ever.
+/// makes the call, because it may wait for a dead server for ever.
 pub fn answers(dir: &Path, limit: Duration) -> bool {
     let (dir, (tell, told)) = (dir.to_owned(), mpsc::channel());
     let asked = thread::Builder::new()
         .name("answers".into())
         .spawn(move || {
             let _ = statfs(&dir);
-            // Nobody listens any more when the limit has passed.
+            // The receiver is gone once the limit has passed.
             let _ = tell.send(());
         });
     let answers =
@@ -106,8 +106,8 @@ pub fn answers(dir: &Path, limit: Duration) -> bool {
     answers
 }
 
-/// The number that no other mount has had since the machine was started, where the kernel knows it
-/// (Linux 6.8); else the one that no other mount has now.
+/// A number of the mount that is unique since boot, where the kernel has it (Linux 6.8). Otherwise
+/// its mount id, which is unique among current mounts.
 pub(crate) fn number(dir: &Path) -> Option<u64> {
     const MNT_ID_UNIQUE: u32 = 0x4000;
     [MNT_ID_UNIQUE, StatxFlags::MNT_ID.bits()]
@@ -119,7 +119,8 @@ pub(crate) fn number(dir: &Path) -> Option<u64> {
         })
 }
 
-/// The mount that holds `path`: of this process, or of the one whose `/proc/PID/root` is on the path.
+/// The mount that holds `path`: a mount of this process, or of the one whose `/proc/PID/root` is on
+/// the path.
 pub fn holding(path: &Path) -> io::Result<MountEntry> {
     fs::metadata(path)?;
     let mounts = list()?;
@@ -149,7 +150,7 @@ pub(crate) fn unseen(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, text)
 }
 
-/// File systems and the number that statfs(2) gives for them (linux/magic.h).
+/// File systems and their numbers in statfs(2) (linux/magic.h).
 const MAGIC: &[(&str, u32)] = &[
     ("btrfs", 0x9123_683e),
     ("erofs", 0xe0f5_e1e2),
@@ -161,8 +162,8 @@ const MAGIC: &[(&str, u32)] = &[
     ("xfs", 0x5846_5342),
 ];
 
-/// Checks that a file system of type `fs` is mounted at `dir` itself. A mount that has failed
-/// leaves the directory below it, which can be measured just as well.
+/// Checks that a file system of type `fs` is mounted at `dir` itself. After a failed mount, the
+/// directory below would be measured instead.
 pub fn assert_mounted(layer: &str, dir: &Path, fs: &str) -> Result<MountEntry, LayerError> {
     let error = LayerError::io(layer, "look for the mount at", dir);
     let check = || -> io::Result<(MountEntry, bool)> {
@@ -186,17 +187,18 @@ pub fn assert_mounted(layer: &str, dir: &Path, fs: &str) -> Result<MountEntry, L
     }
 }
 
-/// The mount that holds `dir`, what is mounted below that, and the block devices at the bottom.
+/// Facts about the mount that holds `dir`, the mounts below it in the stack, and the block devices
+/// at the bottom.
 pub fn facts_of(dir: &Path) -> io::Result<Facts> {
     let mut facts = Facts::default();
     add_facts(dir, &mut facts, 0)?;
     Ok(facts)
 }
 
-/// Stacks deeper than this are not followed: the kernel allows two levels of overlay.
+/// Maximum depth of a stack of mounts: the kernel allows two levels of overlay.
 const DEEPEST: usize = 8;
 
-/// Adds what lies below `path`, after what `facts` has already.
+/// Appends the facts about the mounts and devices below `path`.
 pub(crate) fn add_facts(path: &Path, facts: &mut Facts, depth: usize) -> io::Result<()> {
     if depth > DEEPEST {
         return Ok(());
@@ -209,8 +211,8 @@ pub(crate) fn add_facts(path: &Path, facts: &mut Facts, depth: usize) -> io::Res
     let mut devices = Vec::new();
     if entry.device.starts_with("0:") {
         for below in sources(&entry) {
-            // An overlay's directories may lie outside what this process can see, and a source may be
-            // a name that only looks like a directory.
+            // An overlay's directories may be outside what this process can see, and a source may
+            // be a name that only looks like a directory.
             if below.is_absolute() && below.is_dir() {
                 add_facts(&below, facts, depth + 1)?;
             } else if let Some(number) = devices::number_of_node(&below) {
@@ -254,8 +256,8 @@ fn sources(entry: &MountEntry) -> Vec<PathBuf> {
     if entry.fs == "overlay" {
         return overlay_dirs(entry.fs_options.as_bytes());
     }
-    // bindfs, gocryptfs and others name the directory that they show as their source. Servers have names
-    // such as `box:/srv`.
+    // bindfs, gocryptfs and others report the directory they show as their source. Sources of
+    // servers are names such as `box:/srv`.
     let is_fuse = entry.fs == "fuse" || entry.fs.starts_with("fuse.");
     if is_fuse && Path::new(&entry.source).is_absolute()
         || entry.source.as_bytes().starts_with(b"/dev/")
@@ -281,7 +283,7 @@ fn overlay_dirs(options: &[u8]) -> Vec<PathBuf> {
     dirs
 }
 
-/// Parts between separators that no backslash precedes.
+/// Splits at separators that no backslash precedes.
 fn split_escaped(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut escaped = false;
     text.split(move |b| {
@@ -305,7 +307,7 @@ fn plain(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A directory as it is escaped in an overlay's options.
+/// A directory, escaped for an overlay's options.
 pub(crate) fn overlay_escape(dir: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     for b in dir.as_os_str().as_bytes() {
@@ -317,7 +319,7 @@ pub(crate) fn overlay_escape(dir: &Path) -> Vec<u8> {
     bytes
 }
 
-/// mount(2) with `nosuid,nodev`: nothing in a layer needs either.
+/// Calls mount(2) with `nosuid,nodev`: no layer needs set-uid programs or devices.
 pub(crate) fn mount(
     source: &Path,
     at: &Path,
@@ -334,7 +336,7 @@ pub(crate) fn mount(
     Ok(())
 }
 
-/// Ends every mount at `at`, also when files are open in it. Nothing mounted is fine.
+/// Detaches every mount at `at`, even when files are open in it. No error if nothing is mounted.
 pub(crate) fn unmount(at: &Path) -> io::Result<()> {
     loop {
         match rustix::mount::unmount(at, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
@@ -345,7 +347,7 @@ pub(crate) fn unmount(at: &Path) -> io::Result<()> {
     }
 }
 
-/// Unmounts `at` now, so that what is below it can be changed. Waits a little for processes that
+/// Unmounts `at` now, so that the directory below can be changed. Waits briefly for processes that
 /// still have files open in it.
 pub(crate) fn unmount_now(at: &Path) -> io::Result<()> {
     let pauses = [1, 2, 5, 10, 20, 50, 100, 200, 500];

@@ -1,4 +1,4 @@
-//! What a host may lack, each with the command that gets it.
+//! Requirements that a host may lack, each with a command that provides it.
 
 use std::{fs, path::Path};
 
@@ -34,7 +34,7 @@ fn has_module(name: &str) -> bool {
     })
 }
 
-/// `Some` when this binary needs the libraries of the machine it runs on, which a guest has not.
+/// `Some` when this binary needs shared libraries, which a guest does not have.
 /// `.cargo/config.toml` makes it static; `cargo install --git` does not read that file.
 pub(crate) fn static_binary() -> Option<Missing> {
     (!cfg!(target_feature = "crt-static")).then(|| Missing {

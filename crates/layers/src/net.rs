@@ -1,4 +1,4 @@
-//! Networks of the run's own: namespaces, what joins them, and the proof that they work.
+//! Networks of a run: namespaces, the devices that join them, and the check that they work.
 
 use std::net::Ipv4Addr;
 
@@ -19,7 +19,7 @@ mod switch;
 /// This host's address in every network.
 pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 
-/// Lets a layer be in the network of this name, unless it names another itself.
+/// Puts a layer into the network of this name, unless it names another itself.
 pub(crate) fn join(spec: &mut Spec, switch: &str) {
     let named = spec.options.entry("switch".into()).or_default();
     if named.is_empty() || named == "none" {

@@ -10,7 +10,7 @@ use crate::{
     sandbox,
 };
 
-/// A network namespace at the end of a cable; its files are those of `native`.
+/// A network namespace at the end of a cable. Its files are those of `native`.
 pub(crate) struct Netns;
 
 const OPTIONS: &[LayerOption] = &[
@@ -59,7 +59,7 @@ impl Layer for Netns {
         OPTIONS
     }
 
-    /// None: it makes a difference to networks only.
+    /// None: it only affects work over a network.
     fn default_specs(&self) -> &'static [&'static str] {
         &[]
     }
@@ -81,7 +81,7 @@ impl Layer for Netns {
         Ok(spec)
     }
 
-    /// Guests are in it by a tap.
+    /// Guests join it through a tap device.
     fn network(&self, spec: &Spec) -> Option<NamedNetwork> {
         let switch = switch_name(spec).ok()??.to_owned();
         Some(NamedNetwork {
@@ -139,7 +139,7 @@ fn shape(spec: &Spec) -> Result<Shape, LayerError> {
 }
 
 fn delay(spec: &Spec) -> Result<Duration, LayerError> {
-    // Longer ones are lost to those who wait some seconds for an answer.
+    // With a longer delay, answers would arrive after the time limit of some seconds.
     const MOST: Duration = Duration::from_secs(1);
     let text = value(spec, OPTIONS, "delay");
     match options::delay(text).filter(|delay| *delay <= MOST) {
@@ -157,7 +157,7 @@ fn loss(spec: &Spec) -> Result<f64, LayerError> {
     let text = value(spec, OPTIONS, "loss");
     let percent = text.strip_suffix('%').and_then(|n| n.parse::<f64>().ok());
     match percent {
-        // With more, nothing proves that the network works.
+        // With more loss, the check that the network works would fail.
         Some(percent @ 0.0..=50.0) => Ok(percent / 100.0),
         _ => Err(bad(spec, "loss", text, "is not from 0% to 50%".into())),
     }
@@ -169,7 +169,7 @@ fn rate(spec: &Spec) -> Result<Option<u64>, LayerError> {
         ("mbit", 1_000_000),
         ("gbit", 1_000_000_000),
     ];
-    // At less, what lies in the buffers of a stream takes longer than a probe may be silent.
+    // At a lower rate, sending a stream's buffers takes longer than a probe may be silent.
     const POSSIBLE: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
     let text = value(spec, OPTIONS, "rate");
     if text == "none" {

@@ -4,12 +4,12 @@ use layermark_model::{Spec, nearest};
 
 use crate::{ALL, Layer, LayerError, find};
 
-/// One option of a layer; parsing, help and docs come from it.
+/// One option of a layer. Parsing, help and docs are derived from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayerOption {
-    /// Name before the `=`; `variant` is what follows the colon.
+    /// Name before the `=`; `variant` is the part after the colon.
     pub name: &'static str,
-    /// What it takes; empty: any text, checked by the layer.
+    /// Values it accepts; empty: any text, checked by the layer.
     pub values: &'static [&'static str],
     /// Used when it is not given; empty for a variant that must be given.
     pub default: &'static str,
@@ -17,8 +17,8 @@ pub struct LayerOption {
     pub help: &'static str,
 }
 
-/// What a layer can be, as it is listed and tested: what a run builds of it without `-l`, or else each
-/// of its variants. Empty where a variant cannot be listed, such as a directory.
+/// The variants of a layer as they are listed and tested: those that a run builds without `-l`, or
+/// else each variant. Empty if variants cannot be listed, such as directories.
 pub fn listed(layer: &dyn Layer) -> Vec<Spec> {
     let texts = layer.default_specs().iter().map(|s| (*s).to_owned());
     let mut texts: Vec<String> = texts.collect();
@@ -57,13 +57,13 @@ pub fn unknown(name: &str) -> LayerError {
     }
 }
 
-/// What may be meant by a name that is not that of a layer: a variant or an option's value, or a program
-/// that makes use of layers.
+/// A suggestion for a name that is not a layer's: a variant or an option's value, or a program that
+/// uses layers.
 pub(crate) fn instead(name: &str) -> Option<String> {
     match name {
         "docker" | "podman" | "container" | "lxc" | "lxd" | "kubernetes" => {
             return Some(
-                "a container is no layer yet: its own files are as in `overlay:upper`, its volumes as in `bind:rw`, its network as in `netns`; layermark layers"
+                "containers are not a layer yet: their own files are as in `overlay:upper`, their volumes as in `bind:rw`, their network as in `netns`; layermark layers"
                     .into(),
             );
         }
@@ -73,7 +73,7 @@ pub(crate) fn instead(name: &str) -> Option<String> {
     let options = ALL
         .iter()
         .flat_map(|l| l.options().iter().map(|o| (l.id(), o)));
-    // Other options have values such as `on`, which say nothing of a layer.
+    // Other options have values such as `on`, which do not identify a layer.
     let named = |option: &LayerOption| ["variant", "share", "disk", "nic"].contains(&option.name);
     let (layer, option) = options
         .filter(|(layer, option)| *layer != "mock" && named(option))
@@ -127,7 +127,7 @@ fn names(options: &'static [LayerOption]) -> impl Iterator<Item = &'static str> 
     options.iter().map(|o| o.name).filter(|n| *n != "variant")
 }
 
-/// The error for a value that an option does not take.
+/// The error for a value that an option does not accept.
 pub(crate) fn bad(spec: &Spec, option: &str, value: &str, must: String) -> LayerError {
     LayerError::BadValue {
         layer: spec.to_string(),
@@ -138,7 +138,7 @@ pub(crate) fn bad(spec: &Spec, option: &str, value: &str, must: String) -> Layer
     }
 }
 
-/// The value of an option: as given, else its default.
+/// The value of an option: the given one, or its default.
 pub(crate) fn value<'a>(spec: &'a Spec, options: &'static [LayerOption], name: &str) -> &'a str {
     let given = match name {
         "variant" => spec.variant.as_ref(),
@@ -192,7 +192,7 @@ mod tests {
                 "nfs",
                 "did you mean `vm:share=nfs`? Where it is mounted already: -l dir:DIR",
             ),
-            ("docker", "a container is no layer yet"),
+            ("docker", "containers are not a layer yet"),
             ("kvm", "did you mean `vm`?"),
             ("teleport", "what there is: layermark layers"),
         ] {

@@ -119,8 +119,8 @@ fn open_writecopy(base: &Base, spec: &Spec, stack: Stack) -> Result<Box<dyn Plac
     Ok(Box::new(place))
 }
 
-/// A directory of the base file system mounted inside the overlay: the path goes through it, the
-/// data does not.
+/// A directory of the base file system that is mounted inside the overlay. The path leads through
+/// the overlay; the data does not.
 fn open_merged(
     base: &Base,
     spec: &Spec,
@@ -149,7 +149,7 @@ fn open_merged(
     Ok(Box::new(place))
 }
 
-/// The directories of an overlay and how it is mounted.
+/// The directories of an overlay, and its mount options.
 #[derive(Clone)]
 pub(crate) struct Stack {
     layer: String,
@@ -159,7 +159,7 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// Makes them; nothing is mounted yet.
+    /// Makes the directories. Nothing is mounted yet.
     pub(crate) fn make(base: &Base, spec: &Spec) -> Result<Self, LayerError> {
         let volatile = on(spec, OPTIONS, "volatile") || spec.variant.as_deref() == Some("volatile");
         let stack = Self {
@@ -184,7 +184,7 @@ impl Stack {
         self.home.join(name)
     }
 
-    /// Where the files really lie, the topmost first.
+    /// The directories that hold the files, the topmost first.
     fn shown(&self) -> [PathBuf; 2] {
         [self.path("upper"), self.path("lower")]
     }
@@ -198,7 +198,7 @@ impl Stack {
         LayerError::io(&self.layer, what, path)
     }
 
-    /// Unmounts it in the end.
+    /// Adds the unmount to the undo steps.
     fn undone(&self, undo: &mut Undo) {
         let at = self.at();
         undo.push(format!("unmount {}", at.display()), move || {
@@ -236,12 +236,12 @@ impl Stack {
         mounts::assert_mounted(&self.layer, &at, "overlay").map(drop)
     }
 
-    /// Everything written is forgotten; the lower layer shows again.
+    /// Discards everything written, so that the lower layer shows again.
     pub(crate) fn renew(&self) -> Result<(), LayerError> {
         let at = self.at();
         mounts::unmount_now(&at).map_err(self.io("unmount", &at))?;
-        // A `volatile` overlay leaves `work/incompat`, with which it cannot be mounted again:
-        // the whole work directory is made afresh.
+        // A `volatile` overlay leaves `work/incompat`, which prevents another mount. So the whole
+        // work directory is replaced.
         for name in ["upper", "work"] {
             let dir = self.path(name);
             removal::remove(&dir)

@@ -1,5 +1,5 @@
-//! Removes trees of files by descriptor: a process that replaces a directory meanwhile, such as a
-//! launched program of another user, cannot lead us out of the tree.
+//! Removes trees of files by descriptor. A process that replaces a directory at the same time, such
+//! as a launched program of another user, cannot lead us out of the tree.
 
 use std::{
     ffi::{CStr, CString, OsStr},
@@ -26,8 +26,8 @@ use layermark_model::random_name;
 
 use crate::{fd, spread, workdir::MARKER};
 
-/// How long files that are in use are waited for. FUSE and NFS keep a deleted file that is open
-/// under another name (`.fuse_hidden*`, `.nfs*`), and remove it a moment after it is closed.
+/// How long to wait for files in use. FUSE and NFS rename a deleted file that is open
+/// (`.fuse_hidden*`, `.nfs*`), and remove it shortly after it is closed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Removes a file, or a directory and everything below it. Does not follow links, and does not
@@ -49,10 +49,10 @@ pub(crate) fn remove_at(at: impl AsFd, name: &OsStr) -> io::Result<()> {
     Removal::new(PATIENCE).entry(at.as_fd(), &CString::new(name.as_bytes())?)
 }
 
-/// Removes the content of the directory at `path`, but not the directory. Where many files without
-/// data are in it, they are moved to a directory next to it, which is removed with the run: ext4
-/// without a journal skips an inode for minutes after it was deleted, and the following layers
-/// create files too.
+/// Removes the content of the directory at `path`, but not the directory. If it has many files
+/// without data, they are moved to a directory next to it, which is removed with the run. The
+/// reason: ext4 without a journal skips an inode for minutes after it was deleted, and the
+/// following layers create files too.
 pub(crate) fn empty(path: &Path) -> io::Result<()> {
     let dir = fd::open_dir(CWD, path)?;
     let removal = Removal::new(PATIENCE);
@@ -78,7 +78,7 @@ pub(crate) fn empty_but_marker(dir: impl AsFd) -> io::Result<()> {
     Removal::new(PATIENCE).contents(dir.as_fd(), MARKER)
 }
 
-/// How many files are set aside: fewer make no difference, more would use up the inodes.
+/// How many files are moved aside: fewer make no difference, more would use up the inodes.
 const ASIDE: RangeInclusive<u64> = 100..=100_000;
 
 /// One removal, and the time until which it waits for files in use.
@@ -95,7 +95,7 @@ impl Removal {
 
     fn entry(&self, at: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
         match unlinkat(at, name, AtFlags::empty()) {
-            // Busy means a `.nfs*` whose file is open; it is tried again.
+            // Busy means a `.nfs*` whose file is open. It is tried again.
             Ok(()) | Err(Errno::NOENT | Errno::BUSY) => Ok(()),
             Err(Errno::ISDIR) => self.directory(at, name),
             Err(e) => Err(named(at, name, e)),
@@ -119,13 +119,13 @@ impl Removal {
         }
     }
 
-    /// Removes all in `dir` but the file `spared`.
+    /// Removes everything in `dir` except the file `spared`.
     fn contents(&self, dir: BorrowedFd<'_>, spared: &str) -> io::Result<()> {
         loop {
             for name in names(dir, spared)? {
                 self.entry(dir, &name)?;
             }
-            // What is in use was renamed instead of removed.
+            // Files in use were renamed instead of removed.
             let left = names(dir, spared)?;
             if left.is_empty() {
                 return Ok(());
@@ -162,14 +162,14 @@ impl Removal {
         Ok(left)
     }
 
-    /// A pause, and whether it is worth trying again after it.
+    /// Pauses. Returns whether it is worth trying again.
     fn wait(&self) -> bool {
         thread::sleep(Duration::from_millis(10));
         Instant::now() < self.until
     }
 }
 
-/// An error if `dir` is another mount than `at`, which it is in.
+/// An error if `dir`, a directory in `at`, is on another mount than `at`.
 fn not_mounted(at: BorrowedFd<'_>, dir: BorrowedFd<'_>) -> io::Result<()> {
     if mount_of(dir)? == mount_of(at)? {
         return Ok(());
@@ -192,7 +192,7 @@ fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
         other => other?,
     };
     if !Mode::from_raw_mode(fstat(&dir)?.st_mode).contains(all) {
-        // If this is not allowed, emptying it will fail with the reason.
+        // If this is not permitted, emptying it fails with the reason.
         let _ = fchmod(&dir, all);
     }
     Ok(dir)
@@ -262,7 +262,7 @@ mod tests {
         remove(&tree).unwrap();
         remove(&tree).unwrap();
         assert!(!tree.exists() && victim.join("precious").exists());
-        // The tree itself replaced by a link.
+        // The tree itself is replaced by a link.
         symlink(&victim, &tree).unwrap();
         let e = empty(&tree).unwrap_err();
         assert!(
@@ -302,7 +302,7 @@ mod tests {
         }
     }
 
-    /// Directories swapped for links while the tree is removed, as often as possible.
+    /// Directories are swapped for links while the tree is removed, as often as possible.
     #[test]
     fn a_tree_that_changes_meanwhile_leads_nowhere_else() {
         let home = tempfile::tempdir().unwrap();
@@ -330,11 +330,11 @@ mod tests {
             }
             over.store(true, Ordering::Relaxed);
         });
-        // What the test itself made through the link may be there too.
+        // Files that the test itself made through the link may be there too.
         assert!((0..20).all(|n| victim.join(format!("f{n}")).exists()));
     }
 
-    /// Also where it is the same device. It runs itself again in a mount namespace.
+    /// Tested also with the same device. The test runs itself again in a mount namespace.
     #[test]
     fn what_is_mounted_in_a_tree_stays() {
         if let Some(tree) = std::env::var_os("LAYERMARK_TREE") {
@@ -365,8 +365,8 @@ mod tests {
         assert!(victim.join("precious").exists());
     }
 
-    /// As FUSE does: a file that is open when it is removed comes back under another name until it
-    /// is closed.
+    /// As in FUSE: a file that is open when it is removed comes back under another name until it is
+    /// closed.
     #[test]
     fn what_is_in_use_is_tried_again_and_then_told() {
         let home = tempfile::tempdir().unwrap();
@@ -391,7 +391,7 @@ mod tests {
         let kept = keep(Duration::from_secs(2));
         let removal = Removal::new(Duration::from_millis(100));
         let dir = fd::open_dir(CWD, &dir).unwrap();
-        // At the moment of a look it may be gone.
+        // It may be missing at the moment of a check.
         let tries = std::iter::repeat_with(|| removal.contents(dir.as_fd(), "").err());
         let e = tries.take_while(|_| !kept.is_finished()).find_map(|e| e);
         let text = e.unwrap().to_string();

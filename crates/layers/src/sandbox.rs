@@ -1,4 +1,4 @@
-//! A private mount namespace, so that no mount outlives the run or is seen by others.
+//! A private mount namespace, so that no mount outlives the run or is visible to others.
 #![allow(unsafe_code)]
 
 use std::{fmt, fs, io, path::Path, sync::OnceLock};
@@ -11,13 +11,13 @@ use rustix::{
 
 use crate::LayerError;
 
-/// What the run may do with mounts.
+/// Which mounts the run may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privilege {
     /// Root of this machine with the right to mount: every layer can be built.
     Root,
-    /// Root in a user namespace, ours or one we were started in: overlay, tmpfs and fuse can be
-    /// built.
+    /// Root in a user namespace, ours or the one in which layermark was started: overlay, tmpfs and
+    /// fuse can be built.
     UserNamespace,
     /// No mounts at all: only `native`, `dir` and most kinds of `vm` can be built.
     None,
@@ -62,12 +62,12 @@ pub fn enter() -> Result<Privilege, LayerError> {
     Ok(*PRIVILEGE.get_or_init(|| privilege))
 }
 
-/// What [`enter`] reached; [`Privilege::None`] before it was called.
+/// The privilege that [`enter`] obtained; [`Privilege::None`] before it was called.
 pub fn privilege() -> Privilege {
     PRIVILEGE.get().copied().unwrap_or(Privilege::None)
 }
 
-/// Whether we are root of this machine. In a user namespace everybody has the number 0.
+/// Whether we are root of this machine. In a user namespace every user may have the id 0.
 pub(crate) fn is_root() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map");
     // A kernel without user namespaces has no map.
@@ -76,7 +76,7 @@ pub(crate) fn is_root() -> bool {
         && (of_machine || !Path::new("/proc/self/ns/user").exists())
 }
 
-/// Whether a map (`user_namespaces(7)`) is that of the first namespace: every number means itself.
+/// Whether a map (`user_namespaces(7)`) is that of the first namespace: every id maps to itself.
 fn is_of_machine(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
@@ -87,8 +87,8 @@ enum NamespaceKind {
     User,
 }
 
-/// Tries it in a child first: entering half-way (no uid map, no right to mount) cannot be undone,
-/// and containers, seccomp and `AppArmor` forbid any of the steps.
+/// Tries it in a child first: a partial entry (no uid map, no right to mount) cannot be undone, and
+/// containers, seccomp and `AppArmor` may forbid any of the steps.
 fn works(kind: NamespaceKind) -> bool {
     // SAFETY: the process has one thread (see `enter`), so the child may do what it likes; it
     // ends with `_exit` and runs nothing of the parent's.
@@ -130,8 +130,9 @@ fn go(kind: NamespaceKind) -> Result<(), (&'static str, io::Error)> {
         fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(|e| ("uid_map", e))?;
         fs::write("/proc/self/gid_map", format!("0 {gid} 1")).map_err(|e| ("gid_map", e))?;
     }
-    // Slave and not private. In both cases no mount of ours reaches the host. But a disk that the
-    // user unmounts meanwhile is released, and one that is mounted meanwhile can be used.
+    // Slave and not private. In both cases no mount of ours reaches the host. But with slave, a
+    // disk that the user unmounts meanwhile is released, and one that is mounted meanwhile can be
+    // used.
     mount_change(
         "/",
         MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
@@ -139,7 +140,7 @@ fn go(kind: NamespaceKind) -> Result<(), (&'static str, io::Error)> {
     .map_err(|e| ("make / a slave mount", e.into()))
 }
 
-/// A file of `/proc/sys`, its value that forbids something, and one that allows it.
+/// A file of `/proc/sys`, the value that forbids something, and one that allows it.
 type Switch = (&'static str, &'static str, &'static str);
 
 const USER_NAMESPACES: Switch = ("user/max_user_namespaces", "0", "15000");
@@ -155,7 +156,7 @@ fn forbids((path, bad, good): Switch, what: &str) -> Option<Missing> {
     })
 }
 
-/// `Some` when nobody may make a user namespace, not even root. `what` needs one.
+/// `Some` when no user may make a user namespace, not even root. `what` needs one.
 pub(crate) fn no_user_namespaces(what: &str) -> Option<Missing> {
     forbids(USER_NAMESPACES, what)
 }
@@ -186,7 +187,7 @@ pub(crate) fn no_mounts() -> Option<Missing> {
     (privilege() == Privilege::None).then(lacking)
 }
 
-/// Nothing can be mounted, and no network namespace made.
+/// The error for a host where nothing can be mounted and no network namespace made.
 pub(crate) fn no_networks() -> Missing {
     Missing {
         what: "the right to make a network (root or user namespaces)".into(),
@@ -195,7 +196,7 @@ pub(crate) fn no_networks() -> Missing {
     }
 }
 
-/// `Some` when only root could do it: block devices and kernel file systems on them.
+/// `Some` when root is required: for block devices and kernel file systems on them.
 pub(crate) fn not_root() -> Option<Missing> {
     (privilege() != Privilege::Root).then(|| Missing {
         what: "root".into(),

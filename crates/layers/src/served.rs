@@ -1,7 +1,7 @@
-//! File systems that others serve, as seen by the process of a run: a call there may never return, and
-//! a thread in it keeps its process from ending (`fuse_dev.c` waits for a request that its server has read,
-//! and no signal ends that wait). So the user's command is a process that makes no such call: see
-//! [`crate::keeper`].
+//! File systems that another machine or process serves. A call there may never return, and a thread
+//! in such a call keeps its process from ending: `fuse_dev.c` waits for a request that its server
+//! has read, and no signal ends that wait. So the process that the user starts makes no such call:
+//! see [`crate::keeper`].
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ use crate::mounts;
 /// Interval of checks of the main thread.
 const TICK: Duration = Duration::from_millis(500);
 
-/// File systems that are served by another machine or process.
+/// File systems that another machine or process serves.
 const SERVED: [&str; 12] = [
     "9p", "afs", "autofs", "ceph", "cifs", "fuse", "fuseblk", "lustre", "nfs", "nfs4", "smb3",
     "virtiofs",
@@ -39,7 +39,7 @@ const WAITS: &[libc::c_long] = &[
     libc::SYS_epoll_pwait,
 ];
 
-/// Paths that the main thread is asking about now, the last one first to be named.
+/// Paths of the main thread's current calls. The last one is named first.
 static ASKED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 /// The directory of the run, if another machine or process serves it.
@@ -55,14 +55,14 @@ pub fn is_served(fs: &str) -> bool {
     SERVED.contains(&fs.split('.').next().unwrap_or_default())
 }
 
-/// Whether another machine or process serves `path`. Asks it.
+/// Whether another machine or process serves `path`. Makes a call there.
 pub fn has_server(path: &Path) -> bool {
     mounts::holding(path).is_ok_and(|mount| is_served(&mount.fs))
 }
 
-/// Makes a call about `path`, for which [`watch_main`] gives up the process if it does not return.
+/// Makes a call about `path`. If it does not return, [`watch_main`] gives the process up.
 pub fn ask<T>(path: &Path, call: impl FnOnce() -> T) -> T {
-    // Other threads can be abandoned alone.
+    // Other threads can be abandoned without the process.
     if !is_main() {
         return call();
     }
@@ -80,13 +80,13 @@ pub fn work_in(dir: &Path) {
     }
 }
 
-/// Notes that something in this process waits for a server that does not answer: from now on nothing else
-/// waits long for it.
+/// Records that something in this process waits for a server that does not answer. From now on
+/// nothing else waits long for it.
 pub fn give_up() {
     GIVEN_UP.store(true, Ordering::Relaxed);
 }
 
-/// Whether the directory of the run does not answer, and with it nothing does that lies on it: told only
+/// Whether the directory of the run does not answer, and with it everything on it. Checked only
 /// after [`give_up`].
 pub fn is_lost() -> bool {
     let base = BASE.get().filter(|_| is_given_up());
@@ -103,7 +103,7 @@ pub fn is_given_up() -> bool {
     GIVEN_UP.load(Ordering::Relaxed)
 }
 
-/// `usual`, or a few seconds where something does not answer anyway.
+/// `usual`, or a few seconds if a server is known not to answer.
 pub(crate) fn patience(usual: Duration) -> Duration {
     if LOST.load(Ordering::Relaxed) {
         usual.min(Duration::from_secs(1))
@@ -123,7 +123,8 @@ pub fn watch_main(silence: Duration, lost: impl FnOnce(&Path, Duration) + Send +
     let tick = TICK.min(silence / 4);
     let body = move || {
         let (mut quiet, mut used) = (Duration::ZERO, None);
-        // Counted in ticks and not by the clock: where the whole machine stood still, so did the server.
+        // Counted in ticks and not by the clock, because the server also stands still when the
+        // whole machine does.
         while quiet < silence {
             thread::sleep(tick);
             let now = used_ns();
@@ -135,21 +136,21 @@ pub fn watch_main(silence: Duration, lost: impl FnOnce(&Path, Duration) + Send +
         give_up();
         lost(&path, silence);
     };
-    // Where no thread can be started, calls are not watched.
+    // If no thread can be started, calls are not watched.
     let _ = thread::Builder::new()
         .name("main's watch".into())
         .spawn(body);
 }
 
-/// CPU time of the main thread, nanoseconds.
+/// CPU time of the main thread, ns.
 fn used_ns() -> Option<u64> {
     let pid = std::process::id();
     let text = fs::read_to_string(format!("/proc/self/task/{pid}/schedstat")).ok()?;
     text.split(' ').next()?.parse().ok()
 }
 
-/// Whether the main thread is in a system call that is not one of [`WAITS`], or waits for a thread without
-/// a limit: it has called by another thread (see [`crate::held`]).
+/// Whether the main thread is in a system call outside [`WAITS`], or waits for another thread
+/// without a limit: then its call runs in that thread (see [`crate::held`]).
 fn is_in_a_file_system() -> bool {
     let pid = std::process::id();
     let text = fs::read_to_string(format!("/proc/self/task/{pid}/syscall")).unwrap_or_default();

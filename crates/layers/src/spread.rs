@@ -1,5 +1,5 @@
-//! Where ext4 puts new files: directories whose subdirectories lie in different parts of the disk, and
-//! inodes that were deleted.
+//! Controls where ext4 puts new files: in directories spread over the disk, and in inodes that were
+//! deleted.
 
 use std::{fs, io, path::Path};
 
@@ -10,11 +10,11 @@ use crate::fd;
 /// `f_type` of statfs(2).
 pub(crate) const EXT4: i64 = 0xef53;
 
-/// Creates a directory in which trials create theirs, marked as by `chattr +T` (ext4's `TOPDIR`):
-/// each of these then has inodes in another part of the disk. Next to each other they would share
-/// those that earlier trials have deleted. Without a journal, ext4 skips an inode for minutes after
-/// it was deleted, and creating a file takes longer with every deleted one. Other file systems do
-/// not know this mark and do not need it.
+/// Creates a directory in which trials create theirs, marked as by `chattr +T` (ext4's `TOPDIR`).
+/// The inodes of each directory in it are then in another part of the disk. Close together they
+/// would share those that earlier trials have deleted. Without a journal, ext4 skips an inode for
+/// minutes after it was deleted, and creating a file takes longer with every deleted one. Other
+/// file systems do not know this mark and do not need it.
 ///
 /// # Errors
 ///
@@ -28,15 +28,15 @@ pub fn create(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets new files in the file system of `dir` have the inodes that any program has deleted in the last
-/// minutes. Without a journal, ext4 skips those that it has in memory one by one, so that creating a file
-/// takes three times as long after a compiler has run. So they are written and forgotten, with all
-/// else that is cached. Needs root; does nothing where a file system is not like that.
+/// Makes recently deleted inodes of the file system of `dir` available for new files. Without a
+/// journal, ext4 skips those inodes one by one while they are in memory. Creating a file then takes
+/// three times as long after a compiler has run. So this writes all data back and drops the page cache.
+/// Needs root; does nothing on other file systems.
 pub fn reuse_deleted(dir: &Path) {
     if skips_deleted(dir).unwrap_or(false)
         && fd::open_dir(CWD, dir).is_ok_and(|d| syncfs(d).is_ok())
     {
-        // Without the right to, files are created as they are.
+        // Without the right to do this, files are created as they are.
         let _ = fs::write("/proc/sys/vm/drop_caches", "1");
     }
 }

@@ -89,8 +89,8 @@ fn given_size(spec: &Spec) -> Result<Option<u64>, LayerError> {
     }
 }
 
-/// Bytes the file system may grow to. Its content takes up the machine's memory, so it may not be
-/// more than there is: the kernel would kill processes.
+/// Maximum size of the file system, bytes. It must be less than the available memory, or the kernel
+/// would kill processes.
 fn memory_for(base: &Base, spec: &Spec, name: &str) -> Result<u64, LayerError> {
     let packaged =
         tree::size(&base.packaged).map_err(LayerError::io(name, "read", &base.packaged))?;

@@ -1,5 +1,5 @@
-//! Copies trees of files. Copies keep the times of files and directories, by which programs decide
-//! whether what they have compiled or cached (`.pyc`, fontconfig) is still valid.
+//! Copies trees of files. Copies keep the times of files and directories, because programs use them
+//! to decide whether a compiled or cached file (`.pyc`, fontconfig) is still valid.
 
 use std::{
     collections::HashMap,
@@ -25,11 +25,12 @@ use rustix::{
 
 use crate::{fd, removal};
 
-/// Bytes that are compared at once.
+/// Bytes compared at once.
 const BLOCK: usize = 1 << 20;
 
-/// Copies `from` and everything below it to `to`, which need not exist. Data is read and written:
-/// with a reflink the first write of every block would be slower than in a file that was written.
+/// Copies `from` and everything below it to `to`, which need not exist. Data is read and written,
+/// because the first write to each block of a reflink would be slower than to a file that was
+/// written.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     put(from, fd::open_dir(CWD, to)?.as_fd(), copy_file)
@@ -43,10 +44,11 @@ pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
     })
 }
 
-/// Puts the file at a path into a directory, by this name.
+/// A function that puts the file at a path into a directory, under this name.
 type PutFile = fn(&Path, BorrowedFd<'_>, &OsStr) -> io::Result<()>;
 
-/// Fills the directory `to` with the content of `from`. By descriptor: see [`crate::removal`].
+/// Fills the directory `to` with the content of `from`. It works by descriptor: see
+/// [`crate::removal`].
 fn put(from: &Path, to: BorrowedFd<'_>, file: PutFile) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -82,7 +84,7 @@ fn keep_time(from: &Path, to: BorrowedFd<'_>) -> io::Result<()> {
     dated(&to, time)
 }
 
-/// Sets the modification time of a file or directory, if it has not got it.
+/// Sets the modification time of a file or directory, if it differs.
 pub(crate) fn set_time(path: &Path, time: SystemTime) -> io::Result<()> {
     if path.metadata()?.modified()? == time {
         return Ok(());
@@ -90,8 +92,9 @@ pub(crate) fn set_time(path: &Path, time: SystemTime) -> io::Result<()> {
     dated(&File::open(path)?, time)
 }
 
-/// Sets the modification time of an open file. Only the owner may (`futimens(2)`), and some file
-/// systems have none. Reads and writes are measured there all the same.
+/// Sets the modification time of an open file. Only the owner may do that (`futimens(2)`), and some
+/// file systems store no times. The error is ignored, because reads and writes can be measured
+/// there all the same.
 pub(crate) fn dated(file: &File, time: SystemTime) -> io::Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     match file.set_modified(time) {
@@ -112,9 +115,9 @@ fn copy_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
         }
         target.write_all(&block[..got])?;
     }
-    // Last: writing back must not change the time.
+    // Done last, because writing back must not change the time.
     dated(&target, source.metadata()?.modified()?)?;
-    // A program has to stay one; where a file system knows no permissions, the bytes are enough.
+    // A program must stay executable. Where a file system has no permissions, the bytes are enough.
     let mode = source.metadata()?.permissions();
     if mode.mode() & 0o111 != 0 {
         let _ = target.set_permissions(mode);
@@ -122,10 +125,10 @@ fn copy_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Sizes and times of files: those that have kept both have not been written to.
+/// Sizes and times of files. A file with the same size and time has not been written to.
 pub(crate) type Seen = HashMap<PathBuf, (u64, SystemTime)>;
 
-/// Remembers all files in and below `dir`.
+/// Records all files in and below `dir`.
 pub(crate) fn see(dir: &Path) -> io::Result<Seen> {
     let mut seen = Seen::new();
     files(dir, &mut |path| {
@@ -137,7 +140,7 @@ pub(crate) fn see(dir: &Path) -> io::Result<Seen> {
 }
 
 /// Makes `to` equal to `from` again, writing only what differs: equal files keep their place on the
-/// disk. Files that are unchanged since `seen` are not even read.
+/// disk. Files unchanged since `seen` are not even read.
 pub(crate) fn restore(from: &Path, to: &Path, seen: &Seen) -> io::Result<()> {
     if let Ok(dir) = fd::open_dir(CWD, to) {
         return restore_dir(from, dir.as_fd(), to, seen);
@@ -194,7 +197,7 @@ fn restore_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()>
     // Does not wait for the other end of a FIFO.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let there = openat(to, name, flags, Mode::empty()).map(File::from);
-    // A file with another name may lie outside as well.
+    // A file with another name may be outside the tree as well.
     let own = |m: fs::Metadata| m.is_file() && m.nlink() == 1;
     let target = match there {
         Ok(file) if file.metadata().is_ok_and(own) => file,

@@ -4,14 +4,14 @@ use crate::view;
 
 type Step = (String, Box<dyn FnOnce() -> io::Result<()> + Send>);
 
-/// Undo steps, last one first. They run on drop.
+/// Undo steps, run in reverse order. They run on drop.
 #[derive(Default)]
 pub struct Undo {
     steps: Vec<Step>,
 }
 
 impl Undo {
-    /// Nothing to undo yet.
+    /// Without any step.
     pub fn new() -> Self {
         Self::default()
     }
@@ -25,8 +25,8 @@ impl Undo {
         self.steps.push((what.into(), Box::new(step)));
     }
 
-    /// Undoes everything now. A step that fails is reported on standard error and the others
-    /// still run; the number of failures is returned.
+    /// Runs all steps now. A step that fails is reported on standard error and the others still
+    /// run. Returns the number of failures.
     pub fn run(&mut self) -> usize {
         let mut failed = 0;
         while let Some((what, step)) = self.steps.pop() {
@@ -49,8 +49,8 @@ impl Undo {
 }
 
 impl Undo {
-    /// Drops the steps, where running them would never end. Mounts end with their namespace, and
-    /// the janitor removes the directories it knows.
+    /// Drops the steps without running them, for when they would never end. Mounts end with their
+    /// namespace, and the janitor removes the directories it knows.
     pub fn leave(&mut self) {
         while let Some(step) = self.steps.pop() {
             drop(step);

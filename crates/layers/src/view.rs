@@ -1,5 +1,5 @@
-//! A path to a work directory that no other user can change: a bind mount of the open directory, in
-//! our private mount namespace, on a mount point of ours in a system directory.
+//! A path to a work directory that no other user can change. It is a bind mount of the open
+//! directory, in our private mount namespace. The mount point is ours, in a system directory.
 
 use std::{
     fmt::Display,
@@ -23,17 +23,17 @@ use crate::{
     workdir::{self, Fresh},
 };
 
-/// Names of mount points begin so, and end with 16 digits.
+/// Prefix of names of mount points. 16 digits follow.
 const PREFIX: &str = "layermark-at-";
 
-/// Where mount points are created, with the user's own directory second: the first one that is only
-/// ours, or in which users cannot touch the files of others.
+/// Where mount points are created. The user's own directory is tried second. The first one is used
+/// that only we can write to, or in which users cannot touch the files of others.
 const SYSTEM: [&str; 4] = ["/run", "/dev/shm", "/tmp", "/var/tmp"];
 
 /// A work directory visible under a path of our own.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// Locked while we live.
+    /// Locked while this process lives.
     point: Fresh,
     path: PathBuf,
 }
@@ -41,9 +41,9 @@ pub(crate) struct View {
 /// An existing view, for messages.
 struct Known {
     path: PathBuf,
-    /// Where the user finds it.
+    /// The path by which the user knows it.
     named: PathBuf,
-    /// Where the file system that it lies on is mounted.
+    /// Mount point of the file system that holds it.
     mounted: PathBuf,
 }
 
@@ -54,7 +54,7 @@ fn known() -> MutexGuard<'static, Vec<Known>> {
 }
 
 impl View {
-    /// Mounts `dir`, which the user finds at `named`.
+    /// Mounts `dir`, which the user knows as `named`.
     pub(crate) fn of(dir: &Fresh, named: &Path, foreign: Option<&Foreign>) -> io::Result<Self> {
         let open = fd::path_of(&dir.dir);
         let mounted = match foreign {
@@ -63,7 +63,7 @@ impl View {
         };
         let view = Self::make_point()?;
         let mount = || -> io::Result<()> {
-            // Both by descriptor, whatever is at their paths now.
+            // Both are opened by descriptor, whatever their paths lead to now.
             match foreign {
                 None => mount_bind(&open, fd::path_of(&view.point.dir))?,
                 Some(foreign) => {
@@ -112,7 +112,7 @@ impl View {
             return Err(io::Error::other("other users can change what is in it"));
         }
         let _ = reap(&dir);
-        // A reaper may find one before it is locked.
+        // Another process that cleans up may find one before it is locked.
         for _ in 0..20 {
             let point = Fresh::make(fd::open_dir(&dir, ".")?, PREFIX)?;
             let locked = flock(&point.dir, FlockOperation::NonBlockingLockExclusive);
@@ -138,7 +138,7 @@ impl View {
     }
 }
 
-/// Whether no other user can move what we create in a directory.
+/// Whether no other user can move what we create in this directory.
 fn is_safe(stat: &Stat) -> bool {
     let us = rustix::process::geteuid().as_raw();
     let closed = stat.st_uid == us && stat.st_mode & 0o022 == 0;
@@ -164,7 +164,8 @@ fn reap(parent: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells the user, with the paths that he knows. A terminal that has gone ends nothing.
+/// Prints a message with the paths that the user knows. If the terminal is gone, that is not an
+/// error.
 pub fn tell(text: impl Display) {
     let _ = writeln!(io::stderr(), "layermark: {}", in_words(&text.to_string()));
 }
@@ -177,8 +178,8 @@ pub fn in_words(text: &str) -> String {
     })
 }
 
-/// Facts with the paths that the user knows. A view is no mount of the user's: the one that it lies
-/// on is named instead.
+/// Facts with the paths that the user knows. A view is not one of the user's mounts, so the mount
+/// that holds the directory is named instead.
 pub fn in_facts(mut facts: Facts) -> Facts {
     for k in known().iter() {
         let named = |path: &Path| match path.strip_prefix(&k.path) {

@@ -36,10 +36,10 @@ use place::VmPlace;
 use root::Root;
 use storage::GuestStorage;
 
-/// A disk of a virtual machine, or a directory shared into it.
+/// A disk of a virtual machine, or a directory shared with it.
 pub(crate) struct Vm;
 
-/// Modules of the port by which the agent is reached, where that is no serial port.
+/// Modules for the port to the agent, unless it is a serial port.
 const PORT: [&str; 2] = ["virtio_pci", "virtio_console"];
 
 impl Layer for Vm {
@@ -170,7 +170,7 @@ impl Layer for Vm {
     }
 }
 
-/// Gives a guest that is up what it works with.
+/// Prepares a running guest: network, files and mounts.
 fn furnish(
     place: &mut VmPlace,
     storage: &GuestStorage<'_>,
@@ -190,7 +190,7 @@ fn furnish(
     }
 }
 
-/// Adds what this host knows of the guest.
+/// Adds the host's facts about the guest.
 fn with_guest(
     mut host: HostPlace,
     spec: &Spec,
@@ -203,7 +203,7 @@ fn with_guest(
         .note("root", value(spec, OPTIONS, "root"))
         .note("boot_s", format!("{:.2}", guest.boot_s))
         .note("initramfs_bytes", guest.initramfs.to_string());
-    // What serves its devices is counted with its children, which come and go.
+    // The process that serves its devices is counted with its children, which come and go.
     if let Some(pid) = guest.pid() {
         host = host.helper(pid);
     }
@@ -219,7 +219,7 @@ fn with_guest(
     Ok(host)
 }
 
-/// Accelerators to boot with, and why KVM is not among them.
+/// Accelerators to boot with, and the reason if KVM is not among them.
 fn accels(spec: &Spec, kernel: &Kernel) -> (Vec<Accel>, Option<String>) {
     match value(spec, OPTIONS, "accel") {
         "kvm" => (vec![Accel::Kvm], None),
@@ -228,12 +228,12 @@ fn accels(spec: &Spec, kernel: &Kernel) -> (Vec<Accel>, Option<String>) {
     }
 }
 
-/// A guest's kernel, and by what its agent is reached.
+/// A guest's kernel, and the kind of port to its agent.
 #[derive(Debug)]
 struct Inside {
     kernel: Kernel,
     modules: Vec<&'static str>,
-    /// The agent is reached by a serial port.
+    /// Whether the agent is reached through a serial port.
     serial: bool,
 }
 

@@ -10,7 +10,7 @@ use rustix::{
     io::retry_on_intr,
 };
 
-/// The way to a probe and back.
+/// The connection to a probe.
 pub struct Wire {
     /// The probe's standard input.
     pub stdin: Box<dyn Write + Send>,
@@ -22,7 +22,7 @@ pub struct Wire {
 
 /// The output of a probe.
 pub trait Output: Read + Send {
-    /// Waits up to `limit`. Returns whether there is something to read, or the end.
+    /// Waits up to `limit`. Returns whether there is data to read, or the end of it.
     fn wait(&mut self, limit: Duration) -> io::Result<bool>;
 }
 
@@ -49,11 +49,11 @@ fn readable(fd: &impl AsFd, limit: Duration) -> io::Result<bool> {
 
 /// Watches and ends a probe. Dropping it ends the probe.
 pub trait Control: Send {
-    /// Process on this host whose CPU time is the probe's, if there is one.
+    /// Id of the process on this host whose CPU time is the probe's, if there is one.
     fn pid(&self) -> Option<u32>;
-    /// Ends it at once.
+    /// Kills it.
     fn kill(&mut self);
-    /// Waits for its end; how it ended, or `None` when it is still there after `limit`.
+    /// Waits for its end. Returns how it ended, or `None` if it still runs after `limit`.
     fn wait(&mut self, limit: Duration) -> Option<String>;
     /// The last lines of its standard error.
     fn tail(&self) -> Vec<String>;

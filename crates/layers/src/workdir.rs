@@ -1,6 +1,6 @@
-//! The one directory that a run works in: fresh, marked as ours, removed when the run ends.
+//! The work directory of a run: new, marked as layermark's, removed when the run ends.
 //!
-//! Another user may own its parent directory, and at any moment move it away and put a link in its
+//! Its parent may belong to another user, who can move it away at any moment and put a link in its
 //! place. So it is created, marked and removed by descriptor, and everything in between uses its
 //! [`View`].
 
@@ -35,34 +35,36 @@ use crate::{
 /// How long a file system may take to answer before the work directory on it is removed.
 const LAST_WORD: Duration = Duration::from_secs(10);
 
-/// Every work directory's name begins so.
+/// Prefix of the names of work directories.
 pub const PREFIX: &str = "layermark-";
-/// File in it that says which run it belongs to.
+/// File in it that names the run it belongs to.
 pub(crate) const MARKER: &str = ".layermark";
 const MARKER_TEXT: &str = "A work directory of layermark. It is removed when its run ends.\n";
 
-/// A fresh directory below one that the user named. Removed when dropped.
+/// A new directory below one that the user named. Removed when dropped.
 #[derive(Debug)]
 pub struct WorkDir {
-    /// Where the user finds it.
+    /// The path by which the user knows it.
     named: PathBuf,
     dir: Fresh,
-    /// `None` where nothing can be mounted: then no other user can change anything on its path.
+    /// `None` if nothing can be mounted: then no other user can change anything on its path.
     view: Option<View>,
-    /// Locked while we live: a process that can lock it knows that its owner has died.
+    /// Locked while this process lives. A process that can lock it knows that the owner has died.
     marker: Option<MappedLock>,
-    /// Locked while we live: one run at a time on a directory, since two would measure each other.
+    /// Locked while this process lives: one run per directory, since two runs would disturb each
+    /// other's measurements.
     parent: Option<OwnedFd>,
     removed: bool,
 }
 
 impl WorkDir {
-    /// Creates a fresh directory in `parent`, which must exist, and removes those left there by
-    /// dead runs. One at a time.
+    /// Creates a new directory in `parent`, which must exist, and removes those that dead runs have
+    /// left there. Only one run may use `parent` at a time.
     pub fn create(parent: &Path) -> Result<Self, LayerError> {
         let opened = open(parent)?;
         let bad = bad(parent);
-        // Not `dir` itself, of which the janitor has a copy: it would be locked until that ends.
+        // Not `dir` itself, because the janitor has a copy of that, which would stay locked until
+        // it ends.
         let lock = fd::open_dir(&opened.dir, ".").map_err(|e| bad(in_words(&e.into())))?;
         let locked = match lock_for_a_run(&lock, &opened.dir) {
             Ok(locked) => locked,
@@ -74,14 +76,14 @@ impl WorkDir {
         Ok(work)
     }
 
-    /// Creates one next to those of others.
+    /// Creates a work directory next to those of other runs.
     pub(crate) fn shared(parent: &Path) -> Result<Self, LayerError> {
         Self::make(parent, open(parent)?)
     }
 
     fn make(asked: &Path, parent: Parent) -> Result<Self, LayerError> {
         let unusable = |e: io::Error| bad(asked)(in_words(&e));
-        // What a dead run has left there; not being able to is no reason not to run.
+        // Removes what dead runs have left there. A failure does not prevent the run.
         let _ = reap(&parent.dir);
         let dir = Fresh::make(parent.dir, PREFIX).map_err(unusable)?;
         let named = parent.path.join(&dir.name);
@@ -108,12 +110,12 @@ impl WorkDir {
         Ok(work)
     }
 
-    /// Where to work: a path that no other user can change.
+    /// The path to work in. No other user can change it.
     pub fn path(&self) -> &Path {
         self.view.as_ref().map_or(&self.named, View::path)
     }
 
-    /// Where the user finds it, unless it was moved.
+    /// The path by which the user knows it, unless it was moved.
     pub fn named(&self) -> &Path {
         &self.named
     }
@@ -133,7 +135,7 @@ impl WorkDir {
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        // Where it does not answer, the janitor, a separate process, waits for it.
+        // If it does not answer, the janitor, a separate process, waits for it.
         if self.removed || !mounts::answers(self.path(), served::patience(LAST_WORD)) {
             return;
         }
@@ -152,10 +154,11 @@ fn bad(path: &Path) -> impl Fn(String) -> LayerError + use<> {
     }
 }
 
-/// Locks a directory for one run; `WOULDBLOCK` where a run of this user's is at work there. `false` where
-/// the lock is somebody else's: anybody who may read a directory can lock it, which says nothing of a run.
+/// Locks a directory for one run. `WOULDBLOCK` when a run of this user's is in progress there.
+/// `false` when another user holds the lock: any user who may read a directory can lock it, so that
+/// does not mean a run.
 fn lock_for_a_run(lock: impl AsFd, dir: impl AsFd) -> Result<bool, Errno> {
-    // A run that has just begun makes its work directory after it has the lock.
+    // A run that has just started makes its work directory after it has the lock.
     for _ in 0..20 {
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),
@@ -167,7 +170,7 @@ fn lock_for_a_run(lock: impl AsFd, dir: impl AsFd) -> Result<bool, Errno> {
     Ok(false)
 }
 
-/// Whether a work directory of this user's in `parent` has an owner that lives.
+/// Whether `parent` has a work directory of this user's whose owner lives.
 fn is_at_work(parent: impl AsFd) -> bool {
     let names = removal::names(parent.as_fd(), "").unwrap_or_default();
     names.iter().any(|name| {
@@ -186,13 +189,13 @@ fn is_at_work(parent: impl AsFd) -> bool {
 
 /// The parent of a work directory.
 struct Parent {
-    /// Absolute.
+    /// Absolute path.
     path: PathBuf,
     dir: OwnedFd,
     foreign: Option<Foreign>,
 }
 
-/// The path without symbolic links; as it is given where it leads into the mounts of another process.
+/// The path without symbolic links; unchanged if it leads into the mounts of another process.
 pub fn real_path(asked: &Path) -> io::Result<PathBuf> {
     resolve(asked).map(|(path, _)| path)
 }
@@ -249,23 +252,23 @@ fn open_now(asked: &Path) -> Result<Parent, LayerError> {
     }
 }
 
-/// Whether a directory can be worked in.
+/// Checks that a directory can be used.
 pub(crate) fn check(dir: &Path) -> Result<(), LayerError> {
     open(dir).map(drop)
 }
 
-/// Whether others can replace an entry of a directory on the path, or of the last one, in a way
-/// that is a danger to us.
+/// Whether other users can replace an entry of a directory on the path, or of the last one, and so
+/// endanger the run.
 fn is_exposed(stat: &Stat, last: bool) -> bool {
     let root = rustix::process::geteuid().is_root();
     let others = if root { 0o022 } else { 0o002 };
     let open = stat.st_mode & others != 0 && stat.st_mode & libc::S_ISVTX == 0;
     match sandbox::privilege() {
-        // It is known by its descriptor, whoever owns it; but root should not work in there.
+        // Its descriptor identifies it, whatever its owner. But root should not work inside it.
         Privilege::Root => open && !last,
-        // Numbers of users mean nothing in there, and it is known by its descriptor.
+        // User ids mean nothing inside, and its descriptor identifies it.
         Privilege::UserNamespace => false,
-        // Without a view it is known by its path.
+        // Without a view only its path identifies it.
         Privilege::None => {
             let us = rustix::process::geteuid().as_raw();
             open || ![0, us].contains(&stat.st_uid)
@@ -285,7 +288,7 @@ pub(crate) fn in_words(e: &io::Error) -> String {
     }
 }
 
-/// A directory that we have made, and where.
+/// A directory that we have created, and its parent.
 #[derive(Debug)]
 pub(crate) struct Fresh {
     parent: OwnedFd,
@@ -294,7 +297,7 @@ pub(crate) struct Fresh {
 }
 
 impl Fresh {
-    /// Creates one with a random name. The janitor is told before it exists, since we may be killed
+    /// Creates one with a random name. It is announced to the janitor first, since we may be killed
     /// at any moment.
     pub(crate) fn make(parent: OwnedFd, prefix: &str) -> io::Result<Self> {
         let name = OsString::from(random_name(prefix));
@@ -307,12 +310,12 @@ impl Fresh {
         Ok(Self { parent, name, dir })
     }
 
-    /// Gives the janitor its descriptor, once it is known to be the one that we created.
+    /// Sends its descriptor to the janitor, once it is known to be the one that we created.
     pub(crate) fn entrust(&self) {
         janitor::watch(&self.parent, &self.name, Some(self.dir.as_fd()));
     }
 
-    /// Whether it is still where it was made.
+    /// Whether it is still where it was created.
     pub(crate) fn is_there(&self) -> bool {
         fd::is_at(&self.parent, &self.name, &self.dir)
     }
@@ -321,8 +324,8 @@ impl Fresh {
         &self.name
     }
 
-    /// Writes the marker and locks it. The marker's owner shows who owns our files there: on NFS it
-    /// need not be us. A directory with another owner is not the one that we created.
+    /// Writes the marker and locks it. The marker's owner shows who owns our files there: on NFS
+    /// that need not be us. A directory with another owner is not the one that we created.
     pub(crate) fn mark(&self) -> io::Result<MappedLock> {
         apart(self.dir.as_fd(), || self.mark_here())
     }
@@ -334,7 +337,8 @@ impl Fresh {
             removal::remove_at(&self.dir, MARKER.as_ref())?;
             return Err(replaced());
         }
-        // Locked before it can be taken for a marker: no reaper finds a marker that is free.
+        // Locked before it can be taken for a marker, so that no other run finds an unlocked
+        // marker.
         flock(&marker, FlockOperation::NonBlockingLockExclusive)?;
         marker.write_all(MARKER_TEXT.as_bytes())?;
         MappedLock::new(marker)
@@ -350,8 +354,8 @@ fn replaced() -> io::Error {
     io::Error::other("another user has replaced the directory that was made in it")
 }
 
-/// Whether the creator of `dir` died before it had written the marker: it contains only the
-/// marker's beginning.
+/// Whether the creator of `dir` died before it had written the marker completely: the file holds
+/// only the marker's beginning.
 pub(crate) fn is_begun(dir: impl AsFd) -> bool {
     let marker = statat(&dir, MARKER, AtFlags::SYMLINK_NOFOLLOW);
     let begun = match marker {
@@ -362,13 +366,13 @@ pub(crate) fn is_begun(dir: impl AsFd) -> bool {
     is_us(&dir) && others.is_ok_and(|n| n.is_empty()) && begun
 }
 
-/// Whether an open file is this user's.
+/// Whether an open file belongs to this user.
 pub(crate) fn is_us(file: impl AsFd) -> bool {
     let us = rustix::process::geteuid().as_raw();
     fstat(file).is_ok_and(|stat| stat.st_uid == us)
 }
 
-/// The marker of a work directory of ours.
+/// Opens the marker of a work directory of layermark.
 pub(crate) fn open_marker(dir: impl AsFd) -> Option<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut marker: File = openat(&dir, MARKER, flags, Mode::empty()).ok()?.into();
@@ -381,8 +385,9 @@ pub(crate) fn open_marker(dir: impl AsFd) -> Option<File> {
     (is_us(&dir) && text == MARKER_TEXT).then_some(marker)
 }
 
-/// Removes the work directories in `parent` whose run has died without its janitor (a power cut,
-/// a crash of the kernel); their names. Those of living runs and anything else are left alone.
+/// Removes the work directories in `parent` whose run has died without its janitor (a power cut, a
+/// crash of the kernel). Returns their names. Those of living runs and anything else are left
+/// alone.
 pub(crate) fn reap(parent: impl AsFd) -> io::Result<Vec<OsString>> {
     let mut removed = Vec::new();
     for name in removal::names(parent.as_fd(), "")? {

@@ -1,4 +1,4 @@
-//! Mounts whose files have other owners there than on the disk: `mount_setattr(2)`.
+//! Idmapped mounts, in which files have other owners than on the disk: `mount_setattr(2)`.
 #![allow(unsafe_code)]
 
 use std::{
@@ -23,10 +23,10 @@ use crate::{
     sandbox,
 };
 
-/// Number on the disk of who is root in the mount.
+/// User id on the disk of the user who is root inside the mount.
 pub(super) const FIRST: u32 = 100_000;
 
-/// `user_namespaces(7)`: numbers on the disk, in the mount, and how many.
+/// Format of `user_namespaces(7)`: first id on the disk, first id in the mount, number of ids.
 const MAP: &str = "100000 0 65536";
 
 /// `struct mount_attr` (linux/mount.h).
@@ -41,7 +41,7 @@ struct MountAttr {
 
 const MOUNT_ATTR_IDMAP: u64 = 0x0010_0000;
 
-/// Changes a mount that `tree` names.
+/// Changes the mount that `tree` refers to.
 fn mount_setattr(tree: BorrowedFd, change: &MountAttr) -> io::Result<()> {
     // SAFETY: the path and `change` outlive the call, and its size is given.
     let done = unsafe {
@@ -76,8 +76,8 @@ pub(super) fn mount(source: &Path, at: &Path) -> io::Result<()> {
     Ok(move_mount(&tree, "", CWD, at, here)?)
 }
 
-/// A user namespace with [`MAP`]. A process is needed to make one, a probe that waits for its job; the
-/// namespace lasts as long as this and what is mounted with it.
+/// A user namespace with [`MAP`]. Making one needs a process: a probe that waits for its job. The
+/// namespace lasts while this descriptor, or a mount made with it, exists.
 fn user_namespace() -> io::Result<OwnedFd> {
     // Root in the new namespace has no rights over the host's files, so it may not search a home of mode
     // 0700 on the way to the binary. The link leads to the open file instead.
@@ -99,13 +99,13 @@ pub(super) fn missing() -> Option<Missing> {
 }
 
 fn missing_in_kernel() -> Option<Missing> {
-    // A change of nothing succeeds, or fails for another reason.
+    // A change without any flags succeeds, or fails for another reason.
     let asked = mount_setattr(CWD, &MountAttr::default());
     let unknown = asked.is_err_and(|e| e.raw_os_error() == Some(libc::ENOSYS));
     unknown.then(|| lacking("idmapped mounts", "boot Linux 5.12 or newer"))
 }
 
-/// The file system has no idmapped mounts.
+/// The error for a file system without idmapped mounts.
 pub(super) fn missing_in(fs: &str) -> Missing {
     let what = format!("idmapped mounts of {fs}");
     lacking(&what, "choose a directory on ext4, xfs or btrfs with --dir")

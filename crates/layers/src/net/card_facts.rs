@@ -1,4 +1,4 @@
-//! What a kernel knows of a network card.
+//! Facts about a network card, as the kernel reports them.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::device::{self, CHANNELS, DRIVER, LINK, SETTINGS, ethtool};
 
-/// What drivers can do in the place of the kernel, and the question of ethtool for each.
+/// Offloads, and the ethtool request for each.
 const OFFLOADS: [(&str, u32); 6] = [
     ("rx-checksum", 0x14),
     ("tx-checksum", 0x16),
@@ -19,23 +19,23 @@ const OFFLOADS: [(&str, u32); 6] = [
 /// A network card, as its kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CardFacts {
-    /// Its kernel's driver.
+    /// The kernel's driver for it.
     pub(crate) driver: String,
     pub(crate) mac: String,
-    /// The cable is in.
+    /// Whether a link is detected.
     pub(crate) carrier: bool,
     /// Mbit/s, where the card has a speed.
     pub(crate) speed: Option<u64>,
     /// Longest packet, bytes.
     pub(crate) mtu: u32,
-    /// Queues for each direction; `None`: its driver has no notion of them, and one.
+    /// Number of queues in each direction. `None`: the driver does not report queues and has one.
     pub(crate) queues: Option<u32>,
-    /// What is switched on of what drivers can do in the place of the kernel.
+    /// Offloads that are switched on.
     pub(crate) offloads: Vec<String>,
 }
 
 impl CardFacts {
-    /// Of the card of that name in the namespace that the calling thread is in.
+    /// Reads the card of that name in the calling thread's network namespace.
     pub(crate) fn of(card: &str) -> io::Result<Self> {
         let mac = device::mac(card)?.map(|byte| format!("{byte:02x}"));
         let is_on = |(_, question): &&(&str, u32)| {
@@ -66,7 +66,7 @@ impl CardFacts {
         }
     }
 
-    /// For the facts: names that begin with `nic`.
+    /// Entries for the layer's facts, with names that begin with `nic`.
     pub(crate) fn notes(&self) -> Vec<(&'static str, String)> {
         let offloads = match self.offloads.join(", ") {
             none if none.is_empty() => "none".into(),
@@ -83,7 +83,7 @@ impl CardFacts {
     }
 }
 
-/// Whether the cable is in: some cards need seconds to find out.
+/// Whether a link is detected. Some cards need seconds for that.
 pub(crate) fn has_carrier(card: &str) -> bool {
     ethtool(card, LINK).is_some_and(|a| number(&a, 4) == 1)
 }
@@ -98,14 +98,15 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// `struct ethtool_cmd`: the speed is in two halves; all bits are set where none is known.
+/// `struct ethtool_cmd`: the speed is in two halves. All bits are set when it is unknown.
 fn speed(answer: &[u8]) -> Option<u64> {
     let half = |at: usize| u32::from(u16::from_ne_bytes([answer[at], answer[at + 1]]));
     let mbits = half(28) << 16 | half(12);
     (mbits != u32::MAX && mbits != 0 && mbits != 0xffff).then_some(mbits.into())
 }
 
-/// `struct ethtool_channels`: four limits, then what there is: for receiving, sending, others and both.
+/// `struct ethtool_channels`: four maxima, then the current numbers of queues for receiving,
+/// sending, others and both.
 fn queues(answer: &[u8]) -> u32 {
     let [receive, send, both] = [20, 24, 32].map(|at| number(answer, at));
     both + receive.max(send)

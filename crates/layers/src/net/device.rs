@@ -1,5 +1,4 @@
-//! Network devices of the namespace that the calling thread is in: requests of netdevice(7) and of
-//! ethtool.
+//! Network devices of the calling thread's namespace: requests of netdevice(7) and of ethtool.
 #![allow(unsafe_code)]
 
 use std::{
@@ -23,8 +22,8 @@ fn request(name: &str) -> libc::ifreq {
 }
 
 fn control(fd: RawFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: all requests passed here take an `ifreq`, or the name with which it begins, and it
-    // outlives the call. What it points to is as long as `ethtool` says.
+    // SAFETY: all requests passed here take an `ifreq`, or the name at its start, and it outlives
+    // the call. Memory that it points to is as long as `ethtool` says.
     match unsafe { libc::ioctl(fd, what, std::ptr::from_mut(request)) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -36,19 +35,19 @@ fn failed(what: &str, name: &str) -> impl FnOnce(io::Error) -> io::Error {
     move |e| io::Error::new(e.kind(), format!("{text}: {e}"))
 }
 
-/// Any socket takes requests about network devices.
+/// A socket for requests about network devices. Any kind of socket will do.
 fn socket() -> io::Result<UdpSocket> {
     UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
 }
 
-/// Asks for something about a device.
+/// Makes a request that returns something about a device.
 fn asked(name: &str, what: libc::Ioctl) -> io::Result<libc::ifreq> {
     let mut request = request(name);
     let done = control(socket()?.as_raw_fd(), what, &mut request);
     done.map(|()| request).map_err(failed("inspect", name))
 }
 
-/// A socket that sends and gets ICMP messages; those that it gets begin with the header of IP.
+/// A socket that sends and receives ICMP messages. Received ones begin with the IP header.
 pub(super) fn icmp() -> io::Result<UdpSocket> {
     // SAFETY: the call takes numbers, and the descriptor it returns is only ours.
     let fd = unsafe {
@@ -94,7 +93,7 @@ fn as_sockaddr(address: Ipv4Addr) -> libc::sockaddr {
     }
 }
 
-/// Bytes that a packet may have.
+/// Sets the maximum packet size, bytes.
 pub(super) fn set_mtu(name: &str, bytes: u32) -> io::Result<()> {
     let mut request = request(name);
     request.ifr_ifru.ifru_mtu = bytes.cast_signed();
@@ -108,7 +107,7 @@ pub(super) fn mtu(name: &str) -> io::Result<u32> {
     Ok(mtu.cast_unsigned())
 }
 
-/// Its address on the wire.
+/// Its hardware address.
 pub(super) fn mac(name: &str) -> io::Result<[u8; 6]> {
     // SAFETY: the call has set this field.
     let data = unsafe {
@@ -120,13 +119,14 @@ pub(super) fn mac(name: &str) -> io::Result<[u8; 6]> {
     Ok(std::array::from_fn(|at| data[at].cast_unsigned()))
 }
 
-/// Its number in this namespace.
+/// Its index in this namespace.
 pub(super) fn index(name: &str) -> io::Result<i32> {
     // SAFETY: the call has set this field.
     Ok(unsafe { asked(name, libc::SIOCGIFINDEX)?.ifr_ifru.ifru_ifindex })
 }
 
-/// A request of linux/ethtool.h, and the length of its answer, which begins with its number.
+/// A request of linux/ethtool.h, and the length of its answer, whose first field is the request's
+/// number.
 #[derive(Clone, Copy)]
 pub(super) struct Question(u32, usize);
 
@@ -135,12 +135,12 @@ pub(super) const DRIVER: Question = Question(0x03, 196);
 pub(super) const LINK: Question = Question(0x0a, 8);
 pub(super) const CHANNELS: Question = Question(0x3c, 36);
 
-/// A question whose answer is one number.
+/// A request whose answer is one number.
 pub(super) const fn number(question: u32) -> Question {
     Question(question, 8)
 }
 
-/// What its driver answers; `None` where it does not know the question.
+/// The driver's answer; `None` if the driver does not support the request.
 pub(super) fn ethtool(name: &str, Question(number, length): Question) -> Option<Vec<u8>> {
     let mut answer = vec![0; length];
     answer[..4].copy_from_slice(&number.to_ne_bytes());
@@ -182,7 +182,7 @@ pub(super) fn join_bridge(bridge: &str, port: &str) -> io::Result<()> {
     let mut join = request(bridge);
     join.ifr_ifru.ifru_ifindex = index(port)?;
     match control(socket()?.as_raw_fd(), SIOCBRADDIF, &mut join) {
-        // Of a guest before this one.
+        // From an earlier guest.
         Err(e) if e.kind() == io::ErrorKind::ResourceBusy => Ok(()),
         outcome => outcome.map_err(failed("put into the bridge", port)),
     }

@@ -1,4 +1,4 @@
-//! The proof that a network works: bytes that come back from the other end.
+//! Checks that a network works: bytes sent to the other end come back.
 
 use std::{
     io,
@@ -10,14 +10,14 @@ use std::{
 
 use super::device::icmp;
 
-/// Where our own switch answers, by RFC 862.
+/// Port at which our own switch answers (RFC 862).
 pub(crate) const PORT: u16 = 7;
-/// Close to the longest that a frame holds.
+/// Close to the maximum payload of a frame.
 const BYTES: usize = 1400;
-/// How long an answer may take: cards need seconds to find out that the cable is in.
+/// How long an answer may take: cards need seconds to detect a link.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// On this host: echoes what comes to `socket` while `during` runs.
+/// Echoes what `socket` receives while `during` runs on this host.
 pub(crate) fn answering<T>(socket: &UdpSocket, during: impl FnOnce() -> T) -> io::Result<T> {
     socket.set_read_timeout(Some(Duration::from_millis(10)))?;
     let over = AtomicBool::new(false);
@@ -43,7 +43,8 @@ pub(crate) fn reach(to: SocketAddrV4) -> io::Result<()> {
     come_back(&socket, &bytes(), |heard, sent| heard == sent).map_err(|e| never(&to, e))
 }
 
-/// The same by messages of ICMP (RFC 792), which the address itself answers and no program.
+/// Like [`reach`], with ICMP messages (RFC 792), which the kernel at that address answers and not a
+/// program.
 pub(crate) fn ping(to: Ipv4Addr) -> io::Result<()> {
     const REPLY: u8 = 0;
     const REQUEST: u8 = 8;
@@ -90,7 +91,7 @@ fn never(to: &impl std::fmt::Display, e: io::Error) -> io::Error {
     }
 }
 
-/// Sends this until something comes that is the answer to it.
+/// Sends this message again and again until its answer arrives.
 fn come_back(
     socket: &UdpSocket,
     sent: &[u8],
@@ -103,7 +104,7 @@ fn come_back(
         let outcome = socket.send(sent).and_then(|_| socket.recv(&mut heard));
         match outcome {
             Ok(length) if answers(&heard[..length], sent) => return Ok(()),
-            // Refused or unreachable: at once, and perhaps not for long.
+            // Refused or unreachable: it is reported at once and may soon change.
             _ => thread::sleep(Duration::from_millis(5)),
         }
     }

@@ -1,4 +1,5 @@
-//! Guests and network namespaces that can reach each other: those of one run that name the same switch.
+//! Networks in which guests and network namespaces of one run reach each other: those that name the
+//! same switch.
 
 use std::{
     collections::BTreeMap,
@@ -13,14 +14,14 @@ use std::{
 
 use super::{HOST, netlink, space::Net, switch::Switch};
 
-/// The first guest's last number of its address; this host has the one before it.
+/// Last number of the first guest's address; this host has the one before it.
 const FIRST: u8 = 2;
 const LAST: u8 = 254;
 
 /// What a network is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A bridge in a network namespace, with room for many.
+    /// A bridge in a network namespace, for many guests.
     Bridge,
     /// A cable from one guest to this host's end in a network namespace.
     Cable,
@@ -31,18 +32,18 @@ pub(crate) enum Kind {
 /// A local network.
 pub(crate) struct Lan {
     pub(crate) fabric: Fabric,
-    /// Guests by number, and whether they have proved that they are reached.
+    /// Guests by number, and whether each has proved that it can be reached.
     guests: Mutex<BTreeMap<u8, bool>>,
 }
 
 pub(crate) enum Fabric {
-    /// Of this host's kernel.
+    /// In this host's kernel.
     Space(Net),
     /// Our own switch.
     Switch(Arc<Switch>),
 }
 
-/// Those that have a name, while a guest is in them.
+/// Networks with a name, while a guest is in them.
 static NAMED: Mutex<Vec<(Kind, String, Weak<Lan>)>> = Mutex::new(Vec::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -62,7 +63,7 @@ impl Lan {
         }))
     }
 
-    /// The one of this name; without a name, a new one.
+    /// The network of this name; without a name, a new one.
     fn named(kind: Kind, name: Option<&str>) -> io::Result<Arc<Self>> {
         let Some(name) = name else {
             return Self::new(kind);
@@ -79,19 +80,19 @@ impl Lan {
     }
 }
 
-/// A place in a network, which is left when this is dropped.
+/// A position in a network. Dropping it leaves the network.
 pub(crate) struct Plug {
     pub(crate) lan: Arc<Lan>,
     number: u8,
-    /// No other card in the network was ever called so: the kernel removes one some time after the
-    /// namespace that its other end is in.
+    /// A number that no other card in the network has ever had, because the kernel removes a card
+    /// some time after the namespace of its other end.
     card: u32,
     /// QEMU's end of the cable to our own switch.
     pub(crate) cable: Option<Arc<OwnedFd>>,
 }
 
 impl Plug {
-    /// A guest's, with its cable.
+    /// A guest's position, with its cable.
     pub(crate) fn of_guest(kind: Kind, name: Option<&str>) -> io::Result<Self> {
         let mut plug = Self::join(kind, name)?;
         match &plug.lan.fabric {
@@ -103,7 +104,7 @@ impl Plug {
         Ok(plug)
     }
 
-    /// Into the network of this name; without one, into a new one.
+    /// Joins the network of this name; without a name, a new one.
     pub(super) fn join(kind: Kind, name: Option<&str>) -> io::Result<Self> {
         static CARDS: AtomicU32 = AtomicU32::new(0);
         let lan = Lan::named(kind, name)?;
@@ -120,7 +121,7 @@ impl Plug {
         })
     }
 
-    /// The namespace that the network lives in.
+    /// The namespace of the network.
     pub(super) fn space(&self) -> io::Result<&Net> {
         match &self.lan.fabric {
             Fabric::Space(net) => Ok(net),
@@ -153,14 +154,14 @@ impl Plug {
         address(self.number)
     }
 
-    /// The others that are up.
+    /// Addresses of the other guests that are up.
     pub(crate) fn others(&self) -> Vec<Ipv4Addr> {
         let guests = lock(&self.lan.guests);
         let others = guests.iter().filter(|(n, up)| **up && **n != self.number);
         others.map(|(n, _)| address(*n)).collect()
     }
 
-    /// Others may be asked to reach it.
+    /// From now on others may try to reach it.
     pub(crate) fn has_come_up(&self) {
         lock(&self.lan.guests).insert(self.number, true);
     }
@@ -212,13 +213,13 @@ mod tests {
         one.has_come_up();
         two.has_come_up();
         assert_eq!(two.others(), [one.address()]);
-        // A network has room for so many.
+        // A network has room for this many guests.
         let join = || Plug::join(Kind::Switch, Some("lan-full"));
         let all: Vec<Plug> = (FIRST..=LAST).map(|_| join().unwrap()).collect();
         let full = join().err().map(|e| e.to_string());
         assert_eq!(full.as_deref(), Some("it has no address left"));
         drop(all);
-        // Who leaves makes room, and a network ends with its last guest.
+        // A guest that leaves makes room, and a network ends with its last guest.
         drop(one);
         assert!(two.others().is_empty());
         assert_eq!(plug(Some("lan-a")).address(), address(FIRST));

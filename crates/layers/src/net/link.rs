@@ -1,4 +1,4 @@
-//! What joins two probes of this host: a loopback, or a cable between two network namespaces.
+//! Connects two probes of this host: by a loopback, or by a cable between two network namespaces.
 
 use std::{
     io,
@@ -15,23 +15,23 @@ use super::{
     space::Net,
 };
 
-/// An end: where its probe lives, what it is reached at, and through which device.
+/// An end: the namespace of its probe, its address and its device.
 struct End {
     net: Net,
     address: Ipv4Addr,
     device: String,
 }
 
-/// See the module.
+/// A connection between two probes of this host.
 pub(crate) struct Link {
     near: End,
     far: End,
     kind: &'static str,
-    /// The place in a network that others may be in.
+    /// The position in a network that others may join.
     _plug: Option<Plug>,
 }
 
-/// The card in a namespace at the end of a cable.
+/// Name of the card in a namespace at the end of a cable.
 const CARD: &str = "eth0";
 
 impl Link {
@@ -51,8 +51,8 @@ impl Link {
         })
     }
 
-    /// The far end in a new namespace, at a cable into the bridge of the network of this name; without
-    /// a name, of a new one.
+    /// Puts the far end into a new namespace, with a cable to the bridge of the network of this
+    /// name; without a name, of a new one.
     pub(crate) fn cable(switch: Option<&str>, shape: Shape) -> io::Result<Self> {
         let plug = Plug::join(Kind::Bridge, switch)?;
         let (hub, net) = (plug.space()?.clone(), Net::alone()?);
@@ -86,7 +86,7 @@ impl Link {
         })
     }
 
-    /// Lets the far end reach the near one and all others.
+    /// Checks that the far end reaches the near one and all others.
     fn prove(&self, others: Vec<Ipv4Addr>) -> io::Result<()> {
         let socket = self.near.net.listen()?;
         let port = socket.local_addr()?.port();
@@ -99,7 +99,7 @@ impl Link {
         others.into_iter().try_for_each(reach)
     }
 
-    /// Addresses of the near end and of the far one.
+    /// Addresses of the near and the far end.
     pub(crate) fn addresses(&self) -> [Ipv4Addr; 2] {
         [self.near.address, self.far.address]
     }
@@ -112,7 +112,7 @@ impl Link {
         self.far.net.enter(command);
     }
 
-    /// For the facts.
+    /// Entries for the layer's facts.
     pub(crate) fn notes(&self) -> io::Result<Vec<(String, String)>> {
         let mut notes = near_notes(&self.near.net, self.near.device.clone())?;
         let card = self.far.device.clone();
@@ -125,7 +125,7 @@ impl Link {
     }
 }
 
-/// Facts about the device that the near end, in this namespace, reaches the far one through.
+/// Facts about the device through which the near end, in this namespace, reaches the far one.
 pub(crate) fn near_notes(net: &Net, device: String) -> io::Result<Vec<(String, String)>> {
     let card = net.within(move || CardFacts::of(&device))?;
     let near = |(name, value)| (format!("near_{name}"), value);
@@ -168,7 +168,7 @@ mod tests {
             return;
         }
         let cable = || Link::cable(Some("cables"), Shape::default()).unwrap();
-        // The second reaches the first before it is up.
+        // The second reaches the first before the first is up.
         let (one, two) = (cable(), cable());
         assert_eq!(two.addresses()[1], Ipv4Addr::new(10, 9, 0, 3));
         let (from, to) = (&two.far.net, one.addresses()[1]);

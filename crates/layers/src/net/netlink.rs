@@ -1,5 +1,5 @@
-//! What has no request of netdevice(7): pairs of virtual cards and what delays their packets. One
-//! message of rtnetlink(7) at a time, in the namespace that the calling thread is in.
+//! Requests that netdevice(7) lacks: pairs of virtual cards, and queueing disciplines. Sends one
+//! message of rtnetlink(7) at a time, in the calling thread's namespace.
 
 use std::{
     io,
@@ -27,10 +27,10 @@ const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
-/// `TC_H_ROOT`: what all packets go through.
+/// `TC_H_ROOT`: the queueing discipline for all packets.
 pub(super) const ROOT: u32 = u32::MAX;
 
-/// Numbers and attributes, as messages are made of.
+/// Builds messages of numbers and attributes.
 #[derive(Default)]
 pub(super) struct Bytes(Vec<u8>);
 
@@ -54,7 +54,7 @@ impl Bytes {
         self.bytes(name.as_bytes()).bytes(&[0])
     }
 
-    /// An attribute: length, kind, and what it holds, filled up to four bytes.
+    /// Adds an attribute: length, kind and value, padded to four bytes.
     pub(super) fn with(mut self, kind: u16, value: &Self) -> Self {
         let length = u16::try_from(value.0.len() + 4).unwrap_or(u16::MAX);
         self.0.extend(length.to_ne_bytes());
@@ -64,13 +64,13 @@ impl Bytes {
         self
     }
 
-    /// `struct ifinfomsg` of a device that has no number yet.
+    /// `struct ifinfomsg` of a device without an index.
     fn link() -> Self {
         Self::default().bytes(&[0; 16])
     }
 }
 
-/// Creates a virtual card, and its other end, of another name, in another namespace.
+/// Creates a virtual card and its other end, which gets another name in another namespace.
 pub(super) fn make_veth(name: &str, peer: &str, there: BorrowedFd<'_>) -> io::Result<()> {
     let there = there.as_raw_fd().cast_unsigned();
     let peer = Bytes::link()
@@ -85,7 +85,7 @@ pub(super) fn make_veth(name: &str, peer: &str, there: BorrowedFd<'_>) -> io::Re
     ask(NEWLINK, &link)
 }
 
-/// Lets what a device sends go through a queueing discipline (tc(8)) of this kind.
+/// Attaches a queueing discipline (tc(8)) of this kind to a device's outgoing packets.
 pub(super) fn add_qdisc(
     device: i32,
     [handle, parent]: [u32; 2],
@@ -104,7 +104,7 @@ pub(super) fn add_qdisc(
     ask(NEWQDISC, &message)
 }
 
-/// Sends a request and waits until the kernel says that it is done.
+/// Sends a request and waits for the kernel's acknowledgement.
 fn ask(kind: u16, body: &Bytes) -> io::Result<()> {
     // Without a protocol it is `NETLINK_ROUTE`.
     let flags = SocketFlags::CLOEXEC;
@@ -126,7 +126,7 @@ fn ask(kind: u16, body: &Bytes) -> io::Result<()> {
     outcome(&answer[..length])
 }
 
-/// The answer is an `nlmsghdr` and an errno, which is 0 when it was done.
+/// The answer is an `nlmsghdr` and an errno, which is 0 on success.
 fn outcome(answer: &[u8]) -> io::Result<()> {
     let kind = answer.get(4..6).map(|b| u16::from_ne_bytes([b[0], b[1]]));
     let errno = answer.get(16..20).and_then(|b| b.try_into().ok());

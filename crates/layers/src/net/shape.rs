@@ -1,4 +1,4 @@
-//! What slows a cable down, each way: queueing disciplines of tc(8).
+//! Delay, loss and rate of a cable in each direction: queueing disciplines of tc(8).
 
 use std::{io, time::Duration};
 
@@ -8,21 +8,21 @@ use super::{
     space::Net,
 };
 
-/// Of a queue that is emptied at a rate.
+/// Length of the queue of a rate limit.
 const QUEUE: Duration = Duration::from_millis(100);
-/// ... bytes at least.
+/// Minimum length of that queue, bytes.
 const SHORTEST_QUEUE: u64 = 256 << 10;
 
-/// Delay, loss, rate and longest packet of a cable, the same in both directions.
+/// Delay, loss, rate and maximum packet size of a cable, the same in both directions.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Shape {
-    /// Until a packet arrives.
+    /// One-way delay of a packet.
     pub(crate) delay: Duration,
     /// Share of all packets, from 0 to 1.
     pub(crate) loss: f64,
     /// Bits a second.
     pub(crate) rate: Option<u64>,
-    /// Longest packet, bytes.
+    /// Maximum packet size, bytes.
     pub(crate) mtu: Option<u32>,
 }
 
@@ -31,14 +31,14 @@ impl Shape {
         !self.delay.is_zero() || self.loss > 0.0
     }
 
-    /// The names in tc(8) of what it is made by.
+    /// The names in tc(8) of the queueing disciplines it needs.
     pub(crate) fn kinds(&self) -> Vec<&'static str> {
         let netem = self.needs_netem().then_some("netem");
         netem.into_iter().chain(self.rate.map(|_| "tbf")).collect()
     }
 
-    /// The first of [`Shape::kinds`] that this kernel does not have, found out in a namespace that is
-    /// gone afterwards; `None` also where there may be no namespace.
+    /// The first of [`Shape::kinds`] that this kernel lacks, checked in a temporary namespace.
+    /// `None` also if no namespace may be made.
     pub(crate) fn lacks(&self) -> Option<&'static str> {
         let net = Net::alone().ok()?;
         self.kinds().into_iter().find(|kind| {
@@ -57,7 +57,7 @@ impl Shape {
         })
     }
 
-    /// Shapes what this device of the calling thread's namespace sends.
+    /// Shapes the outgoing packets of this device in the calling thread's namespace.
     pub(super) fn apply(&self, device: &str) -> io::Result<()> {
         if let Some(mtu) = self.mtu {
             device::set_mtu(device, mtu)?;
@@ -90,13 +90,13 @@ impl Shape {
     }
 }
 
-/// `struct tc_tbf_qopt` with nothing but a rate and the queue's length, then the rate whole and the
-/// bytes that may follow each other at once: those of a millisecond, but two packets at least.
+/// `struct tc_tbf_qopt` with only a rate and the queue's length, then the rate as a 64-bit number
+/// and the burst in bytes: one millisecond's worth, but at least two packets.
 fn tbf(bytes_a_second: u64, mtu: u32) -> Bytes {
     const PARMS: u16 = 1;
     const RATE64: u16 = 4;
     const BURST: u16 = 6;
-    /// `TC_LINKLAYER_ETHERNET`: there is no table of times by length.
+    /// `TC_LINKLAYER_ETHERNET`: the kernel computes times itself, without a table.
     const ETHERNET: u8 = 1;
     const HEADER: u64 = 14;
     let short = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
@@ -151,7 +151,7 @@ mod tests {
         );
     }
 
-    /// This host's kernel may have none: then that is what is found out.
+    /// This host's kernel may lack all of them. Then the test checks that it says so.
     #[test]
     fn what_the_kernel_lacks_is_found_out() {
         let Some(net) = tested(Net::alone()) else {

@@ -1,4 +1,4 @@
-//! A private network namespace: it is gone with the last process in it and the last [`Net`].
+//! A private network namespace. It ends with its last process and the last [`Net`].
 #![allow(unsafe_code)]
 
 use std::{
@@ -26,12 +26,12 @@ pub(crate) struct Net {
 }
 
 impl Net {
-    /// One with nothing but its loopback.
+    /// A namespace with only its loopback.
     pub(crate) fn alone() -> io::Result<Self> {
         Self::with(false)
     }
 
-    /// One with a bridge that has room for many, and [`HOST`]'s address.
+    /// A namespace with a bridge for many devices, and [`HOST`]'s address.
     pub(super) fn bridged() -> io::Result<Self> {
         Self::with(true)
     }
@@ -57,12 +57,12 @@ impl Net {
         self.bridged
     }
 
-    /// The device that has [`HOST`]'s address, where the other end of a cable is `cable`.
+    /// The device that has [`HOST`]'s address: the bridge, or `cable` without one.
     pub(crate) fn host_device(&self, cable: String) -> String {
         if self.bridged { BRIDGE.into() } else { cable }
     }
 
-    /// Creates a tap device for a guest. An existing one serves the next guest as well.
+    /// Creates a tap device for a guest. An existing one is used again.
     pub(super) fn plug(&self, tap: String) -> io::Result<()> {
         let bridged = self.bridged;
         self.within(move || {
@@ -87,12 +87,12 @@ impl Net {
         self.within(|| UdpSocket::bind((HOST, 0)))
     }
 
-    /// Lets a process live in it.
+    /// Starts a process in it.
     pub(crate) fn enter(&self, command: &mut Command) {
         child::in_network(command, self.ns.clone());
     }
 
-    /// Does something in it.
+    /// Runs a function in it.
     pub(crate) fn within<T: Send + 'static>(
         &self,
         what: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -111,7 +111,7 @@ impl AsFd for Net {
     }
 }
 
-/// In a separate thread, which may enter a namespace that the others do not.
+/// Runs a function in a separate thread, which may enter a namespace without moving the others.
 fn aside<T: Send + 'static>(
     what: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -120,7 +120,7 @@ fn aside<T: Send + 'static>(
         .unwrap_or_else(|_| Err(io::Error::other("the thread that made it has panicked")))
 }
 
-/// A namespace for a test; `None`, with the reason shown, where there may be none.
+/// A namespace for a test; `None`, with the reason shown, if none may be made.
 #[cfg(test)]
 pub(super) fn tested(made: io::Result<Net>) -> Option<Net> {
     if let Err(e) = &made {
@@ -145,7 +145,7 @@ mod tests {
             let Some(net) = tested(Net::with(bridged)) else {
                 return;
             };
-            // A guest that comes again finds its tap there.
+            // A guest that is booted again finds its tap there.
             for tap in ["tap2", "tap3", "tap2"] {
                 net.plug(tap.into()).unwrap();
             }
@@ -159,7 +159,7 @@ mod tests {
             assert!(text.contains("tap2:") && text.contains("lo:"), "{text}");
             assert_eq!(text.contains(BRIDGE), bridged, "{text}");
             assert_eq!(net.listen().unwrap().local_addr().unwrap().ip(), HOST);
-            // No other process has it.
+            // No other process sees it.
             let ours = std::fs::read_to_string("/proc/self/net/dev").unwrap();
             assert!(!ours.contains("tap2:"), "{ours}");
         }

@@ -1,5 +1,5 @@
-//! A switch for guests whose QEMU sends frames through sockets. It needs no root, and no network of
-//! this host sees it.
+//! A switch for guests whose QEMU sends frames through sockets. It needs no root, and it is
+//! invisible to the networks of this host.
 //!
 //! Its own end answers ARP and sends every UDP packet back. Frames: IEEE 802.3, RFC 826, RFC 791.
 
@@ -21,7 +21,7 @@ use super::HOST;
 
 /// Longest frame, bytes: cards may merge packets.
 const LONGEST: usize = 1 << 17;
-/// How long a guest may leave frames lying before they are lost to it.
+/// How long a guest may leave frames unread before they are dropped for it.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 type Mac = [u8; 6];
@@ -30,11 +30,11 @@ const ALL: Mac = [0xff; 6];
 /// This host's end.
 const OURS: Mac = [0x52, 0x54, 0x00, 0x6c, 0x6d, 0x01];
 
-/// See the module.
+/// A switch for the guests of one network.
 #[derive(Default)]
 pub(crate) struct Switch {
     ports: RwLock<BTreeMap<u8, Arc<Port>>>,
-    /// Behind which port an address was last seen.
+    /// The port behind which each address was last seen.
     known: Mutex<HashMap<Mac, u8>>,
 }
 
@@ -45,7 +45,7 @@ struct Port {
 }
 
 impl Switch {
-    /// Adds a port of this number; the other end of its cable.
+    /// Adds a port of this number. Returns the other end of its cable.
     pub(super) fn plug(self: &Arc<Self>, number: u8) -> io::Result<UnixDatagram> {
         let (socket, theirs) = UnixDatagram::pair()?;
         socket.set_write_timeout(Some(PATIENCE))?;
@@ -59,7 +59,7 @@ impl Switch {
         let switch = self.clone();
         let serve = move || {
             let mut frame = vec![0; LONGEST];
-            // Nothing comes in when the cable has been pulled.
+            // Nothing is received once the cable has been removed.
             while let Ok(length @ 1..) = port.socket.recv(&mut frame) {
                 switch.carry(number, &frame[..length]);
                 let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -74,7 +74,7 @@ impl Switch {
     pub(super) fn unplug(&self, number: u8) {
         let mut ports = self.ports.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(port) = ports.remove(&number) {
-            // Ends its thread. Not connected any more is as good.
+            // Ends its thread. An error means that it is not connected any more.
             let _ = port.socket.shutdown(Shutdown::Both);
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +113,7 @@ impl Switch {
         }
         for (number, port) in others {
             if only.is_none_or(|only| only == number) {
-                // A guest that does not listen loses frames, as on every network.
+                // Frames are lost if the guest does not read them, as on every network.
                 let _ = port.socket.send(frame);
             }
         }
@@ -137,7 +137,7 @@ fn answer(frame: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// Who has our address: we have it.
+/// Answers an ARP request for our address.
 fn answer_arp(frame: &mut [u8]) -> Option<()> {
     const OPERATION: Range<usize> = 20..22;
     const SENDER: Range<usize> = 22..32;
@@ -152,7 +152,8 @@ fn answer_arp(frame: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Back to where it came from. Checksums are sums, so they do not change when both ends do.
+/// Sends it back to the sender. Checksums are sums, so exchanging the two ends does not change
+/// them.
 fn answer_udp(frame: &mut [u8]) -> Option<()> {
     const IP: usize = 14;
     const UDP: u8 = 17;
@@ -213,7 +214,7 @@ mod tests {
         let known = frame(mac_of(2), mac_of(3), b"\x88\xb5 to a known one");
         cables[1].send(&known).unwrap();
         assert_eq!(hear(&cables[0]), known);
-        // What 4 hears next is not that.
+        // The next frame that 4 receives is not that one.
         let all = frame(ALL, mac_of(2), b"\x88\xb5 to all");
         cables[0].send(&all).unwrap();
         assert_eq!(hear(&cables[2]), all);

@@ -1,4 +1,4 @@
-//! This host's end of the line to a guest's agent.
+//! The host's end of the connection to a guest's agent.
 
 use std::{
     io::{self, Read, Write},
@@ -21,27 +21,27 @@ use crate::{
 /// Frames of the probe's output that may be queued.
 const QUEUE: usize = 256;
 
-/// How long a guest may take nothing of what it is sent: one that hangs leaves the line full.
+/// How long a guest may accept no data. A guest that hangs leaves the connection full.
 const TAKES: Duration = Duration::from_secs(30);
 
-/// Why the guest gave no answer.
+/// Why the guest did not answer a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AgentError {
-    /// It answered that it could not.
+    /// It answered that the request failed.
     #[error("{0}")]
     Failed(String),
-    /// Nothing came.
+    /// No answer arrived.
     #[error("the guest gave no answer for {0:?}")]
     Silent(Duration),
-    /// The line is cut.
+    /// The connection is closed.
     #[error("the guest is gone")]
     Gone,
-    /// Something else came.
-    #[error("the guest answered what was not asked")]
+    /// The answer was for another request.
+    #[error("the guest sent an unexpected answer")]
     OutOfTurn,
 }
 
-/// The line to one guest.
+/// The connection to one guest.
 pub(crate) struct AgentClient {
     out: Mutex<UnixStream>,
     /// Locked during a request: there is one at a time.
@@ -49,7 +49,7 @@ pub(crate) struct AgentClient {
     probe: Mutex<Arc<Probe>>,
 }
 
-/// The probe in the guest, as seen from here.
+/// The guest's probe, as the host sees it.
 struct Probe {
     output: Mutex<Option<SyncSender<Vec<u8>>>>,
     ended: Mutex<Option<String>>,
@@ -71,7 +71,7 @@ impl Probe {
         })
     }
 
-    /// Marks it as ended: it sends nothing more.
+    /// Marks it as ended: nothing more is received from it.
     fn end(&self, how: &str) {
         *lock(&self.output) = None;
         lock(&self.ended).get_or_insert_with(|| how.to_owned());
@@ -80,7 +80,7 @@ impl Probe {
 }
 
 impl AgentClient {
-    /// Speaks through `stream`, which is connected to the guest's port.
+    /// Uses `stream`, which is connected to the guest's port.
     pub(crate) fn new(stream: UnixStream) -> io::Result<Arc<Self>> {
         let (sender, answers) = mpsc::channel();
         stream.set_write_timeout(Some(TAKES))?;
@@ -90,7 +90,7 @@ impl AgentClient {
             answers: Mutex::new(answers),
             probe: Mutex::new(Probe::new(None)),
         });
-        // Not a strong one: the thread ends when the line is cut, which the last owner does.
+        // A weak reference, because the thread ends only when the last owner closes the connection.
         let weak = Arc::downgrade(&client);
         thread::Builder::new().name("guest".into()).spawn(move || {
             while let Ok(Some((channel, bytes))) = agent_protocol::receive(&mut input) {
@@ -122,7 +122,7 @@ impl AgentClient {
             Channel::Probe => {
                 let output = lock(&probe.output).clone();
                 if output.is_some_and(|o| o.send(bytes).is_err()) {
-                    // Nobody reads it any more.
+                    // The reader is gone.
                     *lock(&probe.output) = None;
                 }
             }
@@ -133,7 +133,7 @@ impl AgentClient {
         true
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub(crate) fn ask(
         &self,
         ask: &AgentRequest,
@@ -147,7 +147,7 @@ impl AgentClient {
         wait(&answers, limit)
     }
 
-    /// Asks for something that is done or not.
+    /// Sends a request whose answer is only success or failure.
     pub(crate) fn order(&self, ask: &AgentRequest, limit: Duration) -> Result<(), AgentError> {
         match self.ask(ask, limit)? {
             AgentReply::Done => Ok(()),
@@ -187,7 +187,7 @@ impl AgentClient {
         Ok(())
     }
 
-    /// Starts a probe of this name, after the one before has ended.
+    /// Starts a probe of this name, after the previous one has ended.
     pub(crate) fn start(
         self: &Arc<Self>,
         name: String,
@@ -209,9 +209,9 @@ impl AgentClient {
         })
     }
 
-    /// Ends the connection; an agent without a connection powers its machine off.
+    /// Closes the connection; an agent without a connection powers its machine off.
     pub(crate) fn cut(&self) {
-        // Not connected any more is as good.
+        // An error means that it is not connected any more.
         let _ = lock(&self.out).shutdown(Shutdown::Both);
     }
 }
@@ -225,7 +225,7 @@ fn wait(answers: &Receiver<AgentReply>, limit: Duration) -> Result<AgentReply, A
     }
 }
 
-/// The probe's standard input. Dropped: its end.
+/// The probe's standard input. Dropping it closes the input.
 struct Input(Arc<AgentClient>);
 
 impl Write for Input {
@@ -245,7 +245,7 @@ impl Write for Input {
 
 impl Drop for Input {
     fn drop(&mut self) {
-        // A guest that is gone needs no end.
+        // A guest that has ended does not need it.
         let _ = agent_protocol::send(&mut *lock(&self.0.out), Channel::Probe, &[]);
     }
 }
@@ -299,7 +299,7 @@ impl Drop for Remote {
 mod tests {
     use super::*;
 
-    /// Plays the guest: answers each question with what `with` makes of it.
+    /// Plays the guest: answers each request with the result of `with`.
     fn pair(
         mut with: impl FnMut(AgentRequest, &mut UnixStream) + Send + 'static,
     ) -> Arc<AgentClient> {

@@ -25,9 +25,10 @@ pub(crate) const PIECE: usize = 64 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Channel {
-    /// An [`AgentRequest`] to the guest, an [`AgentReply`] to the host.
+    /// Control: an [`AgentRequest`] to the guest, an [`AgentReply`] to the host.
     Control = 1,
-    /// The probe's standard input to the guest, its output to the host. Empty: its end.
+    /// The probe's standard input to the guest, its output to the host. An empty frame ends the
+    /// stream.
     Probe = 2,
     /// The probe's standard error.
     Errors = 3,
@@ -95,59 +96,60 @@ impl Output for Pieces {
 /// Name of the port in the guest's `/sys/class/virtio-ports`.
 pub(crate) const PORT: &str = "layermark.0";
 
-/// Where the guest has the layer.
+/// Mount point of the layer in the guest.
 pub(crate) const AT: &str = "/layer";
 
-/// Name of what holds the probe's root file system: a shared directory's tag, a disk's serial number.
+/// Name of the device with the probe's root file system: tag of a shared directory, or serial
+/// number of a disk.
 pub(crate) const ROOT_TAG: &str = "root";
 
-/// From this host to the guest.
+/// A request of this host to the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum AgentRequest {
     /// Give the network card this address and bring it up.
     Network { address: Ipv4Addr },
-    /// Send data there until it comes back.
+    /// Send data to this address until it comes back.
     Reach { to: SocketAddrV4 },
-    /// Send ICMP messages there until one comes back.
+    /// Send ICMP messages to this address until one is answered.
     Ping { to: Ipv4Addr },
     /// Make this tree of files the root of the probe; `None`: the disk named [`ROOT_TAG`].
     Rootfs(Option<Mounting>),
-    /// Mount the layer at [`AT`], in place of what was mounted there before.
+    /// Mount the layer at [`AT`], after unmounting the earlier one.
     Mount(Mounting),
     /// Start the probe under this name.
     Start { name: String },
     /// End the probe, if there is one.
     Kill,
-    /// The guest's clock, now.
+    /// Report the guest's clock.
     Time,
-    /// Mounts and devices of the layer.
+    /// Report mounts and devices of the layer.
     Facts,
     /// Write back, and drop all caches.
     DropCaches,
     /// Remove the packaged files that were never sent, and list those that changed after
     /// [`AgentRequest::Seal`].
     Changed,
-    /// Write a packaged file; its bytes follow. No reply: the next `Seal` reports errors.
+    /// Write a packaged file; its bytes follow. There is no reply: the next `Seal` reports errors.
     Put {
         path: String,
         size: u64,
-        /// Whether it is a program.
+        /// Whether it is executable.
         runs: bool,
         /// Modification time.
         modified: SystemTime,
     },
-    /// Make a packaged directory with this modification time, or a link with this text. Not
-    /// answered either.
+    /// Make a packaged directory with this modification time, or a link with this text. There is no
+    /// reply either.
     Make {
         path: String,
         link: Option<String>,
         modified: SystemTime,
     },
-    /// Remember the packaged files as they are now, on their disk.
+    /// Record the packaged files as they are now, and write them to their disk.
     Seal,
 }
 
-/// What to mount.
+/// Parameters of a mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mounting {
     /// File system type.
@@ -158,7 +160,7 @@ pub(crate) struct Mounting {
     pub(crate) options: String,
 }
 
-/// From the guest to this host.
+/// A reply of the guest to this host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum AgentReply {
     /// The agent is running; its first message.
@@ -172,27 +174,27 @@ pub(crate) enum AgentReply {
     },
     /// Done.
     Done,
-    /// It could not be done: what, and why.
+    /// The request failed: what failed, and why.
     Failed(String),
-    /// `CLOCK_MONOTONIC`, the probe's clock, nanoseconds.
+    /// Reading of `CLOCK_MONOTONIC`, the probe's clock, ns.
     Time { ns: u64 },
-    /// What the guest knows of the layer, of its clock, and of its network card after
+    /// The guest's facts about the layer and its clock, and about its network card after
     /// [`AgentRequest::Network`].
     Facts {
         facts: Box<Facts>,
         clock: String,
         card: Option<CardFacts>,
     },
-    /// What was emptied.
+    /// The caches that were dropped.
     DroppedCaches(DroppedCaches),
-    /// Packaged files that are not as they were, below `packaged`.
+    /// Packaged files that have changed, below `packaged`.
     Changed { paths: Vec<String> },
 }
 
 /// Writes a frame and flushes it.
 pub(crate) fn send(out: &mut impl Write, channel: Channel, bytes: &[u8]) -> io::Result<()> {
     let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-    // One call for a short frame: each is a message to the other side.
+    // One call for a short frame, because each call is a message to the other side.
     let mut frame = Vec::with_capacity(5 + bytes.len());
     frame.push(channel as u8);
     frame.extend_from_slice(&length.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Starts QEMU with our agent in it, on KVM where that works and on an emulated CPU elsewhere.
+//! Boots QEMU with our agent: with KVM if it works, else with an emulated CPU.
 
 use std::{
     ffi::OsString,
@@ -26,17 +26,18 @@ use crate::{
     },
 };
 
-/// The program, and Debian's package of it.
+/// The program, and its package in Debian.
 pub(crate) const QEMU: (&str, &str) = ("qemu-system-x86_64", "qemu-system-x86");
 
 /// Time limit of a boot. Booting takes 3 s on an idle machine, and took half a minute on one where
 /// eight other processes wanted each CPU.
 const LIMIT: Duration = Duration::from_secs(90);
-/// A guest that boots may show no sign of life for as long as this, whatever `--silence` says.
+/// Minimum time that a booting guest may make no progress, whatever `--silence` says.
 const FLOOR: Duration = Duration::from_secs(5);
-/// Interval of looks for signs of life.
+/// Interval of checks for progress.
 const TICK: Duration = Duration::from_millis(500);
-/// With KVM it takes half a second; where KVM hangs, each first try costs this.
+/// Time limit of a boot with KVM. It takes half a second; where KVM hangs, each first try costs
+/// this.
 const KVM_LIMIT: Duration = Duration::from_secs(5);
 
 /// What runs the guest's instructions.
@@ -55,9 +56,9 @@ impl Accel {
     }
 }
 
-/// What to boot.
+/// Options of a boot.
 pub(crate) struct Boot<'a> {
-    /// The layer, for messages.
+    /// The layer's name, for messages.
     pub(crate) layer: &'a str,
     /// A private directory of the guest. QEMU runs in it, so that no path of the user appears on
     /// its command line, where a comma has a meaning.
@@ -66,31 +67,31 @@ pub(crate) struct Boot<'a> {
     pub(crate) kernel: &'a Kernel,
     /// Modules that the guest needs.
     pub(crate) modules: &'a [&'a str],
-    /// The agent is reached by a serial port.
+    /// Whether the agent is reached through a serial port.
     pub(crate) serial: bool,
     /// `q35` or `pc`.
     pub(crate) machine: &'a str,
     pub(crate) cpus: u32,
-    /// MiB.
+    /// Memory, MiB.
     pub(crate) memory: u64,
-    /// In the order in which they are tried.
+    /// Accelerators, in the order in which they are tried.
     pub(crate) accels: &'a [Accel],
-    /// Devices, and what they stand on.
+    /// Devices and their dependencies: arguments of QEMU.
     pub(crate) devices: &'a [String],
-    /// What its network card is plugged into.
+    /// The network that its card is plugged into.
     pub(crate) network: Option<&'a Network>,
-    /// How QEMU has to see the files of this host.
+    /// Changes to the files of this host that QEMU sees.
     pub(crate) view: &'a dyn Fn() -> io::Result<Vec<Change>>,
-    /// Starts what serves the devices, afresh for each attempt.
+    /// Starts the process that serves the devices, again for each attempt.
     pub(crate) server: &'a dyn Fn() -> Result<Option<Process>, LayerError>,
-    /// How long it may show no sign of life.
+    /// How long it may make no progress.
     pub(crate) silence: Duration,
 }
 
-/// Why a guest did not come up.
+/// Why a boot failed.
 struct BootFailure {
     error: Box<LayerError>,
-    /// It was running and silent.
+    /// QEMU was running, and the guest was silent.
     silent: bool,
 }
 
@@ -109,7 +110,7 @@ pub(crate) struct Guest {
     pub(crate) accel: Accel,
     /// Version of the guest's kernel.
     pub(crate) kernel: String,
-    /// Seconds from QEMU's start to the agent's first word.
+    /// Seconds from QEMU's start to the agent's first message.
     pub(crate) boot_s: f64,
     /// Bytes of its initramfs.
     pub(crate) initramfs: u64,
@@ -117,18 +118,18 @@ pub(crate) struct Guest {
     pub(crate) qemu: String,
     /// Why KVM was not used.
     pub(crate) no_kvm: Option<String>,
-    /// How the boot before this one came to nothing.
+    /// Why the previous boot failed.
     pub(crate) hung: Option<String>,
     process: Process,
     console: Tail,
-    /// What serves its devices; ends after it.
+    /// The process that serves its devices; ends after the guest.
     server: Option<Process>,
 }
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        // First, so that nothing is left that holds the connection and waits for a guest that
-        // hangs.
+        // Ended first, so that no process is left that holds the connection and waits for a guest
+        // that hangs.
         self.process.kill();
         self.agent.cut();
     }
@@ -140,8 +141,8 @@ impl Guest {
         self.process.pid()
     }
 
-    /// The agent's first message, waited for up to `limit`, and for as long as QEMU uses CPU time or the
-    /// console says something, but for `silence`.
+    /// The agent's first message. Waits up to `limit`, and longer while QEMU uses CPU time or the
+    /// console prints something. Gives up after `silence` without either.
     fn first_word(&self, limit: Duration, silence: Duration) -> Result<AgentReply, AgentError> {
         let life = || {
             let used = self.pid().and_then(|pid| child::cpu_ns(pid).ok());
@@ -154,7 +155,8 @@ impl Guest {
                 answer => return answer,
             }
             let now = life();
-            // Counted in ticks and not by the clock: where the whole machine stood still, so did QEMU.
+            // Counted in ticks and not by the clock, because QEMU also stands still when the whole
+            // machine does.
             waited += TICK;
             quiet = if now == seen {
                 quiet + TICK
@@ -172,12 +174,12 @@ impl Guest {
         }
     }
 
-    /// Process that serves its devices.
+    /// Process id of the server of its devices.
     pub(crate) fn server(&self) -> Option<u32> {
         self.server.as_ref().and_then(Process::pid)
     }
 
-    /// The error for a guest that did not do what it was asked, with its console's last lines.
+    /// The error for a guest that did not carry out a request, with the last lines of its console.
     pub(crate) fn error(&mut self, layer: &str, what: &str, why: &AgentError) -> LayerError {
         let ended =
             matches!(why, AgentError::Gone).then(|| self.process.wait(Duration::from_secs(1)));
@@ -258,7 +260,7 @@ pub(crate) fn boot(boot: &Boot<'_>) -> Result<Guest, LayerError> {
     Ok(guest)
 }
 
-/// Boots a guest that hangs a second time, and reports that with the layer's facts.
+/// Boots a guest, once more if it hangs, and reports that with the layer's facts.
 fn patiently(boot: &Boot<'_>, image: &Path, accel: Accel) -> Result<Guest, LayerError> {
     match start(boot, image, accel, LIMIT) {
         Err(failed) if failed.silent => {
@@ -270,10 +272,10 @@ fn patiently(boot: &Boot<'_>, image: &Path, accel: Accel) -> Result<Guest, Layer
     }
 }
 
-/// Where the outcome of trying KVM is cached: another kernel or another QEMU may do better.
+/// File in which the outcome of trying KVM is cached, for this kernel and this QEMU.
 fn kvm_note(kernel: &Kernel) -> Option<PathBuf> {
     let host = rustix::system::uname();
-    // QEMU by what can be seen without running it.
+    // QEMU is identified without running it.
     let qemu = child::program(QEMU.0)?.metadata().ok()?;
     let key = format!(
         "{} {} {} {}",
@@ -288,12 +290,12 @@ fn kvm_note(kernel: &Kernel) -> Option<PathBuf> {
 
 fn remember_kvm(boot: &Boot<'_>, outcome: &str) {
     if let Some(path) = kvm_note(boot.kernel) {
-        // Without it the next guest tries again.
+        // Without the file, the next guest tries again.
         let _ = cache::store(&path, outcome.as_bytes());
     }
 }
 
-/// Accelerators to try, and why KVM is not among them.
+/// Accelerators to try, and the reason if KVM is not among them.
 pub(crate) fn accels(kernel: &Kernel) -> (Vec<Accel>, Option<String>) {
     if let Err(e) = File::options().read(true).write(true).open("/dev/kvm") {
         return (vec![Accel::Tcg], Some(format!("/dev/kvm: {e}")));
@@ -334,7 +336,7 @@ fn start(
         child::with_view(&mut command, view);
     }
     let mut process = Process::start_with(&mut command).map_err(io)?;
-    // It holds the other end of our socket, and must not once QEMU has gone.
+    // It holds the other end of our socket, which must close when QEMU ends.
     drop(command);
     let console = match process.child().stdout.take() {
         Some(out) => Tail::of(out).map_err(io)?,
@@ -375,9 +377,10 @@ fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
         Accel::Tcg => ("tcg,thread=multi", cycles::khz()),
     };
     let cycles = cycles.map(|khz| format!("tsc_early_khz={khz}"));
-    // `max` is what the accelerator can do; on KVM that is the host's.
+    // `max` enables every feature of the accelerator; with KVM those of the host.
     let mut arguments: Vec<OsString> = [
-        // What a guest that has broken out of it would want: programs, another user, old calls.
+        // Forbids what a guest that has broken out of QEMU would need: other programs, another
+        // user, obsolete system calls.
         "-sandbox",
         "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
         "-nodefaults",
@@ -393,7 +396,7 @@ fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
         accel,
         "-cpu",
         "max",
-        // The socket to us is its standard input, the console its output.
+        // The socket to the host is its standard input, the console its output.
         "-chardev",
         "socket,id=agent,fd=0",
         "-chardev",
@@ -405,8 +408,8 @@ fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
     ]
     .map(OsString::from)
     .to_vec();
-    // The kernel checks its timer interrupt against the cycle counter, and panics or continues
-    // without it when it comes late. On an emulated machine it comes late whenever the host is
+    // The kernel checks its timer interrupt against the cycle counter. If it comes late, the kernel
+    // panics or continues without it. On an emulated machine it comes late whenever the host is
     // busy.
     let port = if boot.serial { guest::SERIAL } else { "" };
     let command_line = format!(
@@ -415,7 +418,7 @@ fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
         guest::WORD,
         initramfs::INIT
     );
-    // Names the guest in the list of processes; a comma is written twice.
+    // Names the guest in the list of processes. A comma must be doubled.
     let mut name = OsString::from("layermark ");
     name.push(boot.dir.to_string_lossy().replace(',', ",,"));
     for (option, value) in [
@@ -428,7 +431,7 @@ fn arguments(boot: &Boot<'_>, image: &Path, accel: Accel) -> Vec<OsString> {
         arguments.extend([option.into(), value]);
     }
     let agent = if boot.serial {
-        // The second, after the console.
+        // The second serial port, after the console.
         vec!["-serial".into(), "chardev:agent".into()]
     } else {
         let port = format!("virtserialport,chardev=agent,name={PORT}");

@@ -1,4 +1,4 @@
-//! What is kept from run to run: unpacked kernels, and whether KVM works here.
+//! Files kept between runs: unpacked kernels, and whether KVM works here.
 
 use std::{
     env,
@@ -10,10 +10,10 @@ use std::{
 use crate::sandbox;
 use layermark_model::random_name;
 
-/// Where root keeps things, and what every user may read.
+/// Cache directory of root, readable by every user.
 const OF_ALL: &str = "/var/cache/layermark";
 
-/// The user's own cache directory (XDG Base Directory Specification), root's is [`OF_ALL`].
+/// The user's own cache directory (XDG Base Directory Specification); for root, [`OF_ALL`].
 fn own() -> Option<PathBuf> {
     if sandbox::is_root() {
         return Some(OF_ALL.into());
@@ -28,7 +28,7 @@ fn own() -> Option<PathBuf> {
         .map(|dir| dir.join("layermark"))
 }
 
-/// The file of this name if it exists, else the path where it would be written.
+/// The file of this name if it exists, or else the path to write it to.
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
     let shared = Path::new(OF_ALL).join(name);
     if shared.is_file() {
@@ -46,7 +46,7 @@ pub(crate) fn kernels() -> Vec<PathBuf> {
     roots.into_iter().map(|dir| dir.join("kernel")).collect()
 }
 
-/// Writes a file in whole or not at all: another layermark may read it at any time.
+/// Writes a file atomically, because another layermark may read it at any time.
 pub(crate) fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(dir)?;

@@ -1,25 +1,25 @@
-//! Whether a guest's clock runs as fast as this host's.
+//! Checks whether a guest's clock runs as fast as this host's.
 //!
-//! The two clocks are never compared directly, only the time that each shows has passed.
+//! The clocks are never compared directly. Only the time that has passed on each is compared.
 
 use std::time::Duration;
 
-/// More than this share fast or slow, and a trial's times are wrong.
+/// Largest tolerated drift: 0.1 %. Beyond it the times of a trial are wrong.
 pub(crate) const LIMIT: f64 = 0.001;
 
-/// Both clocks at about the same moment.
+/// Both clocks at almost the same moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Since any moment, on this host's clock, in the middle of the question.
+    /// This host's clock in the middle of the request, since any fixed moment.
     pub(crate) host: Duration,
-    /// On the guest's.
+    /// The guest's clock.
     pub(crate) guest: Duration,
-    /// How long the question took: the guest's clock was read at some time in it.
+    /// Duration of the request: the guest's clock was read at some time within it.
     pub(crate) took: Duration,
 }
 
-/// How much faster the guest's clock ran between two readings (0.001: 0.1 %), as far as they prove
-/// it: the part that the questions' duration may explain is taken off.
+/// How much faster the guest's clock ran between two readings (0.001: 0.1 %). The part that the
+/// requests' durations may explain is subtracted.
 pub(crate) fn drift(from: Reading, to: Reading) -> f64 {
     let host = to.host.saturating_sub(from.host).as_secs_f64();
     if host <= 0.0 {
@@ -47,12 +47,12 @@ mod tests {
     fn only_what_is_proved_is_blamed() {
         let start = at(1000, 500_000, 200);
         assert!(drift(start, at(11_000, 10_500_000, 200)).abs() < 1e-12);
-        // 20 ms in 10 s, of which 0.2 ms may be the questions'.
+        // 20 ms in 10 s, of which 0.2 ms may be due to the requests.
         let fast = drift(start, at(11_000, 10_520_000, 200));
         assert!((fast - 0.00198).abs() < 1e-6 && fast > LIMIT, "{fast}");
         let slow = drift(start, at(11_000, 10_480_000, 200));
         assert!((slow + fast).abs() < 1e-9, "{slow}");
-        // 0.15 ms in 50 ms is 0.3 %, but the questions took 0.2 ms each.
+        // 0.15 ms in 50 ms is 0.3 %, but the requests took 0.2 ms each.
         assert!(drift(start, at(1050, 550_150, 200)).abs() < 1e-12);
         assert!(drift(start, start).abs() < 1e-12);
     }

@@ -1,4 +1,4 @@
-//! The cycle counter of this host, by which a guest with an emulated CPU counts too.
+//! Rate of this host's cycle counter, which a guest with an emulated CPU uses too.
 #![allow(unsafe_code)]
 
 use std::{
@@ -6,15 +6,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Between two readings: long enough that they are exact to some millionths.
+/// Time between two readings: long enough that they are exact to some millionths.
 const APART: Duration = Duration::from_millis(50);
-/// A reading that took longer was interrupted, and is made again ...
+/// A reading that took longer than this was interrupted, and is repeated.
 const EXACT: Duration = Duration::from_micros(2);
-/// ... so often.
+/// Maximum number of readings.
 const READINGS: u32 = 1000;
 
-/// Cycles in a millisecond. A guest measures them by timers, which come late when this host is busy: its
-/// clock was seen to run 60 times as fast. `None` where the counter cannot be read exactly.
+/// Cycles per millisecond. A guest measures them by timers, which are late when this host is busy:
+/// a guest's clock has run 60 times as fast. `None` if the counter cannot be read exactly.
 pub(crate) fn khz() -> Option<u64> {
     let (start, first) = reading()?;
     thread::sleep(APART);
@@ -24,7 +24,7 @@ pub(crate) fn khz() -> Option<u64> {
     (khz > 0).then_some(khz)
 }
 
-/// The counter at a moment.
+/// The counter and the time at one moment.
 fn reading() -> Option<(Instant, u64)> {
     (0..READINGS).find_map(|_| {
         let before = Instant::now();
@@ -39,7 +39,7 @@ fn counter() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Not that of the guest: its CPU is an x86-64.
+/// On other machines the guest's counter is not this host's: its CPU is an x86-64.
 #[cfg(not(target_arch = "x86_64"))]
 fn counter() -> u64 {
     0

@@ -1,4 +1,4 @@
-//! A virtual disk: an image file, the device in front of it, and the file system on it.
+//! A virtual disk: its image file, its controller, and the file system on it.
 
 use std::{
     fs::{self, File},
@@ -19,7 +19,7 @@ struct Controller {
     modules: &'static [&'static str],
     /// Machine types that have it; the first is the default.
     machines: &'static [&'static str],
-    /// QEMU's device over the drive `disk`, and what that stands on.
+    /// QEMU's device for the drive `disk`, and the arguments it depends on.
     device: &'static str,
     parent: Option<&'static str>,
     iothread: bool,
@@ -68,9 +68,9 @@ const CONTROLLERS: &[Controller] = &[
     },
 ];
 
-/// Options that only a disk has.
+/// Options that only apply to a disk.
 pub(crate) const ONLY: &[&str] = &["disk", "aio", "format", "fs", "iothread", "size"];
-/// Values of the option `cache` for a disk; QEMU's own default comes first.
+/// Values of the option `cache` for a disk; QEMU's default is the first.
 const CACHES: &[&str] = &["writeback", "none", "writethrough", "directsync", "unsafe"];
 
 /// A disk as the user described it.
@@ -106,7 +106,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// Checks what options mean together.
+    /// Checks combinations of options.
     pub(crate) fn check(&self) -> Result<(), LayerError> {
         let spec = self.spec;
         let cache = self.cache();
@@ -140,7 +140,7 @@ impl<'a> Disk<'a> {
         missing
     }
 
-    /// Modules of the guest.
+    /// Modules that the guest needs.
     pub(crate) fn modules(&self) -> Vec<&'static str> {
         let mut modules = self.controller.modules.to_vec();
         modules.push(self.fs.name);
@@ -155,7 +155,8 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// Makes the image in `dir`, with a file system on it; its path and mkfs's version.
+    /// Makes the image in `dir`, with a file system on it. Returns its path and the version of
+    /// mkfs.
     pub(crate) fn make(&self, base: &Base, dir: &Path) -> Result<(PathBuf, String), LayerError> {
         let layer = self.spec.to_string();
         let raw = dir.join("disk");

@@ -1,7 +1,7 @@
 //! The agent: process 1 of a guest, started by the kernel command line that the host wrote.
 //!
-//! It loads modules, mounts what is measured, runs the probe and answers the host. Without its host
-//! a guest has no purpose: when the connection ends it powers itself off.
+//! It loads modules, mounts the layer, runs the probe and answers the host. When the connection to
+//! its host ends, it powers the guest off.
 
 use std::{
     fs::{self, File},
@@ -39,9 +39,9 @@ mod probe;
 use packaged::Packaged;
 use probe::Probe;
 
-/// On the command line of every kernel that we boot, and on no other.
+/// A word on the command line of every kernel that layermark boots, and of no other.
 pub(crate) const WORD: &str = "layermark.guest";
-/// Present where the host is reached by a serial port.
+/// A word on the command line when the host is reached through a serial port.
 pub(crate) const SERIAL: &str = "layermark.serial";
 
 /// How long devices may take to appear.
@@ -50,10 +50,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 type Port = Arc<Mutex<File>>;
 
 /// Serves the host until the connection ends, then powers the machine off. Refuses to run anywhere
-/// but in a guest of ours, whatever its process id.
+/// but in a guest of layermark, whatever its process id.
 pub fn guest() -> io::Result<()> {
-    // Being process 1 proves nothing: in a container it may be any program. A guest of ours has no
-    // /proc before this.
+    // Being process 1 proves nothing: in a container it may be any program. A guest of layermark
+    // has no /proc before this.
     if !Path::new("/proc/cmdline").exists() {
         mount("proc", "/proc")?;
     }
@@ -124,7 +124,7 @@ fn tell(port: &Port, answer: &AgentReply) -> io::Result<()> {
     )
 }
 
-/// Loads what the list names; those optional ones that could not be.
+/// Loads the modules of the list. Returns the optional ones that could not be loaded.
 fn load_modules() -> io::Result<Vec<String>> {
     let mut refused = Vec::new();
     for line in fs::read_to_string(Path::new("/").join(LIST))?.lines() {
@@ -167,8 +167,7 @@ fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> io::Result<T>
     }
 }
 
-/// Whether it is the layer's disk: not a memory or loop device, and not the disk of the probe's
-/// root.
+/// The layer's disk: not a memory or loop device, and not the disk of the probe's root.
 fn find_disk() -> Option<PathBuf> {
     let disks = fs::read_dir("/sys/block").ok()?;
     let is_root = |entry: &fs::DirEntry| {
@@ -195,7 +194,7 @@ struct Agent {
     packaged: Packaged,
     /// The network card that is switched on.
     card: Option<String>,
-    /// The probe runs in a tree of files of the user's.
+    /// Whether the probe runs in the user's tree of files.
     has_rootfs: bool,
 }
 
@@ -246,7 +245,7 @@ impl Agent {
                 AgentReply::DroppedCaches,
             ),
             AgentRequest::Changed => match self.packaged.changed() {
-                // More does not fit into a frame.
+                // A longer list would not fit into a frame.
                 Ok(paths) if paths.iter().map(String::len).sum::<usize>() > LONGEST / 2 => {
                     AgentReply::Failed(format!("{} packaged files have changed", paths.len()))
                 }
@@ -292,7 +291,7 @@ impl Agent {
     }
 
     fn start(&mut self, name: &str) -> io::Result<()> {
-        // There is one at a time.
+        // There is at most one.
         self.probe = None;
         self.probe = Some(Probe::start(&self.port, name, self.has_rootfs)?);
         Ok(())

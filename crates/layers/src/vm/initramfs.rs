@@ -1,4 +1,4 @@
-//! The guest's whole user land: our own binary and the modules it loads.
+//! The guest's user space: our own binary and the modules it loads.
 //!
 //! Format `newc`: Documentation/driver-api/early-userspace/buffer-format.rst of the kernel.
 
@@ -12,10 +12,10 @@ use crate::vm::modules::{self, Module};
 
 /// Our binary in the guest.
 pub(crate) const INIT: &str = "layermark";
-/// Names of the modules' files, in the order of loading; a line that begins with `?` is optional.
+/// Names of the modules' files, in load order; a line that begins with `?` is optional.
 pub(crate) const LIST: &str = "modules";
 
-/// Writes an archive with `exe` and these modules; its size in bytes.
+/// Writes an archive with `exe` and these modules. Returns its size in bytes.
 pub(crate) fn write(to: &Path, exe: &Path, modules: &[Module]) -> io::Result<u64> {
     let mut out = Archive {
         out: BufWriter::with_capacity(1 << 20, File::create(to)?),
@@ -50,8 +50,8 @@ impl<W: Write> Archive<W> {
         let length = u32::try_from(data.len())
             .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, name.to_owned()))?;
         self.entries += 1;
-        // number, mode, uid, gid, links, time, length, device of the file (2), its own device (2),
-        // length of the name with its end, checksum
+        // Fields: number, mode, uid, gid, links, time, length, device of the file (2), its own
+        // device (2), length of the name including its zero byte, checksum.
         let fields = [
             self.entries,
             mode,
@@ -73,7 +73,7 @@ impl<W: Write> Archive<W> {
         self.padded(data)
     }
 
-    /// Everything begins at a multiple of four.
+    /// Writes bytes, padded to a multiple of four.
     fn padded(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.write_all(bytes)?;
         let gap = bytes.len().next_multiple_of(4) - bytes.len();
@@ -87,7 +87,7 @@ fn hex(n: u32) -> String {
     format!("{n:08X}")
 }
 
-/// An ELF file without the parts that are not loaded: the symbols and debug information at its end
+/// An ELF file without the parts that are not loaded. Symbols and debug information at its end
 /// would fill half of a guest's memory. Anything but a 64-bit ELF file stays as it is.
 fn slim(mut elf: Vec<u8>) -> Vec<u8> {
     const HEADER: usize = 64;
@@ -110,7 +110,8 @@ fn slim(mut elf: Vec<u8>) -> Vec<u8> {
     }
     if let Some(end) = end(&elf) {
         elf.truncate(end);
-        // The table of sections: its place, the size and number of entries, the names' index.
+        // Clears the section table: its offset, the size and number of entries, and the index of
+        // names.
         elf[40..48].fill(0);
         elf[58..64].fill(0);
     }

@@ -1,4 +1,4 @@
-//! The kernel that guests run. It is found on this host, and unpacked where its own loader is slow.
+//! The kernel of guests. It is found on this host, and unpacked where its own loader is slow.
 
 use std::{
     fs::{self, File},
@@ -45,7 +45,8 @@ struct Header(Vec<u8>);
 
 impl Header {
     fn read(file: &mut File) -> io::Result<Self> {
-        // The part that runs before the kernel proper: up to 65 sectors, with the version somewhere.
+        // The part that runs before the actual kernel: up to 65 sectors, with the version
+        // somewhere.
         let mut bytes = vec![0; 66 * 512];
         let mut got = 0;
         while got < bytes.len() {
@@ -78,17 +79,17 @@ impl Header {
         let text = self.0.get(at..)?;
         let end = text.iter().position(|b| matches!(b, 0 | b' '))?;
         let release = std::str::from_utf8(&text[..end]).ok()?;
-        // It becomes part of a path.
+        // It is used as part of a path.
         (!release.is_empty() && !release.contains('/') && release != "..")
             .then(|| release.to_owned())
     }
 
-    /// Where the compressed kernel begins in the file, and its length; from protocol 2.08 on.
+    /// Offset of the compressed kernel in the file, and its length; from protocol 2.08 on.
     fn payload(&self) -> Option<(u64, u64)> {
         if self.u16(offset::VERSION) < 0x208 {
             return None;
         }
-        // 0 means 4, for the sake of very old loaders.
+        // 0 means 4, for compatibility with very old loaders.
         let sectors = match self.0[offset::SETUP_SECTORS] {
             0 => 4,
             n => u64::from(n),
@@ -99,7 +100,7 @@ impl Header {
 }
 
 impl Kernel {
-    /// The kernel in the file `image`; its modules are looked for below `root`.
+    /// The kernel in the file `image`. Its modules are searched below `root`.
     pub(crate) fn of(image: &Path, root: &Path) -> io::Result<Self> {
         let release = Header::read(&mut File::open(image)?)?
             .release()
@@ -111,8 +112,8 @@ impl Kernel {
         })
     }
 
-    /// The kernel that the user named: its modules lie below the root whose `boot` holds it, else
-    /// on this host.
+    /// The kernel that the user named. Its modules are below the root whose `boot` holds it, or
+    /// else on this host.
     pub(crate) fn named(image: &Path) -> io::Result<Self> {
         let boot = image
             .parent()
@@ -125,8 +126,8 @@ impl Kernel {
         Self::of(image, Path::new("/"))
     }
 
-    /// Kernels of this host that can be read and have modules: the running one first, then the
-    /// newest of /boot, then those that `make vm-kernel` fetched.
+    /// Readable kernels of this host that have modules: the running one first, then the newest of
+    /// /boot, then those that `make vm-kernel` fetched.
     pub(crate) fn all() -> Vec<Self> {
         let running = rustix::system::uname();
         let running = running.release().to_string_lossy().into_owned();
@@ -152,7 +153,7 @@ impl Kernel {
         Modules::read(&self.modules)
     }
 
-    /// What QEMU boots: the unpacked kernel where QEMU can start it (PVH) and unpacking it would
+    /// The file that QEMU boots: the unpacked kernel if QEMU can start it (PVH) and unpacking would
     /// take the guest seconds, else the image as it is.
     pub(crate) fn bootable(&self) -> io::Result<PathBuf> {
         let mut file = File::open(&self.image)?;

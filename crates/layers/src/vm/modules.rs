@@ -1,4 +1,4 @@
-//! Modules that a kernel needs, in the order in which they must be loaded.
+//! Modules that a kernel needs, in load order.
 //!
 //! From `modules.dep`, `modules.softdep`, `modules.alias` and `modules.builtin` as depmod(8) writes
 //! them; see modules.dep(5).
@@ -14,10 +14,10 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct Modules {
     dir: PathBuf,
-    /// File and what it needs, nearest first, by the module's name.
+    /// By module name: its file and its dependencies, nearest first.
     files: HashMap<String, (String, Vec<String>)>,
     builtin: HashSet<String>,
-    /// What should be there before a module, as far as it can be had.
+    /// Soft dependencies: modules to load before a module, if they exist.
     before: HashMap<String, Vec<String>>,
     aliases: HashMap<String, Vec<String>>,
 }
@@ -27,7 +27,8 @@ pub(crate) struct Modules {
 pub(crate) struct Module {
     /// Its file.
     pub(crate) path: PathBuf,
-    /// Nothing depends on it, so it may fail to load (on a CPU that lacks an instruction).
+    /// Whether it may fail to load, for example on a CPU that lacks an instruction. No other module
+    /// depends on it.
     pub(crate) optional: bool,
 }
 
@@ -35,7 +36,7 @@ impl Modules {
     /// Reads the lists in `dir`, such as `/lib/modules/6.1.0-56-amd64`.
     pub(crate) fn read(dir: &Path) -> io::Result<Self> {
         let list = |name: &str| fs::read_to_string(dir.join(name));
-        // Only the first always exists.
+        // Only the first one always exists.
         Ok(Self::parse(
             dir,
             &list("modules.dep")?,
@@ -58,7 +59,7 @@ impl Modules {
         for line in softdep.lines() {
             let mut words = line.split_whitespace();
             if let (Some("softdep"), Some(module)) = (words.next(), words.next()) {
-                // `pre:` is the default; `post:` lists what other modules ask for.
+                // `pre:` is the default; `post:` lists modules to load afterwards.
                 let early = words.take_while(|w| *w != "post:").filter(|w| *w != "pre:");
                 let early = early.map(plain);
                 before.entry(plain(module)).or_default().extend(early);
@@ -86,7 +87,7 @@ impl Modules {
         names.iter().find(|n| !has(n)).copied()
     }
 
-    /// Everything to load for these, each once, dependencies first; nothing for what is built in.
+    /// Modules to load for these, each once, dependencies first. Those built in are left out.
     pub(crate) fn order(&self, names: &[&str]) -> Vec<Module> {
         let mut order = LoadOrder {
             modules: self,
@@ -132,7 +133,7 @@ impl LoadOrder<'_> {
                 self.add(&module, true);
             }
         }
-        // The last named depends on nothing.
+        // The last one listed depends on nothing.
         for need in needs.iter().rev() {
             self.add(need, optional);
         }
@@ -154,7 +155,7 @@ fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// A module's bytes as the kernel takes them.
+/// A module's bytes in the form that the kernel accepts.
 pub(crate) fn load(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let mut bytes = Vec::new();
@@ -169,7 +170,7 @@ pub(crate) fn load(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How something is compressed.
+/// A compression format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Packing {
     Xz,
@@ -177,7 +178,7 @@ pub(crate) enum Packing {
     Gzip,
 }
 
-/// Reads one compressed stream to its end, and ignores what follows it.
+/// Reads one compressed stream to its end, and ignores the bytes after it.
 pub(crate) fn unpack(packing: Packing, from: impl Read, into: &mut Vec<u8>) -> io::Result<()> {
     match packing {
         Packing::Xz => lzma_rust2::XzReader::new(from, false).read_to_end(into)?,

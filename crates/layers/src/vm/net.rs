@@ -1,4 +1,4 @@
-//! A guest's network: its card, what the card is plugged into, and the proof that both work.
+//! A guest's network: its card, the network it is plugged into, and the check that both work.
 //!
 //! `tap`: a private network namespace. `user`: QEMU emulates a network itself. `socket`: QEMU sends
 //! frames to a switch in this process. Guests that name the same switch reach each other.
@@ -35,14 +35,14 @@ pub(crate) mod server;
 
 use card::{CARDS, Card};
 
-/// Address of the only guest, where there is no switch.
+/// Address of the only guest in a network without a switch.
 pub(crate) const GUEST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
-/// This host's and the guest's in the network that QEMU plays.
+/// Addresses of this host and of the guest in the network that QEMU emulates.
 const USER: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 2, 2), Ipv4Addr::new(10, 0, 2, 15)];
 
 const VHOST: &str = "/dev/vhost-net";
 
-/// What QEMU plugs the card into.
+/// The network that QEMU plugs the card into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Backend {
     Tap,
@@ -55,14 +55,15 @@ pub(crate) struct Wiring<'a> {
     spec: &'a Spec,
     card: &'static Card,
     backend: Backend,
-    /// Whose guests reach each other.
+    /// Name of the switch that connects its guests.
     switch: Option<&'a str>,
-    /// What the guest works on is served through it.
+    /// Whether the guest's directory is served through this network.
     serves: bool,
 }
 
 impl<'a> Wiring<'a> {
-    /// `None`: the guest has no card, since none was asked for and nothing is served through it.
+    /// `None`: the guest has no card, since the user requested none and nothing is served through
+    /// it.
     pub(crate) fn of(spec: &'a Spec, serves: bool) -> Option<Self> {
         let options = ["nic", "backend", "switch", "vhost"];
         if !serves && !options.iter().any(|o| spec.options.contains_key(*o)) {
@@ -82,7 +83,7 @@ impl<'a> Wiring<'a> {
         })
     }
 
-    /// Checks what options mean together.
+    /// Checks combinations of options.
     pub(crate) fn check(&self) -> Result<(), LayerError> {
         let value = |name| value(self.spec, OPTIONS, name);
         let wrong = |name, must: &str| Err(bad(self.spec, name, value(name), must.into()));
@@ -130,12 +131,12 @@ impl<'a> Wiring<'a> {
         missing
     }
 
-    /// Modules of the guest.
+    /// Modules that the guest needs.
     pub(crate) fn modules(&self) -> &'static [&'static str] {
         self.card.modules
     }
 
-    /// Makes it. Gone with the last of its guests.
+    /// Makes the network. It ends with its last guest.
     pub(crate) fn make(&self) -> Result<Network, LayerError> {
         let plug = |kind| Plug::of_guest(kind, self.switch).map(Some);
         let made = match self.backend {
@@ -164,7 +165,7 @@ impl<'a> Wiring<'a> {
     }
 }
 
-/// No program of this host is in such a network.
+/// The error for a network that programs of this host cannot reach.
 pub(crate) fn unreachable(layer: &str) -> LayerError {
     LayerError::NoNetwork {
         layer: layer.into(),
@@ -174,18 +175,18 @@ pub(crate) fn unreachable(layer: &str) -> LayerError {
     }
 }
 
-/// An existing network, and one guest's place in it.
+/// An existing network, and one guest's position in it.
 pub(crate) struct Network {
     pub(crate) card: &'static Card,
     backend: String,
     switch: Option<String>,
-    /// `None`: QEMU plays it.
+    /// `None`: QEMU emulates it.
     plug: Option<Plug>,
     vhost: bool,
 }
 
 impl Network {
-    /// This host's address and the guest's.
+    /// Addresses of this host and of the guest.
     fn addresses(&self) -> [Ipv4Addr; 2] {
         self.plug.as_ref().map_or(USER, |p| [HOST, p.address()])
     }
@@ -195,12 +196,13 @@ impl Network {
         self.addresses()[1]
     }
 
-    /// Where a program of this host reaches the guest: its address there and the guest's. `None`: nowhere.
+    /// Addresses of this host and of the guest, where a program of this host reaches it. `None`: it
+    /// cannot.
     pub(crate) fn linked(&self) -> Option<[Ipv4Addr; 2]> {
         self.space().map(|_| self.addresses())
     }
 
-    /// Facts about this host's end; none where no program reaches it.
+    /// Facts about this host's end; none if no program reaches it.
     pub(crate) fn near_notes(&self) -> io::Result<Vec<(String, String)>> {
         match (self.space(), &self.plug) {
             (Some(net), Some(plug)) => link::near_notes(net, net.host_device(plug.tap())),
@@ -208,7 +210,7 @@ impl Network {
         }
     }
 
-    /// The namespace it lives in.
+    /// The namespace of the network.
     fn space(&self) -> Option<&Net> {
         match &self.plug.as_ref()?.lan.fabric {
             Fabric::Space(net) => Some(net),
@@ -220,14 +222,14 @@ impl Network {
         self.plug.as_ref()?.cable.as_ref()
     }
 
-    /// QEMU's arguments. Without the ROM: nothing is booted from a network.
+    /// QEMU's arguments. Without the ROM, because nothing is booted from a network.
     pub(crate) fn devices(&self) -> Vec<String> {
         let mac = match &self.plug {
             Some(plug) => format!(",mac={}", plug.mac()),
             None => String::new(),
         };
         let netdev = match (&self.plug, self.cable()) {
-            // Nothing of this host is reached: it leads to the loopback otherwise.
+            // Restricted, because otherwise it would lead to this host's loopback.
             (None, _) => "user,id=net,ipv6=off,restrict=on".into(),
             (_, Some(cable)) => {
                 let number = cable.as_raw_fd();
@@ -242,7 +244,7 @@ impl Network {
         vec!["-netdev".into(), netdev, "-device".into(), device]
     }
 
-    /// Lets QEMU reach it.
+    /// Starts QEMU in its namespace.
     pub(crate) fn enter(&self, command: &mut Command) {
         if let Some(net) = self.space() {
             net.enter(command);
@@ -252,7 +254,8 @@ impl Network {
         }
     }
 
-    /// Lets the guest reach this host and every other guest; `order` sends it the requests.
+    /// Checks that the guest reaches this host and every other guest; `order` sends it the
+    /// requests.
     pub(crate) fn prove(
         &self,
         order: impl Fn(&AgentRequest) -> Result<(), AgentError>,
@@ -282,7 +285,7 @@ impl Network {
         Ok(())
     }
 
-    /// Whether the kernel does what QEMU (process `qemu`) was asked to let it do.
+    /// Checks that QEMU (process `qemu`) has opened vhost-net, if the user requested that.
     pub(crate) fn check_vhost(&self, qemu: Option<u32>) -> Result<(), AgentError> {
         if !self.vhost || qemu.is_some_and(has_vhost) {
             return Ok(());
@@ -290,17 +293,17 @@ impl Network {
         Err(AgentError::Failed(format!("QEMU has not opened {VHOST}")))
     }
 
-    /// Whether that is the card that was asked for, with the cable in.
+    /// Whether this is the requested card, with a link.
     pub(crate) fn is_at(&self, card: &CardFacts) -> bool {
         card.driver == self.card.driver && card.carrier
     }
 
-    /// CPU time that this process has spent on it, nanoseconds.
+    /// CPU time of this process for the network, ns.
     pub(crate) fn cpu_ns(&self) -> u64 {
         self.plug.as_ref().map_or(0, Plug::cpu_ns)
     }
 
-    /// For the facts.
+    /// Entries for the layer's facts.
     pub(crate) fn notes(&self, card: &CardFacts) -> Vec<(&'static str, String)> {
         let [host, guest] = self.addresses();
         let kind = match (&self.plug, self.space()) {
@@ -332,7 +335,7 @@ impl Network {
     }
 }
 
-/// Whether a process has opened the kernel's end of virtio-net.
+/// Whether a process has opened vhost-net.
 fn has_vhost(pid: u32) -> bool {
     let open = fs::read_dir(format!("/proc/{pid}/fd"));
     let links = open.into_iter().flatten().flatten();

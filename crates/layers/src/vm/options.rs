@@ -146,7 +146,7 @@ pub(super) const OPTIONS: &[LayerOption] = &[
     },
 ];
 
-/// Virtual CPUs.
+/// Number of virtual CPUs.
 pub(super) fn cpus(spec: &Spec) -> Result<u32, LayerError> {
     match value(spec, OPTIONS, "cpus") {
         "auto" => Ok(std::thread::available_parallelism().map_or(1, |n| n.get().min(2)) as u32),
@@ -162,7 +162,7 @@ pub(super) fn cpus(spec: &Spec) -> Result<u32, LayerError> {
     }
 }
 
-/// Bytes.
+/// Memory, bytes.
 pub(super) fn memory(spec: &Spec) -> Result<u64, LayerError> {
     const LEAST: u64 = 256 << 20;
     let text = value(spec, OPTIONS, "memory");

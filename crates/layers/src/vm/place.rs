@@ -1,4 +1,4 @@
-//! A layer inside a guest that is up.
+//! A layer inside a running guest.
 
 use std::{
     fs::{self, File},
@@ -27,41 +27,41 @@ use crate::{
     },
 };
 
-/// Longest the guest may take to write back, or to take in packaged files.
+/// Time limit for writing back and for receiving packaged files.
 const SLOW: Duration = Duration::from_mins(5);
-/// Longest for anything else, unless `--silence` is shorter,
+/// Time limit of other requests, unless `--silence` is shorter.
 const QUICK: Duration = Duration::from_secs(30);
-/// and at least this: an emulated CPU is slow on a busy machine.
+/// Minimum of that limit: an emulated CPU is slow on a busy machine.
 const FLOOR: Duration = Duration::from_secs(10);
-/// Longest for its network card, which it waits for, and then for its carrier.
+/// Time limit for its network card to appear and to detect a link.
 const CABLED: Duration = Duration::from_mins(1);
 
 /// A layer inside a guest.
 pub(crate) struct VmPlace {
     layer: String,
-    /// Named to the probe.
+    /// Path of the probe's program.
     exe: String,
     exe_path: PathBuf,
     guest: Mutex<Guest>,
     agent: Arc<AgentClient>,
-    /// What its network card is plugged into; let go of after the guest.
+    /// The network of its card; dropped after the guest.
     network: Option<Network>,
-    /// What the layer is on this host: its image.
+    /// The layer's files on this host: its image.
     host: HostPlace,
-    /// How the guest has mounted it.
+    /// How the guest mounts it.
     mounting: Option<Mounting>,
     /// The packaged files on this host.
     master: PathBuf,
-    /// The guest works in a directory of this host.
+    /// Whether the guest works in a directory of this host.
     shared: bool,
-    /// It forgets everything about that only when it mounts it again.
+    /// Whether the guest drops its caches of that directory only when it mounts it again.
     sticky: bool,
-    /// What serves the guest's devices.
+    /// The processes that serve the guest's devices.
     process_tree: Mutex<ProcessTree>,
-    /// Longest for an answer that is not known to take time.
+    /// Time limit of requests that should be quick.
     quick: Duration,
     started: Instant,
-    /// Both clocks when the layer was up, and when they were last asked.
+    /// Both clocks when the layer was set up, and at the latest check.
     clocks: Option<[Reading; 2]>,
 }
 
@@ -87,14 +87,14 @@ impl VmPlace {
         }
     }
 
-    /// This host holds the files; with `sticky` the guest forgets what it knows of them only when
-    /// it mounts them again.
+    /// Marks the files as being on this host. With `sticky` the guest drops its caches of them only
+    /// when it mounts them again.
     pub(crate) fn shared(mut self, sticky: bool) -> Self {
         (self.shared, self.sticky) = (true, sticky);
         self
     }
 
-    /// Reads both clocks, by the fastest of a few requests.
+    /// Reads both clocks, with the fastest of a few requests.
     fn read_clocks(&self) -> Result<Reading, LayerError> {
         const QUESTIONS: usize = 5;
         let mut best: Option<Reading> = None;
@@ -128,10 +128,10 @@ impl VmPlace {
         }
     }
 
-    /// Connects the guest's network card, and checks whom it can reach.
+    /// Connects the guest's network card, and checks which addresses it reaches.
     pub(crate) fn connect(&mut self, network: Network) -> Result<(), LayerError> {
         let (agent, qemu, quick) = (self.agent.clone(), self.lock().pid(), self.quick);
-        // Before anything fails: it is let go of after the guest.
+        // Stored before anything can fail, because it must be dropped after the guest.
         let network = self.network.insert(network);
         let address = network.guest();
         let on = agent.order(&AgentRequest::Network { address }, CABLED);
@@ -146,7 +146,7 @@ impl VmPlace {
         proved.map_err(|(what, why)| self.broken(what)(why))
     }
 
-    /// Facts of the network. Its card must be the one that was asked for.
+    /// Facts about the network. Its card must be the requested one.
     fn network_facts(
         &self,
         card: Option<CardFacts>,
@@ -186,7 +186,7 @@ impl VmPlace {
             .map_err(self.broken("mount the layer"))
     }
 
-    /// Brings the packaged files into the guest.
+    /// Copies the packaged files into the guest.
     pub(crate) fn package(&mut self) -> Result<(), LayerError> {
         let mut paths = Vec::new();
         let listed = tree::all(&self.master, &mut |path, _| {
@@ -217,7 +217,7 @@ impl VmPlace {
 
     fn put_one(&self, name: &str, from: &Path) -> io::Result<()> {
         let meta = from.symlink_metadata()?;
-        // What is sent counts from 1970.
+        // Times are sent as seconds since 1970.
         let modified = meta.modified()?.max(SystemTime::UNIX_EPOCH);
         let path = name.to_owned();
         if meta.is_file() {
@@ -337,7 +337,7 @@ impl Place for VmPlace {
         let AgentReply::DroppedCaches(mut cooled) = answer else {
             return Err(self.broken("drop its caches")(AgentError::OutOfTurn));
         };
-        // What the guest wrote back lies in this host's cache.
+        // Data that the guest wrote back is in this host's cache.
         let host = self.host.drop_caches()?;
         cooled.how.extend(host.how);
         cooled.complete &= host.complete;
@@ -347,7 +347,7 @@ impl Place for VmPlace {
     fn refresh(&mut self) -> Result<(), LayerError> {
         if self.shared {
             self.host.refresh()?;
-            // What the guest has cached of them is not what they are now.
+            // The guest's cached data of them is out of date.
             let answer = self.agent.ask(&AgentRequest::DropCaches, SLOW);
             answer.map_err(self.broken("drop its caches"))?;
             return match self.mounting.clone().filter(|_| self.sticky) {

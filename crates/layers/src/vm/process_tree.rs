@@ -1,15 +1,15 @@
-//! CPU time of a server and of the processes that it starts.
+//! CPU time of a server and of its child processes.
 
 use std::{collections::HashMap, fs};
 
 use crate::child;
 
-/// A process and all below it; those that have ended count with what they had used when they were
-/// last seen.
+/// A process and all its descendants. Ended ones count with the CPU time at which they were last
+/// seen.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessTree {
     head: Option<u32>,
-    /// Nanoseconds by process.
+    /// CPU time by process, ns.
     seen: HashMap<u32, u64>,
 }
 
@@ -21,12 +21,12 @@ impl ProcessTree {
         }
     }
 
-    /// Nanoseconds of all of them so far; never less than before.
+    /// CPU time of all of them so far, ns; it never decreases.
     pub(crate) fn cpu_ns(&mut self) -> u64 {
         let mut left: Vec<u32> = self.head.into_iter().collect();
         while let Some(pid) = left.pop() {
             left.extend(children(pid));
-            // One that has just ended keeps what it had.
+            // A process that has just ended keeps its last value.
             if let Ok(ns) = child::cpu_ns(pid) {
                 let known = self.seen.entry(pid).or_default();
                 *known = ns.max(*known);

@@ -17,18 +17,18 @@ use crate::{
     },
 };
 
-/// Where the guest's programs come from.
+/// Source of the guest's programs.
 pub(crate) enum Root<'a> {
     /// This host, without its private files.
     Host,
     /// A directory of this host.
     Dir(&'a Path),
-    /// An image of a disk.
+    /// A disk image.
     Image(&'a Path),
 }
 
 impl<'a> Root<'a> {
-    /// `None`: the guest has nothing but the probe.
+    /// `None`: the guest has only the probe.
     pub(crate) fn of(spec: &'a Spec) -> Result<Option<Self>, LayerError> {
         let wrong = |text: &str, must: &str| Err(bad(spec, "root", text, must.into()));
         let secrets = on(spec, OPTIONS, "secrets");
@@ -54,7 +54,7 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// Modules of the guest.
+    /// Modules that the guest needs.
     pub(crate) fn modules(&self) -> &'static [&'static str] {
         match self {
             Self::Host | Self::Dir(_) => &["virtio_pci", "9p", "9pnet_virtio", "overlay"],
@@ -64,7 +64,7 @@ impl<'a> Root<'a> {
 
     /// QEMU's arguments.
     pub(crate) fn devices(&self) -> Vec<String> {
-        // A comma in a value is written twice.
+        // A comma in a value must be doubled.
         let plain = |path: &Path| path.to_string_lossy().replace(',', ",,");
         let tree = |path: String| {
             vec![
@@ -95,7 +95,7 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// How QEMU, whose private directory is `dir`, has to see its files.
+    /// Changes to the files that QEMU sees; its private directory is `dir`.
     pub(crate) fn view(&self, dir: &Path) -> io::Result<Vec<Change>> {
         match self {
             Self::Host => secrets::view(dir),
@@ -110,13 +110,13 @@ impl<'a> Root<'a> {
         Some(Missing { hint, ..lacks })
     }
 
-    /// How the guest mounts it; `None`: it is the disk of that serial number.
+    /// How the guest mounts it; `None`: it is on the disk with that serial number.
     pub(crate) fn mounting(&self) -> Option<Mounting> {
         match self {
             Self::Host | Self::Dir(_) => Some(Mounting {
                 fs: "9p".into(),
                 source: Some(ROOT_TAG.into()),
-                // Only this host's owner changes it.
+                // Only the owner of this host changes it.
                 options: "trans=virtio,version=9p2000.L,msize=524288,cache=loose".into(),
             }),
             Self::Image(_) => None,

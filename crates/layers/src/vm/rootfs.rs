@@ -1,4 +1,4 @@
-//! In the guest: the root file system of the probe, a tree of files below an overlay in memory.
+//! In the guest: the root file system of the probe, a tree of files under an overlay in memory.
 
 use std::{
     fs::{self, File},
@@ -17,12 +17,12 @@ use crate::{
     },
 };
 
-/// Where it is mounted. Mounts of the guest itself are not part of it.
+/// Mount point. It does not include the guest's own mounts.
 pub(crate) const ROOTFS: &str = "/rootfs";
-/// Our binary in it.
+/// Path of our binary in it.
 pub(crate) const PROGRAM: &str = "/run/layermark";
 
-/// File systems looked for on an image, with what mounts them without writing to them.
+/// File systems that an image may have, with the option that mounts each without writing to it.
 const ON_IMAGES: [(&str, &str); 2] = [("ext4", "noload"), ("xfs", "norecovery")];
 
 /// Makes it from `from`; `None`: from the disk named [`ROOT_TAG`].
@@ -66,11 +66,11 @@ pub(crate) fn make(from: Option<&Mounting>) -> io::Result<()> {
     let program = below(PROGRAM);
     File::create(&program)?;
     mount_bind(Path::new("/").join(INIT), &program)?;
-    // Programs talk to themselves.
+    // Programs connect to each other on the loopback.
     device::set_up("lo", None)
 }
 
-/// What programs expect in /dev in addition to the kernel's own devices.
+/// Devices that programs expect in /dev in addition to those of the kernel.
 fn devices() -> io::Result<()> {
     for (name, fs) in [("pts", "devpts"), ("shm", "tmpfs")] {
         let at = Path::new("/dev").join(name);
@@ -80,7 +80,8 @@ fn devices() -> io::Result<()> {
     Ok(())
 }
 
-/// Control groups, by which the probe counts what a program waits for. A kernel without them counts less.
+/// Control groups, by which the probe measures what a program waits for. Without them it measures
+/// less.
 fn count_groups() {
     let at = Path::new("/sys/fs/cgroup");
     let _ = mounts::mount(Path::new("cgroup2"), at, "cgroup2", false, b"");
@@ -90,7 +91,7 @@ fn below(path: &str) -> PathBuf {
     Path::new(ROOTFS).join(path.trim_start_matches('/'))
 }
 
-/// Shows the layer, which is mounted at [`AT`], in it too.
+/// Shows the layer, which is mounted at [`AT`], there too.
 pub(crate) fn show_layer() -> io::Result<()> {
     let at = below(AT);
     fs::create_dir_all(&at)?;
@@ -98,12 +99,13 @@ pub(crate) fn show_layer() -> io::Result<()> {
     Ok(mount_bind(AT, &at)?)
 }
 
-/// Lets go of the layer, so that it can be mounted again.
+/// Unmounts the layer there, so that it can be mounted again.
 pub(crate) fn hide_layer() -> io::Result<()> {
     mounts::unmount(&below(AT))
 }
 
-/// Mounts the first file system on the disk or one of its partitions that looks like a system's.
+/// Mounts the first file system on the disk or one of its partitions that looks like that of an
+/// operating system.
 fn mount_image(at: &Path) -> io::Result<()> {
     let mut tried = Vec::new();
     for device in candidates()? {

@@ -1,10 +1,12 @@
 //! Files of this host that a guest does not see with `root=host`.
 //!
-//! Left out is what not every user of this host may read, and what programs from packages can do
-//! without: home directories and temporary files, and file systems of which the guest has its own.
+//! Files that not every user of this host may read are left out. So are those that packaged
+//! programs do not need: home directories, temporary files, and file systems of which the guest has
+//! its own.
 //!
-//! For root, the kernel goes by permissions, at any depth and also for what changes later. Another user
-//! cannot make such a mount: the private files that are left, which are that user's own, are looked for.
+//! For root, the kernel applies the permissions, at any depth and even if they change later.
+//! Another user cannot make such a mount. Then the private files, which can only be that user's
+//! own, are searched for.
 
 use std::{
     fs, io,
@@ -19,17 +21,17 @@ use crate::{
     sandbox,
 };
 
-/// Directory of QEMU in which the guest's view of this host is put together.
+/// Directory of QEMU in which the guest's view of this host is assembled.
 pub(crate) const VIEW: &str = "root";
-/// Shown in place of a file that is left out.
+/// The file shown in place of one that is left out.
 const NOTHING: &str = "nothing";
 
-/// Directories that are always empty.
+/// Directories that are always shown empty.
 const EMPTY: [&str; 8] = [
     "dev", "home", "proc", "root", "run", "sys", "tmp", "var/tmp",
 ];
 
-/// Where files that not everybody may read are looked for, and how deep.
+/// Directories searched for files that not every user may read, and the depth of the search.
 const LOOKED_THROUGH: [(&str, usize); 8] = [
     ("", 1),
     ("etc", 8),
@@ -38,17 +40,17 @@ const LOOKED_THROUGH: [(&str, usize); 8] = [
     ("opt", 4),
     ("srv", 3),
     ("usr/local/etc", 4),
-    // As deep as the data of PostgreSQL: var/lib/postgresql/15/main.
+    // Depth of PostgreSQL's data: var/lib/postgresql/15/main.
     ("var", 4),
 ];
 
-/// Each is a mount.
+/// Maximum number of hidden files: each needs a mount.
 const MOST: usize = 4096;
 
-/// Creates what the view needs in QEMU's private directory `dir`. Returns how a process that runs
-/// there gets the view.
+/// Creates what the view needs in QEMU's private directory `dir`. Returns the changes that give a
+/// process running there the view.
 pub(crate) fn view(dir: &Path) -> io::Result<Vec<Change>> {
-    // A guest that does not boot is booted again.
+    // It exists if a guest is booted a second time.
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -79,7 +81,7 @@ pub(crate) fn view(dir: &Path) -> io::Result<Vec<Change>> {
         let at = path(&Path::new(VIEW).join(name.strip_prefix(host).unwrap_or(&name)))?;
         if meta.is_dir() {
             let mode = meta.permissions().mode() & 0o7777;
-            // In a user namespace root of the machine has no number that could be given.
+            // In a user namespace, root of the machine has no id that could be given.
             let options = if sandbox::is_root() {
                 format!("mode={mode:o},uid={},gid={}", meta.uid(), meta.gid())
             } else {
@@ -93,14 +95,14 @@ pub(crate) fn view(dir: &Path) -> io::Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// The file systems of this host, each as others may read it. Those below the directories that are empty
-/// anyway are left out, and those of which the kernel cannot do that: file systems of servers.
+/// The file systems of this host, each with the permissions for others. Left out are those below
+/// directories that are shown empty, and those that cannot be mounted so: network file systems.
 fn shares(mounted: &[MountEntry]) -> io::Result<Vec<Change>> {
     let host = Path::new("/");
     let is_empty = |at: &Path| EMPTY.iter().any(|name| at.starts_with(host.join(name)));
     let mut points: Vec<&Path> = mounted.iter().map(|mount| &*mount.at).collect();
     points.retain(|at| !is_empty(at));
-    // What lies in another one is mounted after it.
+    // A mount inside another one comes after it.
     points.sort();
     points.dedup();
     let strangers = Arc::new(child::strangers()?);
@@ -121,9 +123,9 @@ fn shares(mounted: &[MountEntry]) -> io::Result<Vec<Change>> {
     points.into_iter().map(share).collect()
 }
 
-/// Finds entries of `dir`, to this depth, that not every user may read.
+/// Finds entries of `dir`, up to this depth, that not every user may read.
 fn private_below(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
-    // What we cannot read QEMU cannot either.
+    // QEMU cannot read what we cannot read.
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let (path, Ok(meta)) = (entry.path(), entry.metadata()) else {
             continue;
@@ -184,7 +186,7 @@ mod tests {
         assert_eq!(found(2), [top, below].concat());
     }
 
-    /// As a program that has the view: QEMU.
+    /// Whether a program with this view, such as QEMU, sees the file.
     fn seen(dir: &Path, path: &Path) -> bool {
         let mut cat = child::command("cat");
         cat.current_dir(dir)

@@ -1,4 +1,5 @@
-//! A directory of this host, shared into a guest. One file for each way, listed here.
+//! A directory of this host that is shared with a guest. Each protocol has its own file and a line
+//! here.
 
 use std::{
     path::Path,
@@ -29,36 +30,36 @@ pub(crate) const DIR: &str = "share";
 /// The name by which the guest mounts it.
 const TAG: &str = "layer";
 
-/// A way of sharing.
+/// A protocol for sharing.
 trait ShareProtocol: Sync {
     /// Value of the option `share`.
     fn name(&self) -> &'static str;
     /// Modules of the guest.
     fn modules(&self) -> &'static [&'static str];
-    /// What the option `cache` takes; the first is meant by `auto`.
+    /// Values of the option `cache`; `auto` means the first one.
     fn caches(&self) -> &'static [&'static str];
     /// What this host lacks.
     fn missing(&self) -> Vec<Missing>;
-    /// QEMU's arguments for a guest with this many MiB. Without a device of its own, a share is
+    /// QEMU's arguments for a guest with this many MiB. Without a device of its own, the share is
     /// reached over a network.
     fn devices(&self, _memory: u64) -> Vec<String> {
         Vec::new()
     }
-    /// Starts what serves it.
+    /// Starts its server, if it has one.
     fn serve(&self, at: &Serve<'_>) -> Result<Option<Process>, LayerError>;
     /// How the guest mounts it.
     fn mounting(&self, cache: &str) -> Mounting;
-    /// What serves it, and the command that prints its version.
+    /// Name of the server, and the command that prints its version.
     fn server(&self) -> Option<(&'static str, Command)> {
         None
     }
-    /// Whether the guest forgets everything about its files only when it mounts it again.
+    /// Whether the guest drops its caches of the files only when it mounts the share again.
     fn sticky(&self) -> bool {
         false
     }
 }
 
-/// For whom a server is started.
+/// The guest for which a server is started.
 struct Serve<'a> {
     layer: &'a str,
     /// The private directory of the guest; the shared one is next to it.
@@ -68,7 +69,7 @@ struct Serve<'a> {
 }
 
 impl Serve<'_> {
-    /// Waits until the server does what it was started for.
+    /// Waits until the server is ready.
     fn until(
         &self,
         name: &str,
@@ -107,7 +108,7 @@ pub(crate) struct Share<'a> {
 }
 
 impl<'a> Share<'a> {
-    /// `None`: a disk is meant.
+    /// `None`: the guest has a disk.
     pub(crate) fn of(spec: &'a Spec) -> Option<Self> {
         let name = value(spec, OPTIONS, "share");
         let kind = *PROTOCOLS.iter().find(|k| k.name() == name)?;
@@ -141,7 +142,7 @@ impl<'a> Share<'a> {
         self.kind.missing()
     }
 
-    /// Modules of the guest.
+    /// Modules that the guest needs.
     pub(crate) fn modules(&self) -> Vec<&'static str> {
         self.kind.modules().to_vec()
     }
@@ -156,7 +157,7 @@ impl<'a> Share<'a> {
         self.kind.sticky()
     }
 
-    /// Machine type; any has it.
+    /// Machine type; any type supports shares.
     pub(crate) fn machine(&self) -> &'a str {
         match value(self.spec, OPTIONS, "machine") {
             "auto" => "q35",
@@ -169,7 +170,7 @@ impl<'a> Share<'a> {
         self.kind.devices(memory)
     }
 
-    /// Starts what serves one guest that works in `dir`.
+    /// Starts the server for one guest that works in `dir`.
     pub(crate) fn serve(
         &self,
         dir: &Path,
@@ -187,7 +188,7 @@ impl<'a> Share<'a> {
         self.kind.mounting(self.cache())
     }
 
-    /// What serves it, and the command that prints its version.
+    /// Name of the server, and the command that prints its version.
     pub(crate) fn server(&self) -> Option<(&'static str, Command)> {
         self.kind.server()
     }

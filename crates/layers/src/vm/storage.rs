@@ -1,4 +1,4 @@
-//! What a guest works on: a disk, or a shared folder.
+//! The storage of a guest: a disk, or a shared directory.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Base, LayerError, child::Process, host::HostPlace};
 
-/// What the guest works on.
+/// The storage in which the guest works.
 pub(super) enum GuestStorage<'a> {
     Disk(Disk<'a>),
     Share(Share<'a>),

@@ -55,7 +55,7 @@ fn reaps_the_dead_and_spares_the_living_and_strangers() {
     assert!(!dead.is_there() && living.is_there() && stranger.exists());
 }
 
-/// What another user may do who owns the directory above, here by ourselves.
+/// Another user who owns the directory above could do this. The test does it itself.
 #[test]
 fn a_directory_that_was_moved_away_is_removed_and_what_replaced_it_is_not() {
     let home = tempfile::tempdir().unwrap();

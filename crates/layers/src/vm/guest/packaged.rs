@@ -1,4 +1,4 @@
-//! Packaged files in a guest that has a disk: they are sent to it, and put back there.
+//! Packaged files in a guest that has a disk: the host sends them, and the guest restores them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,18 +15,18 @@ use crate::{
     tree::{self, Seen},
 };
 
-/// What was sent so far.
+/// The files received so far.
 pub(super) struct Packaged {
-    /// The layer.
+    /// Directory of the layer.
     at: PathBuf,
     root: PathBuf,
-    /// The file being received, its bytes to come, and its modification time.
+    /// The file being received: the file, its missing bytes, and its modification time.
     file: Option<(File, u64, SystemTime)>,
-    /// Why something could not be created, reported by the next `Seal`.
+    /// The first failure to create something, reported by the next `Seal`.
     failed: Option<String>,
-    /// Regular files as they were sealed.
+    /// State of regular files at the last `Seal`.
     seen: Seen,
-    /// Names of all of it.
+    /// Names of all files, directories and links.
     known: BTreeSet<PathBuf>,
     links: BTreeMap<String, String>,
     /// Modification times of directories.
@@ -34,7 +34,7 @@ pub(super) struct Packaged {
 }
 
 impl Packaged {
-    /// Nothing yet, in the layer at `at`.
+    /// An empty set, in the layer at `at`.
     pub(super) fn below(at: impl Into<PathBuf>) -> Self {
         let at = at.into();
         Self {
@@ -49,7 +49,7 @@ impl Packaged {
         }
     }
 
-    /// Makes a file; its bytes come by [`Packaged::store`].
+    /// Makes a file. [`Packaged::store`] receives its bytes.
     pub(super) fn begin(&mut self, path: &str, size: u64, runs: bool, modified: SystemTime) {
         let made = self.begun(path, size, runs, modified);
         self.note(path, made);
@@ -110,7 +110,7 @@ impl Packaged {
         symlink(text, path)
     }
 
-    /// Takes in bytes of the file that was begun.
+    /// Writes received bytes to the current file.
     pub(super) fn store(&mut self, bytes: &[u8]) {
         let Some((mut file, left, modified)) = self.file.take() else {
             return;
@@ -130,13 +130,13 @@ impl Packaged {
         }
     }
 
-    /// Remembers all of it as it is now, on its disk.
+    /// Records all of it as it is now, and writes it to its disk.
     pub(super) fn seal(&mut self) -> io::Result<()> {
         if let Some(why) = self.failed.take() {
             return Err(io::Error::other(why));
         }
         fs::create_dir_all(&self.root)?;
-        // Last, since adding files to a directory changes its time.
+        // Done last, because adding files to a directory changes its time.
         for (name, modified) in &self.directories {
             tree::set_time(&self.root.join(name), *modified)?;
         }
@@ -172,7 +172,7 @@ fn prune(root: &Path, dir: &Path, known: &BTreeSet<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(root.join(dir))? {
         let entry = entry?;
         let path = dir.join(entry.file_name());
-        // What lies below a path follows it in the order of paths.
+        // Paths are ordered: those below a directory follow it.
         let next = known.range(path.clone()..).next();
         if entry.file_type()?.is_dir() && next.is_some_and(|name| name.starts_with(&path)) {
             prune(root, &path, known)?;

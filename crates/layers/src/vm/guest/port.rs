@@ -1,4 +1,4 @@
-//! The agent's end of the line to the host: a virtio-serial port, or a serial port.
+//! The agent's end of the connection to the host: a virtio-serial port, or a serial port.
 
 use std::{
     fs::{self, File},
@@ -49,8 +49,8 @@ fn open_serial() -> io::Result<(Box<dyn Read>, File)> {
     Ok((Box::new(drained(port.try_clone()?)?), port))
 }
 
-/// Reads a stream as it arrives, whether or not anything waits for it: a serial port cannot make
-/// the other side wait, and the kernel buffers little.
+/// Reads a stream as it arrives, even if nothing waits for it, because a serial port has no flow
+/// control and the kernel buffers little.
 fn drained(mut from: impl Read + Send + 'static) -> io::Result<Pieces> {
     let (sender, pieces) = mpsc::channel();
     let read = move || {
@@ -75,7 +75,7 @@ mod tests {
         let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut drained = drained(theirs).unwrap();
         let sent: Vec<u8> = (0..4 << 20).map(|n| (n % 251) as u8).collect();
-        // More than a socket holds without a reader.
+        // More than a socket buffers without a reader.
         ours.write_all(&sent).unwrap();
         drop(ours);
         let mut heard = Vec::new();

@@ -1,4 +1,4 @@
-//! The probe: a process of the guest, whose three streams are carried to the host and back.
+//! The probe: a process of the guest whose three streams are forwarded to the host.
 
 use std::{
     io::{self, Read, Write},
@@ -27,7 +27,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Starts it under this name; with `has_rootfs` in the user's tree of files.
+    /// Starts it under this name. `has_rootfs`: in the user's tree of files.
     pub(super) fn start(port: &Port, name: &str, has_rootfs: bool) -> io::Result<Self> {
         let mut command = if has_rootfs {
             rootfs::show_layer()?;
@@ -66,7 +66,7 @@ impl Probe {
         })
     }
 
-    /// What it does not take any more is lost with it.
+    /// Writes to its input. Data that it no longer reads is dropped.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             self.stdin = None;
@@ -91,7 +91,7 @@ impl Drop for Probe {
     }
 }
 
-/// Forwards the probe's output to the host, to its end.
+/// Forwards the probe's output to the host until it ends.
 fn pump(port: &Port, channel: Channel, mut from: impl Read + Send + 'static) -> JoinHandle<()> {
     let port = port.clone();
     thread::spawn(move || {
@@ -109,7 +109,7 @@ fn pump(port: &Port, channel: Channel, mut from: impl Read + Send + 'static) -> 
     })
 }
 
-/// Waits without holding the lock for long: it may have to be killed.
+/// Waits for its end without holding the lock for long, so that it can be killed meanwhile.
 fn end_of(child: &Mutex<Child>) -> String {
     loop {
         let mut held = child.lock().unwrap_or_else(PoisonError::into_inner);

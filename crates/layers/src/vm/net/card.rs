@@ -1,4 +1,4 @@
-//! Network cards, as QEMU offers them and as the guest sees them.
+//! Network cards that QEMU emulates, with the guest's driver for each.
 
 use std::{fs, io, net::Ipv4Addr};
 
@@ -8,7 +8,7 @@ use crate::net::device::set_up;
 pub(crate) struct Card {
     pub(crate) name: &'static str,
     pub(crate) modules: &'static [&'static str],
-    /// What the guest's kernel calls the driver, which is how the card proves what it is.
+    /// Name of the driver in the guest's kernel, which proves the model of the card.
     pub(crate) driver: &'static str,
     /// QEMU's device.
     pub(super) device: &'static str,
@@ -56,7 +56,7 @@ pub(crate) fn first() -> Option<String> {
     names.filter(|n| n != "lo").min()
 }
 
-/// Switches this machine's card on.
+/// Brings this machine's card up.
 pub(crate) fn switch_on(card: &str, address: Ipv4Addr) -> io::Result<()> {
     set_up("lo", None)?;
     set_up(card, Some(address))

@@ -1,5 +1,5 @@
-//! Servers of a shared directory. They run in the guest's network, so their ports are everybody's
-//! usual ones and only the guest reaches them.
+//! Servers of a shared directory. They run in the guest's network. So they use their standard
+//! ports, and only the guest reaches them.
 
 use std::{fs, io, path::Path, process::Command};
 
@@ -9,18 +9,18 @@ use crate::{
     child::{self, Change, Process},
 };
 
-/// Path of the layer's directory as a server sees it: its own path may contain anything and be of
-/// any length.
+/// Path of the layer's directory in the server's view. Its real path may contain any characters and
+/// be of any length.
 const SEEN_AT: &str = "/mnt";
-/// Where servers keep locks and sockets under names that are the same for all of them.
+/// Directory in which servers keep locks and sockets under fixed names.
 const OF_SERVERS: &str = "/run";
 
-/// Where a server sees this file of the guest's private directory.
+/// The server's path to this file of the guest's private directory.
 pub(crate) fn seen(name: &str) -> String {
     beside(&format!("vm/{name}"))
 }
 
-/// Path of a directory next to it, as the server sees it.
+/// The server's path to a directory next to it.
 pub(crate) fn beside(name: &str) -> String {
     format!("{SEEN_AT}/{name}")
 }
@@ -38,8 +38,8 @@ pub(crate) fn start(
     start_alone(dir, command)
 }
 
-/// Starts a server for the guest whose private directory is `dir`, with a private `/run`: other
-/// servers do not see its files there, which end with it.
+/// Starts a server for the guest whose private directory is `dir`, with a private `/run`, so that
+/// other servers do not see its files there. They end with it.
 pub(crate) fn start_alone(dir: &Path, command: &mut Command) -> io::Result<Process> {
     let layer = dir.parent().ok_or(io::ErrorKind::NotFound)?;
     command.current_dir(layer);
@@ -49,7 +49,7 @@ pub(crate) fn start_alone(dir: &Path, command: &mut Command) -> io::Result<Proce
     Process::start_with(command)
 }
 
-/// Whether something in the server's network waits for connections to `port`.
+/// Whether a process in the server's network listens on `port`.
 pub(crate) fn listens(server: &Process, port: u16) -> bool {
     let Some(pid) = server.pid() else {
         return false;
@@ -60,7 +60,8 @@ pub(crate) fn listens(server: &Process, port: u16) -> bool {
     })
 }
 
-/// A line of `/proc/net/tcp`, see proc(5): number, own address, the other's, state (0A: LISTEN).
+/// A line of `/proc/net/tcp`, see proc(5): number, local address, remote address, state (0A:
+/// LISTEN).
 fn is_listener(line: &str, port: u16) -> bool {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let own = fields.get(1).and_then(|a| a.rsplit_once(':'));

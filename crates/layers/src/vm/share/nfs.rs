@@ -24,7 +24,7 @@ const PROGRAM: (&str, &str) = ("ganesha.nfsd", "nfs-ganesha");
 const PORT: u16 = 2049;
 const CONFIG: &str = "ganesha.conf";
 
-/// See the module.
+/// NFS by nfs-ganesha.
 pub(super) struct Nfs;
 
 impl ShareProtocol for Nfs {
@@ -42,7 +42,7 @@ impl ShareProtocol for Nfs {
 
     fn missing(&self) -> Vec<Missing> {
         let mut missing: Vec<Missing> = needs::program(PROGRAM.0, PROGRAM.1).into_iter().collect();
-        // A separate package, which nothing depends on.
+        // It is in a separate package on which no other depends.
         if !module_there() {
             missing.push(Missing {
                 what: "ganesha's module for local file systems".into(),
@@ -50,7 +50,7 @@ impl ShareProtocol for Nfs {
                 installable: true,
             });
         }
-        // It opens files by their handles.
+        // It opens files by their handles, which needs root.
         missing.extend(crate::sandbox::not_root());
         missing
     }
@@ -61,7 +61,7 @@ impl ShareProtocol for Nfs {
         let made = fs::create_dir_all(&recovery).and_then(|()| fs::write(&config, config_text()));
         made.map_err(LayerError::io(at.layer, "write", &config))?;
         let mut command = child::tool(at.layer, PROGRAM.0, PROGRAM.1)?;
-        // Names whom it serves in the list of processes.
+        // Shows its guest in the list of processes.
         command
             .arg0(format!("{} {}", PROGRAM.0, at.dir.display()))
             .args(["-F", "-L", "STDERR"])
@@ -83,7 +83,7 @@ impl ShareProtocol for Nfs {
     }
 
     fn mounting(&self, cache: &str) -> Mounting {
-        // Close-to-open is what NFS promises, and the kernel's default.
+        // Close-to-open consistency is the standard of NFS, and the kernel's default.
         let cache = match cache {
             "none" => ",noac,lookupcache=none",
             "loose" => ",nocto,actimeo=3600",
@@ -110,13 +110,14 @@ impl ShareProtocol for Nfs {
 fn module_there() -> bool {
     let name = "ganesha/libfsalvfs.so";
     let mut libraries = ["/usr/lib", "/usr/lib64"].map(PathBuf::from).to_vec();
-    // Debian has a directory for each kind of machine.
+    // Debian has a directory for each architecture.
     let below = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     libraries.extend(below.map(|e| e.path()));
     libraries.iter().any(|dir| dir.join(name).exists())
 }
 
-/// Version 4 alone: no portmapper, no D-Bus, no grace time after the start.
+/// The configuration: only version 4, so no portmapper, no D-Bus, and no grace period after the
+/// start.
 fn config_text() -> String {
     let (host, share) = (crate::net::HOST, server::beside(DIR));
     let recovery = server::seen("nfs");

@@ -1,11 +1,11 @@
-//! 9p over virtio: QEMU serves it itself.
+//! 9p over virtio, served by QEMU itself.
 
 use layermark_model::Missing;
 
 use super::{DIR, Serve, ShareProtocol, TAG};
 use crate::{LayerError, child::Process, vm::agent_protocol::Mounting};
 
-/// See the module.
+/// 9p, served by QEMU.
 pub(super) struct Plan9;
 
 impl ShareProtocol for Plan9 {
@@ -42,8 +42,7 @@ impl ShareProtocol for Plan9 {
         Mounting {
             fs: "9p".into(),
             source: Some(TAG.into()),
-            // The maximum that virtio carries in one request; the kernel's default of 128K is far
-            // below.
+            // The maximum of virtio per request; the kernel's default of 128K is far below it.
             options: format!("trans=virtio,version=9p2000.L,msize=524288,cache={cache}"),
         }
     }

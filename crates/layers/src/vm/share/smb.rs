@@ -22,12 +22,12 @@ const PROGRAM: (&str, &str) = ("smbd", "samba");
 const PASSWORDS: (&str, &str) = ("smbpasswd", "samba-common-bin");
 const PORT: u16 = 445;
 const CONFIG: &str = "smb.conf";
-/// Of a server that only the guest can reach.
+/// Password of a server that only the guest can reach.
 const PASSWORD: &str = "layermark";
-/// Where it keeps its own files.
+/// Directories for its own files.
 const STATE: [&str; 6] = ["private", "lock", "state", "cache", "pid", "ncalrpc"];
 
-/// See the module.
+/// SMB by samba.
 pub(super) struct Smb;
 
 impl ShareProtocol for Smb {
@@ -47,7 +47,7 @@ impl ShareProtocol for Smb {
         needs::program(PROGRAM.0, PROGRAM.1)
             .into_iter()
             .chain(needs::program(PASSWORDS.0, PASSWORDS.1))
-            // It changes to the user whom it serves.
+            // It changes to the user of the connection, which needs root.
             .chain(crate::sandbox::not_root())
             .collect()
     }
@@ -62,11 +62,11 @@ impl ShareProtocol for Smb {
         fs::write(&config, config_text()).map_err(io("write a configuration for"))?;
         add_user(at)?;
         let mut command = child::tool(at.layer, PROGRAM.0, PROGRAM.1)?;
-        // Names whom it serves in the list of processes.
+        // Shows its guest in the list of processes.
         command
             .arg0(format!("{} {}", PROGRAM.0, at.dir.display()))
             .args(["-F", "--no-process-group", "-s", &server::seen(CONFIG)])
-            // Its messages before it has read that go to a file there.
+            // Messages before it has read its configuration go to a file there.
             .args(["-l", &server::seen("smb")])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -98,15 +98,15 @@ impl ShareProtocol for Smb {
         Some(("samba", command))
     }
 
-    /// It holds a lease on files that were closed a moment ago.
+    /// It holds a lease on files that were closed shortly before.
     fn sticky(&self) -> bool {
         true
     }
 }
 
-/// Adds a password for root to the server's own list.
+/// Adds a password for root to the server's own database.
 fn add_user(at: &Serve<'_>) -> Result<(), LayerError> {
-    /// Its databases are synced a few times, which a slow disk takes its time for.
+    /// Its databases are synced several times, which is slow on a slow disk.
     const LIMIT: Duration = Duration::from_mins(2);
     let io = |e| LayerError::io(at.layer, "run", PASSWORDS.0.as_ref())(e);
     let mut command = child::tool(at.layer, PASSWORDS.0, PASSWORDS.1)?;
@@ -139,7 +139,7 @@ fn add_user(at: &Serve<'_>) -> Result<(), LayerError> {
 fn config_text() -> String {
     let (host, share) = (crate::net::HOST, server::beside(DIR));
     let state = server::seen("smb");
-    // Flushes are done when they are asked for, as samba does by default.
+    // Flushes are carried out when requested, as is samba's default.
     format!(
         "[global]\n\
          server role = standalone server\n\

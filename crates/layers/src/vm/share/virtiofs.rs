@@ -1,4 +1,4 @@
-//! virtiofs: a daemon that reads and writes the guest's memory.
+//! virtiofs: a daemon that accesses the guest's memory directly.
 
 use std::{os::unix::process::CommandExt, path::PathBuf, process::Stdio};
 
@@ -13,7 +13,7 @@ use crate::{
 
 const SOCKET: &str = "virtiofs.sock";
 
-/// Where distributions put it; it is in no `PATH`.
+/// Paths of the daemon in different distributions. It is not in any `PATH`.
 const PROGRAM: [&str; 3] = [
     "/usr/libexec/virtiofsd",
     "/usr/lib/qemu/virtiofsd",
@@ -24,7 +24,7 @@ fn program() -> Option<PathBuf> {
     PROGRAM.iter().map(PathBuf::from).find(|p| p.is_file())
 }
 
-/// See the module.
+/// virtiofs by virtiofsd.
 pub(super) struct Virtiofs;
 
 impl ShareProtocol for Virtiofs {
@@ -72,14 +72,14 @@ impl ShareProtocol for Virtiofs {
             missing: self.missing(),
         })?;
         let socket = at.dir.join(SOCKET);
-        // Left by the daemon of a guest that did not boot.
+        // Left by the daemon of a guest that failed to boot.
         let _ = std::fs::remove_file(&socket);
         let mut command = child::command(&program);
         command
             .arg(format!("--socket-path={}", server::seen(SOCKET)))
             .args(["--rlimit-nofile=0", "-o"])
             .arg(format!("source={},cache={}", server::beside(DIR), at.cache))
-            // Names whom it serves in the list of processes.
+            // Shows its guest in the list of processes.
             .arg0(format!("virtiofsd {}", at.dir.display()))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
