@@ -10,7 +10,7 @@ use crate::data::Pattern;
 /// Alignment that `O_DIRECT` accepts on every device seen so far.
 pub const ALIGN: usize = 4096;
 
-/// Bytes kept for the next buffer.
+/// Largest buffer that is kept for reuse, bytes.
 const KEPT: usize = 64 << 20;
 
 /// Page-aligned memory, touched when it is allocated.
@@ -18,13 +18,13 @@ pub struct Buffer {
     room: Room,
     start: usize,
     len: usize,
-    /// Where it is kept when dropped, and the seed of the block that may use it again.
+    /// The store that keeps it when dropped, and the seed of the block that may reuse it.
     home: Option<(&'static Spare, u64)>,
 }
 
 struct Room {
     memory: Vec<u8>,
-    /// Seed of the noise that all of it is filled with.
+    /// Seed of the noise that fills it completely.
     noise: Option<u64>,
 }
 
@@ -33,13 +33,13 @@ struct Room {
 #[derive(Default)]
 pub struct Spare(Mutex<Option<(u64, Room)>>);
 
-/// What this process reads into.
+/// The buffer into which this process reads.
 pub static TO_READ: Spare = Spare(Mutex::new(None));
-/// What it writes from.
+/// The buffer from which this process writes.
 pub static TO_WRITE: Spare = Spare(Mutex::new(None));
 
 impl Spare {
-    /// A buffer of `len` bytes with unspecified content, at the place that an earlier trial with
+    /// A buffer of `len` bytes with unspecified content, at the address that an earlier trial with
     /// this seed used. The physical pages of a buffer can change the speed of cached reads by a
     /// fifth, so each block, over which results are averaged, gets its own.
     pub fn buffer(&'static self, seed: u64, len: usize) -> Buffer {
@@ -49,7 +49,8 @@ impl Spare {
             Some((block, room)) if block == seed && room.memory.len() >= len + ALIGN => {
                 Buffer::over(room, len, home)
             }
-            // Freed only when its successor exists, which would otherwise get the same pages.
+            // Freed only after its successor was allocated, which would otherwise get the same
+            // pages.
             _does_not_fit => Buffer::over(touched(len), len, home),
         }
     }
@@ -68,7 +69,7 @@ impl Spare {
     }
 }
 
-/// `len` bytes from a page boundary, none of them zero: pages of zeros could be shared and never
+/// `len` bytes from a page boundary, all non-zero: pages of zeros could be shared and never
 /// touched.
 fn touched(len: usize) -> Room {
     Room {
@@ -78,7 +79,7 @@ fn touched(len: usize) -> Room {
 }
 
 impl Buffer {
-    /// `len` bytes of its own.
+    /// A buffer of `len` bytes that is not shared.
     pub fn new(len: usize) -> Self {
         Self::over(touched(len), len, None)
     }
@@ -154,7 +155,8 @@ mod tests {
         let again = spare.buffer(1, 100);
         assert_eq!((at(&again), again.bytes().len()), (large, 100));
         drop(again);
-        // A buffer that would fit is given up with its block; one that does not fit is not taken.
+        // A buffer that would fit is discarded when its block ends; one that does not fit is not
+        // used.
         let other = spare.buffer(2, 100);
         assert_eq!(other.room.memory.len(), 100 + ALIGN);
         assert_ne!(at(&other), large);

@@ -1,20 +1,20 @@
-//! The one clock.
+//! The clock of the probe.
 //!
-//! Two ways of reading it, decided by what this machine can do and not by taste:
+//! It is read in one of two ways, depending on this machine:
 //!
-//! * the CPU's time stamp counter, when the CPU promises that it never stops or changes its rate
-//!   (invariant TSC, CPUID `8000_0007h` EDX bit 8), the kernel trusts it as its own clock source,
-//!   and two calibrations against `CLOCK_MONOTONIC` agree;
-//! * else `CLOCK_MONOTONIC` itself, through the vDSO.
+//! * the CPU's time stamp counter, if the CPU guarantees that it never stops or changes its rate
+//!   (invariant TSC, CPUID `8000_0007h` EDX bit 8), the kernel uses it as its own clock source, and
+//!   two calibrations against `CLOCK_MONOTONIC` agree;
+//! * otherwise `CLOCK_MONOTONIC`, through the vDSO.
 //!
-//! Measured on an AMD EPYC guest (kernel 6.18): 10 ns for the counter, 25 ns for the vDSO, beside
-//! 530 ns for a cached `pread` of 32 bytes. The elapsed time of a pass always comes from
-//! `CLOCK_MONOTONIC`; the counter only times single operations, and is compared with it after
-//! each pass.
+//! Measured on an AMD EPYC guest (kernel 6.18): 10 ns for the counter, 25 ns for the vDSO, compared
+//! with 530 ns for a cached `pread` of 32 bytes. The elapsed time of a pass always comes from
+//! `CLOCK_MONOTONIC`; the counter only times single operations, and is compared with it after each
+//! pass.
 
 use std::fs;
 
-/// Where the time of an operation comes from.
+/// The source of an operation's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// Time stamp counter; nanoseconds a tick, times 2^32.
@@ -26,7 +26,7 @@ pub enum Source {
     Monotonic,
 }
 
-/// How the hot loop reads the time. Each implementation gets its own copy of the loop.
+/// Reads the time in the hot loop. Each implementation gets its own copy of the loop.
 pub trait Clock: Copy + Send + Sync {
     /// A reading, in ticks.
     fn now(&self) -> u64;
@@ -84,7 +84,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 impl Source {
-    /// The best clock that can be trusted here. Takes about 4 ms.
+    /// The best clock that is reliable here. Takes about 4 ms.
     pub fn detect() -> Self {
         let names =
             fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
@@ -128,8 +128,8 @@ fn calibrate(window: u64) -> u64 {
     ((u128::from(last_ns - first_ns) << 32) / u128::from(ticks)) as u64
 }
 
-/// Both clocks at the same moment: the tightest of several attempts, so that an interrupt between
-/// the two readings does not spoil the rate.
+/// Both clocks at the same moment. The tightest of several attempts counts, so that an interrupt
+/// between the two readings does not falsify the rate.
 fn pair() -> (u64, u64) {
     let mut best = (u64::MAX, 0, 0);
     for _ in 0..16 {
@@ -151,8 +151,8 @@ mod counter {
 
     #[inline]
     pub fn read() -> u64 {
-        // SAFETY: RDTSC reads a register; every x86-64 CPU has it. Where the kernel forbids it
-        // to programs (PR_SET_TSC), `invariant` is still asked first and nothing else calls this.
+        // SAFETY: RDTSC reads a register; every x86-64 CPU has it. The kernel may forbid it to
+        // programs (PR_SET_TSC), so it is called only after `invariant` was checked.
         unsafe { _rdtsc() }
     }
 

@@ -9,21 +9,21 @@ use std::{
 
 use layermark_model::DeviceBytes;
 
-/// Sectors in these files are always 512 bytes, whatever the device's own are.
+/// Sectors in these files are always 512 bytes, whatever the device's own size is.
 const SECTOR: u64 = 512;
 
-/// Room for what sysfs has of one device: 17 numbers.
+/// Size of a buffer for the `stat` of one device: 17 numbers.
 const STAT: usize = 512;
 
 /// Devices that are read repeatedly: around each pass of a trial.
 pub struct Devices(Vec<Source>);
 
-/// Where a device's counters are.
+/// The file that has a device's counters.
 enum Source {
     /// Its `stat` in sysfs.
     Stat(File),
-    /// `/proc/diskstats`, in lines that begin with the device's number: what a container still sees
-    /// where it sees no sysfs.
+    /// `/proc/diskstats`, in lines that begin with the device's number. A container can read it
+    /// even without sysfs.
     Diskstats(String),
 }
 
@@ -45,13 +45,13 @@ impl Source {
 const DISKSTATS: &str = "/proc/diskstats";
 
 impl Devices {
-    /// Those of the devices `major:minor` that the kernel shows.
+    /// The devices `major:minor` of this list for which the kernel has counters.
     pub fn open(devices: &[String]) -> Self {
         Self(devices.iter().filter_map(|d| open(d)).collect())
     }
 
-    /// Those of this machine that store bytes: loop devices and the like, which stand on others or on
-    /// memory, are not among them.
+    /// The devices of this machine that store bytes themselves. Loop devices and others that depend
+    /// on a device or on memory are left out.
     pub fn of_this_machine() -> Self {
         let all = fs::read_dir("/sys/block").into_iter().flatten().flatten();
         let real = all
@@ -91,7 +91,7 @@ fn open(device: &str) -> Option<Source> {
     source.read().is_some().then_some(source)
 }
 
-/// The `stat` of the entry of `class` whose `dev` is this number.
+/// The `stat` of the device with this number in `class`.
 fn in_class(class: &Path, device: &str) -> Option<File> {
     let is_it = |entry: &fs::DirEntry| {
         let dev = fs::read_to_string(entry.path().join("dev"));
@@ -147,7 +147,7 @@ pub fn between(before: DeviceBytes, after: DeviceBytes) -> DeviceBytes {
     }
 }
 
-/// Bytes written between two readings; `None` when a device is not known.
+/// Bytes written between two readings; `None` when a device is unknown.
 pub fn written(before: Option<DeviceBytes>, after: Option<DeviceBytes>) -> Option<u64> {
     Some(between(before?, after?).written)
 }

@@ -1,4 +1,4 @@
-//! How many CPUs a job has.
+//! Limits the CPUs of a job.
 
 use std::{
     fs::{self, OpenOptions},
@@ -11,12 +11,12 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::ProbeError;
 
-/// Where the kernel lists its CPUs. The first one cannot be taken away.
+/// Directory of the kernel's CPUs. The first one cannot be switched off.
 const CPUS: &str = "/sys/devices/system/cpu";
 
 /// The CPUs of the calling thread, and of the threads and processes that it starts.
 pub(crate) struct Cpus {
-    /// Those it was started with.
+    /// The CPUs at its start.
     started_with: Option<CpuSet>,
     kept: Option<u32>,
 }
@@ -29,7 +29,7 @@ impl Cpus {
         }
     }
 
-    /// Sets what a job asks for. It has exactly so many afterwards, or there is an error.
+    /// Sets the CPUs that a job requests. Fails unless exactly that number is available afterwards.
     pub(crate) fn set(&mut self, wanted: Option<JobCpus>) -> Result<(), ProbeError> {
         match wanted {
             Some(JobCpus::Online(count)) => online(Path::new(CPUS), count),
@@ -49,7 +49,7 @@ impl Cpus {
         if count.is_some_and(|n| n != set.count()) {
             let (wanted, there) = (count.unwrap_or_default(), all.count());
             return Err(ProbeError::new(format!(
-                "{wanted} CPUs are asked for, and {there} are there"
+                "{wanted} CPUs are requested, and {there} are available"
             )));
         }
         sched_setaffinity(None, &set).map_err(|e| {
@@ -63,7 +63,7 @@ impl Cpus {
     }
 }
 
-/// Has the first `count` CPUs of this kernel online, and no other; or all.
+/// Switches the first `count` CPUs of this kernel on and all others off; `None`: all on.
 fn online(dir: &Path, count: Option<u32>) -> Result<(), ProbeError> {
     let failed = |what: &Path| {
         let what = what.to_owned();
@@ -79,14 +79,14 @@ fn online(dir: &Path, count: Option<u32>) -> Result<(), ProbeError> {
     if count > cpus.len() {
         let there = cpus.len();
         return Err(ProbeError::new(format!(
-            "{count} CPUs are asked for, and this kernel has {there}"
+            "{count} CPUs are requested, and this kernel has {there}"
         )));
     }
     for (place, cpu) in cpus.into_iter().enumerate().skip(1) {
         let switch = dir.join(format!("cpu{cpu}/online"));
         let wanted = if place < count { "1" } else { "0" };
         let is = fs::read_to_string(&switch);
-        // Without the switch a CPU is always online.
+        // A CPU without the switch is always online.
         let is = match is {
             Err(e) if e.kind() == io::ErrorKind::NotFound => "1".into(),
             is => is.map_err(failed(&switch))?,
@@ -110,7 +110,7 @@ mod tests {
         let (mut cpus, before) = (Cpus::of_this_thread(), all());
         cpus.set(Some(JobCpus::Kept(1))).unwrap();
         assert_eq!(all(), 1);
-        // What it starts has no more.
+        // Threads that it starts are limited too.
         assert_eq!(std::thread::spawn(all).join().unwrap(), 1);
         let child = std::process::Command::new("nproc").output().unwrap();
         assert_eq!(child.stdout, b"1\n");
@@ -146,7 +146,7 @@ mod tests {
         set(None).unwrap();
         assert_eq!(on(), [true; 4]);
         assert!(set(Some(6)).unwrap_err().message.contains("has 5"));
-        // A kernel that cannot switch one off says so, rather than work with it.
+        // If the kernel cannot switch one off, that is an error.
         fs::remove_file(switch(3)).unwrap();
         assert!(set(Some(1)).is_err());
     }

@@ -1,8 +1,8 @@
-//! The data that is written, and how it is recognised later.
+//! The data that is written, and its verification.
 //!
 //! A checked block starts with a header of 32 bytes: seed, offset in the file, generation (the pass
-//! that wrote it), and an XXH3 checksum over these and the rest. A block that is altered, lost,
-//! stale or in the wrong place is found without knowing what else the block contained.
+//! that wrote it), and an XXH3 checksum over these and the rest. So a block that is altered, lost,
+//! stale or in the wrong place is detected without knowing its content.
 
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -12,7 +12,7 @@ use crate::own_cache;
 /// Bytes of the header.
 pub const HEADER: usize = 32;
 
-/// Who wrote a block.
+/// Origin of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Seed of the file.
@@ -35,7 +35,7 @@ pub fn stamp(block: &mut [u8], stamp: Stamp) {
     block[24..32].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// The content of the header, if the checksum is right.
+/// The content of the header, if the checksum is correct.
 pub fn read_stamp(block: &[u8]) -> Option<Stamp> {
     let field = |at: usize| Some(u64::from_le_bytes(block.get(at..at + 8)?.try_into().ok()?));
     let stamp = Stamp {
@@ -59,12 +59,12 @@ pub fn derive(seed: u64, what: &str) -> u64 {
 pub struct Noise(ChaCha8Rng);
 
 impl Noise {
-    /// The stream that `seed` names.
+    /// The stream for `seed`.
     pub fn new(seed: u64) -> Self {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// The next bytes of it.
+    /// Fills `bytes` with the next bytes of the stream.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         self.0.fill_bytes(bytes);
     }
@@ -79,10 +79,10 @@ const COMPRESSED: u64 = 128 << 10;
 /// Bytes of the data pool that writes of up to `unit` bytes cycle through: whole units, at least
 /// one.
 ///
-/// The pool is an eighth of the core's own cache, so that it stays there although the written data
-/// passes through the same cache: with 1 MiB of cache, a pool of 128 KiB costs a write of 64 KiB
-/// nothing, 512 KiB 3 %, 1 MiB 5 %. It is at least the size that a file system compresses as one
-/// piece, so that incompressible data stays incompressible.
+/// The pool is an eighth of the core's own cache. So it stays there although the written data
+/// passes through the same cache. Measured with 1 MiB of cache: a pool of 128 KiB costs a write of
+/// 64 KiB nothing, 512 KiB 3 %, 1 MiB 5 %. It is at least the size that a file system compresses as
+/// one piece, so that incompressible data stays incompressible.
 pub fn pool(unit: u64) -> u64 {
     pool_in(own_cache(), unit)
 }

@@ -63,17 +63,17 @@ impl Heartbeat {
         Ok(Self { work, _end: end })
     }
 
-    /// From now on this job is under way.
+    /// Starts reporting progress of this job.
     pub fn begin(&self, job: u64) {
         self.set(Some(job));
     }
 
-    /// No job is running. No line of the thread is half written when this returns.
+    /// Stops reporting. When this returns, the thread is not in the middle of a line.
     pub fn end(&self) {
         self.set(None);
     }
 
-    /// Jobs run on these disks from now on.
+    /// Sets the disks below the following jobs.
     pub fn above(&self, disks: Disks) {
         self.lock().disks = disks;
     }
@@ -88,15 +88,15 @@ impl Heartbeat {
     }
 }
 
-/// Gives this thread a file table of its own, with only `fd` in it. With a shared table the kernel
-/// counts references at each call, which costs a small read 2 %. Where this is refused, the cost
+/// Gives this thread its own file table, with only `fd` in it. With a shared table the kernel
+/// counts references at each call, which costs a small read 2 %. If this is refused, the cost
 /// remains.
 fn leave_files(fd: RawFd) {
     // SAFETY: this thread uses no file but `fd`, which was open before, and its own.
     if unsafe { unshare_unsafe(UnshareFlags::FILES) }.is_err() {
         return;
     }
-    // Files that others close must not stay open here: a pipe would not end.
+    // Files that other threads close must not stay open here: a pipe would not end.
     for (first, last) in [
         (0, i64::from(fd) - 1),
         (i64::from(fd) + 1, i64::from(u32::MAX)),
@@ -109,7 +109,7 @@ fn leave_files(fd: RawFd) {
 }
 
 fn beat(output: &Mutex<impl Write>, work: &Mutex<CurrentJob>, ended: &Receiver<()>) {
-    // A job has been running for part of this interval when it is first seen.
+    // A job that is first seen has been running for part of this interval.
     let every = Duration::from_nanos(HEARTBEAT_NS / 2);
     let mut motion = None;
     while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
@@ -125,7 +125,7 @@ fn beat(output: &Mutex<impl Write>, work: &Mutex<CurrentJob>, ended: &Receiver<(
                         ops: 0,
                         bytes: 0,
                     };
-                    // If the lab has gone, the next line that counts notices it.
+                    // If the lab has ended, the next required line fails.
                     let _ = say(output, &progress);
                 }
             }

@@ -1,9 +1,10 @@
-//! The part that runs inside a layer: a job on standard input, events on standard output.
+//! The program that runs inside a layer: it reads jobs from standard input and writes events to
+//! standard output.
 //!
-//! No async and no allocation inside the clock, but for the client of `http`. The only thread that is not measured is the
-//! heartbeat, which wakes for microseconds four times a second. To add a workload, write
-//! `workloads/NAME.rs` and its line in [`workloads::ALL`]; to add an engine, write
-//! `engines/NAME.rs` and its line in [`engines::ALL`].
+//! Inside the clock there is no async code and no allocation, except in the client of `http`. The
+//! only thread that is not measured is the heartbeat, which wakes for microseconds four times a
+//! second. To add a workload, write `workloads/NAME.rs` and add its line to [`workloads::ALL`]. To
+//! add an engine, write `engines/NAME.rs` and add its line to [`engines::ALL`].
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -50,16 +51,16 @@ pub trait Workload: Sync {
     fn id(&self) -> &'static str;
     /// One line for help.
     fn about(&self) -> &'static str;
-    /// Its parameters, from which parsing, flags, help and docs are made.
+    /// Its parameters. Parsing, flags, help and docs are derived from them.
     fn params(&self) -> &'static [Param];
     /// Settings as the user wrote them, expanded to checked points. `scale` multiplies file sizes
     /// and counts.
     fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>;
-    /// What a point means, by its parameters. `points` says it of each; asked here of points that were
-    /// stored before that was.
+    /// The meaning of a point, from its parameters. [`Self::points`] sets it in each new point;
+    /// this serves points that were stored before they had one.
     fn meaning(&self, at: &Point) -> Result<Meaning, PointError>;
-    /// Blocks of a command for this workload alone, where its user says nothing of how long it may take;
-    /// `None`: as many as a command's budget allows.
+    /// Number of blocks of a command for this workload only, if the user does not limit its time.
+    /// `None`: as many as fit into a command's budget.
     fn usual_blocks(&self, _settings: &Settings) -> Option<UsualBlocks> {
         None
     }
@@ -67,8 +68,8 @@ pub trait Workload: Sync {
     fn packaged(&self, _at: &Point) -> Result<Vec<PackagedFile>, PointError> {
         Ok(Vec::new())
     }
-    /// Files, directories and links of this machine that must be copied there as well. `env` has
-    /// the values of the variables that the point names.
+    /// Files, directories and links of this machine that must also be copied there. `env` has the
+    /// values of the variables that the point names.
     fn placed(&self, _at: &Point, _env: &Environment) -> Result<Vec<Placed>, PointError> {
         Ok(Vec::new())
     }
@@ -80,21 +81,21 @@ pub trait Workload: Sync {
     fn programs(&self, _at: &Point) -> Vec<String> {
         Vec::new()
     }
-    /// The point as it is done in one layer.
+    /// The point as it is run in this layer.
     fn in_layer(&self, at: &Point, _layer: &Spec) -> Result<Point, PointError> {
         Ok(at.clone())
     }
-    /// A trial to run once per layer and session in addition to those that count, for what it shows
+    /// An additional trial per layer and session that does not count, for the facts it records
     /// ([`Trial::launch`]).
     fn extra(&self, _at: &Point) -> Option<Point> {
         None
     }
-    /// Packaged files that are open before the clock starts, by their path below the layer's
-    /// directory. Looking at them, and at their backing files, does not change the measurement.
+    /// Packaged files that are open before the clock starts, by path below the layer's directory.
+    /// Inspecting them, and their backing files, does not affect the measurement.
     fn open_before(&self, _at: &Point) -> Vec<PathBuf> {
         Vec::new()
     }
-    /// Whether packaged files must be back in their packaged state before each trial.
+    /// Whether packaged files must be restored before each trial.
     fn needs_refresh(&self, _at: &Point) -> bool {
         false
     }
@@ -102,25 +103,24 @@ pub trait Workload: Sync {
     fn needs_restart(&self, _at: &Point) -> bool {
         false
     }
-    /// Files that the point leaves in the layer's directory for later trials, until the layer is
+    /// Files that the point keeps in the layer's directory for later trials, until the layer is
     /// torn down.
     fn kept(&self, _at: &Point) -> Result<Vec<PackagedFile>, PointError> {
         Ok(Vec::new())
     }
-    /// The kept file that it works on: its size and how it was made. Points with the same value
-    /// follow each other in a block, so that the file is made once.
+    /// The kept file that it uses: its size, and how it was made. Points with the same value follow
+    /// each other in a block, so that the file is made once.
     fn goes_on_with(&self, _: &Point) -> Option<(u64, u64)> {
         None
     }
-    /// Largest number of bytes the point needs on disk at once, in addition to packaged and kept
-    /// files.
+    /// The most bytes that the point needs on disk at once, in addition to packaged and kept files.
     fn space(&self, at: &Point) -> u64;
-    /// Whether the point has two ends: a second probe serves the one that works.
+    /// Whether the point has two ends: a second probe serves the one that takes turns.
     fn has_two_ends(&self, _at: &Point) -> bool {
         false
     }
-    /// Starts the far end. It listens at the address of [`Context::peer`] and nowhere else, and serves
-    /// nobody who does not say the secret.
+    /// Starts the far end. It listens only at the address of [`Context::peer`], and serves only
+    /// clients that send the secret.
     fn serve(
         &self,
         _dir: &Path,
@@ -139,34 +139,34 @@ pub trait Workload: Sync {
     ) -> Result<Box<dyn Work>, ProbeError>;
 }
 
-/// How many blocks a command makes when nothing else is asked for.
+/// How many blocks a command runs by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsualBlocks {
-    /// At most so many, within the budget of a command.
+    /// At most this many, within the budget of a command.
     Most(u32),
-    /// So many, however long they take.
+    /// This many, however long they take.
     Whole(u32),
 }
 
-/// A file that a layer comes with.
+/// A file that is put into a layer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PackagedFile {
-    /// Path below `packaged/`, or below the layer's directory for a file that a point leaves.
+    /// Path below `packaged/`; for a kept file, path below the layer's directory.
     pub path: String,
-    /// Bytes.
+    /// Size, bytes.
     pub size: u64,
 }
 
-/// Something of this machine that a layer comes with.
+/// A file, directory or link of this machine that is copied into a layer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placed {
     /// Path below `packaged/`.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: PlacedKind,
 }
 
-/// What is placed.
+/// Kind of a placed entry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlacedKind {
     /// A directory that contains only other placed files.
@@ -176,23 +176,24 @@ pub enum PlacedKind {
     },
     /// A copy of a file, with its permissions and modification time.
     File {
-        /// Where it is.
+        /// Path of the original.
         source: PathBuf,
-        /// Bytes.
+        /// Size, bytes.
         size: u64,
     },
     /// A symbolic link with this text.
     Link(PathBuf),
 }
 
-/// What a trial needs to know in addition to its point.
+/// Input of a trial in addition to its point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     /// Seed of data and random offsets.
     pub seed: u64,
-    /// In one stretch, passes are repeated until they have lasted this long in total ...
+    /// In one stretch, passes are repeated until they have lasted this long in total.
     pub min: Duration,
-    /// ... and have done this many operations, unless the point fixes its passes.
+    /// In one stretch, passes are repeated until they have this many operations, unless the point
+    /// fixes the number of passes.
     pub min_ops: u64,
     /// Block devices below the layer, `major:minor`. Their counters are added up, so name devices
     /// of one level only (a loop device or the disk below it, not both).
@@ -201,7 +202,7 @@ pub struct Context {
     pub below: Vec<PathBuf>,
     /// Values of the variables that the point names.
     pub env: Environment,
-    /// Of work with two ends: where the far one listens.
+    /// For work with two ends: the address of the far end.
     pub peer: Option<Peer>,
 }
 
@@ -212,11 +213,11 @@ impl Context {
         self.sync_below(dir)
     }
 
-    /// Same, without the file system of `dir` itself.
+    /// Like [`Self::sync`], without the file system of `dir` itself.
     pub(crate) fn sync_below(&self, dir: &Path) -> Result<(), ProbeError> {
         let device = |dir: &Path| std::fs::metadata(dir).map(|m| m.dev()).ok();
         let own = device(dir);
-        // A second flush of the same file system does nothing and still takes milliseconds.
+        // A second flush of the same file system has no effect and still takes milliseconds.
         let mut others = self.below.iter().map(PathBuf::as_path);
         others.try_for_each(|dir| {
             if own.is_some() && device(dir) == own {
@@ -229,7 +230,7 @@ impl Context {
 
 #[cfg(test)]
 impl Context {
-    /// One operation is enough, and there is nothing below.
+    /// A context for a single operation, with nothing below.
     pub(crate) fn least() -> Self {
         Self {
             seed: 1,
@@ -247,56 +248,56 @@ impl Context {
 /// must subtract the time this takes.
 pub type Beat<'a> = dyn FnMut(u64, u64) + 'a;
 
-/// How far a turn goes.
+/// Limits of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
     /// Number of its round.
     pub round: u32,
-    /// The turn ends with the operation in flight after this many nanoseconds. 0: the whole work in
-    /// one stretch.
+    /// The turn ends with the operation that is in flight after this many nanoseconds. 0: all work
+    /// in one stretch.
     pub ns: u64,
-    /// Uncounted work before it, nanoseconds.
+    /// Duration of uncounted work before it, ns.
     pub lead_in_ns: u64,
 }
 
-/// What a turn came to.
+/// Result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Turned {
     /// Its round, time and operations.
     pub turn: Turn,
     /// CPU time of the probe, or of the programs that it started.
     pub cpu: CpuUse,
-    /// Bytes that crossed the devices below; `None` when none is known.
+    /// Bytes that crossed the devices below; `None` when no device is known.
     pub device: Option<DeviceBytes>,
-    /// Nanoseconds of uncounted work: the lead-in.
+    /// Duration of uncounted work (the lead-in), ns.
     pub uncounted_ns: u64,
     /// Whether there is work for another turn.
     pub more: bool,
 }
 
-/// Prepared work: its files exist, its buffers are touched. Dropping it removes what it made, or
-/// leaves that to the owner of the layer.
+/// Prepared work: its files exist and its buffers are touched. Dropping it removes the files it
+/// made, or leaves that to the owner of the layer.
 pub trait Work: Send {
     /// Works for one turn and adds it to the trial. The clock runs only here, and meanwhile the lab
-    /// counts the CPU time of the layer's own processes. Nothing is in flight when it returns.
+    /// counts the CPU time of the layer's own processes. No operation is in flight when it returns.
     fn turn(
         &mut self,
         ask: &Ask,
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError>;
-    /// Called after the last turn of this layer, before other layers continue. Flushes what its own
-    /// files still owe, and nothing else.
+    /// Called after the last turn of this layer, before other layers continue. Flushes only its own
+    /// dirty files.
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError>;
     /// Called after the last turn of all layers: encodes latencies, proves `O_DIRECT`, verifies
     /// data.
     fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError>;
 }
 
-/// The far end of work with two ends, in threads or processes of its own. Dropping it ends it.
+/// The far end of work with two ends, in its own threads or processes. Dropping it ends it.
 pub trait FarEnd: Send {
     /// The port it listens at.
     fn port(&self) -> u16;
-    /// Ends it, and tells what went wrong with it meanwhile.
+    /// Ends it. Returns the first error that occurred in it.
     fn end(&mut self) -> Result<(), ProbeError>;
 }

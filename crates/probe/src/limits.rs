@@ -1,22 +1,22 @@
-//! Bounds that keep a typing error from using up the machine's memory or years of time.
+//! Limits that keep a typing error from using up the machine's memory or years of time.
 
-/// Largest file a point may ask for, bytes. The lab checks whether the disk has room.
+/// Largest file of a point, bytes. The lab checks whether the disk has room.
 pub const FILE_SIZE: u64 = 16 << 40;
 /// Largest record, bytes.
 pub const RECORD: u64 = 256 << 20;
 /// Largest sum of all threads' buffers, bytes.
 pub const BUFFERS: u64 = 1 << 30;
-/// Most threads.
+/// Maximum number of threads.
 pub const THREADS: u64 = 256;
-/// Most operations in flight in one thread.
+/// Maximum number of operations in flight per thread.
 pub const DEPTH: u64 = 1024;
 /// Largest small file, bytes. The workload `file` has larger ones.
 pub const SMALL_FILE: u64 = 16 << 20;
-/// Most small files.
+/// Maximum number of small files.
 pub const FILES: u64 = 1_000_000;
 /// Longest minimum time of a trial, milliseconds.
 pub const TRIAL_MS: u64 = 600_000;
-/// Most passes.
+/// Maximum number of passes.
 pub const PASSES: u64 = 1_000_000;
-/// Time between two progress lines, nanoseconds. Half of what the protocol promises.
+/// Interval of progress lines, ns. Half of the limit in the protocol.
 pub const HEARTBEAT_NS: u64 = 500_000_000;

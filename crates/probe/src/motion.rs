@@ -1,8 +1,8 @@
-//! Whether work makes progress or hangs in the kernel, judged by its CPU time.
+//! Detects whether work makes progress or hangs in the kernel, by its CPU time.
 //!
 //! A thread that waits for a dead server uses no CPU time. A thread that waits for a slow disk may
-//! sleep through one fsync of many megabytes (4 s for 12 MiB were seen). So bytes that move on the
-//! disk count as well, as long as a thread waits for a disk.
+//! sleep during one fsync of many megabytes (4 s for 12 MiB were seen). So bytes that move on the
+//! disk also count as progress while a thread waits for a disk.
 
 use std::{fs, path::Path};
 
@@ -14,8 +14,8 @@ use rustix::{
 
 use crate::counters;
 
-/// File systems whose requests go to a server, by their numbers in statfs(2): their threads do not
-/// wait for a disk of this machine.
+/// File systems whose requests go to a server, by their numbers in statfs(2). A thread that waits
+/// for one does not wait for a disk of this machine.
 const SERVED: [u32; 6] = [
     0x6573_5546, // FUSE
     0x0000_6969, // NFS
@@ -25,7 +25,7 @@ const SERVED: [u32; 6] = [
     0x00c3_6400, // Ceph
 ];
 
-/// Disks below the place of some work.
+/// Disks that hold the files of some work.
 #[derive(Debug, Default)]
 pub struct Disks {
     numbers: Vec<String>,
@@ -66,7 +66,7 @@ fn some_thread_waits() -> bool {
     })
 }
 
-/// Who works.
+/// The threads or processes that work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Who {
     /// All threads of this process except the calling one, and its children.
@@ -75,25 +75,25 @@ pub enum Who {
     These(Vec<u32>, i32),
 }
 
-/// What was seen of somebody's work.
+/// Progress of some threads or processes, as last seen.
 #[derive(Debug)]
 pub struct Motion {
     who: Who,
-    /// CPU time, at least and at most, nanoseconds.
+    /// CPU time, minimum and maximum, ns.
     used: (u64, u64),
 }
 
 impl Motion {
-    /// As it is now.
+    /// Records the current state.
     pub fn of(who: Who) -> Self {
         let used = who.used();
         Self { who, used }
     }
 
-    /// Whether work has been done since the last call that returned true.
+    /// Whether there was progress since the last call that returned true.
     pub fn is_seen(&mut self) -> bool {
         let now = self.who.used();
-        // It is less when a child has ended.
+        // It decreases when a child has ended.
         let seen = now.0 > self.used.1 || now.1 < self.used.0;
         if seen {
             self.used = now;
@@ -103,7 +103,7 @@ impl Motion {
 }
 
 impl Who {
-    /// CPU time: at least and at most, nanoseconds.
+    /// CPU time, minimum and maximum, ns.
     fn used(&self) -> (u64, u64) {
         match self {
             Self::Others => {
@@ -123,7 +123,7 @@ impl Who {
         }
     }
 
-    /// A child of ours that waits for an event does so with a timeout.
+    /// Whether a child of this process waits for an event with a timeout.
     fn waits_for_a_time(&self) -> bool {
         *self == Self::Others && workers().into_iter().any(waits_for_a_time)
     }
@@ -138,7 +138,7 @@ pub fn goes_on(child: u32, used: &mut u64) -> bool {
     *used != before || waits_for_a_time(child)
 }
 
-/// CPU time of all processes that descend from one and have not ended, nanoseconds.
+/// CPU time of all living descendants of a process, ns.
 pub fn descendants_cpu_ns(pid: u32) -> u64 {
     let each = children(&pid.to_string()).into_iter();
     each.map(|child| cpu_ns(child).unwrap_or(0) + descendants_cpu_ns(child))
@@ -150,7 +150,7 @@ fn ns(clock: ClockId) -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// CPU time of an existing process, nanoseconds.
+/// CPU time of an existing process, ns.
 fn cpu_ns(pid: u32) -> Option<u64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let each = threads.filter_map(|t| run_ns(t.path().join("schedstat").to_str()?));
@@ -163,21 +163,21 @@ fn run_ns(path: &str) -> Option<u64> {
     text.split(' ').next()?.parse().ok()
 }
 
-/// Working processes that this one has started.
+/// Child processes that work.
 fn workers() -> Vec<u32> {
     let children = children("self");
     children.into_iter().map(worker).collect()
 }
 
-/// The first process of a PID namespace only waits for the one that it has started. Returns that
-/// one, else the process itself.
+/// The first process of a PID namespace only waits for its child. Returns that child, or else the
+/// process itself.
 fn worker(pid: u32) -> u32 {
     let waits = poll_of(pid).is_some_and(|limited| !limited);
     let child = waits.then(|| children(&pid.to_string()).first().copied());
     child.flatten().unwrap_or(pid)
 }
 
-/// Processes that a process has started.
+/// Child processes of a process.
 fn children(of: &str) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{of}/task"))
         .into_iter()
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_sleeps_does_nothing_until_it_wakes() {
-        // In a process of its own: other tests work in this one.
+        // In a separate process, because other tests work in this one.
         let mut sleeper = Command::new("sh")
             .args(["-c", "read x; while :; do :; done"])
             .stdin(Stdio::piped())
@@ -308,7 +308,7 @@ mod tests {
             while work.recv().is_ok() {}
         });
         let mut motion = Motion::of(Who::These(Vec::new(), told.recv().unwrap()));
-        // What it did just before may be counted late.
+        // Its earlier work may be counted late.
         thread::sleep(Duration::from_millis(50));
         motion.is_seen();
         assert!(!motion.is_seen());

@@ -2,7 +2,7 @@
 
 use std::{fs, sync::OnceLock};
 
-/// Used when the kernel does not report it, bytes.
+/// Assumed when the kernel does not report it, bytes.
 const USUAL: u64 = 1 << 20;
 
 /// Bytes of the largest cache private to a core: its level 2 cache. Read once.

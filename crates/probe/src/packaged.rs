@@ -1,4 +1,4 @@
-//! Files that a layer comes with: incompressible, seeded, and checkable without the seed.
+//! Files that are put into a layer: incompressible, seeded, and verifiable without the seed.
 
 use std::{fs, io, io::Write, path::Path, time::SystemTime};
 
@@ -14,8 +14,8 @@ pub(crate) const BLOCK: usize = 4096;
 
 const CHUNK: usize = 256 * BLOCK;
 
-/// Writes the files below `dir`, including parent directories, and syncs nothing. An existing file
-/// of the right size stays: several points often share one.
+/// Writes the files below `dir`, including parent directories, without syncing. An existing file of
+/// the right size stays, since several points often share one.
 pub fn write(dir: &Path, files: &[PackagedFile], seed: u64) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     for file in files {
@@ -37,8 +37,8 @@ pub fn write(dir: &Path, files: &[PackagedFile], seed: u64) -> io::Result<()> {
 }
 
 /// Copies placed files to `dir`, directories before their content. Files and directories keep their
-/// modification times, by which programs decide whether what they have compiled or cached (`.pyc`,
-/// fontconfig) is still valid.
+/// modification times, because programs use them to decide whether a compiled or cached file
+/// (`.pyc`, fontconfig) is still valid.
 pub fn place(dir: &Path, all: &[Placed]) -> io::Result<()> {
     for placed in all {
         let path = dir.join(&placed.path);
@@ -53,7 +53,7 @@ pub fn place(dir: &Path, all: &[Placed]) -> io::Result<()> {
         }
         .map_err(about)?;
     }
-    // Last, since adding files to a directory changes its time.
+    // Done last, because adding files to a directory changes its time.
     for placed in all {
         if let PlacedKind::Directory { modified } = placed.kind {
             let path = dir.join(&placed.path);
@@ -69,8 +69,9 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     dated(&fs::File::open(to)?, from.metadata()?.modified()?)
 }
 
-/// Sets the modification time of a file or directory. Only the owner may (`futimens(2)`), and some
-/// file systems have none. Reads and writes are measured there all the same.
+/// Sets the modification time of a file or directory. Only the owner may do that (`futimens(2)`),
+/// and some file systems store no times. The error is ignored, because reads and writes can be
+/// measured there all the same.
 fn dated(file: &fs::File, time: SystemTime) -> io::Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     match file.set_modified(time) {

@@ -1,4 +1,4 @@
-//! A random order of record indexes that needs no table: a bijection on `k` bits (odd
+//! A random order of record indexes that needs no table. It is a bijection on `k` bits (odd
 //! multiplications and shifted xors, both invertible) that skips indexes at or above `n`. Each
 //! index comes exactly once. About 3 ns per index.
 
@@ -29,7 +29,7 @@ impl Permutation {
         }
     }
 
-    /// The index at place `i`, for `i < n`.
+    /// The index at position `i`, for `i < n`.
     #[inline]
     pub fn at(&self, i: u64) -> u64 {
         let mut x = i;

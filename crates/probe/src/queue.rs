@@ -1,7 +1,7 @@
 //! Several operations in flight: `io_uring(7)` with registered file and buffers.
 //!
-//! Operations begun between two calls are submitted in one call, and one call reaps all that
-//! completed. Nothing is allocated between [`Queue::new`] and its end.
+//! Operations that were started between two calls are submitted in one call, and one call reaps all
+//! completed ones. Nothing is allocated between [`Queue::new`] and its end.
 #![allow(unsafe_code)] // the kernel is handed pointers into the buffer
 
 use std::{
@@ -27,16 +27,16 @@ pub struct QueuedIo {
     pub at: u64,
     /// Bytes.
     pub len: u32,
-    /// It writes.
+    /// Whether it is a write.
     pub write: bool,
     /// The caller's own number for it.
     pub number: u64,
 }
 
-/// An operation under way, or ended.
+/// An operation that is in flight or has ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Slot {
-    /// What it is.
+    /// The operation.
     pub op: QueuedIo,
     /// Clock reading just before it was submitted.
     pub begun: u64,
@@ -46,7 +46,7 @@ pub struct Slot {
 /// An operation that ended with an error.
 #[derive(Debug)]
 pub struct FailedIo {
-    /// Which.
+    /// The operation.
     pub op: QueuedIo,
     /// Its error.
     pub error: io::Error,
@@ -65,13 +65,15 @@ pub struct Queue<'a> {
     /// The buffer, cut into pieces of `piece` bytes, one for each slot.
     buffer: &'a mut [u8],
     piece: usize,
-    /// The kernel has registered the buffer's pages. Refused where `RLIMIT_MEMLOCK` is too small.
+    /// Whether the kernel has registered the buffer's pages. It refuses if `RLIMIT_MEMLOCK` is too
+    /// small.
     fixed: bool,
     slots: Vec<Slot>,
     free: VecDeque<usize>,
-    /// Begun since the last call.
+    /// Slots of operations started since the last call.
     fresh: Vec<usize>,
-    /// Operations that moved less than asked, or were interrupted: the rest is submitted again.
+    /// Slots of operations that moved too few bytes or were interrupted: the rest is submitted
+    /// again.
     again: Vec<usize>,
     in_flight: usize,
 }
@@ -115,18 +117,18 @@ impl<'a> Queue<'a> {
         })
     }
 
-    /// Operations that may be under way.
+    /// Maximum number of operations in flight.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Whether another operation may begin.
+    /// Whether another operation may start.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.in_flight < self.depth
     }
 
-    /// Operations in flight.
+    /// Number of operations in flight.
     #[inline]
     pub fn in_flight(&self) -> usize {
         self.in_flight
@@ -144,7 +146,7 @@ impl<'a> Queue<'a> {
         &mut self.buffer[start..start + self.piece]
     }
 
-    /// Begins an operation, which the next call to [`Queue::enter`] submits. There must be room.
+    /// Starts an operation. The next call to [`Queue::enter`] submits it. There must be room.
     #[inline]
     pub fn push(&mut self, op: QueuedIo) -> io::Result<()> {
         let full = || io::Error::other("the queue is full");
@@ -181,7 +183,7 @@ impl<'a> Queue<'a> {
             .map_err(|_| io::Error::other("the submission queue is full"))
     }
 
-    /// Submits what has begun, at clock reading `now`, and waits until `wanted` operations have
+    /// Submits started operations, at clock reading `now`, and waits until `wanted` operations have
     /// completed or the time is over. A signal ends the wait early.
     #[inline]
     pub fn enter(&mut self, now: u64, wanted: usize, most: Option<Duration>) -> io::Result<()> {
@@ -205,7 +207,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Reaps completed operations. An error does not keep the others from being reaped.
+    /// Reaps completed operations, all of them even after an error. Returns the first error.
     #[inline]
     pub fn reap(&mut self, mut ended: impl FnMut(&Slot)) -> Result<(), FailedIo> {
         let mut failed = None;
@@ -243,7 +245,7 @@ impl Slot {
         }
     }
 
-    /// Bytes that were not moved yet.
+    /// Number of bytes not moved yet.
     pub fn rest(&self) -> u32 {
         self.op.len - self.moved
     }
@@ -293,7 +295,7 @@ impl Drop for Queue<'_> {
             let _ = ring.submitter().unregister_files();
             KEPT.set(Some((self.depth, ring)));
         } else {
-            // Its pages must not be reused, and the ring's end is not waited for.
+            // Its pages must not be reused, and the end of the ring is not waited for.
             std::process::abort();
         }
     }
@@ -321,8 +323,8 @@ fn ring(depth: usize) -> io::Result<IoUring> {
     Ok(ring)
 }
 
-/// An error with a hint when `io_uring` cannot be used here. It is the point's error: the run goes
-/// on.
+/// An error with a hint when `io_uring` cannot be used here. Only the point fails; the run
+/// continues.
 pub fn available() -> Result<(), ProbeError> {
     let Err(error) = IoUring::new(1) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! How much of a file is in the page cache: the proof of `cold` and `warm`.
+//! Reads how much of a file is in the page cache: the proof of `cold` and `warm`.
 #![allow(unsafe_code)] // cachestat(2), mmap(2) and mincore(2) have no safe wrapper
 
 use std::{
@@ -15,13 +15,13 @@ use rustix::{fs::FsWord, param::page_size};
 const OVERLAYFS: FsWord = 0x794c_7630;
 
 /// Share of the file at `path` (0 to 1) that is in the page cache; `None` when it is empty or the
-/// kernel does not report it. Opening and asking does not bring anything into the cache.
+/// kernel does not report it. Reading the share brings nothing into the cache.
 pub fn share(path: &Path) -> Option<f64> {
     share_of(&File::open(path).ok()?)
 }
 
-/// Bytes of the file at `path` that are in the page cache, and bytes that could be: those of the
-/// ranges (offset and length), or without ranges all bytes allocated on disk. `None` where the
+/// Bytes of the file at `path` that are in the page cache, and the maximum. The maximum is the size
+/// of the ranges (offset and length), or without ranges all bytes allocated on disk. `None` if the
 /// kernel does not report it.
 pub fn cached(path: &Path, ranges: Option<&[(u64, u64)]>) -> Option<(u64, u64)> {
     let file = File::open(path).ok()?;
@@ -47,7 +47,7 @@ pub fn cached(path: &Path, ranges: Option<&[(u64, u64)]>) -> Option<(u64, u64)> 
     Some((cached, all))
 }
 
-/// The same for an open file.
+/// Like [`share`], for an open file.
 pub fn share_of(file: &File) -> Option<f64> {
     let len = file.metadata().ok()?.len();
     if len == 0 {

@@ -1,4 +1,4 @@
-//! What measuring costs here. Runs at the start of every probe, in every layer.
+//! The cost of measuring on this machine. Runs at the start of every probe, in every layer.
 
 use std::{hint::black_box, io, sync::OnceLock};
 
@@ -11,11 +11,13 @@ use crate::{
     run::recorder::Recorder,
 };
 
-/// Operations per batch, number of batches, and time limit of a part where a clock is very slow.
+/// Number of operations per batch.
 const TURNS: u64 = 1000;
+/// Number of batches, unless [`PART_NS`] is over.
 const BATCHES: usize = 11;
-/// Batches made however long they take: the median must survive one interrupted batch.
+/// Minimum number of batches, however long they take: the median must survive an interrupted one.
 const LEAST: usize = 3;
+/// Time limit of a part, ns, for a very slow clock.
 const PART_NS: u64 = 4_000_000;
 
 /// The clock of this process, chosen once.

@@ -25,7 +25,7 @@ mod lines;
 
 use lines::{BoundedLines, JobLine};
 
-/// Characters of an unreadable line that are shown.
+/// Number of characters shown of an unreadable line.
 const SHOWN: usize = 200;
 
 /// Serves jobs until `quit` or the end of `input`. Returns an error when the output fails, because
@@ -85,7 +85,7 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
         }
     }
     server.drop_ready()?;
-    // The lab may have closed its end too; nobody is left to receive it.
+    // The lab may have closed its end too, so a failure does not matter.
     let _ = server.say(&FromProbe::Done);
     Ok(())
 }
@@ -95,16 +95,16 @@ struct Server<'env, W> {
     heartbeat: Heartbeat,
     ready: Option<PreparedJob>,
     cpus: Cpus,
-    /// What serves another probe, and its job's id.
+    /// The far end that serves another probe, and its job's id.
     far_end: Option<(u64, Box<dyn FarEnd>)>,
 }
 
-/// A prepared job, and its results so far.
+/// A prepared job, with its results so far.
 struct PreparedJob {
     id: u64,
     work: Box<dyn Work>,
     trial: Trial,
-    /// The last round it had a turn in.
+    /// The last round in which it had a turn.
     round: Option<u32>,
     settled: bool,
 }
@@ -121,7 +121,7 @@ impl PreparedJob {
     }
 }
 
-/// A whole line at once: the heartbeat thread writes too.
+/// Writes a whole line at once, because the heartbeat thread writes too.
 pub fn say(output: &Mutex<impl Write>, event: &FromProbe) -> io::Result<()> {
     let mut line = serde_json::to_vec(event)?;
     line.push(b'\n');
@@ -192,7 +192,7 @@ impl<'env, W: Write> Server<'env, W> {
         done.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
     }
 
-    /// Starts to serve another probe.
+    /// Starts the far end for another probe.
     fn be_far_end(&mut self, job: &Job) -> io::Result<()> {
         self.drop_ready()?;
         let id = job.id;
@@ -212,7 +212,7 @@ impl<'env, W: Write> Server<'env, W> {
         }
     }
 
-    /// Stops to serve it.
+    /// Ends the far end.
     fn end_far_end(&mut self, id: u64, mut far_end: Box<dyn FarEnd>) -> io::Result<()> {
         let ended = self.attended(id, move || far_end.end());
         match ended {
@@ -236,7 +236,7 @@ impl<'env, W: Write> Server<'env, W> {
         }
     }
 
-    /// Reports a job's error and drops the job. Its files are removed before the lab hears of it.
+    /// Reports a job's error and drops the job. Its files are removed before the report.
     fn give_up(&mut self, id: u64, error: ProbeError) -> io::Result<()> {
         self.drop_ready()?;
         self.fail(Some(id), error)
@@ -256,7 +256,7 @@ impl<'env, W: Write> Server<'env, W> {
         }
     }
 
-    /// The prepared job, if its id matches and `may` does not object.
+    /// The prepared job, if its id matches and `may` accepts it.
     fn meant(
         &mut self,
         what: &str,
@@ -275,7 +275,7 @@ impl<'env, W: Write> Server<'env, W> {
         }
     }
 
-    /// The measured part, in this thread alone.
+    /// The measured part, in this thread.
     fn turn(&mut self, id: u64, ask: &Ask) -> io::Result<()> {
         let output = self.output;
         let ready = self.meant(&format!("turn {}", ask.round), id, |ready| {
@@ -315,7 +315,7 @@ impl<'env, W: Write> Server<'env, W> {
                 id,
                 turn,
                 cpu,
-                // Programs that it started are none of its threads.
+                // Programs that it started are not among its threads.
                 probe_ns: cpu_ns()
                     .saturating_sub(before_ns)
                     .max(cpu.user_ns + cpu.sys_ns),
@@ -351,7 +351,7 @@ impl<'env, W: Write> Server<'env, W> {
         }
     }
 
-    /// Proof and clean-up. Nothing of the trial is in flight any more when the lab gets its result.
+    /// Proof and clean-up. When the lab gets the result, nothing of the trial is in flight.
     fn end(&mut self, id: u64) -> io::Result<()> {
         let settled = |ready: &PreparedJob| {
             let settled = ready.settled;
@@ -388,7 +388,7 @@ fn prepare(job: &Job) -> Result<Box<dyn Work>, ProbeError> {
     workload.prepare(Path::new(&job.dir), &job.point, &context)
 }
 
-/// What a job asks for.
+/// The workload and the context of a job.
 fn read(job: &Job) -> Result<(&'static dyn Workload, Context), ProbeError> {
     let name = &job.point.workload;
     let workload = workloads::find(name).ok_or_else(|| {

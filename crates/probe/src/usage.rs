@@ -1,16 +1,16 @@
-//! Resources used by this process, all threads.
+//! Resources used by this process, in all threads.
 #![allow(unsafe_code)] // getrusage(2) is not in rustix
 
 use layermark_model::{CpuUse, Faults};
 
-/// Since it started, ended threads included.
+/// Since its start, ended threads included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessUsage {
     pub cpu: CpuUse,
     pub faults: Faults,
 }
 
-/// All of it by one call.
+/// Reads all of it with one call.
 pub fn now() -> ProcessUsage {
     // SAFETY: all-zero bytes are a valid `rusage`, which is plain integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_page_that_is_touched_for_the_first_time_is_a_minor_fault() {
         let before = super::now().faults;
-        // Larger than what the allocator reuses, and each page is written.
+        // Larger than the memory that the allocator reuses. Each page is written.
         let pages: Vec<u8> = vec![1; 16 << 20];
         let after = super::now().faults;
         std::hint::black_box(pages);

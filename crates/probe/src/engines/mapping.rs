@@ -1,8 +1,8 @@
 //! A file mapped into memory, and the handling of pages that cannot be loaded.
 //!
 //! Where write(2) returns `ENOSPC` or `EIO`, a mapping gets `SIGBUS`, which ends the process. Here
-//! the handler puts an empty page in its place and remembers it, so that the copy finishes and the
-//! operation fails with an error like any other.
+//! the handler puts an empty page in its place and records its offset, so that the copy finishes
+//! and the operation fails with an error like any other.
 #![allow(unsafe_code)] // mmap(2), memory that the kernel may take away, and a signal handler
 
 use std::{
@@ -21,7 +21,7 @@ use rustix::{fs::Advice, param::page_size};
 /// Mappings at a time: one per thread, and some for tests that run in parallel.
 const MOST: usize = 512;
 
-/// What the handler knows of a mapping. A start of 0 marks a free entry.
+/// A mapping, for the handler. A start of 0 marks a free entry.
 struct Entry {
     start: AtomicUsize,
     end: AtomicUsize,
@@ -37,7 +37,7 @@ static ENTRIES: [Entry; MOST] = [const {
     }
 }; MOST];
 
-/// The handler that was there before.
+/// The previous handler.
 static BEFORE: OnceLock<Before> = OnceLock::new();
 
 struct Before(libc::sigaction);
@@ -53,7 +53,7 @@ pub struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes: shared to write, private to read. No bytes, no mapping.
+    /// Maps `len` bytes: shared to write, private to read. `None` for a length of 0.
     pub fn new(file: &File, len: usize, writes: bool) -> io::Result<Option<Self>> {
         if len == 0 {
             return Ok(None);
@@ -107,18 +107,18 @@ impl Mapping {
         unsafe { libc::madvise(self.start.cast(), self.len, advice) };
     }
 
-    /// Copies what is at `at`, as much as there is. The error is the offset of a page that could
+    /// Copies from `at`, up to the end of the mapping. The error is the offset of a page that could
     /// not be loaded.
     #[inline]
     pub fn read(&self, at: usize, into: &mut [u8]) -> Result<usize, usize> {
         let n = into.len().min(self.len.saturating_sub(at));
-        // SAFETY: the source lies within the mapping, and a mapping is no Rust object that could
-        // overlap the buffer. A page that is gone is replaced by the handler.
+        // SAFETY: the source is within the mapping, and a mapping is not a Rust object that could
+        // overlap the buffer. A missing page is replaced by the handler.
         unsafe { ptr::copy_nonoverlapping(self.start.add(at.min(self.len)), into.as_mut_ptr(), n) };
         self.there(n)
     }
 
-    /// Copies to `at`, as much as fits.
+    /// Copies to `at`, up to the end of the mapping.
     #[inline]
     pub fn write(&mut self, at: usize, from: &[u8]) -> Result<usize, usize> {
         let n = from.len().min(self.len.saturating_sub(at));
@@ -241,7 +241,7 @@ mod tests {
         let mut map = Mapping::new(&file, 5 * page_size(), true).unwrap().unwrap();
         assert_eq!(map.write(0, &[7; 100]), Ok(100));
         map.sync(0, 100).unwrap();
-        // What another process does to the file under a mapping.
+        // Another process truncates the file under a mapping.
         file.set_len(2 * page_size() as u64).unwrap();
         let mut record = vec![1; 2 * page_size()];
         assert_eq!(map.read(0, &mut record), Ok(2 * page_size()));

@@ -29,7 +29,7 @@ impl Io for Mmap {
         Ok(())
     }
 
-    /// A file that has become shorter gives fewer bytes, as read(2) does.
+    /// A file that was truncated returns fewer bytes, as with read(2).
     #[inline]
     fn read(&mut self, file: BorrowedFd<'_>, at: u64, into: &mut [u8]) -> io::Result<usize> {
         let Some(map) = &self.map else { return Ok(0) };
@@ -51,7 +51,7 @@ impl Io for Mmap {
         }
     }
 
-    /// A flush is msync(2) of all, a close munmap(2) and close(2).
+    /// A flush is an msync(2) of the whole mapping, a close is munmap(2) and close(2).
     fn end(&mut self, file: &mut Option<File>, after: After) -> io::Result<()> {
         match (after, &self.map) {
             (After::Nothing, _) => Ok(()),
@@ -69,13 +69,14 @@ impl Io for Mmap {
     }
 }
 
-/// Why a page could not be loaded. The signal has no errno, so the disk is asked.
+/// The reason that a page could not be loaded. The signal has no errno, so the free space of the
+/// disk is checked.
 #[cold]
 fn lost(file: BorrowedFd<'_>, at: usize) -> io::Error {
     if rustix::fs::fstatvfs(file).is_ok_and(|disk| disk.f_bavail == 0) {
         return io::Error::from_raw_os_error(libc::ENOSPC);
     }
     io::Error::other(format!(
-        "the page at byte {at} of the mapping could not be had (SIGBUS): the disk is full or faulty, or the file was cut"
+        "the page at byte {at} of the mapping could not be read (SIGBUS): the disk is full or faulty, or the file was cut"
     ))
 }

@@ -1,8 +1,8 @@
-//! I/O engines: ways of doing one read or write. An engine is a name, what it can do, and two
+//! I/O engines: ways of doing one read or write. An engine is a name, its properties, and two
 //! functions.
 //!
-//! To add one, write `engines/NAME.rs` with a type that implements [`Io`], and its line in [`ALL`].
-//! The loop is compiled once for each engine, so an operation costs no virtual call.
+//! To add one, write `engines/NAME.rs` with a type that implements [`Io`], and add its line to
+//! [`ALL`]. The loop is compiled once for each engine, so an operation costs no virtual call.
 
 use std::{
     fs::File,
@@ -49,7 +49,7 @@ pub const ALL: &[&dyn Engine] = &[
     &uring::Uring,
 ];
 
-/// Ids of [`ALL`], in its order: the words that the parameter `engine` takes.
+/// Ids of [`ALL`], in its order: the values of the parameter `engine`.
 pub const IDS: &[&str] = &[
     pread::Pread::ID,
     sync::SyncEngine::ID,
@@ -65,7 +65,7 @@ pub fn find(id: &str) -> Option<&'static dyn Engine> {
     ALL.iter().copied().find(|e| e.id() == id)
 }
 
-/// What an engine does to a file.
+/// The operations of an engine on a file.
 pub trait Io: Default + Send + 'static {
     /// Its name in plans, such as `pread`.
     const ID: &'static str;
@@ -73,8 +73,8 @@ pub trait Io: Default + Send + 'static {
     const ABOUT: &'static str;
     /// Whether it touches a file. `false`: it measures the tool itself.
     const NEEDS_FILE: bool = true;
-    /// Prepares a pass before the clock: buffers, mappings. The pass may be done in several parts.
-    /// An engine that takes the file gets [`rustix::fs::CWD`] in its place later.
+    /// Prepares a pass before the clock starts: buffers, mappings. The pass may be done in several
+    /// parts. An engine that takes the file gets [`rustix::fs::CWD`] in its place later.
     fn begin(&mut self, _file: &mut Option<File>, _shape: &Shape) -> io::Result<()> {
         Ok(())
     }
@@ -86,14 +86,14 @@ pub trait Io: Default + Send + 'static {
     fn sync(&mut self, file: BorrowedFd<'_>, _at: u64, _len: usize) -> io::Result<()> {
         Ok(rustix::fs::fsync(file)?)
     }
-    /// Runs inside the clock, after the last operation: writes out what it still buffers, then does
-    /// what `after` says. Clean-up comes when it is dropped, outside the clock.
+    /// Runs inside the clock, after the last operation: writes buffered data, then does what
+    /// `after` says. Clean-up happens on drop, outside the clock.
     fn end(&mut self, file: &mut Option<File>, after: After) -> io::Result<()> {
         after.apply(file)
     }
 }
 
-/// What an engine may need to know of a pass before it starts.
+/// Properties of a pass that an engine may need before it starts.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// Bytes of one operation.
@@ -104,13 +104,13 @@ pub struct Shape {
     pub size: u64,
     /// Whether it writes.
     pub writes: bool,
-    /// What comes behind its last operation.
+    /// The action after its last operation.
     pub after: After,
-    /// What the kernel is told of the order.
+    /// Advice to the kernel about the order.
     pub advice: Option<Advice>,
 }
 
-/// What is done at the end of a pass, inside the clock.
+/// The action at the end of a pass, inside the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
     /// Nothing more.
@@ -131,7 +131,7 @@ impl After {
         matches!(self, Self::Close | Self::FsyncClose)
     }
 
-    /// Does it to the file.
+    /// Does it on the file.
     pub fn apply(self, file: &mut Option<File>) -> io::Result<()> {
         match (self, file.as_ref()) {
             (Self::Fsync, Some(open)) => open.sync_all(),
@@ -162,29 +162,29 @@ pub trait Engine: Sync {
     fn queues(&self) -> bool {
         false
     }
-    /// Takes it up on one file.
+    /// Prepares it for one file.
     fn runner(&self) -> Box<dyn Runner>;
 }
 
-/// An engine at work on the file of one thread, for as long as a trial lasts.
+/// An engine that works on the file of one thread, for the duration of a trial.
 pub trait Runner: Send {
-    /// Does a part of a pass over the open file; `None` for engines that touch no file. A pass that
+    /// Runs a part of a pass over the open file; `None` for engines that touch no file. A pass that
     /// ends with a close takes the file.
     fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, LoopError>;
-    /// Leaves a pass in the middle, outside the clock: writes out what it still buffers.
+    /// Ends a pass early, outside the clock: writes buffered data.
     fn leave(&mut self, _file: &mut Option<File>) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// How far a part of a pass went.
+/// Progress of a part of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassProgress {
-    /// When.
+    /// Its time.
     pub span: Span,
-    /// Operations that are done of the pass.
+    /// Number of operations of the pass that are done.
     pub next: u64,
-    /// Operations that count in that time.
+    /// Operations that count within that time.
     pub ops: u64,
 }
 
@@ -206,32 +206,31 @@ pub struct Task<'a> {
     pub part: Part,
     /// Bytes of the file, as far as records reach.
     pub size: u64,
-    /// Their order.
+    /// Order of the records.
     pub order: Order,
-    /// What the kernel is told about the order, where advice on the file is not enough: for a
-    /// mapping.
+    /// Advice to the kernel about the order, for mappings, where advice on the file is not enough.
     pub advice: Option<Advice>,
     /// Operations in flight, for an engine with a queue: [`Engine::queues`].
     pub depth: usize,
-    /// What is done.
+    /// Direction and buffer.
     pub transfer: Transfer<'a>,
     /// fsync(2) after each record, as part of the operation.
     pub sync_each: bool,
-    /// What is done after the last record of the pass, as part of it.
+    /// The action after the last record of the pass, as part of it.
     pub after: After,
     /// Mark each written record with this seed and generation.
     pub mark: Option<(u64, u64)>,
     /// Check each record that was read, outside the clock, and count its blocks here.
     pub check: Option<&'a mut Verified>,
-    /// The clock; `None` leaves it out.
+    /// The clock; `None`: operations are not timed.
     pub clock: Option<Source>,
-    /// Where latencies go.
+    /// Recorder of latencies.
     pub recorder: &'a mut Recorder,
-    /// Called from time to time with the operations so far.
+    /// Called from time to time with the number of operations so far.
     pub beat: &'a mut dyn FnMut(u64),
 }
 
-/// The loop compiled for one engine.
+/// The loop, compiled for one engine.
 struct Compiled<T>(PhantomData<fn() -> T>);
 
 impl<T> Compiled<T> {
@@ -253,7 +252,7 @@ impl<T: Io> Engine for Compiled<T> {
     }
 }
 
-/// What an engine keeps during a pass.
+/// State of an engine during a pass.
 struct EngineRunner<T>(Option<T>);
 
 impl<T: Io> Runner for EngineRunner<T> {
@@ -268,7 +267,7 @@ impl<T: Io> Runner for EngineRunner<T> {
             advice: task.advice,
         };
         let stopped = |at| move |error| LoopError { at, error };
-        // Taken, so that it is dropped after an error.
+        // Taken out, so that it is dropped after an error.
         let mut io = if let Some(io) = self.0.take() {
             io
         } else {

@@ -2,7 +2,7 @@ use std::{hint::black_box, io, os::fd::BorrowedFd};
 
 use super::Io;
 
-/// Does nothing, so that the measurement itself is measured.
+/// Does nothing, to measure the cost of measuring itself.
 #[derive(Default)]
 pub struct Null;
 
@@ -13,7 +13,7 @@ impl Io for Null {
 
     #[inline]
     fn read(&mut self, _: BorrowedFd<'_>, at: u64, into: &mut [u8]) -> io::Result<usize> {
-        // The optimiser must not see that nothing is done, or it would remove the loop.
+        // Keeps the optimiser from removing the empty loop.
         Ok(black_box((at, into.len())).1)
     }
 

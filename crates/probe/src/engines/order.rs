@@ -1,4 +1,4 @@
-//! In what order records come.
+//! The order of records.
 
 use crate::permutation::Permutation;
 
@@ -7,13 +7,13 @@ use crate::permutation::Permutation;
 pub enum Order {
     /// First to last.
     Sequential,
-    /// Last to first, of this many.
+    /// Last to first; the number of records.
     Backward(u64),
-    /// Each once, in this order.
+    /// Each once, in random order.
     Random(Permutation),
-    /// Every n-th record, then the same from the next record on.
+    /// Every n-th record, then every n-th from the second record on, and so on.
     Stride(Stride),
-    /// There and back over a fixed distance.
+    /// Back and forth over a fixed distance.
     Seek(Seek),
     /// The first one only.
     First,
@@ -34,22 +34,22 @@ impl Order {
     }
 }
 
-/// Records 0, s, 2s, ... to the end of the file, then 1, 1 + s, ... and so on: a start record that
-/// advances each time the end is reached, as in iozone's stride read. Each record comes once. In a
-/// file with no more records than the stride they come one after the other.
+/// Records 0, s, 2s, ... to the end of the file, then 1, 1 + s, ... and so on: the first record
+/// advances by one each time the end is reached, as in iozone's stride read. Each record comes
+/// once. In a file with no more records than the stride they come in sequence.
 #[derive(Debug, Clone, Copy)]
 pub struct Stride {
     step: u64,
-    /// Records of one way through the file, for the ways that have one less.
+    /// Records of one run through the file, for the shorter runs.
     each: u64,
-    /// Ways that have one record more.
+    /// Number of runs with one record more.
     longer: u64,
-    /// Operations of all those.
+    /// Operations of the longer runs together.
     of_longer: u64,
 }
 
 impl Stride {
-    /// Over `n` records; a step of 0 is one of 1.
+    /// The order over `n` records; a step of 0 counts as 1.
     pub fn new(n: u64, step: u64) -> Self {
         let step = step.max(1);
         let (each, longer) = (n / step, n % step);
@@ -66,7 +66,7 @@ impl Stride {
         let (way, turn) = if i < self.of_longer {
             (i / (self.each + 1), i % (self.each + 1))
         } else {
-            // Only beyond the end of a file with fewer records than the step is `each` 0 here.
+            // `each` is 0 here only beyond the end of a file that has fewer records than the step.
             let rest = i - self.of_longer;
             let each = self.each.max(1);
             (self.longer + rest / each, rest % each)
@@ -75,8 +75,8 @@ impl Stride {
     }
 }
 
-/// Records 0, d, 1, d + 1, 2, d + 2, ...: each is d records after the previous one, or d - 1 before
-/// it, and none comes twice. When the pairs meet, the order continues after them.
+/// Records 0, d, 1, d + 1, 2, d + 2, ...: the step is d records forward, then d - 1 back. No record
+/// comes twice. When the pairs meet, the order continues after them.
 #[derive(Debug, Clone, Copy)]
 pub struct Seek {
     distance: u64,
@@ -90,7 +90,7 @@ impl Seek {
         }
     }
 
-    /// Operations that a file of `n` records has room for.
+    /// Number of operations in a file of `n` records.
     pub fn ops(self, n: u64) -> u64 {
         let pairs = 2 * self.distance;
         n / pairs * pairs

@@ -2,7 +2,7 @@ use std::{io, os::fd::BorrowedFd};
 
 use super::Io;
 
-/// pread(2) and pwrite(2): one system call an operation.
+/// pread(2) and pwrite(2): one system call per operation.
 #[derive(Default)]
 pub struct Pread;
 

@@ -7,13 +7,13 @@ use std::{
 
 use super::{Io, Shape};
 
-/// Records of one call at most, as in iozone.
+/// Maximum number of records per call, as in iozone.
 pub const MOST: usize = 16;
 
 /// preadv(2) and pwritev(2): one system call for several adjacent records.
 #[derive(Default)]
 pub struct Preadv {
-    /// Bytes of one part of the vector.
+    /// Bytes of one element of the vector.
     piece: usize,
 }
 
@@ -22,7 +22,7 @@ impl Io for Preadv {
     const ABOUT: &'static str = "preadv(2) and pwritev(2): one system call for several records";
 
     fn begin(&mut self, _: &mut Option<File>, shape: &Shape) -> io::Result<()> {
-        // More parts than a vector has would be cut off.
+        // More elements than a vector may have would be cut off.
         self.piece = shape.piece.max(shape.record.div_ceil(MOST)).max(1);
         Ok(())
     }

@@ -4,13 +4,13 @@ use rustix::fs::SeekFrom;
 
 use super::{After, Io, Shape, stream::Stream};
 
-/// fread(3) and fwrite(3) with a buffer of one record: what most C programs do.
+/// fread(3) and fwrite(3) with a buffer of one record, as most C programs use them.
 ///
-/// What the buffer still holds after the last record is written inside the clock.
+/// Data still in the buffer after the last record is written inside the clock.
 #[derive(Default)]
 pub struct Stdio {
     stream: Option<Stream>,
-    /// Offset of the stream; `None` when it has to be set.
+    /// Offset of the stream; `None` if it has to be set.
     position: Option<u64>,
 }
 
@@ -30,9 +30,9 @@ impl Io for Stdio {
     const ID: &'static str = "stdio";
     const ABOUT: &'static str = "fread(3) and fwrite(3), the buffer one record long";
 
-    /// A stream closes its descriptor. Where closing is part of the pass, it gets the file's own
-    /// descriptor, so that there is one close(2), as in a program. Otherwise, and where the file is
-    /// flushed before it is closed, it gets a duplicate.
+    /// A stream closes its descriptor. If the close is part of the pass, the stream gets the file's
+    /// own descriptor, so that there is one close(2), as in a program. Otherwise, and if the file
+    /// is flushed before it is closed, it gets a duplicate.
     fn begin(&mut self, file: &mut Option<File>, shape: &Shape) -> io::Result<()> {
         let open = match shape.after {
             After::Close => file.take(),

@@ -1,8 +1,8 @@
-//! What is done to one record: the body of the measuring loop, compiled for each engine.
+//! The work on one record: the body of the measuring loop, compiled for each engine.
 //!
 //! Operations are always inlined into the loop. On kernels that flush the return predictor, a
-//! function that makes a system call returns with an empty one, which costs a 4 KiB write 200 ns of
-//! 500.
+//! function that makes a system call returns with an empty predictor. That costs a 4 KiB write 200
+//! ns of 500.
 #![allow(clippy::inline_always)]
 
 use std::{io, os::fd::BorrowedFd};
@@ -16,15 +16,15 @@ use crate::{
     run::drive::Step,
 };
 
-/// Where operations go.
+/// An engine, its file and the order of records.
 pub struct IoPlace<'a, T> {
-    /// How.
+    /// The engine.
     pub io: &'a mut T,
     /// The open file.
     pub file: BorrowedFd<'a>,
     /// Bytes of a record.
     pub record: usize,
-    /// Which record comes when.
+    /// Order of the records.
     pub order: Order,
 }
 
@@ -54,10 +54,10 @@ impl<T: Io> Step for Read<'_, T> {
 }
 
 /// Reads of packaged files whose blocks are checked outside the clock, each record before the next
-/// one replaces it.
+/// one overwrites it.
 pub struct Checked<'a, T> {
     pub read: Read<'a, T>,
-    /// Offset of the record in the buffer, while it has not been checked.
+    /// Offset of the record in the buffer, until it is checked.
     pub unseen: Option<u64>,
     pub sum: &'a mut Verified,
 }
@@ -70,7 +70,7 @@ impl<T> Checked<'_, T> {
     }
 }
 
-/// Counts the whole blocks of a record read at `at`. A checksum cannot check a part of a block.
+/// Checks the whole blocks of a record read at `at`. A part of a block cannot be checked.
 pub fn look(record: &[u8], at: u64, sum: &mut Verified) {
     let skip = at.next_multiple_of(BLOCK as u64) - at;
     let whole = record.get(skip as usize..).unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use std::{fs::File, io, os::fd::IntoRawFd, ptr};
 
-/// A stream with a buffer of its own, used by one thread.
+/// A stream with its own buffer, used by one thread.
 pub struct Stream {
     /// Null once it is closed.
     file: *mut libc::FILE,
@@ -50,7 +50,7 @@ impl Stream {
         ok(unsafe { libc::fseeko(self.file, at, libc::SEEK_SET) })
     }
 
-    /// fread(3). Fewer bytes than asked for: the end of the file.
+    /// fread(3). A short read means the end of the file.
     #[inline]
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         // SAFETY: the stream is open and the buffer as long as it says.
@@ -86,7 +86,7 @@ impl Stream {
         result
     }
 
-    /// The errno(3) of a call that has just moved too little; the end of the file is no error.
+    /// The errno(3) of a call that moved too little. The end of the file is not an error.
     #[cold]
     fn failed(&mut self) -> io::Result<()> {
         let error = io::Error::last_os_error();

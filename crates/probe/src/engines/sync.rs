@@ -4,10 +4,10 @@ use rustix::fs::SeekFrom;
 
 use super::Io;
 
-/// lseek(2) when the record is elsewhere, then read(2) or write(2), as most programs do.
+/// lseek(2) if the record is elsewhere, then read(2) or write(2), as most programs do.
 #[derive(Default)]
 pub struct SyncEngine {
-    /// Where the file's offset stands; `None` until the first operation has set it.
+    /// The file's offset; `None` before the first operation.
     position: Option<u64>,
 }
 

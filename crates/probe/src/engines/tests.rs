@@ -17,7 +17,7 @@ thread_local! {
     static FILE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Moves at most 7 bytes at once and is interrupted every third time.
+/// Moves at most 7 bytes per call and is interrupted every third time.
 #[derive(Default)]
 struct Hesitant(u32);
 impl Hesitant {

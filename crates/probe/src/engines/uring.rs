@@ -19,7 +19,7 @@ use crate::{
     run::recorder::Recorder,
 };
 
-/// See the module.
+/// The engine `uring`.
 pub struct Uring;
 
 impl Uring {
@@ -48,7 +48,7 @@ impl Runner for Uring {
     fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, LoopError> {
         match task.clock {
             Some(Source::Tsc { mult }) => pass(Tsc { mult }, file, task),
-            // Without latencies the clock is still read once per batch, for the progress lines.
+            // Without latencies the clock is still read once per batch, for progress lines.
             Some(Source::Monotonic) | None => pass(Monotonic, file, task),
         }
     }
@@ -91,8 +91,8 @@ fn pass<C: Clock>(
     let mut counted = pass.run(part, task.beat)?;
     pass.look();
     let (mut paused, next) = (pass.paused, pass.ended);
-    // Releases registered memory, which is not part of the work, and the registered file, without
-    // which the close would have no effect.
+    // Releases the registered memory, which is not part of the work, and the registered file.
+    // Without that, the close would have no effect.
     drop(pass);
     if next == part.to && task.after != After::Nothing {
         if !task.after.closes() {
@@ -106,7 +106,7 @@ fn pass<C: Clock>(
     Ok(PassProgress { span, next, ops })
 }
 
-/// Operations that count, and their time.
+/// Operations that count, with their time.
 #[derive(Clone, Copy)]
 struct Counted {
     start: u64,
@@ -117,7 +117,7 @@ struct Counted {
 struct Pass<'a, C> {
     clock: C,
     queue: Queue<'a>,
-    /// No operation is begun from this one on.
+    /// No operation is started from this moment on.
     until: u64,
     order: Order,
     record: usize,
@@ -125,25 +125,25 @@ struct Pass<'a, C> {
     sync: Option<BorrowedFd<'a>>,
     mark: Option<(u64, u64)>,
     check: Option<&'a mut Verified>,
-    /// Offset of the record that was read last, while it has not been checked.
+    /// Offset of the record that was read last, until it is checked.
     unseen: Option<u64>,
     /// Absent without latencies.
     recorder: Option<&'a mut Recorder>,
-    /// Nanoseconds of operations before and after those that count: twice as many as may be in
-    /// flight.
+    /// Latencies of operations before and after those that count, ns: up to twice the queue depth.
     outside: Vec<u64>,
     begun: u64,
     ended: u64,
-    /// Nanoseconds that were not the work's.
+    /// Time that did not belong to the work, ns.
     paused: u64,
 }
 
 impl<C: Clock> Pass<'_, C> {
-    /// When the time is over nothing more is begun, and operations in flight are waited for.
+    /// Runs a part. When the time is over no operation is started, and those in flight are waited
+    /// for.
     ///
     /// With several operations in flight, the queue of a turn fills at its start and drains at its
-    /// end. The part that counts lies between the first time that any completed and the last time
-    /// that others were begun after them.
+    /// end. The counted part begins when the first operation completes. It ends with the last
+    /// completion after which another operation was started.
     fn run(&mut self, part: Part, beat: &mut dyn FnMut(u64)) -> Result<Counted, LoopError> {
         let in_part = part.limit_ns != u64::MAX && self.queue.depth() > 1;
         let start = monotonic_ns();

@@ -14,9 +14,9 @@ pub use values::{MAX_POINTS, Values, too_many_points};
 pub use words::Cache;
 pub(crate) use words::words;
 
-/// What a point means, by its parameters.
+/// The meaning of a point, derived from its parameters.
 pub trait Means {
-    /// Said once, when settings are expanded to points.
+    /// Called once, when settings are expanded to points.
     fn meaning(&self) -> Result<Meaning, PointError>;
 }
 
@@ -27,7 +27,7 @@ pub trait Params: Means + Clone + PartialEq + Serialize + DeserializeOwned + 'st
     /// A row for each parameter a user may give, in the order of the help.
     const TABLE: &'static [Row<Self>];
 
-    /// Derives what follows from other parameters. May make several points of one.
+    /// Derives dependent parameters. May split one point into several.
     fn settle(self, _values: &Values) -> Result<Vec<Self>, PointError> {
         Ok(vec![self])
     }
@@ -35,10 +35,10 @@ pub trait Params: Means + Clone + PartialEq + Serialize + DeserializeOwned + 'st
     /// Makes the files smaller, or larger, by this factor.
     fn scale(&mut self, _scale: f64, _values: &Values) {}
 
-    /// Checks what the ranges of the table cannot say.
+    /// Checks conditions that the ranges of the table cannot express.
     fn check(&self) -> Result<(), PointError>;
 
-    /// First words of a label made from the parameters, and the rows whose part they replace.
+    /// First words of a label, and the rows whose part of the label they replace.
     fn title(&self) -> Option<(String, &'static [&'static str])> {
         None
     }
@@ -54,9 +54,9 @@ pub struct Row<P> {
     part: fn(&P) -> Option<String>,
 }
 
-/// Points that a parameter applies to.
+/// The points to which a parameter applies.
 struct Only<P> {
-    /// What such a point has, for messages.
+    /// The condition, for messages.
     needs: &'static str,
     test: fn(&P) -> bool,
 }
@@ -72,7 +72,7 @@ impl<P> Row<P> {
         }
     }
 
-    /// One of these words. The first one is what a point has that the parameter does not apply to.
+    /// One of these words. Points to which the parameter does not apply have the first one.
     pub const fn word(
         name: &'static str,
         words: &'static [&'static str],
@@ -81,7 +81,7 @@ impl<P> Row<P> {
         Self::new(name, ParamKind::Word(words), default)
     }
 
-    /// Bytes.
+    /// A size, bytes.
     pub const fn size(name: &'static str, default: &'static str) -> Self {
         Self::new(name, ParamKind::Size, default)
     }
@@ -91,7 +91,7 @@ impl<P> Row<P> {
         Self::new(name, ParamKind::Count, default)
     }
 
-    /// A time, milliseconds in a point.
+    /// A time; points store milliseconds.
     pub const fn duration(name: &'static str, default: &'static str) -> Self {
         Self::new(name, ParamKind::Duration, default)
     }
@@ -117,19 +117,19 @@ impl<P> Row<P> {
         self
     }
 
-    /// Several values make several points.
+    /// Accepts several values, which make several points.
     pub const fn list(mut self) -> Self {
         self.param.list = true;
         self
     }
 
-    /// The line of help.
+    /// Sets the line of help.
     pub const fn help(mut self, help: &'static str) -> Self {
         self.param.help = help;
         self
     }
 
-    /// Smallest and largest value.
+    /// Sets the smallest and largest value.
     pub const fn range(mut self, low: u64, high: u64) -> Self {
         self.range = Some((low, high));
         self
@@ -141,13 +141,14 @@ impl<P> Row<P> {
         self
     }
 
-    /// Points that pass `test` are compared with those that differ from them in this parameter.
+    /// Points that pass `test` are compared with those that differ from them only in this
+    /// parameter.
     pub const fn alternative(mut self, test: fn(&P) -> bool) -> Self {
         self.alternative = test;
         self
     }
 
-    /// Its part of the label; none where it need not be said.
+    /// Its part of the label; `None` where it is left out.
     pub const fn label(mut self, part: fn(&P) -> Option<String>) -> Self {
         self.part = part;
         self
@@ -184,7 +185,7 @@ impl<P> Row<P> {
     }
 }
 
-/// What a point has where a parameter does not apply.
+/// The value of a parameter in points to which it does not apply.
 fn unused(kind: ParamKind) -> Value {
     match kind {
         ParamKind::Size | ParamKind::Count | ParamKind::Duration => 0.into(),
@@ -195,7 +196,7 @@ fn unused(kind: ParamKind) -> Value {
     }
 }
 
-/// The parameters of a table, as help and flags need them.
+/// The parameters of a table, for help and flags.
 pub const fn list<P, const N: usize>(table: &[Row<P>]) -> [Param; N] {
     let mut all = [table[0].param; N];
     let mut i = 0;
@@ -206,7 +207,7 @@ pub const fn list<P, const N: usize>(table: &[Row<P>]) -> [Param; N] {
     all
 }
 
-/// Two lists in one.
+/// Joins two lists.
 pub const fn join<const N: usize>(first: &[Param], second: &[Param]) -> [Param; N] {
     let mut all = [first[0]; N];
     let mut i = 0;

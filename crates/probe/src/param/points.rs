@@ -1,4 +1,4 @@
-//! From settings to points: values, combinations, what applies, checks, scale, labels.
+//! Expands settings to points: values, combinations, applicable parameters, checks, scale, labels.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ pub fn expand<P: Params>(
     Ok(all)
 }
 
-/// Checks that everything given has an effect, and labels the points.
+/// Checks that every given parameter has an effect, and labels the points.
 pub fn finish<P: Params>(
     settings: &Settings,
     values: &Values,
@@ -60,7 +60,8 @@ pub fn finish<P: Params>(
     Ok(points)
 }
 
-/// Says of each point what the user gave several of, to choose between.
+/// Marks in each point the parameters for which the user gave several values, to choose between
+/// them.
 fn mark_alternatives<P: Params>(points: &mut [Point], values: &Values, all: &[P]) {
     let several = |row: &&Row<P>| {
         let name = row.param.name;
@@ -79,12 +80,12 @@ pub fn point<P: Params>(label: String, p: &P) -> Result<Point, PointError> {
     Point::new(P::WORKLOAD, label, p, p.meaning()?)
 }
 
-/// What a point means that does not say so.
+/// The meaning of a stored point that has none.
 pub fn meaning<P: Params>(at: &Point) -> Result<Meaning, PointError> {
     at.typed::<P>()?.meaning()
 }
 
-/// The parameters of a point, checked: in the probe they come from another process.
+/// Reads and checks the parameters of a point. In the probe they come from another process.
 pub fn read<P: Params>(at: &Point) -> Result<P, PointError> {
     let p: P = at.typed()?;
     check_ranges(&p, &at.params)?;
@@ -115,8 +116,8 @@ fn error<P: Params>(why: impl std::fmt::Display) -> PointError {
 pub struct Applied(BTreeSet<&'static str>);
 
 impl Applied {
-    /// The parameters of a combination, in their ranges, without those that do not apply to it: equal
-    /// work becomes one point.
+    /// The parameters of a combination, within their ranges. Those that do not apply are reset, so
+    /// that equal work becomes one point.
     fn clear<P: Params>(&mut self, mut map: Map<String, Value>) -> Result<P, PointError> {
         let typed = |map: &Map<String, Value>| -> Result<P, PointError> {
             serde_json::from_value(Value::Object(map.clone())).map_err(error::<P>)
@@ -133,7 +134,7 @@ impl Applied {
         typed(&map)
     }
 
-    /// An error for a parameter that the user gave and no point obeys.
+    /// An error for a parameter that the user gave and that applies to no point.
     fn all_given<P: Params>(&self, values: &Values) -> Result<(), PointError> {
         for row in P::TABLE {
             let (name, unused) = (row.param.name, unused(row.param.kind));
@@ -153,7 +154,8 @@ impl Applied {
     }
 }
 
-/// Labels that differ: made from the parameters alone, or the user's label with what differs.
+/// Distinct labels: made from the parameters alone, or the user's label with the parameters that
+/// differ.
 fn labels<P: Params>(label: Option<&str>, points: &[P]) -> Vec<String> {
     let Some(label) = label else {
         return points.iter().map(full_label).collect();

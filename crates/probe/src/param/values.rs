@@ -1,4 +1,4 @@
-//! Settings as a user writes them, read by a list of parameters.
+//! Reads settings as a user writes them, by a list of parameters.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt::Display};
 
@@ -9,10 +9,10 @@ use serde_json::{Map, Number, Value};
 
 use super::Row;
 
-/// More points than a run could ever get through.
+/// Maximum number of points: more than a run could ever complete.
 pub const MAX_POINTS: usize = 10_000;
 
-/// The word for a size that is left to the workload or the system.
+/// The word for a size that the workload or the system chooses.
 const AUTO: &str = "auto";
 
 /// The error for more than [`MAX_POINTS`].
@@ -23,7 +23,7 @@ pub fn too_many_points(workload: &str) -> PointError {
     .hint("shorten a list, or write several plans")
 }
 
-/// Values of every parameter: given ones, else the default.
+/// Values of every parameter: those given, or else the default.
 #[derive(Clone)]
 pub struct Values {
     workload: String,
@@ -32,8 +32,8 @@ pub struct Values {
 }
 
 impl Values {
-    /// Reads `settings`. Unknown names, values of the wrong type and lists where one value is wanted
-    /// are errors that say what would be right.
+    /// Reads `settings`. Unknown names, values of the wrong type, and lists for single values are
+    /// errors that say what is accepted.
     pub fn read(params: &[Param], settings: &Settings) -> Result<Self, PointError> {
         let workload = &settings.workload;
         let names = || params.iter().map(|p| p.name);
@@ -60,12 +60,12 @@ impl Values {
         Ok(values)
     }
 
-    /// Whether the user gave it.
+    /// Whether the user gave this parameter.
     pub fn given(&self, name: &str) -> bool {
         self.given.contains(&name)
     }
 
-    /// The same with other values of one parameter.
+    /// A copy with other values of one parameter.
     pub fn with(&self, name: &'static str, values: Vec<Value>) -> Self {
         let mut changed = self.clone();
         changed.lists.insert(name, values);
@@ -187,7 +187,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The values that one item stands for: text may hold several.
+    /// The values in one item: a text may hold several.
     fn values(&self, value: &Value) -> Result<Vec<Value>, PointError> {
         let wrong = |must: &str| self.wrong(value, must);
         let one = |value: Value| Ok(vec![value]);
@@ -235,7 +235,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A parameter that is `auto` by default takes that word in a list too. It is 0.
+    /// A parameter that is `auto` by default accepts that word in a list too. It means 0.
     fn without_auto<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.param.default != AUTO {
             return text.into();
@@ -266,7 +266,7 @@ impl Reader<'_> {
     }
 }
 
-/// A number without a fraction that fits: `4096`, also `4096.0` as some TOML writers put it.
+/// A number without a fraction: `4096`, or `4096.0` as some TOML writers put it.
 fn whole(number: &Number) -> Option<Value> {
     if let Some(n) = number.as_u64() {
         return i64::try_from(n).is_ok().then(|| n.into());

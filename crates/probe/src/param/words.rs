@@ -1,7 +1,6 @@
 //! Enums whose values are words in a plan.
 
-/// Defines an enum with a word for each variant: the word a user writes, and the one a point
-/// stores.
+/// Defines an enum with a word for each variant, which users write and points store.
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$about])*
@@ -28,7 +27,7 @@ words! {
     pub enum Cache {
         /// Every file was read or opened once before.
         Warm = "warm",
-        /// Emptied as far as the layer allows. A proof is taken afterwards.
+        /// Dropped as far as the layer allows. The state is proved afterwards.
         Cold = "cold",
     }
 }

@@ -1,8 +1,8 @@
 //! A PID namespace around the guard and all processes it starts, so that none of them outlives the
 //! guard, however it ends.
 //!
-//! Its process 1 only waits for the guard. The guard is an ordinary process in it: programs do not
-//! see 1 as their parent, which some take for a sign that they were orphaned.
+//! Its process 1 only waits for the guard. The guard is an ordinary process in it. So programs do
+//! not see 1 as their parent, which some take as a sign that they were orphaned.
 
 use std::{
     io,
@@ -20,8 +20,8 @@ use rustix::{
 
 use super::sys;
 
-/// Time beyond the program's grace for a guard whose probe has gone. A stopped guard would keep
-/// everything for ever.
+/// How long a guard may run beyond the program's grace after its probe has ended. A stopped guard
+/// would keep everything for ever.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Whether this process may create such a namespace. Tried once, in a child: containers and seccomp
@@ -45,8 +45,8 @@ pub fn enter() -> io::Result<()> {
     Ok(mount("proc", Path::new("/proc"), "proc", flags, None)?)
 }
 
-/// Runs process 1. It ends with the guard, or when the probe at the other end of `socket` has gone
-/// and the guard has not ended within the program's grace and some seconds.
+/// Runs process 1. It ends with the guard. If the probe at the other end of `socket` has ended, it
+/// also ends when the guard runs longer than the program's grace and some seconds.
 pub fn outlive(guard: i32, socket: &UnixStream, grace: Duration) {
     let pid = Pid::from_raw(guard);
     let Some(Ok(guard)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
@@ -99,12 +99,12 @@ mod tests {
         }
         rustix::process::kill_process(Pid::from_raw(first).unwrap(), rustix::process::Signal::KILL)
             .unwrap();
-        // Returns when all processes of the namespace are gone.
+        // Returns when all processes of the namespace have ended.
         assert_eq!(sys::wait_for(first), None);
         fs::remove_file(&beat).unwrap();
         thread::sleep(Duration::from_millis(100));
         assert!(!beat.exists());
-        // This process itself is where it was.
+        // This process itself is in its old namespace.
         assert_ne!(std::process::id(), 1);
     }
 }

@@ -1,10 +1,9 @@
 //! The process between probe and programs.
 //!
 //! Programs start other processes and orphan them. Orphans become children of the nearest ancestor
-//! that has asked for them: the guard. Only the guard knows the whole tree, counts its resources,
-//! and ends it. It also does so when the probe was killed, which it sees by the end of its socket.
-//! When the guard itself is killed, its PID namespace ends the tree; without a namespace the probe
-//! does.
+//! that has requested them: the guard. Only the guard knows the whole tree, counts its resources,
+//! and ends it. It also does so after the probe was killed, which closes its socket. When the guard
+//! itself is killed, its PID namespace ends the tree; without a namespace the probe does.
 
 use std::{
     fs::OpenOptions,
@@ -27,23 +26,23 @@ use crate::{ProbeError, error::panicked, motion};
 ///
 /// The guard works on its copy of this; the probe keeps the other one until the guard has ended.
 pub trait Guarded: Send {
-    /// What there is to tell when the work is done.
+    /// Result of the work.
     type Done: Serialize + DeserializeOwned;
-    /// Time between SIGTERM and SIGKILL for what was started.
+    /// Time between SIGTERM and SIGKILL for the started processes.
     fn grace(&self) -> Duration;
-    /// All that comes before the clock. The other end of `asker` is closed when nobody waits for it
-    /// any more.
+    /// Work before the clock starts. The other end of `asker` is closed when no process waits for
+    /// the result any more.
     fn prepare(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError>;
-    /// The work. What it started is stopped afterwards in any case.
+    /// The measured work. All started processes are stopped afterwards in any case.
     fn work(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<Self::Done, ProbeError>;
-    /// What remains to be done once everything was stopped on request.
+    /// Remaining work after everything was stopped on request.
     fn conclude(&mut self, _: &mut Tree, _: BorrowedFd<'_>) -> Result<(), ProbeError> {
         Ok(())
     }
-    /// Removes what it has created outside the layer. Called in the guard and in the probe:
-    /// whichever is left.
+    /// Removes its files outside the layer. Called in the guard, and in the probe in case the guard
+    /// was killed.
     fn tidy(&mut self) {}
-    /// Text that may be shown.
+    /// Masks secrets in a text before it is shown.
     fn masked(&self, text: String) -> String {
         text
     }
@@ -67,10 +66,10 @@ const STOP: u8 = b's';
 
 /// A guard that is ready to work. When dropped, it ends with all processes it started.
 pub struct Guard<G: Guarded> {
-    /// The guard, or the first process of its namespace.
+    /// Process id of the guard, or of the first process of its namespace.
     pid: i32,
     socket: BufReader<UnixStream>,
-    /// Whether the kernel ends all processes it started when it ends.
+    /// Whether the kernel ends all its processes when it ends.
     apart: bool,
     programs: G,
 }
@@ -82,12 +81,12 @@ impl<G: Guarded> Guard<G> {
         let (ours, its) = UnixStream::pair().map_err(fail)?;
         let apart = apart::possible();
         if !apart {
-            // For what a killed guard leaves.
+            // Adopts the processes of a guard that is killed.
             sys::adopt_orphans().map_err(fail)?;
         }
         let mut ours = Some(ours);
         let pid = sys::spawn(apart, &mut || {
-            // Its copy: when the probe closes its end, the conversation is over.
+            // The copy of this end: when the probe closes its own, the connection ends.
             ours = None;
             live(&mut programs, &its, apart);
         })
@@ -105,12 +104,13 @@ impl<G: Guarded> Guard<G> {
         }
     }
 
-    /// The guard, or the first process of its namespace: all that was started descends from it.
+    /// Process id of the guard, or of the first process of its namespace. All started processes are
+    /// its descendants.
     pub fn pid(&self) -> u32 {
         self.pid.unsigned_abs()
     }
 
-    /// Has it work. Calls `beat` each `every` while it waits.
+    /// Makes it work. Calls `beat` at the interval `every` while it waits.
     pub fn work(
         &mut self,
         every: Duration,
@@ -147,7 +147,7 @@ impl<G: Guarded> Guard<G> {
             .map_err(|_| lost())
     }
 
-    /// Stops the programs and concludes.
+    /// Stops the programs and runs [`Guarded::conclude`].
     pub fn stop(&mut self) -> Result<Stopped, ProbeError> {
         self.tell(STOP)?;
         match self.hear()? {
@@ -187,7 +187,7 @@ impl<G: Guarded> Drop for Guard<G> {
     fn drop(&mut self) {
         let _ = self.socket.get_ref().shutdown(std::net::Shutdown::Both);
         sys::wait_for(self.pid);
-        // What an orderly end has done already.
+        // After an orderly end this is already done.
         if !self.apart {
             Tree::default().stop(Duration::ZERO);
         }
@@ -216,7 +216,7 @@ fn live<G: Guarded>(programs: &mut G, socket: &UnixStream, apart: bool) {
         Ok(None) => serve(programs, socket),
         Err(e) => {
             let message = format!("cannot start the launcher: {e}");
-            // The probe may be gone.
+            // The probe may have ended.
             let _ = say::<G>(
                 socket,
                 &Says::Failed {
@@ -229,7 +229,7 @@ fn live<G: Guarded>(programs: &mut G, socket: &UnixStream, apart: bool) {
     }
 }
 
-/// The guard's whole life.
+/// The main loop of the guard.
 fn serve<G: Guarded>(programs: &mut G, socket: &UnixStream) {
     let mut tree = Tree::default();
     let result = catch_unwind(AssertUnwindSafe(|| {
@@ -261,7 +261,7 @@ fn serve<G: Guarded>(programs: &mut G, socket: &UnixStream) {
     {
         let message = programs.masked(message);
         let hint = hint.map(|hint| programs.masked(hint));
-        // The probe may be gone.
+        // The probe may have ended.
         let _ = say::<G>(
             socket,
             &Says::Failed {
@@ -279,7 +279,7 @@ fn say<G: Guarded>(mut socket: &UnixStream, says: &Says<G::Done>) -> Result<(), 
     socket.write_all(&line).map_err(|_| lost())
 }
 
-/// The next word; `None` at the end.
+/// The next command byte; `None` at the end.
 fn hear(mut socket: &UnixStream) -> Option<u8> {
     let mut word = [0];
     socket.read_exact(&mut word).ok().map(|()| word[0])

@@ -1,4 +1,4 @@
-//! Programs that workloads start: processes, their groups, their ends.
+//! Programs that workloads start, with their process groups and how they end.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ pub mod user;
 /// Directories searched for programs. The user's own `PATH` does not influence the measurement.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Where a program is, in directories separated by colons.
+/// The path of a program, searched in directories separated by colons.
 pub fn which(program: &str, path: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)

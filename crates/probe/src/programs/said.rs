@@ -1,4 +1,4 @@
-//! What a program has printed last.
+//! The last output of a program.
 
 use std::{
     fs::File,
@@ -9,10 +9,10 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::spawn::Program;
 
-/// Bytes kept of the last output of a program that failed.
+/// Number of last bytes kept of the output of a failed program.
 const LAST_WORDS: u64 = 2000;
 
-/// The standard error stream, kept in memory so that no pipe has to be emptied meanwhile.
+/// The standard error stream, kept in memory so that no pipe has to be read meanwhile.
 pub struct Said(File);
 
 pub fn last_words_to(program: &mut Program) -> std::io::Result<Said> {
@@ -22,12 +22,12 @@ pub fn last_words_to(program: &mut Program) -> std::io::Result<Said> {
 }
 
 impl Said {
-    /// For a program that tells it elsewhere too.
+    /// Another handle, for a program that prints errors to another stream too.
     pub fn writer(&self) -> std::io::Result<File> {
         self.0.try_clone()
     }
 
-    /// `; it said: ...`, or nothing.
+    /// `; it said: ...`, or an empty text.
     pub fn text(&self) -> String {
         let mut file = &self.0;
         let size = file.metadata().map_or(0, |m| m.len());

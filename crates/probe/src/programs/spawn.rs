@@ -21,13 +21,13 @@ use std::{
 
 use super::user::User;
 
-/// Timer slack that programs have by default, nanoseconds.
+/// Default timer slack of programs, ns.
 const SLACK_NS: libc::c_ulong = 50_000;
 
-/// Room for the few frames between clone(2) and execve(2), bytes.
+/// Size of the stack for the few frames between clone(2) and execve(2), bytes.
 const STACK: usize = 64 << 10;
 
-/// A program to be started. It gets a process group of its own and dies with the guard.
+/// A program to be started. It gets its own process group and ends with the guard.
 #[derive(Debug)]
 pub struct Program {
     argv: Vec<OsString>,
@@ -35,14 +35,14 @@ pub struct Program {
     stdin: OwnedFd,
     stdout: OwnedFd,
     stderr: OwnedFd,
-    /// The directory that it sees as the root.
+    /// The directory that it sees as its root.
     root: Option<PathBuf>,
     dir: PathBuf,
     user: Option<User>,
 }
 
 impl Program {
-    /// With an empty environment, no input, and output that is discarded.
+    /// Has an empty environment, no input, and output that is discarded.
     pub fn new(argv: &[String], root: Option<PathBuf>, dir: PathBuf) -> io::Result<Self> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         Ok(Self {
@@ -83,7 +83,7 @@ impl Program {
         self
     }
 
-    /// All that can be done before the clock.
+    /// Prepares everything that is possible before the clock starts.
     pub fn prepared(self) -> io::Result<Prepared> {
         let joined = |name: &OsStr, value: &OsStr| {
             let mut both = name.to_owned();
@@ -107,7 +107,7 @@ impl Program {
         })
     }
 
-    /// Paths where the program may be: a name without a slash is searched as execvp(3) does.
+    /// Candidate paths of the program: a name without a slash is searched for as in execvp(3).
     fn candidates(&self) -> Vec<OsString> {
         let name = self
             .argv
@@ -143,11 +143,11 @@ pub struct Prepared {
 #[derive(Debug)]
 pub struct Started {
     pub pid: u32,
-    /// Can be read when it has ended.
+    /// Becomes readable when it has ended.
     pub pidfd: OwnedFd,
 }
 
-/// What the new process works with: pointers into a [`Prepared`] that outlives it.
+/// Input of the new process: pointers into a [`Prepared`] that outlives it.
 struct ExecPlan {
     paths: *const CString,
     path_count: usize,
@@ -157,7 +157,7 @@ struct ExecPlan {
     dir: *const libc::c_char,
     streams: [libc::c_int; 3],
     user: Option<User>,
-    /// Why it could not become the program.
+    /// The error that kept it from running the program.
     errno: libc::c_int,
 }
 
@@ -204,9 +204,9 @@ impl Prepared {
         if pid < 0 {
             return Err(failed);
         }
-        // SAFETY: clone(2) has stored a new descriptor there, which nobody else owns.
+        // SAFETY: clone(2) has stored a new descriptor there, which has no other owner.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-        // SAFETY: a live variable; the other process that wrote to it has gone.
+        // SAFETY: a live variable; the other process that wrote to it has ended.
         let errno = unsafe { ptr::read_volatile(&raw const plan.errno) };
         if errno != 0 {
             super::sys::wait_for(pid);
@@ -219,7 +219,7 @@ impl Prepared {
     }
 }
 
-/// All signals blocked until dropped.
+/// Blocks all signals until dropped.
 struct Signals(libc::sigset_t);
 
 impl Signals {

@@ -18,8 +18,8 @@ use rustix::{
     process::{Pid, WaitOptions, set_child_subreaper, setsid, waitpid},
 };
 
-/// Runs `child` in a new process, which ends with it. With `apart` that is process 1 of a PID
-/// namespace: the kernel ends all others in it when it ends, for whatever reason.
+/// Runs `child` in a new process, which ends after it. With `apart` that is process 1 of a PID
+/// namespace: when it ends, for whatever reason, the kernel ends all others in it.
 pub fn spawn(apart: bool, child: &mut (dyn FnMut() + Send)) -> io::Result<i32> {
     let split = move || -> io::Result<i32> {
         if apart {
@@ -47,20 +47,20 @@ pub fn spawn(apart: bool, child: &mut (dyn FnMut() + Send)) -> io::Result<i32> {
     ended.unwrap_or_else(|_| Err(io::Error::other("the thread that forks has panicked")))
 }
 
-/// Splits the process: 0 in the new one.
+/// fork(2). Returns 0 in the new process.
 pub fn fork() -> io::Result<i32> {
-    // SAFETY: the child runs only the guard, on memory of its own. The C library makes its
-    // allocator usable after fork(2), and the guard takes no other lock that another thread of the
-    // probe may hold: that one writes progress lines, and touches neither the environment nor the
-    // standard error stream.
+    // SAFETY: the child runs only the guard, on its own copy of the memory. The C library makes its
+    // allocator usable after fork(2). Another thread of the probe may hold a lock: that thread
+    // writes progress lines, and touches neither the environment nor the standard error stream. The
+    // guard takes no lock that it uses.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         pid => Ok(pid),
     }
 }
 
-/// Receives a datagram, with the process that sent it as it is numbered here, 0 outside of our PID
-/// namespace, and its user (`SCM_CREDENTIALS`, unix(7)). The socket must have `SO_PASSCRED`.
+/// Receives a datagram, with the sender's process id in this PID namespace (0 outside of it) and
+/// its user (`SCM_CREDENTIALS`, unix(7)). The socket must have `SO_PASSCRED`.
 pub fn receive_with_sender(
     socket: impl AsFd,
     buffer: &mut [u8],
@@ -92,7 +92,7 @@ pub fn receive_with_sender(
                     let cred = data.cast::<libc::ucred>().read_unaligned();
                     sender = Some((cred.pid, cred.uid));
                 }
-                // Nobody here wants the descriptors that a sender may add.
+                // Descriptors that a sender may add are not needed.
                 (libc::SOL_SOCKET, libc::SCM_RIGHTS) => {
                     let bytes = part.cmsg_len - libc::CMSG_LEN(0) as usize;
                     for n in 0..bytes / size_of::<i32>() {
@@ -114,8 +114,8 @@ pub fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Ends a program when this process ends, for whatever reason. It gets SIGTERM, so that it can
-/// remove what it has created.
+/// Makes a program end when this process ends, for whatever reason. It gets SIGTERM, so that it can
+/// remove its files.
 pub fn end_with_us(command: &mut Command) {
     let ask = || {
         let signal = Some(rustix::process::Signal::TERM);
@@ -130,7 +130,7 @@ pub fn end_with_us(command: &mut Command) {
 pub fn own_tmp(command: &mut Command, kept: &'static str) {
     let enter = move || {
         own_mounts()?;
-        // The working directory stays what it is when something is mounted over it.
+        // The working directory does not change when something is mounted over it.
         rustix::process::chdir(kept)?;
         mount(
             "tmpfs",
@@ -155,28 +155,28 @@ fn unshare(flags: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// A mount namespace of this process's own, which has one thread.
+/// Gives this process, which has one thread, its own mount namespace.
 pub fn own_mounts() -> io::Result<()> {
     unshare(libc::CLONE_NEWNS)?;
     let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
     Ok(mount_change("/", private)?)
 }
 
-/// Descendants whose parents have ended become this process's children (`PR_SET_CHILD_SUBREAPER`).
+/// Makes descendants whose parents have ended children of this process (`PR_SET_CHILD_SUBREAPER`).
 pub fn adopt_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Pid::from_raw(1))?)
 }
 
 /// Makes a process the guard: a new session, subreaper, a timer that wakes up on time (the usual
-/// slack is 50 us), and a priority above all others, so that the event is seen at once. Its
-/// children inherit none of that.
+/// slack is 50 us), and a priority above all others, so that it sees events at once. Its children
+/// inherit none of that.
 pub fn become_guard() -> io::Result<()> {
     setsid()?;
     adopt_orphans()?;
     let first = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: PR_SET_TIMERSLACK takes a number, sched_setscheduler(2) a pointer to a live variable;
-    // both change nothing but this process. Where the kernel refuses it stays as it was.
+    // both affect only this process. If the kernel refuses, nothing changes.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
         libc::sched_setscheduler(0, policy, &raw const first);
@@ -184,14 +184,14 @@ pub fn become_guard() -> io::Result<()> {
     Ok(())
 }
 
-/// A process that was waited for.
+/// A child that has ended and was waited for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reaped {
     pub pid: i32,
     /// Exit code, or 128 and the signal.
     pub code: i32,
-    /// The signal that ended it. A shell whose command was ended by one exits by itself, with the
-    /// same code.
+    /// The signal that ended it. A shell whose command was ended by a signal exits normally, with
+    /// the same code.
     pub signal: Option<i32>,
     pub cpu: CpuUse,
     pub minor_faults: u64,

@@ -13,13 +13,13 @@ use super::sys::{self, Reaped};
 
 /// Interval of checks for processes that were told to end.
 const LOOK: Duration = Duration::from_millis(2);
-/// Killed processes must be gone after this time.
+/// Killed processes must have ended after this time.
 const KILLED: Duration = Duration::from_secs(10);
 
-/// All descendants of this process, which is their reaper.
+/// All descendants of this process, which reaps them.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// A process of ours that does not belong to the program, with its own children.
+    /// Processes that do not belong to the program, with their children.
     pub spared: BTreeSet<u32>,
     /// The program's own process.
     pub main: Option<u32>,
@@ -28,7 +28,7 @@ pub struct Tree {
     ended: Sum,
 }
 
-/// What processes have used.
+/// Resources used by processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sum {
     pub processes: u64,
@@ -49,7 +49,7 @@ struct Stat {
 }
 
 impl Tree {
-    /// Forgets what ended before.
+    /// Forgets processes that have ended.
     pub fn clear(&mut self) {
         *self = Self {
             spared: std::mem::take(&mut self.spared),
@@ -81,8 +81,8 @@ impl Tree {
         sum.peak_bytes = sum.peak_bytes.max(ended.max_rss);
     }
 
-    /// Resources that the tree has used so far. Zombies are read before they are reaped: nothing
-    /// else shows what they have read.
+    /// Resources that the tree has used so far. Zombies are read before they are reaped, because
+    /// nothing else shows how much they have read.
     pub fn used(&mut self) -> Sum {
         let living = self.living();
         self.reap();
@@ -100,7 +100,7 @@ impl Tree {
         }
     }
 
-    /// The same of those that have not been reaped.
+    /// Resources of the processes that have not been reaped.
     pub fn living(&self) -> Sum {
         let mut living = Sum::default();
         for (pid, stat) in &self.alive() {
@@ -119,7 +119,8 @@ impl Tree {
         living
     }
 
-    /// Ends all of it: `SIGTERM`, and `SIGKILL` after `grace`. Returns when nothing is left.
+    /// Ends the whole tree: `SIGTERM`, and `SIGKILL` after `grace`. Returns when no process is
+    /// left.
     pub fn stop(&mut self, grace: Duration) -> Stopped {
         self.reap();
         if self.alive().is_empty() {
@@ -131,7 +132,7 @@ impl Tree {
             for pid in self.alive().into_keys() {
                 if told.insert(pid) {
                     signal(pid, Signal::TERM);
-                    // A stopped process would not hear it.
+                    // A stopped process would not receive it.
                     signal(pid, Signal::CONT);
                 }
             }
@@ -156,7 +157,7 @@ impl Tree {
         Stopped::Kill
     }
 
-    /// Processes of it that are alive.
+    /// Living processes of the tree.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.alive().into_keys()
     }
@@ -167,8 +168,8 @@ impl Tree {
         let me = std::process::id();
         let ours = |pid: u32| {
             let mut at = pid;
-            // At most as many steps as there are processes: there is no loop, but an inconsistent
-            // reading may show one.
+            // At most as many steps as there are processes. Parents form no loop, but an
+            // inconsistent reading may show one.
             for _ in 0..all.len() {
                 if self.spared.contains(&at) {
                     return false;

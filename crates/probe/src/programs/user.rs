@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Numbers of a user.
+/// Ids of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct User {
     pub uid: u32,
@@ -33,13 +33,13 @@ fn listed(text: &str, name: &str) -> Option<User> {
     })
 }
 
-/// Whether this process may become `uid`: it is root, and its user namespace has that number.
+/// Whether this process may become `uid`: it is root, and its user namespace maps that id.
 pub fn mapped(uid: u32) -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     rustix::process::geteuid().is_root() && in_map(&map, uid)
 }
 
-/// Lines of first number here, first number outside, and how many (`user_namespaces(7)`).
+/// Lines of first id here, first id outside, and number of ids (`user_namespaces(7)`).
 fn in_map(map: &str, uid: u32) -> bool {
     map.lines().any(|line| {
         let numbers: Vec<u64> = line

@@ -7,9 +7,9 @@ use std::{
 /// Number of checks of the barrier before a thread yields its CPU: a few microseconds.
 const SPINS: u32 = 2000;
 
-/// Where threads wait for each other before the clock starts. They spin, because waking up takes
-/// tens of microseconds, longer than a short pass. After a while they yield, so that threads beyond
-/// the number of CPUs arrive at all.
+/// A barrier at which threads wait for each other before the clock starts. They spin, because
+/// waking up takes tens of microseconds, longer than a short pass. After a while they yield, so
+/// that threads in excess of the CPUs can arrive.
 pub struct SpinBarrier {
     count: usize,
     arrived: AtomicUsize,
@@ -17,7 +17,7 @@ pub struct SpinBarrier {
 }
 
 impl SpinBarrier {
-    /// For this many threads.
+    /// A barrier for this many threads.
     pub fn new(count: usize) -> Self {
         Self {
             count,
@@ -28,7 +28,7 @@ impl SpinBarrier {
 
     /// Returns when all have arrived. The last one calls `last` before the others continue.
     pub fn wait(&self, last: impl FnOnce()) {
-        // Cannot change before this thread has arrived.
+        // It cannot change before this thread has arrived.
         let turn = self.turn.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.count {
             self.arrived.store(0, Ordering::Relaxed);

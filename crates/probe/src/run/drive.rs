@@ -1,4 +1,4 @@
-//! The loop that every operation of every workload goes through.
+//! The loop that runs every operation of every workload.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use crate::{
     run::recorder::Recorder,
 };
 
-/// One operation after the other.
+/// The work of single operations.
 pub trait Step {
-    /// Whether [`Step::prepare`] does anything. When it does not, the loop reads the clock once
-    /// an operation; when it does, twice.
+    /// Whether [`Step::prepare`] does anything. If not, the loop reads the clock once per
+    /// operation; otherwise twice.
     const PREPARES: bool = false;
     /// Prepares operation `i`, outside the clock.
     fn prepare(&mut self, _i: u64) {}
@@ -19,31 +19,31 @@ pub trait Step {
     fn run(&mut self, i: u64) -> io::Result<()>;
 }
 
-/// A loop that came to its end.
+/// Result of a completed loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
     /// `CLOCK_MONOTONIC` before the first operation.
     pub start_ns: u64,
-    /// Nanoseconds since then that do not belong to the work: progress lines and preparation.
+    /// Time since then that does not belong to the work, ns: progress lines and preparation.
     pub paused_ns: u64,
-    /// The operation that would have come next.
+    /// Number of the next operation.
     pub next: u64,
 }
 
-/// Which operations, and for how long.
+/// A range of operations, with a time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     /// The first operation.
     pub from: u64,
-    /// The one behind the last.
+    /// One past the last operation.
     pub to: u64,
-    /// The loop ends with the operation in flight after this many nanoseconds; `u64::MAX`: after
-    /// all of them.
+    /// The loop ends with the operation that is in flight after this many nanoseconds; `u64::MAX`:
+    /// after all of them.
     pub limit_ns: u64,
 }
 
 impl Part {
-    /// Operations 0 to `ops`, however long they take.
+    /// Operations 0 to `ops`, without a time limit.
     pub fn whole(ops: u64) -> Self {
         Self {
             from: 0,
@@ -58,20 +58,20 @@ impl Part {
 pub struct Span {
     /// Before the first operation.
     pub start: u64,
-    /// After the last one and what belongs to it: a flush, a close.
+    /// After the last operation and what belongs to it, such as a flush or a close.
     pub end: u64,
-    /// What in between was not the work's.
+    /// Time in between that was not work.
     pub paused: u64,
 }
 
 impl Span {
-    /// Nanoseconds of work, 1 at least: the clock may not have moved.
+    /// Time of the work, ns. At least 1, because the clock may not have moved.
     pub fn net_ns(&self) -> u64 {
         (self.end - self.start).saturating_sub(self.paused).max(1)
     }
 }
 
-/// A loop that an operation's error ended.
+/// An operation's error, which ended the loop.
 #[derive(Debug)]
 pub struct LoopError {
     /// The operation, from 0.
@@ -80,8 +80,8 @@ pub struct LoopError {
     pub error: io::Error,
 }
 
-/// Does the operations of `part` with the clock that `source` names, or without one. `beat` gets
-/// the number of finished operations.
+/// Runs the operations of `part` with the clock `source`, or without one. `beat` gets the number of
+/// finished operations.
 pub fn drive<S: Step>(
     source: Option<Source>,
     part: Part,
@@ -161,7 +161,7 @@ fn timed<C: Clock, S: Step>(
     })
 }
 
-/// Puts operations that ended at `ends`, one after the other since `last`, into the histogram.
+/// Records operations that ended at `ends`, one after the other since `last`, in the histogram.
 fn record<C: Clock>(clock: C, recorder: &mut Recorder, last: &mut u64, ends: &[u64]) {
     for &end in ends {
         // A counter that is slightly behind on another CPU must not become 500 years.
@@ -260,8 +260,8 @@ mod tests {
         [Some(Source::detect()), Some(Source::Monotonic), None]
     }
 
-    /// Recorded and paused time fit into the time that passed. How long a sleep really took is not
-    /// checked: on a busy machine it can be anything.
+    /// Recorded and paused time add up to at most the time that passed. The real duration of a
+    /// sleep is not checked: on a busy machine it can be anything.
     fn adds_up(recorder: &Recorder, done: Done) {
         let elapsed = (monotonic_ns() - done.start_ns) as f64;
         let total = recorder.total_ns() + done.paused_ns as f64;

@@ -1,6 +1,6 @@
-//! The one loop of work that repeats operations: lead-in, end of turn, passes, counters, heartbeat.
+//! The loop for work that repeats operations: lead-in, end of turn, passes, counters, heartbeat.
 //!
-//! A workload implements [`Repeat`]: its operations, and what has to happen between two passes over
+//! A workload implements [`Repeat`]: its operations, and the preparation between two passes over
 //! them. It has no loop over turns and reads no counter.
 
 use layermark_model::{CpuUse, Debt, DeviceBytes, Faults, Pass, Trial, Turn};
@@ -19,7 +19,7 @@ pub mod recorder;
 
 use drive::Span;
 
-/// A moment, and what the devices had transferred by then.
+/// A moment, with the devices' counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark {
     at_ns: u64,
@@ -34,7 +34,7 @@ impl Mark {
         }
     }
 
-    /// Bytes written since, and the time since.
+    /// Bytes written, and time passed, since this mark.
     pub fn debt(&self, devices: &Devices) -> Debt {
         Debt {
             seconds: (monotonic_ns() - self.at_ns) as f64 / 1e9,
@@ -43,7 +43,8 @@ impl Mark {
     }
 }
 
-/// Counters at the edges of a stretch. The files stay open, so reading takes some microseconds.
+/// Counters at the start or end of a stretch. The files stay open, so reading takes some
+/// microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Edge {
     pub mark: Mark,
@@ -59,7 +60,7 @@ impl Edge {
     }
 }
 
-/// What was used between two edges.
+/// Resources used between two edges.
 #[derive(Default)]
 pub struct Used {
     pub cpu: CpuUse,
@@ -79,7 +80,7 @@ impl Used {
         }
     }
 
-    /// Adds it to the trial.
+    /// Adds the resources to the trial.
     pub fn count(&self, trial: &mut Trial) {
         trial.cpu.user_ns += self.cpu.user_ns;
         trial.cpu.sys_ns += self.cpu.sys_ns;
@@ -92,46 +93,47 @@ impl Used {
     }
 }
 
-/// How far [`Repeat::go`] goes.
+/// Limit of [`Repeat::go`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// To the end of a pass; short files are covered several times.
     Pass,
-    /// Until this many nanoseconds of work have passed, or a pass has ended after which
+    /// Until this many nanoseconds of work have passed, or until the end of a pass after which
     /// [`Repeat::renew`] is needed. Work that cannot be divided is done as a whole.
     Time {
         ns: u64,
-        /// Not a lead-in: operations enter the histogram.
+        /// Whether operations enter the histogram; `false` in a lead-in.
         counted: bool,
     },
 }
 
-/// What [`Repeat::go`] did.
+/// Result of [`Repeat::go`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// On the clock.
+    /// Time on the clock, ns.
     pub elapsed_ns: u64,
     pub ops: u64,
     pub bytes: u64,
-    /// Calls that flush.
+    /// Number of calls that flush.
     pub syncs: u64,
-    /// The pass is over: [`Repeat::renew`] comes before another one.
+    /// Whether the pass is over: [`Repeat::renew`] must come before another one.
     pub over: bool,
-    /// Present where the work reads them itself: threads do, between being ready and working.
+    /// Present if the work reads the counters itself. Teams of threads do, between being ready and
+    /// working.
     pub edges: Option<[Edge; 2]>,
 }
 
-/// How many passes a workload makes.
+/// Rules for the number of passes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Passes {
-    /// Exactly this many; 0: as many as the lab decides.
+    /// Exactly this many; 0: the lab decides.
     pub fixed: u64,
-    /// At most this many, each in a turn of its own unless it is longer: another one would find
-    /// something else. 0: no limit.
+    /// At most this many, each in its own turn unless it is longer, because another pass would find
+    /// another state. 0: no limit.
     pub most: u64,
-    /// Minimum time that the point itself asks for, milliseconds; 0: the lab decides.
+    /// Minimum time that the point requests, ms; 0: the lab decides.
     pub min_ms: u64,
-    /// A pass is done as a whole: something at its end belongs to all of it.
+    /// Whether a pass is done as a whole, because its end belongs to all of it.
     pub whole: bool,
 }
 
@@ -139,20 +141,20 @@ pub struct Passes {
 pub trait Repeat: Send {
     fn context(&self) -> &Context;
     fn passes(&self) -> Passes;
-    /// Called before the first turn, when the caches are in the state that the point asks for:
-    /// opens the files of a cold point. Returns the share of the files in the cache.
+    /// Called before the first turn, when the caches are in the required state: opens the files of
+    /// a cold point. Returns the share of the files in the cache.
     fn look(&mut self) -> Result<Option<f64>, ProbeError> {
         Ok(None)
     }
-    /// Whether a lead-in is needed however long an operation takes: it restores more than caches.
+    /// Whether a lead-in is needed even if an operation takes long: it restores more than caches.
     fn always_leads_in(&self) -> bool {
         false
     }
-    /// Outside the clock, before each pass that needs it.
+    /// Called outside the clock, before each pass that needs it.
     fn renew(&mut self) -> Result<(), ProbeError> {
         Ok(())
     }
-    /// Does operations. `beat` gets how many of this call are done.
+    /// Runs operations. `beat` gets the number of them so far in this call.
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError>;
     /// See [`Work::settle`]. Debt counts from `since`.
     fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError>;
@@ -165,11 +167,11 @@ pub struct Repeated<W> {
     pub work: W,
     devices: Devices,
     begun: bool,
-    /// A pass begins next.
+    /// Whether a new pass begins next.
     fresh: bool,
-    /// Passes that are over.
+    /// Number of completed passes.
     done: u64,
-    /// Mean time of an operation in the last turn.
+    /// Mean duration of an operation in the last turn, ns.
     op_ns: u64,
     /// The end of the last stretch.
     stopped: Option<Mark>,
@@ -208,14 +210,14 @@ impl<W: Repeat> Repeated<W> {
         Ok(stretch)
     }
 
-    /// Nothing is left to do.
+    /// Whether no work is left.
     fn through(&self) -> bool {
         let most = self.work.passes().most;
         most > 0 && self.done >= most
     }
 
-    /// Uncounted work, until caches, a daemon and an idle CPU are in their working state. A longer
-    /// operation has time to wake them up itself. Returns how long it took.
+    /// Uncounted work, until caches, a daemon and an idle CPU are in their working state. A long
+    /// operation restores them itself. Returns its duration, ns.
     fn lead_in(&mut self, ns: u64, beat: &mut Beat<'_>) -> Result<u64, ProbeError> {
         let awake = self.op_ns >= ns && !self.work.always_leads_in();
         if ns == 0 || awake || self.work.passes().whole || self.through() {
@@ -239,7 +241,7 @@ impl<W: Repeat> Repeated<W> {
             round: ask.round,
             ..Turn::default()
         };
-        // No new pass is begun for the last tenth.
+        // A new pass is not started for the last tenth of a turn.
         while turn.elapsed_ns < ask.ns - ask.ns / 10 && !self.through() {
             let extent = Extent::Time {
                 ns: ask.ns - turn.elapsed_ns,
@@ -309,7 +311,7 @@ impl<W: Repeat> Repeated<W> {
     }
 }
 
-/// Records a turn: the turn itself, and its part of the one pass that sums up all turns.
+/// Records a turn: the turn itself, and its contribution to the one pass that sums up all turns.
 pub fn enter(trial: &mut Trial, turn: Turn) {
     trial.turns.push(turn);
     if trial.passes.is_empty() {
@@ -351,8 +353,8 @@ impl<W: Repeat> Work for Repeated<W> {
         }
     }
 
-    /// In one stretch nothing of other layers comes between its end and this. After the last turn
-    /// the others had theirs.
+    /// In one stretch, no other layer runs between its end and this. After the last of several
+    /// turns, other layers have run.
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
         let stopped = self.stopped.filter(|_| trial.turns.is_empty());
         let since = stopped.unwrap_or_else(|| Mark::read(&self.devices));
@@ -365,7 +367,7 @@ impl<W: Repeat> Work for Repeated<W> {
 }
 
 impl Span {
-    /// Continues with the stretch that came next; the time between the two is not work.
+    /// Continues with the next stretch; the time between the two is not work.
     pub fn join(&mut self, next: Self) {
         self.paused += next.paused + next.start.saturating_sub(self.end);
         self.end = next.end;

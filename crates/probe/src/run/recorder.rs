@@ -5,7 +5,7 @@ use hdrhistogram::{
 };
 use layermark_model::Latency;
 
-/// Longest latency that is resolved, nanoseconds (100 s). Longer ones count as this.
+/// Longest latency that is resolved, ns (100 s). Longer ones count as this.
 const MAX_NS: u64 = 100_000_000_000;
 
 /// Latency of every operation: an HDR histogram with 3 significant digits, 1 ns to 100 s, about 230
@@ -19,7 +19,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty one.
+    /// An empty recorder.
     pub fn new() -> Self {
         // The bounds are constants that the library accepts, as the test below checks.
         let mut histogram = Histogram::new_with_bounds(1, MAX_NS, 3)

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Passes of so many operations of so many microseconds.
+/// Passes of `ops` operations of `us` microseconds each.
 struct Script {
     context: Context,
     rules: Passes,
@@ -8,7 +8,7 @@ struct Script {
     op_ns: u64,
     at: u64,
     always_leads_in: bool,
-    /// What was asked of it.
+    /// The calls it received.
     asked: Vec<&'static str>,
 }
 
@@ -180,7 +180,7 @@ fn the_edges_of_a_turn_are_read_in_microseconds() {
         },
     );
     let devices = Devices::open(&devices);
-    // The best of many: on a busy machine it may be interrupted for long.
+    // The best of many, because a busy machine may interrupt it for long.
     let took = (0..200).map(|_| {
         let start = monotonic_ns();
         std::hint::black_box(Edge::read(&devices));

@@ -1,4 +1,4 @@
-//! Lines of a job's input.
+//! Reads lines of a job's input.
 
 use std::io::{self, BufRead};
 
@@ -6,10 +6,10 @@ use layermark_model::protocol::MAX_LINE;
 
 use super::SHOWN;
 
-/// What was read.
+/// Result of reading a line.
 pub enum JobLine {
     Complete,
-    /// `line` holds its beginning; the rest was skipped.
+    /// The line is too long. `line` holds its beginning; the rest was skipped.
     TooLong,
     End,
 }
@@ -33,7 +33,7 @@ impl<R: BufRead> BoundedLines<R> {
                 Err(e) => return Err(e),
             };
             if bytes.is_empty() {
-                // A last line without a line end was cut off. It is ignored.
+                // A last line without a line end was cut off, so it is ignored.
                 return Ok(JobLine::End);
             }
             let end = bytes.iter().position(|b| *b == b'\n');

@@ -44,7 +44,7 @@ impl Drop for Buggy {
     }
 }
 
-/// The output of a server while `what` is done with it.
+/// The messages of a server to which `what` is done.
 fn with_server(what: impl FnOnce(&mut Server<'_, Vec<u8>>)) -> Vec<FromProbe> {
     let output = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -158,7 +158,7 @@ fn what_takes_long_outside_the_clock_is_attended() {
         ops: 0,
         bytes: 0,
     };
-    // The number depends on how busy the machine is.
+    // The number depends on the load of the machine.
     assert!(
         !said.is_empty() && said.iter().all(|e| *e == progress),
         "{said:?}"

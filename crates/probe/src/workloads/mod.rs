@@ -1,4 +1,4 @@
-//! Kinds of work. To add one, write `workloads/NAME.rs` and its line in [`ALL`].
+//! Kinds of work. To add one, write `workloads/NAME.rs` and add its line to [`ALL`].
 
 use layermark_model::{CPUS, Meaning, Param, ParamKind, Point, PointError, Quantity, Settings};
 use serde_json::Map;
@@ -37,14 +37,14 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
     ALL.iter().copied().find(|w| w.id() == id)
 }
 
-/// What a point means that was stored before points said it. Of a workload that is not known here
-/// nothing is.
+/// The meaning of a point that was stored without one. Empty for a workload that this version does
+/// not have.
 pub fn meaning(at: &Point) -> Meaning {
     let said = find(&at.workload).and_then(|w| w.meaning(at).ok());
     said.unwrap_or_default()
 }
 
-/// Parameters that every workload has beside its own.
+/// Parameters of every workload, in addition to its own.
 pub const COMMON: &[Param] = &[Param::new(
     CPUS,
     ParamKind::Count,
@@ -53,7 +53,7 @@ pub const COMMON: &[Param] = &[Param::new(
     "CPUs that each layer has; several, such as 1,2,4, show how it scales",
 )];
 
-/// Most CPUs that can be asked for.
+/// Maximum number of CPUs that can be requested.
 const MOST_CPUS: u64 = 64;
 
 /// The points of a workload's settings, each once for each number of CPUs.
@@ -86,8 +86,8 @@ pub fn points(
     Ok(each.collect())
 }
 
-/// The same work with so many CPUs; 0: all there are. The user's name of several points is followed by what
-/// they differ in.
+/// The same work with this many CPUs; 0: all. If several points have the user's label, what differs
+/// is appended.
 fn with_cpus(point: &Point, count: u64, named: Option<&str>) -> Point {
     let mut point = point.clone();
     if count == 0 {
@@ -112,7 +112,7 @@ pub(crate) mod tests {
     use layermark_model::{ParamKind, Trial};
     use std::{fs, path::Path};
 
-    /// Helper modules in these folders that are not plug-ins.
+    /// Helper modules in these folders.
     const HELPERS: [&str; 8] = [
         "ends", "mapping", "mod", "order", "steps", "stream", "tests", "work_dir",
     ];
@@ -133,7 +133,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// How often anything else on this machine may flush the file system in a test's way.
+    /// Maximum number of attempts, in case another program flushes the file system during a test.
     const ATTEMPTS: usize = 10;
 
     /// Checks that a layer's debt covers only its own files. Two layers share a file system, where
@@ -153,7 +153,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Whether the other's files are still dirty when the first layer has paid; `None` where that
+    /// Whether the other's files are still dirty when the first layer has paid; `None` if that
     /// cannot be seen.
     fn pays_for_its_own_files(
         ready: impl Fn(&Path) -> Box<dyn Work>,
@@ -210,7 +210,7 @@ pub(crate) mod tests {
             }
             for param in workload.params() {
                 if file::MATRIX_PARAMS.contains(param) {
-                    // They say which points there are.
+                    // They select points.
                     continue;
                 }
                 assert!(

@@ -17,28 +17,27 @@ use crate::ProbeError;
 /// Prefix of their names.
 const PREFIX: &str = "work-";
 
-/// Files that a probe leaves use at most this part of the free inodes ...
+/// Files left by a probe use at most this part of the free inodes.
 const FREE_PART: u64 = 64;
-/// ... and are at most this many, so that removing them does not take long.
+/// A probe leaves at most this many files, so that removing them does not take long.
 const MOST_LEFT: u64 = 50_000;
 
-/// Those that this process has.
+/// Directories of this process.
 static OURS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// A directory in the layer's directory for the files of a trial. Its content is removed when this
-/// is dropped, unless it is left to the owner of the layer. Only the probe that runs the job writes
-/// there.
+/// A directory in the layer's directory for the files of a trial. Its content is removed on drop,
+/// unless it is left to the owner of the layer. Only the probe that runs the job writes there.
 ///
-/// Each has a different name. ext4 places a directory by its name where the parent spreads its
-/// subdirectories (`chattr +T`). Without a journal ext4 also checks every inode of its group that
-/// was deleted in the last minutes before it takes one. Where files were created and deleted
-/// repeatedly, creating one then takes twenty times as long.
+/// Each has a different name, because ext4 places a directory by its name if the parent spreads its
+/// subdirectories (`chattr +T`). Without a journal ext4 also checks every recently deleted inode of
+/// its group before it uses one. Where files were created and deleted repeatedly, creating one then
+/// takes twenty times as long.
 pub struct WorkDir {
     path: PathBuf,
 }
 
 impl WorkDir {
-    /// Creates it. Removes first what a killed trial has left.
+    /// Creates it. First removes files that a killed trial has left.
     pub fn new(dir: &Path) -> Result<Self, ProbeError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -58,9 +57,9 @@ impl WorkDir {
         Ok(Self { path })
     }
 
-    /// Leaves it, with this many files in it, to the owner of the layer: removing them would slow
-    /// down the files that are created next. It is removed now if it uses more than a part of the
-    /// free inodes.
+    /// Leaves it, with this many files in it, to the owner of the layer, because removing them
+    /// would slow the creation of the next files. It is removed now if it uses more than
+    /// [`FREE_PART`] of the free inodes.
     pub fn leave(self, files: u64) {
         static LEFT: Mutex<(u64, Vec<WorkDir>)> = Mutex::new((0, Vec::new()));
         let free = rustix::fs::statvfs(&self.path).map_or(0, |fs| fs.f_ffree);
@@ -71,7 +70,7 @@ impl WorkDir {
         }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -86,15 +85,15 @@ impl Drop for WorkDir {
         ours().remove(&self.path);
         if let Err(e) = remove(&self.path) {
             let path = self.path.display();
-            // Nobody may listen any more.
+            // The reader of the stream may have ended.
             let _ = writeln!(stderr(), "layermark probe: cannot remove {path}: {e}");
         }
     }
 }
 
-/// Removes a directory with its content. FUSE and NFS keep a deleted file under another name
-/// (`.fuse_hidden*`, `.nfs*`) until they hear, a moment later, that it was closed; that is waited
-/// for.
+/// Removes a directory with its content. FUSE and NFS rename a deleted file that is open
+/// (`.fuse_hidden*`, `.nfs*`) until they learn, shortly afterwards, that it was closed. This waits
+/// for that.
 fn remove(path: &Path) -> io::Result<()> {
     use io::ErrorKind::{DirectoryNotEmpty, NotFound, ResourceBusy};
     let until = Instant::now() + Duration::from_secs(5);
@@ -130,7 +129,7 @@ mod tests {
         let name = work.path().to_owned();
         drop(work);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        // As FUSE does: an open file comes back under another name until it is closed.
+        // As in FUSE: an open file comes back under another name until it is closed.
         let work = WorkDir::new(dir.path()).unwrap();
         assert_ne!(work.path(), name);
         let second = WorkDir::new(dir.path()).unwrap();

@@ -5,12 +5,12 @@ use serde::Serialize;
 
 use super::params::DbOp;
 
-/// What `SQLite` did in the turns of a trial. The names of the fields are those of the figures.
+/// Work of `SQLite` in the turns of a trial. The fields have the names of the figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct DbTrial {
-    /// Transactions that changed something.
+    /// Transactions that changed a row.
     pub commits: u64,
-    /// Bytes of rows that these changed.
+    /// Bytes of the changed rows.
     pub committed_bytes: u64,
     /// Calls of `SQLite` that flush a file.
     pub syncs: u64,
@@ -18,11 +18,11 @@ pub struct DbTrial {
     pub written_bytes: u64,
     /// Commits that had to copy the log into the table.
     pub checkpoints: u64,
-    /// The longest of these, nanoseconds.
+    /// Duration of the longest of them, ns.
     pub checkpoint_ns: Option<u64>,
 }
 
-/// What is shown of a result.
+/// The table of figures.
 pub fn table(op: DbOp) -> FigureTable {
     let value = |name: &str| Amount::Value(name.into());
     let a_commit = |name: &str, head: &str, of: Amount| {
@@ -33,7 +33,7 @@ pub fn table(op: DbOp) -> FigureTable {
     };
     let latency = |name: &str, source| Figure::new(name, FigureUnit::Time, source);
     let longest = FigureSource::Most(Amount::Nanoseconds("checkpoint_ns".into()));
-    let about = "Transactions of an SQLite database. Syncs are those that SQLite asks for, flushes those that the device counted, whoever caused them. Written: bytes for each byte of the rows that were committed, as SQLite wrote them and as the device counted them. A checkpoint copies the write-ahead log into the table, within the commit that finds it full. PRAGMA integrity_check and the rows were right after every trial.";
+    let about = "Transactions of an SQLite database. Syncs are calls of SQLite. Flushes are counted at the device and include those of other programs. Written: bytes per committed byte of the rows, by SQLite and at the device. A checkpoint copies the write-ahead log into the table, within the commit that finds it full. PRAGMA integrity_check and the rows were right after every trial.";
     let rate = if op == DbOp::Commit {
         "commits/s"
     } else {
@@ -66,5 +66,5 @@ pub fn table(op: DbOp) -> FigureTable {
         .with(of_commits.into_iter().filter(|_| writes))
 }
 
-/// A checkpoint that takes longer is worth a note, microseconds.
+/// A longer checkpoint gets a note, microseconds.
 const STALL_US: u32 = 100_000;

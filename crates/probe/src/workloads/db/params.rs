@@ -16,19 +16,19 @@ words! {
     pub enum DbOp {
         /// Changes one row.
         Commit = "commit",
-        /// Inserts 100 rows in place of old ones.
+        /// Inserts 100 rows that replace old ones.
         InsertBatch = "insert-batch",
         /// Reads one row.
         Read = "read",
-        /// Four of five read a row, the fifth changes one.
+        /// Reads a row in four of five transactions; changes one in the fifth.
         Mixed = "mixed",
     }
 }
 
 words! {
-    /// What makes a transaction whole after a crash.
+    /// How a transaction is kept atomic across a crash.
     pub enum Journal {
-        /// The old pages are kept aside until the commit.
+        /// The old pages are saved until the commit.
         Rollback = "rollback",
         /// The new pages are appended to a log.
         Wal = "wal",
@@ -40,7 +40,7 @@ words! {
     pub enum Synchronous {
         /// At each commit.
         Full = "full",
-        /// With `wal` at a checkpoint only.
+        /// With `wal` only at a checkpoint.
         Normal = "normal",
         /// Never.
         Off = "off",
@@ -49,9 +49,9 @@ words! {
 
 /// Rows of one batch.
 pub const BATCH: u64 = 100;
-/// The log reaches about this size before a checkpoint, bytes: 1,000 pages of 4 KiB.
+/// Approximate size of the log at a checkpoint, bytes: 1,000 pages of 4 KiB.
 const LOG: u64 = 4 << 20;
-/// What `SQLite` stores with a row, bytes at most.
+/// Maximum overhead of `SQLite` per row, bytes.
 const ROW_OVERHEAD: u64 = 64;
 
 type Row = param::Row<DbParams>;
@@ -67,10 +67,10 @@ pub struct DbParams {
     pub row_size: u64,
 }
 
-/// Parameters, as help and flags need them.
+/// Parameters, for help and flags.
 pub const PARAMS: &[Param] = &param::list::<_, { DbParams::TABLE.len() }>(DbParams::TABLE);
 
-/// Bytes of a table on disk at most, with its journal.
+/// Maximum size of a table on disk with its journal, bytes.
 pub fn space(rows: u64, row_size: u64) -> u64 {
     let table = rows.saturating_mul(row_size.saturating_add(ROW_OVERHEAD));
     table.saturating_mul(3).saturating_add(4 * LOG)
@@ -128,7 +128,7 @@ impl Means for DbParams {
                 DbOp::Mixed => Direction::Both,
                 DbOp::Commit | DbOp::InsertBatch => Direction::Writes,
             },
-            // The table is made in the layer in any case.
+            // The table is made in the layer even for reads.
             changes: true,
             unit: Unit::Transaction,
             flushes: writes && self.each_commit_flushes(),
@@ -155,7 +155,7 @@ impl Means for DbParams {
 }
 
 impl DbParams {
-    /// Whether a commit has reached the disk when it returns.
+    /// Whether a commit is on the disk when it returns.
     fn each_commit_flushes(&self) -> bool {
         match self.synchronous {
             Synchronous::Full => true,

@@ -1,4 +1,4 @@
-//! The table, and what a transaction does with it.
+//! The table, and the transactions on it.
 
 use std::{io, path::Path};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{ProbeError, clock::monotonic_ns, run::drive::Step};
 
-/// A row counts how often it was changed, so that no lost change stays unnoticed.
+/// A row counts its changes, so that a lost change is detected.
 const TABLE: &str =
     "CREATE TABLE rows (id INTEGER PRIMARY KEY, changes INTEGER NOT NULL, data BLOB NOT NULL)";
 const CHANGE: &str = "UPDATE rows SET changes = changes + 1, data = ?2 WHERE id = ?1";
@@ -23,17 +23,17 @@ const READ: &str = "SELECT data FROM rows WHERE id = ?1";
 pub struct Table {
     db: Connection,
     p: DbParams,
-    /// What every row has.
+    /// Data of every row.
     data: Vec<u8>,
     random: u64,
-    /// Rows that were changed, lead-ins included.
+    /// Number of changed rows, including lead-ins.
     pub changed: u64,
-    /// What was done since it was taken.
+    /// Work since it was last read.
     pub done: DbTrial,
 }
 
 impl Table {
-    /// Makes the database, in the journal mode that the point asks for.
+    /// Makes the database, in the journal mode of the point.
     pub fn make(path: &Path, p: &DbParams, seed: u64) -> Result<Self, ProbeError> {
         if !vfs::register() {
             return Err(ProbeError::new("db: SQLite knows no file system here"));
@@ -68,7 +68,7 @@ impl Table {
         Ok(table)
     }
 
-    /// All rows, in one transaction.
+    /// Inserts all rows in one transaction.
     fn fill(&mut self) -> rusqlite::Result<()> {
         let all = self.db.transaction()?;
         {
@@ -82,7 +82,7 @@ impl Table {
         Ok(())
     }
 
-    /// A row, evenly drawn (xorshift64).
+    /// A random row with uniform distribution (xorshift64).
     fn any_row(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -122,7 +122,7 @@ impl Table {
         }
     }
 
-    /// A transaction, and what `SQLite` did for it.
+    /// Runs a transaction and counts the work of `SQLite`.
     fn transact(&mut self, i: u64) -> rusqlite::Result<()> {
         let reads = match self.p.op {
             DbOp::Read => true,
@@ -142,7 +142,7 @@ impl Table {
         self.done.committed_bytes += self.p.rows_an_op() * self.p.row_size;
         self.done.syncs += after.syncs - before.syncs;
         self.done.written_bytes += after.written - before.written;
-        // With a log the table itself is written by a checkpoint only.
+        // With a log, only a checkpoint writes the table itself.
         if self.p.journal == Journal::Wal && after.table_writes > before.table_writes {
             self.done.checkpoints += 1;
             let took = monotonic_ns() - since;
@@ -151,7 +151,7 @@ impl Table {
         Ok(())
     }
 
-    /// Whether the database is whole and has every change. Returns how many rows were looked at.
+    /// Checks that the database is intact and has every change. Returns the number of rows checked.
     pub fn check(&self) -> Result<u64, String> {
         let text = |e: rusqlite::Error| e.to_string();
         let whole: String = self
@@ -184,7 +184,7 @@ impl Step for Table {
     }
 }
 
-/// `SQLite`'s words, with the path.
+/// An error of `SQLite`, with the path.
 fn error(doing: &str, path: &Path, error: &rusqlite::Error) -> ProbeError {
     let message = format!("db: cannot {doing} {}: {error}", path.display());
     match error.sqlite_error_code() {

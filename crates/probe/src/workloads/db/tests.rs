@@ -11,10 +11,10 @@ fn start(dir: &std::path::Path, params: Value) -> Box<dyn Work> {
     Db.prepare(dir, &point, &Context::least()).unwrap()
 }
 
-/// What is counted is that of the whole process, and a probe does one job at a time.
+/// The counters belong to the whole process, and a probe does one job at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A turn of 30 ms.
+/// A trial with one turn of 30 ms.
 fn trial(params: Value) -> Trial {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
@@ -34,7 +34,7 @@ fn trial(params: Value) -> Trial {
 #[test]
 fn syncs_are_those_that_the_mode_asks_for() {
     for (journal, synchronous, least, most) in [
-        // The journal twice, the table, and the directory where the journal was.
+        // Flushes: the journal twice, the table, and the directory of the journal.
         ("rollback", "full", 2.0, 4.0),
         ("wal", "full", 1.0, 1.5),
         ("wal", "normal", 0.0, 0.5),

@@ -1,4 +1,4 @@
-//! `SQLite`'s own access to files, with the flushes and the bytes counted that it asks for.
+//! A file system interface of `SQLite` that passes calls on and counts flushes and bytes.
 #![allow(unsafe_code)] // SQLite's interface for file systems
 
 use std::{
@@ -15,21 +15,21 @@ use rusqlite::ffi::{
     sqlite3_io_methods, sqlite3_vfs, sqlite3_vfs_find, sqlite3_vfs_register,
 };
 
-/// Its name.
+/// Its name in `SQLite`.
 pub const NAME: &str = "layermark";
 
 static SYNCS: AtomicU64 = AtomicU64::new(0);
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 static TABLE_WRITES: AtomicU64 = AtomicU64::new(0);
 
-/// What was counted since the program began. A probe does one job at a time.
+/// Counters since the process started. A probe does one job at a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Calls that flush a file.
     pub syncs: u64,
     /// Bytes written.
     pub written: u64,
-    /// Writes to the file of the table itself; with a write-ahead log those of a checkpoint.
+    /// Writes to the file of the table itself; with a write-ahead log, those of a checkpoint.
     pub table_writes: u64,
 }
 
@@ -43,7 +43,7 @@ impl Counted {
     }
 }
 
-/// The kernel's file system as `SQLite` uses it.
+/// The default file system interface of `SQLite`.
 struct Usual(*mut sqlite3_vfs);
 
 // SAFETY: SQLite registers it once, and never changes or frees it.
@@ -51,7 +51,7 @@ unsafe impl Send for Usual {}
 // SAFETY: as above.
 unsafe impl Sync for Usual {}
 
-/// The functions of an open file: those of `SQLite`, and the same with ours in place of two.
+/// The functions of an open file: those of `SQLite`, and a copy in which two are ours.
 struct Methods {
     usual: sqlite3_io_methods,
     counting: sqlite3_io_methods,
@@ -61,7 +61,7 @@ static USUAL: OnceLock<Usual> = OnceLock::new();
 static TABLE: OnceLock<Methods> = OnceLock::new();
 static OTHER: OnceLock<Methods> = OnceLock::new();
 
-/// Makes it known to `SQLite`. `false` where `SQLite` has no file system to build on.
+/// Registers it with `SQLite`. `false` if `SQLite` has no default file system interface.
 pub fn register() -> bool {
     let usual = USUAL.get_or_init(|| {
         // SAFETY: null asks for the default one, which lives as long as the program.

@@ -1,4 +1,4 @@
-//! A trial: the database, the turns, and the check that it is whole.
+//! A trial: the database, the turns, and the integrity check.
 
 use std::{
     fs::File,
@@ -21,19 +21,19 @@ use crate::{
     workloads::work_dir::WorkDir,
 };
 
-/// Transactions of a pass, where a trial is one stretch of passes.
+/// Transactions per pass, if a trial is one stretch of passes.
 const PASS: u64 = 20;
 
-/// A point made ready.
+/// A prepared point.
 pub struct DbWork {
     p: DbParams,
     context: Context,
     path: PathBuf,
     devices: Devices,
     recorder: Recorder,
-    /// For lead-ins.
+    /// Recorder for lead-ins.
     uncounted: Recorder,
-    /// Before the directory: it has files open.
+    /// Declared before the directory, because it has files open.
     table: Table,
     next: u64,
     done: DbTrial,
@@ -46,7 +46,7 @@ impl DbWork {
         let work = WorkDir::new(dir)?;
         let path = work.path().join("table.db");
         let table = Table::make(&path, &p, context.seed)?;
-        // What is written by now must not be on its way to the disk in a turn.
+        // Dirty data must not be written back in a turn.
         context.sync(dir)?;
         Ok(Self {
             p,
@@ -62,7 +62,7 @@ impl DbWork {
         })
     }
 
-    /// The database and its journals, as far as there are any.
+    /// The files of the database and its journals that exist.
     fn files(&self) -> impl Iterator<Item = PathBuf> {
         let name = self.path.clone().into_os_string();
         ["", "-wal", "-journal"].into_iter().map(move |ending| {

@@ -1,23 +1,23 @@
-//! The corpus that the users' jobs work on: text, words, a table, C sources, and a tree of small
-//! files, in some parts. It never depends on the seed: the results of all jobs are known
-//! (`reference.txt`), and stay what they are only as long as this file does.
+//! The corpus of the users' jobs: text, words, a table, C sources, and a tree of small files, in
+//! several parts. It does not depend on the seed, because the results of all jobs are known
+//! (`reference.txt`). They change when this file changes.
 
 use std::{fmt::Write, fs, io, path::Path};
 
-/// Parts of the corpus, named `1` and up: a job that is done again works on the next one.
+/// Number of parts of the corpus, named `1` and up. A repeated job uses the next part.
 pub const PARTS: u64 = 4;
 
-/// What the corpus takes on a disk at most, bytes; a test holds it to that.
+/// Maximum size of the corpus on a disk, bytes. A test checks it.
 pub const SIZE: u64 = 2 << 20;
 
-/// Words that the jobs look for.
+/// Words for which the jobs search.
 const COMMON: [&str; 8] = ["the", "of", "and", "vol", "to", "in", "is", "that"];
 const SYLLABLES: [&str; 16] = [
     "ba", "ce", "di", "fo", "gu", "ha", "ke", "li", "mo", "nu", "par", "ser", "tin", "vol", "wen",
     "zar",
 ];
 
-/// `SplitMix64`: numbers that no library's next version changes.
+/// `SplitMix64`: random numbers that do not depend on the version of a library.
 struct Draw(u64);
 
 impl Draw {
@@ -62,7 +62,7 @@ impl Draw {
         text
     }
 
-    /// Functions that a compiler has something to do with.
+    /// Functions that give a compiler enough work.
     fn tables_c(&mut self) -> String {
         let mut text = String::from("#include \"tables.h\"\n\n");
         for n in 0..FUNCTIONS {
@@ -88,7 +88,7 @@ impl Draw {
     }
 }
 
-/// In `tables.c`.
+/// Number of functions in `tables.c`.
 const FUNCTIONS: u64 = 24;
 
 const MAIN_C: &str = r#"#include <stdio.h>
@@ -120,7 +120,7 @@ const MAKEFILE: &str = "OBJECTS = main.o tables.o\n\nprogram: $(OBJECTS)\n\tcc -
     tables.o: tables.c tables.h\n\tcc -O1 -c tables.c\n\n\
     clean:\n\trm -f program $(OBJECTS)\n\n.PHONY: clean\n";
 
-/// Writes it into `dir`, which exists.
+/// Writes the corpus into `dir`, which exists.
 pub fn write(dir: &Path) -> io::Result<()> {
     for part in 1..=PARTS {
         let mut draw = Draw(part);
@@ -150,7 +150,7 @@ pub fn write(dir: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Bytes of all files below, in blocks of 4 KiB.
+    /// Size of all files below, in blocks of 4 KiB, bytes.
     fn size(dir: &Path) -> u64 {
         let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
         let each = entries.map(|e| match e.metadata().unwrap() {

@@ -1,21 +1,21 @@
-//! Figures of the workload `devload`, as SPEC's SDET tells them.
+//! Figures of the workload `devload`, as SPEC's SDET reports them.
 
 use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit, NoteWhen, Quantity};
 
 /// CPU time of layermark itself in the turn, nanoseconds.
 pub const OWN: &str = "own_ns";
-/// From the barrier to the end of each user's script, nanoseconds.
+/// Time from the barrier to the end of each user's script, ns.
 pub const SCRIPTS: &str = "script_ns";
 /// XXH3-128 of each program that the jobs use: `programs.cc`.
 pub const PROGRAMS: &str = "programs";
 
-/// What is shown of a result.
+/// The table of figures.
 pub fn table() -> FigureTable {
     let cpu = || vec![Amount::Cpu];
     let all = [cpu(), vec![Amount::Nanoseconds(OWN.into())]].concat();
     FigureTable::new(
         "Scripts an hour",
-        "Users who do the same jobs, each in an order of its own, as SPEC's SDET defines it: scripts an hour = 3600 N / T, T from the barrier to the last verified exit. CPU is of the users' commands.",
+        "Users do the same jobs, each in a different order, as SPEC's SDET defines it. Scripts an hour = 3600 N / T, with T from the barrier to the last verified exit. CPU is of the users' commands.",
     )
     .curve_over(Quantity::Users)
     .with([

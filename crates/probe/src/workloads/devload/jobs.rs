@@ -1,4 +1,4 @@
-//! The jobs of a script: kinds, frequencies, order, and what each has to come to.
+//! The jobs of a script: kinds, frequencies, order, and expected results.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ const REFERENCE: &str = include_str!("reference.txt");
 /// A kind of job: a function `job_NAME` of the script.
 struct Kind {
     name: &'static str,
-    /// How often it comes in 40 jobs, by job set.
+    /// Number of times it comes in 40 jobs, by job set.
     cc: u64,
     no_cc: u64,
 }
@@ -20,7 +20,7 @@ const fn kind(name: &'static str, cc: u64, no_cc: u64) -> Kind {
     Kind { name, cc, no_cc }
 }
 
-/// Kinds of job, and how often each comes in 40 jobs with a compiler and without one.
+/// Kinds of job, with their number in 40 jobs, with and without a compiler.
 const KINDS: [Kind; 14] = [
     kind("edit", 4, 5),
     kind("cc", 4, 0),
@@ -52,7 +52,7 @@ impl fmt::Display for ScriptJob {
 }
 
 impl ScriptJob {
-    /// The line that the script adds to the results when it has done this job right.
+    /// The line that the script adds to the results after it has done this job correctly.
     pub fn result(self) -> &'static str {
         let name = self.to_string();
         let is_its = |line: &&str| line.split(' ').next() == Some(&name);
@@ -60,7 +60,7 @@ impl ScriptJob {
     }
 }
 
-/// The jobs of every user's script. The first ones are one of each kind, and each 40 have the
+/// The jobs of every user's script. It starts with one job of each kind, and each 40 jobs have the
 /// frequencies of the job set.
 pub fn script(job_set: JobSet, count: u64) -> Vec<ScriptJob> {
     let often = |k: &Kind| match job_set {
@@ -84,7 +84,7 @@ pub fn one_of_each(job_set: JobSet) -> Vec<ScriptJob> {
     script(job_set, KINDS.len() as u64)
 }
 
-/// The same jobs in a user's own order.
+/// The same jobs in an order of this user.
 pub fn shuffled(jobs: &[ScriptJob], seed: u64, user: u64) -> Vec<ScriptJob> {
     let seed = data::derive(seed, &format!("order of user {user}"));
     let order = Permutation::new(jobs.len() as u64, seed);
@@ -92,8 +92,8 @@ pub fn shuffled(jobs: &[ScriptJob], seed: u64, user: u64) -> Vec<ScriptJob> {
     jobs.collect()
 }
 
-/// The first job of a script whose result is not what it has to be, by its place; `None` when all
-/// are there and right.
+/// Index of the first job of a script whose result is wrong or missing; `None` when all are
+/// correct.
 pub fn first_wrong(jobs: &[ScriptJob], results: &str) -> Option<usize> {
     let mut lines = results.lines();
     let wrong = jobs.iter().position(|j| lines.next() != Some(j.result()));

@@ -1,5 +1,5 @@
-//! `devload`: users who edit, compile, sort and pack files, each by a script of the same jobs in an
-//! order of its own: the kind of load that SPEC's SDET was. Every job proves what it did.
+//! `devload`: users who edit, compile, sort and pack files. Each runs a script with the same jobs
+//! in a different order, as in SPEC's SDET. Every job checks its result.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ mod work;
 
 use params::DevLoadParams;
 
-/// What a job has on the disk at most, bytes.
+/// Maximum size of a job's files, bytes.
 const JOB: u64 = 1 << 20;
 
-/// Trials of a point, when nothing else is asked for.
+/// Default number of trials of a point.
 const TRIALS: u32 = 8;
 
 /// The workload `devload`.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 words! {
-    /// Which jobs there are.
+    /// The set of jobs.
     pub enum JobSet {
         /// All 14 kinds.
         Cc = "cc",
@@ -33,7 +33,7 @@ pub struct DevLoadParams {
 /// Fewest jobs of a script: one of each kind.
 const LEAST_JOBS: u64 = 14;
 
-/// Parameters, as help and flags need them.
+/// Parameters, for help and flags.
 pub const PARAMS: &[Param] =
     &param::list::<_, { DevLoadParams::TABLE.len() }>(DevLoadParams::TABLE);
 

@@ -1,4 +1,4 @@
-//! The programs that the jobs need: whether they are there, and which they are.
+//! The programs that the jobs need: checks that they exist, and identifies them.
 
 use std::{
     collections::BTreeMap,
@@ -16,11 +16,11 @@ use crate::{
     resident,
 };
 
-/// Programs of a package of Debian and Ubuntu.
+/// Programs in a package of Debian and Ubuntu.
 struct Package {
     name: &'static str,
     programs: &'static [&'static str],
-    /// Only the jobs that compile need it.
+    /// Whether only the jobs that compile need it.
     compiler: bool,
 }
 
@@ -63,7 +63,7 @@ const PACKAGES: [Package; 14] = [
     compiler("make", &["make"]),
 ];
 
-/// Where each program is. Fails with all that are missing, and with the packages that bring them.
+/// The path of each program. Fails with all that are missing, and with their packages.
 pub fn find(job_set: JobSet) -> Result<BTreeMap<&'static str, PathBuf>, ProbeError> {
     let mut found = search(job_set, PATH)?;
     if let Some(cc) = found.get("cc") {
@@ -108,8 +108,8 @@ fn search(job_set: JobSet, path: &str) -> Result<BTreeMap<&'static str, PathBuf>
     Err(ProbeError::new(message).hint(hint))
 }
 
-/// The programs that a compiler runs and that do the work: `cc` is only what starts them. None where
-/// it has them within itself.
+/// The programs that do the work of a compiler: `cc` only starts them. Empty if the compiler has
+/// them built in.
 fn parts_of(cc: &Path) -> Vec<(&'static str, PathBuf)> {
     let path = |part: &'static str| -> Option<_> {
         let mut ask = Command::new(cc);
@@ -121,17 +121,16 @@ fn parts_of(cc: &Path) -> Vec<(&'static str, PathBuf)> {
     ["cc1", "collect2"].into_iter().filter_map(path).collect()
 }
 
-/// Share of a program's file that is in the page cache when it has been read and nobody has dropped
-/// the caches since.
+/// Share of a program's file in the page cache when it was read and not dropped since.
 const IN_MEMORY: f64 = 0.95;
 
-/// Whether no program has been dropped from the page cache. They are read whole before each trial.
+/// Whether all programs are still in the page cache. They are read completely before each trial.
 pub fn in_memory(programs: &BTreeMap<&'static str, PathBuf>) -> bool {
     let dropped = |path: &PathBuf| resident::share(path).is_some_and(|share| share < IN_MEMORY);
     !programs.values().any(dropped)
 }
 
-/// The hash of each program, by which unlike ones are told apart.
+/// The hash of each program. Different programs have different hashes.
 pub fn hashes(
     programs: &BTreeMap<&'static str, PathBuf>,
 ) -> Result<BTreeMap<String, String>, ProbeError> {
@@ -149,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory with all programs but these.
+    /// A directory with all programs except these.
     fn place(without: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let all = PACKAGES.iter().flat_map(|p| p.programs);

@@ -1,4 +1,4 @@
-//! The users: a shell each, started by the guard and held at a barrier until the clock starts.
+//! The users: each is a shell that the guard starts and holds at a barrier until the clock starts.
 
 use std::{
     fs,
@@ -30,46 +30,47 @@ use crate::{
     usage,
 };
 
-/// Interval of looks at users that do not end. A look reads all of `/proc` and is inside the clock.
+/// Interval of checks of users that do not end. A check reads all of `/proc` and is inside the
+/// clock.
 const LOOK: Duration = Duration::from_secs(30);
-/// Users who get no CPU time for so long wait for something that does not come.
+/// Users that get no CPU time for this long are stuck.
 const STUCK: Duration = Duration::from_mins(2);
-/// Time between SIGTERM and SIGKILL. A shell that was told to end leaves nothing behind.
+/// Time between SIGTERM and SIGKILL. A shell that gets SIGTERM removes its files.
 const GRACE: Duration = Duration::from_millis(500);
-/// What a shell says when it is at the barrier.
+/// Output of a shell at the barrier.
 const READY: &[u8] = b"ready\n";
 
 /// The users of one trial.
 pub struct Users {
-    /// Where corpus, script, and the users' own directories are.
+    /// Directory of corpus, script, and the users' own directories.
     pub home: PathBuf,
-    /// Jobs of each user in their order.
+    /// Jobs of each user, in order.
     pub scripts: Vec<Vec<ScriptJob>>,
-    /// A script to do first, outside the clock.
+    /// A script to run first, outside the clock.
     pub rehearsal: Vec<ScriptJob>,
-    /// Those at the barrier.
+    /// The users at the barrier.
     pub at_barrier: Option<Started>,
 }
 
-/// What a trial came to.
+/// Result of a trial.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Worked {
-    /// From the barrier to the last exit.
+    /// Time from the barrier to the last exit, ns.
     pub elapsed_ns: u64,
     /// CPU time of the users' commands.
     pub cpu: CpuUse,
     /// Page faults of the users' commands.
     pub faults: Faults,
-    /// From the barrier to each user's exit.
+    /// Time from the barrier to each user's exit, ns.
     pub script_ns: Vec<u64>,
-    /// CPU time of the guard meanwhile.
+    /// CPU time of the guard in that time, ns.
     pub own_ns: u64,
 }
 
 /// Users who have been started.
 pub struct Started {
     users: Vec<User>,
-    /// Its end is what they wait for.
+    /// The users wait for its end.
     barrier: OwnedFd,
 }
 
@@ -80,7 +81,7 @@ struct User {
     pid: u32,
     pidfd: OwnedFd,
     said: Said,
-    /// When it ended, by the clock, and how.
+    /// Time of its end on the clock, and exit status.
     ended: Option<(u64, Reaped)>,
 }
 
@@ -123,14 +124,14 @@ fn start(
     for (name, jobs) in scripts {
         users.push(User::start(home, name, jobs, [&input, &output])?);
     }
-    // Each has its own copy.
+    // Each shell has its own copy.
     drop((input, output));
     at_barrier(&users, ready.into(), asker, STUCK)?;
     Ok(Started { users, barrier })
 }
 
-/// Waits until every shell has said that it is at the barrier. Gives up when none has come for
-/// `limit`.
+/// Waits until every shell has reported that it is at the barrier. Gives up when none has reported
+/// for `limit`.
 fn at_barrier(
     users: &[User],
     mut ready: fs::File,
@@ -146,7 +147,7 @@ fn at_barrier(
             .collect();
         fds.push(PollFd::new(&ready, PollFlags::IN));
         fds.push(PollFd::from_borrowed_fd(asker, PollFlags::RDHUP));
-        // Interrupted: looked at again.
+        // Interrupted: polled again.
         let events = poll(&mut fds, Timespec::try_from(limit).ok().as_ref()).unwrap_or(1);
         if fds.last().is_some_and(|fd| !fd.revents().is_empty()) {
             return Err(cancelled());
@@ -180,7 +181,7 @@ fn at_barrier(
     )))
 }
 
-/// Opens the barrier and waits until every user is through; then their results are looked at.
+/// Opens the barrier, waits until every user has finished, and checks their results.
 fn run(
     home: &Path,
     started: Started,
@@ -210,7 +211,7 @@ fn run(
     })
 }
 
-/// What the users and all that they started have used.
+/// Resources used by the users and all processes they started.
 #[derive(Default)]
 struct Used {
     cpu: CpuUse,
@@ -228,7 +229,7 @@ fn wait(users: &mut [User], home: &Path, asker: BorrowedFd<'_>) -> Result<Used, 
             .collect();
         fds.push(PollFd::from_borrowed_fd(asker, PollFlags::RDHUP));
         let limit = Timespec::try_from(LOOK).ok();
-        // Interrupted: looked at again.
+        // Interrupted: polled again.
         let events = poll(&mut fds, limit.as_ref()).unwrap_or(1);
         let now = monotonic_ns();
         if fds.last().is_some_and(|fd| !fd.revents().is_empty()) {
@@ -278,7 +279,7 @@ impl User {
         let dir = home.join(&name);
         fs::create_dir(&dir).map_err(|e| ProbeError::io("make", &dir, &e))?;
         let fail = |e: std::io::Error| ProbeError::io("start", Path::new("sh"), &e);
-        // As seen from the user's directory, and from a job's: a path need not be UTF-8.
+        // Paths relative to the user's directory and to a job's, because a path need not be UTF-8.
         let mut argv = ["sh", "../script.sh", "../../corpus"]
             .map(str::to_owned)
             .to_vec();
@@ -308,7 +309,7 @@ impl User {
         home.join(&self.name).join("results")
     }
 
-    /// Which job it is in: `user2 in job 12 of 40 (sort.3)`.
+    /// The user's current job: `user2 in job 12 of 40 (sort.3)`.
     fn place(&self, home: &Path) -> String {
         let results = fs::read_to_string(self.results(home)).unwrap_or_default();
         self.at(results.lines().count())
@@ -322,7 +323,7 @@ impl User {
         }
     }
 
-    /// Whether its script came to its end.
+    /// Checks that its script reached its end.
     fn well_ended(&self, home: &Path) -> Result<(), ProbeError> {
         let Reaped { code, signal, .. } = self.ended.map_or_else(Reaped::default, |(_, how)| how);
         if code == 0 {
@@ -334,7 +335,7 @@ impl User {
             ProbeError::new(format!(
                 "a {what} was killed by signal {signal}: {place}{said}"
             ))
-            .hint("somebody ended it, or memory ran out: `dmesg` tells of that")
+            .hint("it was killed, or memory ran out: see dmesg | tail")
         } else {
             ProbeError::new(format!("a job failed with exit code {code}: {place}{said}"))
                 .hint("do the same on the host's own disk: layermark devload -l native")
@@ -346,7 +347,7 @@ impl User {
         })
     }
 
-    /// Whether all its jobs came to what they have to.
+    /// Checks the results of all its jobs.
     fn check(&self, home: &Path) -> Result<(), ProbeError> {
         let path = self.results(home);
         let found = fs::read(&path).map_err(|e| ProbeError::io("read", &path, &e))?;
@@ -377,7 +378,7 @@ mod tests {
         workloads::devload::{corpus, work::SCRIPT},
     };
 
-    /// A user whose script is another one.
+    /// A user with another script.
     fn home(script: &str) -> tempfile::TempDir {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("script.sh"), script).unwrap();

@@ -1,4 +1,4 @@
-//! One trial: corpus, users, clock, and what they leave behind.
+//! One trial: corpus, users, clock, and removal of the users' files.
 
 use std::{collections::BTreeMap, fs, path::Path, sync::Mutex, time::Duration};
 
@@ -17,12 +17,12 @@ use crate::{
     programs::guard::Guard, run::Mark, usage, workloads::work_dir::WorkDir,
 };
 
-/// What every user's shell runs. No text of the user's is in it.
+/// The script of every user's shell. It contains no text from the user of layermark.
 pub const SCRIPT: &str = include_str!("script.sh");
 
-/// A trial made ready: the users stand at the barrier.
+/// A prepared trial: the users are at the barrier.
 pub struct DevLoadWork {
-    /// First, so that everything has ended before the files are removed.
+    /// Declared first, so that all processes have ended before the files are removed.
     guard: Guard<Users>,
     p: DevLoadParams,
     programs: BTreeMap<String, String>,
@@ -34,7 +34,7 @@ impl DevLoadWork {
     pub fn prepare(dir: &Path, p: DevLoadParams, context: &Context) -> Result<Self, ProbeError> {
         let found = programs::find(p.job_set)?;
         runs_programs(dir, p.job_set)?;
-        // Before they are read for their hashes.
+        // Checked before they are read for their hashes.
         let in_memory = programs::in_memory(&found);
         let programs = programs::hashes(&found)?;
         let work = WorkDir::new(dir)?;
@@ -53,7 +53,7 @@ impl DevLoadWork {
             at_barrier: None,
         })?;
         rehearsed(p.job_set);
-        // Nothing written by now, the rehearsal's files included, may be written inside the clock.
+        // Dirty data, including the rehearsal's files, must not be written back inside the clock.
         context.sync(dir)?;
         Ok(Self {
             guard,
@@ -65,12 +65,12 @@ impl DevLoadWork {
     }
 }
 
-/// Sets of jobs that this process has done once: a layer's probe lives for a session.
+/// Job sets that this process has run once. A layer's probe lives for a session.
 static REHEARSED: Mutex<Vec<JobSet>> = Mutex::new(Vec::new());
 
-/// One job of each kind, before the first trial that counts and when a cold point has dropped the
-/// caches since: programs are in memory as they are after it, and what cannot be done here is found
-/// outside the clock.
+/// One job of each kind. Run before the first counted trial, and after a cold point has dropped the
+/// caches. Afterwards the programs are in memory, and jobs that fail here are found outside the
+/// clock.
 fn rehearsal(job_set: JobSet, in_memory: bool) -> Vec<ScriptJob> {
     let done = REHEARSED.lock().is_ok_and(|done| done.contains(&job_set));
     if done && in_memory {
@@ -87,7 +87,7 @@ fn rehearsed(job_set: JobSet) {
     }
 }
 
-/// A program that was compiled in the layer has to run there.
+/// Checks that a program compiled in the layer can run there.
 fn runs_programs(dir: &Path, job_set: JobSet) -> Result<(), ProbeError> {
     let flags = statvfs(dir).map_err(|e| ProbeError::io("look at", dir, &e.into()))?;
     if job_set == JobSet::Cc && flags.f_flag.contains(StatVfsMountFlags::NOEXEC) {
@@ -135,7 +135,7 @@ impl Work for DevLoadWork {
         trial.cpu = cpu;
         trial.device = before.zip(after).map(|(b, a)| counters::between(b, a));
         trial.faults = Some(faults);
-        // A wrong result is an error, and no trial.
+        // A wrong result is an error, so there is no trial.
         trial.verified = Some(Verified {
             records: self.p.users * self.p.jobs,
             bad: 0,
@@ -156,8 +156,8 @@ impl Work for DevLoadWork {
         })
     }
 
-    /// The jobs have removed what they made, but for the results. What is on its way to the disk is
-    /// written now, so that it slows nobody else's trial.
+    /// The jobs have removed their files except for the results. Dirty data is written back now, so
+    /// that it does not slow another trial.
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
         let devices = counters::Devices::open(&self.context.devices);
         let since = Mark::read(&devices);

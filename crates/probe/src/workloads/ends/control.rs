@@ -1,4 +1,4 @@
-//! The near end's side of a control connection. Nothing of it happens while the clock of a turn runs.
+//! The near end's side of a control connection. It is not used while the clock of a turn runs.
 
 use std::{fmt::Debug, io, marker::PhantomData, net::TcpStream};
 
@@ -10,13 +10,13 @@ use super::{
 };
 use crate::ProbeError;
 
-/// What a far end answers.
+/// An answer of a far end.
 pub trait Reply: DeserializeOwned + Debug {
-    /// Why it refuses, and what helps.
+    /// The reason and a hint, if it is a refusal.
     fn refusal(&self) -> Option<(&str, Option<&str>)>;
 }
 
-/// A control connection, whose answers are `A`.
+/// A control connection with answers of type `A`.
 pub struct Control<A> {
     pub peer: PeerAddress,
     lines: Lines,
@@ -25,7 +25,7 @@ pub struct Control<A> {
 }
 
 impl<A: Reply> Control<A> {
-    /// Over a stream that was just connected.
+    /// A control connection over a connected stream.
     pub fn over(
         stream: io::Result<TcpStream>,
         peer: PeerAddress,
@@ -53,7 +53,8 @@ impl<A: Reply> Control<A> {
         self.answer()
     }
 
-    /// The next answer; an error where it is a refusal. What the peer says may hold the secret.
+    /// The next answer; an error if it is a refusal. Texts of the peer may hold the secret, so it
+    /// is hidden.
     pub fn answer(&mut self) -> Result<A, ProbeError> {
         let answer: A = match self.lines.next(Some(self.peer.patience)) {
             Ok(Some(answer)) => answer,
@@ -75,7 +76,7 @@ impl<A: Reply> Control<A> {
         })
     }
 
-    /// An answer to another question.
+    /// The error for an answer to another request.
     pub fn out_of_turn(&self, answer: &A) -> ProbeError {
         self.peer
             .error(&format!("answered out of turn: {answer:?}"))

@@ -1,27 +1,27 @@
-//! What goes wrong between two ends, in words.
+//! Errors between two ends, in words.
 
 use std::{io, net::SocketAddr, time::Duration};
 
 use super::lines::LineError;
 use crate::ProbeError;
 
-/// What every error names: the work and the far end.
+/// Named in every error: the work and the address of the far end.
 #[derive(Debug, Clone, Copy)]
 pub struct PeerAddress {
     pub workload: &'static str,
     pub op: &'static str,
     pub to: SocketAddr,
-    /// How long it may be silent.
+    /// How long the far end may be silent.
     pub patience: Duration,
 }
 
 impl PeerAddress {
-    /// An error of the far end's, or of ours about it: `net rr: 10.0.0.1:80 WHAT`.
+    /// An error about the far end: `net rr: 10.0.0.1:80 WHAT`.
     pub fn error(self, what: &str) -> ProbeError {
         ProbeError::new(format!("{} {}: {} {what}", self.workload, self.op, self.to))
     }
 
-    /// A system call that failed while `doing` something with the far end.
+    /// The error of a system call that failed while `doing` something with the far end.
     pub fn io(self, doing: &str, e: &io::Error) -> ProbeError {
         // Rounded to 10 ms.
         let seconds = (self.patience.as_secs_f64() * 100.0).round() / 100.0;
@@ -31,8 +31,8 @@ impl PeerAddress {
                 format!("see whether the path is up: `ping {}`", self.to.ip()),
             ),
             (io::ErrorKind::ConnectionRefused, _) => (
-                "has nobody that listens".into(),
-                "the far end has ended, or a firewall refuses: `ss -lntup` in its place shows who listens".into(),
+                "refused the connection (nothing is listening)".into(),
+                "the far end has ended, or a firewall refuses: `ss -lntup` at the far end shows which ports are open".into(),
             ),
             (
                 io::ErrorKind::ConnectionReset
@@ -40,7 +40,7 @@ impl PeerAddress {
                 | io::ErrorKind::UnexpectedEof,
                 _,
             ) => (
-                "closed the connection in the midst of it".into(),
+                "closed the connection too early".into(),
                 "the far end ended or was killed: its own error and `dmesg` tell more".into(),
             ),
             (_, Some(libc::EADDRNOTAVAIL)) => (
@@ -64,24 +64,25 @@ impl PeerAddress {
         .hint(hint)
     }
 
-    /// No answer of ours on the control connection; `None` where the far end has closed it.
+    /// The error for an invalid answer on the control connection; `None`: the far end has closed
+    /// it.
     pub fn answer(self, e: Option<LineError>) -> ProbeError {
         match e {
             Some(LineError::Io(e)) => self.io("waiting for an answer", &e),
             Some(LineError::Foreign(line)) => self
                 .error(&format!("speaks another protocol: it said {:?}", beginning(&line)))
                 .hint(format!(
-                    "another server has the port: `ss -ltnp 'sport = :{}'` in its place shows which",
+                    "another server has the port: `ss -ltnp 'sport = :{}'` at the far end shows which",
                     self.to.port()
                 )),
             None => self
                 .error("closed the control connection without an answer")
-                .hint("it knows another secret, so it belongs to another trial, or it is no far end of layermark"),
+                .hint("it has another secret: it belongs to another trial, or is not a far end of layermark"),
         }
     }
 }
 
-/// Enough to know it by.
+/// Enough of a line to identify it.
 fn beginning(line: &str) -> String {
     line.chars().take(60).collect()
 }

@@ -1,4 +1,4 @@
-//! JSON lines between the two ends, bounded in size and time, and what only the two may know.
+//! JSON lines between the two ends, bounded in size and time, and the secrets of the two ends.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 /// Longest line, bytes.
 const LINE: usize = 16 << 10;
 
-/// What only the two ends may know. Debug output does not show it.
+/// A secret of the two ends. Debug output does not show it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Hidden(String);
@@ -34,25 +34,25 @@ impl Hidden {
         self.0.as_bytes()
     }
 
-    /// Compares in a time that does not depend on what is the same.
+    /// Compares in constant time, so that the duration reveals nothing.
     pub fn is(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.as_bytes(), other.as_bytes());
         let differing = ours.iter().zip(theirs).fold(0, |sum, (a, b)| sum | (a ^ b));
         ours.len() == theirs.len() && std::hint::black_box(differing) == 0
     }
 
-    /// The text of a peer without it.
+    /// A text of the peer, with the secret removed.
     pub fn hide(&self, text: &str) -> String {
         let whole = text.replace(&self.0, "***");
-        // Of one that was cut there is a part.
+        // A truncated text may hold a part of it.
         let keys = ["\"secret\"", "\"token\""].map(|key| whole.find(key));
         let end = keys.into_iter().flatten().min();
         whole[..end.unwrap_or(whole.len())].to_owned()
     }
 }
 
-/// A connection that lines are read from. It reads nothing beyond a line: what follows the first one of a
-/// data connection is data.
+/// A connection from which lines are read. It reads nothing beyond a line, because data follows the
+/// first line of a data connection.
 pub struct Lines {
     stream: TcpStream,
 }
@@ -62,7 +62,7 @@ pub struct Lines {
 pub enum LineError {
     /// The peer closed the connection, or the connection failed.
     Io(io::Error),
-    /// Not one of ours.
+    /// The line is not part of this protocol.
     Foreign(String),
 }
 
@@ -85,7 +85,8 @@ impl Lines {
         self.stream
     }
 
-    /// The next line, whole within the time; `None` when the peer has closed between two lines.
+    /// The next line, complete within the time; `None` when the peer has closed the connection
+    /// between two lines.
     pub fn next<T: DeserializeOwned>(
         &mut self,
         limit: Option<Duration>,
@@ -126,7 +127,7 @@ impl Lines {
     }
 }
 
-/// The time is over, in the midst of a line or before it.
+/// The error for a line that is missing or incomplete when the time is over.
 fn late(line: &[u8]) -> LineError {
     if line.is_empty() {
         io::Error::from(io::ErrorKind::TimedOut).into()

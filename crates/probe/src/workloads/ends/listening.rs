@@ -1,4 +1,4 @@
-//! The listener of a far end: connections until the end, each in a thread of its own.
+//! The listener of a far end. It serves each connection in a separate thread.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use rustix::net::Shutdown;
 use super::lock;
 use crate::{ProbeError, error::panicked};
 
-/// Connections at once, strangers among them.
+/// Maximum number of open connections, including those of strangers.
 const MOST: usize = 512;
 
 /// A listener with its threads. Dropping it ends them.
@@ -27,17 +27,17 @@ pub struct Listening {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What its threads share.
+/// State shared by its threads.
 pub struct Doors {
     listener: TcpListener,
     ending: AtomicBool,
-    /// Connections, to be shut down at the end.
+    /// Open connections, which are shut down at the end.
     open: Mutex<HashMap<u64, TcpStream>>,
     opened: AtomicU64,
 }
 
 impl Listening {
-    /// Has `serve` serve each connection.
+    /// Runs `serve` for each connection.
     pub fn start(
         listener: TcpListener,
         serve: impl Fn(TcpStream, &Doors) + Send + Sync + 'static,
@@ -83,7 +83,7 @@ impl Drop for Listening {
 }
 
 impl Doors {
-    /// Its connections are being closed.
+    /// Whether it is closing its connections.
     pub fn is_ending(&self) -> bool {
         self.ending.load(Ordering::SeqCst)
     }
@@ -92,7 +92,7 @@ impl Doors {
         thread::scope(|scope| {
             while !self.is_ending() {
                 let Ok((stream, _)) = self.listener.accept() else {
-                    // Interrupted, out of descriptors, or the end.
+                    // Interrupted, out of descriptors, or closed.
                     thread::sleep(Duration::from_millis(1));
                     continue;
                 };
@@ -128,7 +128,7 @@ impl Doors {
     }
 }
 
-/// Why there is no listener.
+/// The error for a listener that could not be created.
 pub fn no_listener(at: SocketAddr, e: &io::Error) -> ProbeError {
     let error = ProbeError {
         errno: e.raw_os_error(),

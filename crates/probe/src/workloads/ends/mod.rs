@@ -1,5 +1,5 @@
-//! What workloads with two ends share: the far end's listener, the lines of the control connection, CPUs of
-//! both ends, threads that work at once, and errors in words.
+//! Common parts of workloads with two ends: the far end's listener, the lines of the control
+//! connection, CPUs of both ends, threads that start together, and errors in words.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -15,7 +15,7 @@ pub mod place;
 pub mod testing;
 pub mod together;
 
-/// How long a peer may be silent in the midst of something.
+/// How long a peer may be silent before it counts as failed.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,4 +1,4 @@
-//! On which CPUs the two ends work.
+//! Chooses the CPUs of the two ends.
 
 use std::{fs, io};
 
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::param::words;
 
 words! {
-    /// CPUs of the two ends, where both see the same machine.
+    /// CPUs of the two ends, if both see the same machine.
     pub enum Placement {
-        /// Each end on CPUs of its own.
+        /// Each end on different CPUs.
         Other = "other",
-        /// Both on the same.
+        /// Both ends on the same CPUs.
         Same = "same",
         /// Left to the scheduler.
         Free = "free",
@@ -25,7 +25,7 @@ words! {
 /// The machine as one end sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
-    /// Of this start of its kernel; the same in all containers of a machine, another in a guest.
+    /// Boot id of the kernel: the same in all containers of a machine, different in a guest.
     boot: String,
     /// CPUs that this process may use.
     cpus: Vec<u32>,
@@ -40,13 +40,14 @@ impl Host {
         }
     }
 
-    /// Whether both see the same machine.
+    /// Whether both are the same machine.
     pub fn is(&self, other: &Self) -> bool {
         !self.boot.is_empty() && self.boot == other.boot
     }
 }
 
-/// Threads for these CPUs, one each; for as many as this process may use where the scheduler is free.
+/// Number of threads for these CPUs: one each. With an empty list, one for each CPU that this
+/// process may use.
 pub fn threads(cpus: &[u32]) -> usize {
     match cpus.len() {
         0 => allowed().len().max(1),
@@ -54,8 +55,7 @@ pub fn threads(cpus: &[u32]) -> usize {
     }
 }
 
-/// CPUs of the near and of the far end: `most` of each, if there are so many. Empty where the scheduler is
-/// free.
+/// CPUs of the near and of the far end, up to `most` of each. Empty: left to the scheduler.
 pub fn cpus(placement: Placement, most: usize, near: &Host, far: &Host) -> [Vec<u32>; 2] {
     let first = |cpus: &[u32]| cpus.iter().copied().take(most).collect::<Vec<u32>>();
     let shared = || {
@@ -79,8 +79,8 @@ pub fn cpus(placement: Placement, most: usize, near: &Host, far: &Host) -> [Vec<
     }
 }
 
-/// CPUs of the two ends of the ceiling: those of the path, or two sets of this machine where the far end is
-/// elsewhere.
+/// CPUs of the two ends of the ceiling: those of the path, or two sets of this machine if the far
+/// end is elsewhere.
 pub fn of_ceiling(placement: Placement, most: usize, near: &Host, far: &Host) -> [Vec<u32>; 2] {
     if near.is(far) {
         return cpus(placement, most, near, far);
@@ -89,7 +89,7 @@ pub fn of_ceiling(placement: Placement, most: usize, near: &Host, far: &Host) ->
         Placement::Free => Placement::Free,
         _ => Placement::Other,
     };
-    // A machine whose start is not known is still this one.
+    // A machine without a known boot id is still this one.
     let here = Host {
         boot: "here".into(),
         cpus: near.cpus.clone(),
@@ -104,13 +104,13 @@ fn allowed() -> Vec<u32> {
     cpus.map(|cpu| cpu as u32).collect()
 }
 
-/// The calling thread, and those that it starts, on some CPUs until this is dropped.
+/// Keeps the calling thread, and those that it starts, on some CPUs until dropped.
 pub struct Kept {
     before: Option<CpuSet>,
 }
 
 impl Kept {
-    /// On any where there are none.
+    /// Keeps it on these CPUs; on an empty list, changes nothing.
     pub fn on(cpus: &[u32]) -> io::Result<Self> {
         if cpus.is_empty() {
             return Ok(Self { before: None });
@@ -133,7 +133,7 @@ impl Kept {
         })
     }
 
-    /// CPUs as the kernel says them; empty where the scheduler is free.
+    /// CPUs as reported by the kernel; empty if left to the scheduler.
     pub fn cpus(&self) -> Vec<u32> {
         self.before.map_or_else(Vec::new, |_| allowed())
     }
@@ -176,7 +176,7 @@ mod tests {
             [Vec::<u32>::new(), Vec::new()],
             "one CPU is no other"
         );
-        // Numbers of another machine's CPUs say nothing here.
+        // CPU numbers of another machine mean nothing here.
         let guest = host("b", 0..1);
         assert_eq!(on(Other, 1, &guest), [vec![0], vec![0]]);
         let ceiling = |placement, far| of_ceiling(placement, 1, &four, far);

@@ -13,7 +13,7 @@ use crate::{Ask, Context, FarEnd, ProbeError, Turned, Work, Workload};
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// The points of `params`, as a plan has them.
+/// The points of `params`, as in a plan.
 pub fn points(workload: &dyn Workload, params: Value) -> Result<Vec<Point>, PointError> {
     let Value::Object(mut params) = params else {
         panic!("not a table")
@@ -30,7 +30,7 @@ pub fn point(workload: &dyn Workload, params: Value) -> Point {
     all.remove(0)
 }
 
-/// Of a far end at `port`.
+/// A context for a far end at `port`.
 pub fn context(port: u16) -> Context {
     Context {
         peer: Some(Peer {
@@ -42,7 +42,7 @@ pub fn context(port: u16) -> Context {
     }
 }
 
-/// A trial, with its far end where it has one.
+/// A trial, with its far end if it has one.
 pub struct Ends {
     pub work: Box<dyn Work>,
     pub far: Option<Box<dyn FarEnd>>,
@@ -77,7 +77,7 @@ impl Ends {
         self.work.turn(&ask, &mut self.trial, &mut |_, _| {})
     }
 
-    /// As the lab does it: the far end has stopped to serve when the near one ends.
+    /// As in the lab: the far end has stopped when the near one ends.
     pub fn end(mut self) -> Trial {
         self.work.settle(&mut self.trial).unwrap();
         if let Some(far) = &mut self.far {

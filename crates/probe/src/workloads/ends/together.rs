@@ -1,4 +1,4 @@
-//! Threads that begin at the same moment, and what they did together.
+//! Threads that start at the same moment, and their results.
 
 use std::{
     hint, io,
@@ -15,10 +15,10 @@ use crate::{
     run::{Edge, drive::Span},
 };
 
-/// Operations of a turn, and when it began and ended.
+/// Number of operations of a turn, with its start and end.
 pub type Sent = (u64, Span);
 
-/// What the threads of a turn share.
+/// State shared by the threads of a turn.
 struct Gate {
     /// 0: wait, 1: work, 2: exit.
     state: AtomicU8,
@@ -27,8 +27,9 @@ struct Gate {
     end: Mutex<Edge>,
 }
 
-/// Has all of them work at once: the first in this thread, so that one alone costs none. Returns what each
-/// did, and the counters before the first and after the last. The first error is that of all.
+/// Makes all of them work at the same time. The first runs in this thread, so that a single one
+/// needs no other thread. Returns the result of each, and the counters before the first and after
+/// the last. If one fails, its error is returned.
 pub fn all_at_once<T: Send, R: Send>(
     all: &mut [T],
     devices: &Devices,
@@ -78,8 +79,8 @@ pub fn all_at_once<T: Send, R: Send>(
     Ok((each, [begin, *lock(&gate.end)]))
 }
 
-/// Nanoseconds that all operations would have taken if each had gone on to the same moment at its own
-/// speed.
+/// Duration in which all operations would have been done if each thread had continued at its own
+/// speed to the same moment, ns.
 pub fn elapsed_ns(each: &[Sent]) -> u64 {
     let ops = each.iter().map(|(ops, _)| ops).sum::<u64>();
     let rates = each
@@ -89,7 +90,7 @@ pub fn elapsed_ns(each: &[Sent]) -> u64 {
 }
 
 impl Gate {
-    /// Whether there is work, once all are there.
+    /// Waits until all are ready. Returns whether there is work.
     fn wait(&self) -> bool {
         self.ready.fetch_add(1, Ordering::AcqRel);
         loop {
@@ -100,7 +101,7 @@ impl Gate {
         }
     }
 
-    /// The last one to end reads the counters.
+    /// The last thread to end reads the counters.
     fn leave<T>(&self, devices: &Devices, done: T) -> T {
         if self.working.fetch_sub(1, Ordering::AcqRel) == 1 {
             *lock(&self.end) = Edge::read(devices);

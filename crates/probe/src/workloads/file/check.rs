@@ -1,4 +1,4 @@
-//! What the ranges of the parameters' table cannot say.
+//! Checks that the ranges of the parameters' table cannot express.
 
 use layermark_model::{PointError, format_size};
 
@@ -107,7 +107,7 @@ fn check_own(p: &FileParams) -> Result<(), PointError> {
     check_engine(p)
 }
 
-/// Checks what an engine cannot do.
+/// Checks the limits of an engine.
 fn check_engine(p: &FileParams) -> Result<(), PointError> {
     let cannot = |why: &str, hint: &str| Err(error(p, "engine", &p.engine, why).hint(hint));
     let (stdio, mmap) = (p.engine == "stdio", p.engine == "mmap");

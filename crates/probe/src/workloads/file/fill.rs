@@ -1,7 +1,7 @@
 //! Files that a point overwrites, made before the clock starts.
 //!
-//! Where a file system has large folios (ext4, xfs, btrfs), the cached pages of a file are as large
-//! as the writes that made them, and large ones are faster to overwrite. So the result depends on
+//! On a file system with large folios (ext4, xfs, btrfs), the cached pages of a file are as large
+//! as the writes that made them, and large pages are faster to overwrite. So the result depends on
 //! how the file was made.
 
 use std::{
@@ -17,8 +17,7 @@ use rustix::fs::Advice;
 use super::{params::FileParams, slot::ThreadSlot};
 use crate::{buffer::Buffer, files::evict, resident};
 
-/// Files that earlier trials of this process have left, with the size of the writes that made their
-/// pages.
+/// Files kept by earlier trials of this process, with the size of the writes that made their pages.
 static KEPT: Mutex<BTreeMap<PathBuf, u64>> = Mutex::new(BTreeMap::new());
 
 /// Makes the file, or prepares a kept one for this point.
@@ -42,13 +41,14 @@ pub fn make_ready(p: &FileParams, slot: &ThreadSlot) -> io::Result<()> {
     Ok(())
 }
 
-/// Data that is read back into the cache gets pages of a size that the readahead chooses.
+/// Removes a file from the list. Data that is read back into the cache gets pages of a size that
+/// the readahead chooses.
 pub fn forget(path: &Path) {
     let mut known = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     known.remove(path);
 }
 
-/// Whether an earlier trial has left the whole file. An interrupted trial may have left a part of
+/// Whether an earlier trial has kept the whole file. An interrupted trial may have left a part of
 /// it.
 fn is_whole(p: &FileParams, path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == p.file_size)
@@ -65,7 +65,7 @@ fn remember(path: &Path, record: u64) {
     known.insert(path.to_owned(), record);
 }
 
-/// A new file, on the disk.
+/// Makes a new file and flushes it.
 fn make(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
@@ -75,7 +75,7 @@ fn make(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Replaces an existing file. When there is no room, nothing of it stays.
+/// Replaces an existing file. If there is no room, the partial file is removed.
 fn make_kept(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
     slot.path.parent().map_or(Ok(()), fs::create_dir_all)?;
     match fs::remove_file(&slot.path) {
@@ -90,8 +90,8 @@ fn make_kept(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
 }
 
 /// Drops an existing file from the cache and overwrites it, so that its pages have the right size.
-/// Where later writes are counted or flushed, it is on the disk before the clock starts; otherwise
-/// the next flush includes it.
+/// If later writes are counted or flushed, it is on the disk before the clock starts; otherwise the
+/// next flush includes it.
 fn renew_pages(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).open(&slot.path)?;
     // The last trial has flushed it. Another flush would do nothing and take milliseconds.
@@ -174,7 +174,8 @@ mod tests {
             assert!(has_pages_of(&file, bytes), "{record}");
             assert!(!has_pages_of(&file, 2 * bytes), "{record}");
         }
-        // Out of the cache it has no pages, and the readahead would choose another size.
+        // After it was dropped from the cache it has no pages, and the readahead would choose
+        // another size.
         evict(&File::open(&file).unwrap());
         assert!(!has_pages_of(&file, 4096));
         let before = file.metadata().unwrap().modified().unwrap();

@@ -12,7 +12,7 @@ use crate::{
     run::drive::Step,
 };
 
-/// Opens a packaged file for writing and writes one record: this is where a copy-up is paid.
+/// Opens a packaged file for writing and writes one record. A copy-up happens here.
 pub struct FirstWrite<'a> {
     pub p: &'a FileParams,
     pub path: &'a Path,
@@ -21,7 +21,7 @@ pub struct FirstWrite<'a> {
     pub file: &'a mut Option<File>,
 }
 
-/// Which record a first write goes to.
+/// The record that a first write changes.
 pub fn first_record(p: &FileParams, seed: u64) -> u64 {
     Permutation::new(p.file_size / p.record, seed).at(0) * p.record
 }

@@ -23,8 +23,8 @@ const WITH: [(char, bool); 16] = [
     ('F', false),
 ];
 
-/// The settings with `like` replaced by what its arguments mean. A parameter that is given as well
-/// takes precedence.
+/// The settings with `like` replaced by the parameters that its arguments mean. A parameter that is
+/// given as well takes precedence.
 pub fn translate(settings: &Settings) -> Result<Settings, PointError> {
     let mut settings = settings.clone();
     if let Some(like) = settings.params.remove("like") {
@@ -35,7 +35,7 @@ pub fn translate(settings: &Settings) -> Result<Settings, PointError> {
     Ok(settings)
 }
 
-/// Parameters with the same meaning as the arguments.
+/// Parameters equivalent to the arguments.
 fn read(like: &Value) -> Result<Map<String, Value>, PointError> {
     let text = like
         .as_str()
@@ -44,10 +44,10 @@ fn read(like: &Value) -> Result<Map<String, Value>, PointError> {
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
         let Some(letters) = word.strip_prefix('-').filter(|l| !l.is_empty()) else {
-            return Err(
-                PointError::new(format!("file: `like`: `{word}` is no option of iozone"))
-                    .hint(HINT),
-            );
+            return Err(PointError::new(format!(
+                "file: `like`: `{word}` is not an option of iozone"
+            ))
+            .hint(HINT));
         };
         if let Some(long) = letters.strip_prefix('+') {
             let next = words.next_if(|w| !w.starts_with('-'));
@@ -82,7 +82,7 @@ const HINT: &str = "docs/src/iozone.md has the letters, and what to write instea
 #[derive(Default)]
 struct Meant {
     auto: bool,
-    /// `close`, `fsync`, both, `osync`, `odsync`, each with its letter.
+    /// `close`, `fsync`, both, `osync` or `odsync`, with its letter.
     sync: Option<(&'static str, &'static str)>,
     tests: Vec<&'static str>,
     records: Vec<u64>,
@@ -116,7 +116,7 @@ impl Meant {
         Ok(())
     }
 
-    /// A letter with a value, which may be empty where it does not matter.
+    /// A letter with a value, which may be empty for letters that are ignored.
     fn with(&mut self, letter: char, value: &str) -> Result<(), PointError> {
         let bad = |must: &str| {
             PointError::new(format!("file: `like`: -{letter} {value}: {must}")).hint(HINT)

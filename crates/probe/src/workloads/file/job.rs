@@ -13,7 +13,7 @@ use crate::{
     run::drive::{self, LoopError, Part, Span},
 };
 
-/// What all passes of a trial have in common.
+/// Common parameters of all passes of a trial.
 #[derive(Clone)]
 pub struct FileJob {
     pub p: FileParams,
@@ -22,18 +22,17 @@ pub struct FileJob {
     pub ops: u64,
 }
 
-/// How much to do.
+/// Amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// So many passes.
+    /// This many passes.
     Passes(u64),
-    /// For this many nanoseconds. The end of a pass ends it too, where another pass needs
-    /// preparation.
+    /// For this many nanoseconds. The end of a pass also ends it if another pass needs preparation.
     Time { ns: u64, counted: bool },
 }
 
 impl Amount {
-    /// The rest of the time when `by_ns` has passed, at least one operation.
+    /// The rest of the time after `by_ns` has passed, at least one operation.
     pub fn shortened(self, by_ns: u64) -> Self {
         match self {
             Self::Time { ns, counted } => Self::Time {
@@ -45,12 +44,12 @@ impl Amount {
     }
 }
 
-/// What was done.
+/// Result of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worked {
     pub span: Span,
     pub ops: u64,
-    /// Passes that came to their end.
+    /// Number of completed passes.
     pub passes: u64,
 }
 
@@ -100,7 +99,7 @@ impl FileJob {
                 passes: 0,
             });
             if worked.is_some() {
-                // Time in which an engine prepares the next pass does not belong to the work.
+                // Time in which an engine prepares the next pass is not work.
                 sum.span.join(way.span);
             }
             sum.ops += way.ops;
@@ -199,8 +198,8 @@ impl FileJob {
     }
 }
 
-/// Each pass has an order of its own. Random reads and random writes with the same seed use the
-/// same order.
+/// Order of the records. It differs for each pass. Random reads and random writes with the same
+/// seed use the same order.
 pub fn order(p: &FileParams, op: Op, seed: u64, generation: u64) -> Order {
     let n = p.ops();
     match op {
@@ -216,19 +215,19 @@ pub fn order(p: &FileParams, op: Op, seed: u64, generation: u64) -> Order {
 }
 
 /// Whether a pass is done as a whole, because its end belongs to all of it, or because threads
-/// begin the next one together with new files.
+/// start the next pass together with new files.
 pub fn ends_together(p: &FileParams) -> bool {
     let new_files = p.threads > 1 && p.op.makes();
     let each_once = p.files > 1 || p.op == Op::FirstWrite;
     each_once || new_files || (p.op.writes() && after(p.sync) != After::Nothing)
 }
 
-/// Whether a pass cannot continue with the file as the previous one left it.
+/// Whether a pass needs a new file and cannot continue with that of the previous one.
 fn needs_renewal(p: &FileParams) -> bool {
     p.once() || p.op.makes() || p.sync.closes()
 }
 
-/// What the end of a pass does for the durability of the point.
+/// The action at the end of a pass for the durability of the point.
 fn after(sync: Sync) -> After {
     match sync {
         Sync::Close => After::Close,

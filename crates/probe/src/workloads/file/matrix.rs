@@ -1,11 +1,11 @@
-//! `matrix = "iozone"`: file sizes by record sizes, each with a row of tests.
+//! `matrix = "iozone"`: file sizes by record sizes, each with several tests.
 
 use layermark_model::{IOZONE_TESTS, Param, ParamKind, PointError, Settings, format_size};
 
 use super::params::FileParams;
 use crate::param::{Applied, MAX_POINTS, Values, expand, too_many_points};
 
-/// Parameters that say which points there are, and are not part of one.
+/// Parameters that select points and are not part of one.
 pub const PARAMS: &[Param] = &[
     Param::new(
         "matrix",
@@ -74,22 +74,22 @@ pub const IDS: &[&str] = &{
 
 /// Smallest and largest record, bytes. For files, the defaults of the parameters apply.
 const RECORD: (u64, u64) = (4 << 10, 16 << 20);
-/// Milliseconds of a trial: a matrix has so many trials that each has to be short.
+/// Minimum duration of a trial, ms. A matrix has so many trials that each has to be short.
 const MIN_MS: u64 = 1;
-/// Files larger than this have no records below the second figure.
+/// Files larger than the first number have no records smaller than the second, bytes.
 const CUT_OFF: (u64, u64) = (16 << 20, 64 << 10);
 
-/// Whether the settings ask for one.
+/// Whether the settings request a matrix.
 pub fn is_asked(settings: &Settings) -> bool {
     let params = &settings.params;
     params.contains_key("like") || params.get("matrix").is_some_and(|m| m == "iozone")
 }
 
-/// The matrix that the settings ask for.
+/// A matrix of points.
 pub struct Matrix<'a>(&'a Values);
 
 impl<'a> Matrix<'a> {
-    /// `None` when no matrix is asked for.
+    /// `None` when the settings request no matrix.
     pub fn of(values: &'a Values) -> Result<Option<Self>, PointError> {
         if !values.words("matrix").contains(&"iozone") {
             let names = PARAMS.iter().map(|p| p.name).filter(|n| *n != "matrix");
@@ -170,7 +170,7 @@ impl<'a> Matrix<'a> {
         Ok(all)
     }
 
-    /// Operations and engines of the tests asked for.
+    /// Operations and engines of the requested tests.
     fn tests(&self) -> Result<Vec<(&'static str, Option<&'static str>)>, PointError> {
         let asked = self.0.words("tests");
         let retest = !self.0.flag("no_retest");

@@ -1,4 +1,4 @@
-//! What a point of `file` means.
+//! The meaning of a point of `file`.
 
 use layermark_model::{
     CacheState, Direction, Divided, Meaning, PointError, Quantity, Target, TurnCost, Unit,
@@ -77,9 +77,9 @@ fn parts(p: &FileParams, cache: CacheState, said: Meaning) -> Meaning {
         .part_if(p.direct, "direct", "O_DIRECT")
 }
 
-/// A copy-up, and a number of passes or a time that the user has fixed, are one stretch each. So is a
-/// cold file that is read in some order: what was read ahead while others had their turns would come
-/// for nothing. Of several files each is a turn.
+/// How a point is divided into turns. Copy-ups, and a fixed number of passes or a fixed time, are
+/// one stretch each. So are ordered reads of a cold file, because data read ahead while other
+/// layers have their turns would cost nothing. With several files, each file is a turn.
 fn divided(p: &FileParams) -> Option<Divided> {
     if p.files > 1 {
         return Some(Divided {
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// It was taken for writing, and what its device wrote was divided by all bytes.
+    /// It used to count as writing, and the bytes that its device wrote were divided by all bytes.
     #[test]
     fn a_mix_goes_both_ways() {
         let mix = point(json!({"op": "mix", "threads": 2, "sync": "fsync"}));

@@ -1,4 +1,4 @@
-//! `file`: reading and writing one file a thread, after the definitions of `iozone`'s tests.
+//! `file`: reading and writing one file per thread, by the definitions of `iozone`'s tests.
 
 use std::path::{Path, PathBuf};
 
@@ -34,8 +34,7 @@ mod tests;
 pub(crate) use matrix::PARAMS as MATRIX_PARAMS;
 use params::{FileParams, Op};
 
-/// Blocks of a matrix when nothing says how long it may take: verdicts over hundreds of points would
-/// take hours.
+/// Number of blocks of a matrix by default: verdicts over hundreds of points would take hours.
 const MATRIX_BLOCKS: u32 = 3;
 
 /// The workload `file`.
@@ -111,7 +110,7 @@ impl Workload for File {
         Ok(writers.map(file).collect())
     }
 
-    /// A first write counts the whole file: an overlay copies it.
+    /// A first write counts the whole file, because an overlay copies it.
     fn space(&self, at: &Point) -> u64 {
         match read::<FileParams>(at) {
             Ok(p) if p.op.writes() && p.touches() => {

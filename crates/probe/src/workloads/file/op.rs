@@ -1,11 +1,11 @@
-//! What is done to the file, and how durable it has to be.
+//! Operations on the file, and their durability.
 
 use rustix::fs::Advice;
 
 use crate::param::words;
 
 words! {
-    /// What is done to the file.
+    /// The operation on the file.
     pub enum Op {
         /// A new file, from its start to its end.
         Write = "write",
@@ -13,7 +13,7 @@ words! {
         Rewrite = "rewrite",
         /// A packaged file, from start to end.
         Read = "read",
-        /// The same, just after it was read.
+        /// A packaged file, from start to end, just after it was read.
         Reread = "reread",
         /// Each record of a packaged file once, in random order.
         RandRead = "rand-read",
@@ -23,11 +23,12 @@ words! {
         FirstWrite = "first-write",
         /// A packaged file, from its last record to its first.
         BackwardRead = "backward-read",
-        /// Every n-th record of a packaged file, then the same from the next record on.
+        /// Every n-th record of a packaged file, then every n-th from the second record on, and so
+        /// on.
         StrideRead = "stride-read",
         /// Back and forth over a fixed distance in a packaged file.
         SeekRead = "seek-read",
-        /// The first record of an existing file, as many times as the file has records.
+        /// The first record of an existing file, once for each record that the file has.
         RecordRewrite = "record-rewrite",
         /// A new file, opened with `O_APPEND`.
         Append = "append",
@@ -36,12 +37,12 @@ words! {
     }
 }
 
-/// The file that an operation works on.
+/// Origin of the file of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileOrigin {
     /// Each pass makes it.
     New,
-    /// It comes with the layer.
+    /// It is packaged with the layer.
     Packaged,
     /// It is made before the clock starts.
     Existing,
@@ -70,7 +71,7 @@ impl Op {
         self.traits().0
     }
 
-    /// Whether it works on a file that the layer comes with.
+    /// Whether it works on a packaged file.
     pub fn packaged(self) -> bool {
         self.traits().1 == FileOrigin::Packaged
     }
@@ -85,22 +86,22 @@ impl Op {
         self.traits().1 == FileOrigin::Existing
     }
 
-    /// Whether the cache state before it can be chosen: a new file has none, and a second read is
-    /// always warm.
+    /// Whether the cache state before it can be chosen. A new file has no cache state, and a second
+    /// read is always warm.
     pub fn cacheable(self) -> bool {
         !self.makes() && self != Self::Reread
     }
 
-    /// What the kernel is told about the order.
+    /// Advice to the kernel about the order.
     pub fn advice(self) -> Option<Advice> {
         self.traits().2
     }
 }
 
 words! {
-    /// How durable a write is when its clock stops.
+    /// Durability of a write when its clock stops.
     pub enum Sync {
-        /// Not at all.
+        /// None.
         None = "none",
         /// close(2) inside the clock.
         Close = "close",

@@ -1,4 +1,4 @@
-//! Opens the file of a pass, and explains why a file system refuses it.
+//! Opens the file of a pass. Explains the error when a file system refuses it.
 
 use std::{
     fs::{File, OpenOptions},
@@ -33,7 +33,7 @@ pub fn open(p: &FileParams, op: Op, path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// What the kernel is told about the order, if anything.
+/// Advice to the kernel about the order, if any.
 pub fn advice(p: &FileParams, op: Op) -> Option<Advice> {
     op.advice().filter(|_| !p.no_advice)
 }

@@ -22,7 +22,8 @@ pub struct FileParams {
     pub record: u64,
     pub file_size: u64,
     pub threads: u64,
-    /// Files that one thread covers once each, where a second pass would find them changed.
+    /// Number of files that one thread covers once each, for operations after which a second pass
+    /// would find them changed.
     #[serde(default = "one")]
     pub files: u64,
     pub sync: Sync,
@@ -35,31 +36,31 @@ pub struct FileParams {
     pub verify: bool,
     pub latency: bool,
     pub pattern: Pattern,
-    /// Records from one read to the next, for `stride-read`; else 0.
+    /// Distance between two reads in records, for `stride-read`; else 0.
     #[serde(default)]
     pub stride: u64,
-    /// Bytes from one read to the next, for `seek-read`; else 0.
+    /// Distance between two reads in bytes, for `seek-read`; else 0.
     #[serde(default)]
     pub distance: u64,
     /// Percent of the threads that read, for `mix`; else 0.
     #[serde(default)]
     pub read_share: u64,
-    /// Records of one call, for the engine `preadv`; else 0.
+    /// Records per call, for the engine `preadv`; else 0.
     #[serde(default)]
     pub vectors: u64,
     /// Minimum duration of a trial's passes, milliseconds; 0: the lab decides.
     #[serde(default)]
     pub min_ms: u64,
-    /// An overwritten file is kept for later trials of its size.
+    /// Whether an overwritten file is kept for later trials of its size.
     #[serde(default)]
     pub keep: bool,
-    /// Debt is not counted. A new file is removed as it is.
+    /// Whether debt is ignored. A new file is removed without a flush.
     #[serde(default)]
     pub no_debt: bool,
     /// Size of the writes that make a file to be overwritten, bytes; 0: the size of one operation.
     #[serde(default)]
     pub fill_record: u64,
-    /// The kernel gets no advice. Points stored before the parameter existed had none.
+    /// Whether the kernel gets no advice. Points stored before the parameter existed had none.
     #[serde(default = "yes")]
     pub no_advice: bool,
 }
@@ -187,11 +188,11 @@ pub const TABLE: &[Row] = &[
         .help("writes without a flush: do not count the time until dirty data is on disk; a new file is removed first, an existing one is flushed [in a matrix: true, except with the largest record of each file]"),
 ];
 
-/// Parameters of a point, as help and flags need them.
+/// Parameters of a point, for help and flags.
 pub const PARAMS: &[Param] = &param::list::<_, { TABLE.len() }>(TABLE);
 
 impl FileParams {
-    /// Bytes of one operation: a record, or several where a call takes them.
+    /// Bytes of one operation: a record, or several if a call takes them.
     pub fn unit(&self) -> u64 {
         self.record.saturating_mul(self.vectors.max(1))
     }

@@ -24,15 +24,15 @@ use crate::{
 const TOGETHER_NS: u64 = 5_000_000;
 
 /// Minimum duration of one thread's pass over a short file, nanoseconds. A single pass would take
-/// less than the counters read around it, and a trial would have a hundred thousand passes.
+/// less than reading the counters around it, and a trial would have a hundred thousand passes.
 const ALONE_NS: u64 = 1_000_000;
-/// Bytes of a file that is short.
+/// Maximum size of a short file, bytes.
 const SHORT: u64 = 1 << 20;
-/// Passes over a file that show how long the fastest takes ...
+/// Minimum number of passes over a file that show how long the fastest takes.
 const FEW: u64 = 3;
-/// ... unless they take this many times the minimum duration of a pass ...
+/// Fewer passes are enough if they take this many times the minimum duration of a pass.
 const LONG: u64 = 10;
-/// ... and more, until this part of a pass has gone by.
+/// More passes are done until they have taken this part of the minimum duration.
 const PART: u64 = 10;
 
 /// A single thread's work runs in the probe's main thread. With a second thread that has the file
@@ -56,7 +56,8 @@ impl Repeat for FileWork {
         self.look_at_caches()
     }
 
-    /// Threads with a file each stop at the end of their pass; the others continue with theirs.
+    /// Threads with one file each stop at the end of their pass; the others continue with the next
+    /// one.
     fn renew(&mut self) -> Result<(), ProbeError> {
         let FileJob { p, ops, .. } = &self.job;
         let over = |slot: &&mut ThreadSlot| slot.generation == 0 || slot.at == *ops;
@@ -71,8 +72,8 @@ impl Repeat for FileWork {
         };
         let (job, slots) = (&self.job, &mut self.slots);
         let Some(team) = &self.team else {
-            // Of several files each has one pass, the last file first: what an image reads ahead of one
-            // belongs to a file that was read before.
+            // With several files, each has one pass, the last file first. So data that an image
+            // reads ahead belongs to a file that was already read.
             let fresh = slots.iter().rposition(|slot| slot.generation == 0);
             let slot = &mut slots[fresh.unwrap_or(0)];
             let worked = job.work(slot, amount, beat);
@@ -125,8 +126,8 @@ impl FileWork {
         }
     }
 
-    /// Runs before `ready`: the untimed pass that a reread follows, and the number of times that
-    /// threads cover their files in one pass so that it is long enough.
+    /// Runs before `ready`: the untimed pass before a reread. Also finds how many times threads
+    /// must cover their files so that a pass is long enough.
     pub fn rehearse(&mut self) -> Result<(), ProbeError> {
         let least = if self.job.p.threads > 1 {
             TOGETHER_NS
@@ -136,15 +137,16 @@ impl FileWork {
         self.rehearse_for(least)
     }
 
-    /// With passes of at least this many nanoseconds.
+    /// The same with a minimum duration of a pass, ns.
     pub fn rehearse_for(&mut self, least: u64) -> Result<(), ProbeError> {
         let p = &self.job.p;
         let repeats = repeats(p);
         for (i, slot) in self.slots.iter_mut().enumerate() {
             let (mut rounds, start) = (0, monotonic_ns());
             let counts = i == 0 && repeats;
-            // At least once, even if a busy machine has used up the time before the first check. A
-            // few times if needed: it may have done so in the first round.
+            // At least one pass, even if a busy machine has used up the time before the first
+            // check. A few passes if needed, because the machine may have been busy in the first
+            // one.
             let more = |rounds, now| match rounds {
                 0 => counts || p.op == Op::Reread,
                 1..FEW => counts && now - start < LONG * least,
@@ -157,7 +159,7 @@ impl FileWork {
                 rounds += 1;
             }
             if counts {
-                // A tenth more: a pass that falls just short of it would be done twice.
+                // A tenth more, because a pass that falls just short of it would be done twice.
                 self.rounds = (least + least / 10).div_ceil(quickest).max(1);
             }
             slot.recorder.clear();
@@ -166,7 +168,8 @@ impl FileWork {
         Ok(())
     }
 
-    /// Adds up what the threads recorded. Encoding it takes a while, which is not debt.
+    /// Adds up the records of all threads. Encoding them takes a while, which does not count as
+    /// debt.
     pub fn sum_up(&mut self, trial: &mut Trial) {
         let in_turns = rates::of(&self.seen.each);
         trial.threads = in_turns.or_else(|| rates::mean(&self.seen.threads));
@@ -206,8 +209,8 @@ impl FileWork {
     }
 }
 
-/// Whether a pass may cover the files several times: not where each pass needs a new file or an
-/// open, and not where the user has fixed the number.
+/// Whether a pass may cover the files several times. Not if each pass needs a new file or an open,
+/// and not if the user has fixed the number.
 fn repeats(p: &FileParams) -> bool {
     let short = p.threads > 1 || (p.file_size <= SHORT && p.sync == Sync::None);
     short && p.passes == 0 && !p.once() && !p.op.makes() && !p.sync.closes()
@@ -229,7 +232,7 @@ fn renew(p: &FileParams, slot: &mut ThreadSlot) -> Result<(), ProbeError> {
             _ => {}
         }
     }
-    // A point that closes inside the clock comes here without an open file.
+    // A point that closes inside the clock has no open file here.
     if slot.file.is_none() {
         let file = open(p, op, &slot.path).map_err(|e| refused(p, &slot.path, "open", &e))?;
         advise(p, op, &file);
@@ -238,7 +241,7 @@ fn renew(p: &FileParams, slot: &mut ThreadSlot) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// Calls that flush, in what one thread did.
+/// Number of flushing calls in the work of one thread.
 fn syncs(p: &FileParams, op: Op, worked: &Worked) -> u64 {
     match p.sync {
         _ if !p.touches() || !op.writes() => 0,

@@ -1,4 +1,4 @@
-//! From settings of `file` to points.
+//! Expands settings of `file` to points.
 
 use layermark_model::{Param, Point, PointError, Settings, format_size};
 
@@ -38,8 +38,8 @@ impl Params for FileParams {
         Ok(vec![self])
     }
 
-    /// A smaller file keeps whole records, at least one. Where possible it keeps whole records of the
-    /// largest size in the list, so that points that differ in the record alone still do. Distances
+    /// A smaller file keeps whole records, at least one. If possible it keeps whole records of the
+    /// largest size in the list, so that points that differ only in the record still do. Distances
     /// shrink with the file.
     fn scale(&mut self, scale: f64, values: &Values) {
         let size = scaled(self.file_size, scale);
@@ -71,7 +71,7 @@ impl Params for FileParams {
 }
 
 impl FileParams {
-    /// A call of `preadv` takes no more records than the file has.
+    /// A call of `preadv` takes at most as many records as the file has.
     fn shorten_calls(&mut self) {
         let records = self.file_size.checked_div(self.record).unwrap_or(0);
         self.vectors = self.vectors.min(records.max(1));

@@ -32,10 +32,10 @@ use crate::{
 /// Dirty bytes on the whole machine that are tolerated before a trial.
 const FORGIVEN: u64 = 128 << 10;
 
-/// Bytes of one read that brings a file into the cache.
+/// Bytes of one read that warms the cache.
 const READ_AT_ONCE: usize = 1 << 20;
 
-/// What the trial has observed so far, for the proofs after it.
+/// Observations of the trial so far, for the proofs after it.
 #[derive(Default)]
 pub struct TrialProofs {
     /// How evenly the threads progressed, pass by pass.
@@ -46,19 +46,19 @@ pub struct TrialProofs {
     pub dirty: Option<u64>,
 }
 
-/// A point made ready.
+/// A prepared point.
 pub struct FileWork {
     pub context: Context,
     pub job: FileJob,
-    /// Times over the files in a pass.
+    /// How many times a pass covers the files.
     pub rounds: u64,
     pub slots: Vec<ThreadSlot>,
     pub seen: TrialProofs,
-    /// Present where there are several files.
+    /// Present if there are several files.
     pub team: Option<Team>,
     /// The layer's directory.
     pub dir: PathBuf,
-    /// Removed when this is dropped; after `slots`, whose files are in it.
+    /// Removed on drop; declared after `slots`, whose files are in it.
     _work: Option<WorkDir>,
 }
 
@@ -129,8 +129,8 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
         made.team = Some(Team::start(made.slots.len(), &made.job, devices)?);
     }
     if leaves_debt {
-        // Data that others left unwritten must not be counted as this point's debt. Checking takes
-        // microseconds, a flush that does nothing takes milliseconds.
+        // Dirty data of other programs must not count as this point's debt. Checking takes
+        // microseconds; a flush without effect takes milliseconds.
         if crate::counters::dirty().is_none_or(|dirty| dirty > FORGIVEN) {
             context.sync(dir)?;
         }
@@ -174,8 +174,8 @@ fn check_size(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
     )))
 }
 
-/// For a cold point, drops what the program itself can drop from the cache. The lab drops the rest
-/// between `ready` and the first turn.
+/// For a cold point, drops the pages that the program itself can drop from the cache. The lab drops
+/// the rest between `ready` and the first turn.
 fn settle_cache(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
     if p.cache == Cache::Cold || p.direct {
         let file = File::open(path).map_err(|e| ProbeError::io("open", path, &e))?;
@@ -195,8 +195,8 @@ impl FileWork {
                 let fail = |what: &str, e: &io::Error| ProbeError::io(what, &slot.path, e);
                 let first = slot.op == Op::FirstWrite;
                 let mut file = if first {
-                    // Opening is what this point measures: this handle is closed before the clock
-                    // starts.
+                    // Opening is part of this point's work, so this handle is closed before the
+                    // clock starts.
                     File::open(&slot.path).map_err(|e| fail("open", &e))?
                 } else {
                     open(&self.job.p, slot.op, &slot.path)
@@ -224,7 +224,7 @@ impl FileWork {
         let mut shares = Vec::new();
         for slot in &mut self.slots {
             if slot.op == Op::FirstWrite {
-                // A cold one is not even looked at.
+                // The file of a cold point is not even opened for this.
                 shares.extend(slot.file.take().map(|file| resident::share_of(&file)));
                 continue;
             }
@@ -236,7 +236,7 @@ impl FileWork {
                 advise(&self.job.p, slot.op, &file);
                 file
             };
-            // With O_DIRECT the cache before the trial does not matter, but nothing may be in it
+            // With O_DIRECT the cache before the trial does not matter, but it must be empty
             // afterwards.
             if !self.job.p.direct {
                 shares.push(resident::share_of(&file));
@@ -250,8 +250,8 @@ impl FileWork {
     }
 }
 
-/// Reads the file once, unless it is completely cached already. Uses the measured descriptor: a
-/// FUSE file may lose its cache when it is opened again.
+/// Reads the file once, unless it is already cached completely. Uses the measured descriptor,
+/// because a FUSE file may lose its cache when it is opened again.
 fn warm(file: &mut File) -> io::Result<()> {
     if resident::share_of(file) == Some(1.0) {
         return Ok(());

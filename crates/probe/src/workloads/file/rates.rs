@@ -1,11 +1,11 @@
-//! How evenly threads progressed, and how long they took together.
+//! The threads' rates, and their common duration.
 
 use layermark_model::ThreadRates;
 
 use super::job::Worked;
 use crate::run::drive::Span;
 
-/// What a thread did in a pass, or in all turns together.
+/// Work of a thread in a pass, or in all turns together.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Did {
     span: Span,
@@ -22,8 +22,8 @@ impl Did {
     }
 }
 
-/// Adds a turn to those before it, thread by thread: what each would have done in `elapsed_ns` at
-/// its own speed.
+/// Adds a turn to the earlier ones, by thread: the work each would have done in `elapsed_ns` at its
+/// own speed.
 pub fn add(sum: &mut Vec<Did>, turn: &[Did], elapsed_ns: u64) {
     sum.resize(turn.len(), Did::default());
     for (sum, did) in sum.iter_mut().zip(turn) {
@@ -42,8 +42,8 @@ pub fn from_first_to_last(did: &[Did]) -> u64 {
     Span { start, end, paused }.net_ns()
 }
 
-/// Duration of a turn, nanoseconds: what all operations would have taken if each thread had
-/// continued to the same moment at its own speed. No thread's last operation counts longer than it
+/// Duration of a turn, ns: the time in which all operations would have been done if each thread had
+/// continued at its own speed to the same moment. No thread's last operation counts longer than it
 /// was.
 pub fn as_if_equally_long(each: &[Worked]) -> u64 {
     let ops: u64 = each.iter().map(|w| w.ops).sum();
@@ -78,7 +78,7 @@ pub fn of(threads: &[Did]) -> Option<ThreadRates> {
     })
 }
 
-/// The mean over passes of the same threads.
+/// Mean over several passes of the same threads.
 pub fn mean(passes: &[ThreadRates]) -> Option<ThreadRates> {
     let threads = passes.first()?.each.len();
     let mean =
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn all_threads_count_in_the_minimum() {
         assert!(of(&[did(0, 10, 1)]).is_none());
-        // The third one starts when the first is through.
+        // The third one starts when the first has finished.
         let threads = [(0, 1000), (0, 2000), (1000, 5000)].map(|(a, b)| did(a, b, 4000));
         let rates = of(&threads).unwrap();
         assert_eq!(rates.each, [4e9, 2e9, 1e9]);
@@ -138,7 +138,7 @@ mod tests {
         assert!(rates.each[1] < rates.each[0]);
     }
 
-    /// One thread is twice as fast as the other: the result is the same whether they have the same
+    /// One thread is twice as fast as the other. The result is the same whether they have the same
     /// work or the same time, and however long the last operation of a turn takes.
     #[test]
     fn turns_tell_of_threads_what_a_pass_does() {

@@ -22,12 +22,12 @@ use crate::{
     run::Mark,
 };
 
-/// Share of the written bytes above which a second flush still had something to do.
+/// Share of the written bytes above which a second flush still had work to do.
 const LEFT: f64 = 0.1;
 
 impl FileWork {
     /// Flushes its own files. A flush of the whole file system would also pay for other layers that
-    /// share it, so it comes after all have paid.
+    /// share it, so it is done after all have paid.
     pub fn pay(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError> {
         for slot in &mut self.slots {
             let left = slot.runner.leave(&mut slot.file);
@@ -37,20 +37,20 @@ impl FileWork {
         if !self.job.p.touches() {
             return Ok(());
         }
-        // Before anything reads the files again or flushes them.
+        // Done before anything reads or flushes the files again.
         if self.job.p.direct {
             trial.direct = Some(self.direct(trial));
         }
         if self.job.p.owes() {
             self.flush(|_| true)?;
-            // Nobody else has written.
+            // No other layer has written.
             if trial.turns.is_empty() {
                 self.context.sync(&self.dir)?;
             }
             trial.debt = Some(since.debt(&self.devices()));
         } else if self.job.p.no_debt && self.job.p.keep {
-            // The next trial finds the same state. What the rest of the file system owes can wait.
-            // What is below a layer cannot, since a layer may ignore a flush.
+            // So that the next trial finds the same state. The rest of the file system can wait.
+            // File systems below the layer cannot, because a layer may ignore a flush.
             self.flush(Op::overwrites)?;
             self.context.sync_below(&self.dir)?;
         }
@@ -97,7 +97,7 @@ impl FileWork {
         })
     }
 
-    /// In turns it may belong to other layers.
+    /// Records dirty data. In turns it may belong to other layers.
     fn tell_what_is_dirty(&self, trial: &mut Trial) {
         if trial.debt.is_none() || !trial.turns.is_empty() {
             return;
@@ -114,8 +114,8 @@ impl FileWork {
         }
     }
 
-    /// `O_DIRECT` is real when nothing of the file is cached and the bytes crossed the device.
-    /// Where no device is known, the cache alone decides.
+    /// `O_DIRECT` was honoured if nothing of the file is cached and the bytes crossed the device.
+    /// If no device is known, the cache alone decides.
     fn direct(&self, trial: &Trial) -> DirectIo {
         let cached = self
             .slots
@@ -139,13 +139,13 @@ impl FileWork {
     fn verify(&self, trial: &mut Trial) -> Result<Verified, ProbeError> {
         let mut sum = Verified::default();
         let mut first_bad = None;
-        // With several files the last ones may not have had their turn.
+        // With several files, the last ones may not have had their turn.
         for slot in self.slots.iter().filter(|s| s.generation > 0) {
             sum.records += slot.checked.records;
             sum.bad += slot.checked.bad;
             let fail = |e: &io::Error| ProbeError::io("verify", &slot.path, e);
             let file = File::open(&slot.path).map_err(|e| fail(&e))?;
-            // Read from below the cache where that is possible.
+            // Read from below the cache if possible.
             if slot.op.writes() {
                 evict(&file);
                 fill::forget(&slot.path);
@@ -184,7 +184,7 @@ impl FileWork {
     }
 }
 
-/// Checks the records of one file, in a second pass.
+/// Verifies the records of one file, in a second pass.
 struct Check<'a> {
     file: &'a File,
     sum: &'a mut Verified,
@@ -222,8 +222,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Every record that was written. Each pass writes each once; the last one may not have
-    /// finished.
+    /// Verifies every record that was written. Each pass writes each record once; the last pass may
+    /// be incomplete.
     fn records(&mut self, p: &FileParams, slot: &ThreadSlot) -> io::Result<()> {
         let record = p.unit() as usize;
         let mut chunk = vec![0; record * (1usize << 20).div_ceil(record)];
@@ -233,7 +233,7 @@ impl Check<'_> {
         for i in 0..slot.at {
             again[order.at(i) as usize] = true;
         }
-        // Before the first pass nothing was marked, and a new file is empty.
+        // Before the first pass no record was marked, and a new file is empty.
         let before = slot.generation - 1;
         let earlier = (before > 0 && !slot.op.makes()).then_some(before);
         let generation = |at: u64| {
@@ -251,7 +251,7 @@ impl Check<'_> {
         })
     }
 
-    /// Blocks of a packaged file carry their own checksums, whatever record was read.
+    /// Blocks of a packaged file have their own checksums, whatever the record size.
     fn packaged(&mut self, size: u64) -> io::Result<()> {
         let mut chunk = vec![0; 256 * BLOCK];
         self.blocks(
@@ -281,8 +281,8 @@ impl Check<'_> {
                 if !wanted(offset) {
                     continue;
                 }
-                // Data beyond a short file's end is missing. A tail shorter than a header has no
-                // checksum and only has to exist.
+                // Data beyond the end of a truncated file is missing. A tail shorter than a header
+                // has no checksum and only has to exist.
                 let there = start + bytes.len() <= n;
                 self.count(
                     there && (bytes.len() < data::HEADER || good(data::read_stamp(bytes), offset)),

@@ -1,4 +1,4 @@
-//! What one thread of a trial works with.
+//! The file and buffers of one thread of a trial.
 
 use std::{fs::File, path::PathBuf};
 
@@ -7,9 +7,9 @@ use layermark_model::Verified;
 use super::params::Op;
 use crate::{buffer::Buffer, engines::Runner, run::recorder::Recorder};
 
-/// What one thread needs.
+/// The file and buffers of one thread.
 pub struct ThreadSlot {
-    /// What it does: the point's operation, or its part of a mix.
+    /// Its operation: the point's, or its part of a mix.
     pub op: Op,
     /// Its file.
     pub path: PathBuf,
@@ -17,15 +17,15 @@ pub struct ThreadSlot {
     pub seed: u64,
     /// One record to read into, or the pool to write from.
     pub buffer: Buffer,
-    /// Latencies of all that counts.
+    /// Latencies of all counted operations.
     pub recorder: Recorder,
-    /// For the operations of a lead-in, which are not kept.
+    /// For the operations of a lead-in, which are discarded.
     pub spare: Recorder,
-    /// The engine at work on its file.
+    /// The engine for its file.
     pub runner: Box<dyn Runner>,
-    /// The pass that was begun last, from 1: the generation of what it writes.
+    /// Number of its latest pass, from 1: the generation of the blocks it writes.
     pub generation: u64,
-    /// Operations of that pass that are done.
+    /// Number of completed operations of that pass.
     pub at: u64,
     /// The open file, between passes.
     pub file: Option<File>,

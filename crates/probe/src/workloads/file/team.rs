@@ -1,4 +1,5 @@
-//! The threads of a trial with more than one. They live as long as the trial, and start together.
+//! The threads of a trial that has more than one. They live as long as the trial, and start
+//! together.
 
 use std::{
     io,
@@ -35,27 +36,27 @@ pub struct Team {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What all threads did since their common start, in their order.
+/// Work of all threads since their common start, in order.
 pub struct Together {
     pub each: Vec<Worked>,
-    /// Read by the last thread to be ready and by the last to end.
+    /// Counters, read by the last thread to be ready and by the last to end.
     pub edges: [Edge; 2],
 }
 
-/// What a thread does next, and to which file.
+/// A thread's next work, and its file.
 type Assignment = (Amount, ThreadSlot);
 
-/// A thread's number, its file and what it did.
+/// A thread's number, its file and its work.
 type Done = (usize, ThreadSlot, Result<Worked, ProbeError>);
 
-/// What the threads share.
+/// State shared by the threads.
 struct Shared {
     devices: Devices,
     barrier: SpinBarrier,
     count: usize,
-    /// Threads that still work.
+    /// Number of threads that still work.
     working: AtomicUsize,
-    /// Operations since the start, as far as told.
+    /// Operations since the start, as last reported.
     told: AtomicU64,
     /// `CLOCK_MONOTONIC` at the start.
     start_ns: AtomicU64,
@@ -63,8 +64,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Called by the last thread that is ready: no thread has to be woken between this and the
-    /// start.
+    /// Called by the last thread that is ready, so that no thread has to be woken before the start.
     fn start(&self) {
         self.working.store(self.count, Ordering::Relaxed);
         self.told.store(0, Ordering::Relaxed);
@@ -150,7 +150,7 @@ impl Team {
         Ok(team)
     }
 
-    /// Lets all threads do this amount, each with its file. `beat` gets the operations so far.
+    /// Makes all threads do this amount, each with its file. `beat` gets the operations so far.
     pub fn work(
         &self,
         slots: &mut Vec<ThreadSlot>,

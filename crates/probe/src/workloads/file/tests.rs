@@ -167,7 +167,7 @@ fn a_scale_makes_files_smaller_and_keeps_whole_records() {
         (scaled(1.0), scaled(0.1), scaled(1e-9), scaled(2.0)),
         (64 << 20, 102 << 16, 64 << 10, 128 << 20)
     );
-    // What differed in the record alone still does.
+    // Points that differed only in the record still do.
     let sizes = File
         .points(
             &settings(&json!({"op": "read", "record": "32..4K", "file_size": "256M"})),
@@ -215,7 +215,7 @@ fn how_a_file_is_made_and_what_the_kernel_is_told() {
     }
     let labels = labels(&json!({"op": "rewrite", "fill_record": "1M", "no_advice": true}));
     assert_eq!(labels, ["rewrite 4K of 64M, warm, made with 1M, no advice"]);
-    // What was stored before there was advice was measured without it.
+    // Points stored before there was advice were measured without it.
     let mut old = points(&json!({"op": "read"})).unwrap().remove(0);
     old.params.remove("no_advice");
     assert!(read::<FileParams>(&old).unwrap().no_advice);
@@ -292,7 +292,7 @@ fn a_pass_does_something_however_slow_the_machine_is() {
         let p = read::<FileParams>(&points(&p).unwrap()[0]).unwrap();
         let mut work = prepare::prepare(dir.path(), p, &Context::least()).unwrap();
         assert!(work.rounds > 0);
-        // The time is over before the first look at the clock.
+        // The time is over before the first check of the clock.
         work.rehearse_for(0).unwrap();
         assert_eq!(work.rounds, 1);
         let mut trial = Trial::default();
@@ -358,7 +358,7 @@ fn a_layer_pays_for_its_own_files_alone() {
     assert_pays_for_its_own_files(|dir| ready(dir, &params), 5_000_000, dirty);
 }
 
-/// Does all of it in one stretch.
+/// Does all work in one stretch.
 fn stretch(work: &mut dyn Work, trial: &mut Trial) {
     let ask = crate::Ask {
         round: 0,

@@ -1,5 +1,5 @@
-//! What the clients do against a server within their own process, on the loopback, that reads and keeps
-//! nothing. A result that comes near it shows the clients, not the path.
+//! Rate of the same clients with a server in their own process, on the loopback, that discards the
+//! data. A result close to it is limited by the clients, not by the path.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -20,20 +20,20 @@ use crate::{
     workloads::ends::lock,
 };
 
-/// Stretches of which the best counts: whatever else the machine does only slows them.
+/// Number of stretches, of which the best counts: other load can only slow them.
 const STRETCHES: u32 = 4;
-/// Length of each, and of what comes before and does not count, nanoseconds.
+/// Length of each stretch, and of the uncounted time before it, nanoseconds.
 const STRETCH_NS: u64 = 10_000_000;
-/// Bytes of all files under way at most: larger ones tell how fast bytes are copied.
+/// Maximum size of all files in flight, bytes. Larger ones would measure how fast memory is copied.
 const LARGEST: u64 = 64 << 20;
 
-/// What was measured in this process before: operation, size, clients, and bytes a second.
+/// Results measured in this process: kind of work, and bytes per second.
 static KNOWN: Mutex<Vec<(Kind, u64)>> = Mutex::new(Vec::new());
 
-/// What a ceiling depends on.
+/// Parameters on which a ceiling depends: operation, size, clients.
 type Kind = (FtpOp, u64, u64);
 
-/// Bytes a second, measured once for each kind of work; `None` where it cannot be done.
+/// Bytes per second, measured once for each kind of work; `None` if it cannot be measured.
 pub fn of(p: &FtpParams, dir: &Path, context: &Context) -> Option<u64> {
     if p.file_size.saturating_mul(p.clients) > LARGEST {
         return None;

@@ -1,7 +1,8 @@
-//! What is sent and what becomes of it: the same at the client and in our own server.
+//! Data of a transfer at its source and its destination, both in the client and in our own server.
 //!
-//! Every transfer is hashed (XXH3, 64 bits). What is left in memory or in a file is hashed after the clock
-//! has stopped; what is left nowhere is hashed as it comes, inside the clock, while it is in the CPU's cache.
+//! Every transfer is hashed (XXH3, 64 bits). Data left in memory or in a file is hashed after the
+//! clock has stopped. Other data is hashed as it arrives, inside the clock, while it is in the
+//! CPU's cache.
 
 use std::{
     fs::{self, File},
@@ -19,13 +20,13 @@ use crate::{
     data::{Noise, derive},
 };
 
-/// Bytes of one read or write of a data connection.
+/// Bytes per read or write of a data connection.
 pub const PIECE: usize = 256 << 10;
 
 /// Called after each piece.
 pub type Tick<'a> = dyn FnMut() + 'a;
 
-/// What is sent, and by which it is recognised.
+/// The data to send, and its hash.
 pub struct Content {
     pub length: u64,
     pub hash: u64,
@@ -39,7 +40,7 @@ enum From {
     File(PathBuf),
 }
 
-/// What has come, or what was to come.
+/// Length and hash of data that was received or expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
     pub bytes: u64,
@@ -47,7 +48,7 @@ pub struct Sum {
 }
 
 impl Content {
-    /// The data that the seed names; `path` is where a file is made.
+    /// The data for the seed; `path` is where a file is made.
     pub fn make(source: Source, length: u64, seed: u64, path: &Path) -> io::Result<Self> {
         let mut noise = Noise::new(derive(seed, "ftp"));
         let mut hash = Xxh3::new();
@@ -76,7 +77,7 @@ impl Content {
             Source::File | Source::Auto => {
                 let mut file = File::create_new(path)?;
                 each(&mut |piece| file.write_all(piece))?;
-                // Nothing of it is written while the clock runs.
+                // No part of it may be written back while the clock runs.
                 file.sync_all()?;
                 From::File(path.to_owned())
             }
@@ -141,10 +142,10 @@ impl Content {
     }
 }
 
-/// Where data is left.
+/// Destination of data.
 pub enum Room {
     Nowhere,
-    /// Its pages were touched.
+    /// Memory whose pages were touched.
     Memory(Vec<u8>),
     File {
         path: PathBuf,
@@ -152,15 +153,15 @@ pub enum Room {
     },
 }
 
-/// What has come.
+/// Received data.
 pub struct Received {
     pub bytes: u64,
-    /// `CLOCK_MONOTONIC` when the first byte was there.
+    /// `CLOCK_MONOTONIC` when the first byte arrived.
     pub first_ns: u64,
     left: Left,
 }
 
-/// How it is looked at afterwards.
+/// How it is verified afterwards.
 enum Left {
     Hashed(u64),
     Memory(Vec<u8>),
@@ -168,7 +169,7 @@ enum Left {
 }
 
 impl Room {
-    /// `memory` is what a transfer before left of its room.
+    /// `memory` is the buffer of an earlier transfer, for reuse.
     pub fn new(sink: Sink, length: u64, path: PathBuf, memory: Option<Vec<u8>>) -> Self {
         match sink {
             Sink::Null | Sink::Auto => Self::Nowhere,
@@ -180,7 +181,7 @@ impl Room {
         }
     }
 
-    /// Takes all that comes until the sender closes the connection.
+    /// Receives data until the sender closes the connection.
     pub fn receive(
         self,
         mut from: &TcpStream,
@@ -208,7 +209,7 @@ impl Room {
                 let mut at = 0;
                 loop {
                     let end = all.len().min(at + PIECE);
-                    // What is too much is only counted.
+                    // Excess data is only counted.
                     let room = if at < end {
                         &mut all[at..end]
                     } else {
@@ -244,7 +245,7 @@ impl Room {
 }
 
 impl Received {
-    /// Its hash; memory that can be used again. A file is removed.
+    /// Its length and hash, and memory for reuse. A file is removed.
     pub fn sum(self, tick: &mut Tick<'_>) -> io::Result<(Sum, Option<Vec<u8>>)> {
         let bytes = self.bytes;
         Ok(match self.left {
@@ -259,7 +260,7 @@ impl Received {
     }
 }
 
-/// Of a file that a transfer has left, which is removed.
+/// Length and hash of a file from a transfer, which is removed.
 pub fn sum_of_file(path: &Path, tick: &mut Tick<'_>) -> io::Result<Sum> {
     let mut file = File::open(path)?;
     let (mut hash, mut bytes, mut piece) = (Xxh3::new(), 0, vec![0; PIECE]);
@@ -273,9 +274,9 @@ pub fn sum_of_file(path: &Path, tick: &mut Tick<'_>) -> io::Result<Sum> {
     Ok(Sum { bytes, hash })
 }
 
-/// Memory whose pages are there.
+/// Memory with touched pages.
 pub fn touched(length: u64) -> Vec<u8> {
-    // Zeroed memory would only be there when it is written to.
+    // Zeroed memory is not allocated until it is written to.
     vec![1; length as usize]
 }
 

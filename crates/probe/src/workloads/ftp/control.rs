@@ -1,5 +1,5 @@
-//! The control connection between the two ends, beside those of FTP. Nothing of it happens while the clock
-//! runs.
+//! The control connection between the two ends, in addition to that of FTP. It is not used while
+//! the clock runs.
 
 use std::{
     net::{SocketAddr, TcpStream},
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// A far end of another version is refused.
+/// Version of the protocol. A far end of another version is refused.
 pub const VERSION: u32 = 1;
 
 /// First line of the near end.
@@ -34,21 +34,21 @@ pub enum Hello {
     },
 }
 
-/// From the near end.
+/// Requests of the near end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
 pub enum Ask {
-    /// What have you used?
+    /// Reports its resource usage.
     Count,
-    /// What has become of the files of these names? They are removed.
+    /// Verifies the files of these names and removes them.
     Check { names: Vec<String> },
 }
 
-/// From the far end.
+/// Answers of the far end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
 pub enum Answer {
-    /// To `Control`.
+    /// Answer to `Control`.
     Welcome {
         /// Name and version of the server.
         server: String,
@@ -56,22 +56,22 @@ pub enum Answer {
         user: String,
         /// The password.
         token: Hidden,
-        /// What names of files begin with.
+        /// Prefix of file names.
         folder: String,
-        /// The file that can be got; `None` where files are put.
+        /// The file to get; `None` if files are put.
         file: Option<Sum>,
     },
-    /// To `Count`.
+    /// Answer to `Count`.
     Counted { cpu_ns: u64 },
-    /// To `Check`, before the end: it is at work.
+    /// Answer to `Check` while it is still working.
     Busy,
-    /// To `Check`: one for each name.
+    /// Final answer to `Check`: one sum for each name.
     Checked { files: Vec<Sum> },
-    /// It cannot be done.
+    /// The request failed.
     Refused { why: String },
 }
 
-/// The server, as the far end says it.
+/// The server, as the far end describes it.
 pub struct Welcome {
     pub server: String,
     pub to: SocketAddr,
@@ -79,7 +79,7 @@ pub struct Welcome {
     pub file: Option<Sum>,
 }
 
-/// The near end's side of it.
+/// The near end's side.
 pub type Control = control::Control<Answer>;
 
 impl Control {
@@ -123,7 +123,7 @@ impl Control {
         }
     }
 
-    /// CPU time that the far end and its server have used, nanoseconds.
+    /// CPU time of the far end and its server, ns.
     pub fn count(&mut self) -> Result<u64, ProbeError> {
         match self.ask(&Ask::Count)? {
             Answer::Counted { cpu_ns } => Ok(cpu_ns),
@@ -131,7 +131,7 @@ impl Control {
         }
     }
 
-    /// What has come of files.
+    /// Length and hash of files that were put.
     pub fn check(
         &mut self,
         names: &[String],
@@ -164,8 +164,8 @@ impl Reply for Answer {
     }
 }
 
-/// Files asked about in a line, which has a longest length.
+/// Number of files per request, since lines are limited in length.
 const AT_ONCE: usize = 100;
 
-/// Between two `Busy`.
+/// Interval of `Busy` answers.
 pub const BUSY: Duration = Duration::from_millis(500);

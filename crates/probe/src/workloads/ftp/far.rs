@@ -1,4 +1,4 @@
-//! The far end: the server, and what the near end asks about it.
+//! The far end: the server, and the answers to the near end's requests.
 
 use std::{
     fs, io,
@@ -32,21 +32,21 @@ use crate::{
     },
 };
 
-/// A server that listens, and the control connection beside it.
+/// A server that listens, and the control connection.
 pub struct FtpFarEnd {
     control: Listening,
-    /// Our own.
+    /// Our own server.
     own: Option<Listening>,
     shared: Arc<Shared>,
-    /// Last: nothing uses it any more.
+    /// Declared last, because the others use it.
     _work: WorkDir,
 }
 
-/// What the control connection needs.
+/// State for the control connection.
 struct Shared {
     p: FtpParams,
     secret: Hidden,
-    /// Name and version, and port.
+    /// Name and version, and port, of the server.
     server: String,
     port: u16,
     login: Login,
@@ -64,7 +64,7 @@ impl FtpFarEnd {
         context: &Context,
     ) -> Result<Self, ProbeError> {
         let at = SocketAddr::new(peer.address, peer.port);
-        // First, so that a port that is taken costs nothing.
+        // Done first, so that a taken port is detected at once.
         let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
         let work = WorkDir::new(dir)?;
         let vsftpd = match program(&p, vsftpd::find())? {
@@ -100,7 +100,7 @@ impl FtpFarEnd {
         };
         let shared = Arc::new(shared);
         let body = Arc::clone(&shared);
-        // A connection that fails is told by the near end.
+        // The near end reports a connection that fails.
         let control = Listening::start(listener, move |stream, _: &Doors| {
             let _ = body.serve(stream);
         })?;
@@ -141,7 +141,7 @@ pub fn program(p: &FtpParams, found: Option<PathBuf>) -> Result<Option<PathBuf>,
     }
 }
 
-/// The file that can be got.
+/// The file to get.
 fn content(p: &FtpParams, files: &Path, seed: u64) -> Result<Option<Content>, ProbeError> {
     if p.op == FtpOp::Put {
         return Ok(None);
@@ -190,14 +190,14 @@ impl Shared {
         let at = SocketAddr::new(peer.address, 0);
         let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
         let listening = Listening::start(listener, move |stream, _: &Doors| {
-            // Of what fails the client knows.
+            // The client detects any failure.
             let _ = site.serve(&stream);
         })?;
         self.port = listening.at.port();
         Ok(listening)
     }
 
-    /// Who does not say the secret is closed without an answer.
+    /// A client that does not send the secret is disconnected without an answer.
     fn serve(&self, stream: TcpStream) -> io::Result<()> {
         let mut lines = Lines::new(stream);
         let Ok(Some(Hello::Control {
@@ -240,14 +240,14 @@ impl Shared {
         own.user_ns + own.sys_ns + server
     }
 
-    /// Looks at what was put, and removes it.
+    /// Verifies the files that were put, and removes them.
     fn check(&self, names: &[String], lines: &Lines) -> io::Result<()> {
         let mut said = Instant::now();
         let mut files = Vec::with_capacity(names.len());
         for name in names {
             let tick = &mut || {
                 if said.elapsed() >= BUSY {
-                    // Whether the near end is still there is found out with the answer.
+                    // Sending the answer shows whether the near end is still connected.
                     let _ = lines.say(&Answer::Busy);
                     said = Instant::now();
                 }
@@ -255,7 +255,7 @@ impl Shared {
             match self.sum(name, tick) {
                 Ok(sum) => files.push(sum),
                 Err(e) => {
-                    let why = format!("it cannot look at the file {name} that was put: {e}");
+                    let why = format!("it cannot read the uploaded file {name}: {e}");
                     return lines.say(&Answer::Refused { why });
                 }
             }
@@ -267,7 +267,7 @@ impl Shared {
         if let Some(site) = &self.site {
             return site.take(name, tick);
         }
-        // Told by the near end, which knows the secret; still it is a name and no path.
+        // The near end has sent the secret; still, only plain names are accepted, no paths.
         let plain = Path::new(name)
             .file_name()
             .ok_or(io::ErrorKind::InvalidInput)?;

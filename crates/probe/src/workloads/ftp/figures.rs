@@ -3,32 +3,32 @@
 use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit, NoteWhen, Quantity};
 use serde::Serialize;
 
-/// What clients and server of FTP did in a trial. Times are medians, in nanoseconds. The names of the fields
-/// are those of the figures.
+/// Measurements of clients and server of FTP in a trial. Times are medians, in nanoseconds. The
+/// fields have the names of the figures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct FtpTrial {
     /// Name and version of the server.
     pub server: String,
     /// CPU time of the far process and its server in the turns.
     pub far_cpu_ns: u64,
-    /// From connecting to the server's greeting, before the turns.
+    /// Time from connecting to the server's greeting, before the turns.
     pub connect_ns: u64,
-    /// To the reply to the password.
+    /// Time to the reply to the password.
     pub login_ns: u64,
-    /// Of a transfer: to its data connection.
+    /// Time to the data connection of a transfer.
     pub passive_ns: u64,
-    /// From the command to the first byte, or to the leave to send it.
+    /// Time from the command to the first byte, or to the permission to send it.
     pub first_byte_ns: u64,
-    /// From there to the last byte.
+    /// Time from there to the last byte.
     pub data_ns: u64,
-    /// From the last byte to the reply that says that the transfer is complete (226).
+    /// Time from the last byte to the reply that the transfer is complete (226).
     pub complete_ns: u64,
-    /// Bytes a second of the same clients against a server in their own process that reads and keeps nothing.
-    /// `None` where it was not measured.
+    /// Bytes per second of the same clients with a server in their own process that discards the
+    /// data. `None` if it was not measured.
     pub ceiling: Option<u64>,
 }
 
-/// What is shown of a result.
+/// The table of figures.
 pub fn table() -> FigureTable {
     let phase = |name: &str, head: &str| {
         let value = Amount::Nanoseconds(format!("{name}_ns"));
@@ -40,7 +40,7 @@ pub fn table() -> FigureTable {
     };
     FigureTable::new(
         "FTP",
-        "A transfer begins with the request for its data connection and ends with the reply that it is complete (226). The phases are medians: data connection, first byte, data and 226 are a transfer's; connect and login come once, before. CPU is in microseconds a KB (1,024 bytes), far with that of the server. The hash of every file was checked.",
+        "A transfer begins with the request for its data connection and ends with the reply that it is complete (226). The phases are medians. Data connection, first byte, data and 226 belong to a transfer; connect and login happen once before. CPU is in microseconds per KB (1,024 bytes); far includes the server. The hash of every file was checked.",
     )
     .across(Quantity::DataSize)
     .with([
@@ -48,7 +48,7 @@ pub fn table() -> FigureTable {
         Figure::new("clients", FigureUnit::Whole, FigureSource::Axis(Quantity::Threads)),
         Figure::last("server", FigureUnit::Text).head("server").note(
             NoteWhen::Differs,
-            "The layers had different servers ({all}): a ratio between them is one of the servers, too. The same for all: --server own.",
+            "The layers had different servers ({all}): a ratio also compares the servers. To have one for all: --server own.",
         ),
         Figure::new("mib_s", FigureUnit::Mebibytes, FigureSource::Rate).head("MiB/s"),
         Figure::new("p50_us", FigureUnit::Time, FigureSource::MedianLatency).head("p50"),

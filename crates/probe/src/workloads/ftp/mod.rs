@@ -46,7 +46,7 @@ impl Workload for Ftp {
         param::meaning::<FtpParams>(at)
     }
 
-    /// Of both ends, which may be on one disk.
+    /// Space for both ends, which may be on one disk.
     fn space(&self, at: &Point) -> u64 {
         param::read::<FtpParams>(at).map_or(0, |p| p.space())
     }

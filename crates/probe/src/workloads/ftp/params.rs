@@ -12,7 +12,7 @@ use crate::{
 };
 
 words! {
-    /// Which way a file goes.
+    /// Direction of a transfer.
     pub enum FtpOp {
         /// From the far end.
         Get = "get",
@@ -22,11 +22,11 @@ words! {
 }
 
 words! {
-    /// Where the sender has the data from.
+    /// Source of the sender's data.
     pub enum Source {
         /// A file at the server, memory at the client.
         Auto = "auto",
-        /// One block, sent again and again.
+        /// One block, sent repeatedly.
         Null = "null",
         /// All of it in memory.
         Memory = "memory",
@@ -36,11 +36,11 @@ words! {
 }
 
 words! {
-    /// Where the receiver leaves the data.
+    /// Destination of the receiver's data.
     pub enum Sink {
         /// A file at the server, nothing at the client.
         Auto = "auto",
-        /// Nowhere: it is hashed as it comes.
+        /// Nowhere: it is hashed as it arrives.
         Null = "null",
         /// All of it in memory.
         Memory = "memory",
@@ -54,10 +54,10 @@ words! {
 words! {
     /// The server at the far end.
     pub enum ServerChoice {
-        /// vsftpd where it is installed and can do it, else our own.
+        /// vsftpd if it is installed and suitable, else layermark's own.
         Auto = "auto",
         Vsftpd = "vsftpd",
-        /// That of layermark.
+        /// The server of layermark.
         Own = "own",
     }
 }
@@ -76,16 +76,16 @@ pub struct FtpParams {
     pub server: ServerChoice,
 }
 
-/// Parameters, as help and flags need them.
+/// Parameters, for help and flags.
 pub const PARAMS: &[Param] = &param::list::<_, { FtpParams::TABLE.len() }>(FtpParams::TABLE);
 
-/// Most clients at once.
+/// Maximum number of clients.
 const CLIENTS: u64 = 64;
-/// What the files of one stretch come to at most, where one alone is not larger, bytes ...
+/// Maximum total size of the files of one stretch, bytes, unless a single file is larger.
 const STRETCH: u64 = 64 << 20;
-/// ... and how many they are at most, or one for each client.
+/// Maximum number of files of one stretch, or one for each client.
 const STRETCH_FILES: u64 = 64;
-/// Transfers of a client in a stretch of which nothing is kept.
+/// Transfers per client in a stretch, if no data is kept.
 const UNKEPT: u64 = 4096;
 
 impl Params for FtpParams {
@@ -137,7 +137,7 @@ impl Params for FtpParams {
     fn check(&self) -> Result<(), PointError> {
         if self.server == ServerChoice::Vsftpd && !self.vsftpd_can() {
             return Err(PointError::new(format!(
-                "ftp: `server` = vsftpd: it has only files, and `{}` = {} is asked for at its end",
+                "ftp: `server` = vsftpd: it has only files, and `{}` = {} would be at its end",
                 if self.op == FtpOp::Get {
                     "source"
                 } else {
@@ -169,7 +169,7 @@ impl Params for FtpParams {
 }
 
 impl FtpOp {
-    /// Where the data is from where nothing is asked for.
+    /// Default source.
     fn source(self) -> Source {
         match self {
             Self::Get => Source::File,
@@ -177,7 +177,7 @@ impl FtpOp {
         }
     }
 
-    /// Where it is left.
+    /// Default destination.
     fn sink(self) -> Sink {
         match self {
             Self::Get => Sink::Null,
@@ -187,7 +187,7 @@ impl FtpOp {
 }
 
 impl Sink {
-    /// Whether something of it is left.
+    /// Whether data is kept after a transfer.
     pub fn keeps(self) -> bool {
         !matches!(self, Self::Null | Self::Auto)
     }
@@ -213,7 +213,7 @@ impl Means for FtpParams {
                 in_memory: true,
                 uses_up: false,
                 working_set: self.memory(),
-                // Those of the far end.
+                // Threads of the far end.
                 cost: TurnCost::Threads,
                 under_way: 0,
             }),
@@ -233,7 +233,7 @@ impl Means for FtpParams {
 }
 
 impl FtpParams {
-    /// Transfers of each client in a stretch: what they leave is kept until the clock has stopped.
+    /// Transfers per client in a stretch. Their data is kept until the clock has stopped.
     pub fn transfers(&self) -> u64 {
         if !self.sink.keeps() {
             return UNKEPT;
@@ -242,13 +242,13 @@ impl FtpParams {
         (files / self.clients).max(1)
     }
 
-    /// Bytes of all files that a stretch leaves.
+    /// Bytes of all files kept in a stretch.
     pub fn left(&self) -> u64 {
         let files = self.clients * self.transfers();
         self.file_size.saturating_mul(files)
     }
 
-    /// Bytes of memory at the end that needs more of it.
+    /// Memory at the end that needs more of it, bytes.
     pub fn memory(&self) -> u64 {
         let source = match self.source {
             Source::Memory => self.file_size,
@@ -271,7 +271,7 @@ impl FtpParams {
         source.saturating_add(sink)
     }
 
-    /// Whether vsftpd has such a source or sink.
+    /// Whether vsftpd supports this source or sink.
     pub fn vsftpd_can(&self) -> bool {
         match self.op {
             FtpOp::Get => self.source == Source::File,

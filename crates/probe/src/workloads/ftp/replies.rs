@@ -9,15 +9,15 @@ use std::{
 /// Longest reply, bytes.
 const REPLY: usize = 16 << 10;
 
-/// A control connection as the client sees it.
+/// A control connection on the client's side.
 pub struct Replies {
     stream: TcpStream,
-    /// What has come and belongs to no reply yet.
+    /// Received bytes that are not yet part of a reply.
     ahead: Vec<u8>,
     text: Vec<u8>,
 }
 
-/// Why there is no reply.
+/// The reason for a missing reply.
 #[derive(Debug)]
 pub enum ReplyError {
     Io(io::Error),
@@ -42,7 +42,7 @@ impl Replies {
         }
     }
 
-    /// How long it waits for a piece of a reply.
+    /// Sets how long it waits for a piece of a reply.
     pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
         self.stream.set_read_timeout(Some(patience))
     }
@@ -61,7 +61,7 @@ impl Replies {
     pub fn next(&mut self) -> Result<u16, ReplyError> {
         let mut seen = 0;
         let first = self.line(&mut seen)?;
-        // `123-` begins several lines, of which `123 ` begins the last one.
+        // `123-` begins a reply of several lines; its last line begins with `123 `.
         let more = first.is_some() && self.text.get(3) == Some(&b'-');
         while more && (self.line(&mut seen)? != first || self.text.get(3) == Some(&b'-')) {}
         first.ok_or_else(|| ReplyError::Foreign(self.text()))
@@ -72,7 +72,7 @@ impl Replies {
         String::from_utf8_lossy(&self.text).trim_end().into()
     }
 
-    /// Reads a line. Returns the code that it begins with.
+    /// Reads a line. Returns the code at its beginning, if there is one.
     fn line(&mut self, seen: &mut usize) -> Result<Option<u16>, ReplyError> {
         loop {
             if let Some(end) = self.ahead.iter().position(|byte| *byte == b'\n') {
@@ -93,7 +93,7 @@ impl Replies {
                 Ok(0) => return Err(self.foreign()),
                 Ok(n) => self.ahead.extend_from_slice(&piece[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // A beginning that no end follows.
+                // An incomplete line.
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock && !self.ahead.is_empty() => {
                     return Err(self.foreign());
                 }
@@ -155,13 +155,13 @@ mod tests {
 
     use super::*;
 
-    /// What is made of these bytes.
+    /// The replies in these bytes.
     fn read(bytes: &'static [u8]) -> Vec<Result<(u16, String), String>> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let to = listener.local_addr().unwrap();
         let server = thread::spawn(move || {
             let mut stream = listener.accept().unwrap().0;
-            // In pieces, as a network may bring them.
+            // In pieces, as a network may deliver them.
             for piece in bytes.chunks(7) {
                 let _ = stream.write_all(piece);
             }

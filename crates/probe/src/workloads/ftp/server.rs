@@ -1,5 +1,5 @@
-//! Our own server: one file to get, or any number to put, in passive mode and binary. It serves nobody who
-//! does not know the trial's user and password.
+//! Our own server: one file to get, or any number to put, in passive mode and binary. It serves
+//! only clients that send the trial's user and password.
 
 use std::{
     collections::BTreeMap,
@@ -20,26 +20,26 @@ use super::{
 };
 use crate::workloads::ends::{PATIENCE, lines::Hidden, lock};
 
-/// The file that can be got.
+/// Name of the file to get.
 pub const FILE: &str = "file";
 
 /// Longest command, bytes.
 const COMMAND: u64 = 512;
 
-/// What is served.
+/// The content of the server.
 pub struct Site {
     pub login: Login,
-    /// To get.
+    /// The content to get.
     pub content: Option<Content>,
-    /// What is put goes there ...
+    /// Destination of files that are put.
     pub sink: Sink,
-    /// ... is so long ...
+    /// Length of files that are put, bytes.
     pub length: u64,
-    /// ... and is here if it is in files.
+    /// Directory of files that are put.
     pub dir: PathBuf,
-    /// What was put and not looked at yet.
+    /// Files that were put and not yet verified.
     pub stored: Mutex<BTreeMap<String, Received>>,
-    /// Memory for it.
+    /// Memory for reuse.
     pub spare: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -70,7 +70,7 @@ impl Site {
         Ok(())
     }
 
-    /// What was put under a name.
+    /// Removes a file that was put. Returns its length and hash.
     pub fn take(&self, name: &str, tick: &mut Tick<'_>) -> io::Result<Sum> {
         let received = lock(&self.stored).remove(name);
         let received = received.ok_or(io::ErrorKind::NotFound)?;
@@ -89,13 +89,13 @@ struct Visit<'a> {
     from: IpAddr,
     user: String,
     known: bool,
-    /// Where the next data connection is awaited.
+    /// Listener for the next data connection.
     data: Option<TcpListener>,
     piece: Vec<u8>,
 }
 
 impl Visit<'_> {
-    /// The next one; `None` at the end.
+    /// The next command; `None` at the end.
     fn command(&mut self) -> io::Result<Option<String>> {
         let mut line = Vec::with_capacity(64);
         let mut bounded = (&mut self.input).take(COMMAND);
@@ -111,7 +111,7 @@ impl Visit<'_> {
         self.stream.write_all(format!("{line}\r\n").as_bytes())
     }
 
-    /// Whether the conversation goes on.
+    /// Carries out a command. Returns whether the connection stays open.
     fn obey(&mut self, word: &str, rest: &str) -> io::Result<bool> {
         match word {
             "USER" => {
@@ -125,7 +125,7 @@ impl Visit<'_> {
                     self.reply("530 Login incorrect")?;
                     return Ok(false);
                 }
-                // Between two turns nothing comes.
+                // Between two turns no command arrives.
                 self.stream.set_read_timeout(None)?;
                 self.reply("230 Welcome")?;
                 self.piece = touched(PIECE as u64);
@@ -170,7 +170,7 @@ impl Visit<'_> {
         }
     }
 
-    /// The data connection, from the client's host alone.
+    /// The data connection. Only the client's host may connect.
     fn accept(&mut self) -> io::Result<Option<TcpStream>> {
         let Some(listener) = self.data.take() else {
             return Ok(None);
@@ -244,7 +244,7 @@ impl Visit<'_> {
     }
 }
 
-/// Whether it is the file that can be got.
+/// Whether it is the name of the file to get.
 fn file(name: &str) -> bool {
     name.trim_start_matches('/') == FILE
 }

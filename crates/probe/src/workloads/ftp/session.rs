@@ -19,12 +19,12 @@ use crate::{
     },
 };
 
-/// What a client logs in with.
+/// Login data of a client.
 #[derive(Clone)]
 pub struct Login {
     pub user: String,
     pub password: Hidden,
-    /// What names of files begin with: nothing, or a directory and a slash.
+    /// Prefix of file names: empty, or a directory and a slash.
     pub folder: String,
 }
 
@@ -34,16 +34,16 @@ impl Login {
     }
 }
 
-/// How long the parts of a transfer took, nanoseconds.
+/// Durations of the phases of a transfer, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Phases {
-    /// To the data connection.
+    /// Until the data connection.
     pub passive: u64,
-    /// From the command to the first byte, or to the leave to send it.
+    /// From the command to the first byte, or to the permission to send it.
     pub first_byte: u64,
-    /// To the last byte.
+    /// Until the last byte.
     pub data: u64,
-    /// To the reply that says that the transfer is complete.
+    /// Until the reply that the transfer is complete.
     pub complete: u64,
 }
 
@@ -53,15 +53,15 @@ pub struct Session {
     peer: PeerAddress,
     password: Hidden,
     folder: String,
-    /// The server knows no EPSV.
+    /// Whether the server does not support EPSV.
     old: bool,
     piece: Vec<u8>,
     pub connect_ns: u64,
     pub login_ns: u64,
 }
 
-/// So many times longer than for other replies is waited for one that comes after a flush; less than
-/// the minute after which a silent probe is given up.
+/// The time limit of a reply after a flush is this many times longer than that of others. It must
+/// stay below the minute after which a silent probe counts as hung.
 const FLUSH: u32 = 10;
 
 impl Session {
@@ -93,7 +93,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Bytes of a file (RFC 3659).
+    /// Size of a file, bytes (RFC 3659).
     pub fn size(&mut self, name: &str) -> Result<u64, ProbeError> {
         self.say_of("SIZE ", name)?;
         self.reply("the reply to SIZE", &[213])?;
@@ -102,7 +102,7 @@ impl Session {
         size.ok_or_else(|| self.peer.error(&format!("answered SIZE with {text:?}")))
     }
 
-    /// Gets a file. The clock is the caller's.
+    /// Gets a file. The caller runs the clock.
     pub fn get(
         &mut self,
         name: &str,
@@ -121,7 +121,7 @@ impl Session {
         // this end is open.
         drop(data);
         self.reply("the end of RETR", &[226, 250])?;
-        // Of an empty file the end is the first thing that comes.
+        // For an empty file the end is the first event.
         let first = if received.bytes == 0 {
             last
         } else {
@@ -162,7 +162,7 @@ impl Session {
         })
     }
 
-    /// Waits until the server has a file, which it may flush first.
+    /// Waits until the server has stored a file, which it may flush first.
     fn stored(&mut self) -> Result<(), ProbeError> {
         let patience = self.peer.patience;
         self.peer.patience = patience * FLUSH;
@@ -176,7 +176,7 @@ impl Session {
         waits.map_err(|e| self.peer.io("waiting for replies", &e))
     }
 
-    /// A data connection, to the server's own address and to no other.
+    /// Opens a data connection, only to the server's own address.
     fn passive(&mut self) -> Result<TcpStream, ProbeError> {
         let own = self.peer.to.ip();
         let mut at = None;
@@ -217,7 +217,7 @@ impl Session {
         said.map_err(|e| self.peer.io(&format!("sending {command}"), &e))
     }
 
-    /// A command about a file.
+    /// Sends a command with a file name.
     fn say_of(&mut self, command: &str, name: &str) -> Result<(), ProbeError> {
         let said = self.replies.say(&[command, &self.folder, name]);
         said.map_err(|e| self.peer.io(&format!("sending {}", command.trim_end()), &e))
@@ -245,7 +245,7 @@ impl Session {
         Err(error)
     }
 
-    /// The last reply, without the password.
+    /// The last reply, with the password hidden.
     fn shown(&self) -> String {
         let text = self.password.hide(&self.replies.text());
         text.chars().take(100).collect()
@@ -254,12 +254,12 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The server needs no time-out then.
+        // Saves the server a time-out.
         let _ = self.replies.say(&["QUIT"]);
     }
 }
 
-/// Nothing on it waits longer than the peer may be silent.
+/// A connection on which no call waits longer than the peer may be silent.
 fn connect(peer: PeerAddress, to: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&to, peer.patience)?;
     stream.set_read_timeout(Some(peer.patience))?;

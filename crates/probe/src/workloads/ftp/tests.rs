@@ -152,7 +152,7 @@ fn vsftpd_serves_and_is_gone_afterwards() {
     }
 }
 
-/// The server of a point, as another client sees it.
+/// The server of a point, for another client.
 fn server_of(
     params: Value,
 ) -> (
@@ -303,11 +303,10 @@ fn a_port_that_is_taken_is_told() {
     assert!(e.hint.unwrap().contains("ss -ltnp"));
 }
 
-/// What a server says after the login, line by line; its data connections are handed over.
+/// The server's replies after the login, line by line, with its data connections.
 type Script = fn(&str, &TcpListener, &mut TcpStream) -> bool;
 
-/// A far end whose server does what no server should. Returns the error of a get of 64 KiB, and how long
-/// it took.
+/// A far end with a faulty server. Returns the error of a get of 64 KiB, and its duration.
 fn bad(greeting: &'static str, script: Script) -> (ProbeError, Duration) {
     let ftp = TcpListener::bind("127.0.0.1:0").unwrap();
     let control = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -376,7 +375,7 @@ fn bad(greeting: &'static str, script: Script) -> (ProbeError, Duration) {
     (error.unwrap_err(), took)
 }
 
-/// What a server does right: `data` sends the file and says how it ended.
+/// Correct behaviour of a server: `data` sends the file and returns the reply about it.
 fn usual(
     command: &str,
     listener: &TcpListener,
@@ -406,7 +405,7 @@ fn a_file_that_is_cut_is_an_error_whatever_the_server_says() {
     });
     assert!(
         e.message.contains(
-            "1 of 1 files came with another content: the first of them has 1000 of 65536 bytes"
+            "1 of 1 files arrived with different content: the first of them has 1000 of 65536 bytes"
         ),
         "{}",
         e.message
@@ -443,8 +442,7 @@ fn a_reset_in_the_midst_of_a_file_is_told() {
         })
     });
     assert!(
-        e.message
-            .contains("closed the connection in the midst of it"),
+        e.message.contains("closed the connection too early"),
         "{}",
         e.message
     );

@@ -1,4 +1,5 @@
-//! vsftpd, with a configuration of ours in a directory of ours. It ends with the process that started it.
+//! vsftpd, with a configuration and a directory made for the trial. It ends with the process that
+//! started it.
 
 use std::{
     fs,
@@ -39,17 +40,17 @@ use crate::{
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-/// Interval of looks whether it answers.
+/// Interval of checks whether it answers.
 const LOOK: Duration = Duration::from_millis(2);
-/// How often another program may take the port that was just free.
+/// Maximum number of attempts, in case another program takes the free port.
 const ATTEMPTS: u32 = 5;
-/// What it shows as the root, within its directory. It refuses one that the client may change.
+/// Its root directory, within its home. It refuses a root that the client may change.
 const ROOT: &str = "root";
-/// What a client sees before it has logged in, within its directory.
+/// Directory that a client sees before login, within its home.
 const EMPTY: &str = "empty";
-/// Files that are got or put, within the root.
+/// Directory of the files, within the root.
 const FILES: &str = "files";
-/// Accounts that it may run as, where it can change to one: that of its package, and the last resort.
+/// Accounts under which it may run, if it can change to one: that of its package, or else nobody.
 const ACCOUNTS: [&str; 2] = ["ftp", "nobody"];
 
 /// A server that answers.
@@ -60,12 +61,12 @@ pub struct Vsftpd {
     pub login: Login,
 }
 
-/// Where it is installed.
+/// The path of vsftpd, if it is installed.
 pub fn find() -> Option<PathBuf> {
     which("vsftpd", PATH)
 }
 
-/// Where the files are.
+/// The directory of the files.
 pub fn files(home: &Path) -> PathBuf {
     home.join(ROOT).join(FILES)
 }
@@ -99,7 +100,7 @@ impl Vsftpd {
                         port: at.port(),
                         version: version(program),
                         login: Login {
-                            // Another one would need an account of this machine.
+                            // Any other user would need an account of this machine.
                             user: "ftp".into(),
                             password: password.into(),
                             folder: format!("{FILES}/"),
@@ -115,7 +116,7 @@ impl Vsftpd {
         motion::descendants_cpu_ns(self.guard.pid())
     }
 
-    /// Ends it. Tells when it had ended before.
+    /// Ends it. Fails if it had already ended.
     pub fn end(mut self) -> Result<(), ProbeError> {
         let ended = self.guard.work(GRACE, &mut || {})?;
         self.guard.stop()?;
@@ -129,7 +130,7 @@ impl Vsftpd {
 /// An account of this machine.
 type Account = (&'static str, User);
 
-/// Makes what it needs in its directory.
+/// Makes its files in its directory.
 fn lay_out(home: &Path, password: &str, account: Option<Account>) -> io::Result<()> {
     let path = home.join("passwords");
     let mut private = fs::File::options();
@@ -148,7 +149,7 @@ fn lay_out(home: &Path, password: &str, account: Option<Account>) -> io::Result<
     }
 }
 
-/// Where no account can be changed to, it runs as we do.
+/// If it cannot change to an account, it runs as this user.
 fn account() -> Option<Account> {
     let mut found = ACCOUNTS
         .iter()
@@ -156,7 +157,8 @@ fn account() -> Option<Account> {
     found.find(|(_, user)| user::mapped(user.uid))
 }
 
-/// It changes its directory before it enters those that are named, so their paths are whole.
+/// The configuration. vsftpd changes its directory before it enters others, so all paths are
+/// absolute.
 fn configuration(
     at: SocketAddr,
     home: &Path,
@@ -192,7 +194,7 @@ fn free_port(address: IpAddr) -> Result<SocketAddr, ProbeError> {
     free.map_err(|e| no_listener(at, &e))
 }
 
-/// `vsftpd 3.0.3`: it prints that to its standard input.
+/// `vsftpd 3.0.3`: it prints its version to its standard input.
 fn version(program: &Path) -> String {
     let ask = || -> io::Result<String> {
         let said = fs::File::from(memfd_create("version", MemfdFlags::CLOEXEC)?);
@@ -216,7 +218,7 @@ fn version(program: &Path) -> String {
     }
 }
 
-/// What the guard runs.
+/// Started by the guard.
 struct Daemon {
     program: PathBuf,
     home: PathBuf,
@@ -226,7 +228,7 @@ struct Daemon {
 }
 
 impl Guarded for Daemon {
-    /// How it ended, if it did so by itself.
+    /// How it ended, if it ended by itself.
     type Done = Option<String>;
 
     fn grace(&self) -> Duration {
@@ -241,7 +243,7 @@ impl Guarded for Daemon {
         ];
         let mut program = Program::new(&argv, None, self.home.clone()).map_err(fail)?;
         let said = last_words_to(&mut program).map_err(fail)?;
-        // Where it takes the client to be, and tells what is wrong.
+        // It takes its standard input for the client's connection, and prints errors there.
         program.stdin(said.writer().map_err(fail)?);
         let mut began = 0;
         let started = program
@@ -261,7 +263,7 @@ impl Guarded for Daemon {
                 return Err(ProbeError::new(format!("vsftpd ended at its start{text}"))
                     .hint("see whether it runs here at all, or use `server` = own"));
             }
-            // That is how it says what is wrong with its configuration or its place.
+            // It reports errors in its configuration or directory in this way.
             if heard.starts_with("500 ") || Instant::now() > until {
                 let (at, text) = (self.at, said.text());
                 return Err(ProbeError::new(format!(
@@ -273,7 +275,7 @@ impl Guarded for Daemon {
         }
     }
 
-    /// It serves all the time. This only tells how it is.
+    /// It serves all the time. This only checks whether it still runs.
     fn work(&mut self, _: &mut Tree, _: BorrowedFd<'_>) -> Result<Option<String>, ProbeError> {
         let gone = self.running.as_ref().filter(|(started, _)| ended(started));
         Ok(gone.map(|(_, said)| said.text()))
@@ -288,7 +290,7 @@ fn ended(started: &Started) -> bool {
     poll(&mut fds, Some(&Timespec::default())).is_ok_and(|n| n > 0)
 }
 
-/// What is said there; empty where nobody answers.
+/// The greeting of a server; empty if none answers.
 fn greeting(at: SocketAddr) -> String {
     let connect = || -> io::Result<Replies> {
         let stream = TcpStream::connect_timeout(&at, PATIENCE)?;
@@ -334,7 +336,7 @@ mod tests {
         let Some(daemon) = daemon(dir.path(), taken.local_addr().unwrap()) else {
             return;
         };
-        // Nobody accepts there, so nothing greets.
+        // No server accepts connections there, so none sends a greeting.
         let e = Guard::start(daemon).err().unwrap();
         assert!(e.message.contains("could not bind"), "{}", e.message);
         assert!(e.hint.unwrap().contains("`server` = own"));

@@ -1,4 +1,4 @@
-//! A point made ready: clients that are logged in, and their transfers.
+//! A prepared point: clients that are logged in, and their transfers.
 
 use std::path::{Path, PathBuf};
 
@@ -28,10 +28,10 @@ use crate::{
     },
 };
 
-/// Transfers of each client in a pass, where a trial is one stretch of passes.
+/// Transfers of each client per pass, if a trial is one stretch of passes.
 const PASS: u64 = 4;
 
-/// A point made ready.
+/// A prepared point.
 pub struct FtpWork {
     p: FtpParams,
     context: Context,
@@ -39,7 +39,7 @@ pub struct FtpWork {
     control: Control,
     clients: Vec<Client>,
     give: Give,
-    /// What every transfer has to come to.
+    /// Expected length and hash of every transfer.
     expected: Sum,
     checked: u64,
     ftp: FtpTrial,
@@ -47,30 +47,30 @@ pub struct FtpWork {
     work: WorkDir,
 }
 
-/// What a client transfers.
+/// Parameters of a client's transfers.
 struct Give {
     sink: Sink,
-    /// To put.
+    /// Content to put.
     content: Option<Content>,
     length: u64,
     dir: PathBuf,
 }
 
-/// One client and what it has transferred since the last look at it.
+/// One client, with its transfers since the last check.
 struct Client {
     number: usize,
     session: Session,
-    /// Transfers since the trial began.
+    /// Transfers since the start of the trial.
     transfers: u64,
     received: Vec<Received>,
     put: Vec<String>,
-    /// Memory to receive into.
+    /// Memory for received data.
     spare: Vec<Vec<u8>>,
     recorder: Recorder,
     phases: Vec<Phases>,
 }
 
-/// How far a client goes.
+/// Limits of a client's work.
 #[derive(Clone, Copy)]
 struct Limit {
     transfers: u64,
@@ -79,7 +79,7 @@ struct Limit {
 }
 
 impl FtpWork {
-    /// With what the clients could do at most.
+    /// Prepares the point and measures the clients' ceiling.
     pub fn prepare(
         dir: &Path,
         p: FtpParams,
@@ -161,7 +161,8 @@ impl FtpWork {
         })
     }
 
-    /// Compares what has come since the last time, outside the clock. `tick` is called now and then.
+    /// Verifies the data received since the last check, outside the clock. `tick` is called from
+    /// time to time.
     fn check(&mut self, tick: &mut dyn FnMut()) -> Result<(), ProbeError> {
         let mut wrong = Vec::new();
         let mut looked = 0;
@@ -191,7 +192,7 @@ impl FtpWork {
         } else {
             format!("the first of them has {} of {length} bytes", first.bytes)
         };
-        let what = format!("{count} of {looked} files came with another content: {what}");
+        let what = format!("{count} of {looked} files arrived with different content: {what}");
         Err(self.control.peer.error(&what).hint(
             "the path alters or loses data: `ip -s link` shows errors, `dmesg` may tell more",
         ))
@@ -211,7 +212,7 @@ impl FtpWork {
     }
 }
 
-/// The length that the server says before the first transfer.
+/// Checks the length that the server reports before the first transfer.
 fn has_length(server: PeerAddress, said: u64, expected: u64) -> Result<(), ProbeError> {
     if said == expected {
         return Ok(());
@@ -238,7 +239,7 @@ impl Give {
         Ok(phases)
     }
 
-    /// Transfers of a client in a stretch.
+    /// Runs the transfers of a client in a stretch.
     fn work(
         &self,
         client: &mut Client,
@@ -318,7 +319,7 @@ impl Repeat for FtpWork {
         })
     }
 
-    /// What was left is removed already.
+    /// The files are already removed.
     fn settle(&mut self, _: &mut Trial, _: Mark) -> Result<(), ProbeError> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A timer for moments of nanoseconds: that of the runtime has milliseconds.
+//! A timer with a resolution of nanoseconds. That of the runtime has milliseconds.
 #![allow(unsafe_code)] // tokio cannot know that a descriptor stays what it is
 
 use std::{io, os::fd::OwnedFd};
@@ -21,7 +21,7 @@ impl Alarm {
         Ok(Self(timer?))
     }
 
-    /// Until that moment of `CLOCK_MONOTONIC`.
+    /// Waits until that moment of `CLOCK_MONOTONIC`.
     pub async fn wait(&self, at_ns: u64) -> io::Result<()> {
         let time = |ns: u64| Timespec {
             tv_sec: (ns / 1_000_000_000).cast_signed(),
@@ -36,7 +36,7 @@ impl Alarm {
             let mut ready = self.0.readable().await?;
             match rustix::io::read(self.0.get_ref(), &mut [0; 8]) {
                 Ok(_) => return Ok(()),
-                // Ready for a moment before.
+                // It was ready for an earlier moment.
                 Err(rustix::io::Errno::AGAIN) => ready.clear_ready(),
                 Err(e) => return Err(e.into()),
             }

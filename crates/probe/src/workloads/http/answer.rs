@@ -1,4 +1,4 @@
-//! What a right answer is, and what can be wrong with one.
+//! The correct answer, and errors of an answer.
 
 use std::{collections::BTreeMap, io};
 
@@ -9,23 +9,23 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::{ProbeError, workloads::ends::error::PeerAddress};
 
-/// The file that is asked for: bytes of the seed.
+/// The requested file: bytes from the seed.
 pub fn file(seed: u64, length: u64) -> Vec<u8> {
     let mut bytes = vec![0; length as usize];
     ChaCha8Rng::seed_from_u64(seed).fill_bytes(&mut bytes);
     bytes
 }
 
-/// The answer that each request has to have.
+/// The answer expected to each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
     pub status: StatusCode,
-    /// `None`: a page that is made anew for each request, of which nothing is known.
+    /// `None`: a page that is generated for each request, so that its content is unknown.
     pub body: Option<Body>,
 }
 
 impl Expected {
-    /// What is wrong with an answer.
+    /// Compares an answer with the expected one.
     pub fn check(&self, status: StatusCode, body: Body) -> Result<(), Wrong> {
         if status != self.status {
             return Err(Wrong::Status(status));
@@ -62,7 +62,8 @@ impl Body {
     }
 }
 
-/// A body as it comes. One that comes whole is hashed at once, which is cheaper than piece by piece.
+/// A body as it arrives. A body that arrives in one piece is hashed at once, which is cheaper than
+/// piece by piece.
 #[derive(Default)]
 pub struct Reading {
     whole: Option<Body>,
@@ -71,7 +72,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// `whole`: all that is expected is in this piece.
+    /// Adds a piece. `whole`: the piece has the whole expected body.
     pub fn take(&mut self, piece: &[u8], whole: bool) {
         if self.length == 0 && whole {
             self.whole = Some(Body::of(piece));
@@ -81,7 +82,7 @@ impl Reading {
         self.length += piece.len() as u64;
     }
 
-    /// Bytes so far.
+    /// Number of bytes so far.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -97,17 +98,17 @@ impl Reading {
     }
 }
 
-/// What is done between a request and its answer.
+/// The action between a request and its answer, for messages.
 pub const AWAITING: &str = "waiting for an answer";
 
-/// Why a request has no right answer.
+/// The reason that a request has no correct answer.
 #[derive(Debug)]
 pub enum Wrong {
-    /// No connection, or one that failed.
+    /// The connection failed.
     Io(&'static str, io::Error),
-    /// The server closed instead of an answer.
+    /// The server closed the connection without an answer.
     Unanswered,
-    /// The server closed before the answer was complete.
+    /// The server closed the connection before the answer was complete.
     Cut {
         length: u64,
     },
@@ -117,14 +118,14 @@ pub enum Wrong {
         expected: u64,
     },
     Hash,
-    /// Not HTTP.
+    /// The answer is not HTTP.
     Foreign(String),
-    /// Data after the answer.
+    /// Data followed the answer.
     More,
 }
 
 impl Wrong {
-    /// What hyper says went wrong after `length` bytes of a body.
+    /// From an error of hyper after `length` bytes of a body.
     pub fn hyper(doing: &'static str, length: u64, e: &hyper::Error) -> Self {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(e);
         while let Some(at) = cause {
@@ -157,7 +158,7 @@ impl Wrong {
         }
     }
 
-    /// The connection ended before the head of an answer came.
+    /// Whether the connection ended before the header of an answer arrived.
     pub fn is_before_an_answer(&self) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionReset};
         match self {
@@ -167,7 +168,7 @@ impl Wrong {
         }
     }
 
-    /// The kind, by which errors of a turn are counted.
+    /// The kind of error, for counting errors of a turn.
     fn kind(&self) -> String {
         match self {
             Self::Io(doing, e) => format!("{doing}: {}", e.kind()),
@@ -181,7 +182,7 @@ impl Wrong {
         }
     }
 
-    /// As an error of the trial.
+    /// The error of the trial.
     pub fn error(&self, peer: PeerAddress) -> ProbeError {
         match self {
             Self::Io(doing, e) => peer.io(doing, e),
@@ -203,7 +204,7 @@ impl Wrong {
             Self::Foreign(why) => peer
                 .error(&format!("speaks another protocol than HTTP: {why}"))
                 .hint(format!(
-                    "another server has the port: `ss -ltnp 'sport = :{}'` in its place shows which",
+                    "another server has the port: `ss -ltnp 'sport = :{}'` at the far end shows which",
                     peer.to.port()
                 )),
             Self::More => peer
@@ -213,7 +214,7 @@ impl Wrong {
     }
 }
 
-/// What went wrong in a turn.
+/// Errors of a turn.
 #[derive(Debug, Default)]
 pub struct Errors {
     first: Option<Wrong>,
@@ -237,8 +238,8 @@ impl Errors {
         self.first = self.first.take().or(other.first);
     }
 
-    /// The error that ends the trial: none of it is averaged into a result. `answered` is how many requests
-    /// of the trial had a right answer before.
+    /// The error that ends the trial: its other results are discarded. `answered` is the number of
+    /// requests with a correct answer before it.
     pub fn error(&self, peer: PeerAddress, answered: u64) -> Option<ProbeError> {
         let first = self.first.as_ref()?.error(peer);
         let kinds = self.counts.iter();
@@ -275,7 +276,7 @@ mod tests {
             }
             assert_eq!(reading.body(), whole, "pieces of {size}");
         }
-        // What follows a piece that was taken for the whole is seen.
+        // Data after a piece that was taken for the whole body is detected.
         let mut reading = Reading::default();
         reading.take(&bytes, true);
         reading.take(b"x", false);

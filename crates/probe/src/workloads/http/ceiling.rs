@@ -1,5 +1,5 @@
-//! What the client does against a server within its own process, on the loopback. A result that comes near
-//! it shows the client, not the path.
+//! Rate of the client with a server in its own process, on the loopback. A result close to it is
+//! limited by the client, not by the path.
 
 use std::{
     io,
@@ -22,18 +22,18 @@ use crate::{
     },
 };
 
-/// Stretches of which the best counts: whatever else the machine does only slows them.
+/// Number of stretches, of which the best counts: other load can only slow them.
 const STRETCHES: u32 = 4;
-/// Length of each, and of what comes before and does not count, nanoseconds.
+/// Length of each stretch, and of the uncounted time before it, nanoseconds.
 const STRETCH_NS: u64 = 10_000_000;
 
 /// CPUs of the near and of the far end.
 type Cpus = [Vec<u32>; 2];
 
-/// What was measured in this process before.
+/// Results measured in this process.
 static KNOWN: Mutex<Vec<(Kind, f64)>> = Mutex::new(Vec::new());
 
-/// What a ceiling depends on.
+/// Parameters on which a ceiling depends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Kind {
     length: u64,
@@ -42,11 +42,12 @@ struct Kind {
     cpus: Cpus,
 }
 
-/// Bytes of all bodies under way at most: larger ones tell how fast bytes are copied, and not how many
-/// requests the client can make.
+/// Maximum size of all bodies in flight, bytes. Larger ones would measure how fast memory is
+/// copied, not how many requests the client can make.
 const LARGEST: u64 = 64 << 20;
 
-/// Requests a second, measured once for each kind of work on these CPUs; `None` where it cannot be done.
+/// Requests per second, measured once for each kind of work on these CPUs; `None` if it cannot be
+/// measured.
 pub fn of(p: &HttpParams, length: u64, cpus: &Cpus) -> Option<f64> {
     if length.saturating_mul(p.concurrency) > LARGEST {
         return None;

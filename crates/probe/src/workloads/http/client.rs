@@ -1,5 +1,5 @@
-//! The client: a runtime of one thread on each CPU, with its share of the connections. The runtimes run
-//! only while a turn does, in the threads that are measured.
+//! The client: a runtime with one thread on each CPU, with its share of the connections. The
+//! runtimes run only during a turn, in the threads that are measured.
 
 use std::{
     io,
@@ -34,38 +34,38 @@ use crate::{
     },
 };
 
-/// What all connections ask, and what they are to hear.
+/// The request and the expected answer of all connections.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub to: SocketAddr,
     pub question: Question,
-    /// Connections are kept from one request to the next.
+    /// Whether connections are kept from one request to the next.
     pub keeps: bool,
     pub expected: Expected,
 }
 
-/// What to do in a turn.
+/// The work of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// Nanoseconds. 0: one request of each connection.
+    /// Duration, ns. 0: one request of each connection.
     pub ns: u64,
-    /// Requests enter the histogram.
+    /// Whether requests enter the histogram.
     pub counted: bool,
-    /// Requests a second of all connections together; 0: as many as possible.
+    /// Requests per second of all connections together; 0: as many as possible.
     pub rate: u64,
 }
 
-/// What all did.
+/// Results of all connections.
 #[derive(Debug, Default)]
 pub struct Worked {
-    /// Requests with a right answer.
+    /// Number of requests with a correct answer.
     pub ops: u64,
     pub elapsed_ns: u64,
-    /// Of bodies.
+    /// Bytes of bodies.
     pub bytes: u64,
-    /// Connections that were made.
+    /// Number of new connections.
     pub connections: u64,
-    /// Requests that were due, and not begun before the time was over.
+    /// Number of requests that were due but not started before the time was over.
     pub unsent: u64,
     pub errors: Errors,
     pub edges: [Edge; 2],
@@ -76,30 +76,30 @@ pub struct Client {
     crews: Vec<Crew>,
 }
 
-/// The connections of a thread.
+/// The connections of one thread.
 struct Crew {
     runtime: Runtime,
-    /// With the number of each.
+    /// Each connection, with its number.
     links: Vec<(u64, Option<Link>)>,
     shared: Arc<Shared>,
 }
 
-/// What the tasks of a crew share. Nobody else takes the lock, so it costs next to nothing.
+/// State shared by the tasks of a crew. No other thread takes the lock, so it costs almost nothing.
 struct Shared {
     target: Target,
-    /// Connections of all crews.
+    /// Number of connections of all crews.
     all: u64,
     log: Mutex<Log>,
-    /// Requests and pieces of answers. While it grows nobody is silent.
+    /// Number of requests and pieces of answers. While it grows, the server is not silent.
     moved: AtomicU64,
-    /// Requests under way.
+    /// Number of requests in flight.
     under_way: AtomicUsize,
 }
 
 struct Log {
-    /// From when a request was due.
+    /// Latency from the moment at which a request was due.
     response: Recorder,
-    /// From when it was begun, at a rate.
+    /// Latency from the start of a request, at a fixed rate.
     service: Recorder,
     connections: u64,
     unsent: u64,
@@ -108,18 +108,18 @@ struct Log {
     errors: Errors,
 }
 
-/// A connection at the end of a turn.
+/// State of a connection at the end of a turn.
 struct Outcome {
     number: u64,
     link: Option<Link>,
     sent: Sent,
 }
 
-/// At a rate the first moment comes so long after the threads are told to start.
+/// At a fixed rate, the first request is due this long after the threads are started.
 const AHEAD_NS: u64 = 2_000_000;
 
 impl Client {
-    /// `threads` runtimes for `connections`.
+    /// A client with `threads` runtimes for `connections`.
     pub fn new(target: &Target, connections: u64, threads: usize) -> io::Result<Self> {
         let threads = (threads as u64).clamp(1, connections);
         let crew = |index| {
@@ -135,14 +135,14 @@ impl Client {
         })
     }
 
-    /// Has all connections work at once.
+    /// Makes all connections work at the same time.
     pub fn work(
         &mut self,
         order: Order,
         devices: &Devices,
         beat: &mut dyn FnMut(u64),
     ) -> io::Result<Worked> {
-        // Moments count from when all threads are there.
+        // Moments count from the common start of the threads.
         let ahead = if order.rate > 0 { AHEAD_NS } else { 0 };
         let start = monotonic_ns() + ahead;
         let work = |crew: &mut Crew, beat: &mut dyn FnMut(u64)| crew.work(order, start, beat);
@@ -168,7 +168,7 @@ impl Client {
         Ok(worked)
     }
 
-    /// Latencies of the requests that counted: from when they were due, and from when they were begun.
+    /// Latencies of the counted requests: from when they were due, and from when they were started.
     pub fn latencies(&self) -> [Recorder; 2] {
         let mut sums = [Recorder::new(), Recorder::new()];
         for crew in &self.crews {
@@ -180,7 +180,8 @@ impl Client {
     }
 }
 
-/// A single answer, whatever it is. Nothing may come for [`PATIENCE`] at most.
+/// Makes a single request and returns its answer without checking it. Gives up after [`PATIENCE`]
+/// without data.
 pub fn ask_once(to: SocketAddr, question: &Question) -> Result<Answered, Wrong> {
     let failed = |e| Wrong::Io("starting a runtime", e);
     let runtime = Builder::new_current_thread()
@@ -238,7 +239,7 @@ impl Crew {
             span.paused = paused;
             sent.push((ops, span));
         }
-        // Those that were given up.
+        // Connections that were given up.
         for number in numbers {
             if links.iter().all(|(known, _)| *known != number) {
                 links.push((number, None));
@@ -267,8 +268,8 @@ impl Shared {
         }
     }
 
-    /// Waits for all connections, and gives those up to which nothing comes any more. Returns what they did,
-    /// and nanoseconds for signs of life, in which none could go on.
+    /// Waits for all connections, and gives up those on which no data arrives any more. Returns
+    /// their results, and the time spent on progress lines, ns, in which no connection could work.
     async fn watch(
         &self,
         mut tasks: JoinSet<Outcome>,
@@ -333,7 +334,7 @@ impl Shared {
         }
     }
 
-    /// One request after the other: the end of one is the beginning of the next.
+    /// Makes one request after the other, without pauses.
     async fn at_will(
         &self,
         link: &mut Option<Link>,
@@ -358,8 +359,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Requests at their moments, which do not move whatever happens: what was due is late, and its latency
-    /// counts from when it was due.
+    /// Makes requests at fixed moments. A request that starts late counts its latency from the
+    /// moment at which it was due.
     async fn paced(
         &self,
         link: &mut Option<Link>,
@@ -401,14 +402,15 @@ impl Shared {
         Ok(())
     }
 
-    /// Moments of a connection in a stretch: those of all are dealt out in turn.
+    /// Number of requests of a connection in a stretch. The moments of a rate are dealt to the
+    /// connections in turn.
     fn moments(&self, number: u64, order: Order) -> u64 {
         let all = (u128::from(order.ns) * u128::from(order.rate)).div_ceil(1_000_000_000);
         let own = all.saturating_sub(u128::from(number));
         own.div_ceil(u128::from(self.all)) as u64
     }
 
-    /// A request and its answer, which is checked.
+    /// Makes a request and checks its answer.
     async fn exchange(&self, kept: &mut Option<Link>) -> Result<Body, Wrong> {
         self.moved.fetch_add(1, Ordering::Relaxed);
         self.under_way.fetch_add(1, Ordering::Relaxed);
@@ -427,8 +429,8 @@ impl Shared {
         } else {
             self.ask_anew(kept).await
         };
-        // A server may close a kept connection at any moment, and a request may be on its way then. It is made
-        // once more, as ab does it (RFC 9112, section 9.3.1).
+        // A server may close a kept connection at any moment, even while a request is on its way.
+        // The request is then repeated once, as in ab (RFC 9112, section 9.3.1).
         let answered = match asked {
             Err(wrong) if open && wrong.is_before_an_answer() => self.ask_anew(kept).await?,
             asked => asked?,
@@ -442,7 +444,7 @@ impl Shared {
         Ok(answered.body)
     }
 
-    /// Over a new connection.
+    /// Makes the request over a new connection.
     async fn ask_anew(&self, kept: &mut Option<Link>) -> Result<Answered, Wrong> {
         *kept = Some(Link::connect(self.target.to).await?);
         lock(&self.log).connections += 1;

@@ -1,4 +1,4 @@
-//! The far end: starts the server that the near end asks, and tells what it uses.
+//! The far end: starts the server for the near end, and reports its resource usage.
 
 use std::{
     net::{SocketAddr, TcpListener, TcpStream},
@@ -32,18 +32,18 @@ pub struct HttpFarEnd {
     listening: Listening,
 }
 
-/// What its threads share.
+/// State shared by its threads.
 struct Shared {
     p: HttpParams,
     dir: PathBuf,
     seed: u64,
     at: SocketAddr,
     secret: Hidden,
-    /// Held by the thread of the trial that is served.
+    /// Held by the thread of the current trial.
     serving: Mutex<()>,
 }
 
-/// A server that is up.
+/// A running server.
 enum Running {
     Own(#[allow(dead_code)] OwnServer),
     Hosted(HostedServer),
@@ -66,7 +66,7 @@ impl HttpFarEnd {
             secret,
         } = context.peer.clone().ok_or_else(no_peer)?;
         let at = SocketAddr::new(address, port);
-        // Told now, in words of its own, and not when the near end comes.
+        // Checked now, for a clear error before the near end connects.
         check_program(&p)?;
         let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
         let shared = Shared {
@@ -95,7 +95,8 @@ impl FarEnd for HttpFarEnd {
 }
 
 impl Shared {
-    /// Who does not say the secret is closed without an answer. What fails here the near end finds out.
+    /// A client that does not send the secret is disconnected without an answer. The near end
+    /// detects other failures.
     fn serve(&self, stream: TcpStream, doors: &Doors) {
         let mut lines = Lines::new(stream);
         let Ok(Some(Hello::Control {
@@ -157,7 +158,7 @@ impl Shared {
             let at = own.at().map_err(|e| no_listener(at, &e))?;
             (Running::Own(own), at)
         } else {
-            // Free a moment ago: the server says so if it is taken meanwhile.
+            // It was free a moment ago. If it is taken meanwhile, the server reports that.
             let free = TcpListener::bind(at).and_then(|listener| listener.local_addr());
             let at = free.map_err(|e| no_listener(at, &e))?;
             let site = Site {
@@ -181,7 +182,7 @@ impl Shared {
 }
 
 impl Running {
-    /// CPU time so far, nanoseconds. Our own server is this process.
+    /// CPU time so far, ns. Our own server is this process.
     fn cpu_ns(&self) -> Option<u64> {
         match self {
             Self::Own(_) => {

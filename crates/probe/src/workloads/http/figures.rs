@@ -1,41 +1,41 @@
-//! Figures of the workload `http`, as ab tells them.
+//! Figures of the workload `http`, as ab reports them.
 
 use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit, NoteWhen};
 use serde::Serialize;
 
-/// What requests to a web server came to in a trial. The names of the fields are those of the figures.
+/// Measurements of requests to a web server in a trial. The fields have the names of the figures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct HttpTrial {
-    /// What the server calls itself: its name, and mostly its version.
+    /// The server's name, usually with its version.
     pub server: String,
-    /// Length and hash of every body were compared with what was expected; else the status alone: a page
-    /// that is made anew for each request.
+    /// Whether length and hash of every body were compared with the expected ones. Otherwise only
+    /// the status was, because the page is generated for each request.
     pub checked: bool,
-    /// Requests under way at once.
+    /// Number of concurrent requests.
     pub concurrency: u64,
-    /// Requests a second that were due; 0: as many as possible.
+    /// Requests per second that were due; 0: as many as possible.
     pub rate: u64,
-    /// Requests that were due, and could not be begun before the time was over.
+    /// Requests that were due, but could not be started before the time was over.
     pub unsent: u64,
-    /// Connections that were made in the turns.
+    /// Number of connections made in the turns.
     pub connections: u64,
-    /// CPU time of the server in the turns, nanoseconds. Absent for a URL of the user's, and where the
-    /// kernel does not tell.
+    /// CPU time of the server in the turns, nanoseconds. Absent for a URL of the user's, and if the
+    /// kernel does not report it.
     pub far_cpu_ns: Option<u64>,
-    /// Client and server are on the same machine.
+    /// Whether client and server are on the same machine.
     pub one_host: bool,
-    /// CPUs that the client's threads were kept on; empty where the scheduler was free.
+    /// CPUs to which the client's threads were bound; empty: left to the scheduler.
     pub near_cpus: Vec<u32>,
-    /// Those of the server.
+    /// CPUs to which the server was bound.
     pub far_cpus: Vec<u32>,
-    /// Requests a second of the same client with a server in its own process.
+    /// Requests per second of the same client with a server in its own process.
     pub ceiling: Option<f64>,
 }
 
-/// Those of ab.
+/// The percentiles that ab prints.
 const PERCENTS: [u32; 9] = [50, 66, 75, 80, 90, 95, 98, 99, 100];
 
-/// What is shown of a result.
+/// The table of figures.
 pub fn table() -> FigureTable {
     let us = FigureUnit::Microseconds;
     let within = |percent: u32| {
@@ -51,7 +51,7 @@ pub fn table() -> FigureTable {
     let checked = FigureSource::Least(Amount::Value("checked".into()));
     FigureTable::new(
         "Web servers",
-        "As ab tells them: requests a second, microseconds of a request (mean), and from one answer to the next over all connections; bodies without headers, 10^6 bytes/s; microseconds within which a share of the requests was answered. CPU is microseconds a request: of the client, of the server, and of all CPUs of this machine.",
+        "As in ab: requests per second, microseconds per request (mean), and from one answer to the next over all connections. Bodies without headers, 10^6 bytes/s. Percentiles: microseconds within which this share of the requests was answered. CPU is in microseconds per request: of the client, of the server, and of all CPUs of this machine.",
     )
     .with([
         Figure::last("server", FigureUnit::Name).head("server").note(

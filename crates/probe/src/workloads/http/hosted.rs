@@ -1,5 +1,5 @@
-//! A web server of this place's own programs: nginx or Apache, with a configuration of ours in a directory
-//! of its own. A guard ends it with the probe.
+//! A web server installed on this machine: nginx or Apache, with a configuration and a directory
+//! made for the trial. A guard ends it with the probe.
 
 use std::{
     cell::OnceCell,
@@ -39,14 +39,15 @@ use crate::{
 const UP: Duration = Duration::from_secs(20);
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-/// Interval of looks whether it listens.
+/// Interval of checks whether it listens.
 const LOOK: Duration = Duration::from_millis(5);
-/// Where another user sees the directory, in a mount namespace of its own: only root may enter those above.
+/// Path under which another user sees the directory, in a separate mount namespace, because only
+/// root may enter those above it.
 const SEEN: &str = "/tmp";
-/// Who serves instead of root.
+/// The user who serves instead of root.
 const NOBODY: u32 = 65534;
 
-/// Where distributions keep the modules of Apache.
+/// Directories of Apache's modules in different distributions.
 const MODULES: [&str; 4] = [
     "/usr/lib/apache2/modules",
     "/usr/lib64/httpd/modules",
@@ -54,28 +55,28 @@ const MODULES: [&str; 4] = [
     "/usr/lib64/apache2",
 ];
 
-/// A server that is up.
+/// A running server.
 pub struct HostedServer {
-    // Ended before its directory goes.
+    // Ended before its directory is removed.
     _guard: Guard<Launch>,
-    /// Its processes.
+    /// Name of its processes.
     name: OsString,
     pids: OnceCell<Vec<u32>>,
     _dir: TempDir,
 }
 
-/// What is to be served, and how.
+/// The site to serve.
 pub struct Site<'a> {
     pub at: SocketAddr,
     /// Name of the only file.
     pub name: &'a str,
     pub file: &'a [u8],
-    /// Processes of nginx.
+    /// Number of processes of nginx.
     pub processes: usize,
     pub connections: u64,
 }
 
-/// Command lines of a server, which the guard starts.
+/// Command lines of a server, for the guard.
 struct Launch {
     name: &'static str,
     commands: Vec<Vec<String>>,
@@ -84,7 +85,7 @@ struct Launch {
     user: Option<User>,
 }
 
-/// The program of that server in directories separated by colons.
+/// The path of that server's program, searched in directories separated by colons.
 pub fn find(server: Server, path: &str) -> Result<PathBuf, ProbeError> {
     let (names, package): (&[&str], _) = match server {
         Server::Apache => (&["apache2", "httpd"], "apache2-bin"),
@@ -93,7 +94,7 @@ pub fn find(server: Server, path: &str) -> Result<PathBuf, ProbeError> {
     let found = names.iter().find_map(|name| which(name, path));
     found.ok_or_else(|| {
         let names = names.join(" or ");
-        ProbeError::new(format!("http: {names} is not in {path} of this place")).hint(format!(
+        ProbeError::new(format!("http: {names} was not found in {path}")).hint(format!(
             "apt-get install {package}; in a guest, have the programs of this host: vm:root=host; or --server own"
         ))
     })
@@ -103,7 +104,8 @@ impl HostedServer {
     /// Starts it below `dir`, and waits until it listens.
     pub fn start(server: Server, dir: &Path, site: &Site<'_>) -> Result<Self, ProbeError> {
         let program = find(server, PATH)?;
-        // nginx tries again for seconds, and meanwhile another server's answer would be taken for its own.
+        // nginx retries for seconds, and meanwhile another server's answer would be taken for its
+        // own.
         let free = TcpListener::bind(site.at).map(drop);
         free.map_err(|e| no_listener(site.at, &e))?;
         let made = TempDir::with_prefix_in("http-", dir);
@@ -137,8 +139,8 @@ impl HostedServer {
         })
     }
 
-    /// Its processes. Looked for when the first answer has come: Apache listens before it starts the one
-    /// that serves.
+    /// Its processes. Searched for after the first answer, because Apache listens before it starts
+    /// the process that serves.
     fn pids(&self) -> &[u32] {
         self.pids.get_or_init(|| {
             let is_server = |pid: &u32| {
@@ -149,14 +151,15 @@ impl HostedServer {
         })
     }
 
-    /// CPU time of all its threads since it started, nanoseconds; `None` where the kernel does not tell.
+    /// CPU time of all its threads since it started, ns; `None` if the kernel does not report it.
     pub fn cpu_ns(&self) -> Option<u64> {
         let each = self.pids().iter().map(|pid| threads_ns(*pid));
         each.sum::<Option<u64>>().filter(|ns| *ns > 0)
     }
 }
 
-/// First field of `schedstat` of each thread (`Documentation/scheduler/sched-stats.rst`).
+/// First field of `schedstat` of each thread (`Documentation/scheduler/sched-stats.rst`), summed
+/// up, ns.
 fn threads_ns(pid: u32) -> Option<u64> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let ns = |task: fs::DirEntry| -> Option<u64> {
@@ -166,11 +169,12 @@ fn threads_ns(pid: u32) -> Option<u64> {
     tasks.flatten().map(ns).sum()
 }
 
-/// One process serves, so that nothing changes its user; several share the port.
+/// The configuration of nginx. A single process serves without changing its user; several share the
+/// port.
 fn nginx_conf(site: &Site<'_>) -> String {
     let shared = if site.processes > 1 { " reuseport" } else { "" };
     let (at, connections) = (site.at, 2 * site.connections + 64);
-    // Else root gives its directories to nobody, who is no user in most user namespaces.
+    // Otherwise root would give its directories to nobody, a user that most user namespaces lack.
     let user = if rustix::process::geteuid().is_root() {
         "user root root; "
     } else {
@@ -250,7 +254,7 @@ impl Launch {
             gid: NOBODY,
         };
         if root {
-            // It writes its process number there.
+            // It writes its process id there.
             let given = std::os::unix::fs::chown(dir, Some(NOBODY), Some(NOBODY));
             given.map_err(|e| ProbeError::io("give away", dir, &e))?;
         }
@@ -308,7 +312,7 @@ impl Guarded for Launch {
                     .iter()
                     .map(|(p, _)| PollFd::new(&p.pidfd, PollFlags::IN)),
             );
-            // Interrupted: looked at again.
+            // Interrupted: polled again.
             let _ = poll(&mut fds, Timespec::try_from(LOOK).ok().as_ref());
             let came = fds.iter().position(|fd| !fd.revents().is_empty());
             match came {

@@ -1,5 +1,5 @@
-//! One connection of the client, by hyper's low-level interface. The task that waits for an answer also
-//! polls the connection, so that no second task has to be woken.
+//! One connection of the client, by hyper's low-level interface. The task that waits for an answer
+//! also polls the connection, so that no second task has to be woken.
 
 use std::{
     future::{Future, poll_fn},
@@ -23,19 +23,19 @@ use super::answer::{AWAITING, Body, Reading, Wrong};
 
 type Wire = http1::Connection<TokioIo<TcpStream>, Empty<Bytes>>;
 
-/// What is asked for, again and again.
+/// The request, which is sent repeatedly.
 pub type Question = Request<Empty<Bytes>>;
 
 /// A connection to a server.
 pub struct Link {
     sender: SendRequest<Empty<Bytes>>,
-    /// Gone when the connection has failed.
+    /// `None` after the connection has failed.
     wire: Option<Wire>,
-    /// hyper has nothing more to do with it.
+    /// Whether hyper has finished with it.
     over: bool,
 }
 
-/// An answer that came whole.
+/// A complete answer.
 pub struct Answered {
     pub status: StatusCode,
     pub body: Body,
@@ -43,10 +43,10 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// What the server calls itself.
+    /// Name of the server.
     pub fn server(&self) -> String {
         let name = self.headers.get(SERVER).and_then(|name| name.to_str().ok());
-        name.unwrap_or("a server that does not tell its name")
+        name.unwrap_or("a server without a name")
             .chars()
             .take(60)
             .collect()
@@ -66,14 +66,14 @@ impl Link {
         })
     }
 
-    /// Whether it can be asked; `false` where the server has closed it meanwhile.
+    /// Whether it can send a request; `false` if the server has closed it.
     pub async fn is_open(&mut self) -> bool {
         let Self { sender, wire, over } = self;
         !*over && drive(wire, over, sender.ready()).await.is_ok()
     }
 
-    /// A request and its answer. `moved` counts pieces of it as they come, so that silence can be told from
-    /// slowness. `length` is what the body is expected to have.
+    /// Sends a request and receives its answer. `moved` counts pieces of it as they arrive, so that
+    /// silence can be told from slowness. `length` is the expected length of the body.
     pub async fn ask(
         &mut self,
         question: Question,
@@ -103,8 +103,8 @@ impl Link {
         })
     }
 
-    /// Waits until the server closes, as it is to do after an answer with `Connection: close`. If this end
-    /// closed first, its ports would be used up within seconds.
+    /// Waits until the server closes the connection, as it must after an answer with `Connection:
+    /// close`. If this end closed first, its ports would be used up within seconds.
     pub async fn closed(mut self) -> Result<(), Wrong> {
         let Some(mut wire) = self.wire.take() else {
             return Ok(());
@@ -131,7 +131,7 @@ impl Link {
     }
 }
 
-/// Waits for `future`, and has the connection do what it needs meanwhile.
+/// Waits for `future`, and polls the connection meanwhile.
 async fn drive<F: Future>(wire: &mut Option<Wire>, over: &mut bool, future: F) -> F::Output {
     let mut future = pin!(future);
     poll_fn(|cx| {
@@ -139,7 +139,7 @@ async fn drive<F: Future>(wire: &mut Option<Wire>, over: &mut bool, future: F) -
             return Poll::Ready(out);
         }
         let Some(open) = wire.as_mut().filter(|_| !*over) else {
-            // Whoever waits for it is told that it is gone.
+            // The future then reports that the connection is closed.
             *wire = None;
             return future.as_mut().poll(cx);
         };

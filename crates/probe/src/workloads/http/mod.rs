@@ -1,5 +1,5 @@
-//! `http`: requests to a web server over a path between two ends, or to a URL of the user's: closed loop as
-//! `ab` has it, open loop as `wrk2` has it.
+//! `http`: requests to a web server over a path between two ends, or to a URL of the user's: closed
+//! loop as in `ab`, open loop as in `wrk2`.
 
 use std::path::Path;
 
@@ -50,18 +50,18 @@ impl Workload for Http {
         param::meaning::<HttpParams>(at)
     }
 
-    /// A server of the user's is asked from this host: no layer lies between.
+    /// The user's own server is reached from this host, without a layer in between.
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
         if self.has_two_ends(at) || layer.is_native() {
             return Ok(at.clone());
         }
         Err(PointError::new(format!(
-            "http: a URL is asked from this host, not in {layer}"
+            "http: a URL is requested from this host, not in {layer}"
         ))
         .hint("leave the layer out; without a URL a server is started in each layer"))
     }
 
-    /// The file that a server reads, and its logs.
+    /// Space for the file that a server reads, and its logs.
     fn space(&self, at: &Point) -> u64 {
         at.number("body") + (1 << 20)
     }

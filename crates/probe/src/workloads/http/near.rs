@@ -21,13 +21,13 @@ use crate::{
     },
 };
 
-/// How long a server may take to start, in a guest whose CPU is emulated.
+/// How long a server may take to start, in a guest with an emulated CPU.
 const START: Duration = Duration::from_mins(1);
 
 /// A control connection.
 pub type Control = control::Control<Answer>;
 
-/// What every error names.
+/// Address for error messages.
 pub fn peer_address(to: SocketAddr, patience: Duration) -> PeerAddress {
     PeerAddress {
         workload: "http",
@@ -38,7 +38,7 @@ pub fn peer_address(to: SocketAddr, patience: Duration) -> PeerAddress {
 }
 
 impl Control {
-    /// Says the secret, and waits until the server is up.
+    /// Sends the secret, and waits until the server is running.
     pub fn open(p: &HttpParams, peer: &Peer, host: &Host) -> Result<(Self, Welcome), ProbeError> {
         let to = SocketAddr::new(peer.address, peer.port);
         let address = peer_address(to, PATIENCE);
@@ -60,7 +60,7 @@ impl Control {
         }
     }
 
-    /// CPU nanoseconds of the server so far.
+    /// CPU time of the server so far, ns.
     pub fn count(&mut self) -> Result<Option<u64>, ProbeError> {
         match self.ask(&Ask::Count)? {
             Answer::Counted { cpu_ns } => Ok(cpu_ns),

@@ -15,21 +15,21 @@ use crate::{
 words! {
     /// Whether a connection is kept from one request to the next.
     pub enum Connections {
-        /// `Connection: keep-alive`, as wrk has it, and ab with `-k`.
+        /// `Connection: keep-alive`, as in wrk, and in ab with `-k`.
         KeepAlive = "keep-alive",
-        /// A connection for each request, as ab has it.
+        /// A new connection for each request, as in ab.
         Close = "close",
     }
 }
 
 words! {
-    /// The program that serves.
+    /// The server program.
     pub enum Server {
-        /// nginx where it is installed, else our own.
+        /// nginx if it is installed, else layermark's own.
         Auto = "auto",
         Nginx = "nginx",
         Apache = "apache",
-        /// Our own, from memory.
+        /// Layermark's own, from memory.
         Own = "own",
     }
 }
@@ -40,28 +40,28 @@ type Row = param::Row<HttpParams>;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpParams {
-    /// Of the user's own server; empty: one is started at the far end.
+    /// URL of the user's own server; empty: a server is started at the far end.
     pub url: String,
     pub remote: bool,
     pub server: Server,
     /// Bytes; 0 with a URL.
     pub body: u64,
-    /// Requests under way at once, each on a connection of its own.
+    /// Number of concurrent requests, each on its own connection.
     pub concurrency: u64,
     pub connection: Connections,
-    /// Requests a second; 0: as many as possible.
+    /// Requests per second; 0: as many as possible.
     pub rate: u64,
-    /// Milliseconds of a trial at a rate.
+    /// Duration of a trial at a rate, ms.
     pub time: u64,
     pub placement: Placement,
 }
 
-/// Parameters, as help and flags need them.
+/// Parameters, for help and flags.
 pub const PARAMS: &[Param] = &param::list::<_, { HttpParams::TABLE.len() }>(HttpParams::TABLE);
 
 /// Largest body, bytes.
 const LARGEST: u64 = 64 << 20;
-/// Most requests under way at once.
+/// Maximum number of concurrent requests.
 const CONCURRENCY: u64 = 1024;
 /// Highest rate.
 const FASTEST: u64 = 10_000_000;
@@ -87,7 +87,7 @@ impl Params for HttpParams {
             .list()
             .range(1, LARGEST)
             .only("a server of ours (no URL)", |p| !p.has_url())
-            .help("bytes of the file that is asked for")
+            .help("bytes of the requested file")
             .label(|p| (p.body > 0).then(|| p.bodies())),
         Row::count("concurrency", "1,16")
             .list()
@@ -133,7 +133,7 @@ impl Means for HttpParams {
             unit: Unit::Transaction,
             concurrency: if paced { 1 } else { self.concurrency },
             paced,
-            // Moments of a rate cannot wait for other layers.
+            // Requests at a fixed rate cannot wait for other layers.
             divided: (!paced).then_some(Divided {
                 in_memory: true,
                 uses_up: false,
@@ -163,7 +163,7 @@ impl Means for HttpParams {
 }
 
 impl HttpParams {
-    /// It has one end: the server is the user's.
+    /// Whether it has one end, because the server is the user's.
     pub fn has_url(&self) -> bool {
         !self.url.is_empty()
     }

@@ -1,11 +1,12 @@
-//! What the two ends say on the control connection. Nothing of it happens while the clock of a turn runs.
+//! Messages of the two ends on the control connection. It is not used while the clock of a turn
+//! runs.
 
 use serde::{Deserialize, Serialize};
 
 use super::params::HttpParams;
 use crate::workloads::ends::{lines::Hidden, place::Host};
 
-/// A far end of another version is refused.
+/// Version of the protocol. A far end of another version is refused.
 pub const VERSION: u32 = 1;
 
 /// First line of the control connection.
@@ -15,39 +16,39 @@ pub enum Hello {
     Control {
         version: u32,
         secret: Hidden,
-        /// What both have to be told alike.
+        /// Parameters that both ends need.
         params: HttpParams,
         host: Host,
     },
 }
 
-/// From the near end.
+/// Requests of the near end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
 pub enum Ask {
-    /// What has the server used?
+    /// Reports the server's resource usage.
     Count,
 }
 
-/// From the far end.
+/// Answers of the far end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
 pub enum Answer {
-    /// To `Control`: the server is up.
+    /// Answer to `Control`: the server is running.
     Welcome(Welcome),
-    /// To `Count`: nanoseconds of CPU since it started; `None` where the kernel does not tell.
+    /// Answer to `Count`: CPU time since its start, ns; `None` if the kernel does not report it.
     Counted { cpu_ns: Option<u64> },
-    /// It cannot be done.
+    /// The request failed.
     Refused { why: String, hint: Option<String> },
 }
 
-/// A server that is up.
+/// A running server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     pub host: Host,
     pub port: u16,
-    /// The path to ask for, which nobody else knows.
+    /// The path to request, which is secret.
     pub token: Hidden,
-    /// CPUs that it is kept on; empty where the scheduler is free.
+    /// CPUs to which it is bound; empty: left to the scheduler.
     pub cpus: Vec<u32>,
 }

@@ -1,4 +1,4 @@
-//! Our own server: one body from memory, by hyper, on a runtime of one thread on each CPU.
+//! Our own server: one body from memory, by hyper, with a runtime of one thread on each CPU.
 
 use std::{
     convert::Infallible,
@@ -25,7 +25,7 @@ use tokio::runtime::Builder;
 
 use crate::workloads::ends::place::{self, Kept};
 
-/// What it calls itself.
+/// Its name in answers.
 const NAME: &str = concat!("layermark/", env!("CARGO_PKG_VERSION"));
 
 /// A server that listens. Dropping it ends it.
@@ -35,7 +35,7 @@ pub struct OwnServer {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What each of its threads serves.
+/// The page that each of its threads serves.
 #[derive(Clone)]
 struct Page {
     path: Arc<str>,
@@ -43,7 +43,7 @@ struct Page {
 }
 
 impl OwnServer {
-    /// Serves `body` at `path`, on these CPUs, or on any.
+    /// Serves `body` at `path`, on these CPUs; on an empty list, on any.
     pub fn start(at: SocketAddr, path: &str, body: Vec<u8>, cpus: &[u32]) -> io::Result<Self> {
         let listener = TcpListener::bind(at)?;
         listener.set_nonblocking(true)?;
@@ -85,13 +85,13 @@ impl Drop for OwnServer {
     }
 }
 
-/// Takes connections until the end. They are dropped with the runtime.
+/// Accepts connections until the end. They are dropped with the runtime.
 fn serve(listener: TcpListener, page: &Page, ending: &AtomicBool) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         while !ending.load(Ordering::SeqCst) {
-            // Out of descriptors, or the end.
+            // Out of descriptors, or closed.
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
                 continue;
@@ -104,7 +104,7 @@ fn serve(listener: TcpListener, page: &Page, ending: &AtomicBool) -> io::Result<
                     let answer = page.answer(&request);
                     async { Ok::<_, Infallible>(answer) }
                 });
-                // Of a connection that fails the client knows.
+                // The client detects a connection that fails.
                 let _ = http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), answer)
                     .await;

@@ -148,12 +148,12 @@ fn one_stretch_is_made_of_passes() {
     assert!(ends.end().ops() > 0);
 }
 
-/// What a server does with its `n`th request, whose connection this is; `false` closes it.
+/// Behaviour of a server at its `n`th request, on this connection; `false` closes it.
 type Manner = fn(u64, &mut TcpStream) -> bool;
 
 const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\nServer: odd/1\r\n\r\n0123456789";
 
-/// A server that behaves well at first: while the client looks what its page is, and makes its connection.
+/// A server that behaves correctly at first, while the client prepares.
 fn odd_server(manner: Manner) -> Value {
     let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -213,7 +213,7 @@ fn what_is_wrong_with_an_answer_is_counted_and_said() {
                 set_socket_linger(&*s, Some(Duration::ZERO)).unwrap();
                 false
             },
-            "closed the connection in the midst of it: receiving a body",
+            "closed the connection too early: receiving a body",
         ),
         (
             |_, s| {
@@ -307,7 +307,7 @@ fn a_server_that_closes_kept_connections_is_connected_to_again() {
 
 #[test]
 fn a_request_that_meets_a_connection_being_closed_is_made_once_more() {
-    // Nothing in the answer says that it closes.
+    // The answer does not announce that the connection closes.
     let closes: Manner = |_, s| {
         say(s, GOOD);
         false
@@ -381,10 +381,10 @@ fn nobody_is_served_without_the_secret() {
     let mut text = String::new();
     let _ = stranger.read_to_string(&mut text);
     assert_eq!(text, "");
-    // It listens at its address alone.
+    // It listens only at its address.
     let elsewhere = SocketAddr::new(Ipv4Addr::new(127, 0, 0, 2).into(), far.port());
     assert!(TcpStream::connect(elsewhere).is_err());
-    // It still serves who knows it.
+    // It still serves a client that knows it.
     assert!(
         Http.prepare(Path::new("/"), &own, &context(far.port()))
             .is_ok()
@@ -421,7 +421,7 @@ fn a_port_that_is_taken_is_named() {
         assert_eq!(e.errno, Some(libc::EADDRINUSE));
         assert!(e.hint.unwrap().contains(&format!("sport = :{port}")));
     }
-    // Nothing is left of either.
+    // No files are left.
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
@@ -447,7 +447,11 @@ fn a_server_that_is_gone_is_told() {
     drop(gone);
     let url = json!({"url": format!("http://127.0.0.1:{port}/"), "concurrency": 1});
     let e = start(url).err().unwrap();
-    assert!(e.message.contains("has nobody that listens"), "{e}");
+    assert!(
+        e.message
+            .contains("refused the connection (nothing is listening)"),
+        "{e}"
+    );
     let mut ends = start(json!({"server": "own", "concurrency": 2})).unwrap();
     ends.turn(5).unwrap();
     ends.far.take().unwrap().end().unwrap();

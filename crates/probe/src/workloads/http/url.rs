@@ -1,4 +1,4 @@
-//! A URL of the user's, and where it leads.
+//! A URL of the user's, and its address.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::ProbeError;
 
-/// How long a name may take to be found.
+/// How long resolving a name may take.
 const NAMED: Duration = Duration::from_secs(5);
 
 /// How long an address of this machine may take to accept a connection.
@@ -19,19 +19,19 @@ const ANSWERED: Duration = Duration::from_secs(1);
 /// `http://HOST[:PORT]/PATH`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// Without the brackets of an IPv6 address.
+    /// Host name, without the brackets of an IPv6 address.
     pub host: String,
     pub port: u16,
-    /// As the header `Host` has it.
+    /// Value of the header `Host`.
     pub authority: String,
-    /// With the query.
+    /// Path with the query.
     pub path: String,
 }
 
 impl Url {
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.starts_with("https://") {
-            return Err("https is not supported: only http:// can be asked".into());
+            return Err("https is not supported: use an http:// URL".into());
         }
         let rest = text
             .strip_prefix("http://")
@@ -67,10 +67,10 @@ impl Url {
         })
     }
 
-    /// Where it leads. An address of another machine is refused unless that is meant.
+    /// Resolves the address. An address of another machine is refused unless `remote`.
     pub fn find(&self, remote: bool) -> Result<SocketAddr, ProbeError> {
         let found = self.addresses(NAMED)?;
-        // A server of this machine often listens at one of several addresses of `localhost`.
+        // A server of this machine often listens at only one of several addresses of `localhost`.
         let own = found.iter().filter(|at| is_own(at.ip()));
         let answers = |at: &&SocketAddr| TcpStream::connect_timeout(at, ANSWERED).is_ok();
         let chosen = own.clone().find(answers).or_else(|| own.clone().next());
@@ -92,7 +92,8 @@ impl Url {
         }
     }
 
-    /// The resolver has no time limit of its own that a program could set.
+    /// Resolves the name in a thread, because the resolver has no time limit that a program could
+    /// set.
     fn addresses(&self, limit: Duration) -> Result<Vec<SocketAddr>, ProbeError> {
         if let Ok(address) = self.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(address, self.port)]);
@@ -128,13 +129,13 @@ fn is_own(address: IpAddr) -> bool {
     let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
     let any = fs::read_to_string(format!("/proc/sys/net/{family}/ip_nonlocal_bind"));
     if any.is_ok_and(|any| any.trim() != "0") {
-        // Every address can be bound then; that from which it would be reached is its own all the same.
+        // Every address can be bound then. A local address is reached from itself.
         return from_which(address).is_ok_and(|from| from == address);
     }
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// The address that packets to `address` would have. None is sent.
+/// The source address of packets to `address`. No packet is sent.
 fn from_which(address: IpAddr) -> io::Result<IpAddr> {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn another_machine_is_refused_unless_it_is_meant() {
-        // TEST-NET-1, which nobody has (RFC 5737).
+        // TEST-NET-1, which is never assigned (RFC 5737).
         let url = Url::parse("http://192.0.2.1/").unwrap();
         let e = url.find(false).unwrap_err();
         assert!(e.message.contains("another machine"), "{e}");

@@ -29,40 +29,40 @@ use crate::{
     },
 };
 
-/// Length of a pass where a trial is one stretch of passes, nanoseconds.
+/// Duration of a pass, if a trial is one stretch of passes, nanoseconds.
 const PASS_NS: u64 = 20_000_000;
-/// Length of what comes before a stretch at a rate, and does not count, nanoseconds.
+/// Duration of the uncounted time before a stretch at a rate, nanoseconds.
 const RAMP_NS: u64 = 50_000_000;
 
-/// A point made ready.
+/// A prepared point.
 pub struct HttpWork {
     p: HttpParams,
     context: Context,
     peer: PeerAddress,
     devices: Devices,
-    /// Of a server of ours.
+    /// Control connection to the far end, if layermark started the server.
     control: Option<Control>,
     client: Client,
-    /// Requests with a right answer, over all turns.
+    /// Number of requests with a correct answer, over all turns.
     answered: u64,
     http: HttpTrial,
     _kept: Kept,
 }
 
-/// Where to ask, and what is known of the answer.
+/// The address of the server, and the expected answer.
 struct Found {
     to: SocketAddr,
     control: Option<Control>,
     authority: String,
     path: String,
-    /// Of a server of ours.
+    /// The expected body, if layermark started the server.
     body: Option<Body>,
     far_host: Option<Host>,
     far_cpus: Vec<u32>,
 }
 
 impl HttpWork {
-    /// Makes all connections, so that a turn makes none that are kept.
+    /// Opens all connections, so that a turn opens none that are kept.
     pub fn prepare(p: HttpParams, context: &Context) -> Result<Self, ProbeError> {
         let host = Host::here();
         let found = Found::of(&p, context, &host)?;
@@ -120,7 +120,7 @@ impl HttpWork {
         Ok(work)
     }
 
-    /// Has the client work. An error ends the trial, with all others of the same turn.
+    /// Makes the client work. An error ends the trial and reports all errors of the same turn.
     fn obey(&mut self, order: Order, beat: &mut dyn FnMut(u64)) -> Result<Worked, ProbeError> {
         let worked = self.client.work(order, &self.devices, beat);
         let worked = worked.map_err(|e| self.peer.io("in a turn", &e))?;
@@ -131,7 +131,7 @@ impl HttpWork {
         }
     }
 
-    /// CPU of the server so far, if it is ours.
+    /// CPU time of the server so far, ns, if layermark started it.
     fn far_cpu(&mut self) -> Result<Option<u64>, ProbeError> {
         let counted = self.control.as_mut().map(Control::count).transpose()?;
         Ok(counted.flatten())
@@ -185,7 +185,7 @@ impl Repeat for HttpWork {
         })
     }
 
-    /// Nothing is owed.
+    /// Nothing to flush.
     fn settle(&mut self, _: &mut Trial, _: Mark) -> Result<(), ProbeError> {
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Found {
     }
 }
 
-/// A request as each connection makes it.
+/// The request of each connection.
 pub fn question(authority: &str, path: &str, keeps: bool) -> Result<Question, hyper::http::Error> {
     let agent = concat!("layermark/", env!("CARGO_PKG_VERSION"));
     let connection = if keeps { "keep-alive" } else { "close" };
@@ -251,8 +251,8 @@ pub fn question(authority: &str, path: &str, keeps: bool) -> Result<Question, hy
         .body(http_body_util::Empty::new())
 }
 
-/// Asks twice before the clock: what every answer has to be, and what the server calls itself. A page of the
-/// user's that is not the same twice is checked by its status alone.
+/// Makes two requests before the clock starts, to learn the expected answer and the server's name.
+/// A page of the user's that differs between the two is checked only by its status.
 fn first(
     question: &Question,
     known: Option<Body>,

@@ -1,15 +1,15 @@
-//! Draws the next I/O from the seed, as Iometer draws each one.
+//! Draws the next I/O from the seed, one at a time as in Iometer.
 
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 
 use super::spec::AccessSpec;
 use crate::queue::QueuedIo;
 
-/// One worker's sequence of I/Os. Allocates nothing after it was made.
+/// The sequence of I/Os of one worker. Allocates nothing after its creation.
 pub struct Draw {
     lines: Vec<Choice>,
     noise: ChaCha8Rng,
-    /// Where the last I/O ended.
+    /// End of the last I/O.
     behind: u64,
     file_size: u64,
 }
@@ -20,7 +20,7 @@ struct Choice {
     size: u64,
     read: u64,
     random: u64,
-    /// Bytes between two places, and how many places there are.
+    /// Bytes between two places, and number of places.
     step: u64,
     places: u64,
     burst: u64,
@@ -32,7 +32,7 @@ struct Choice {
 /// An I/O, and the delay after it.
 pub struct Drawn {
     pub op: QueuedIo,
-    /// Nanoseconds without a new I/O, once it has completed.
+    /// Time without a new I/O after its completion, ns.
     pub delay_ns: u64,
 }
 
@@ -71,7 +71,7 @@ impl Draw {
         (((word >> shift) & 0xffff) * 100) >> 16
     }
 
-    /// The next one.
+    /// Draws the next I/O.
     #[inline]
     pub fn next(&mut self) -> Drawn {
         let word = self.noise.next_u64();
@@ -79,8 +79,8 @@ impl Draw {
         let found = self.lines.iter().position(|l| which < l.upto);
         let line = &mut self.lines[found.unwrap_or(0)];
         let at = if Self::percent(word, 16) < line.random {
-            // The high word of a product: every place is equally likely, up to 2^-64 times their
-            // number.
+            // The high word of a product: all places have the same probability, up to 2^-64 times
+            // their number.
             let place = (u128::from(self.noise.next_u64()) * u128::from(line.places)) >> 64;
             place as u64 * line.step
         } else {

@@ -1,10 +1,10 @@
-//! How a worker submits its I/Os: through a queue, or one after the other.
+//! Submits the I/Os of a worker: through a queue, or one after the other.
 
 use std::{io, os::fd::BorrowedFd, time::Duration};
 
 use crate::queue::{FailedIo, Queue, QueuedIo, Slot};
 
-/// What a worker needs of an engine. The methods have the meaning of those of [`Queue`].
+/// An engine for a worker. The methods mean the same as those of [`Queue`].
 pub trait IoEngine {
     fn has_room(&self) -> bool;
     fn in_flight(&self) -> usize;
@@ -41,7 +41,7 @@ pub struct PreadEngine<'a> {
     file: BorrowedFd<'a>,
     buffer: &'a mut [u8],
     piece: usize,
-    /// Offset of the next one's data in the buffer.
+    /// Offset of the next I/O's data in the buffer.
     at: usize,
     slot: Option<Slot>,
     error: Option<io::Error>,
@@ -59,7 +59,7 @@ impl<'a> PreadEngine<'a> {
         }
     }
 
-    /// Transfers all of it: continues after short transfers and interruptions.
+    /// Transfers all bytes: continues after short transfers and interruptions.
     fn transfer(&mut self, slot: &mut Slot) -> io::Result<()> {
         let QueuedIo { at, len, write, .. } = slot.op;
         loop {

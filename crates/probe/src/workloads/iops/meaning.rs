@@ -1,4 +1,4 @@
-//! What a point of `iops` means.
+//! The meaning of a point of `iops`.
 
 use layermark_model::{
     Direction, Divided, Meaning, PointError, Quantity, TurnCost, format_size, mix_name,
@@ -13,7 +13,7 @@ impl Means for IopsParams {
         let spec = read_spec(&p.spec)?;
         let paced = p.rate > 0 || p.delay > 0;
         let said = Meaning {
-            // As other programs call it.
+            // The names that other programs use.
             operation: mix_name(p.read as f64, p.random as f64),
             direction: match (spec.reads(), spec.writes()) {
                 (true, true) => Direction::Both,
@@ -35,7 +35,7 @@ impl Means for IopsParams {
                 uses_up: false,
                 working_set: p.file_size,
                 cost: TurnCost::Threads,
-                // What it moved is told in proportion.
+                // I/Os in flight at the end are counted in proportion.
                 under_way: 0,
             }),
             ..Meaning::default()

@@ -1,4 +1,5 @@
-//! `iops`: I/Os a second by Iometer's access specifications, over queue depths, workers and rates.
+//! `iops`: I/Os per second by Iometer's access specifications, over queue depths, workers and
+//! rates.
 
 use std::path::Path;
 

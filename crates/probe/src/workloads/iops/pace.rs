@@ -1,26 +1,26 @@
-//! When the next I/O may begin. Times are nanoseconds since all workers started.
+//! Decides when the next I/O may start. Times are nanoseconds since all workers started.
 
-/// What to do now.
+/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Begin one; it was due at this moment.
+    /// Start one; it was due at this moment.
     Begin(u64),
-    /// Begin nothing before this moment.
+    /// Start nothing before this moment.
     At(u64),
-    /// Begin nothing before all I/Os in flight have completed.
+    /// Start nothing before all I/Os in flight have completed.
     Drain,
 }
 
-/// One worker's moments.
+/// The schedule of one worker.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// I/Os a second of all workers; 0: no rate.
+    /// I/Os per second of all workers; 0: no rate.
     rate: u64,
     workers: u64,
     index: u64,
-    /// I/Os begun.
+    /// Number of started I/Os.
     begun: u64,
-    /// A delay that starts when nothing is in flight any more.
+    /// A delay that starts when no I/O is in flight any more.
     owed: u64,
     resume_at: u64,
 }
@@ -38,12 +38,12 @@ impl Pace {
         }
     }
 
-    /// All workers start again: moments count from there.
+    /// Restarts the schedule: moments count from the new start of all workers.
     pub fn restart(&mut self) {
         (self.begun, self.owed, self.resume_at) = (0, 0, 0);
     }
 
-    /// What to do at `now`.
+    /// The action at `now`.
     #[inline]
     pub fn next(&mut self, now: u64, in_flight: usize) -> Next {
         if self.rate > 0 {
@@ -68,7 +68,7 @@ impl Pace {
         Next::Begin(now)
     }
 
-    /// An I/O was begun, and this delay comes after it.
+    /// Records that an I/O was started. This delay follows it.
     #[inline]
     pub fn begun(&mut self, delay_ns: u64) {
         self.begun += 1;
@@ -87,7 +87,8 @@ mod tests {
         assert_eq!(two[1].next(0, 0), Next::At(1_000_000));
         two[0].begun(0);
         assert_eq!(two[0].next(0, 5), Next::At(2_000_000));
-        // A layer that stood still for a second: what was due is late, and keeps its due time.
+        // A layer that was stopped for a second: I/Os that were due start late and keep their due
+        // time.
         for k in 1..500 {
             assert_eq!(two[0].next(1_000_000_000, 0), Next::Begin(k * 2_000_000));
             two[0].begun(0);

@@ -23,7 +23,7 @@ pub struct IopsParams {
     pub read: u64,
     pub random: u64,
     pub burst: u64,
-    /// Milliseconds.
+    /// Delay after a burst, ms.
     pub delay: u64,
     pub align: u64,
     pub engine: String,
@@ -34,13 +34,13 @@ pub struct IopsParams {
     pub workers: u64,
     pub direct: bool,
     pub file_size: u64,
-    /// Milliseconds in one stretch; 0: in turns, as long as the lab decides.
+    /// Duration in one stretch, ms; 0: in turns, whose duration the lab chooses.
     pub time: u64,
-    /// Milliseconds.
+    /// Duration of the ramp, ms.
     pub ramp: u64,
-    /// I/Os a second of all workers together; 0: as many as possible.
+    /// I/Os per second of all workers together; 0: as many as possible.
     pub rate: u64,
-    /// The kernel gets no advice. Points stored before the parameter existed had none.
+    /// Whether the kernel gets no advice. Points stored before the parameter existed had none.
     #[serde(default = "yes")]
     pub no_advice: bool,
     /// `read`, `write` or `read-write`, derived from the specification.
@@ -48,7 +48,7 @@ pub struct IopsParams {
     pub op: String,
 }
 
-/// For points stored before the parameter existed.
+/// Default for points stored before the parameter existed.
 fn batch() -> u64 {
     4
 }
@@ -57,10 +57,10 @@ fn yes() -> bool {
     true
 }
 
-/// The word for a specification that the parameters of one line make.
+/// The word for a specification given by the parameters of one line.
 const OWN: &str = "own";
 
-/// Parameters, as help and flags need them.
+/// Parameters, for help and flags.
 pub const PARAMS: &[Param] = &param::list::<_, { IopsParams::TABLE.len() }>(IopsParams::TABLE);
 
 impl Params for IopsParams {
@@ -132,7 +132,7 @@ impl Params for IopsParams {
             .help("uncounted work before a stretch; all workers are running when it ends"),
     ];
 
-    /// Makes the specification and its summary say the same.
+    /// Makes the specification and its summary agree.
     fn settle(mut self, values: &Values) -> Result<Vec<Self>, PointError> {
         if values.words("engine").contains(&"pread") && !values.given("iodepth") {
             self.iodepth = 1;
@@ -166,13 +166,13 @@ impl Params for IopsParams {
         Ok(vec![self])
     }
 
-    /// A smaller file and less time.
+    /// Scales the file's size and the duration.
     fn scale(&mut self, scale: f64, _: &Values) {
-        // Four of the largest transfers that presets have.
+        // Four times the largest transfer of the presets.
         let least = (2 << 20).min(self.file_size);
         let align = ALIGN as u64;
         self.file_size = (scaled(self.file_size, scale) / align * align).max(least);
-        // `time` = 0 and `ramp` = 0 are words for "none": they are no durations to scale.
+        // `time` = 0 and `ramp` = 0 mean "none", so they are not scaled.
         if self.time > 0 {
             self.time = scaled(self.time, scale).max(50.min(self.time));
         }
@@ -208,14 +208,14 @@ impl Params for IopsParams {
     }
 }
 
-/// What the parameters of one line need.
+/// Condition of the parameters of one line, for messages.
 const ITS_LINE: &str = "`spec` = own";
 
 fn is_own(p: &IopsParams) -> bool {
     p.spec == OWN
 }
 
-/// The specification of a point or of a setting.
+/// Reads the specification of a point or of a setting.
 pub fn read_spec(text: &str) -> Result<AccessSpec, PointError> {
     AccessSpec::parse(text).map_err(|why| {
         let names: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
@@ -239,11 +239,11 @@ const LONGEST: u64 = 3_600_000;
 /// Highest rate: beyond it the moments are less than 100 ns apart.
 const FASTEST: u64 = 10_000_000;
 
-/// Duration of a stretch where no time was given, milliseconds.
+/// Duration of a stretch if no time was given, ms.
 const STRETCH: u64 = 300;
 
 impl IopsParams {
-    /// The specification, or the name of a preset of several lines.
+    /// The specification, or the name of a preset with several lines.
     fn spec_label(&self) -> String {
         let same = |text: &str| AccessSpec::parse(text).is_ok_and(|s| s.to_string() == self.spec);
         let preset = PRESETS.iter().find(|(_, text)| same(text));
@@ -253,13 +253,13 @@ impl IopsParams {
         }
     }
 
-    /// Whether it can be interrupted. The moments of a rate, and bursts with delays between them,
+    /// Whether it can be interrupted. I/Os at a fixed rate, and bursts with delays between them,
     /// cannot wait for other layers.
     pub fn divides(&self, spec: &AccessSpec) -> bool {
         self.time == 0 && self.rate == 0 && !spec.pauses()
     }
 
-    /// Milliseconds of one stretch.
+    /// Duration of one stretch, ms.
     pub fn stretch(&self) -> u64 {
         if self.time == 0 { STRETCH } else { self.time }
     }

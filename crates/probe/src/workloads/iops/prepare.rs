@@ -31,7 +31,7 @@ use crate::{
 /// Bytes of one write that lays the file out.
 const LAID_OUT: u64 = 1 << 20;
 
-/// A point made ready.
+/// A prepared point.
 pub struct IopsWork {
     pub p: IopsParams,
     pub spec: AccessSpec,
@@ -40,12 +40,12 @@ pub struct IopsWork {
     pub dir: PathBuf,
     pub path: PathBuf,
     pub file: File,
-    /// Bytes of a place in a buffer.
+    /// Bytes per place in a buffer.
     pub piece: usize,
     pub workers: Vec<(Worker, Buffer)>,
-    /// When all had ended.
+    /// The moment at which all workers had ended.
     pub stopped: Option<Mark>,
-    /// Removed when this is dropped, with the file in it.
+    /// Removed on drop, with the file in it.
     _work: Option<WorkDir>,
 }
 
@@ -66,7 +66,7 @@ pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork,
     if work.is_some() {
         let seed = data::derive(context.seed, "iops layout");
         lay_out(&path, p.file_size, seed).map_err(|e| ProbeError::io("write", &path, &e))?;
-        // Data that is dirty now must not be written while the clock runs.
+        // Dirty data must not be written back while the clock runs.
         context.sync(dir)?;
     }
     let file = open(&p, &spec, &path)?;
@@ -88,8 +88,8 @@ pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork,
     })
 }
 
-/// Writes a new file full of data: blocks that were never written would be read as zeros without a
-/// transfer.
+/// Writes a new file full of data, because blocks that were never written would be read as zeros
+/// without a transfer.
 fn lay_out(path: &Path, size: u64, seed: u64) -> io::Result<()> {
     let mut pool = Buffer::new(LAID_OUT as usize);
     Pattern::Random.fill(pool.bytes_mut(), LAID_OUT as usize, seed);
@@ -144,7 +144,7 @@ fn advice(spec: &AccessSpec) -> Advice {
     }
 }
 
-/// Reads the file once, unless all of it is in the cache already.
+/// Reads the file once, unless it is already cached completely.
 fn warm(mut file: File) -> io::Result<()> {
     if resident::share_of(&file) != Some(1.0) {
         io::copy(&mut file, &mut io::sink())?;

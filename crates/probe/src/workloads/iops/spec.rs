@@ -1,8 +1,8 @@
-//! Access specifications after Iometer's: what one I/O is, and mixes of several kinds.
+//! Access specifications as in Iometer: the properties of an I/O, and mixes of several kinds.
 //!
-//! `4K 67% read 100% random; 64K 100% read 0% random @20%`: lines between semicolons, each with a
-//! size and, in any order, the share of reads and of random places, `burst N`, `delay TIME`,
-//! `align SIZE`, and the line's own share of the mix.
+//! An example: `4K 67% read 100% random; 64K 100% read 0% random @20%`. Lines are separated by
+//! semicolons. Each has a size and, in any order, the share of reads and of random places, `burst
+//! N`, `delay TIME`, `align SIZE`, and the line's own share of the mix.
 
 use std::{fmt, time::Duration};
 
@@ -40,17 +40,18 @@ pub const PRESETS: &[(&str, &str)] = &[
 pub struct SpecLine {
     /// Bytes of a transfer.
     pub size: u64,
-    /// Percent that read; the others write. Drawn for each I/O.
+    /// Share of reads, percent; the others write. Drawn for each I/O.
     pub read: u64,
-    /// Percent that go to a random place; the others continue after the last one. Drawn for each.
+    /// Share of I/Os at a random place, percent; the others continue after the last one. Drawn for
+    /// each.
     pub random: u64,
-    /// I/Os before each delay.
+    /// Number of I/Os before each delay.
     pub burst: u64,
-    /// Milliseconds without a new I/O after a burst has completed.
+    /// Delay without a new I/O after a burst has completed, ms.
     pub delay_ms: u64,
     /// Places are multiples of this many bytes; 0: of the size.
     pub align: u64,
-    /// Percent of the mix.
+    /// Share of the mix, percent.
     pub share: u64,
 }
 
@@ -70,7 +71,7 @@ impl SpecLine {
 pub struct AccessSpec(pub Vec<SpecLine>);
 
 impl AccessSpec {
-    /// Reads a specification or a preset's name; the error says what is wrong with it.
+    /// Reads a specification or a preset's name. The error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let named = PRESETS.iter().find(|(name, _)| *name == text);
@@ -87,7 +88,7 @@ impl AccessSpec {
         self.0.iter().map(|l| l.size).max().unwrap_or(0)
     }
 
-    /// Mean over the mix of a line's figure.
+    /// Mean of a property over the mix.
     pub fn mean(&self, of: impl Fn(&SpecLine) -> u64) -> u64 {
         let part = |l: &SpecLine| u128::from(of(l)) * u128::from(l.share);
         let mean = self.0.iter().map(part).sum::<u128>() / 100;
@@ -192,7 +193,7 @@ fn percent(text: &str) -> Result<u64, String> {
     let number = text.strip_suffix('%').and_then(|n| n.parse().ok());
     number
         .filter(|n| *n <= 100)
-        .ok_or_else(|| format!("`{text}` is no whole percentage between 0% and 100%"))
+        .ok_or_else(|| format!("`{text}` is not a whole percentage between 0% and 100%"))
 }
 
 fn whole(text: &str) -> Result<u64, String> {
@@ -200,7 +201,7 @@ fn whole(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("`{text}` is no whole number"))
 }
 
-/// Lines without a share divide what the others leave.
+/// Lines without a share divide the rest equally.
 fn share_out(lines: Vec<(SpecLine, Option<u64>)>) -> Result<Vec<SpecLine>, String> {
     let given: u64 = lines.iter().filter_map(|(_, share)| *share).sum();
     let open = lines.iter().filter(|(_, share)| share.is_none()).count() as u64;

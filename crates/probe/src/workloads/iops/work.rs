@@ -1,4 +1,4 @@
-//! The trial: workers started together, a window of time, and the debt after it.
+//! The trial: workers that start together, a window of time, and the debt after it.
 
 use std::{
     fs::{self, File},
@@ -35,20 +35,20 @@ use crate::{
     selftest,
 };
 
-/// What a window came to.
+/// Results of a window.
 struct Counted {
     pass: Pass,
     used: Used,
-    /// CPU time spent waiting for moments.
+    /// CPU time spent waiting for due moments, ns.
     spun_ns: u64,
-    /// Time of the I/Os that do not count.
+    /// Time of the uncounted I/Os, ns.
     uncounted_ns: u64,
 }
 
-/// What the workers share.
+/// State shared by the workers.
 struct Shared {
     barrier: SpinBarrier,
-    /// One could not get ready, so none starts.
+    /// Set when one could not get ready, so that none starts.
     off: AtomicBool,
     /// Readings of the workers' clock and of `CLOCK_MONOTONIC` when all had arrived.
     start: Mutex<(u64, u64)>,
@@ -76,12 +76,12 @@ impl Work for IopsWork {
             if counted.pass.ops > 0 {
                 break counted;
             }
-            // In turns it was waited for already.
+            // In turns the wait is already done.
             if window.whole || length > PATIENCE_NS {
                 let text = format!("no I/O ended within {} s", PATIENCE_NS / 1_000_000_000);
                 return Err(ProbeError::new(text));
             }
-            // At least one I/O, if that takes longer or is due later.
+            // At least one I/O, even if it takes longer or is due later.
             window.until += 3 * length;
         };
         let Counted {
@@ -121,7 +121,7 @@ impl Work for IopsWork {
             if trial.turns.is_empty() {
                 self.context.sync(&self.dir)?;
             } else {
-                // Flushes its own file: a flush of the whole file system would also pay for other
+                // Flushes its own file. A flush of the whole file system would also pay for other
                 // layers.
                 since = Some(Mark::read(&devices));
                 let flushed = File::open(&self.path).and_then(|file| file.sync_all());
@@ -142,7 +142,7 @@ impl Work for IopsWork {
         }
         trial.latency = response.latency();
         trial.service = service.latency();
-        // With pauses, the cost of an I/O is the time it is waited for.
+        // With pauses, the cost of an I/O is the time spent waiting for it.
         if self.p.rate > 0 || self.spec.pauses() {
             trial.response_ns = trial.latency.as_ref().map(|l| l.mean);
         }
@@ -156,7 +156,7 @@ impl Work for IopsWork {
 }
 
 impl IopsWork {
-    /// The part of a turn, or of the one stretch, that counts.
+    /// The counted part of a turn, or of the one stretch.
     fn window(&self, ask: &Ask) -> Window {
         let ms = |n: u64| n * 1_000_000;
         let (from, length) = if ask.ns > 0 {
@@ -193,7 +193,7 @@ impl IopsWork {
                 let shared = &shared;
                 let (order, ordered) = mpsc::channel::<()>();
                 let body = move || {
-                    // Gone when another one could not be started.
+                    // Closed when another thread could not be started.
                     ordered.recv().ok()?;
                     work(clock, shared, window, p, worker, buffer.bytes_mut(), file)
                 };
@@ -221,7 +221,7 @@ impl IopsWork {
         Ok(self.sum_up(window, &used))
     }
 
-    /// Time of the I/Os that count, as if all workers had been busy for the same time.
+    /// Time of the counted I/Os, ns, as if all workers had been busy for the same time.
     fn elapsed_ns(&self, window: Window) -> u64 {
         if !window.whole {
             return window.until - window.from;
@@ -248,14 +248,14 @@ impl IopsWork {
             ops: sum(&|w| w.ops),
             bytes: sum(&|w| w.bytes),
         };
-        // Counters cannot be read at the exact ends of the window. What they counted belongs to all
-        // I/Os alike, including those of the ramp.
+        // Counters cannot be read at the exact ends of the window. They are divided evenly over all
+        // I/Os, including those of the ramp.
         let share =
             |part: u64, of: u64, all: u64| (part as f64 * of as f64 / (all as f64).max(1.0)) as u64;
         let all_ops = sum(&|w| w.all_ops);
         let ours = |n| share(n, pass.ops, all_ops);
         let moved = |n| share(n, pass.bytes, sum(&|w| w.all_bytes));
-        // Spinning until a moment is due is the tool's doing.
+        // Spinning until an I/O is due is a cost of the tool.
         let spun_ns = sum(&|w| w.spun);
         let cpu = CpuUse {
             user_ns: ours(used.cpu.user_ns.saturating_sub(spun_ns)),
@@ -287,7 +287,7 @@ impl IopsWork {
         })
     }
 
-    /// As for `file`: nothing of it is cached, and the bytes crossed the device.
+    /// As in `file`: nothing of it is cached, and the bytes crossed the device.
     fn direct(&self, trial: &Trial) -> DirectIo {
         let cached = resident::share(&self.path).is_some_and(|share| share > DIRECT_CACHED);
         let crossed = trial
@@ -300,12 +300,12 @@ impl IopsWork {
         }
     }
 
-    /// A rate that was not reached: I/Os that were still due are in no histogram.
+    /// Records a rate that was not reached, because I/Os still due are missing from the histogram.
     fn tell_of_the_rate(&self, trial: &mut Trial) {
         let reached = trial.ops() as f64 / (trial.elapsed_ns() as f64 / 1e9);
         if self.p.rate > 0 && reached < 0.95 * self.p.rate as f64 {
             trial.notes.push(format!(
-                "the layer did {reached:.0} of the {} I/Os a second that were asked for: what waited longest is not in the response times",
+                "the layer did {reached:.0} of the {} requested I/Os a second: those that waited longest are missing from the response times",
                 self.p.rate
             ));
         }
@@ -322,7 +322,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One worker's thread. Returns `None` when nothing failed.
+/// Runs one worker's thread. Returns `None` when nothing failed.
 fn work<C: Clock>(
     clock: C,
     shared: &Shared,
@@ -337,7 +337,7 @@ fn work<C: Clock>(
         let (start, _) = *lock(&shared.start);
         (!shared.off.load(Ordering::Relaxed)).then_some(StopWatch { clock, start })
     };
-    // Wake up when asked to, not up to 50 us later.
+    // A sleep ends on time, and not up to 50 us late.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     if !find(&p.engine).is_some_and(Engine::queues) {
         let mut one = PreadEngine::new(file, bytes, piece);
@@ -346,7 +346,7 @@ fn work<C: Clock>(
     match Queue::new(p.iodepth as usize, file, bytes, piece) {
         Ok(mut queue) => {
             let failed = worker.run(begin()?, window, &mut queue, &shared.told).err();
-            // They live as long as this thread does, and their names have its number.
+            // They live as long as this thread, and their names have its number.
             worker.kernel_workers = worker.kernel_workers.max(kernel_workers());
             failed
         }
@@ -359,7 +359,8 @@ fn work<C: Clock>(
     }
 }
 
-/// Threads of the kernel that carry out what this thread's `io_uring` could not start without waiting.
+/// Number of kernel threads that do work which this thread's `io_uring` could not start without
+/// waiting.
 fn kernel_workers() -> u64 {
     let name = format!("iou-wrk-{}", rustix::thread::gettid().as_raw_nonzero());
     let tasks = fs::read_dir("/proc/self/task")
@@ -373,7 +374,7 @@ fn kernel_workers() -> u64 {
     tasks.filter(is_one).count() as u64
 }
 
-/// The first failure, once all have ended.
+/// Waits for all threads. Returns the first failure.
 fn joined(
     handles: Vec<ScopedJoinHandle<'_, Option<FailedIo>>>,
 ) -> Result<Option<FailedIo>, ProbeError> {

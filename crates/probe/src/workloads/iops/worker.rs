@@ -1,4 +1,4 @@
-//! One worker: begins I/Os, waits, counts, until the time is over.
+//! One worker: starts I/Os, waits for them and counts them until the time is over.
 
 use std::{
     hint,
@@ -22,7 +22,7 @@ const SPIN_NS: u64 = 60_000;
 #[derive(Clone, Copy)]
 pub struct StopWatch<C> {
     pub clock: C,
-    /// The clock's reading at that moment.
+    /// The clock's reading at the start.
     pub start: u64,
 }
 
@@ -33,14 +33,14 @@ impl<C: Clock> StopWatch<C> {
     }
 }
 
-/// The part that counts: from one moment to another, in the watch's time.
+/// The counted part, in the watch's time.
 #[derive(Clone, Copy)]
 pub struct Window {
     pub from: u64,
     pub until: u64,
-    /// Counts from the first I/O that ends in the window to the first one that ends after it. A short
-    /// window would cut off a part of an I/O at both ends; and leaving out the I/O that is in flight at its
-    /// end would hide every one that takes longer than the window.
+    /// Counts from the first I/O that ends in the window to the first one that ends after it. A
+    /// short window would cut off a part of an I/O at both ends. Without the I/O in flight at its
+    /// end, every I/O longer than the window would be missing.
     pub whole: bool,
 }
 
@@ -48,32 +48,32 @@ pub struct Window {
 /// this.
 pub const PATIENCE_NS: u64 = 10_000_000_000;
 
-/// What a worker draws from and what it counted.
+/// State and results of a worker.
 pub struct Worker {
     pub draw: Draw,
-    /// I/Os handed over in one call.
+    /// Number of I/Os submitted per call.
     pub batch: u64,
     pub pace: Pace,
-    /// From when it was due to its end.
+    /// Latency from the due moment to the end.
     pub response: Recorder,
-    /// Response time, from the due moment to the end, where it differs.
+    /// Latency from the start to the end, where it differs.
     pub service: Option<Recorder>,
-    /// In the last run: I/Os that ended in the window, and their bytes.
+    /// In the last run: number of I/Os that ended in the window, and their bytes.
     pub ops: u64,
     pub bytes: u64,
-    /// When the first and the last whole I/O of a window ended.
+    /// The ends of the first and the last counted I/O of a window.
     pub span: Option<(u64, u64)>,
-    /// All that ended, whenever.
+    /// All I/Os that ended, in the window or not.
     pub all_ops: u64,
     pub all_bytes: u64,
-    /// Nanoseconds of CPU spent waiting for a moment, including the ramp.
+    /// CPU time spent waiting for due moments, including the ramp, ns.
     pub spun: u64,
-    /// Most threads of the kernel that any run needed for its requests.
+    /// Maximum number of kernel threads that any run needed for its requests.
     pub kernel_workers: u64,
 }
 
 impl Worker {
-    /// Works until the window's end, then waits for what is in flight.
+    /// Works until the window's end, then waits for I/Os in flight.
     pub fn run<C: Clock, W: IoEngine>(
         &mut self,
         watch: StopWatch<C>,
@@ -114,7 +114,7 @@ impl Worker {
                 (tell_at, before) = (now + HEARTBEAT_NS, self.ops);
             }
         }
-        // Their bytes are counted at the device, whenever they end.
+        // The device counts their bytes, whenever they end.
         while engine.in_flight() > 0 {
             now = watch.now();
             engine.enter(now, 1, None).map_err(failed)?;
@@ -124,19 +124,20 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether a window of whole I/Os goes on after its time: it has none, or the last one is in flight.
+    /// Whether a window of whole I/Os continues after its time: no I/O has ended yet, or the last
+    /// one is in flight.
     fn waits_for_an_end(&self, window: Window, in_flight: usize) -> bool {
         self.ops == 0 || (in_flight > 0 && !self.has_ended(window))
     }
 
-    /// Whether an I/O was counted that ended after the window's time.
+    /// Whether an I/O that ended after the window's time was counted.
     fn has_ended(&self, window: Window) -> bool {
         self.ops > 0 && self.span.is_some_and(|(_, last)| last >= window.until)
     }
 
-    /// Begins the I/Os that are due. Returns the next moment at which one is due, if known.
+    /// Starts the I/Os that are due. Returns the moment at which the next one is due, if known.
     ///
-    /// A full batch is submitted at once: the device then works while the next one is prepared.
+    /// A full batch is submitted at once, so that the device works while the next one is prepared.
     #[inline]
     fn begin<C: Clock, W: IoEngine>(
         &mut self,
@@ -168,7 +169,7 @@ impl Worker {
         Ok(None)
     }
 
-    /// Reaps what has completed by `now`. Returns whether anything had.
+    /// Reaps I/Os completed by `now`. Returns whether there were any.
     #[inline]
     fn count<W: IoEngine>(
         &mut self,
@@ -230,7 +231,7 @@ impl Worker {
     }
 }
 
-/// A call that failed as a whole.
+/// The failure of a whole call.
 fn failed(error: std::io::Error) -> FailedIo {
     FailedIo {
         op: crate::queue::QueuedIo::default(),
@@ -353,7 +354,8 @@ mod tests {
             (ops, took) = (ops + worker.ops, took + last - first);
         }
         let mean_ms = took as f64 / ops as f64 / 1e6;
-        // 3.9 ms, and what a busy machine adds to each sleep; without the long ones it is 1 ms.
+        // 3.9 ms, plus the delay that a busy machine adds to each sleep; without the long ones it
+        // is 1 ms.
         assert!(
             worker
                 .response
@@ -364,8 +366,8 @@ mod tests {
         );
     }
 
-    /// In a window of 10 ms three of them end, which is no reason to say that each took 3.33 ms; and one
-    /// of 1 ms has none.
+    /// In a window of 10 ms three of them end, which does not mean that each took 3.33 ms. In one
+    /// of 1 ms none ends.
     #[test]
     fn whole_ios_count_with_the_time_that_they_took() {
         for ms in [10, 1] {
@@ -391,7 +393,7 @@ mod tests {
                 worker.ops
             );
             assert_eq!(worker.bytes, worker.ops * 4096);
-            // What the loop takes between two of them is theirs too.
+            // The loop's time between two of them is counted as theirs.
             let sum = worker.response.total_ns();
             assert!((0.5..=1.0).contains(&(sum / took)), "{ms}: {sum} of {took}");
         }

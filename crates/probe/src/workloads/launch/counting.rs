@@ -1,5 +1,5 @@
-//! Resources used by the whole process tree of a launch, by counters that miss no process: those of
-//! a control group, and the kernel's events for each new process.
+//! Resources used by the whole process tree of a launch. The counters miss no process: those of a
+//! control group, and the kernel's events for each new process.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,7 +10,7 @@ use super::{
     group::{Counters, LaunchCgroup},
 };
 
-/// The counters available on this machine. None is no error: `/proc` provides the rest.
+/// The counters available on this machine. Without any, `/proc` provides less exact values.
 #[derive(Debug, Default)]
 pub struct Counting {
     group: Option<LaunchCgroup>,
@@ -18,8 +18,8 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Creates the counters for a guard. Called by the probe: in a PID namespace the kernel sends
-    /// no process events, and what a killed guard leaves has to be removed.
+    /// Creates the counters for a guard. Called by the probe, because in a PID namespace the kernel
+    /// sends no process events, and because the probe must remove what a killed guard leaves.
     pub fn make() -> Self {
         Self {
             group: LaunchCgroup::make(),
@@ -27,18 +27,18 @@ impl Counting {
         }
     }
 
-    /// Counts what this process starts from now on.
+    /// Counts the processes that this process starts from now on.
     pub fn enter(&mut self) {
         self.group.take_if(|group| group.enter().is_err());
     }
 
-    /// Just before the clock.
+    /// Called just before the clock starts.
     pub fn before(&mut self) -> Counters {
         self.forks.iter_mut().for_each(Forks::forget);
         self.counters()
     }
 
-    /// Called just after it: adds what was counted to `launch`, and names the counters.
+    /// Called just after the clock stops: adds the counters to `launch`, and their names.
     pub fn after(&mut self, before: Counters, main: BorrowedFd<'_>, launch: &mut Launch) {
         let now = self.counters();
         let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));

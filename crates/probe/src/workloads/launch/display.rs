@@ -1,8 +1,7 @@
 //! A private X server without a screen, for programs with windows.
 //!
-//! Its socket, lock file and cookie are in memory, and only the guard and its children see them.
-//! Where nothing can be mounted they are in `/tmp` as usual, and only the cookie keeps other users
-//! out.
+//! Its socket, lock file and cookie are in memory, and only the guard and its children see them. If
+//! nothing can be mounted, they are in `/tmp` as usual, and only the cookie keeps other users out.
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
@@ -25,7 +24,7 @@ use crate::programs::{
     user::{self, User},
 };
 
-/// Directory of X sockets, in which clients look.
+/// Directory of X sockets, in which clients search.
 const SOCKETS: &str = "/tmp/.X11-unix";
 /// How a client authenticates: 16 bytes that both sides know.
 const COOKIE: &str = "MIT-MAGIC-COOKIE-1";
@@ -52,7 +51,7 @@ impl Display {
         write_authority(&authority, &cookie, user)
             .map_err(|e| ProbeError::io("write", &authority, &e))?;
         // Some clients try an abstract socket of that number first, which may belong to a desktop
-        // or, if it can be guessed, to anyone.
+        // or, if it can be guessed, to any user.
         let number = 1000 + (random() & 0xffff) as u32;
         let server = serve(size, number, &authority, private).map_err(|e| {
             ProbeError::new(format!("a private X server (Xvfb) is needed: {e}"))
@@ -93,7 +92,7 @@ impl Display {
         &self.authority
     }
 
-    /// A connection of our own.
+    /// A connection for this process.
     pub fn connect(&self) -> Result<RustConnection, Box<dyn std::error::Error>> {
         let stream = UnixStream::connect(self.socket())?;
         let (stream, _) = DefaultStream::from_unix_stream(stream)?;
@@ -103,12 +102,12 @@ impl Display {
         )?)
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.server.id()
     }
 
-    /// The directory of X sockets, which must be visible to a program with its own root.
+    /// The directory of X sockets, which a program with its own root must see.
     pub fn sockets() -> &'static Path {
         Path::new(SOCKETS)
     }
@@ -142,8 +141,8 @@ fn own_sockets() -> io::Result<bool> {
         Err(e) => return Err(e),
     }
     let meta = fs::symlink_metadata(at)?;
-    // An owner without a number here is root or a stranger outside the user namespace of an
-    // ordinary user.
+    // An owner without an id here is root or another user outside the user namespace of an ordinary
+    // user.
     if !meta.is_dir() || (meta.uid() != 0 && user::mapped(meta.uid())) {
         return Err(io::Error::other("it is not root's directory"));
     }

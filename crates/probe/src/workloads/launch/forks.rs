@@ -1,5 +1,5 @@
-//! Every process that is created on this machine, reported by the kernel's process connector
-//! (`linux/cn_proc.h`), for root only. It also sees processes that end at once.
+//! Counts the processes created on this machine, as reported by the kernel's process connector
+//! (`linux/cn_proc.h`). Needs root. It also counts processes that end at once.
 #![allow(unsafe_code)]
 
 use std::{
@@ -17,8 +17,7 @@ const LISTEN: u32 = 1;
 const IGNORE: u32 = 2;
 /// `nlmsghdr` and `cn_msg`.
 const HEADERS: usize = 16 + 20;
-/// Buffer for events that arrive while a program starts and nobody reads, bytes: some thousand
-/// events.
+/// Size of the buffer for events that arrive while a program starts, bytes: some thousand events.
 const ROOM: libc::c_int = 8 << 20;
 
 const EVENT_NONE: u32 = 0;
@@ -30,14 +29,14 @@ pub struct Forks {
     socket: OwnedFd,
     /// `/proc` of the namespace that the kernel's numbers refer to.
     proc: File,
-    /// The process that listens; a forked copy only reads.
+    /// Id of the process that listens. A forked copy only reads.
     owner: u32,
-    /// Some events were lost: the count is unknown.
+    /// Whether some events were lost, so that the count is unknown.
     lost: bool,
 }
 
 impl Forks {
-    /// `None` where the kernel reports nothing: not root, or in a container.
+    /// `None` if the kernel reports no events: not root, or in a container.
     pub fn listen() -> Option<Self> {
         let mut forks = Self {
             socket: socket().ok()?,
@@ -46,7 +45,7 @@ impl Forks {
             lost: false,
         };
         forks.tell(LISTEN).ok()?;
-        // The answer is there when the message has been sent.
+        // The answer has arrived when the message has been sent.
         let mut agreed = false;
         while let Some(event) = forks.next() {
             agreed |= word(&event, 0) == Some(EVENT_NONE) && word(&event, 16) == Some(0);
@@ -54,7 +53,7 @@ impl Forks {
         agreed.then_some(forks)
     }
 
-    /// The kernel's own number of a process, which differs inside a PID namespace.
+    /// The kernel's own id of a process, which differs inside a PID namespace.
     pub fn number(&self, pidfd: BorrowedFd<'_>) -> Option<u32> {
         let path = format!("self/fdinfo/{}", pidfd.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -71,8 +70,7 @@ impl Forks {
         self.lost = false;
     }
 
-    /// Number of processes that `main` and its descendants were and created, itself included;
-    /// `None` when events were lost.
+    /// Number of processes in the tree of `main`, including itself; `None` when events were lost.
     pub fn count(&mut self, main: u32) -> Option<u64> {
         let mut tree = BTreeSet::from([main]);
         while let Some(event) = self.next() {
@@ -81,7 +79,7 @@ impl Forks {
         (!self.lost).then_some(tree.len() as u64)
     }
 
-    /// The body of the next message, after its headers.
+    /// The body of the next message, without its headers.
     fn next(&mut self) -> Option<Vec<u8>> {
         let mut buffer = [0_u8; 1024];
         loop {
@@ -149,7 +147,7 @@ fn socket() -> io::Result<OwnedFd> {
         if libc::bind(fd, (&raw const address).cast(), length) < 0 {
             return Err(io::Error::last_os_error());
         }
-        // With less room events may be lost, which is noticed.
+        // In a smaller buffer events may be lost, which is detected.
         let length = size_of::<libc::c_int>() as libc::socklen_t;
         let room = ROOM;
         let at = (&raw const room).cast();
@@ -158,7 +156,7 @@ fn socket() -> io::Result<OwnedFd> {
     }
 }
 
-/// A process created by one of the tree belongs to the tree. `proc_event`: kind, CPU, time (8
+/// Adds a process to the tree if its creator belongs to it. `proc_event`: kind, CPU, time (8
 /// bytes); of a fork: thread and process that created it, new thread and its process.
 fn follow(event: &[u8], tree: &mut BTreeSet<u32>) {
     let all = [0, 20, 24, 28].map(|at| word(event, at));
@@ -219,7 +217,7 @@ mod tests {
             Some(shell.id())
         );
         shell.wait().unwrap();
-        // The shell, its subshell, and three programs, of which the last may take its place.
+        // The shell, its subshell, and three programs, the last of which may replace the subshell.
         let n = forks.count(shell.id()).unwrap();
         assert!((4..=5).contains(&n), "{n}");
     }

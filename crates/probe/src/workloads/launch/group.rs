@@ -1,5 +1,5 @@
-//! A control group (version 2) around the guard and all processes it starts: what the whole tree
-//! waited for and read, including short-lived processes.
+//! A control group (version 2) around the guard and all processes it starts. It counts the I/O
+//! waits and reads of the whole tree, including short-lived processes.
 
 use std::{
     fs, io,
@@ -11,26 +11,26 @@ use layermark_model::random_name;
 /// Prefix of our groups' names, followed by the process that created them.
 const PREFIX: &str = "layermark-";
 
-/// A control group of ours. Both the probe, which creates it, and the guard, which enters it,
-/// remove it on drop: whichever ends last.
+/// A control group of layermark. Both the probe, which creates it, and the guard, which enters it,
+/// remove it on drop: the last one to end succeeds.
 #[derive(Debug)]
 pub struct LaunchCgroup {
     parent: PathBuf,
     path: PathBuf,
 }
 
-/// Counters of a group. Those that the machine does not have are absent.
+/// Counters of a group. `None`: not available on this machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Time in which at least one of its tasks waited for I/O, nanoseconds.
+    /// Time in which at least one of its tasks waited for I/O, ns.
     pub wait_ns: Option<u64>,
-    /// Bytes its tasks had read from devices.
+    /// Bytes that its tasks read from devices.
     pub read_bytes: Option<u64>,
 }
 
 impl LaunchCgroup {
-    /// Creates a group below this process's own. `None` where that is not allowed, or where the
-    /// group would count nothing.
+    /// Creates a group below this process's own. `None` if that is not allowed, or if the group
+    /// would count nothing.
     pub fn make() -> Option<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -50,7 +50,7 @@ impl LaunchCgroup {
         move_to(&self.path)
     }
 
-    /// What it has counted since it was made.
+    /// Its counters since it was made.
     pub fn counters(&self) -> Counters {
         let text = |name: &str| fs::read_to_string(self.path.join(name)).ok();
         Counters {
@@ -62,7 +62,7 @@ impl LaunchCgroup {
 
 impl Drop for LaunchCgroup {
     fn drop(&mut self) {
-        // It may be gone. Groups that cannot be removed now are removed by the next run.
+        // It may be gone. The next run removes groups that cannot be removed now.
         let _ = move_to(&self.parent);
         let _ = fs::remove_dir(&self.path);
     }
@@ -72,14 +72,14 @@ fn move_to(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
-/// Removes groups whose makers were killed.
+/// Removes groups whose creators were killed.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let maker = name.to_str().and_then(|n| n.strip_prefix(PREFIX));
         let maker = maker.and_then(|m| m.split('-').next());
         if maker.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-            // Somebody may still be in it.
+            // A process may still be in it.
             let _ = fs::remove_dir(entry.path());
         }
     }
@@ -104,7 +104,7 @@ fn waited_ns(text: &str) -> Option<u64> {
     Some(total.parse::<u64>().ok()? * 1000)
 }
 
-/// `rbytes=` of all lines of `io.stat` whose device stores bytes itself: reads of a loop device are
+/// `rbytes=` of all lines of `io.stat` whose device stores bytes itself. Reads of a loop device are
 /// counted again at the device below it.
 fn read_bytes(text: &str, counts: fn(&str) -> bool) -> u64 {
     let bytes = |line: &str| -> Option<u64> {

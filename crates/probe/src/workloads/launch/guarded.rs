@@ -1,5 +1,5 @@
-//! What the guard does for a launch: home, X server and package, uncounted launches, the one that
-//! counts.
+//! The guard's part of a launch: home, X server and package, uncounted launches, and the counted
+//! one.
 
 use std::{
     fs::{self, DirBuilder},
@@ -16,18 +16,18 @@ use super::{
 use crate::ProbeError;
 use crate::programs::{guard::Guarded, tree::Tree};
 
-/// Number of times a warm point may repeat a launch that was not warm.
+/// Maximum number of repetitions of a launch that should be warm and was not.
 const AGAIN: u64 = 2;
 
 /// Launches of one trial.
 pub struct Launches {
     pub site: LaunchSite,
-    /// Uncounted launches before the one that counts.
+    /// Number of uncounted launches before the counted one.
     pub warmups: u64,
     counting: Counting,
 }
 
-/// A launch that was made.
+/// A completed launch.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Launched {
     pub elapsed_ns: u64,
@@ -37,7 +37,7 @@ pub struct Launched {
 
 impl Launches {
     pub fn new(site: LaunchSite, warmups: u64) -> Self {
-        // Not what strace reads.
+        // Counts without what strace reads.
         let counting = if site.p.tracing {
             Counting::default()
         } else {
@@ -61,11 +61,12 @@ impl Launches {
         }
         if ready::parse(&site.p.ready)?.0.needs_display() {
             let display = Display::start(&site.p.screen, &site.home, site.user)?;
-            // Not one of the program's processes, whatever fails from here on.
+            // Excluded first, because it is not one of the program's processes, even if a later
+            // step fails.
             tree.spared.insert(display.pid());
             site.display = Some(display);
         }
-        // Last, since the package must see the directory that the X server has created.
+        // Done last, because the package must see the directory that the X server has created.
         if let Some(root) = &site.root {
             inside::mounts(root, site.user, site.display.is_some())?;
         }
@@ -93,7 +94,7 @@ impl Guarded for Launches {
         site.aside("prepare", &site.p.prepare, tree, asker)
     }
 
-    /// The launch that counts. Repeated when it is not as warm as requested.
+    /// The counted launch. It is repeated when it is not as warm as requested.
     fn work(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<Launched, ProbeError> {
         let (site, mut remade) = (&self.site, 0);
         loop {

@@ -1,5 +1,5 @@
-//! A package as the program's root: every name it looks up and every byte it reads comes from the
-//! layer.
+//! A package as the program's root: every name that it looks up and every byte that it reads comes
+//! from the layer.
 
 use std::{
     fs, io,
@@ -14,10 +14,10 @@ use super::{below, display::Display, package, params::LaunchParams, start::Launc
 use crate::ProbeError;
 use crate::programs::{sys, user::User};
 
-/// Where a packaged program has its home, on a file system in memory.
+/// Home of a packaged program, on a file system in memory.
 pub const HOME: &str = "/tmp/home";
 
-/// The site of a packaged program. The mounts follow when the guard is a separate process.
+/// The site of a packaged program. The mounts are made later in the guard's process.
 pub fn enter(
     dir: &Path,
     p: LaunchParams,
@@ -53,8 +53,8 @@ pub fn at_home(
     }
 }
 
-/// Mounts what is not in the package below its root: processes, devices, writable space, X. Only
-/// this process and its children see the mounts.
+/// Makes mounts below the package's root for what it lacks: processes, devices, writable space, X.
+/// Only this process and its children see the mounts.
 pub fn mounts(root: &Path, user: Option<User>, windows: bool) -> Result<(), ProbeError> {
     let all = || -> io::Result<()> {
         sys::own_mounts()?;
@@ -77,7 +77,7 @@ pub fn mounts(root: &Path, user: Option<User>, windows: bool) -> Result<(), Prob
 }
 
 /// The same writable space for a program that is launched natively to find its package: an empty
-/// `/tmp` with its home, in memory. No other process sees it or could have put something there.
+/// `/tmp` with its home, in memory. Other processes do not see it and could not put anything there.
 pub fn room(user: Option<User>) -> Result<(), ProbeError> {
     let made = sys::own_mounts().and_then(|()| home(Path::new("/"), user));
     made.map_err(|e| {

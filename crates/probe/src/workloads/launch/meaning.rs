@@ -1,4 +1,4 @@
-//! What a point of `launch` means.
+//! The meaning of a point of `launch`.
 
 use layermark_model::{CacheState, Meaning, PointError, Target, Unit};
 

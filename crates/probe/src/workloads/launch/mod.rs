@@ -40,7 +40,7 @@ use guarded::{Launched, Launches};
 use params::LaunchParams;
 use start::LaunchSite;
 
-/// Launches of a point, when nothing else is asked for: as many as hyperfine makes at least.
+/// Default number of launches of a point: the minimum of hyperfine.
 const LAUNCHES: u32 = 10;
 
 /// The workload `launch`.
@@ -63,7 +63,7 @@ impl Workload for Launch {
         param::points::<LaunchParams>(settings, 1.0)
     }
 
-    /// Where a program writes is its own business: in a layer that is read-only it has its home.
+    /// A program may write anywhere: in a read-only layer it still has its home.
     fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
         param::meaning::<LaunchParams>(at)
     }
@@ -80,7 +80,7 @@ impl Workload for Launch {
         package::files(at, &read::<LaunchParams>(at)?, env)
     }
 
-    /// As they are stored, whether or not the point is a good one.
+    /// As stored, even if the point is invalid.
     fn programs(&self, at: &Point) -> Vec<String> {
         let named = ["command", "prepare", "conclude"].map(|key| at.params.get(key));
         let of_layers = at.params.get("cmd").and_then(|all| all.as_array());
@@ -134,7 +134,7 @@ impl Workload for Launch {
     }
 }
 
-/// Whether this process has not launched the point before: a layer's probe lives for a session.
+/// Whether this process has not launched the point before. A layer's probe lives for a session.
 fn first_time(at: &Point) -> bool {
     static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,7 +163,7 @@ fn site(
     }
     let work = match WorkDir::new(dir) {
         Ok(work) => Some(work),
-        // A read-only layer has no room for a home.
+        // A read-only layer cannot hold a home.
         Err(e) if matches!(e.errno, Some(libc::EROFS | libc::EACCES)) => None,
         Err(e) => return Err(e),
     };
@@ -190,7 +190,7 @@ fn outside() -> PathBuf {
 }
 
 struct LaunchWork {
-    /// First, so that everything has ended before its home is removed.
+    /// Declared first, so that all processes have ended before its home is removed.
     guard: Guard<Launches>,
     devices: Vec<String>,
     _work: Option<WorkDir>,
@@ -248,7 +248,7 @@ impl Work for LaunchWork {
     }
 }
 
-/// `path` below `root`, which may be absent.
+/// `path` below `root`, if there is one.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }

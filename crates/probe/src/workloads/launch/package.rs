@@ -1,5 +1,5 @@
-//! Files that must be in a layer so that a program can be launched from there. They are found by
-//! launching the program once natively, with a trace, and taking every file that it has found.
+//! Files that must be in a layer so that a program can be launched from there. To find them, the
+//! program is launched once natively with a trace. Every file that it found belongs to the package.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -25,10 +25,10 @@ use crate::{Placed, PlacedKind};
 /// Directory of the package below `packaged/`: one for all programs of a run.
 pub const ROOT: &str = "root";
 
-/// What no package contains: it is created at every start, or belongs to the machine.
+/// Paths that no package contains: they are created at every start, or belong to the machine.
 const OUTSIDE: [&str; 6] = ["/proc", "/dev", "/sys", "/run", "/tmp", "/var/tmp"];
 
-/// Loaders, which the kernel opens itself and no trace shows.
+/// Loaders. The kernel itself opens them, so no trace shows them.
 const LOADERS: [&str; 3] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -65,7 +65,7 @@ pub fn files(at: &Point, p: &LaunchParams, env: &Environment) -> Result<Vec<Plac
     Ok(files)
 }
 
-/// Names of all files that the point's programs find.
+/// Names of all files that the point's programs use.
 fn captured(p: &LaunchParams, env: &Environment) -> Result<BTreeSet<String>, PointError> {
     let mut names = BTreeSet::new();
     let commands = p.cmd.iter().filter_map(|c| layermark_model::split_layer(c));
@@ -111,7 +111,7 @@ fn captured(p: &LaunchParams, env: &Environment) -> Result<BTreeSet<String>, Poi
     Ok(names)
 }
 
-/// One launch in a separate probe, natively, in a home that the launcher creates in memory.
+/// Launches once in a separate probe, natively, in a home in memory.
 fn capture(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointError> {
     in_a_probe(p, env).map_err(|e| {
         let text = format!(
@@ -122,7 +122,7 @@ fn capture(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointErro
     })
 }
 
-/// What to do about a launch that could not be traced.
+/// The hint for a launch that could not be traced.
 fn untraced(command: &str) -> String {
     match which("strace", PATH) {
         None => "a package is found by tracing a native launch: apt-get install strace".into(),
@@ -243,7 +243,7 @@ fn placed(
         .collect())
 }
 
-/// The program that a script names in its first line.
+/// The program in the first line of a script.
 fn interpreter(at: &Path) -> Option<PathBuf> {
     let mut start = [0; 256];
     let mut file = fs::File::open(at).ok()?;
@@ -257,8 +257,8 @@ fn interpreter(at: &Path) -> Option<PathBuf> {
     path.is_absolute().then(|| path.to_owned())
 }
 
-/// Adds what a path leads to, and everything on the way. Skips what is not there, may not be read,
-/// or belongs to the machine and not to the program.
+/// Adds the target of a path, and everything on the way. Skips paths that are missing, unreadable,
+/// or belong to the machine and not to the program.
 fn reach(path: &Path, outside: &[&str], found: &mut BTreeMap<PathBuf, PlacedKind>) {
     let parts = |p: &Path| -> VecDeque<OsString> {
         p.components()
@@ -309,8 +309,8 @@ fn reach(path: &Path, outside: &[&str], found: &mut BTreeMap<PathBuf, PlacedKind
     }
 }
 
-/// The text of a link that leads there from the root of any tree: a server that follows links
-/// itself, as SMB servers do, does not know the program's root.
+/// The text of a link that is valid below the root of any tree. Some servers follow links
+/// themselves, such as SMB servers, and do not know the program's root.
 fn relative(link: &Path, target: &Path) -> PathBuf {
     let Ok(below) = target.strip_prefix("/") else {
         return target.to_owned();
@@ -324,7 +324,7 @@ fn relative(link: &Path, target: &Path) -> PathBuf {
     path
 }
 
-/// A directory and all that is in it.
+/// A directory with all its content.
 fn walk(path: &Path, outside: &[&str], found: &mut BTreeMap<PathBuf, PlacedKind>) {
     reach(path, outside, found);
     if !path.is_dir() || path.is_symlink() {

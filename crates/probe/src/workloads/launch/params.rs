@@ -12,11 +12,11 @@ use crate::programs::user::{self, User};
 words! {
     /// State of the caches before each launch.
     pub enum LaunchCache {
-        /// As the launch before left them: the first one of a series may be cold.
+        /// As the previous launch left them. The first one of a series may be cold.
         AsIs = "as-is",
-        /// A launch that turns out not to be warm is repeated.
+        /// Warm: a launch that was not warm is repeated.
         Warm = "warm",
-        /// Emptied by the lab.
+        /// Dropped by the lab.
         Cold = "cold",
     }
 }
@@ -34,7 +34,7 @@ pub struct LaunchParams {
     pub cache: LaunchCache,
     pub package: bool,
     pub add: Vec<String>,
-    /// Names; the values go beside a point, since they may be secrets.
+    /// Names of variables. Their values are kept separately, since they may be secrets.
     pub env: Vec<String>,
     pub prepare: String,
     pub conclude: String,
@@ -45,25 +45,25 @@ pub struct LaunchParams {
     pub ignore_failure: bool,
     pub trace: bool,
     pub parameters: Vec<String>,
-    /// User that runs it; our own user when empty.
+    /// User who runs it; the current user when empty.
     #[serde(default)]
     pub user: String,
-    /// Of cold points only.
+    /// Only for cold points.
     #[serde(default)]
     pub restart: bool,
-    /// This job is the extra launch that is traced. Set by the workload, never by a user.
+    /// Whether this is the extra launch that is traced. Set by the workload, never by a user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tracing: bool,
-    /// Names of all files are wanted with the trace. Set by the workload, never by a user.
+    /// Whether the trace must list all files. Set by the workload, never by a user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub listing: bool,
 }
 
-/// Shortest time that a launch or its end may be given.
+/// Shortest time limit of a launch or of its end.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// Longest a launch may be waited for.
+/// Longest time limit of a launch.
 const LONGEST: Duration = Duration::from_hours(1);
-/// Largest number of launches before the first one that counts.
+/// Maximum number of uncounted launches.
 const WARMUPS: u64 = 1000;
 
 impl LaunchParams {
@@ -75,7 +75,7 @@ impl LaunchParams {
         parse_duration(&self.grace).unwrap_or(LONGEST)
     }
 
-    /// Numbers of the user; `None` when none is named.
+    /// Ids of the user; `None` when none is named.
     pub fn user(&self) -> Result<Option<User>, PointError> {
         if self.user.is_empty() {
             return Ok(None);
@@ -87,7 +87,7 @@ impl LaunchParams {
         found.map(Some)
     }
 
-    /// The variables of the program among all of a run.
+    /// The variables of this program, from those of a run.
     pub fn environment(&self, all: &Environment) -> Result<Environment, PointError> {
         let value = |name: &String| {
             let value = all.get(name).ok_or_else(|| {
@@ -98,13 +98,13 @@ impl LaunchParams {
         self.env.iter().map(value).collect()
     }
 
-    /// A value of `parameters` stands in its texts.
+    /// Whether its texts contain a value of `parameters`.
     fn is_one_of_several(&self) -> bool {
         !self.parameters.is_empty()
     }
 
-    /// With the command for this layer: the one for its full name, else the one for its kind. The
-    /// user becomes numbers, which mean the same everywhere.
+    /// The point with the command for this layer: the one for its full name, else the one for its
+    /// kind. The user's name is replaced by ids, which mean the same everywhere.
     pub fn in_layer(mut self, layer: &Spec) -> Self {
         if let Ok(Some(User { uid, gid })) = self.user() {
             self.user = format!("{uid}:{gid}");
@@ -130,8 +130,8 @@ pub fn words(name: &str, text: &str) -> Result<Vec<String>, PointError> {
     }
 }
 
-/// The first character of a command line that a shell would act on: not in quotes, and not after a
-/// backslash. In double quotes `$` and a backtick are acted on too (POSIX.1-2024, 2.2).
+/// The first character of a command line that a shell would interpret: not in quotes, and not after
+/// a backslash. In double quotes `$` and a backtick are interpreted too (POSIX.1-2024, 2.2).
 fn for_a_shell(text: &str) -> Option<char> {
     let mut quote = None;
     let mut characters = text.chars();
@@ -149,7 +149,7 @@ fn for_a_shell(text: &str) -> Option<char> {
     None
 }
 
-/// Parameters, as help and flags need them.
+/// Parameters, for help and flags.
 pub const PARAMS: &[Param] = &param::list::<_, { LaunchParams::TABLE.len() }>(LaunchParams::TABLE);
 
 impl Params for LaunchParams {
@@ -195,7 +195,7 @@ impl Params for LaunchParams {
         Row::text("screen", "1280x1024").help("size of the private X screen"),
         Row::switch("ignore_failure", "false").help("accept exit codes other than 0"),
         Row::switch("trace", "false")
-            .help("trace one extra launch in each layer, which does not count: what it opened, did not find and read (needs strace)"),
+            .help("trace one extra launch in each layer, which does not count: files it opened, did not find and read (needs strace)"),
         Row::texts("parameters")
             .alternative(|_| true)
             .help("NAME=V1,V2,...: a point for each value, which replaces {NAME} in the commands; a command without {NAME} is launched once")
@@ -217,8 +217,8 @@ impl Params for LaunchParams {
     }
 }
 
-/// A point for each combination of the values of `parameters`. A value that stands nowhere makes no
-/// points: a reference is launched once, however many values the other commands take.
+/// A point for each combination of the values of `parameters`. A value that no text uses makes no
+/// additional points: a reference is launched once, however many values the other commands take.
 fn substituted(p: &LaunchParams) -> Result<Vec<LaunchParams>, PointError> {
     let mut all = vec![LaunchParams {
         parameters: Vec::new(),
@@ -253,7 +253,7 @@ fn substituted(p: &LaunchParams) -> Result<Vec<LaunchParams>, PointError> {
     Ok(all)
 }
 
-/// What a value replaces.
+/// The placeholder for a value.
 fn place_of(name: &str) -> String {
     format!("{{{name}}}")
 }
@@ -273,10 +273,10 @@ fn with_value(p: &LaunchParams, name: &str, value: &str) -> LaunchParams {
     made
 }
 
-/// The same where it is written, and a shell may have been meant.
+/// Like [`words`], for a text as the user wrote it. An error if it needs a shell.
 fn words_alone(name: &str, text: &str) -> Result<Vec<String>, PointError> {
     if let Some(special) = for_a_shell(text) {
-        let why = format!("`{special}` means something to a shell, and there is none");
+        let why = format!("`{special}` needs a shell, and the command runs without one");
         let hint = format!(
             "a shell can be the program: sh -c {}; or put '{special}' in quotes",
             shell_words::quote(text)
@@ -286,7 +286,7 @@ fn words_alone(name: &str, text: &str) -> Result<Vec<String>, PointError> {
     words(name, text)
 }
 
-/// Checks texts and what depends on each other.
+/// Checks texts and dependent parameters.
 fn check(p: &LaunchParams) -> Result<(), PointError> {
     words_alone("command", &p.command)?;
     for (name, text) in [("prepare", &p.prepare), ("conclude", &p.conclude)] {
@@ -307,7 +307,7 @@ fn check(p: &LaunchParams) -> Result<(), PointError> {
         words_alone("cmd", command)?;
     }
     ready::parse(&p.ready)?;
-    // Not shown: it may be a secret value.
+    // The text is not shown, because it may be a secret value.
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if p.env
         .iter()
@@ -340,7 +340,7 @@ fn check_screen(text: &str) -> Result<(), PointError> {
     match text.split_once('x').map(|(w, h)| (side(w), side(h))) {
         Some((Some(_), Some(_))) => Ok(()),
         _ => Err(
-            PointError::new(format!("launch: `screen` = {text}: no size"))
+            PointError::new(format!("launch: `screen` = {text}: not a size"))
                 .hint("write WIDTHxHEIGHT, each from 16 to 16384"),
         ),
     }

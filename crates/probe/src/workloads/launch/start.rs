@@ -34,24 +34,24 @@ const SECRET: usize = 4;
 /// Where and how programs are started.
 pub struct LaunchSite {
     pub p: LaunchParams,
-    /// Where the program is started, as it sees it.
+    /// The program's working directory, as it sees it.
     pub dir: PathBuf,
-    /// The directory that it sees as the root.
+    /// The directory that it sees as its root.
     pub root: Option<PathBuf>,
-    /// Writable and its own, as it sees it.
+    /// Its own writable directory, as it sees it.
     pub home: PathBuf,
-    /// The guard creates and removes the home: it is not in the layer.
+    /// Whether the guard creates and removes the home, because it is not in the layer.
     pub outside: bool,
-    /// Additional variables of its environment. Their values are shown nowhere.
+    /// Additional variables of its environment. Their values are never shown.
     pub env: Environment,
     pub display: Option<Display>,
-    /// User that runs it; our own user when `None`.
+    /// User who runs it; the current user when `None`.
     pub user: Option<User>,
 }
 
 impl LaunchSite {
-    /// The text with the values of the environment masked. Shorter values are no secrets, and occur
-    /// in texts by chance.
+    /// Masks the values of the environment in a text. Short values are not masked: they are not
+    /// secrets, and texts contain them by chance.
     pub fn masked(&self, text: String) -> String {
         let secrets = self.env.values().filter(|v| v.len() >= SECRET);
         secrets.fold(text, |text, value| text.replace(value.as_str(), "***"))
@@ -63,7 +63,7 @@ impl LaunchSite {
         launch.window = window.map(|title| self.masked(title));
     }
 
-    /// A command in the place of the launched program.
+    /// A command that runs in the same place as the launched program.
     fn command(&self, words: &[String]) -> Result<(Program, Said), ProbeError> {
         let fail = |e: std::io::Error| cannot_start(&words[0], &e);
         let mut program = Program::new(words, self.root.clone(), self.dir.clone()).map_err(fail)?;
@@ -111,7 +111,7 @@ impl LaunchSite {
                 PollFd::new(&child.pidfd, PollFlags::IN),
                 PollFd::new(&asker, PollFlags::RDHUP),
             ];
-            // Interrupted: looked at again.
+            // Interrupted: polled again.
             let _ = poll(&mut end, Some(&timespec(left)));
             if !end[1].revents().is_empty() {
                 break;
@@ -134,8 +134,8 @@ impl LaunchSite {
         }
     }
 
-    /// Starts the program and waits until it is ready. In any case the caller has to stop the tree.
-    /// `gone` becomes readable when the result is no longer needed.
+    /// Starts the program and waits until it is ready. The caller must always stop the tree. `gone`
+    /// becomes readable when the result is no longer needed.
     pub fn launch(
         &self,
         tree: &mut Tree,
@@ -200,7 +200,7 @@ impl LaunchSite {
         })
     }
 
-    /// Whether the condition was met.
+    /// Waits for the condition. Returns the event that ended the wait.
     fn came(
         &self,
         came: Came,
@@ -266,10 +266,10 @@ fn timespec(ns: u64) -> Timespec {
     }
 }
 
-/// What ends the waiting.
+/// The event that ends the wait.
 enum Came {
     Ready(Found),
-    /// The program has ended, at this time.
+    /// The program ended at this time.
     Exit(u64),
     Late,
     Gone,
@@ -301,7 +301,7 @@ fn wait(
                 Err(e) => return Err(ProbeError::new(format!("cannot wait for events: {e}"))),
             }
             let exit = !all[0].revents().is_empty();
-            // A `go` has been read by now: readable means closed.
+            // `go` has been read by now, so readable means closed.
             (exit.then(monotonic_ns), !all[1].revents().is_empty())
         };
         if exit.is_none() || !watched.is_exit() {

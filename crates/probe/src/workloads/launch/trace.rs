@@ -1,4 +1,4 @@
-//! What a launch does, by strace(1): one extra launch that does not count.
+//! System calls of a launch, by strace(1): one extra launch that does not count.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,14 +20,14 @@ use crate::ProbeError;
 const CALLS: &str = "trace=?open,openat,?openat2,?stat,?lstat,?newfstatat,statx,?access,faccessat,\
 ?faccessat2,?readlink,readlinkat,execve,?execveat,read,pread64,readv,preadv";
 
-/// A program that has opened nothing for this long has all that it needs for now.
+/// A program that has opened no file for this long has finished starting.
 const QUIET: Duration = Duration::from_millis(700);
 const LONGEST: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A traced launch.
 pub struct Tracer {
-    /// Where strace writes, as strace sees it and as we do.
+    /// Output file of strace, as strace sees it and as this process does.
     inside: PathBuf,
     outside: PathBuf,
     listing: bool,
@@ -47,7 +47,7 @@ impl Tracer {
         }
     }
 
-    /// The command that runs `program` traced.
+    /// The command that traces `program`.
     pub fn command(&self, program: &[String]) -> Vec<String> {
         let file = self.inside.to_string_lossy().into_owned();
         let strace = [
@@ -68,8 +68,8 @@ impl Tracer {
         command
     }
 
-    /// Waits until a launched program, which keeps running when it is ready, does nothing new: what
-    /// it opens at once afterwards belongs to it as well.
+    /// Waits until a launched program, which keeps running when it is ready, opens no more files.
+    /// Files that it opens directly afterwards belong to it as well.
     pub fn calm(&self) {
         // strace writes each line out at once.
         let size = || fs::metadata(&self.outside).map_or(0, |m| m.len());
@@ -83,9 +83,9 @@ impl Tracer {
         }
     }
 
-    /// What was written, when all traced processes have ended.
+    /// The trace, after all traced processes have ended.
     pub fn read(&self, elapsed_ns: u64) -> Result<Trace, ProbeError> {
-        // The program's home may contain anything.
+        // The program's home may contain any files.
         let own = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let mut bytes = Vec::new();
         let file = File::options()
@@ -171,8 +171,8 @@ fn call(text: &str) -> Option<Call<'_>> {
 
 fn count(call: &Call<'_>, trace: &mut Trace, done: &mut Vec<(bool, bool, u64)>) {
     if matches!(call.name, "read" | "pread64" | "readv" | "preadv") {
-        // `3</lib/libc.so.6>` is a file; pipes, sockets and terminals make the program wait for
-        // others.
+        // `3</lib/libc.so.6>` is a file. On pipes, sockets and terminals the program waits for
+        // other processes.
         let file = call
             .arguments
             .split_once('<')
@@ -184,7 +184,7 @@ fn count(call: &Call<'_>, trace: &mut Trace, done: &mut Vec<(bool, bool, u64)>) 
         }
         return;
     }
-    // `newfstatat(3</x>, "", ...)` looks nothing up.
+    // `newfstatat(3</x>, "", ...)` looks up no name.
     let Some(name) = quoted(call.arguments).filter(|n| !n.is_empty()) else {
         return;
     };
@@ -198,7 +198,7 @@ fn count(call: &Call<'_>, trace: &mut Trace, done: &mut Vec<(bool, bool, u64)>) 
     done.push((true, failed, call.ns));
 }
 
-/// The first text in quotes. strace escapes what is not printable; such names are left alone.
+/// The first text in quotes. strace escapes unprintable characters; such names are skipped.
 fn quoted(arguments: &str) -> Option<&str> {
     let (_, rest) = arguments.split_once('"')?;
     let (text, _) = rest.split_once('"')?;

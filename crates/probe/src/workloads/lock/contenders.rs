@@ -1,4 +1,5 @@
-//! The threads that contend: each with its own descriptor of the one file, for as long as a trial.
+//! The threads that contend for the lock. Each has its own descriptor of the one file for the
+//! duration of a trial.
 
 use std::{
     fs::File,
@@ -33,41 +34,41 @@ use crate::{
     selftest,
 };
 
-/// What all do next.
+/// The next work of all threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// Operations of each, if there is time.
+    /// Number of operations of each, if there is time.
     pub ops: u64,
-    /// From the common start on.
+    /// Time limit from the common start, ns.
     pub limit_ns: u64,
     pub what: What,
 }
 
-/// Which operations.
+/// The kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// Those that count.
+    /// Counted operations.
     Timed,
-    /// The same, not counted.
+    /// The same operations, uncounted.
     LeadIn,
-    /// The number in the file.
+    /// Increments of the number in the file.
     Count,
 }
 
-/// What all did.
+/// Work of all threads.
 pub struct Together {
     pub ops: u64,
-    /// Nanoseconds that all operations would have taken if each thread had gone on to the same moment
-    /// at its own speed.
+    /// Duration in which all operations would have been done if each thread had continued at its
+    /// own speed to the same moment, ns.
     pub elapsed_ns: u64,
-    /// Read by the last thread to be ready and by the last to end.
+    /// Counters, read by the last thread to be ready and by the last to end.
     pub edges: [Edge; 2],
 }
 
-/// What one did.
+/// Work of one thread.
 type Did = io::Result<(u64, Span)>;
 
-/// Threads that wait for orders. They end when this is dropped.
+/// Threads that wait for work. They end when this is dropped.
 pub struct Contenders {
     p: LockParams,
     path: PathBuf,
@@ -82,19 +83,19 @@ struct Shared {
     clock: Option<Source>,
     devices: Devices,
     barrier: SpinBarrier,
-    /// Threads that still work.
+    /// Number of threads that still work.
     working: AtomicUsize,
     /// `CLOCK_MONOTONIC` at the common start.
     start_ns: AtomicU64,
-    /// Operations since then, as far as told.
+    /// Operations since then, as last reported.
     told: AtomicU64,
     edges: Mutex<[Edge; 2]>,
-    /// Of each thread, which alone has it while it works.
+    /// Recorder of each thread, which only that thread uses while it works.
     recorders: Vec<Mutex<Recorder>>,
 }
 
 impl Contenders {
-    /// Starts them. Each opens the file with `open` in its own thread.
+    /// Starts the threads. Each opens the file with `open` itself.
     pub fn start(
         p: &LockParams,
         path: &Path,
@@ -130,12 +131,12 @@ impl Contenders {
             all.threads.push(thread.map_err(|e| no_thread(&e))?);
             all.orders.push(order);
         }
-        // All have the file open, or say why not.
+        // All have opened the file, or one reports its error.
         all.gather(&mut |_| {})?;
         Ok(all)
     }
 
-    /// Has all of them work. `beat` gets the operations so far.
+    /// Makes all of them work. `beat` gets the number of operations so far.
     pub fn work(&self, order: Order, beat: &mut dyn FnMut(u64)) -> Result<Together, ProbeError> {
         for to in &self.orders {
             to.send(order).map_err(|_| gone())?;
@@ -173,7 +174,7 @@ impl Contenders {
                     failed = failed.or(Some(e));
                     each.push((0, Span::default()));
                 }
-                // A lock that is never given must not look alive.
+                // Waiting for a lock that is never granted must not count as progress.
                 Err(RecvTimeoutError::Timeout) => {
                     let now = self.shared.told.load(Ordering::Relaxed);
                     if std::mem::replace(&mut told, now) != now {
@@ -197,7 +198,7 @@ impl Drop for Contenders {
 }
 
 impl Shared {
-    /// A thread's life.
+    /// The main loop of a thread.
     fn contend(
         &self,
         number: usize,
@@ -215,7 +216,7 @@ impl Shared {
         };
         for order in orders {
             let did = self.work(order, &file, &mut lock(&self.recorders[number]));
-            // What fails leaves the file, and with it a lock that others wait for.
+            // A thread that fails closes the file, and with it a lock for which others wait.
             let goes_on = did.is_ok();
             if say.send(did).is_err() || !goes_on {
                 return;
@@ -226,8 +227,8 @@ impl Shared {
     fn work(&self, order: Order, file: &File, recorder: &mut Recorder) -> Did {
         self.barrier.wait(|| self.start());
         let start = self.start_ns.load(Ordering::Relaxed);
-        // Where there are more threads than CPUs it had to wait for one. That is part of a turn, which
-        // ends for all at the same time.
+        // With more threads than CPUs it had to wait for one. That is part of a turn, which ends
+        // for all at the same time.
         let late_ns = monotonic_ns() - start;
         let part = Part {
             from: 0,
@@ -244,7 +245,7 @@ impl Shared {
         Ok((done.next, Span { start, end, paused }))
     }
 
-    /// By the last thread that is ready.
+    /// Called by the last thread that is ready.
     fn start(&self) {
         self.working.store(self.recorders.len(), Ordering::Relaxed);
         self.told.store(0, Ordering::Relaxed);

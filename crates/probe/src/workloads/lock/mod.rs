@@ -1,5 +1,5 @@
-//! `lock`: threads that contend for a lock on one file. What databases, mail stores and build tools
-//! rely on, and what shared folders are known to slow down or to break.
+//! `lock`: threads that contend for a lock on one file. Databases, mail stores and build tools rely
+//! on locks, and shared folders are known to make them slow or unsafe.
 
 use std::path::Path;
 
@@ -56,5 +56,5 @@ impl Workload for Lock {
     }
 }
 
-/// What the one file takes on the disk, bytes.
+/// Size of the file on the disk, bytes.
 const BLOCK: u64 = 4096;

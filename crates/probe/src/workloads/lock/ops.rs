@@ -1,4 +1,4 @@
-//! What a thread does again and again.
+//! The operations that a thread repeats.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::run::drive::Step;
 
-/// Lock, unlock.
+/// Locks and unlocks.
 pub struct LockUnlock<'a> {
     pub op: LockOp,
     pub file: &'a File,
@@ -21,7 +21,8 @@ impl Step for LockUnlock<'_> {
     }
 }
 
-/// Lock, add 1 to the number in the file, unlock. Two that are inside at once both read the same number.
+/// Locks, adds 1 to the number in the file, and unlocks. Two threads that hold the lock at once
+/// read the same number.
 pub struct Count<'a> {
     pub op: LockOp,
     pub file: &'a File,

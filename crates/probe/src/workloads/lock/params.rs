@@ -32,7 +32,7 @@ pub struct LockParams {
     pub latency: bool,
 }
 
-/// Parameters, as help and flags need them.
+/// Parameters, for help and flags.
 pub const PARAMS: &[Param] = &param::list::<_, { LockParams::TABLE.len() }>(LockParams::TABLE);
 
 impl Params for LockParams {
@@ -62,7 +62,7 @@ impl Means for LockParams {
         let said = Meaning {
             operation: self.op.id().into(),
             target: Target::Lock,
-            // The file is made, and a number in it counts up.
+            // The file is made, and the number in it is incremented.
             changes: true,
             concurrency: self.threads,
             divided: Some(Divided {

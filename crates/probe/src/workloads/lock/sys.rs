@@ -1,4 +1,4 @@
-//! The calls that have no safe wrapper.
+//! System calls without a safe wrapper.
 #![allow(unsafe_code)]
 
 use std::{fs::File, io, os::fd::AsRawFd};
@@ -28,7 +28,7 @@ pub fn unlock(op: LockOp, file: &File) -> io::Result<()> {
 }
 
 fn record(file: &File, command: libc::c_int, kind: libc::c_int) -> io::Result<()> {
-    // SAFETY: numbers, for which zero is a value: from the first byte to the end, however far that is.
+    // SAFETY: numbers, for which zero is a value: from the first byte to the end of the file.
     let mut range: libc::flock = unsafe { std::mem::zeroed() };
     range.l_type = kind as libc::c_short;
     range.l_whence = libc::SEEK_SET as libc::c_short;
@@ -50,11 +50,12 @@ fn again(call: impl Fn() -> io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Gives this thread a table of descriptors of its own. The kernel tells the owners of process locks
-/// apart by these tables, so the thread owns its locks as a process of its own would.
+/// Gives this thread its own table of descriptors. The kernel identifies the owners of process
+/// locks by these tables, so the thread owns its locks as a separate process would.
 pub fn own_descriptors() -> io::Result<()> {
-    // SAFETY: the new table is a copy, so what was open before stays open under its number: the device
-    // counters are read through it. A descriptor that another thread opens later must not be used here,
-    // nor may this thread close one of theirs; it opens and closes only the file that it locks.
+    // SAFETY: the new table is a copy, so descriptors that were open before keep their numbers: the
+    // device counters are read through it. A descriptor that another thread opens later must not be
+    // used here, nor may this thread close one of another thread. It opens and closes only the file
+    // that it locks.
     Ok(unsafe { unshare_unsafe(UnshareFlags::FILES) }?)
 }

@@ -90,7 +90,8 @@ fn one_stretch_is_made_of_passes() {
     assert_eq!((trial.passes.len(), trial.ops()), (1, 200));
 }
 
-/// Threads with one table of descriptors own process locks together: a lock that excludes nobody.
+/// Threads with a common table of descriptors own process locks together, so such a lock excludes
+/// none of them.
 fn open_together(_: LockOp, path: &Path) -> io::Result<File> {
     File::options().read(true).write(true).open(path)
 }
@@ -102,7 +103,7 @@ fn locks_that_do_not_exclude_are_found() {
         let dir = tempfile::tempdir().unwrap();
         LockWork::with(dir.path(), p.clone(), &Context::least(), open_together).err()
     };
-    // On a busy machine all threads may have the CPU to themselves once.
+    // On a busy machine all threads may have the CPU to themselves in one attempt.
     let e = (0..20).find_map(|_| attempt()).expect("updates were lost");
     assert!(
         e.message.starts_with("the layer breaks fcntl locks: of "),

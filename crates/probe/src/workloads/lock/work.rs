@@ -1,4 +1,4 @@
-//! A trial: the file, the turns, and the proof that the locks exclude.
+//! A trial: the file, the turns, and the proof that the locks are exclusive.
 
 use std::{
     fs::File,
@@ -21,32 +21,32 @@ use crate::{
     workloads::work_dir::WorkDir,
 };
 
-/// Locks of each thread in a pass, where a trial is one stretch of passes.
+/// Locks of each thread per pass, if a trial is one stretch of passes.
 const PASS: u64 = 100;
 
-/// How long the threads contend for the number in the file, before the first turn and after the last.
+/// How long the threads increment the number in the file, before the first turn and after the last.
 const PROOF_NS: u64 = 20_000_000;
 
-/// A point made ready.
+/// A prepared point.
 pub struct LockWork {
     p: LockParams,
     context: Context,
     path: PathBuf,
-    /// What the number in the file must be.
+    /// The expected number in the file.
     counted: u64,
-    /// Before the directory: they have the file open.
+    /// Declared before the directory, because they have the file open.
     contenders: Contenders,
     _work: WorkDir,
 }
 
 impl LockWork {
-    /// Makes the file and starts the threads. That the layer has such locks, and that they exclude,
-    /// is found here and not inside the clock.
+    /// Makes the file and starts the threads. Also checks, outside the clock, that the layer has
+    /// such locks and that they are exclusive.
     pub fn prepare(dir: &Path, p: LockParams, context: &Context) -> Result<Self, ProbeError> {
         Self::with(dir, p, context, open)
     }
 
-    /// The same with another way to open the file.
+    /// Like [`Self::prepare`], with another way to open the file.
     pub(super) fn with(
         dir: &Path,
         p: LockParams,
@@ -67,12 +67,13 @@ impl LockWork {
             _work: work,
         };
         made.prove()?;
-        // What is written by now must not be on its way to the disk in a turn.
+        // Dirty data must not be written back in a turn.
         context.sync(dir)?;
         Ok(made)
     }
 
-    /// All threads add 1 again and again to the number in the file, which has to be their sum.
+    /// Makes all threads increment the number in the file. It must then be the number of
+    /// increments.
     fn prove(&mut self) -> Result<Verified, ProbeError> {
         let order = Order {
             ops: u64::MAX,
@@ -103,7 +104,7 @@ impl LockWork {
     }
 }
 
-/// Each contender has the file open for itself.
+/// Each contender opens the file itself.
 fn open(op: LockOp, path: &Path) -> io::Result<File> {
     if let Err(e) = sys::own_descriptors()
         && op == LockOp::Fcntl

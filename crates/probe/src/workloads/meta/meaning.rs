@@ -1,4 +1,4 @@
-//! What a point of `meta` means.
+//! The meaning of a point of `meta`.
 
 use layermark_model::{
     CacheState, Direction, Divided, Meaning, PointError, Quantity, Target, TurnCost, format_size,
@@ -33,7 +33,7 @@ impl Means for MetaParams {
             changes: p.op.writes(),
             flushes: p.sync == MetaSync::Fsync,
             sync: p.op.syncs().then(|| p.sync.id().to_owned()),
-            // What is made or removed is not looked at before.
+            // Files that are made or removed are not looked up before.
             cache: (!p.op.writes()).then_some(cache),
             divided: (p.passes == 0).then(|| Divided {
                 in_memory: p.cache == Cache::Warm && !p.op.writes(),

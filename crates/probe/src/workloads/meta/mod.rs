@@ -1,5 +1,5 @@
-//! `meta`: many small files, one operation each. This is what source trees, mail boxes and package
-//! managers do, and where layers that forward every call are slowest.
+//! `meta`: many small files, one operation each, as in source trees, mail boxes and package
+//! managers. Layers that forward every call are slowest here.
 
 use std::path::Path;
 

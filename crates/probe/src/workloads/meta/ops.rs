@@ -1,4 +1,4 @@
-//! The operations, each one file, as loops without a choice inside.
+//! The operations on one file each, as loops without a branch inside.
 
 use std::{ffi::CString, io, path::Path};
 
@@ -10,7 +10,7 @@ use rustix::{
 use super::params::MetaSync;
 use crate::run::drive::Step;
 
-/// Paths built before the clock starts, as the kernel takes them.
+/// Paths as C strings, built before the clock starts.
 pub fn path(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_encoded_bytes())?)
 }
@@ -68,7 +68,7 @@ impl Step for SmallRead<'_> {
 /// Create, write, (sync), close. Without data: create, (sync), close.
 pub struct SmallWrite<'a> {
     pub paths: &'a [CString],
-    /// Data of the files in turn: a whole number of files.
+    /// Data for the files in turn: a whole number of files.
     pub pool: &'a [u8],
     pub size: usize,
     pub sync: MetaSync,

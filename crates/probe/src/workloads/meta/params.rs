@@ -10,7 +10,7 @@ use crate::{
 };
 
 words! {
-    /// What is done to each file.
+    /// The operation on each file.
     pub enum MetaOp {
         /// open, fstat, close.
         OpenStat = "open-stat",
@@ -46,9 +46,9 @@ impl MetaOp {
 }
 
 words! {
-    /// How durable a file is when it is closed.
+    /// Durability of a file when it is closed.
     pub enum MetaSync {
-        /// Not at all.
+        /// None.
         None = "none",
         /// fsync(2) of each file before its close.
         Fsync = "fsync",
@@ -70,7 +70,7 @@ pub struct MetaParams {
     pub latency: bool,
 }
 
-/// Parameters, as help and flags need them.
+/// Parameters, for help and flags.
 pub const PARAMS: &[Param] = &param::list::<_, { MetaParams::TABLE.len() }>(MetaParams::TABLE);
 
 impl Params for MetaParams {

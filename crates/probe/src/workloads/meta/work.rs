@@ -1,4 +1,4 @@
-//! Prepares the files, makes the passes, settles the debt.
+//! Prepares the files, runs the passes, and pays the debt.
 
 use std::{
     ffi::{CString, OsStr},
@@ -32,13 +32,13 @@ use crate::{
     workloads::work_dir::WorkDir,
 };
 
-/// Files that are flushed at the same time.
+/// Number of files flushed at the same time.
 const FLUSHERS: usize = 16;
 
-/// Directories that are tried before files are created in one of them.
+/// Number of directories that are tried before files are created in one of them.
 const TRIED: usize = 3;
 
-/// A point made ready.
+/// A prepared point.
 pub struct MetaWork {
     p: MetaParams,
     context: Context,
@@ -46,15 +46,15 @@ pub struct MetaWork {
     paths: Vec<CString>,
     buffer: Buffer,
     recorder: Recorder,
-    /// For the operations of a lead-in, which are not kept.
+    /// For the operations of a lead-in, which are discarded.
     spare: Recorder,
-    /// Operations of the pass that are done.
+    /// Number of completed operations of the pass.
     at: u64,
-    /// The first pass has begun.
+    /// Whether the first pass has started.
     begun: bool,
     /// The layer's directory.
     dir: PathBuf,
-    /// For a point that writes: a different one for each pass.
+    /// For a point that writes: a different directory for each pass.
     work: Option<WorkDir>,
 }
 
@@ -93,11 +93,11 @@ pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork,
 }
 
 impl MetaWork {
-    /// What is there before the first pass.
+    /// Makes the files that must exist before the first pass.
     fn first_state(&mut self) -> Result<(), ProbeError> {
         if self.p.op.writes() {
             self.make()?;
-            // Data that others left unwritten must not be counted as this point's debt.
+            // Dirty data of other programs must not count as this point's debt.
             return if self.p.op == MetaOp::Unlink {
                 Ok(()) // synced just now
             } else {
@@ -106,7 +106,7 @@ impl MetaWork {
         }
         let root = self.dir.join("packaged").join(packaged_root(&self.p));
         self.name_files(&root)?;
-        // A missing file is found here and not inside the clock. A cold point's cache is emptied
+        // A missing file is detected here and not inside the clock. A cold point's cache is dropped
         // after this.
         for path in &self.paths {
             let path = Path::new(OsStr::from_bytes(path.as_bytes()));
@@ -141,9 +141,9 @@ impl MetaWork {
         self.context.sync(&self.dir)
     }
 
-    /// Restores the state that a pass starts from, outside the clock: no files for create and
-    /// small-write, all of them for unlink. They are on the disk: a file that was never written
-    /// back has no blocks to free and is much cheaper to remove.
+    /// Restores the initial state of a pass, outside the clock: no files for create and
+    /// small-write, all of them for unlink. These are on the disk, because a file that was never
+    /// written back has no blocks to free and is much cheaper to remove.
     fn make(&mut self) -> Result<(), ProbeError> {
         self.leave();
         let work = if self.p.op == MetaOp::Unlink {
@@ -161,14 +161,14 @@ impl MetaWork {
         let root = self.work.insert(work).path().to_owned();
         self.name_files(&root)?;
         if self.p.op == MetaOp::Unlink {
-            // Not file by file: a layer may ignore that, and files that are not on the disk are
-            // much cheaper to remove.
+            // Not file by file, because a layer may ignore that, and files that are not on the disk
+            // are much cheaper to remove.
             self.sync_all()?;
         }
         Ok(())
     }
 
-    /// A new directory with the directories of a pass.
+    /// A new directory with the subdirectories of a pass.
     fn empty(&self) -> Result<WorkDir, ProbeError> {
         let work = WorkDir::new(&self.dir)?;
         for at in self.directories(&work) {
@@ -182,9 +182,9 @@ impl MetaWork {
         (0..self.p.files.div_ceil(PER_DIRECTORY)).map(move |d| root.join(format!("d{d}")))
     }
 
-    /// Of several new directories the one in which a file is created fastest. ext4 without a journal
-    /// skips the inodes that any program has deleted in the last minutes, one by one: where a compiler
-    /// has run before, creating a file takes three times as long in one part of the disk as in another.
+    /// Of several new directories, the one in which creating a file is fastest. ext4 without a
+    /// journal skips recently deleted inodes one by one. After a compiler has run, creating a file
+    /// takes three times as long in one part of the disk as in another.
     fn quickest(&self) -> Result<WorkDir, ProbeError> {
         let mut best = self.timed()?;
         for _ in 1..TRIED {
@@ -196,8 +196,9 @@ impl MetaWork {
         Ok(best.0)
     }
 
-    /// A new directory, and the nanoseconds that creating a file takes there, in all directories of a pass
-    /// together. The shorter of two counts in each, since the first one may set up the part of the disk.
+    /// A new directory, and the time to create a file in each directory of a pass, in total, ns.
+    /// The shorter of two times counts in each, because the first file may initialise that part of
+    /// the disk.
     fn timed(&self) -> Result<(WorkDir, u64), ProbeError> {
         let work = self.empty()?;
         let mut sum = 0;
@@ -215,8 +216,8 @@ impl MetaWork {
         Ok((work, sum))
     }
 
-    /// Ends a pass. Its files stay, without their data: an inode that was just deleted slows down
-    /// the next file that is created.
+    /// Ends a pass. Its files stay, without their data, because an inode that was just deleted
+    /// slows the creation of the next file.
     fn leave(&mut self) {
         let Some(work) = self.work.take().filter(|_| self.p.op != MetaOp::Unlink) else {
             return;
@@ -233,9 +234,9 @@ impl MetaWork {
         work.leave(self.p.files);
     }
 
-    /// Paths of the files in the order of access. Neighbours in a directory are also neighbours on
-    /// disk, and reading them in order would measure the readahead. So each file comes once, in
-    /// random order.
+    /// Makes the paths of the files in the order of access. Neighbours in a directory are also
+    /// neighbours on disk, and reading them in order would measure the readahead. So each file
+    /// comes once, in random order.
     fn name_files(&mut self, root: &Path) -> Result<(), ProbeError> {
         let seed = data::derive(self.context.seed, "meta order");
         let order = Permutation::new(self.p.files, seed);
@@ -313,7 +314,7 @@ impl MetaWork {
         })
     }
 
-    /// Whether a pass can continue with what the previous one left.
+    /// Whether a pass can continue with the files of the previous one.
     fn rolls(&self) -> bool {
         !self.p.op.writes() && self.p.cache == Cache::Warm
     }
@@ -347,7 +348,7 @@ impl Repeat for MetaWork {
         }
     }
 
-    /// The first pass finds what `prepare` has made.
+    /// The first pass uses the files of `prepare`.
     fn renew(&mut self) -> Result<(), ProbeError> {
         if self.begun && self.p.op.writes() {
             self.make()?;
@@ -374,7 +375,7 @@ impl Repeat for MetaWork {
                 Ok(done) => done,
                 Err(stopped) => {
                     let failed = self.failed(&stopped);
-                    // Files of the pass are removed and not left: the disk may be full.
+                    // Files of the pass are removed now, because the disk may be full.
                     self.work = None;
                     return Err(failed);
                 }
@@ -407,7 +408,7 @@ impl Repeat for MetaWork {
     fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError> {
         if self.p.op.writes() && self.p.sync == MetaSync::None {
             self.flush()?;
-            // Nobody else has written.
+            // No other layer has written.
             if trial.turns.is_empty() {
                 self.sync_all()?;
             }
@@ -417,7 +418,7 @@ impl Repeat for MetaWork {
     }
 
     fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
-        // Encoding it takes a while, which is not debt.
+        // Encoding it takes a while, which does not count as debt.
         trial.latency = self.recorder.latency();
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! What the generator does without a network: the same loops over socket pairs, whose other ends are
-//! threads of its own process. A result that comes near it shows the generator, not the path.
+//! Rate of the generator without a network: the same loops over socket pairs, whose other ends are
+//! threads of the same process. A result close to it is limited by the generator, not by the path.
 
 use std::{
     io,
@@ -21,18 +21,19 @@ use crate::{
     workloads::ends::{PATIENCE, lock, place::Kept},
 };
 
-/// Stretches of which the best counts: whatever else the machine does only slows them.
+/// Number of stretches, of which the best counts: other load can only slow them.
 const STRETCHES: u32 = 4;
-/// Length of each, and of what comes before and does not count, nanoseconds.
+/// Length of each stretch, and of the uncounted time before it, nanoseconds.
 const STRETCH_NS: u64 = 10_000_000;
 
-/// What was measured in this process before.
+/// Results measured in this process.
 static KNOWN: Mutex<Vec<(NetParams, Cpus, f64)>> = Mutex::new(Vec::new());
 
-/// Those of the near and of the far end.
+/// CPUs of the near and of the far end.
 type Cpus = [Vec<u32>; 2];
 
-/// Operations a second, measured once for each kind of work on these CPUs; `None` where it cannot be done.
+/// Operations per second, measured once for each kind of work on these CPUs; `None` if it cannot be
+/// measured.
 pub fn of(p: &NetParams, clock: Source, cpus: &Cpus) -> Option<f64> {
     let same = |known: &&(NetParams, Cpus, f64)| known.0 == *p && known.1 == *cpus;
     if let Some((_, _, rate)) = lock(&KNOWN).iter().find(same) {
@@ -52,7 +53,7 @@ fn measure(p: &NetParams, clock: Source, cpus: &Cpus) -> io::Result<f64> {
             let link = if p.op == NetOp::Crr {
                 let (dial, taken) = mpsc::channel::<OwnedFd>();
                 thread::Builder::new().spawn_scoped(scope, move || {
-                    // Without it the near end has nobody to take its connections.
+                    // Without it, nothing would take the connections of the near end.
                     let Ok(_kept) = Kept::on(far_cpus) else {
                         return;
                     };
@@ -70,7 +71,7 @@ fn measure(p: &NetParams, clock: Source, cpus: &Cpus) -> io::Result<f64> {
                 sockets::limit(&near, PATIENCE)?;
                 let back = number >= p.streams as usize;
                 thread::Builder::new().spawn_scoped(scope, move || {
-                    // The near end closes, and finds out about everything else.
+                    // The near end closes the connection, and detects all other errors.
                     let _ = Kept::on(far_cpus).and_then(|_kept| serve(p, &far, back));
                 })?;
                 Link::Kept(near)

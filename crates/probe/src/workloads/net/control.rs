@@ -1,5 +1,5 @@
-//! The control connection: JSON lines between the two ends, bounded in size and time. Nothing of it
-//! happens while the clock of a turn runs.
+//! The control connection: JSON lines between the two ends, bounded in size and time. It is not
+//! used while the clock of a turn runs.
 
 use layermark_model::CpuUse;
 use serde::{Deserialize, Serialize};
@@ -7,70 +7,70 @@ use serde::{Deserialize, Serialize};
 use super::{figures::NetEnd, params::NetParams};
 use crate::workloads::ends::{lines::Hidden, place::Host};
 
-/// A far end of another version is refused.
+/// Version of the protocol. A far end of another version is refused.
 pub const VERSION: u32 = 1;
 
 /// First line of every connection to the far end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "net", rename_all = "lowercase")]
 pub enum Hello {
-    /// This is the control connection of a trial.
+    /// A control connection of a trial.
     Control {
         version: u32,
         secret: Hidden,
-        /// What both have to be told alike.
+        /// Parameters that both ends need.
         params: NetParams,
         host: Host,
         /// UDP ports of the near end, one for each stream.
         ports: Vec<u16>,
     },
-    /// This is one of its data connections.
+    /// A data connection of a trial.
     Lane { token: Hidden, number: usize },
 }
 
-/// From the near end.
+/// Requests of the near end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
 pub enum Ask {
-    /// Are you there? Read nothing: the time to the answer is measured.
+    /// Answered at once without reading anything: the round-trip time is measured.
     Ping,
-    /// What have you used?
+    /// Reports its resource usage.
     Count,
-    /// So many datagrams were sent since the trial began; how many have come?
+    /// `sent` datagrams were sent since the trial began. Reports how many arrived.
     Arrived { sent: u64 },
 }
 
-/// From the far end.
+/// Answers of the far end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
 pub enum Answer {
-    /// To `Control`.
+    /// Answer to `Control`.
     Welcome {
-        /// What data connections have to say.
+        /// The token that data connections must send.
         token: Hidden,
         host: Host,
-        /// Where connections of single transactions are taken.
+        /// The port for connections of single transactions.
         transactions: Option<u16>,
         /// Its UDP ports, one for each stream.
         ports: Vec<u16>,
     },
-    /// All data connections are there.
+    /// All data connections exist.
     Ready { end: NetEnd },
-    /// To `Ping`.
+    /// Answer to `Ping`.
     Pong,
-    /// To `Count`.
+    /// Answer to `Count`.
     Counted(Counters),
-    /// To `Arrived`.
+    /// Answer to `Arrived`.
     Arrived {
         datagrams: u64,
-        /// Nanoseconds from the first one since the last question to the last one.
+        /// Time from the first datagram since the last request to the last one, ns.
         span_ns: u64,
     },
-    /// It cannot be done.
+    /// The request failed.
     Refused { why: String },
 }
 
-/// What the far end has used since it began.
+/// Resource usage of the far end since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     pub cpu: CpuUse,

@@ -1,4 +1,4 @@
-//! The far end: listens at one address, and serves the near end that knows the secret.
+//! The far end: listens at one address, and serves the near end that sends the secret.
 
 use std::{
     io,
@@ -31,13 +31,13 @@ pub struct NetFarEnd {
     shared: Arc<Shared>,
 }
 
-/// What its threads share.
+/// State shared by its threads.
 pub struct Shared {
     pub p: NetParams,
     pub at: SocketAddr,
     secret: Hidden,
     trial: Mutex<Option<Arc<FarTrial>>>,
-    /// What went wrong first.
+    /// The first error.
     failed: Mutex<Option<ProbeError>>,
 }
 
@@ -73,7 +73,8 @@ impl FarEnd for NetFarEnd {
 }
 
 impl Shared {
-    /// Who does not say the secret, or the token of a trial, is closed without an answer.
+    /// A client that does not send the secret, or the token of a trial, is disconnected without an
+    /// answer.
     fn serve(&self, stream: TcpStream, doors: &Doors) {
         let from = stream.peer_addr();
         let mut lines = Lines::new(stream);
@@ -109,7 +110,7 @@ impl Shared {
         }
     }
 
-    /// One trial at a time.
+    /// Starts a trial. There is at most one at a time.
     fn begin(
         &self,
         doors: &Doors,
@@ -143,8 +144,8 @@ impl Shared {
         *lock(&self.trial) = None;
     }
 
-    /// The near end tells its own side of a connection that was closed; of everything else this is the
-    /// only word.
+    /// Records an error. The near end reports its own side of a closed connection; other errors are
+    /// only recorded here.
     fn keep(&self, error: &io::Error, from: SocketAddr) {
         let closed = matches!(
             error.kind(),

@@ -1,5 +1,5 @@
-//! A trial as the far end serves it: what the near end asks on the control connection, and the threads
-//! of the data connections.
+//! A trial on the far end's side: the near end's requests on the control connection, and the
+//! threads of the data connections.
 
 use std::{
     io,
@@ -36,7 +36,7 @@ use crate::{
     },
 };
 
-/// After such a silence no more datagrams are on their way.
+/// After this time without a datagram, none is on its way any more.
 const QUIET: Duration = Duration::from_millis(5);
 
 /// One trial.
@@ -46,7 +46,7 @@ pub struct FarTrial {
     host: Host,
     from: SocketAddr,
     cpus: Vec<u32>,
-    /// Data connections, shut down when the trial is over.
+    /// Data connections, which are shut down when the trial is over.
     lanes: Mutex<Vec<TcpStream>>,
     came: Condvar,
     transactions: Option<TcpListener>,
@@ -54,16 +54,16 @@ pub struct FarTrial {
     datagrams: Vec<(OwnedFd, u16)>,
     arrived: Arrived,
     received: AtomicU64,
-    /// What went wrong on a data connection.
+    /// The first error on a data connection.
     failed: Mutex<Option<io::Error>>,
 }
 
 /// Connections of single transactions.
 #[derive(Default)]
 struct Single {
-    /// That of each thread, shut down when the trial is over.
+    /// The connection of each thread, which is shut down when the trial is over.
     open: Vec<Option<Arc<TcpStream>>>,
-    /// No more are served.
+    /// Whether no more are served.
     over: bool,
 }
 
@@ -105,7 +105,7 @@ impl FarTrial {
         })
     }
 
-    /// Nothing waits for data any more.
+    /// Shuts down all connections, so that no thread waits for data.
     pub fn shut_down(&self) {
         let lanes = lock(&self.lanes);
         lanes.iter().for_each(shut);
@@ -136,7 +136,7 @@ impl FarTrial {
         })
     }
 
-    /// A data connection, until either side closes it.
+    /// Serves a data connection until either side closes it.
     pub fn lane(&self, number: usize, stream: &TcpStream) -> io::Result<()> {
         stream.set_read_timeout(None)?;
         {
@@ -159,7 +159,7 @@ impl FarTrial {
         Ok(())
     }
 
-    /// Data connections that last.
+    /// Number of permanent data connections.
     fn connections(&self) -> usize {
         match self.p.op {
             NetOp::Crr | NetOp::UdpStream | NetOp::UdpRr => 0,
@@ -167,7 +167,7 @@ impl FarTrial {
         }
     }
 
-    /// A thread's work, on its CPUs.
+    /// Runs a thread's work on its CPUs.
     fn work(&self, work: impl FnOnce() -> io::Result<()>) {
         if let Err(e) = Kept::on(&self.cpus).and_then(|_kept| work()) {
             lock(&self.failed).get_or_insert(e);
@@ -181,12 +181,12 @@ impl FarTrial {
         }
     }
 
-    /// Connections of single transactions, until the listener is shut down.
+    /// Serves connections of single transactions until the listener is shut down.
     fn transactions(&self, listener: &TcpListener, thread: usize) -> io::Result<()> {
         loop {
             let (stream, from) = match listener.accept() {
                 Ok(accepted) => accepted,
-                // The limit of its connections is the listener's, too.
+                // The listener has the same time limit as its connections.
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(_) => return Ok(()),
             };
@@ -202,7 +202,7 @@ impl FarTrial {
                 single.open[thread] = Some(Arc::clone(&stream));
             }
             let token = self.token.as_bytes();
-            // Of a connection that fails the near end knows.
+            // The near end detects a connection that fails.
             let _ = transactions::answer_once(stream.as_fd(), &self.p, token, PATIENCE);
             lock(&self.single).open[thread] = None;
         }
@@ -227,10 +227,10 @@ impl FarTrial {
                 Ok(Some(Ask::Count)) => self.count(),
                 Ok(Some(Ask::Arrived { sent })) => self.arrived(sent),
                 Ok(None) | Err(LineError::Io(_)) => return Ok(()),
-                // Not shown: it may hold the token.
+                // The line is not shown, because it may hold the token.
                 Err(LineError::Foreign(_)) => {
                     return Err(io::Error::other(
-                        "it said a line that is not of the protocol",
+                        "it sent a line that is not part of the protocol",
                     ));
                 }
             };
@@ -238,7 +238,7 @@ impl FarTrial {
         }
     }
 
-    /// Waits for the data connections. Buffers are those of the first.
+    /// Waits for all data connections. Returns the buffers of the first.
     fn all_there(&self) -> Option<NetEnd> {
         let lanes = lock(&self.lanes);
         let missing = |lanes: &mut Vec<TcpStream>| lanes.len() < self.connections();
@@ -268,7 +268,7 @@ impl FarTrial {
         })
     }
 
-    /// Once all datagrams have come, or none comes any more.
+    /// Waits until all datagrams have arrived, or until none has arrived for a while.
     fn arrived(&self, sent: u64) -> Answer {
         let began = Instant::now();
         loop {
@@ -276,7 +276,7 @@ impl FarTrial {
             let last_ns = self.arrived.last_ns.load(Ordering::Relaxed);
             let idle_ns = monotonic_ns().saturating_sub(last_ns);
             let waited = began.elapsed();
-            // On a busy machine they may wait to be received for longer.
+            // On a busy machine they may have to wait longer to be received.
             let quiet = waited.min(Duration::from_nanos(idle_ns)) >= QUIET && !self.some_wait();
             if datagrams >= sent || quiet || waited >= PATIENCE / 2 {
                 let span_ns = last_ns.saturating_sub(self.arrived.begin());
@@ -286,7 +286,7 @@ impl FarTrial {
         }
     }
 
-    /// Whether datagrams have come that are not received yet.
+    /// Whether datagrams have arrived that are not yet received.
     fn some_wait(&self) -> bool {
         let waits = |fd: &OwnedFd| rustix::io::ioctl_fionread(fd).is_ok_and(|next| next > 0);
         self.datagrams.iter().any(|(fd, _)| waits(fd))

@@ -1,11 +1,11 @@
-//! Figures of the workload `net`, as netperf tells them.
+//! Figures of the workload `net`, as netperf reports them.
 
 use layermark_model::{
     Amount, CpuUse, Figure, FigureSource, FigureTable, FigureUnit, NoteWhen, Quantity,
 };
 use serde::{Deserialize, Serialize};
 
-/// What both ends of a connection did in a trial. The names of the fields are those of the figures.
+/// Measurements of both ends of a connection in a trial. The fields have the names of the figures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NetTrial {
     /// The end that was measured.
@@ -14,15 +14,15 @@ pub struct NetTrial {
     pub far: NetEnd,
     /// CPU time of the far process in the turns.
     pub far_cpu: CpuUse,
-    /// Both ends see the same machine.
+    /// Whether both ends see the same machine.
     pub one_host: bool,
-    /// Datagrams sent, or requests over UDP, those that were repeated among them, in the turns.
+    /// Number of datagrams sent in the turns, or of requests over UDP, including repeated ones.
     pub sent: u64,
-    /// Those that did not arrive, or had no answer in time.
+    /// Number of those that did not arrive, or had no answer in time.
     pub lost: u64,
-    /// Shortest time in which the far process answered on the control connection, nanoseconds.
+    /// Shortest time in which the far process answered on the control connection, ns.
     pub round_trip_ns: u64,
-    /// Operations a second of the same generator without a network: over socket pairs within its
+    /// Operations per second of the same generator without a network: over socket pairs within its
     /// own process.
     pub ceiling: Option<f64>,
 }
@@ -30,15 +30,15 @@ pub struct NetTrial {
 /// One end of a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetEnd {
-    /// `SO_SNDBUF` as the kernel says it, bytes: Linux doubles what it is asked for.
+    /// `SO_SNDBUF` as the kernel reports it, bytes: Linux doubles the requested size.
     pub send_buffer: u64,
     /// `SO_RCVBUF`.
     pub receive_buffer: u64,
-    /// CPUs that its threads were kept on; empty where the scheduler was free.
+    /// CPUs to which its threads were bound; empty: left to the scheduler.
     pub cpus: Vec<u32>,
 }
 
-/// What is shown of a result: of transactions, or of a stream.
+/// The table of figures, for transactions or for streams.
 pub fn table(transacts: bool) -> FigureTable {
     let (rate, per, lost) = if transacts {
         let rate = Figure::new("trans_s", FigureUnit::Whole, FigureSource::Rate).head("trans/s");
@@ -70,7 +70,7 @@ pub fn table(transacts: bool) -> FigureTable {
     let value = |name: &str| vec![Amount::Value(name.into())];
     FigureTable::new(
         "The network",
-        "As netperf tells them: 10^6 bit/s that the receiver has got, microseconds of a transaction, CPU as microseconds a KB (1,024 bytes) or a transaction. Near and far are the two processes, host is netperf's service demand: all CPUs of this machine, interrupts and hypervisors included. Buffers are SO_SNDBUF/SO_RCVBUF as the kernel says them; Linux doubles what is asked.",
+        "As in netperf: 10^6 bit/s received, microseconds per transaction, CPU in microseconds per KB (1,024 bytes) or per transaction. Near and far are the two processes. Host is netperf's service demand: all CPUs of this machine, including interrupts and hypervisors. Buffers are SO_SNDBUF/SO_RCVBUF as the kernel reports them; Linux doubles the requested size.",
     )
     .across(Quantity::SocketBuffer)
     .with([

@@ -1,4 +1,4 @@
-//! The near ends of the data connections: what they do in a turn, all at once.
+//! The near ends of the data connections, which all work at the same time in a turn.
 
 use std::{
     io,
@@ -26,45 +26,45 @@ use crate::{
     },
 };
 
-/// One connection, or one connection after the other.
+/// One permanent connection, or a series of connections.
 pub struct Lane {
     link: Link,
-    /// Data comes from the far end.
+    /// Whether data comes from the far end.
     back: bool,
     out: Vec<u8>,
     space: Vec<u8>,
     recorder: Recorder,
-    /// Transactions without an answer in time.
+    /// Number of transactions without an answer in time.
     lost: u64,
 }
 
-/// How a lane reaches the far end.
+/// The connection of a lane to the far end.
 pub enum Link {
     Kept(OwnedFd),
     Dialled { dial: Dial, token: Hidden },
 }
 
-/// How far lanes go.
+/// Limits of the lanes' work.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
-    /// Transactions of each.
+    /// Number of transactions of each.
     pub ops: u64,
     pub ns: u64,
-    /// Operations enter the histogram.
+    /// Whether operations enter the histogram.
     pub counted: bool,
 }
 
-/// What all did.
+/// Work of all lanes.
 pub struct Together {
-    /// Transactions, or messages that were sent.
+    /// Number of transactions, or of messages sent.
     pub ops: u64,
-    /// Nanoseconds that all operations would have taken if each lane had gone on to the same moment at
-    /// its own speed.
+    /// Duration in which all operations would have been done if each lane had continued at its own
+    /// speed to the same moment, ns.
     pub elapsed_ns: u64,
     pub edges: [Edge; 2],
 }
 
-/// All of a trial.
+/// All lanes of a trial.
 pub struct Lanes {
     p: NetParams,
     clock: Source,
@@ -188,12 +188,12 @@ impl Lanes {
         }
     }
 
-    /// Transactions without an answer in time, since the trial began.
+    /// Number of transactions without an answer in time, since the trial began.
     pub fn lost(&self) -> u64 {
         self.each.iter().map(|lane| lane.lost).sum()
     }
 
-    /// Latencies of the transactions that counted.
+    /// Latencies of the counted transactions.
     pub fn latency(&self) -> Option<Latency> {
         let mut sum = Recorder::new();
         for lane in self.each.iter().filter(|_| self.p.op.transacts()) {
@@ -202,7 +202,7 @@ impl Lanes {
         sum.latency()
     }
 
-    /// Has all of them work at once.
+    /// Makes all of them work at the same time.
     pub fn work(
         &mut self,
         limit: Limit,

@@ -1,4 +1,4 @@
-//! `net`: what a path between two ends costs, as netperf measures it.
+//! `net`: the cost of a path between two ends, as netperf measures it.
 
 use std::path::Path;
 

@@ -27,7 +27,7 @@ use crate::{
 /// A control connection.
 pub type Control = control::Control<Answer>;
 
-/// What the far end says of itself.
+/// The far end's description of itself.
 pub struct Welcome {
     pub token: Hidden,
     pub host: Host,
@@ -47,14 +47,14 @@ impl Control {
         Self::over(sockets::connect(p, to), peer_address, &peer.secret)
     }
 
-    /// The address that the far end sees.
+    /// The address of this end, as the far end sees it.
     pub fn own_address(&self) -> Result<IpAddr, ProbeError> {
         let own = self.stream().local_addr();
         let own = own.map_err(|e| self.peer.io("asking for the own address", &e))?;
         Ok(own.ip())
     }
 
-    /// Says the secret, and which trial it is.
+    /// Sends the secret and the trial's parameters.
     pub fn open(
         &mut self,
         p: &NetParams,
@@ -99,7 +99,7 @@ impl Control {
         }
     }
 
-    /// The time to its answer, of which nothing is measuring.
+    /// The time of its answer, during which nothing else is measured.
     pub fn ping(&mut self) -> Result<Duration, ProbeError> {
         let began = Instant::now();
         match self.ask(&Ask::Ping)? {
@@ -108,8 +108,8 @@ impl Control {
         }
     }
 
-    /// Datagrams that have arrived since the trial began; and nanoseconds, at the far end, from the first
-    /// one since the last question to the last one.
+    /// Number of datagrams that have arrived since the trial began. Also the time at the far end
+    /// from the first one since the last request to the last one, ns.
     pub fn arrived(&mut self, sent: u64) -> Result<(u64, u64), ProbeError> {
         match self.ask(&Ask::Arrived { sent })? {
             Answer::Arrived { datagrams, span_ns } => Ok((datagrams, span_ns)),

@@ -12,32 +12,32 @@ use crate::{
 };
 
 words! {
-    /// What is done, in netperf's terms.
+    /// The operation, in netperf's terms.
     pub enum NetOp {
-        /// TCP: a request, a response, and again.
+        /// TCP: a request and a response, repeated.
         Rr = "rr",
-        /// The same with a connection for each transaction.
+        /// The same with a new connection for each transaction.
         Crr = "crr",
         /// TCP to the far end.
         Stream = "stream",
         /// TCP from the far end.
         Maerts = "maerts",
-        /// TCP in both directions at once, on connections of their own.
+        /// TCP in both directions at once, on separate connections.
         Bidir = "bidir",
-        /// UDP to the far end, as fast as it can be sent.
+        /// UDP to the far end, as fast as possible.
         UdpStream = "udp-stream",
-        /// UDP: a request, a response, and again.
+        /// UDP: a request and a response, repeated.
         UdpRr = "udp-rr",
     }
 }
 
 impl NetOp {
-    /// A request and a response, again and again.
+    /// Whether it repeats a request and a response.
     pub fn transacts(self) -> bool {
         matches!(self, Self::Rr | Self::Crr | Self::UdpRr)
     }
 
-    /// Data in one direction or both, over TCP.
+    /// Whether it sends data in one direction or both, over TCP.
     pub fn is_tcp_stream(self) -> bool {
         matches!(self, Self::Stream | Self::Maerts | Self::Bidir)
     }
@@ -54,32 +54,32 @@ type Row = param::Row<NetParams>;
 #[serde(deny_unknown_fields)]
 pub struct NetParams {
     pub op: NetOp,
-    /// Bytes; 0 for streams, as `response`.
+    /// Size of a request, bytes; 0 for streams. The same holds for `response`.
     pub request: u64,
     pub response: u64,
-    /// Bytes; 0 for transactions.
+    /// Size of a message, bytes; 0 for transactions.
     pub message: u64,
-    /// Bytes to ask for; 0: left to the kernel.
+    /// Requested size of the socket buffers, bytes; 0: chosen by the kernel.
     pub socket_buffer: u64,
     pub streams: u64,
     pub placement: Placement,
     pub nodelay: bool,
 }
 
-/// Parameters, as help and flags need them.
+/// Parameters, for help and flags.
 pub const PARAMS: &[Param] = &param::list::<_, { NetParams::TABLE.len() }>(NetParams::TABLE);
 
 /// Largest message, request or response, bytes.
 const LARGEST: u64 = 16 << 20;
 /// Largest payload of a UDP datagram over IPv4, bytes.
 const DATAGRAM: u64 = 65_507;
-/// Message of a TCP stream, bytes: as iperf3.
+/// Message of a TCP stream, bytes: as in iperf3.
 const TCP_MESSAGE: u64 = 128 << 10;
 /// Message of a UDP stream, bytes: what fits into an Ethernet frame with IPv4.
 const UDP_MESSAGE: u64 = 1472;
-/// Largest socket buffer that can be asked for.
+/// Largest socket buffer that can be requested, bytes.
 const BUFFER: u64 = 1 << 30;
-/// Most parallel streams.
+/// Maximum number of parallel streams.
 pub const STREAMS: u64 = 64;
 
 impl Params for NetParams {
@@ -177,7 +177,7 @@ impl Means for NetParams {
                 in_memory: true,
                 uses_up: false,
                 working_set: 0,
-                // Those of the far end.
+                // Threads of the far end.
                 cost: TurnCost::Threads,
                 under_way: 0,
             }),
@@ -199,7 +199,7 @@ impl Means for NetParams {
 }
 
 impl NetParams {
-    /// Connections at once.
+    /// Number of concurrent connections.
     pub fn lanes(&self) -> u64 {
         match self.op {
             NetOp::Bidir => 2 * self.streams,

@@ -1,4 +1,4 @@
-//! Sockets with the buffers that a point asks for.
+//! Sockets with the buffers of a point.
 
 use std::{
     io,
@@ -18,13 +18,13 @@ use rustix::net::{
 use super::{figures::NetEnd, params::NetParams};
 use crate::workloads::ends::PATIENCE;
 
-/// How long a transaction over UDP waits for its answer at least.
+/// Minimum time that a transaction over UDP waits for its answer.
 pub const ANSWER: Duration = Duration::from_millis(200);
 
-/// Connections that wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-/// A socket, not connected.
+/// An unconnected socket.
 fn socket(p: &NetParams, address: IpAddr, kind: SocketType) -> io::Result<OwnedFd> {
     let family = match address {
         IpAddr::V4(_) => AddressFamily::INET,
@@ -38,7 +38,8 @@ fn socket(p: &NetParams, address: IpAddr, kind: SocketType) -> io::Result<OwnedF
     Ok(fd)
 }
 
-/// Before a connection is made: its window is agreed on then.
+/// Sets the buffers. Called before a connection is made, because its window scale is negotiated
+/// then.
 fn set_buffers(p: &NetParams, fd: impl AsFd) -> io::Result<()> {
     if p.socket_buffer > 0 {
         set_socket_send_buffer_size(&fd, p.socket_buffer as usize)?;
@@ -47,7 +48,7 @@ fn set_buffers(p: &NetParams, fd: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// No call on it waits longer.
+/// Sets the time limit of every call on it.
 pub fn limit(fd: impl AsFd, time: Duration) -> io::Result<()> {
     set_socket_timeout(&fd, Timeout::Recv, Some(time))?;
     // Also the limit of connect(2).
@@ -67,7 +68,7 @@ pub fn connect(p: &NetParams, to: SocketAddr) -> io::Result<TcpStream> {
     let fd = socket(p, to.ip(), SocketType::STREAM)?;
     limit(&fd, PATIENCE)?;
     match rustix::net::connect(&fd, &to) {
-        // What a limit on sending makes of a connection that is not answered.
+        // The error when a connection is not answered within the send time limit.
         Err(rustix::io::Errno::INPROGRESS) => Err(io::ErrorKind::TimedOut.into()),
         Err(e) => Err(e.into()),
         Ok(()) => Ok(fd.into()),
@@ -82,7 +83,7 @@ pub fn datagrams(p: &NetParams, at: IpAddr) -> io::Result<(OwnedFd, u16)> {
     Ok((fd, bound.port()))
 }
 
-/// Receives from there alone from now on. What others sent before goes.
+/// Receives only from this address from now on. Datagrams that others sent before are discarded.
 pub fn only_from(fd: &OwnedFd, to: SocketAddr) -> io::Result<()> {
     rustix::net::connect(fd, &to)?;
     while rustix::net::recv(fd, &mut [0; 1][..], RecvFlags::DONTWAIT).is_ok() {}
@@ -102,7 +103,7 @@ pub fn pair(p: &NetParams) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(ends)
 }
 
-/// Buffers as the kernel says they are.
+/// Sizes of the buffers, as the kernel reports them.
 pub fn effective(fd: impl AsFd) -> NetEnd {
     NetEnd {
         send_buffer: socket_send_buffer_size(&fd).unwrap_or(0) as u64,

@@ -135,7 +135,7 @@ fn buffers_are_told_as_they_are() {
     let mut ends = start(json!({"op": "stream", "socket_buffer": "32K"}));
     ends.turn(5).unwrap();
     let net = ends.end().figures;
-    // Linux doubles what it is asked for.
+    // Linux doubles the requested size.
     for size in [
         "near.send_buffer",
         "near.receive_buffer",
@@ -157,7 +157,7 @@ fn list(figures: &FigureValues, name: &str) -> Vec<f64> {
     }
 }
 
-/// `Cpus_allowed_list` of a thread; none of one that has gone.
+/// `Cpus_allowed_list` of a thread; empty if it has ended.
 fn allowed_lists(of: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(of.join("status")).unwrap_or_default();
     let lists = text
@@ -200,7 +200,7 @@ fn one_stretch_is_made_of_passes() {
     }
 }
 
-/// A peer that is none of ours: it takes one connection and does this with it.
+/// A foreign peer: it accepts one connection and does this with it.
 fn stranger(what: impl FnOnce(TcpStream) + Send + 'static) -> u16 {
     let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -240,11 +240,15 @@ fn a_peer_that_is_none_of_ours_is_told_from_one_that_is_gone() {
     let port = gone.local_addr().unwrap().port();
     drop(gone);
     let e = refused(port);
-    assert!(e.message.contains("has nobody that listens"), "{e}");
+    assert!(
+        e.message
+            .contains("refused the connection (nothing is listening)"),
+        "{e}"
+    );
     assert_eq!(e.errno, Some(libc::ECONNREFUSED));
 }
 
-/// A far end that repeats what it hears, in each of the ways that an error may show.
+/// A far end that repeats what it receives, in each of the ways that an error may show.
 #[test]
 fn what_is_hidden_is_in_no_error() {
     let secret = "the secret";
@@ -287,7 +291,7 @@ fn a_silent_peer_is_given_up_after_a_stated_time() {
     assert!(began.elapsed() >= PATIENCE && e.hint.is_some());
 }
 
-/// What a client hears that says this.
+/// The data that a client receives after sending this.
 fn heard(far: &dyn FarEnd, line: &[u8]) -> String {
     let mut stream = TcpStream::connect((LOOPBACK, far.port())).unwrap();
     // It may be closed before all of it is sent.
@@ -321,7 +325,7 @@ fn nobody_is_served_without_the_secret() {
     ] {
         assert_eq!(heard(&*far, line), "");
     }
-    // It still serves who knows it, and says what is wrong with another point.
+    // It still serves a client that knows it, and reports an error for another point.
     let crr = point(json!({"op": "crr"}));
     let e = Net
         .prepare(Path::new("/"), &crr, &context(far.port()))
@@ -334,7 +338,7 @@ fn nobody_is_served_without_the_secret() {
     );
 }
 
-/// The near end's part on the control connection of a trial.
+/// The near end's messages on the control connection of a trial.
 fn opened(far: &dyn FarEnd, point: &Point) -> (Lines, Answer) {
     let mut control = Lines::new(TcpStream::connect((LOOPBACK, far.port())).unwrap());
     let hello = Hello::Control {
@@ -360,7 +364,7 @@ fn a_connection_that_says_nothing_does_not_keep_the_far_end() {
         panic!("{welcome:?}")
     };
     let silent = TcpStream::connect((LOOPBACK, transactions.unwrap())).unwrap();
-    // Its thread has it before the end.
+    // So that its thread receives it before the end.
     thread::sleep(Duration::from_millis(100));
     let began = Instant::now();
     far.end().unwrap();
@@ -401,7 +405,7 @@ fn a_far_end_that_ends_in_mid_transfer_is_an_error() {
             "{e}"
         );
         let closed = e.message.contains("closed the connection");
-        let gone = e.message.contains("nobody that listens");
+        let gone = e.message.contains("nothing is listening");
         assert!((closed || gone) && e.hint.is_some(), "{op}: {e}");
     }
 }
@@ -417,7 +421,7 @@ fn a_port_that_is_taken_is_named() {
     assert!(e.hint.unwrap().contains("ss -ltnp"));
 }
 
-/// A far end that says the right words and answers no transaction.
+/// A far end that follows the protocol and answers no transaction.
 #[test]
 fn a_peer_that_falls_silent_in_a_turn_is_given_up() {
     let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
@@ -455,7 +459,7 @@ fn a_peer_that_falls_silent_in_a_turn_is_given_up() {
     assert!(e.message.contains("was silent for 5 s: in a turn"), "{e}");
 }
 
-/// A way to a port of this host that holds what goes over TCP up for so long in each direction.
+/// A port of this host that forwards TCP with this delay in each direction.
 fn slowed(port: u16, by: Duration) -> u16 {
     let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
     let own = listener.local_addr().unwrap().port();
@@ -500,7 +504,7 @@ fn the_way_of_an_answer_is_no_part_of_a_stream_of_datagrams() {
 
 #[test]
 fn lost_datagrams_are_counted() {
-    // One CPU for both, and room for a few: while the sender works nobody receives.
+    // One CPU for both, and small buffers: while the sender works nothing receives.
     let lossy = json!({"op": "udp-stream", "socket_buffer": "4K", "placement": "same"});
     let mut ends = start(lossy);
     // On a busy machine the receiver may get the CPU at the right moments of a turn.
@@ -509,7 +513,7 @@ fn lost_datagrams_are_counted() {
     let net = ends.end().figures;
     let (sent, lost) = (number(&net, "sent"), number(&net, "lost"));
     assert!(lost > 0.0 && sent > lost, "{net:?}");
-    // Some of a lead-in may come late, and are counted in the turn.
+    // Some of a lead-in may arrive late, and are counted in the turn.
     assert!(arrived as f64 >= sent - lost, "{arrived} {net:?}");
 }
 

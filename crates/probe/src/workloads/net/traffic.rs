@@ -1,5 +1,4 @@
-//! Streams at both ends, and the calls that everything on a connection is made of. They block, on sockets
-//! that are there already.
+//! Streams at both ends, and the basic calls on connections. They block, on connected sockets.
 
 use std::{
     io,
@@ -23,10 +22,10 @@ use crate::{
 
 /// First byte of a message of a TCP stream.
 const MORE: u8 = 0;
-/// ... of the last one of a turn. The receiver knows by it when it has all.
+/// First byte of the last message of a turn. It tells the receiver that it has all of them.
 const LAST: u8 = 1;
 
-/// Smallest buffer to receive a stream with, bytes.
+/// Minimum size of a buffer to receive a stream, bytes.
 const RECEIVE: usize = 128 << 10;
 
 pub fn send_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
@@ -37,8 +36,8 @@ pub fn send_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Calls again what has waited for as long as the socket has it wait, while the peer still receives what was
-/// sent before: over a slow path buffers last longer than that.
+/// Repeats a call that has reached the socket's time limit, while the peer still receives earlier
+/// data: over a slow path a full buffer lasts longer than the limit.
 fn patiently<T>(fd: BorrowedFd<'_>, mut call: impl FnMut() -> Result<T, Errno>) -> io::Result<T> {
     let mut before = u64::MAX;
     loop {
@@ -56,7 +55,7 @@ fn patiently<T>(fd: BorrowedFd<'_>, mut call: impl FnMut() -> Result<T, Errno>) 
     }
 }
 
-/// What has come, at least one byte; 0 at the end.
+/// Receives available data, at least one byte; 0 at the end.
 pub fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match rustix::net::recv(fd, &mut *buffer, RecvFlags::empty()) {
@@ -80,7 +79,7 @@ pub fn receive_all(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The same where the peer must not close.
+/// The same; an error when the peer has closed the connection.
 pub fn receive_whole(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<()> {
     if receive_all(fd, buffer)? {
         Ok(())
@@ -89,7 +88,7 @@ pub fn receive_whole(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<()> {
     }
 }
 
-/// When the sender of a turn looks at its clock, and tells that it lives.
+/// When the sender of a turn checks its clock, and reports progress.
 struct Watch<'a> {
     start: u64,
     end: u64,
@@ -132,7 +131,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Sends messages for so long. Over when the peer has received all of them.
+/// Sends messages for this time. Returns when the peer has received all of them.
 pub fn push(
     fd: BorrowedFd<'_>,
     message: &mut [u8],
@@ -149,7 +148,7 @@ pub fn push(
     }
 }
 
-/// Sends messages until the time is over, the last one marked as such. Returns how many.
+/// Sends messages until the time is over, the last one marked as such. Returns their number.
 fn send_until(fd: BorrowedFd<'_>, message: &mut [u8], watch: &mut Watch<'_>) -> io::Result<u64> {
     let mut sent = 0;
     loop {
@@ -179,7 +178,7 @@ pub fn sink(fd: BorrowedFd<'_>, p: &NetParams, received: &AtomicU64) -> io::Resu
     }
 }
 
-/// Asks the peer to send for so long, and receives all of it.
+/// Makes the peer send for this time, and receives all of it.
 pub fn pull(
     fd: BorrowedFd<'_>,
     p: &NetParams,
@@ -202,7 +201,7 @@ pub fn pull(
     }
 }
 
-/// Sends for as long as [`pull`] asks, until the peer closes.
+/// Sends for the times that [`pull`] requests, until the peer closes the connection.
 pub fn source(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
     let mut message = message(p.message);
     let mut ns = [0; 8];
@@ -214,8 +213,8 @@ pub fn source(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
     Ok(())
 }
 
-/// What is sent. Zeroed memory that nobody wrote to is one page again and again, which a CPU does not copy as
-/// fast as others.
+/// The data to send. Zeroed memory that was never written to is one page mapped many times, which a
+/// CPU copies at a different speed.
 pub fn message(length: u64) -> Vec<u8> {
     let mut message = vec![0; length as usize];
     Noise::new(derive(0, "net")).fill(&mut message);
@@ -227,13 +226,13 @@ pub fn room(p: &NetParams) -> Vec<u8> {
     vec![0; (p.message as usize).max(RECEIVE)]
 }
 
-/// The messages of a stream, as they come.
+/// Splits a stream into messages as data arrives.
 struct Messages {
     size: usize,
-    /// Bytes of the current one that are to come.
+    /// Missing bytes of the current message.
     left: usize,
     last: bool,
-    /// Those that have come, since the turn began.
+    /// Number of complete messages since the turn began.
     whole: u64,
 }
 
@@ -247,7 +246,8 @@ impl Messages {
         }
     }
 
-    /// Whether the last one of a turn is complete. Nothing comes after it before the next turn.
+    /// Adds data. Returns whether the last message of a turn is complete. Nothing follows it before
+    /// the next turn.
     fn take(&mut self, mut bytes: &[u8]) -> bool {
         while let Some(first) = bytes.first() {
             if self.left == 0 {
@@ -267,7 +267,7 @@ impl Messages {
     }
 }
 
-/// Sends datagrams for so long. How many arrive is another matter.
+/// Sends datagrams for this time. Returns how many were sent, whether or not they arrived.
 pub fn push_datagrams(
     fd: BorrowedFd<'_>,
     message: &[u8],
@@ -279,7 +279,7 @@ pub fn push_datagrams(
     loop {
         match rustix::net::send(fd, message, SendFlags::NOSIGNAL) {
             Ok(_) => sent += 1,
-            // The queue of the card is full: it was not sent.
+            // The queue of the card is full, so it was not sent.
             Err(Errno::INTR | Errno::NOBUFS) => {}
             Err(e) => return Err(e.into()),
         }
@@ -289,12 +289,12 @@ pub fn push_datagrams(
     }
 }
 
-/// What has arrived over UDP.
+/// Datagrams that have arrived.
 pub struct Arrived {
     pub datagrams: AtomicU64,
     /// `CLOCK_MONOTONIC` of the first one since [`Arrived::begin`]; `u64::MAX` before it.
     first_ns: AtomicU64,
-    /// ... and of the last one.
+    /// `CLOCK_MONOTONIC` of the last one.
     pub last_ns: AtomicU64,
 }
 
@@ -309,7 +309,8 @@ impl Default for Arrived {
 }
 
 impl Arrived {
-    /// The next one is a first one. Returns when the last first one came.
+    /// Marks the next datagram as the first one. Returns the arrival time of the previous first
+    /// one.
     pub fn begin(&self) -> u64 {
         self.first_ns.swap(u64::MAX, Ordering::Relaxed)
     }
@@ -324,7 +325,7 @@ impl Arrived {
     }
 }
 
-/// Receives them until the socket is shut down.
+/// Receives datagrams until the socket is shut down.
 pub fn sink_datagrams(fd: BorrowedFd<'_>, p: &NetParams, arrived: &Arrived) -> io::Result<()> {
     let mut buffer = vec![0; p.message as usize];
     loop {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::run::drive::Step;
 
-/// Transactions over UDP that may have no answer one after the other, before the peer counts as gone.
+/// After this many consecutive transactions over UDP without an answer, the peer counts as gone.
 pub const LOST_IN_A_ROW: u32 = 10;
 
 /// A transaction on a connection that is kept.
@@ -42,20 +42,20 @@ pub fn answer(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
     Ok(())
 }
 
-/// Where connections of single transactions come from.
+/// Makes connections of single transactions.
 pub enum Dial {
-    /// The far end.
+    /// Connects to the far end.
     To(SocketAddr),
-    /// A thread of this process that is given the other end.
+    /// Sends the other end to a thread of this process.
     Pair(Sender<OwnedFd>),
 }
 
-/// A transaction with a connection of its own. The far end closes first, as a server of HTTP/1.0
-/// does: otherwise the near end's ports would be used up within seconds.
+/// A transaction with its own connection. The far end closes first, as a server of HTTP/1.0 does:
+/// otherwise the near end's ports would be used up within seconds.
 pub struct ConnectTransact<'a> {
     pub p: &'a NetParams,
     pub dial: &'a Dial,
-    /// Begins with the token.
+    /// The request, which begins with the token.
     pub request: &'a [u8],
     pub response: &'a mut [u8],
 }
@@ -80,9 +80,9 @@ impl Step for ConnectTransact<'_> {
     }
 }
 
-/// Answers one transaction of a connection that is then closed. A request that does not begin with
-/// the token has no answer, nor has one that is not there within `limit`, which is also the socket's own
-/// for each call.
+/// Answers one transaction of a connection, which is then closed. A request that does not begin
+/// with the token gets no answer. Neither does one that is incomplete after `limit`, which is also
+/// the socket's own limit for each call.
 pub fn answer_once(
     fd: BorrowedFd<'_>,
     p: &NetParams,
@@ -107,7 +107,7 @@ pub fn answer_once(
     Ok(())
 }
 
-/// A request that begins with as much of the token as it has room for.
+/// A request that begins with the token, as far as it fits.
 pub fn opening(p: &NetParams, token: &[u8]) -> Vec<u8> {
     let mut request = vec![0; p.request as usize];
     let known = request.len().min(token.len());
@@ -115,11 +115,11 @@ pub fn opening(p: &NetParams, token: &[u8]) -> Vec<u8> {
     request
 }
 
-/// A transaction over UDP. One without an answer in time is repeated and counted: its time is that
-/// of an application which would do the same.
+/// A transaction over UDP. One without an answer in time is repeated and counted. Its time is that
+/// of an application that does the same.
 pub struct TransactDatagram<'a> {
     pub fd: BorrowedFd<'a>,
-    /// The first byte is a number that the response repeats.
+    /// The request. Its first byte is a number that the response repeats.
     pub request: &'a mut [u8],
     pub response: &'a mut [u8],
     pub lost: &'a mut u64,
@@ -132,7 +132,7 @@ impl Step for TransactDatagram<'_> {
             send_all(self.fd, self.request)?;
             loop {
                 match receive(self.fd, self.response) {
-                    // One that is late has another number.
+                    // A late response has another number.
                     Ok(length) if length == self.response.len() => {
                         if self.response[0] == self.request[0] {
                             return Ok(());
@@ -149,7 +149,7 @@ impl Step for TransactDatagram<'_> {
     }
 }
 
-/// Answers them until the socket is shut down.
+/// Answers datagrams until the socket is shut down.
 pub fn answer_datagrams(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
     let mut request = vec![0; p.request as usize];
     let mut response = message(p.response);
@@ -160,7 +160,7 @@ pub fn answer_datagrams(fd: BorrowedFd<'_>, p: &NetParams) -> io::Result<()> {
                 response[0] = request[0];
                 send_all(fd, &response)?;
             }
-            // The port of the near end had gone for a moment.
+            // The port of the near end was closed for a moment.
             Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(e) => return Err(e),
         }
@@ -199,7 +199,8 @@ mod tests {
         let (end, stopped) = mpsc::channel();
         let answering = thread::spawn(move || {
             let mut number = [0];
-            // The first has no answer, each of the others that of the one before first.
+            // The first request has no answer. Each of the others gets the answer to the previous
+            // one first.
             far.recv(&mut number).unwrap();
             sockets::limit(&far, Duration::from_millis(10)).unwrap();
             while stopped.try_recv().is_err() {
@@ -243,7 +244,7 @@ mod tests {
         dripping.join().unwrap();
     }
 
-    /// The error of a transaction whose port has gone.
+    /// The error of a transaction whose port is closed.
     fn far_is_gone(near: &UdpSocket) -> Option<io::ErrorKind> {
         let mut step = TransactDatagram {
             fd: near.as_fd(),

@@ -1,4 +1,4 @@
-//! What of a connection is still under way.
+//! Data of a connection that is still in flight.
 #![allow(unsafe_code)] // ioctl(2) with SIOCOUTQ has no safe wrapper
 
 use std::{

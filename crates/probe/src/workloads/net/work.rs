@@ -27,20 +27,21 @@ use crate::{
     },
 };
 
-/// Transactions of each stream in a pass, where a trial is one stretch of passes.
+/// Transactions of each stream per pass, if a trial is one stretch of passes.
 const PASS: u64 = 200;
-/// Length of a pass of a stream, nanoseconds.
+/// Duration of a pass of a stream, nanoseconds.
 const PASS_NS: u64 = 20_000_000;
 
-/// Round trips that a lead-in of a stream lasts at least: after a pause of some hundred milliseconds the
-/// kernel begins with a small window again, which doubles each round trip.
+/// Minimum number of round trips in the lead-in of a stream. After a pause of some hundred
+/// milliseconds the kernel begins with a small window again, which doubles each round trip.
 const LEAD_IN_TRIPS: u64 = 12;
-/// Round trips of a turn of a stream. One of them is idle: it ends with the acknowledgement of the last byte.
+/// Round trips of a turn of a stream. One of them is idle, because a turn ends with the
+/// acknowledgement of the last byte.
 const TURN_TRIPS: u64 = 200;
-/// The longest turn that comes of it, nanoseconds.
+/// Maximum duration of such a turn, nanoseconds.
 const LONGEST_NS: u64 = 2_000_000_000;
 
-/// A point made ready.
+/// A prepared point.
 pub struct NetWork {
     p: NetParams,
     context: Context,
@@ -48,16 +49,16 @@ pub struct NetWork {
     devices: Devices,
     control: Control,
     lanes: Lanes,
-    /// Bytes that were pushed over TCP since the trial began; the far end has to have as many.
+    /// Bytes sent over TCP since the trial began. The far end must have received the same number.
     pushed: u64,
-    /// Datagrams that have arrived since then.
+    /// Number of datagrams that have arrived since then.
     arrived: u64,
     net: NetTrial,
     _kept: Kept,
 }
 
 impl NetWork {
-    /// Makes all connections, so that a turn makes none.
+    /// Opens all connections, so that a turn opens none.
     pub fn prepare(p: NetParams, to: &Peer, context: &Context) -> Result<Self, ProbeError> {
         let mut control = Control::connect(&p, to)?;
         let address = control.peer;
@@ -133,7 +134,7 @@ impl NetWork {
         }
     }
 
-    /// What arrived of the datagrams that were sent, and how long that took.
+    /// Determines how many datagrams have arrived, and how long that took.
     fn arrive(&mut self, done: &mut Together, counted: bool) -> Result<(), ProbeError> {
         let (arrived, span_ns) = self.control.arrived(self.arrived + done.ops)?;
         let came = arrived.saturating_sub(self.arrived);
@@ -150,7 +151,7 @@ impl NetWork {
             ));
         }
         done.ops = came;
-        // The first one begins the span; a single one has none, and takes the sender's time.
+        // The first one starts the span. A single one has no span, and gets the sender's time.
         if came > 1 {
             let span = span_ns as f64 * came as f64 / (came - 1) as f64;
             done.elapsed_ns = (span.round() as u64).max(1);
@@ -158,7 +159,7 @@ impl NetWork {
         Ok(())
     }
 
-    /// Adds what the far end used in a turn.
+    /// Adds the far end's resource usage in a turn.
     fn count_far(&mut self, before: &Counters, after: &Counters) {
         let sum = &mut self.net.far_cpu;
         let since = |a: u64, b: u64| b.saturating_sub(a);
@@ -168,7 +169,7 @@ impl NetWork {
         };
     }
 
-    /// The far end counts what it received itself.
+    /// Compares the bytes sent with those that the far end has counted.
     fn compare(&mut self) -> Result<(), ProbeError> {
         let received = self.control.count()?.received;
         if received == self.pushed {
@@ -225,7 +226,7 @@ impl Repeat for NetWork {
         })
     }
 
-    /// All has been received. The far end is asked for the last time: it stops to serve next.
+    /// Everything has been received. This is the last request to the far end, which stops next.
     fn settle(&mut self, _: &mut Trial, _: Mark) -> Result<(), ProbeError> {
         if self.p.op == NetOp::Stream {
             self.compare()?;
@@ -285,7 +286,7 @@ fn links(
     datagrams.into_iter().zip(&welcome.ports).map(udp).collect()
 }
 
-/// The shortest of some, nanoseconds.
+/// The shortest of several round trips, ns.
 fn round_trip(control: &mut Control) -> Result<u64, ProbeError> {
     let mut best = Duration::MAX;
     for _ in 0..5 {

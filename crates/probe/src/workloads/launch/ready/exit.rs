@@ -1,4 +1,4 @@
-//! Ready when it has ended.
+//! Ready when the program has ended.
 
 use std::os::fd::BorrowedFd;
 

@@ -47,7 +47,7 @@ struct Appears {
 }
 
 impl Appears {
-    /// Watches the directory of the file, or the nearest existing one above it.
+    /// Watches the directory of the file, or the nearest one above it that exists.
     fn watch(&mut self) -> Result<(), ProbeError> {
         let there = |p: &&Path| p.is_dir();
         let nearest = self.path.ancestors().skip(1).find(there);
@@ -68,7 +68,8 @@ impl Ready for Appears {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.events, &mut buffer);
         while reader.next().is_ok() {}
-        // A directory on the way may have appeared, with the file in it before it could be watched.
+        // A directory on the path may have appeared, with the file in it before it could be
+        // watched.
         self.watch()?;
         Ok(self.path.symlink_metadata().is_ok().then_some(now))
     }

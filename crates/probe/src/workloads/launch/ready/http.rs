@@ -61,9 +61,7 @@ impl ReadyKind for Http {
 
 /// Host with port, and path.
 fn split(url: &str) -> Result<(&str, &str), String> {
-    let rest = url
-        .strip_prefix("http://")
-        .ok_or("only http:// can be asked")?;
+    let rest = url.strip_prefix("http://").ok_or("use an http:// URL")?;
     if rest.chars().any(|c| c.is_control() || c == ' ') {
         return Err("a URL has no spaces".into());
     }
@@ -114,7 +112,7 @@ impl Ready for Answers {
         }
         match status(&self.answer) {
             Some(200..=399) => Ok(Some(now)),
-            // Not yet: ask again.
+            // Not ready yet: sends another request.
             Some(_) => {
                 self.asked = None;
                 Ok(None)
@@ -129,7 +127,7 @@ impl Ready for Answers {
     }
 }
 
-/// The code of a whole status line.
+/// The status code of a complete status line.
 fn status(answer: &[u8]) -> Option<u16> {
     let line = answer.split(|b| *b == b'\n').next()?;
     if line.len() == answer.len() {

@@ -1,4 +1,4 @@
-//! Conditions for a program to be ready, one file each, listed here.
+//! Conditions for a program to be ready. Each has its own file and a line here.
 
 use std::{
     os::fd::BorrowedFd,
@@ -23,17 +23,17 @@ mod window;
 pub trait ReadyKind: Sync {
     /// The word before `=`.
     fn id(&self) -> &'static str;
-    /// What follows `=`, for help; empty when nothing does.
+    /// The part after `=`, for help; empty when there is none.
     fn value(&self) -> &'static str;
     /// Whether it can be left out.
     fn optional(&self) -> bool {
         self.value().is_empty()
     }
-    /// Checks what follows `=`. The error says what it must be.
+    /// Checks the part after `=`. The error says what is required.
     fn check(&self, _value: &str) -> Result<(), String> {
         Ok(())
     }
-    /// Needs an X server.
+    /// Whether it needs an X server.
     fn needs_display(&self) -> bool {
         false
     }
@@ -41,30 +41,31 @@ pub trait ReadyKind: Sync {
     fn error_ns(&self) -> u64 {
         WAKE_NS
     }
-    /// Prepares the detection, and gives the command what it needs for it.
+    /// Prepares the detection, and adds to the command what it needs for it.
     fn arm(&self, value: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError>;
 }
 
-/// Reads per check: a program that never stops printing would keep the clock from being checked.
+/// Maximum number of reads per check: a program that never stops printing would keep the clock from
+/// being checked.
 const MOST: usize = 16;
 
-/// Waking up on an event.
+/// Delay of waking up on an event, ns.
 pub const WAKE_NS: u64 = 100_000;
 
-/// Where a program is about to be started.
+/// A program that is about to be started.
 pub struct Scene<'a> {
-    /// The program, to be given pipes and variables.
+    /// The program, to which pipes and variables can be added.
     pub command: &'a mut Program,
-    /// Where its paths begin, when it does not see the whole tree.
+    /// Its root, if it does not see the whole tree.
     pub root: Option<&'a Path>,
-    /// Where it is started, as it sees it.
+    /// Its working directory, as it sees it.
     pub dir: &'a Path,
     /// The X server, when the condition needs one.
     pub display: Option<&'a Display>,
 }
 
 impl Scene<'_> {
-    /// A path of the program's as we see it.
+    /// A path of the program, as this process sees it.
     pub fn path(&self, path: &str) -> PathBuf {
         let inside = self.dir.join(path);
         match self.root {
@@ -82,7 +83,7 @@ pub trait Ready {
     fn every_ns(&self) -> Option<u64> {
         None
     }
-    /// Whether it is ready, and since when.
+    /// Whether the program is ready, and since when.
     fn look(&mut self) -> Result<Option<Found>, ProbeError>;
     /// Whether the end of the program is the condition.
     fn is_exit(&self) -> bool {
@@ -95,12 +96,12 @@ pub trait Ready {
 pub struct Found {
     /// `CLOCK_MONOTONIC`, nanoseconds.
     pub at_ns: u64,
-    /// Title of the window that was seen.
+    /// Title of the window.
     pub window: Option<String>,
 }
 
 impl Found {
-    /// Right now.
+    /// An event at this moment.
     fn now() -> Self {
         Self {
             at_ns: monotonic_ns(),
@@ -123,7 +124,7 @@ pub const ALL: &[&dyn ReadyKind] = &[
     &window::Settled,
 ];
 
-/// Reads `port=8080`, `window`, ...: the condition and what follows `=`.
+/// Reads `port=8080`, `window`, ...: the condition and the part after `=`.
 pub fn parse(text: &str) -> Result<(&'static dyn ReadyKind, &str), PointError> {
     let (id, value) = text.split_once('=').unwrap_or((text, ""));
     let Some(kind) = ALL.iter().copied().find(|k| k.id() == id) else {

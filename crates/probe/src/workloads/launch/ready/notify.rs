@@ -26,8 +26,8 @@ impl ReadyKind for Notify {
         ""
     }
     fn arm(&self, _: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
-        // An abstract name needs no directory that both sides see. Any process of the machine can read it
-        // in /proc/net/unix and send to it, so the kernel is asked who has.
+        // An abstract name needs no directory that both sides see. Any process of the machine can
+        // read it in /proc/net/unix and send to it, so the kernel reports the sender.
         let name = random_name("layermark/");
         let bound = SocketAddr::from_abstract_name(&name)
             .and_then(|at| UnixDatagram::bind_addr(&at))
@@ -64,9 +64,10 @@ impl Ready for Says {
     }
 }
 
-/// Whether a process is one of the launched program's: it descends from this one. One that has ended is, if
-/// all processes that have a number here are this one's (it is the first of a PID namespace), or if it was
-/// of the same user, who can do with this process as he likes.
+/// Whether a process belongs to the launched program, as a descendant of this process. A process
+/// that has ended belongs to it in two cases. This is the first process of a PID namespace, where
+/// all processes with an id are descendants. Or it had the same user, who may control this process
+/// anyway.
 fn is_launched(pid: i32, uid: u32) -> bool {
     let own = std::process::id().cast_signed();
     let mut at = pid;
@@ -79,10 +80,10 @@ fn is_launched(pid: i32, uid: u32) -> bool {
     at == own
 }
 
-/// The process that has started one; `None` when that has ended.
+/// The parent of a process; `None` when that process has ended.
 fn parent(pid: i32) -> Option<i32> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it, in brackets, may contain anything.
+    // The name before it, in brackets, may contain any characters.
     let (_, rest) = text.rsplit_once(") ")?;
     rest.split(' ').nth(1)?.parse().ok()
 }
@@ -105,7 +106,7 @@ mod tests {
         for other in [0, 1, parent(own).unwrap()] {
             assert!(!is_launched(other, user), "{other}");
         }
-        // It has ended: another user's is not believed.
+        // It has ended, so the message of another user is not accepted.
         assert!(is_launched(i32::MAX, user) && !is_launched(i32::MAX, user + 1));
     }
 

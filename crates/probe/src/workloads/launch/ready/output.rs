@@ -1,4 +1,4 @@
-//! Ready when it has printed something.
+//! Ready when the program has printed a matching text.
 
 use std::{
     fs::File,
@@ -15,7 +15,7 @@ use rustix::{
 use super::{Found, MOST, Ready, ReadyKind, Scene, expression};
 use crate::ProbeError;
 
-/// Bytes of earlier output that are searched again together with what follows.
+/// Bytes of earlier output that are searched again together with new output.
 const KEPT: usize = 64 << 10;
 
 /// `stdout=REGEX` and `stderr=REGEX`
@@ -43,7 +43,7 @@ impl ReadyKind for Output {
     }
     fn arm(&self, value: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
         let made = pipe_with(PipeFlags::CLOEXEC).and_then(|(read, write)| {
-            // Read only when there is data: otherwise the read would wait for the program.
+            // Reads only available data: otherwise the read would wait for the program.
             fcntl_setfl(&read, OFlags::NONBLOCK)?;
             Ok((read, write))
         });

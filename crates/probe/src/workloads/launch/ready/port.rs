@@ -1,4 +1,4 @@
-//! Ready when it accepts connections.
+//! Ready when the program accepts connections.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream},
@@ -42,7 +42,7 @@ impl ReadyKind for Port {
     }
 }
 
-/// No process may listen there yet: it would be mistaken for the program.
+/// Checks that no process listens there yet, because it would be mistaken for the program.
 pub fn unheard(at: SocketAddr) -> Result<(), ProbeError> {
     if TcpStream::connect_timeout(&at, PATIENCE).is_err() {
         return Ok(());

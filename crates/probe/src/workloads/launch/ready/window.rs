@@ -30,7 +30,7 @@ pub struct Content;
 /// `settled=MS`
 pub struct Settled;
 
-/// What is waited for.
+/// The condition.
 #[derive(Debug)]
 enum Wanted {
     Shown(Option<Regex>),
@@ -108,7 +108,7 @@ impl ReadyKind for Settled {
     }
 }
 
-/// The X server's answers fail when it has gone.
+/// The X server's answers fail after it has ended.
 type Answer<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn watch(wanted: Wanted, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
@@ -153,7 +153,7 @@ struct Screen {
     /// Windows of programs that are on the screen, the first one first.
     shown: Vec<Id>,
     last_drawn: Option<u64>,
-    /// There may be events that have been read from the X server but not processed.
+    /// Whether there may be events that have been read from the X server but not processed.
     more: bool,
 }
 
@@ -167,7 +167,7 @@ impl Screen {
                 let titles = ChangeWindowAttributesAux::new().event_mask(mask);
                 let asked = self.x.change_window_attributes(map.window, &titles)?;
                 match asked.check() {
-                    // It may be gone by now.
+                    // It may be closed by now.
                     Ok(()) | Err(ReplyError::X11Error(_)) => {}
                     Err(e) => return Err(e.into()),
                 }
@@ -192,7 +192,7 @@ impl Screen {
         }
     }
 
-    /// The window, if it is the one that is waited for.
+    /// The window, if it matches the condition.
     fn named(&self, window: Id, at_ns: u64) -> Answer<Option<Found>> {
         let Wanted::Shown(wanted) = &self.wanted else {
             return Ok(None);
@@ -211,7 +211,7 @@ impl Screen {
     fn is_real(&self, window: Id) -> Answer<bool> {
         let attributes = self.x.get_window_attributes(window)?;
         let size = self.x.get_geometry(window)?;
-        // It may be gone by now.
+        // It may be closed by now.
         let (Ok(attributes), Ok(size)) = (attributes.reply(), size.reply()) else {
             return Ok(false);
         };
@@ -240,7 +240,7 @@ impl Screen {
         let image = self
             .x
             .get_image(ImageFormat::Z_PIXMAP, root, x, y, w, h, !0)?;
-        // Partly off the screen, or gone.
+        // Partly off the screen, or closed.
         let Ok(image) = image.reply() else {
             return Ok(false);
         };
@@ -255,10 +255,10 @@ impl Ready for Screen {
         vec![self.x.stream().as_fd()]
     }
 
-    /// Quiet is the lack of events.
+    /// No events means that nothing changes.
     fn every_ns(&self) -> Option<u64> {
         match self.wanted {
-            // At once: no reading tells of them.
+            // At once, because polling does not report them.
             _ if self.more => Some(0),
             Wanted::Quiet(quiet) if self.last_drawn.is_some() => Some((quiet / 10).max(1_000_000)),
             _ => None,
