@@ -1,4 +1,4 @@
-//! A file's directory, found one component at a time, so that no other user can lead us elsewhere.
+//! Finds a file's directory one component at a time, so that no other user can lead us elsewhere.
 
 use std::{
     collections::VecDeque,
@@ -17,9 +17,9 @@ use rustix::{
 
 use crate::{DIRECTORY, open_dir};
 
-/// Symbolic links that are followed in one path, as in the kernel.
+/// Maximum number of symbolic links in one path, as in the kernel.
 const LINKS: u32 = 40;
-/// What stands for users that have no number in a user namespace (`/proc/sys/kernel/overflowuid`).
+/// The id that represents users without an id in a user namespace (`/proc/sys/kernel/overflowuid`).
 const OVERFLOW: u32 = 65534;
 
 /// An open directory.
@@ -31,23 +31,23 @@ pub struct HeldDir {
     pub path: PathBuf,
 }
 
-/// Where a file is, or will be.
+/// A file that exists or will be created.
 #[derive(Debug)]
 pub struct Held {
     /// Its directory.
     pub dir: HeldDir,
-    /// Its name there. No symbolic link has it, unless one appears later.
+    /// Its name there. It is not a symbolic link, unless one appears later.
     pub name: OsString,
     /// Whether the path ended with a symbolic link, which was followed.
     pub linked: bool,
 }
 
-/// Why a directory cannot be held.
+/// The reason that a directory cannot be held.
 #[derive(Debug)]
 pub enum Refused {
-    /// This directory or symbolic link, on the way to it, was refused.
+    /// This directory or symbolic link on the path was refused.
     At(PathBuf),
-    /// The kernel says why.
+    /// The kernel's error.
     Io(io::Error),
 }
 
@@ -65,8 +65,8 @@ impl From<io::Error> for Refused {
 
 impl HeldDir {
     /// Finds the directory at `path`. With `make`, missing directories are created with mode 0700.
-    /// `refuse` sees each directory and symbolic link on the way, with the directory itself, before
-    /// anything is looked up behind it.
+    /// `refuse` checks each directory and symbolic link on the path, with an open descriptor of the
+    /// directory, before anything is looked up in it.
     pub fn find(
         path: &Path,
         make: bool,
@@ -131,7 +131,7 @@ impl Held {
     ) -> Result<Self, Refused> {
         let mut path = path.to_owned();
         for links in 0..=LINKS {
-            // `/`, and what ends with `..`, is a directory.
+            // `/`, and a path that ends with `..`, are directories.
             let name = path.file_name().ok_or(Errno::ISDIR)?.to_owned();
             let parent = path.parent().unwrap_or(Path::new("/"));
             let dir = HeldDir::find(parent, make, &mut refuse)?;
@@ -167,13 +167,13 @@ fn look(
     Ok(())
 }
 
-/// Opens whatever has this name, a symbolic link itself too.
+/// Opens the file with this name, even if it is a symbolic link.
 fn open_any(dir: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(dir, name, flags, Mode::empty())
 }
 
-/// Where a symbolic link leads to.
+/// The target of a symbolic link.
 fn target(link: &OwnedFd) -> Result<PathBuf, Errno> {
     let to = readlinkat(link, "", Vec::new())?;
     Ok(OsString::from_vec(to.into_bytes()).into())
@@ -196,25 +196,25 @@ fn is_link(fd: &OwnedFd) -> Result<bool, Errno> {
     Ok(FileType::from_raw_mode(fstat(fd)?.st_mode).is_symlink())
 }
 
-/// Whether a file's owner is us or root. In a user namespace root and most others have the same
-/// number there: all of them pass.
+/// Whether a file's owner is this user or root. In a user namespace, root and most other users have
+/// the same id, so all of them pass.
 pub fn is_trusted(stat: &Stat) -> bool {
     let us = geteuid().as_raw();
     [0, us].contains(&stat.st_uid) || (stat.st_uid == OVERFLOW && !is_mapped(OVERFLOW))
 }
 
-/// Whether others may create and rename files in a directory. For root a group is others too; a
-/// user's own group is often the user alone.
+/// Whether others may create and rename files in a directory. For root, a group counts as others; a
+/// user's own group often has only that user.
 pub fn is_open_to_others(stat: &Stat) -> bool {
     stat.st_mode & if is_root() { 0o022 } else { 0o002 } != 0
 }
 
-/// Whether we are root, and other users have numbers that tell them apart from us.
+/// Whether this user is root, and other users have different ids.
 pub fn is_root() -> bool {
     geteuid().is_root() && is_mapped(OVERFLOW)
 }
 
-/// Whether a user has a number here (`user_namespaces(7)`).
+/// Whether a user has an id here (`user_namespaces(7)`).
 fn is_mapped(uid: u32) -> bool {
     // A kernel without user namespaces has no map.
     fs::read_to_string("/proc/self/uid_map").map_or(true, |map| has(&map, uid))

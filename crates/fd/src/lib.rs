@@ -1,5 +1,5 @@
-//! Files and directories by descriptor. What a path names can be replaced by any user who may write
-//! to a directory on it; what a descriptor names cannot.
+//! Files and directories by descriptor. Any user who may write to a directory on a path can replace
+//! the file it names. A descriptor always refers to the same file.
 
 mod held;
 
@@ -30,8 +30,8 @@ pub fn open_dir(at: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, 
 }
 
 /// Opens the directory at an absolute path without symbolic links (see [`std::fs::canonicalize`]),
-/// one component at a time: a link that appears there meanwhile is refused. `look` gets every
-/// directory on the way, including the last one, and whether it is the last.
+/// one component at a time. A link that appears there meanwhile is refused. `look` gets every
+/// directory on the path, including the last one, and whether it is the last.
 pub fn walk(path: &Path, look: impl FnMut(&Path, &Stat, bool)) -> io::Result<OwnedFd> {
     let root = openat(CWD, "/", OFlags::PATH | DIRECTORY, Mode::empty())?;
     walk_from(root, Path::new("/"), path, look)
@@ -59,7 +59,7 @@ pub fn path_of(fd: impl AsFd) -> PathBuf {
     format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd()).into()
 }
 
-/// Where an open file lies now, for people to read.
+/// Current path of an open file, for messages.
 pub fn shown(fd: impl AsFd) -> PathBuf {
     let path = readlinkat(CWD, path_of(fd), Vec::new()).unwrap_or_default();
     OsString::from_vec(path.into_bytes()).into()
@@ -75,7 +75,7 @@ pub fn is_at(at: impl AsFd, name: impl rustix::path::Arg, file: impl AsFd) -> bo
 }
 
 /// Removes the empty directory `dir`, which was created as `name` in `at`. Another file of this
-/// name is not removed. If `dir` was moved, it is removed from where the kernel says it is.
+/// name is not removed. If `dir` was moved, it is removed at the path that the kernel reports.
 pub fn remove_empty(at: impl AsFd, name: &OsStr, dir: impl AsFd) -> io::Result<()> {
     if is_at(&at, name, &dir) {
         return Ok(unlinkat(at, name, AtFlags::REMOVEDIR)?);

@@ -1,5 +1,5 @@
-//! Made-up runs and a database server for tests, examples and the fuzzer. A development dependency: the binary has none
-//! of it.
+//! Invented runs and a database server for tests, examples and the fuzzer. This is a development
+//! dependency, so the binary does not contain it.
 
 pub mod postgres;
 pub mod sample;

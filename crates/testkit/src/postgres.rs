@@ -1,5 +1,5 @@
-//! A `PostgreSQL` server of a test's own: in a temporary directory, on a free port of the loopback,
-//! with nothing of the system's.
+//! A `PostgreSQL` server for a test: in a temporary directory, on a free port of the loopback,
+//! independent of the system's server.
 
 use std::{
     fs,
@@ -10,22 +10,22 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// The user who may log in by the loopback.
+/// The user who may log in over the loopback.
 pub const USER: &str = "team";
-/// Its password, which no output may have.
+/// The user's password, which no output may contain.
 pub const PASSWORD: &str = "s3cret-Pw";
 
-/// Who runs the server where the test is root, which it refuses to be: `nobody`.
+/// User id of the server if the test runs as root, which it refuses: `nobody`.
 const NOBODY: u32 = 65534;
 
-/// A server, which ends and is removed with the test, however that ends.
+/// A server. It ends and its files are removed with the test, however that ends.
 #[derive(Debug)]
 pub struct Server {
     programs: PathBuf,
     dir: PathBuf,
-    /// Of the loopback.
+    /// Its port on the loopback.
     pub port: u16,
-    /// Waits for the end of its standard input, which is ours.
+    /// A process that waits for the end of its standard input, which this process holds.
     guard: Child,
 }
 
@@ -86,7 +86,7 @@ impl Server {
         Some(server)
     }
 
-    /// Starts it after [`Server::stop`], or for the first time, with more options of `postgres`.
+    /// Starts it the first time, or after [`Server::stop`], with additional options of `postgres`.
     pub fn begin(&self, more: &str) {
         let options = format!(
             "-k {} -p {} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=40 \
@@ -100,12 +100,12 @@ impl Server {
         );
     }
 
-    /// Stops it as a machine that loses its power does.
+    /// Stops it at once, as after a power failure.
     pub fn stop(&self) {
         self.run("pg_ctl", &["-D", "data", "-w", "-m", "immediate", "stop"]);
     }
 
-    /// Makes a database of the user's, and gives its address, with the password.
+    /// Makes a database owned by the user. Returns its URL, with the password.
     pub fn database(&self) -> String {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("runs{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -113,7 +113,7 @@ impl Server {
         self.url(&name)
     }
 
-    /// The address of a database.
+    /// The URL of a database.
     pub fn url(&self, database: &str) -> String {
         format!(
             "postgres://{USER}:{PASSWORD}@127.0.0.1:{}/{database}",
@@ -121,12 +121,12 @@ impl Server {
         )
     }
 
-    /// Where its socket lies.
+    /// Directory of its socket.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// What a statement answers, said by the server's owner; `database` is a name or an address.
+    /// The result of a statement, run by the server's owner; `database` is a name or a URL.
     pub fn sql(&self, database: &str, text: &str) -> String {
         let database = database.rsplit('/').next().unwrap_or_default();
         let dir = self.dir.display().to_string();
@@ -154,7 +154,7 @@ impl Server {
         )
     }
 
-    /// All that is in a database, as text.
+    /// The whole content of a database, as text.
     pub fn dump(&self, database: &str) -> String {
         let database = database.rsplit('/').next().unwrap_or_default();
         let dir = self.dir.display().to_string();
@@ -174,7 +174,7 @@ impl Server {
     }
 
     fn run(&self, program: &str, args: &[&str]) -> String {
-        // A server that goes on has the output too: a pipe would not end.
+        // The server keeps the output open, so a pipe would not end.
         let out = tempfile::tempfile().expect("a file");
         let copy = || out.try_clone().expect("a descriptor");
         let status = as_nobody(&self.programs.join(program), &self.dir)
@@ -209,7 +209,7 @@ fn as_nobody(program: &Path, dir: &Path) -> Command {
     command
 }
 
-/// The directory of the newest installed version: Debian has none of it in `PATH`.
+/// Directory of the newest installed version: in Debian it is not in `PATH`.
 fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
     let found = versions.filter_map(|v| Some(v.ok()?.path().join("bin")));

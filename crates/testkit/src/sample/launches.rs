@@ -1,4 +1,4 @@
-//! A made-up run of one program whose launches took given times, in order.
+//! An invented run of one program with given launch times, in order.
 
 use layermark_model::{
     Cell, Launch, Meaning, Pass, Point, Run, RunStatus, Target, Trial, TrialRecord, Unit,

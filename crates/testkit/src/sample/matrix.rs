@@ -1,4 +1,4 @@
-//! A made-up run over file sizes and records, cut off as iozone cuts its own.
+//! An invented run over file sizes and record sizes, with the same limits as iozone's.
 
 use layermark_model::{
     Cell, CpuUse, LayerRun, Meaning, Pass, Point, Quantity, Run, RunStatus, Trial, TrialRecord,
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Noise, SHAPES, Shape, layer, machine, meaning, plan};
 
-/// What to make up.
+/// Parameters of the run.
 #[derive(Debug, Clone)]
 pub struct Matrix {
     /// Operations and their engines.
@@ -17,7 +17,7 @@ pub struct Matrix {
     pub files: Vec<u64>,
     /// Records, bytes.
     pub records: Vec<u64>,
-    /// Layers by name, of those that [`super::Sample`] knows; `native` comes first by itself.
+    /// Names of layers that [`super::Sample`] knows; `native` is always added first.
     pub layers: Vec<&'static str>,
     /// Trials of every point in every layer.
     pub blocks: u32,
@@ -48,7 +48,7 @@ pub const IOZONE: [(&str, &str); 13] = [
 ];
 
 impl Default for Matrix {
-    /// Four tests, three file sizes, three records, two layers beside native.
+    /// Four tests, three file sizes, three record sizes, two layers in addition to native.
     fn default() -> Self {
         Self {
             works: vec![
@@ -65,13 +65,14 @@ impl Default for Matrix {
     }
 }
 
-/// Records above the file and, in large files, small ones are left out, as iozone does.
+/// Whether a cell exists. Records larger than the file, and small records in large files, are left
+/// out, as in iozone.
 fn exists(file: u64, record: u64) -> bool {
     record <= file && (file <= 16 << 20 || record >= 64 << 10)
 }
 
 impl Matrix {
-    /// Makes the run up.
+    /// Makes the run.
     pub fn build(&self) -> (Run, Vec<TrialRecord>) {
         let shapes: Vec<&Shape> = std::iter::once("native")
             .chain(self.layers.iter().copied())
@@ -151,7 +152,8 @@ impl Matrix {
     }
 }
 
-/// Microseconds an operation: a call and its bytes; files beyond 8 MiB leave the CPU's cache.
+/// Time of an operation, microseconds: a call and its bytes. Files above 8 MiB do not fit into the
+/// CPU's cache.
 fn cost_us(shape: &Shape, point: &Point) -> f64 {
     let said = &point.meaning;
     let far = if size(said, Quantity::DataSize) > 8 << 20 {

@@ -1,14 +1,14 @@
-//! What made-up points mean: as their workloads say it.
+//! The meaning of invented points, from their workloads.
 
 use layermark_model::{Meaning, Settings};
 use layermark_probe::workloads;
 use serde_json::{Map, Value};
 
-/// Of a point with these parameters; the others are the workload's defaults.
+/// The meaning of a point with these parameters; the others have the workload's defaults.
 ///
 /// # Panics
 ///
-/// Where the workload or its `op` does not exist.
+/// If the workload or its `op` does not exist.
 pub fn of(workload: &str, given: &Map<String, Value>) -> Meaning {
     let workload = workloads::find(workload).expect("a workload");
     let settings = Settings {
@@ -23,7 +23,7 @@ pub fn of(workload: &str, given: &Map<String, Value>) -> Meaning {
     let points = workload.points(&settings, 1.0).expect("an operation");
     let mut point = points.into_iter().next().expect("a point");
     for (key, value) in given {
-        // Made-up points of all workloads have some parameters in common.
+        // Invented points of all workloads have some parameters in common.
         if let Some(own) = point.params.get_mut(key) {
             own.clone_from(value);
         }

@@ -1,5 +1,5 @@
-//! A made-up run for tests, examples and the browser test: plausible figures from a seed.
-//! Nothing here was measured, and its machine says so.
+//! An invented run for tests, examples and the browser test: plausible figures from a seed. Nothing
+//! in it was measured, and its machine says so.
 
 mod card;
 mod launches;
@@ -25,18 +25,18 @@ use serde_json::{Value, json};
 use place::{layer, machine};
 use shapes::{SHAPES, SampleWork, Shape, WORKS};
 
-/// What to make up.
+/// Parameters of the run.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// Draws the noise.
+    /// Seed of the noise.
     pub seed: u64,
     /// Blocks, in one session.
     pub blocks: u32,
-    /// Layers by name, of those that are known here; `native` comes first by itself.
+    /// Names of layers that are known here; `native` is always added first.
     pub layers: Vec<&'static str>,
-    /// Points by label, of those that are known here.
+    /// Labels of points that are known here.
     pub points: Vec<&'static str>,
-    /// A second native.
+    /// Whether native is measured a second time.
     pub control: bool,
 }
 
@@ -59,7 +59,8 @@ impl Default for Sample {
     }
 }
 
-/// Everything the report can show: all layers and points known here, one layer that failed.
+/// Everything that the report can show: all layers and points known here, and one layer that
+/// failed.
 pub fn full() -> Sample {
     Sample {
         blocks: 16,
@@ -86,14 +87,14 @@ impl Noise {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About normal around 0 with a standard deviation of 1.
+    /// Approximately normal around 0 with a standard deviation of 1.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
 }
 
 impl Sample {
-    /// Makes the run up.
+    /// Makes the run.
     pub fn build(&self) -> (Run, Vec<TrialRecord>) {
         let mut shapes = vec![&SHAPES[0]];
         shapes.extend(
@@ -139,7 +140,7 @@ impl Sample {
         let mut records = Vec::new();
         let mut at_ms = 350;
         for block in 0..self.blocks {
-            // What all layers feel alike, such as a warm CPU.
+            // Common to all layers, such as a warm CPU.
             let common = (0.05 * noise.normal()).exp();
             for (p, work) in works.iter().enumerate() {
                 for (l, shape) in shapes.iter().enumerate() {
@@ -182,7 +183,7 @@ impl Sample {
     }
 }
 
-/// Microseconds an operation without noise.
+/// Time of an operation without noise, microseconds.
 fn cost_us(shape: &Shape, work: &SampleWork) -> f64 {
     let mut us = work.us * shape.factor + shape.extra_us;
     if work.sync == "each" && (!shape.honest || shape.memory) {
@@ -253,7 +254,7 @@ fn latency(ns: f64, ops: u64, noise: &mut Noise) -> Latency {
     for _ in 0..ops {
         let slow = if noise.uniform() < 0.004 { 6.0 } else { 1.0 };
         let value = (ns * slow * (0.12 * noise.normal()).exp()).max(1.0) as u64;
-        // An auto-resizing histogram takes any value.
+        // An auto-resizing histogram accepts any value.
         let _ = histogram.record(value);
     }
     let mut bytes = Vec::new();

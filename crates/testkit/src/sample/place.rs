@@ -1,4 +1,4 @@
-//! Where the made-up run was: its layers with their facts, and the machine.
+//! The environment of the invented run: its layers with their facts, and the machine.
 
 use std::path::PathBuf;
 

@@ -1,13 +1,13 @@
-//! What the made-up layers and operations cost.
+//! Costs of the invented layers and operations.
 
-/// What a made-up layer does to an operation.
+/// Effect of an invented layer on an operation.
 pub struct Shape {
     pub name: &'static str,
     pub fs: &'static str,
-    /// Microseconds more for each call, and time as a factor.
+    /// Additional time of each call, microseconds, and a factor of its time.
     pub extra_us: f64,
     pub factor: f64,
-    /// Microseconds to copy a packaged file before it is changed.
+    /// Time to copy a packaged file before it is changed, microseconds.
     pub copy_up_us: f64,
     pub honest: bool,
     pub memory: bool,
@@ -68,7 +68,7 @@ pub const SHAPES: &[Shape] = &[
     },
 ];
 
-/// What a made-up point costs natively.
+/// Native cost of an invented point.
 pub struct SampleWork {
     pub label: &'static str,
     pub workload: &'static str,
@@ -76,7 +76,7 @@ pub struct SampleWork {
     pub record: u64,
     pub cache: &'static str,
     pub sync: &'static str,
-    /// Microseconds an operation, operations a trial.
+    /// Time of an operation, microseconds, and operations per trial.
     pub us: f64,
     pub ops: u64,
 }
