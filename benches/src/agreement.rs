@@ -1,4 +1,4 @@
-//! Whether our throughput is fio's: the same points on tmpfs and on the disk, in turn.
+//! Compares our throughput with fio's: the same points on tmpfs and on the disk, in turn.
 
 use std::{
     fs,
@@ -14,19 +14,19 @@ use crate::{overhead::pin, probe::Probe, results::Claim};
 
 /// Turns of each program at each point.
 const ROUNDS: u32 = 11;
-/// Points of all that may disagree: with intervals at 95 % chance alone takes some.
+/// Share of points that may disagree: some intervals at 95 % miss by chance.
 const MAY_MISS: f64 = 0.10;
 
-/// A run of either lasts about so long: fio counts it in milliseconds.
+/// Approximate duration of a run of either, ms: fio reports times in milliseconds.
 const MILLISECONDS: u64 = 600;
 
-/// What is done by both.
+/// A point that both programs run.
 struct Case {
-    /// Ours, and what fio calls it.
+    /// Our operation, and fio's name for it.
     op: (&'static str, &'static str),
     record: u64,
     file_size: u64,
-    /// `fsync` at the end, inside the clock of both.
+    /// Whether both do an `fsync` at the end, inside the clock.
     fsync: bool,
     direct: bool,
 }
@@ -48,7 +48,7 @@ const RAND_WRITE: (&str, &str) = ("rand-write", "randwrite");
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
 
-/// Records for which a clock read and fio's own bookkeeping do not matter.
+/// Records so large that a clock read and fio's own bookkeeping do not matter.
 const IN_MEMORY: [Case; 6] = [
     case(READ, M, 256 * M),
     case(READ, 128 * K, 256 * M),
@@ -77,7 +77,7 @@ const ON_DISK: [Case; 6] = [
     },
 ];
 
-/// Throughput of both at each point; most intervals have to overlap.
+/// Compares the throughput of both at each point. Most intervals have to overlap.
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     pin()?;
     let mut claims = Vec::new();
@@ -104,7 +104,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// Bytes a second, round by round: ours and fio's.
+/// Bytes per second, by round: ours and fio's.
 fn turns(binary: &Path, dir: &Path, case: &Case) -> Result<Vec<[f64; 2]>> {
     let params = json!({
         "workload": "file", "op": case.op.0, "record": case.record, "file_size": case.file_size, "direct": case.direct,
@@ -114,12 +114,13 @@ fn turns(binary: &Path, dir: &Path, case: &Case) -> Result<Vec<[f64; 2]>> {
     let file = probe.file.clone();
     let mut all = Vec::new();
     for round in 0..ROUNDS {
-        // As fio: which pages of memory a process gets is worth up to a fifth of its throughput, and
-        // with one process for all rounds that would look like a difference between the programs.
+        // A new process per round, as with fio. The pages of memory that a process gets change its
+        // throughput by up to a fifth. One process for all rounds would make that look like a
+        // difference between the programs.
         let mut ours = || -> Result<f64> {
             probe.restart()?;
             let trial = probe.trial()?;
-            // All bytes over all time, as fio counts: not the median of passes.
+            // All bytes over the total time, as in fio: not the median of passes.
             Ok(trial.bytes() as f64 * 1e9 / trial.elapsed_ns() as f64)
         };
         all.push(if round % 2 == 0 {
@@ -141,9 +142,10 @@ fn fio(file: &PathBuf, case: &Case) -> Result<f64> {
             "--name=bench",
             "--ioengine=psync",
             "--invalidate=0",
-            // Writing into each buffer before it is written is not what is compared.
+            // Changing each buffer before it is written is not part of the comparison.
             "--scramble_buffers=0",
-            // As ours. Its default lies 16 bytes beside a page, which copies of 1 MiB feel.
+            // As in ours. fio's default is 16 bytes off a page boundary, which slows copies of 1
+            // MiB.
             "--iomem_align=4096",
             "--thread",
         ])
@@ -155,8 +157,8 @@ fn fio(file: &PathBuf, case: &Case) -> Result<f64> {
         .arg(format!("--filename={}", file.display()))
         .arg("--output-format=json");
     if new {
-        // As ours: a file that was not there, once from its start to its end. fio's default has it
-        // allocated before its clock starts.
+        // As in ours: a new file, written once from start to end. By default fio allocates it
+        // before its clock starts.
         command.arg("--fallocate=none");
         let _ = fs::remove_file(file);
     } else {
@@ -187,7 +189,7 @@ fn interval(rates: impl Iterator<Item = f64>) -> Option<Interval> {
     Trimmed::of(&logs)?.interval(0.95)
 }
 
-/// Whether the 95 % intervals of the two centres have a value in common.
+/// Whether the 95 % intervals of the two medians overlap.
 fn overlap(both: &[[f64; 2]]) -> Option<bool> {
     let ours = interval(both.iter().map(|b| b[0]))?;
     let fio = interval(both.iter().map(|b| b[1]))?;

@@ -1,4 +1,4 @@
-//! How long a comparison of two layers takes until every interval is narrow enough.
+//! Time until every interval of a comparison of two layers is narrow enough.
 
 use std::{path::Path, time::Instant};
 

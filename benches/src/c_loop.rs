@@ -1,4 +1,4 @@
-//! Loops in C that ours are compared with: `bare.c` over files, `rr.c` over a connection.
+//! Loops in C with which ours are compared: `bare.c` over files, `rr.c` over a connection.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -25,7 +25,7 @@ pub fn build(dir: &Path, name: &str) -> Result<PathBuf> {
     Ok(bare)
 }
 
-/// A C loop, taking turns.
+/// A C loop that takes turns.
 pub struct Loop {
     child: Child,
     input: Option<ChildStdin>,
@@ -49,7 +49,8 @@ impl Loop {
         })
     }
 
-    /// A turn of so many nanoseconds, after a lead-in that does not count. What it says of `word`.
+    /// Runs a turn of this many nanoseconds, after an uncounted lead-in. Returns its value of
+    /// `word`.
     pub fn turn(&mut self, (ns, lead_in_ns): (u64, u64), word: &str) -> Result<f64> {
         let input = self.input.as_mut().context("no standard input")?;
         writeln!(input, "{lead_in_ns} {ns}")?;
@@ -61,13 +62,13 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        // The end of its input ends it.
+        // It ends at the end of its input.
         self.input = None;
         let _ = self.child.wait();
     }
 }
 
-/// A number in a line of a C loop.
+/// The number after `name` in a line of a C loop.
 pub fn word_in(line: &str, name: &str) -> Result<f64> {
     let mut words = line.split_whitespace();
     let number = words.find_map(|word| word.strip_prefix(name));

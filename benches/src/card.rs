@@ -1,4 +1,4 @@
-//! What the default plan decides in the time it takes, and whether a second run says the same.
+//! What the default plan decides in its time, and whether a second run agrees.
 
 use std::{collections::BTreeMap, path::Path, time::Instant};
 
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::{report::report, results::Claim};
 
-/// Seconds that the plan may take with all layers set up and the report written.
+/// Time limit of the plan, including set-up and report, s.
 const SECONDS: f64 = 150.0;
 
-/// A comparison, by point and layer.
+/// Comparisons, by point and layer.
 type Cells = BTreeMap<(String, String), Cell>;
 
 struct Cell {
     word: String,
-    /// The weaker word, where there is no other.
+    /// The weaker verdict, if there is no firm one.
     probably: Option<String>,
-    /// Logarithms of the ends of the ratio's interval.
+    /// Logarithms of the lower and upper end of the ratio's interval.
     interval: Option<[f64; 2]>,
 }
 
@@ -26,7 +26,7 @@ impl Cell {
         matches!(self.word.as_str(), "slower" | "faster" | "same")
     }
 
-    /// -1 faster, 1 slower, by either word.
+    /// Direction of the verdict, firm or weak: -1 faster, 1 slower.
     fn direction(&self) -> Option<i32> {
         match self.probably.as_deref().unwrap_or(&self.word) {
             "slower" => Some(1),
@@ -39,7 +39,7 @@ impl Cell {
         self.interval.map(|[low, high]| (high - low) / 2.0)
     }
 
-    /// Whether it differs from the other by less than both half-widths together.
+    /// Whether the two differ by less than the sum of their half-widths.
     fn agrees(&self, other: &Self) -> Option<bool> {
         let [centre, theirs] =
             [self.interval?, other.interval?].map(|[low, high]| f64::midpoint(low, high));

@@ -1,4 +1,4 @@
-//! CPU time of the engines `stdio` and `mmap` against C loops that do the same.
+//! CPU time of the engines `stdio` and `mmap`, compared with equivalent C loops.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::{
 
 const ROUNDS: u32 = 25;
 
-/// CPU nanoseconds an operation, in turn, round after round.
+/// CPU time per operation, ns, in turn, by round.
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     pin()?;
     let dir = tempfile::Builder::new()
@@ -26,7 +26,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
             let file = probe.file.clone();
             let mut pairs = Vec::new();
             for block in 0..ROUNDS {
-                // The order turns, so that a drift of the machine's clock favours nobody.
+                // The order alternates, so that a drift of the machine's clock favours neither.
                 let (native, layer) = if block % 2 == 0 {
                     let c = run_bare(&bare, &file, record, Some(engine))?;
                     (c, cpu_per_op(&probe.trial()?))

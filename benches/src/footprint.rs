@@ -93,7 +93,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     ])
 }
 
-/// When the run was entered in the store; the report's own time has whole seconds only.
+/// When the run was stored, milliseconds. The report has only whole seconds.
 fn started_ms(binary: &Path, dir: &Path) -> Result<f64> {
     let store = dir.join("store.db");
     let output = Command::new(binary)
@@ -119,7 +119,8 @@ fn limit(what: &str, value: f64, at_most: f64) -> Claim {
 fn watch(child: &mut std::process::Child) -> Result<BTreeMap<u32, (bool, u64)>> {
     let lab = child.id();
     let mut peaks = BTreeMap::new();
-    // The report is larger than a pipe holds, so the end of the trials is when the lab stops having children.
+    // The report is larger than a pipe's buffer, so the trials have ended when the lab has no more
+    // children.
     let mut quiet = 0;
     while child.try_wait()?.is_none() && quiet < 100 {
         let children =

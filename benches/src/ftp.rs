@@ -1,4 +1,4 @@
-//! `ftp` on the loopback in turn with curl, from the same vsftpd.
+//! `ftp` on the loopback, in turn with curl on the same vsftpd.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 
 use crate::{probe::Probe, results::Claim};
 
-/// As the lab has them, nanoseconds: a turn, and what comes before it and does not count.
+/// Duration of a turn and of its uncounted lead-in, nanoseconds, as in the lab.
 const TURN: (u64, u64) = (10_000_000, 1_000_000);
-/// Fresh processes on all sides.
+/// Number of rounds, each with new processes on all sides.
 const ROUNDS: u32 = 12;
-/// Turns of a round, in two halves around curl.
+/// Number of turns per round, in two halves before and after curl.
 const TURNS: u32 = 20;
-/// Files that one curl gets over one connection.
+/// Number of files that one curl gets over one connection.
 const FILES: usize = 20;
 
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
@@ -67,7 +67,7 @@ fn middle(all: &[f64]) -> Result<f64> {
     trimmed_mean(&ln).map(f64::exp).context("no transfer")
 }
 
-/// What curl logs in with.
+/// Login data of curl.
 struct Account {
     port: u64,
     user: String,
@@ -76,7 +76,7 @@ struct Account {
 }
 
 impl Account {
-    /// Asks the far end as another near end would.
+    /// Requests it from the far end as another near end.
     fn of(probe: &Probe) -> Result<Self> {
         let Peer { port, secret, .. } = probe.peer().context("no far end")?;
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, *port))?;
@@ -95,7 +95,7 @@ impl Account {
         })
     }
 
-    /// Nanoseconds of each file. The first one, which connects and logs in, is left out.
+    /// Time of each file, ns. The first one, with connection and login, is left out.
     fn curl(&self) -> Result<Vec<f64>> {
         let mut curl = Command::new("curl");
         curl.args(["--silent", "--show-error", "--fail", "--config", "-"]);
@@ -110,7 +110,7 @@ impl Account {
             .spawn()
             .context("curl: install it: scripts/setup.sh bench")?;
         let mut input = curl.stdin.take().context("no input")?;
-        // Not on the command line, which all can read.
+        // Not on the command line, which every user can read.
         writeln!(input, "user = {}:{}", self.user, self.password)?;
         drop(input);
         let done = curl.wait_with_output()?;

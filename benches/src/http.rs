@@ -16,17 +16,17 @@ use serde_json::json;
 
 use crate::{net::cpus, probe::Probe, results::Claim};
 
-/// Length of a turn, and what comes before it and does not count, nanoseconds: as the lab has them.
+/// Duration of a turn and of its uncounted lead-in, nanoseconds, as in the lab.
 const TURN: (u64, u64) = (10_000_000, 1_000_000);
-/// Fresh probes. In each, all three work for about a second.
+/// Number of rounds, each with a new probe. In each, all three programs work for about a second.
 const ROUNDS: u32 = 8;
 const TURNS: u32 = 100;
 const SECONDS: u32 = 1;
 const CONCURRENCY: u32 = 16;
-/// Bytes.
+/// Size of the body, bytes.
 const BODY: usize = 1024;
 
-/// A request may take this much of wrk's time: 0.9 of its rate.
+/// Maximum time of a request relative to wrk's: 0.9 of its rate.
 const WRK_AT_MOST: f64 = 1.0 / 0.9;
 
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
@@ -44,7 +44,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
         probe.restart()?;
         probe.begin()?;
         for (n, ((name, args, _), pairs)) in (0..).zip(programs.iter().zip(&mut pairs)) {
-            // The order changes, so that a drift of the machine's clock favours nobody.
+            // The order alternates, so that a drift of the machine's clock favours neither.
             let (us, them) = if round.is_multiple_of(2) {
                 let us = ours(&mut probe, n * TURNS)?;
                 (us, theirs(name, args, near, &nginx.url)?)
@@ -67,7 +67,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     programs.iter().zip(&pairs).map(claim).collect()
 }
 
-/// Nanoseconds of a request, over all connections.
+/// Time of a request over all connections, ns.
 fn ours(probe: &mut Probe, first: u32) -> Result<f64> {
     let mut ln = Vec::new();
     for turn in 0..TURNS {
@@ -77,7 +77,7 @@ fn ours(probe: &mut Probe, first: u32) -> Result<f64> {
     trimmed_mean(&ln).map(f64::exp).context("no turn")
 }
 
-/// The same of another program, from the line with its rate.
+/// Time of a request in another program, ns, from the line with its rate.
 fn theirs(name: &str, args: &[&str], cpu: usize, url: &str) -> Result<f64> {
     let output = Command::new("taskset")
         .args(["-c", &cpu.to_string(), name])
@@ -103,7 +103,7 @@ fn theirs(name: &str, args: &[&str], cpu: usize, url: &str) -> Result<f64> {
     }
 }
 
-/// One process on one CPU.
+/// nginx with one process on one CPU.
 struct Nginx {
     process: Child,
     url: String,

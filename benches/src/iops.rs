@@ -1,5 +1,5 @@
-//! `uring` at queue depth 32 against fio's `io_uring` engine with the same settings, in turn: I/Os a
-//! second, and CPU for each.
+//! `uring` at queue depth 32 against fio's `io_uring` engine with the same settings, in turn: I/Os
+//! per second, and CPU time of each.
 
 use std::{path::Path, process::Command};
 
@@ -14,7 +14,7 @@ const DEPTH: u64 = 32;
 const MILLISECONDS: u64 = 500;
 const ROUNDS: u32 = 15;
 
-/// Nanoseconds of time and of CPU for each I/O.
+/// Time and CPU time of each I/O, ns.
 struct Cost {
     wall: f64,
     cpu: f64,
@@ -23,8 +23,9 @@ struct Cost {
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let mut claims = Vec::new();
     for direct in [false, true] {
-        // Cached files lie on the disk that this is built on, too: of tmpfs the kernel cannot know
-        // that a read will not wait, so its own threads do it, whose CPU time fio does not count.
+        // Cached files are also tested on the disk that holds the build. On tmpfs the kernel cannot
+        // know that a read will not wait, so its own threads do it, whose CPU time fio does not
+        // count.
         let dir = tempfile::Builder::new()
             .prefix("layermark-bench-")
             .tempdir_in(env!("CARGO_MANIFEST_DIR"))?;
@@ -52,7 +53,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// At most as much as fio, up to what the interval leaves open.
+/// A claim: at most as much as fio, within the interval.
 fn claim(pairs: &[Pair], what: String) -> Result<Claim> {
     let ratio = compare(pairs, 0.95, 1).ok_or_else(|| anyhow!("too few rounds"))?;
     Ok(Claim {

@@ -1,4 +1,4 @@
-//! iozone: where it comes from.
+//! Finds iozone.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,15 +7,15 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// As [`find`]; says so when there is none to compare with.
+/// Like [`find`]; prints a message when iozone is not available.
 pub fn found(dir: &Path) -> Option<PathBuf> {
     find(dir)
         .inspect_err(|e| eprintln!("skipped: no iozone to compare with: {e:#}"))
         .ok()
 }
 
-/// The installed one, or Debian's package from `non-free`, fetched into `dir` by apt with lists of
-/// its own, so that nothing of the system changes.
+/// The installed iozone, or Debian's package from `non-free`. apt fetches it into `dir` with
+/// separate package lists, so that the system does not change.
 fn find(dir: &Path) -> Result<PathBuf> {
     if Command::new("iozone").arg("-v").output().is_ok() {
         return Ok("iozone".into());
@@ -62,7 +62,7 @@ fn find(dir: &Path) -> Result<PathBuf> {
     Ok(at.join("x/usr/bin/iozone"))
 }
 
-/// What a program printed. An error has what it complained of.
+/// Output of a program. An error has its error messages.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.with_context(|| command.get_program().display().to_string())?;

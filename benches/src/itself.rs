@@ -1,4 +1,5 @@
-//! Native against itself, and against itself with a planted difference: how often the words are wrong.
+//! Compares native with itself, and with itself plus a known difference: how often the verdicts are
+//! wrong.
 
 use std::path::Path;
 
@@ -8,22 +9,22 @@ use layermark_store::Store;
 
 use crate::{report, results::Claim};
 
-/// Runs of the default plan's points.
+/// Number of runs of the default plan's points.
 const RUNS: u32 = 20;
-/// Native under another name: a bind mount, below which the kernel uses the same file system.
+/// Native under another name: a bind mount, in which the kernel uses the same file system.
 const LAYER: &str = "bind:rw";
-/// Enough for the fewest blocks, eight, and some more.
+/// Enough for the minimum of eight blocks, and some more.
 const BUDGET: &str = "25s";
-/// The layer does so many times the work: its times are multiplied, so the truth is exact.
+/// Known difference: the layer's times are multiplied by this, so the true ratio is exact.
 const PLANTED: f64 = 1.08;
-/// A point whose data is in memory, one on the disk, and one that commits.
+/// Points with the difference: one in memory, one on the disk, and one that commits.
 const PLANTED_IN: [&str; 3] = [
     "small read, warm",
     "small read, cold",
     "random write, fsync each",
 ];
 
-/// Words that are wrong, over all runs.
+/// Number of wrong verdicts over all runs.
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let dir = tempfile::Builder::new()
         .prefix("layermark-bench-")
@@ -70,7 +71,7 @@ fn rows(report: &Report) -> impl Iterator<Item = &ResultRow> {
     report.results.iter().filter(|r| r.layer == LAYER)
 }
 
-/// Cells that the report calls slower or faster.
+/// Number of cells that the report calls slower or faster.
 fn wrong_words(report: &Report) -> u32 {
     let called = |r: &&ResultRow| matches!(r.verdict, Verdict::Slower | Verdict::Faster);
     let wrong = rows(report).filter(called);

@@ -1,4 +1,5 @@
-//! How late `layermark launch` sees the event, what it adds to a launch, and hyperfine in turn.
+//! Detection delay of `layermark launch`, its overhead per launch, and a comparison with hyperfine
+//! in turn.
 
 use std::{
     fs,
@@ -22,17 +23,17 @@ use x11rb::{
 use crate::{report::report, results::Claim};
 
 const PORT: u16 = 47_899;
-/// Launches of each condition.
+/// Number of launches of each condition.
 const RUNS: usize = 30;
 /// Rounds in which bare and measured launches take turns.
 const ROUNDS: usize = 10;
-/// Rounds in which two programs are told apart.
+/// Number of rounds in which the time to distinguish two programs is measured.
 const APART_ROUNDS: usize = 3;
-/// Bare launches come one at a time, as measured ones do: a burst would find all of its code in the
+/// Pause between bare launches, as between measured ones: without it, all code would be in the
 /// CPU's caches.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// Monotonic clock, nanoseconds.
+/// Monotonic clock, ns.
 fn now_ns() -> u64 {
     let t = clock_gettime(ClockId::Monotonic);
     t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_nsec.cast_unsigned()
@@ -59,15 +60,15 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// What the launched program does, in a process of its own: `become READY LOG`. The time just
-/// before the event goes into the log.
+/// The launched program, in a separate process: `become READY LOG`. It writes the time just before
+/// the event to the log.
 pub fn become_ready(ready: &str, log: &str) -> Result<()> {
-    // The file is open before the event: it is stopped as soon as that is seen, and cannot write
-    // afterwards.
+    // The file is opened before the event, because the program is stopped as soon as the event is
+    // seen and cannot write afterwards.
     let mut file = fs::OpenOptions::new().append(true).create(true).open(log)?;
     let mut note = || writeln!(file, "{}", now_ns());
     thread::sleep(Duration::from_millis(30));
-    // What keeps the event alive until the program is stopped.
+    // Objects that must exist until the program is stopped.
     let mut kept: Vec<Box<dyn std::any::Any>> = Vec::new();
     let (kind, value) = ready.split_once('=').unwrap_or((ready, ""));
     match kind {
@@ -153,7 +154,7 @@ impl Bench<'_> {
         let seen = runs
             .iter()
             .filter_map(|r| Some(r["clock_ns"].as_u64()? as f64 + r["elapsed_ms"].as_f64()? * 1e6));
-        // Launches that failed have written a line as well: the series has to be whole.
+        // Failed launches have written a line as well, so the series must be complete.
         if known.len() != runs.len() {
             bail!(
                 "{ready}: {} launches and {} events",
@@ -174,7 +175,7 @@ impl Bench<'_> {
         }])
     }
 
-    /// Bare and measured launches of the same program in turn.
+    /// Runs bare and measured launches of the same program in turn.
     fn overhead(&self) -> Result<Claim> {
         let (mut bare, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
@@ -200,8 +201,8 @@ impl Bench<'_> {
         })
     }
 
-    /// The same program by hyperfine and by us in turn; then how long each takes to tell two
-    /// programs apart that differ by 3 %.
+    /// Measures the same program by hyperfine and by layermark in turn. Then measures how long each
+    /// takes to distinguish two programs that differ by 3 %.
     fn hyperfine(&self) -> Result<Vec<Claim>> {
         if Command::new("hyperfine").arg("--version").output().is_err() {
             eprintln!("skipped: hyperfine is not installed");
@@ -228,7 +229,7 @@ impl Bench<'_> {
         Ok(claims)
     }
 
-    /// Seconds that each takes to tell two programs apart, in turn; the median of the rounds.
+    /// Time until each program distinguishes two programs, s, in turn; the median of the rounds.
     fn apart(&self) -> Result<Vec<Claim>> {
         let rounds: Vec<(f64, f64)> = (0..APART_ROUNDS)
             .map(|_| self.apart_once())
@@ -258,7 +259,7 @@ impl Bench<'_> {
         ])
     }
 
-    /// Half-width of our ratio, and the time to it over hyperfine's.
+    /// Half-width of our ratio, and our time relative to hyperfine's for the same half-width.
     fn apart_once(&self) -> Result<(f64, f64)> {
         let own = "tmpfs=sleep 0.1030";
         let layers = ["-l", "native", "-l", "tmpfs", "--no-control"];
@@ -280,8 +281,8 @@ impl Bench<'_> {
             let squares: f64 = t.iter().map(|x| (x - mean).powi(2)).sum();
             squares / (t.len() as f64 - 1.0) / t.len() as f64 / (mean * mean)
         };
-        // The error of a ratio as hyperfine computes it, and the time in which it would be ours:
-        // not less than it takes at least.
+        // The error of a ratio as hyperfine computes it, and the time in which it would reach ours,
+        // at least its minimum time.
         let their_half = 1.96 * both.iter().map(|t| relative(t)).sum::<f64>().sqrt();
         let to_ours = theirs * (their_half / half).powi(2).max(1.0);
         Ok((half, seconds / to_ours))

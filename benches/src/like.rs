@@ -1,4 +1,4 @@
-//! `--like` with iozone's letters against iozone itself, in turn: MiB/s of each test.
+//! `--like` with iozone's letters compared with iozone itself, in turn: MiB/s of each test.
 
 use std::{path::Path, process::Command};
 
@@ -14,14 +14,15 @@ use crate::{
 
 /// One file and one record, with close(2) inside the clock.
 const LETTERS: &str = "-Rac -s 16m -r 64k -i 0 -i 1 -i 2";
-/// In turn. Either program takes less than half a second.
+/// Number of rounds. Either program takes less than half a second.
 const ROUNDS: u32 = 24;
-/// iozone's tests are a sample of 2 to 10 ms each: so many of them for our three blocks.
+/// iozone's tests are one sample of 2 to 10 ms each, so it repeats them this many times for our
+/// three blocks.
 const REPEATS: usize = 3;
-/// How far either may be ahead.
+/// Largest accepted ratio in either direction.
 const APART: f64 = 1.05;
 
-/// iozone's title of each table, and our operation.
+/// iozone's title of each table, with our operation.
 const TESTS: [(&str, &str); 6] = [
     ("Writer report", "write"),
     ("Re-writer report", "rewrite"),
@@ -31,7 +32,7 @@ const TESTS: [(&str, &str); 6] = [
     ("Random write report", "rand-write"),
 ];
 
-/// Ratios of ours over iozone's. Without iozone there is nothing to compare with.
+/// Ratios of ours over iozone's. Empty without iozone.
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let dir = tempfile::Builder::new()
         .prefix("layermark-bench-")
@@ -41,7 +42,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     };
     let mut pairs: [Vec<Pair>; TESTS.len()] = Default::default();
     for round in 0..ROUNDS {
-        // The order turns, so that what one leaves behind favours nobody.
+        // The order alternates, so that files left by one program favour neither.
         let (us, them) = if round % 2 == 0 {
             let us = ours(binary, dir.path())?;
             (us, theirs(&iozone, dir.path())?)
@@ -75,7 +76,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// The same ratio seen from the program that is ahead.
+/// The ratio with the faster program as the reference.
 fn apart(&(value, interval): &Estimate) -> Estimate {
     if value >= 1.0 {
         (value, interval)
@@ -85,7 +86,7 @@ fn apart(&(value, interval): &Estimate) -> Estimate {
     }
 }
 
-/// Bytes a second of each test.
+/// Bytes per second of each test.
 fn ours(binary: &Path, dir: &Path) -> Result<[f64; TESTS.len()]> {
     let blocks = REPEATS.to_string();
     let work = ["--like", LETTERS, "--no-control", "-l", "native"];
@@ -101,7 +102,7 @@ fn ours(binary: &Path, dir: &Path) -> Result<[f64; TESTS.len()]> {
     Ok(all)
 }
 
-/// The same from iozone: the median of its repeats.
+/// Bytes per second of each test of iozone: the median of its repeats.
 fn theirs(iozone: &Path, dir: &Path) -> Result<[f64; TESTS.len()]> {
     let mut repeats: [Vec<f64>; TESTS.len()] = Default::default();
     for _ in 0..REPEATS {
@@ -122,7 +123,7 @@ fn theirs(iozone: &Path, dir: &Path) -> Result<[f64; TESTS.len()]> {
     Ok(all)
 }
 
-/// The only figure of a table: kB a second in its third line, behind the size of the file.
+/// The only number of a table: kB/s in its third line, after the size of the file.
 fn table(text: &str, title: &str) -> Result<f64> {
     let mut lines = text.lines().skip_while(|line| !line.contains(title));
     let figure = lines.nth(2).and_then(|line| line.split_whitespace().nth(1));

@@ -1,5 +1,5 @@
-//! What layermark claims about itself. Everything is compared in turn in one run; the results are
-//! ratios with intervals, written to `benches/results/` with the machine's description.
+//! Benchmarks of layermark's claims about itself. Programs are compared in turn in one run. Results
+//! are ratios with intervals, written to `benches/results/` with the machine's description.
 //!
 //! usage: `layermark-bench BENCH|all LAYERMARK`, where the benchmarks are those of [`BENCHES`].
 
@@ -82,7 +82,7 @@ fn names(between: &str) -> String {
     BENCHES.map(|(name, _)| name).join(between)
 }
 
-/// Whether every claim held.
+/// Runs a benchmark. Returns whether every claim held.
 fn measure(what: &str, binary: &Path) -> Result<bool> {
     let chosen: Vec<_> = BENCHES
         .iter()

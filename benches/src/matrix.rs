@@ -1,4 +1,4 @@
-//! Wall time of the iozone matrix to 64 MB in one layer, against iozone's own pass.
+//! Wall time of the iozone matrix up to 64 MB in one layer, compared with iozone's own pass.
 
 use std::{path::Path, process::Command, time::Instant};
 
@@ -9,13 +9,13 @@ use crate::{
     results::Claim,
 };
 
-/// Times that either makes its repeats, in turn. The least and the most of six rounds are an
-/// interval of 97 % for the median (sign test).
+/// Number of rounds, in turn. The minimum and maximum of six rounds are an interval of 97 % for the
+/// median (sign test).
 const ROUNDS: usize = 6;
-/// Repeats: passes of iozone, blocks of ours. A matrix has so many when it is not told.
+/// Number of repeats: passes of iozone, or our blocks, whose default number for a matrix this is.
 const REPEATS: usize = 3;
 
-/// Seconds of a repeat over 99 cells of 13 tests. Without iozone there is nothing to compare with.
+/// Seconds per repeat over 99 cells of 13 tests. Empty without iozone.
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let dir = tempfile::Builder::new()
         .prefix("layermark-bench-")
@@ -34,7 +34,8 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
             )?;
         }
         theirs.push(sum);
-        // As iozone does it, and as we do: short files are gone over until a millisecond is full.
+        // As in iozone, and with our default: short files are covered repeatedly until a
+        // millisecond has passed.
         once.push(seconds(ours(binary, dir.path()).args(["--passes", "1"]))?);
         usual.push(seconds(&mut ours(binary, dir.path()))?);
     }

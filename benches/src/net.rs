@@ -1,5 +1,5 @@
-//! `net` on the loopback, in turn with other programs and on the same CPUs: streams against iperf3,
-//! transactions against a bare loop in C; and turns against one long stretch.
+//! `net` on the loopback, in turn with other programs on the same CPUs. Streams are compared with
+//! iperf3, transactions with a bare loop in C, and turns with one long stretch.
 
 use std::{
     net::TcpListener,
@@ -19,21 +19,22 @@ use crate::{
     results::Claim,
 };
 
-/// Length of a turn, and what comes before it and does not count, nanoseconds: as the lab has them.
+/// Duration of a turn and of its uncounted lead-in, nanoseconds, as in the lab.
 const TURN: (u64, u64) = (10_000_000, 1_000_000);
-/// Fresh processes on both sides.
+/// Number of rounds, each with new processes on both sides.
 const ROUNDS: u32 = 12;
-/// Turns of either in a round.
+/// Number of turns of either in a round.
 const TURNS: u32 = 20;
-/// iperf3 cannot take turns: a run of it is set beside as many turns as last as long.
+/// Duration of a run of iperf3, s. It cannot take turns, so it is compared with turns of the same
+/// total duration.
 const IPERF_SECONDS: u32 = 1;
 const STREAM_TURNS: u32 = 100;
-/// One turn that is set beside many.
+/// Duration of one long turn that is compared with many short ones, ns.
 const LONG_NS: u64 = 500_000_000;
 
-/// A transaction may take this much of the C loop's time: 0.98 of its rate.
+/// Maximum time of a transaction relative to the C loop's: 0.98 of its rate.
 const RR_AT_MOST: f64 = 1.0 / 0.98;
-/// How far turns may be off a long stretch.
+/// Maximum ratio between turns and a long stretch.
 const TURNS_AT_MOST: f64 = 1.02;
 
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
@@ -44,7 +45,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
         let mut c = Loop::start(Command::new(&c).args(cpus.map(|cpu| cpu.to_string())))?;
         let (mut us, mut them) = (Vec::new(), Vec::new());
         for turn in 0..TURNS {
-            // The order changes, so that a drift of the machine's clock favours nobody.
+            // The order alternates, so that a drift of the machine's clock favours neither.
             if (round + turn).is_multiple_of(2) {
                 us.push(ours(probe, turn, TURN.0)?.0);
                 them.push(c.turn(TURN, "wall_ns=")?);
@@ -100,11 +101,11 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// Turns, and one that is as long as many of them.
+/// Many short turns, and a long one of the same total duration.
 fn in_turns(round: u32, probe: &mut Probe) -> Result<Pair> {
     let many = (LONG_NS / TURN.0) as u32;
     let (mut short, mut long) = (Vec::new(), Vec::new());
-    // Before and after.
+    // Half of them before the long turn, half after it.
     for turn in 0..many / 2 {
         short.push(ours(probe, turn, TURN.0)?.0);
     }
@@ -115,7 +116,7 @@ fn in_turns(round: u32, probe: &mut Probe) -> Result<Pair> {
     pair(round, &short, &long)
 }
 
-/// Rounds of two probes that are started afresh.
+/// Compares two probes in rounds. Each round starts new ones.
 fn claim(
     binary: &Path,
     dir: &Path,
@@ -150,14 +151,14 @@ fn pair(round: u32, us: &[f64], them: &[f64]) -> Result<Pair> {
     Ok(Pair::new((0, round), middle(us)?, middle(them)?))
 }
 
-/// Nanoseconds of an operation and of a byte.
+/// Time per operation and per byte, ns.
 fn ours(probe: &mut Probe, turn: u32, ns: u64) -> Result<(f64, f64)> {
     let turn = probe.turned(turn, TURN.1, ns)?.0;
     let elapsed = turn.elapsed_ns as f64;
     Ok((elapsed / turn.ops as f64, elapsed / turn.bytes as f64))
 }
 
-/// Those that `placement = other` takes: the first, and the last.
+/// The CPUs that `placement = other` takes: the first, and the last.
 pub fn cpus() -> Result<[usize; 2]> {
     let allowed = rustix::thread::sched_getaffinity(None)?;
     let mut cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
@@ -165,7 +166,7 @@ pub fn cpus() -> Result<[usize; 2]> {
     Ok([first, cpus.next_back().unwrap_or(first)])
 }
 
-/// Nanoseconds of a byte in a run of iperf3, as its server received them.
+/// Time per byte in a run of iperf3, as received by its server, ns.
 fn iperf3([near, far]: [usize; 2]) -> Result<f64> {
     let free = TcpListener::bind(("127.0.0.1", 0))?
         .local_addr()?

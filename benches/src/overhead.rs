@@ -1,4 +1,4 @@
-//! CPU time of an operation that is timed and recorded, against a bare C loop and against fio.
+//! CPU time of an operation that is timed and recorded, compared with a bare C loop and with fio.
 
 use std::{
     fs,
@@ -18,20 +18,22 @@ use crate::{
     results::Claim,
 };
 
-/// Small enough for the second-level cache to take part equally, large enough for a pass to be long.
+/// Small enough for the second-level cache to matter equally, large enough for a long pass.
 const FILE_SIZE: u64 = 4 << 20;
-/// A stretch of fio, and of the C loops of engines.
+/// Duration of a stretch of fio, and of the C loops of engines, ms.
 const MILLISECONDS: u64 = 120;
-/// Fresh processes on both sides: which pages of memory a process gets is worth several per cent.
+/// Number of rounds, each with new processes on both sides: the pages of memory that a process gets
+/// change its speed by several per cent.
 const ROUNDS: u32 = 32;
-/// Turns of either in a round, in an order that changes.
+/// Number of turns of either in a round, in alternating order.
 const TURNS: u32 = 20;
-/// Length of a turn, and what comes before it and does not count, nanoseconds.
+/// Duration of a turn and of its uncounted lead-in, nanoseconds.
 const TURN: (u64, u64) = (4_000_000, 1_000_000);
-/// fio takes longer to start than to measure, and is far enough off to need fewer rounds.
+/// fio runs in one of this many rounds. It takes longer to start than to measure, and differs
+/// enough to need fewer rounds.
 const FIO_EVERY: u32 = 4;
 
-/// What is compared: our operation, the record, and the most that we may cost of the C loop's cost.
+/// The comparisons: record size, and maximum cost relative to the C loop.
 const READS: [(u64, f64); 2] = [(4096, 1.05), (32, 1.10)];
 const WRITES: [(&str, &str, u64); 4] = [
     ("rewrite", "in order", 4096),
@@ -41,10 +43,10 @@ const WRITES: [(&str, &str, u64); 4] = [
 ];
 const WRITES_AT_MOST: f64 = 1.05;
 
-/// CPU nanoseconds an operation of the programs, in turns, round after round.
+/// CPU time per operation of the programs, ns, in turn, by round.
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     pin()?;
-    // /dev/shm is a tmpfs: the file is in memory for certain, and no device takes part.
+    // /dev/shm is a tmpfs, so the file is always in memory, and no device is involved.
     let dir = tempfile::Builder::new()
         .prefix("layermark-bench-")
         .tempdir_in("/dev/shm")?;
@@ -59,7 +61,8 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
         });
         let mut probe = Probe::start(binary, dir.path(), &settings, MILLISECONDS)?;
         let file = dir.path().join("bare-file");
-        // Made as ours is: the pages of a file are as large as the writes that made it.
+        // Made in the same way as ours, because the pages of a file are as large as the writes that
+        // made it.
         let (mut made, data) = (fs::File::create(&file)?, vec![1; record as usize]);
         for _ in 0..FILE_SIZE / record {
             made.write_all(&data)?;
@@ -83,7 +86,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// Reads in order of a cached file.
+/// Sequential reads of a cached file.
 fn reads(binary: &Path, bare: &Path, dir: &Path, record: u64, limit: f64) -> Result<[Claim; 3]> {
     let mut probe = start(binary, dir, record, "pread")?;
     let file = probe.file.clone();
@@ -122,22 +125,22 @@ fn reads(binary: &Path, bare: &Path, dir: &Path, record: u64, limit: f64) -> Res
     ])
 }
 
-/// What the C loops say of the CPU time of an operation.
+/// Name of the CPU time per operation in the output of the C loops.
 const CPU: &str = "cpu_ns=";
 
-/// The C loop over a file, which will take turns.
+/// Starts the C loop over a file, which takes turns.
 fn start_c(bare: &Path, file: &Path, record: u64, way: &str) -> Result<Loop> {
     let mut command = Command::new(bare);
     Loop::start(command.arg(file).args([&record.to_string(), "turns", way]))
 }
 
-/// A round: a new process of ours and one in C take turns.
+/// A round: a new process of ours and a new one in C take turns.
 fn in_turns(round: u32, probe: &mut Probe, mut c: Loop) -> Result<Pair> {
     probe.restart()?;
     probe.begin()?;
     let (mut ratios, mut native, mut layer) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..TURNS {
-        // The order turns, so that a drift of the machine's clock favours nobody.
+        // The order alternates, so that a drift of the machine's clock favours neither.
         let (us, them) = if (round + turn).is_multiple_of(2) {
             let us = probe.turn(turn, TURN.1, TURN.0)?;
             (us, c.turn(TURN, CPU)?)
@@ -154,7 +157,7 @@ fn in_turns(round: u32, probe: &mut Probe, mut c: Loop) -> Result<Pair> {
     Ok(Pair::of_rounds((0, round), layer, native, &ratios))
 }
 
-/// All programs on the same CPU, and nothing migrates.
+/// Keeps all programs on the same CPU.
 pub fn pin() -> Result<()> {
     let mut cpus = rustix::thread::sched_getaffinity(None)?;
     let last = (0..rustix::thread::CpuSet::MAX_CPU)
@@ -181,7 +184,7 @@ pub fn build_bare(dir: &Path) -> Result<PathBuf> {
     c_loop::build(dir, "bare")
 }
 
-/// CPU nanoseconds an operation of the C loop, in one of its ways.
+/// CPU time per operation of the C loop in one of its modes, ns.
 pub fn run_bare(bare: &Path, file: &Path, record: u64, way: Option<&str>) -> Result<f64> {
     let seconds = (MILLISECONDS as f64 / 1000.0).to_string();
     let output = Command::new(bare)
@@ -232,7 +235,7 @@ pub fn start(binary: &Path, dir: &Path, record: u64, engine: &str) -> Result<Pro
     Probe::start(binary, dir, &settings, MILLISECONDS)
 }
 
-/// CPU nanoseconds an operation.
+/// CPU time per operation, ns.
 pub fn cpu_per_op(trial: &Trial) -> f64 {
     (trial.cpu.user_ns + trial.cpu.sys_ns) as f64 / trial.ops() as f64
 }

@@ -1,4 +1,4 @@
-//! `layermark probe`, spoken to as the lab does.
+//! Drives `layermark probe` as the lab does.
 
 use std::{
     fs,
@@ -16,14 +16,14 @@ use layermark_model::{
 };
 use serde_json::Value;
 
-/// A probe with one job, made again and again.
+/// A probe with one job, which is repeated.
 pub struct Probe {
     binary: PathBuf,
     process: Process,
-    /// The far end of work with two.
+    /// The far end, for work with two ends.
     far: Option<Process>,
     job: Job,
-    /// The file it reads; for a writer, a name that is free.
+    /// The file it reads; for a writer, an unused name.
     pub file: PathBuf,
 }
 
@@ -34,7 +34,7 @@ struct Process {
 }
 
 impl Probe {
-    /// Starts it and packages the file that the only point of `settings` reads, if it does.
+    /// Starts it. Packages the file that the only point of `settings` reads, if there is one.
     pub fn start(binary: &Path, dir: &Path, settings: &Value, min_ms: u64) -> Result<Self> {
         let settings: Settings = serde_json::from_value(settings.clone())?;
         let name = &settings.workload;
@@ -67,7 +67,7 @@ impl Probe {
         })
     }
 
-    /// Goes on in a new process, whose memory lies elsewhere.
+    /// Continues in a new process, with other memory pages.
     pub fn restart(&mut self) -> Result<()> {
         self.process = Process::start(&self.binary)?;
         Ok(())
@@ -83,7 +83,7 @@ impl Probe {
         };
         let mut job = self.job.clone();
         job.peer = Some(peer.clone());
-        // As the lab does it: a probe removes what others have left in its directory.
+        // As in the lab, because a probe removes files that others have left in its directory.
         let dir = Path::new(&job.dir).join("far");
         fs::create_dir_all(&dir)?;
         job.dir = dir.to_string_lossy().into_owned();
@@ -96,7 +96,7 @@ impl Probe {
         Ok(())
     }
 
-    /// Where the far end listens.
+    /// Address of the far end.
     pub fn peer(&self) -> Option<&Peer> {
         self.job.peer.as_ref()
     }
@@ -105,7 +105,7 @@ impl Probe {
         &self.job.point
     }
 
-    /// Makes its job ready for turns.
+    /// Prepares its job for turns.
     pub fn begin(&mut self) -> Result<()> {
         self.job.id += 1;
         self.process
@@ -116,13 +116,13 @@ impl Probe {
         }
     }
 
-    /// A turn: CPU nanoseconds an operation.
+    /// Runs a turn. Returns the CPU time per operation, ns.
     pub fn turn(&mut self, round: u32, lead_in_ns: u64, ns: u64) -> Result<f64> {
         let (turn, cpu) = self.turned(round, lead_in_ns, ns)?;
         Ok((cpu.user_ns + cpu.sys_ns) as f64 / turn.ops as f64)
     }
 
-    /// A turn, and its CPU time.
+    /// Runs a turn. Returns the turn and its CPU time.
     pub fn turned(&mut self, round: u32, lead_in_ns: u64, ns: u64) -> Result<(Turn, CpuUse)> {
         self.process.say(&ToProbe::Turn {
             id: self.job.id,
@@ -136,7 +136,7 @@ impl Probe {
         }
     }
 
-    /// One trial in one stretch.
+    /// Runs one trial in one stretch.
     pub fn trial(&mut self) -> Result<Trial> {
         self.job.id += 1;
         let process = &mut self.process;
@@ -187,7 +187,7 @@ impl Process {
         serde_json::from_str(&line).with_context(|| format!("the probe said `{}`", line.trim()))
     }
 
-    /// What the probe says next, but for signs of life.
+    /// The probe's next message, without progress.
     fn answer(&mut self) -> Result<FromProbe> {
         loop {
             match self.read()? {

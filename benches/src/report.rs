@@ -8,8 +8,8 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// The report of `layermark COMMAND ARGUMENTS`, whose files and store are in `dir`. An error has what
-/// layermark complained of; a report that it does not trust (exit code 4) is one, and says so.
+/// The report of `layermark COMMAND ARGUMENTS`, whose files and store are in `dir`. An error has
+/// layermark's error messages. A report with exit code 4 (not trustworthy) is an error, too.
 pub fn report(binary: &Path, dir: &Path, command: &str, arguments: &[&str]) -> Result<Value> {
     let output = Command::new(binary)
         .args([command, "--json", "--dir"])

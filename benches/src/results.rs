@@ -1,30 +1,30 @@
-//! A claim, what was measured for it, and the file it is kept in.
+//! A claim with its measurement, and the file in which it is stored.
 
 use std::{fmt, fs, path::Path, process::Command};
 
 use anyhow::{Context, Result};
 use serde_json::json;
 
-/// Something that is promised, and what was measured.
+/// A claim, and the value measured for it.
 pub struct Claim {
-    /// What, with its unit.
+    /// The claim, with its unit.
     pub what: String,
-    /// Measured.
+    /// The measured value.
     pub value: f64,
-    /// 95 % interval, where the value is an estimate.
+    /// 95 % interval, if the value is an estimate.
     pub interval: Option<(f64, f64)>,
-    /// Promised: at most this. `None`: only told.
+    /// Claimed upper limit. `None`: only reported.
     pub at_most: Option<f64>,
 }
 
-/// What became of a promise.
+/// Outcome of a claim.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The estimate keeps it.
+    /// The estimate is within the limit.
     Held,
-    /// The estimate lies above the limit, its interval does not.
+    /// The estimate is above the limit, but its interval reaches it.
     Open,
-    /// The whole interval lies above the limit.
+    /// The whole interval is above the limit.
     NotHeld,
 }
 
@@ -39,7 +39,7 @@ impl Verdict {
 }
 
 impl Claim {
-    /// Whether the promise was kept; `None` where nothing is promised.
+    /// Outcome of the claim; `None` without a limit.
     pub fn verdict(&self) -> Option<Verdict> {
         let limit = self.at_most?;
         let low = self.interval.map_or(self.value, |(low, _)| low);
@@ -52,7 +52,7 @@ impl Claim {
         })
     }
 
-    /// Whether it was shown to be broken.
+    /// Whether the claim was shown to be wrong.
     pub fn broken(&self) -> bool {
         self.verdict() == Some(Verdict::NotHeld)
     }

@@ -1,5 +1,5 @@
-//! Whether short turns change what is measured: a ratio in turns of the length that layermark
-//! chooses over the same ratio in turns of 50 ms, and an exact delay that is recovered.
+//! Checks that short turns do not change results. The ratio in turns of layermark's own length is
+//! divided by the ratio in turns of 50 ms. In addition, a known delay must be measured correctly.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::{report::report, results::Claim};
 
-/// Beside which the chosen length is held.
+/// The long turns for comparison.
 const LONG: &str = "50ms";
-/// Share by which it may change a ratio.
+/// Maximum change of a ratio.
 const BIAS: f64 = 1.01;
-/// Added to each request of the FUSE file system, microseconds.
+/// Delay of each request of the FUSE file system, microseconds.
 const DELAY_US: f64 = 200.0;
 
-/// A comparison that is made in turns of two lengths.
+/// A comparison in turns of two lengths.
 struct Case {
     what: &'static str,
     args: &'static [&'static str],
@@ -73,7 +73,8 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let layers = ["fuse:cache=none", &delayed];
     let args = ["meta", "--op", "open-stat", "--files", "20"];
     if let Some(rows) = ratio(binary, dir.path(), &args, &layers, &[])? {
-        // A file that is not cached takes several requests: the time with twice the delay tells how many.
+        // A file that is not cached takes several requests. The time with twice the delay shows how
+        // many.
         let twice = format!("fuse:cache=none,delay={}us", 2.0 * DELAY_US);
         if let Some(more) = ratio(binary, dir.path(), &args, &[&delayed, &twice], &[])? {
             let added = more[1].us - more[0].us;
@@ -91,11 +92,11 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// A layer over native.
+/// A layer compared with native.
 struct Row {
     ratio: f64,
     interval: (f64, f64),
-    /// Microseconds an operation.
+    /// Time per operation, microseconds.
     us: f64,
 }
 
@@ -104,7 +105,7 @@ fn beside(what: &str, short: &Row, long: &Row) -> Claim {
     let ln = (short.ratio / long.ratio).ln();
     let half = |row: &Row| (row.interval.1 / row.interval.0).ln() / 2.0;
     let half = half(short).hypot(half(long));
-    // Whichever way: a ratio that is too small is as wrong as one that is too large.
+    // In either direction: a ratio that is too small is as wrong as one that is too large.
     let value = ln.abs().exp();
     Claim {
         what: format!(
@@ -117,7 +118,7 @@ fn beside(what: &str, short: &Row, long: &Row) -> Claim {
     }
 }
 
-/// The only point in each of these layers; `None` where one could not be set up.
+/// The only point in each of these layers; `None` if one could not be set up.
 fn ratio(
     binary: &Path,
     dir: &Path,

@@ -1,5 +1,5 @@
-//! Guests: how soon one answers, what a question to it costs, what it is when nobody asks anything,
-//! six at once, and its clock while others want the CPU.
+//! Guests: boot time, duration of a request, cost while idle, six at once, and drift of the clock
+//! while other programs use the CPU.
 
 use std::{
     fs,
@@ -14,11 +14,11 @@ use layermark_layers::{Base, LayerError, Place, Spec, Undo, find};
 
 use crate::results::Claim;
 
-/// Guests booted one after the other.
+/// Number of guests booted one after the other.
 const BOOTS: usize = 5;
-/// Guests up at once.
+/// Number of concurrent guests.
 const SIX: usize = 6;
-/// Looks at a guest's clock, each of which asks it five times.
+/// Number of readings of a guest's clock, with five requests each.
 const LOOKS: usize = 200;
 const QUESTIONS: f64 = 5.0;
 const SILENCE: Duration = Duration::from_mins(1);
@@ -36,7 +36,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
         }
         return Ok(Vec::new());
     }
-    // Its file system must be able to hold images; one in memory would count as the guests'.
+    // Its file system must be able to hold images. One in memory would count as the guests' memory.
     let dir = tempfile::Builder::new()
         .prefix("layermark-bench-")
         .tempdir_in(".")?;
@@ -61,7 +61,7 @@ struct Bench {
     spec: Spec,
 }
 
-/// A guest that is up; fields are ended in this order.
+/// A running guest. Its fields are dropped in this order.
 struct Guest {
     place: Box<dyn Place>,
     _undo: Undo,
@@ -160,7 +160,7 @@ fn round_trip(guest: &mut dyn Place) -> Result<Claim> {
 }
 
 fn idle(guest: &mut dyn Place) -> Result<Claim> {
-    // What it has begun by then is over.
+    // Its start-up work has ended by then.
     thread::sleep(Duration::from_secs(5));
     let (start, before) = (Instant::now(), guest.helper_cpu()?.ns);
     thread::sleep(IDLE);
@@ -169,7 +169,7 @@ fn idle(guest: &mut dyn Place) -> Result<Claim> {
     Ok(told("CPU of an idle guest, %", share * 100.0, 1.0))
 }
 
-/// What the guest's clock is proved to have drifted while every CPU was wanted twice.
+/// Proved drift of the guest's clock while every CPU was wanted twice.
 fn clock(guest: &mut dyn Place) -> Result<Claim> {
     let over = AtomicBool::new(false);
     let cpus = thread::available_parallelism()?.get();
@@ -199,7 +199,7 @@ fn clock(guest: &mut dyn Place) -> Result<Claim> {
     ))
 }
 
-/// Processes that we have started.
+/// Child processes of this process.
 fn ours() -> Result<Vec<u32>> {
     let mut pids = Vec::new();
     for task in fs::read_dir("/proc/self/task")? {
@@ -212,7 +212,7 @@ fn ours() -> Result<Vec<u32>> {
     Ok(pids)
 }
 
-/// Bytes of memory of a process, what it shares by halves (`Pss`, proc(5)).
+/// Memory of a process, bytes, with its share of shared pages (`Pss`, proc(5)).
 fn proportional(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let line = text.lines().find_map(|l| l.strip_prefix("Pss:"));
