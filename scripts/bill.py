@@ -28,8 +28,8 @@ def run(*command: str) -> str:
 def crates() -> tuple[dict, dict]:
     """The crates that are in the binary by their id, and those that each of them uses."""
     host = run("rustc", "--print", "host-tuple")
-    # `cargo metadata` has the features of the whole workspace, tests too; `cargo tree` those of the binary. So it
-    # names fewer crates than cargo-cyclonedx, which lists sqlx's drivers of databases that are left out.
+    # `cargo metadata` has the features of the whole workspace including tests, `cargo tree` only those of the binary.
+    # So this lists fewer crates than cargo-cyclonedx, which includes sqlx's drivers of unused databases.
     tree = run("cargo", "tree", "--locked", "-p", "layermark", "-e", "normal,no-proc-macro", "--target", host, "--prefix", "none", "-f", "{p}")
     inside = {tuple(line.split()[:2]) for line in tree.splitlines() if line}
     known = json.loads(run("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", host))
@@ -73,7 +73,7 @@ def bill(binary: Path, found: dict, uses: dict) -> dict:
     content = hashlib.sha256(binary.read_bytes()).hexdigest()
     own = next(c for c in found.values() if c["name"] == "layermark")
     product = {**component(own, {}), "type": "application", "hashes": [{"alg": "SHA-256", "content": content}]}
-    # What the linker adds: no crates.
+    # Added by the linker; not crates.
     linked = [("rust-std", run("rustc", "--version").split()[1], "MIT OR Apache-2.0"),
               ("glibc", platform.libc_ver()[1], "LGPL-2.1-or-later")]
     extra = [{"type": "library", "bom-ref": f"{name}@{version}", "name": name, "version": version,

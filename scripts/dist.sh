@@ -1,5 +1,5 @@
 #!/bin/sh
-# Packs a built layermark: tar.gz, .deb, wheel, SBOM and SHA256SUMS, all of the same binary, without building anything.
+# Packs a built layermark into tar.gz, .deb, wheel, SBOM and SHA256SUMS. It builds nothing.
 # The same binary and SOURCE_DATE_EPOCH (by default the time of the last commit) give the same bytes.
 # usage: scripts/dist.sh BIN DIR [LEVEL]          LEVEL of compression, 1 to 9
 set -eu
@@ -19,7 +19,7 @@ fi
 export SOURCE_DATE_EPOCH
 
 "$bin" --version >/dev/null
-# Guests and containers have not this machine's libraries.
+# Guests and containers do not have this machine's libraries.
 if readelf -lW "$bin" | grep INTERP >/dev/null; then
     echo "dist: $bin is not static" >&2
     echo "hint: make build" >&2
@@ -32,7 +32,7 @@ about=$(sed -n 's/^description = "\(.*\)"$/\1/p' crates/cli/Cargo.toml)
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-# dash leaves a signal without running what is trapped at the exit.
+# On a signal, dash does not run the trap for EXIT.
 trap 'exit 130' INT
 trap 'exit 143' TERM
 tree=$stage/$name
@@ -47,7 +47,7 @@ gzip "-${level}n" "$stage/out/$name.tar"
 cp "$tree/share/doc/layermark/layermark.cdx.json" "$stage/out/layermark-$version.cdx.json"
 scripts/wheel.py "$tree" "$stage/out" "$version" "$about" "$level"
 
-# Debian keeps zsh's functions of packages elsewhere, and manual pages packed.
+# Debian keeps zsh functions of packages in another directory, and compresses manual pages.
 list() { scripts/setup.sh --packages "$1" | sort -u | paste -sd , | sed 's/,/, /g'; }
 deb=$stage/deb
 mkdir -p "$deb/DEBIAN" "$deb/usr"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts Debian's full kernel into a cache directory, without installing it: guests of `vm` layers boot it.
-# The kernels of clouds and containers lack 9p, AHCI, e1000 and more; most containers have none at all.
+# Puts Debian's full kernel into a cache directory, without installing it. Guests of `vm` layers boot it.
+# Cloud kernels lack 9p, AHCI, e1000 and more; most containers have no kernel.
 set -eu
 PATH="$PATH:/usr/sbin:/sbin"
 if [ "$(id -u)" = 0 ]; then
@@ -27,7 +27,7 @@ echo "fetch-kernel: $package (70 MB)" >&2
 mkdir -p "$cache"
 stage=$(mktemp -d "$cache/fetch.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
-# dash leaves a signal without running what is trapped at the exit.
+# On a signal, dash does not run the trap for EXIT.
 trap 'exit 130' INT
 trap 'exit 143' TERM
 (cd "$stage" && apt-get download -qq "$package" 2>/dev/null)

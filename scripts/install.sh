@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs a built layermark below a prefix: the program, completions, manual pages and licences; or removes them.
+# Installs or removes a built layermark below a prefix: the program, completions, manual pages and licences.
 # usage: scripts/install.sh install BIN PREFIX
 #        scripts/install.sh uninstall PREFIX
 set -eu
@@ -9,7 +9,7 @@ usage() {
     exit 2
 }
 
-# Completions: where each shell looks below a prefix.
+# Completions: the directory of each shell below a prefix.
 completions() {
     echo "bash share/bash-completion/completions/layermark"
     echo "zsh share/zsh/site-functions/_layermark"

@@ -8,7 +8,7 @@ set -eu
 }
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-# dash leaves a signal without running what is trapped at the exit.
+# On a signal, dash does not run the trap for EXIT.
 trap 'exit 130' INT
 trap 'exit 143' TERM
 "${LAYERMARK:-layermark}" report "$1" -o "$stage/page.html" >"$stage/log" 2>&1 || {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a target of the Makefile needs and is not there. Quick when nothing is missing.
+# Installs missing programs that a target of the Makefile needs. Quick when nothing is missing.
 # usage: scripts/setup.sh build|check|run|dist|lint|test|bench
 #        scripts/setup.sh --packages LAYERS|VM     names of the packages whose programs layers use
 set -eu
@@ -15,13 +15,13 @@ DIST="$BUILD python3:python3 strip:binutils dpkg-deb:dpkg"
 VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod ganesha.nfsd:nfs-ganesha smbd:samba"
 # A module of the NFS server: a package without a program.
 NFS_MODULE=nfs-ganesha-vfs
-# Programs of plans/launch-share.toml; those that are not there are left out of it.
+# Programs of plans/launch-share.toml; missing ones are left out of it.
 PROGRAMS="strace:strace Xvfb:xvfb xterm:xterm git:git python3:python3 node:nodejs galculator:galculator nginx:nginx-light pg_lsclusters:postgresql"
 # Jobs of the workload devload.
 DEVLOAD="make:make ed:ed cpio:cpio ps:procps awk:mawk cmp:diffutils"
-# Shells whose completion is tried at a terminal.
+# Shells whose completion is tested at a terminal.
 SHELLS="zsh:zsh fish:fish"
-# Servers and clients of the workloads http and ftp; nginx is there already.
+# Servers and clients of the workloads http and ftp; nginx is listed above.
 SERVERS="apache2:apache2-bin curl:curl vsftpd:vsftpd"
 # A clean root for `make test-dist`.
 ROOT="mmdebstrap:mmdebstrap"
@@ -31,7 +31,7 @@ BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3 nginx:nginx-
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
-# One call of apt-get; what it prints is shown only if it fails.
+# One call of apt-get; its output is shown only if it fails.
 apt() {
     log=$(mktemp)
     status=0
@@ -42,7 +42,7 @@ apt() {
 }
 packages() { apt install -y -qq --no-install-recommends "$@"; }
 
-# Runs as root, in a mount namespace of its own where the machine allows one (`setup.sh --install yes|no PACKAGE...`).
+# Runs as root, in a private mount namespace if the machine allows it (`setup.sh --install yes|no PACKAGE...`).
 # Servers are wanted as programs: there, what would start them does nothing, and PostgreSQL makes no database of
 # its own. Nothing of this is on the disk, so nothing is left when this script is killed.
 install_here() {
@@ -66,7 +66,7 @@ install_here() {
         esac
     fi
     packages "$@" && return
-    # One that cannot be had must not keep the others away.
+    # A package that is not available must not prevent the others.
     for package; do
         packages "$package" || echo "setup: $package could not be installed; what needs it is left out" >&2
     done

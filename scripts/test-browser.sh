@@ -1,5 +1,5 @@
 #!/bin/sh
-# Opens the HTML report, offline, and runs as they go on in Debian's Chromium.
+# Opens the HTML report offline, and pages of running runs, in Debian's Chromium.
 set -eu
 cd "$(dirname "$0")/../tests/browser"
 for program in node chromium; do

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs each package in a root of Debian's essential packages and Python, without a tool chain, and measures two
+# Installs each package in a root with Debian's essential packages and Python, without a tool chain, and measures two
 # layers there. The root is made once and kept in the cache directory.
 # usage: scripts/test-dist.sh BIN
 set -eu
@@ -30,7 +30,7 @@ fi
 unshare $flags true 2>/dev/null || skip "mount namespaces are forbidden here"
 stage=$(mktemp -d /var/tmp/layermark-dist.XXXXXX)
 trap 'rm -rf "$stage"' EXIT
-# dash leaves a signal without running what is trapped at the exit.
+# On a signal, dash does not run the trap for EXIT.
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
@@ -63,7 +63,7 @@ cmp "$stage/dist/SHA256SUMS" "$stage/again/SHA256SUMS"
 rm -r "$stage/again"
 passed "packed twice, the same bytes"
 
-# 3. What `make install` puts below a prefix is gone after `make uninstall`.
+# 3. `make uninstall` removes every file of `make install`.
 begin
 scripts/install.sh install "$bin" "$stage/prefix" >/dev/null
 for file in bin/layermark share/bash-completion/completions/layermark share/zsh/site-functions/_layermark \
@@ -81,7 +81,7 @@ left=$(find "$stage/prefix" ! -type d)
 }
 passed "installed below a prefix and removed"
 
-# 4. Each package in a root of its own.
+# 4. Each package in a separate root.
 layers="-l overlay:writecopy"
 if [ -w /dev/fuse ]; then
     layers="$layers -l fuse"
@@ -110,7 +110,7 @@ if missing or report.get("left_out"):
     sys.exit(f"test-dist: not measured: {missing}; left out: {report.get('left_out')}")
 IN
 
-# in_root NAME ENDING INSTALL REMOVE: what to type, in the directory of the package.
+# in_root NAME ENDING INSTALL REMOVE: the commands run in the directory of the package.
 in_root() {
     begin
     root=$stage/$1

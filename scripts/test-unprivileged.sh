@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the end-to-end and layer tests again as a user without root. Builds nothing the other tests did not.
+# Runs the end-to-end and layer tests again as a user other than root. Builds nothing in addition to the other tests.
 set -eu
 cd "$(dirname "$0")/.."
 if [ "$(id -u)" != 0 ]; then
@@ -13,21 +13,21 @@ for program in unshare setpriv mknod; do
     }
 done
 
-# As in the Makefile: most tests wait more than they work.
+# As in the Makefile: most tests mostly wait.
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) * 2))}"
 stage=$(mktemp -d /var/tmp/layermark-test.XXXXXX)
 trap 'rm -rf "$stage"' EXIT
-# dash leaves a signal without running what is trapped at the exit.
+# On a signal, dash does not run the trap for EXIT.
 trap 'exit 130' INT
 trap 'exit 143' TERM
 chmod 755 "$stage"
 mkdir -m 777 "$stage/home"
-# Like /tmp: without user namespaces nothing is made where anybody may rename it.
+# Sticky like /tmp: without user namespaces nothing is created where other users may rename it.
 mkdir -m 1777 "$stage/tmp"
 mkdir "$stage/bin"
 
-# The clone may lie where others cannot read; the tests are told where their files are.
-# Of the whole workspace: for some packages alone cargo would build their dependencies again, with fewer features.
+# Other users may not be able to read the clone, so the tests get the paths of their files.
+# For the whole workspace: for single packages cargo would build their dependencies again, with fewer features.
 cargo test --workspace --locked --no-run --message-format json 2>"$stage/log" >"$stage/json" ||
     { cat "$stage/log" >&2; exit 1; }
 sed -n '/crates\/\(cli\|layers\)[#"]/s/.*"executable":"\([^"]*\)".*/\1/p' "$stage/json" | grep /deps/ >"$stage/list"

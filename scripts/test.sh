@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes targets of the Makefile one after the other, then lists the time of each and the ten slowest tests.
+# Runs targets of the Makefile one after the other, then lists the time of each and the ten slowest tests.
 # usage: scripts/test.sh TARGET...
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -12,7 +12,7 @@ import time
 import zipfile
 from pathlib import Path
 
-# A static binary needs no libc of the machine's: both families of Linux may take it.
+# A static binary needs no libc of the machine, so it runs on both families of Linux.
 TAGS = ("manylinux_2_17_{0}", "musllinux_1_1_{0}")
 
 
@@ -24,7 +24,7 @@ def main() -> None:
     licences = ["LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY.txt"]
     files: dict[str, bytes] = {}
     doc = tree / "share/doc/layermark"
-    # What is in `doc` has places of its own in a wheel.
+    # The files of `doc` have their own directories in a wheel.
     for path in sorted(p for p in tree.rglob("*") if p.is_file() and p.parent != doc):
         inside = path.relative_to(tree).as_posix()
         where = "scripts/" + path.name if inside.startswith("bin/") else "data/" + inside
@@ -60,7 +60,7 @@ def digest(content: bytes) -> str:
 
 
 def write(wheel: Path, files: dict[str, bytes], programs: str, level: int) -> None:
-    # ZIP knows no time before 1980.
+    # ZIP has no time before 1980.
     moment = time.gmtime(max(int(os.environ["SOURCE_DATE_EPOCH"]), 315532800))[:6]
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as out:
         for name, content in files.items():
