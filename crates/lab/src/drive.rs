@@ -67,7 +67,7 @@ pub(crate) struct Lab<'a> {
     /// The layers that are up, indexed as in the run.
     pub(crate) ups: Vec<Option<Up>>,
     /// Layers that depend on a server that layermark has not started.
-    aside: BTreeSet<usize>,
+    remote: BTreeSet<usize>,
     /// Which of the points have two ends.
     ends: skips::Work,
     /// The work directory is below the layers, so it is dropped after them, also after a panic.
@@ -117,7 +117,7 @@ impl<'a> Lab<'a> {
             meter: Meter::new(),
             watch: Watch::new(setup.silence),
             ups: std::iter::repeat_with(|| None).take(layers).collect(),
-            aside: BTreeSet::new(),
+            remote: BTreeSet::new(),
             ends,
             work: Some(work),
             extras: BTreeSet::new(),
@@ -371,7 +371,7 @@ impl<'a> Lab<'a> {
         Up::open(
             (&spec, network),
             (base, catalog),
-            (two_ends, self.aside.contains(&index)),
+            (two_ends, self.remote.contains(&index)),
             self.setup.silence,
             self.stop,
             &self.watch,
@@ -388,8 +388,8 @@ impl<'a> Lab<'a> {
                 layer.read_only = up.place.read_only();
                 layer.setup_s = started.elapsed().as_secs_f64();
                 let (name, seconds) = (layer.name.clone(), layer.setup_s);
-                if up.aside {
-                    self.aside.insert(index);
+                if up.remote {
+                    self.remote.insert(index);
                 }
                 self.ups[index] = Some(up);
                 (self.on_event)(Event::LayerReady { name, seconds });

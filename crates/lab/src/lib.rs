@@ -4,7 +4,6 @@
 //!
 //! The rules are those of `docs/src/method.md`.
 
-mod aside;
 mod background;
 mod block;
 mod budget;
@@ -24,6 +23,7 @@ mod parts;
 mod path;
 mod pin;
 mod probe_client;
+mod remote_layer;
 mod request;
 mod resolve;
 mod restart;

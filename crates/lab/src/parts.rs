@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 
 use layermark_model::{BASELINE, Divided, Point};
 
-use crate::{Event, LabError, aside, budget::Due, check, drive::Lab};
+use crate::{Event, LabError, budget::Due, check, drive::Lab, remote_layer};
 
 /// A file by its device and inode.
 type FileId = (u64, u64);
@@ -95,7 +95,7 @@ impl Lab<'_> {
     /// Whether a process serves it, on this host or elsewhere.
     pub(crate) fn is_served(&self, layer: usize) -> bool {
         let up = self.ups[layer].as_ref();
-        up.is_some_and(|up| !up.place.helpers().is_empty() || aside::has_server(&up.facts))
+        up.is_some_and(|up| !up.place.helpers().is_empty() || remote_layer::has_server(&up.facts))
     }
 }
 

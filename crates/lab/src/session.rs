@@ -15,9 +15,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     Catalog, Stop,
-    aside::{self, Aside},
     path::{self, Ends},
     probe_client::{Broken, ProbeClient},
+    remote_layer::{self, RemoteLayer},
     watch::Watch,
 };
 
@@ -92,8 +92,8 @@ pub(crate) struct Up {
     pub place: Box<dyn Place>,
     undo: Undo,
     pub facts: Facts,
-    /// It depends on a server that layermark has not started: see [`Aside`].
-    pub aside: bool,
+    /// It depends on a server that layermark has not started: see [`RemoteLayer`].
+    pub remote: bool,
     pub self_test: SelfTest,
     silence: Duration,
     /// Device number and type of the file system that the probe works on; `None` when this host
@@ -103,11 +103,11 @@ pub(crate) struct Up {
 
 impl Up {
     /// Sets a layer up in the directory of `base`, which it creates, and waits for its probes. A
-    /// layer that `was_aside` the last time is built in a separate thread from the start.
+    /// layer that `was_remote` the last time is built in a separate thread from the start.
     pub(crate) fn open(
         (spec, network): (&Spec, String),
         (base, catalog): (&Base, Catalog),
-        (two_ends, was_aside): (bool, bool),
+        (two_ends, was_remote): (bool, bool),
         silence: Duration,
         stop: &Stop,
         watch: &Watch,
@@ -122,23 +122,33 @@ impl Up {
             }
         };
         let mut undo = Undo::new();
-        let was_aside = was_aside || aside::is_on_a_server(spec, catalog, silence)?;
-        let mut place: Box<dyn Place> = if was_aside {
-            Box::new(Aside::open(spec.to_string(), build, &mut undo, silence)?)
+        let was_remote = was_remote || remote_layer::is_on_a_server(spec, catalog, silence)?;
+        let mut place: Box<dyn Place> = if was_remote {
+            Box::new(RemoteLayer::open(
+                spec.to_string(),
+                build,
+                &mut undo,
+                silence,
+            )?)
         } else {
             build(&mut undo)?
         };
         let watching = watch.over(&place.helpers());
         let addresses = two_ends.then(|| place.link()).transpose()?;
         let facts = watching.judge(proof(place.as_ref()))?;
-        let aside = aside::is_needed(place.as_ref(), &facts);
-        if aside && !was_aside {
+        let remote = remote_layer::is_needed(place.as_ref(), &facts);
+        if remote && !was_remote {
             let until_now = mem::take(&mut undo);
             let keep = move |undo: &mut Undo| {
                 *undo = until_now;
                 Ok(place)
             };
-            place = Box::new(Aside::open(spec.to_string(), keep, &mut undo, silence)?);
+            place = Box::new(RemoteLayer::open(
+                spec.to_string(),
+                keep,
+                &mut undo,
+                silence,
+            )?);
         }
         let started = start(place.start(), silence, stop);
         let (probe, self_test) = watching.judge(started)?;
@@ -163,7 +173,7 @@ impl Up {
             place,
             undo,
             facts,
-            aside,
+            remote,
             self_test,
             silence,
             ground,

@@ -78,16 +78,18 @@ impl Worker {
         let (tell, told) = mpsc::channel();
         let hangs = Arc::new(AtomicBool::new(false));
         let given_up = Arc::clone(&hangs);
-        thread::Builder::new().name("aside".into()).spawn(move || {
-            let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get());
-            let mut held = Held::default();
-            while let Ok(call) = made.recv() {
-                call(&mut held);
-            }
-            if given_up.load(Ordering::Relaxed) {
-                held.undo.leave();
-            }
-        })?;
+        thread::Builder::new()
+            .name("remote layer".into())
+            .spawn(move || {
+                let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get());
+                let mut held = Held::default();
+                while let Ok(call) = made.recv() {
+                    call(&mut held);
+                }
+                if given_up.load(Ordering::Relaxed) {
+                    held.undo.leave();
+                }
+            })?;
         Ok(Self {
             calls,
             thread: told.recv().map_err(std::io::Error::other)?,
@@ -143,7 +145,7 @@ impl Worker {
 }
 
 /// The layer as the rest of the lab sees it.
-pub(crate) struct Aside {
+pub(crate) struct RemoteLayer {
     layer: String,
     dir: PathBuf,
     near_dir: Option<PathBuf>,
@@ -152,7 +154,7 @@ pub(crate) struct Aside {
     worker: Arc<Worker>,
 }
 
-impl Aside {
+impl RemoteLayer {
     /// Builds a layer in a separate thread, since its server may have died after it was built the
     /// last time. A call may make no progress for `silence`. The undo step is added to `undo`.
     pub(crate) fn open(
@@ -207,7 +209,7 @@ impl Aside {
     }
 }
 
-impl Place for Aside {
+impl Place for RemoteLayer {
     fn dir(&self) -> &Path {
         &self.dir
     }
