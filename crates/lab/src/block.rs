@@ -39,7 +39,7 @@ const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
 
 /// Stores trials and emits their events.
-struct Books<'a> {
+struct TrialSink<'a> {
     run: &'a Run,
     clock: &'a Clock,
     stopping: &'a Stopping,
@@ -48,7 +48,7 @@ struct Books<'a> {
     on_event: &'a mut dyn FnMut(Event),
 }
 
-impl Books<'_> {
+impl TrialSink<'_> {
     /// Stores trials and emits `TrialDone` for each.
     fn enter(&mut self, records: &[TrialRecord]) -> Result<(), LabError> {
         records.iter().try_for_each(|record| self.enter_one(record))
@@ -271,14 +271,14 @@ impl<'a> Lab<'a> {
         for this in &mut tries {
             let mut owed = mem::take(&mut self.owed);
             let mut entered = Ok(());
-            let (mut books, ups, watch) = self.books();
+            let (mut sink, ups, watch) = self.sink();
             // The trials of the last point are stored while the probe prepares this one.
             this.step(watch, ups, |attempt, up, ask| {
                 attempt.prepare(up, ask, &mut || {
-                    entered = books.enter(&mem::take(&mut owed));
+                    entered = sink.enter(&mem::take(&mut owed));
                 })
             });
-            entered.and_then(|()| books.enter(&owed))?;
+            entered.and_then(|()| sink.enter(&owed))?;
         }
         if self.run.points[point].meaning.is_cold() {
             for this in &mut tries {
@@ -424,12 +424,12 @@ impl<'a> Lab<'a> {
     /// Stores the trials that are waiting to be stored and emits their events.
     pub(crate) fn settle(&mut self) -> Result<(), LabError> {
         let owed = mem::take(&mut self.owed);
-        self.books().0.enter(&owed)
+        self.sink().0.enter(&owed)
     }
 
     /// Borrows the parts that are used at the same time.
-    fn books(&mut self) -> (Books<'_>, &mut [Option<Up>], &Watch) {
-        let books = Books {
+    fn sink(&mut self) -> (TrialSink<'_>, &mut [Option<Up>], &Watch) {
+        let sink = TrialSink {
             run: &self.run,
             clock: &self.clock,
             stopping: &self.stopping,
@@ -437,7 +437,7 @@ impl<'a> Lab<'a> {
             store: self.store,
             on_event: self.on_event,
         };
-        (books, &mut self.ups, &self.watch)
+        (sink, &mut self.ups, &self.watch)
     }
 
     /// Restarts a failed probe, at most [`RESTARTS`] times. After that the layer is lost.
