@@ -21,7 +21,7 @@ use crate::{
     drive::{Lab, tell_lost},
     forecast::{Forecast, ToCome},
     rounds::{How, Try},
-    session::{Lost, Up},
+    session::{LayerFailure, Up},
     stop::{Site, Stopping},
     trial::{self, Ask, Attempt, Failure},
     turn::Length,
@@ -446,9 +446,9 @@ impl<'a> Lab<'a> {
             let hint = "the kernel may say why: dmesg | tail; if it is only slow: --silence 5m";
             return self.drop_layer(
                 layer,
-                Lost {
+                LayerFailure {
                     hint: Some(hint.to_owned()),
-                    ..Lost::new(reason)
+                    ..LayerFailure::new(reason)
                 },
             );
         }
@@ -470,7 +470,7 @@ impl<'a> Lab<'a> {
             let why = format!("{first}, and {}", lost.reason);
             self.drop_layer(
                 layer,
-                Lost {
+                LayerFailure {
                     reason: why,
                     ..lost
                 },
@@ -495,9 +495,9 @@ impl<'a> Lab<'a> {
         let hint = Some("make the files smaller: --scale 0.1".to_owned());
         self.drop_layer(
             layer,
-            Lost {
+            LayerFailure {
                 hint,
-                ..Lost::new(format!("it is full: {message}"))
+                ..LayerFailure::new(format!("it is full: {message}"))
             },
         )
     }

@@ -19,7 +19,7 @@ use crate::{
     cpus,
     forecast::Forecast,
     machine::now_ms,
-    session::{Lost, Up},
+    session::{LayerFailure, Up},
     skips,
     stop::{Change, Stopping},
     tally::Tally,
@@ -363,7 +363,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Builds a layer and starts its probes.
-    pub(crate) fn open(&self, index: usize, base: &Base) -> Result<Up, Lost> {
+    pub(crate) fn open(&self, index: usize, base: &Base) -> Result<Up, LayerFailure> {
         let (layer, catalog) = (&self.run.layers[index], self.setup.catalog);
         let two_ends = self.ends.has_two_ends_but_for(&layer.skips);
         let network = format!("path-{index}");
@@ -400,7 +400,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Leaves a layer out from now on. Without the baseline the run ends with an error.
-    pub(crate) fn drop_layer(&mut self, index: usize, lost: Lost) -> Result<(), LabError> {
+    pub(crate) fn drop_layer(&mut self, index: usize, lost: LayerFailure) -> Result<(), LabError> {
         self.ups[index] = None;
         if lost.cut_off {
             return Err(self.cut_off());

@@ -8,7 +8,7 @@ use std::{
 use layermark_layers::{Base, LayerError, Missing, Place, Undo, Wire, check, find, mounts, spread};
 use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
 
-use crate::{Catalog, session::Lost};
+use crate::{Catalog, session::LayerFailure};
 
 /// Prefix of the names of facts about the near end.
 const NEAR: &str = "near_";
@@ -95,13 +95,14 @@ impl Ends {
         base: &Base,
         undo: &mut Undo,
         catalog: Catalog,
-    ) -> Result<Box<dyn Place>, Lost> {
-        let mut open = |spec: &Spec, base: &Base| -> Result<Box<dyn Place>, Lost> {
-            let unknown = || Lost::new(format!("this layermark has no layer `{}`", spec.layer));
+    ) -> Result<Box<dyn Place>, LayerFailure> {
+        let mut open = |spec: &Spec, base: &Base| -> Result<Box<dyn Place>, LayerFailure> {
+            let unknown =
+                || LayerFailure::new(format!("this layermark has no layer `{}`", spec.layer));
             let layer = catalog.layer(&spec.layer).ok_or_else(unknown)?;
             Ok(layer.open(base, spec, undo)?)
         };
-        let other = || -> Result<Base, Lost> {
+        let other = || -> Result<Base, LayerFailure> {
             let dir = other_dir(&base.dir)?;
             Ok(Base {
                 dir,
@@ -131,11 +132,11 @@ impl Ends {
 }
 
 /// A new directory next to this one, for the other end.
-pub(crate) fn other_dir(beside: &FilePath) -> Result<PathBuf, Lost> {
+pub(crate) fn other_dir(beside: &FilePath) -> Result<PathBuf, LayerFailure> {
     let mut name = beside.as_os_str().to_owned();
     name.push("-other");
     let dir = PathBuf::from(name);
-    let failed = |e| Lost::new(format!("{}: {e}", dir.display()));
+    let failed = |e| LayerFailure::new(format!("{}: {e}", dir.display()));
     if dir.exists() {
         std::fs::remove_dir_all(&dir).map_err(failed)?;
     }

@@ -18,7 +18,7 @@ use layermark_layers::{BackingExtents, LayerError, Place, Storage, Undo, Wire, s
 use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
 use layermark_probe::motion::{Motion, Who};
 
-use crate::{Catalog, session::Lost};
+use crate::{Catalog, session::LayerFailure};
 
 /// Interval of checks whether a call makes progress.
 const TICK: Duration = Duration::from_millis(500);
@@ -34,7 +34,7 @@ pub(crate) fn is_on_a_server(
     spec: &Spec,
     catalog: Catalog,
     silence: Duration,
-) -> Result<bool, Lost> {
+) -> Result<bool, LayerFailure> {
     let layer = catalog.layer(&spec.layer);
     let Some(Storage::Directory(dir)) = layer.map(|layer| layer.storage(spec)) else {
         return Ok(false);
@@ -42,11 +42,13 @@ pub(crate) fn is_on_a_server(
     let there = dir.clone();
     let worker = start(silence)?;
     let answer = worker.call(move |_| served::has_server(&there));
-    answer.ok_or_else(|| Lost::new(format!("{} did not answer for {silence:?}", dir.display())))
+    answer.ok_or_else(|| {
+        LayerFailure::new(format!("{} did not answer for {silence:?}", dir.display()))
+    })
 }
 
-fn start(silence: Duration) -> Result<Worker, Lost> {
-    Worker::start(silence).map_err(|e| Lost::new(format!("it cannot have a thread: {e}")))
+fn start(silence: Duration) -> Result<Worker, LayerFailure> {
+    Worker::start(silence).map_err(|e| LayerFailure::new(format!("it cannot have a thread: {e}")))
 }
 
 /// Whether a layer is served by another machine or process.
@@ -159,10 +161,10 @@ impl RemoteLayer {
     /// last time. A call may make no progress for `silence`. The undo step is added to `undo`.
     pub(crate) fn open(
         layer: String,
-        build: impl FnOnce(&mut Undo) -> Result<Box<dyn Place>, Lost> + Send + 'static,
+        build: impl FnOnce(&mut Undo) -> Result<Box<dyn Place>, LayerFailure> + Send + 'static,
         undo: &mut Undo,
         silence: Duration,
-    ) -> Result<Self, Lost> {
+    ) -> Result<Self, LayerFailure> {
         let worker = Arc::new(start(silence)?);
         let undoing = Arc::clone(&worker);
         undo.push(format!("set up {layer}"), move || undoing.undo());
@@ -175,10 +177,10 @@ impl RemoteLayer {
                 place.read_only(),
             );
             held.place = Some(place);
-            Ok::<_, Lost>(seen)
+            Ok::<_, LayerFailure>(seen)
         });
         let silent = || {
-            Lost::new(format!(
+            LayerFailure::new(format!(
                 "it did not answer for {silence:?} while it was set up"
             ))
         };

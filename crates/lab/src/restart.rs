@@ -6,7 +6,7 @@ use std::{path::Path, time::Instant};
 use layermark_layers::{Base, in_facts, workdir::WorkDir};
 use layermark_model::Restarted;
 
-use crate::{LabError, drive::Lab, session::Lost};
+use crate::{LabError, drive::Lab, session::LayerFailure};
 
 impl Lab<'_> {
     /// Unwinds a layer and builds it again with the same files. `None` when it cannot be torn down,
@@ -20,7 +20,7 @@ impl Lab<'_> {
         let before = up.mount_number();
         drop(up);
         let opened = std::fs::remove_dir(&base.dir)
-            .map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))
+            .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))
             .and_then(|()| self.open(index, &base));
         let up = match opened {
             Ok(up) => up,
@@ -28,7 +28,7 @@ impl Lab<'_> {
                 let why = format!("it could not be set up again: {}", lost.reason);
                 self.drop_layer(
                     index,
-                    Lost {
+                    LayerFailure {
                         reason: why,
                         ..lost
                     },
@@ -39,7 +39,7 @@ impl Lab<'_> {
         let after = up.mount_number();
         if before.is_some() && before == after {
             let why = "it was removed and set up again, but its mount is the same";
-            self.drop_layer(index, Lost::new(why))?;
+            self.drop_layer(index, LayerFailure::new(why))?;
             return Ok(None);
         }
         self.run.layers[index].facts = in_facts(up.facts.clone());

@@ -26,14 +26,14 @@ const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// Why a layer failed, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct LayerFailure {
     pub reason: String,
     pub hint: Option<String>,
     /// The user stopped the run.
     pub cut_off: bool,
 }
 
-impl Lost {
+impl LayerFailure {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
         Self {
             reason: in_words(&reason.into()),
@@ -76,7 +76,7 @@ struct Near {
     far: IpAddr,
 }
 
-impl From<LayerError> for Lost {
+impl From<LayerError> for LayerFailure {
     fn from(e: LayerError) -> Self {
         Self {
             hint: e.hint().map(|hint| in_words(&hint)),
@@ -111,13 +111,13 @@ impl Up {
         silence: Duration,
         stop: &Stop,
         watch: &Watch,
-    ) -> Result<Self, Lost> {
+    ) -> Result<Self, LayerFailure> {
         let build = {
             let (spec, base) = (spec.clone(), base.clone());
             move |undo: &mut Undo| {
                 let layers = Ends::of(&spec, two_ends, &network, catalog)?;
                 spread::create(&base.dir)
-                    .map_err(|e| Lost::new(format!("{}: {e}", base.dir.display())))?;
+                    .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))?;
                 layers.open(&base, undo, catalog)
             }
         };
@@ -159,7 +159,7 @@ impl Up {
             };
             let started = start(place.start_near(), silence, stop);
             let started = watching.judge(started).map_err(|lost| lost.at("near end"));
-            Ok::<_, Lost>(Near {
+            Ok::<_, LayerFailure>(Near {
                 probe: started?.0,
                 dir: dir.to_string_lossy().into_owned(),
                 far,
@@ -240,14 +240,16 @@ impl Up {
     }
 
     /// Restarts the probe after it failed.
-    pub(crate) fn restart(&mut self, stop: &Stop) -> Result<(), Lost> {
+    pub(crate) fn restart(&mut self, stop: &Stop) -> Result<(), LayerFailure> {
         // Two probes at once would work on the same files.
         if !self.end_probes() {
-            return Err(Lost::new("it waits in the kernel and cannot be ended"));
+            return Err(LayerFailure::new(
+                "it waits in the kernel and cannot be ended",
+            ));
         }
         if !self.answers(LAST_WORD) {
             let dir = self.place.dir().display();
-            return Err(Lost::new(format!("{dir} does not answer either")));
+            return Err(LayerFailure::new(format!("{dir} does not answer either")));
         }
         let (probe, self_test) = start(self.place.start(), self.silence, stop)?;
         self.probe = probe;
@@ -276,7 +278,7 @@ impl Up {
     }
 
     /// Restores packaged files, for which a layer may mount itself again.
-    pub(crate) fn refresh(&mut self) -> Result<(), Lost> {
+    pub(crate) fn refresh(&mut self) -> Result<(), LayerFailure> {
         self.place.refresh()?;
         let now = self.place.ground();
         if now != self.ground {
@@ -288,7 +290,7 @@ impl Up {
 
     /// A check after each trial that takes some microseconds: whether the directory is still on the
     /// same file system. If not, the full proof finds the reason.
-    pub(crate) fn kept(&self) -> Result<(), Lost> {
+    pub(crate) fn kept(&self) -> Result<(), LayerFailure> {
         if self.place.ground() == self.ground {
             return Ok(());
         }
@@ -296,15 +298,15 @@ impl Up {
         Err(self.changed())
     }
 
-    fn changed(&self) -> Lost {
-        Lost::new(format!(
+    fn changed(&self) -> LayerFailure {
+        LayerFailure::new(format!(
             "what is mounted at {} has changed while it was measured",
             self.place.dir().display()
         ))
     }
 
     /// Checks that the measured layer is still the one that was set up.
-    pub(crate) fn still_there(&self) -> Result<(), Lost> {
+    pub(crate) fn still_there(&self) -> Result<(), LayerFailure> {
         let now = proof(self.place.as_ref())?;
         let top = |facts: &Facts| {
             facts
@@ -353,16 +355,16 @@ fn end_all(helpers: &[u32]) {
 }
 
 /// Facts about the mount that the probe works on; an error when there are none.
-fn proof(place: &dyn Place) -> Result<Facts, Lost> {
+fn proof(place: &dyn Place) -> Result<Facts, LayerFailure> {
     let facts = place.facts()?;
     if facts.is_empty() {
-        return Err(Lost::new(
+        return Err(LayerFailure::new(
             "nothing proves what would be measured: its facts are empty",
         ));
     }
     let below = |at: &Path| place.real_dir().is_ok_and(|dir| dir.starts_with(at));
     if let Some(mount) = facts.mounts.first().filter(|m| !below(&m.at)) {
-        return Err(Lost::new(format!(
+        return Err(LayerFailure::new(format!(
             "the probe would work in {}, which is not on the mount {}",
             place.dir().display(),
             mount.at.display()
@@ -375,11 +377,11 @@ fn start(
     wire: Result<Wire, LayerError>,
     silence: Duration,
     stop: &Stop,
-) -> Result<(ProbeClient, SelfTest), Lost> {
+) -> Result<(ProbeClient, SelfTest), LayerFailure> {
     let mut probe = ProbeClient::new(wire?, silence);
-    let said = |probe: &ProbeClient, e: Broken| Lost {
+    let said = |probe: &ProbeClient, e: Broken| LayerFailure {
         cut_off: e == Broken::CutOff,
-        ..Lost::new(format!("{e}{}", probe.last_words()))
+        ..LayerFailure::new(format!("{e}{}", probe.last_words()))
     };
     match probe.receive(stop, None) {
         Ok(FromProbe::Hello {
@@ -389,15 +391,15 @@ fn start(
         }) => Ok((probe, self_test)),
         Ok(FromProbe::Hello {
             protocol, version, ..
-        }) => Err(Lost {
+        }) => Err(LayerFailure {
             hint: Some("install the same layermark on both sides".into()),
-            ..Lost::new(format!(
+            ..LayerFailure::new(format!(
                 "its probe (layermark {version}) speaks version {protocol} of the protocol, this one {VERSION}"
             ))
         }),
-        Ok(FromProbe::Error { message, hint, .. }) => Err(Lost {
+        Ok(FromProbe::Error { message, hint, .. }) => Err(LayerFailure {
             hint,
-            ..Lost::new(message)
+            ..LayerFailure::new(message)
         }),
         Ok(_) => Err(said(
             &probe,

@@ -26,7 +26,7 @@ use crate::{
     flags::{self, Around},
     machine::now_ms,
     others::{self, Own, Written},
-    session::{End, Lost, Up},
+    session::{End, LayerFailure, Up},
     talk::{hear, hear_from, say, say_to, unexpected},
     turn::Length,
 };
@@ -108,7 +108,7 @@ pub(crate) enum Failure {
     /// The probe or the layer is in an unknown state.
     Broken(String),
     /// The layer has been lost, so it is not known what was measured.
-    Lost(Lost),
+    Lost(LayerFailure),
     /// The user asked to stop at once.
     CutOff,
 }
@@ -162,7 +162,7 @@ impl Attempt {
         let done = if served::is_lost() {
             // Each layer would be waited for until the time limit.
             let why = "the directory that the run works in does not answer";
-            Err(Failure::Lost(Lost::new(why)))
+            Err(Failure::Lost(LayerFailure::new(why)))
         } else {
             step(self, up)
         };
@@ -189,7 +189,7 @@ impl Attempt {
     }
 
     /// Records that the processes that serve the layer were ended.
-    pub(crate) fn lose(&mut self, lost: Lost) {
+    pub(crate) fn lose(&mut self, lost: LayerFailure) {
         self.trial = None;
         self.flags = vec![LAYER_LOST.to_owned()];
         self.failure = Some(Failure::Lost(lost));

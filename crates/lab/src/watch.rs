@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::session::Lost;
+use crate::session::LayerFailure;
 use layermark_probe::motion::{Motion, Who};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -80,10 +80,10 @@ impl Watching {
     }
 
     /// Outcome of the call, now that it has returned: an error if its helpers were ended.
-    pub(crate) fn judge<T>(&self, outcome: Result<T, Lost>) -> Result<T, Lost> {
+    pub(crate) fn judge<T>(&self, outcome: Result<T, LayerFailure>) -> Result<T, LayerFailure> {
         match self.ended_after() {
             None => outcome,
-            Some(quiet) => Err(Lost::new(format!(
+            Some(quiet) => Err(LayerFailure::new(format!(
                 "it did not answer for {quiet:?}, and what serves it was ended"
             ))),
         }
