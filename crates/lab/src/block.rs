@@ -21,7 +21,7 @@ use crate::{
     drive::{Lab, tell_lost},
     forecast::{Forecast, ToCome},
     rounds::{How, Try},
-    session::{LayerFailure, Up},
+    session::{LayerFailure, RunningLayer},
     stop::{Site, Stopping},
     trial::{self, Ask, Attempt, Failure},
     turn::Length,
@@ -223,7 +223,7 @@ impl<'a> Lab<'a> {
                 return Ok(true);
             }
             let guest = |layer: &usize| {
-                let up = self.ups[*layer].as_ref();
+                let up = self.running[*layer].as_ref();
                 up.is_some_and(|up| !up.place.on_this_host())
             };
             let length = Length::of(divided, part.iter().any(guest), asked);
@@ -271,9 +271,9 @@ impl<'a> Lab<'a> {
         for this in &mut tries {
             let mut owed = mem::take(&mut self.owed);
             let mut entered = Ok(());
-            let (mut sink, ups, watch) = self.sink();
+            let (mut sink, running, watch) = self.sink();
             // The trials of the last point are stored while the probe prepares this one.
-            this.step(watch, ups, |attempt, up, ask| {
+            this.step(watch, running, |attempt, up, ask| {
                 attempt.prepare(up, ask, &mut || {
                     entered = sink.enter(&mem::take(&mut owed));
                 })
@@ -282,11 +282,11 @@ impl<'a> Lab<'a> {
         }
         if self.run.points[point].meaning.is_cold() {
             for this in &mut tries {
-                this.step(&self.watch, &mut self.ups, Attempt::cool);
+                this.step(&self.watch, &mut self.running, Attempt::cool);
             }
         }
         for this in &mut tries {
-            this.step(&self.watch, &mut self.ups, |attempt, up, _| {
+            this.step(&self.watch, &mut self.running, |attempt, up, _| {
                 attempt.begin(up)
             });
         }
@@ -300,17 +300,17 @@ impl<'a> Lab<'a> {
         let all = tries.iter().map(|this| &this.attempt.used);
         let all = self.meter.total(all, &kernel);
         for this in &mut tries {
-            let up = self.ups[this.layer].as_ref();
+            let up = self.running[this.layer].as_ref();
             this.attempt.background = up.and_then(|up| windows.of(&up.physical()));
             this.attempt.beside = all;
         }
         for this in &mut tries {
-            this.step(&self.watch, &mut self.ups, |_, up, ask| {
+            this.step(&self.watch, &mut self.running, |_, up, ask| {
                 trial::settle(up, ask)
             });
         }
         for this in &mut tries {
-            this.step(&self.watch, &mut self.ups, Attempt::end);
+            this.step(&self.watch, &mut self.running, Attempt::end);
         }
         for this in &mut tries {
             if let Some(made) = &mut this.attempt.trial {
@@ -329,10 +329,10 @@ impl<'a> Lab<'a> {
         if !meaning.flushes && !programs {
             return ControlWindows::default();
         }
-        let ups = tries
+        let running = tries
             .iter()
-            .filter_map(|this| self.ups[this.layer].as_ref());
-        ControlWindows::over(ups.map(Up::physical))
+            .filter_map(|this| self.running[this.layer].as_ref());
+        ControlWindows::over(running.map(RunningLayer::physical))
     }
 
     /// Starts an attempt at a point in each of these layers that is up.
@@ -340,7 +340,8 @@ impl<'a> Lab<'a> {
         let at = &self.run.points[point];
         let workload = self.setup.catalog.workload(&at.workload)?;
         let mut tries = Vec::with_capacity(layers.len());
-        for (id, &layer) in (self.seq..).zip(layers.iter().filter(|l| self.ups[**l].is_some())) {
+        for (id, &layer) in (self.seq..).zip(layers.iter().filter(|l| self.running[**l].is_some()))
+        {
             let here = workload.in_layer(at, &self.run.layers[layer].spec)?;
             // The first time in this session, an extra traced trial shows which system calls the
             // point makes.
@@ -428,7 +429,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Borrows the parts that are used at the same time.
-    fn sink(&mut self) -> (TrialSink<'_>, &mut [Option<Up>], &Watch) {
+    fn sink(&mut self) -> (TrialSink<'_>, &mut [Option<RunningLayer>], &Watch) {
         let sink = TrialSink {
             run: &self.run,
             clock: &self.clock,
@@ -437,7 +438,7 @@ impl<'a> Lab<'a> {
             store: self.store,
             on_event: self.on_event,
         };
-        (sink, &mut self.ups, &self.watch)
+        (sink, &mut self.running, &self.watch)
     }
 
     /// Restarts a failed probe, at most [`RESTARTS`] times. After that the layer is lost.
@@ -459,7 +460,7 @@ impl<'a> Lab<'a> {
             text: format!("{name}: {first}; its probe is started again"),
             hint: None,
         });
-        let Some(up) = self.ups[layer].as_mut() else {
+        let Some(up) = self.running[layer].as_mut() else {
             return Ok(());
         };
         let watching = self.watch.over(&up.place.helpers());

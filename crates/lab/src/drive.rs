@@ -19,7 +19,7 @@ use crate::{
     cpus,
     forecast::Forecast,
     machine::now_ms,
-    session::{LayerFailure, Up},
+    session::{LayerFailure, RunningLayer},
     skips,
     stop::{Change, Stopping},
     tally::Tally,
@@ -65,7 +65,7 @@ pub(crate) struct Lab<'a> {
     pub(crate) meter: Meter,
     pub(crate) watch: Watch,
     /// The layers that are up, indexed as in the run.
-    pub(crate) ups: Vec<Option<Up>>,
+    pub(crate) running: Vec<Option<RunningLayer>>,
     /// Layers that depend on a server that layermark has not started.
     remote: BTreeSet<usize>,
     /// Which of the points have two ends.
@@ -116,7 +116,7 @@ impl<'a> Lab<'a> {
             clock: Clock::new(run.plan.budget()?, guesses),
             meter: Meter::new(),
             watch: Watch::new(setup.silence),
-            ups: std::iter::repeat_with(|| None).take(layers).collect(),
+            running: std::iter::repeat_with(|| None).take(layers).collect(),
             remote: BTreeSet::new(),
             ends,
             work: Some(work),
@@ -363,12 +363,12 @@ impl<'a> Lab<'a> {
     }
 
     /// Builds a layer and starts its probes.
-    pub(crate) fn open(&self, index: usize, base: &Base) -> Result<Up, LayerFailure> {
+    pub(crate) fn open(&self, index: usize, base: &Base) -> Result<RunningLayer, LayerFailure> {
         let (layer, catalog) = (&self.run.layers[index], self.setup.catalog);
         let two_ends = self.ends.has_two_ends_but_for(&layer.skips);
         let network = format!("path-{index}");
         let spec = cpus::for_points(layer, &self.run.points, catalog);
-        Up::open(
+        RunningLayer::open(
             (&spec, network),
             (base, catalog),
             (two_ends, self.remote.contains(&index)),
@@ -391,7 +391,7 @@ impl<'a> Lab<'a> {
                 if up.remote {
                     self.remote.insert(index);
                 }
-                self.ups[index] = Some(up);
+                self.running[index] = Some(up);
                 (self.on_event)(Event::LayerReady { name, seconds });
                 Ok(())
             }
@@ -401,7 +401,7 @@ impl<'a> Lab<'a> {
 
     /// Leaves a layer out from now on. Without the baseline the run ends with an error.
     pub(crate) fn drop_layer(&mut self, index: usize, lost: LayerFailure) -> Result<(), LabError> {
-        self.ups[index] = None;
+        self.running[index] = None;
         if lost.cut_off {
             return Err(self.cut_off());
         }
@@ -451,8 +451,10 @@ impl<'a> Lab<'a> {
 
     /// Checks at the end of a session that each layer is still the one that was set up.
     fn prove_again(&mut self) -> Result<(), LabError> {
-        for index in 0..self.ups.len() {
-            let Some(up) = &self.ups[index] else { continue };
+        for index in 0..self.running.len() {
+            let Some(up) = &self.running[index] else {
+                continue;
+            };
             let watching = self.watch.over(&up.place.helpers());
             let proved = up.still_there();
             if let Err(lost) = watching.judge(proved) {
@@ -464,7 +466,7 @@ impl<'a> Lab<'a> {
 
     /// Unwinds all layers, the last first.
     fn tear_down(&mut self) {
-        for up in self.ups.iter_mut().rev() {
+        for up in self.running.iter_mut().rev() {
             *up = None;
         }
     }

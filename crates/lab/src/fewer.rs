@@ -44,7 +44,7 @@ impl Lab<'_> {
             return Ok(());
         }
         for layer in &out {
-            self.ups[*layer] = None;
+            self.running[*layer] = None;
             self.run.layers[*layer].status = LayerStatus::LeftOut;
         }
         self.forecast.leave_out(&out);

@@ -44,7 +44,7 @@ impl Lab<'_> {
             .layers
             .iter()
             .map(|layer| {
-                let up = self.ups[*layer].as_ref().filter(|_| divided.uses_up);
+                let up = self.running[*layer].as_ref().filter(|_| divided.uses_up);
                 let behind = up.map(|up| up.place.backing_extents(&workload.open_before(at)));
                 let files = behind.unwrap_or_default();
                 Member {
@@ -94,7 +94,7 @@ impl Lab<'_> {
 
     /// Whether a process serves it, on this host or elsewhere.
     pub(crate) fn is_served(&self, layer: usize) -> bool {
-        let up = self.ups[layer].as_ref();
+        let up = self.running[layer].as_ref();
         up.is_some_and(|up| !up.place.helpers().is_empty() || remote_layer::has_server(&up.facts))
     }
 }

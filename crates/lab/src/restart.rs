@@ -13,7 +13,7 @@ impl Lab<'_> {
     /// or is lost.
     pub(crate) fn set_up_again(&mut self, index: usize) -> Result<Option<Restarted>, LabError> {
         let base = self.base(index);
-        let Some(up) = self.ups[index].take_if(|up| up.is_set_up(&base.dir)) else {
+        let Some(up) = self.running[index].take_if(|up| up.is_set_up(&base.dir)) else {
             return Ok(None);
         };
         let started = Instant::now();
@@ -43,7 +43,7 @@ impl Lab<'_> {
             return Ok(None);
         }
         self.run.layers[index].facts = in_facts(up.facts.clone());
-        self.ups[index] = Some(up);
+        self.running[index] = Some(up);
         // A file system may have kernel threads of its own.
         self.meter.refresh();
         Ok(Some(Restarted {

@@ -8,7 +8,7 @@ use crate::{
     background::ControlWindows,
     drive::Lab,
     pin::OneCpu,
-    session::Up,
+    session::RunningLayer,
     trial::{Ask, Attempt, Failure, MIN_MS},
     turn::Length,
     watch::Watch,
@@ -53,13 +53,13 @@ impl Try<'_> {
     pub(crate) fn step(
         &mut self,
         watch: &Watch,
-        ups: &mut [Option<Up>],
-        step: impl FnOnce(&mut Attempt, &mut Up, &Ask<'_>) -> Result<(), Failure>,
+        running: &mut [Option<RunningLayer>],
+        step: impl FnOnce(&mut Attempt, &mut RunningLayer, &Ask<'_>) -> Result<(), Failure>,
     ) {
         if self.ask.stop.at_once() {
             self.attempt.failure = Some(Failure::CutOff);
         }
-        if let Some(up) = &mut ups[self.layer] {
+        if let Some(up) = &mut running[self.layer] {
             let ask = &self.ask;
             let watching = watch.over(&up.place.helpers());
             self.attempt.step(up, |attempt, up| step(attempt, up, ask));
@@ -83,10 +83,10 @@ impl Lab<'_> {
         windows: &mut ControlWindows,
     ) -> (u32, bool) {
         let _one_cpu = how.one_cpu.then(|| {
-            let ups = tries
+            let running = tries
                 .iter()
-                .filter_map(|this| self.ups[this.layer].as_ref());
-            OneCpu::with(ups.filter_map(|up| up.probe.pid()))
+                .filter_map(|this| self.running[this.layer].as_ref());
+            OneCpu::with(running.filter_map(|up| up.probe.pid()))
         });
         let layers: Vec<usize> = tries.iter().map(|t| t.layer).collect();
         let share = SHARE_NS * layers.len() as u64;
@@ -103,7 +103,7 @@ impl Lab<'_> {
                     continue;
                 };
                 let (meter, asked) = (&self.meter, Instant::now());
-                this.step(&self.watch, &mut self.ups, |attempt, up, ask| {
+                this.step(&self.watch, &mut self.running, |attempt, up, ask| {
                     attempt.turn(up, ask, (round, how.length), (meter, &mut moment))
                 });
                 if this.attempt.failure.is_some() {

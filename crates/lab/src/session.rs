@@ -86,7 +86,7 @@ impl From<LayerError> for LayerFailure {
 }
 
 /// A layer that is up. The fields are dropped in their order: probe, place, then the undo steps.
-pub(crate) struct Up {
+pub(crate) struct RunningLayer {
     pub probe: ProbeClient,
     near: Option<Near>,
     pub place: Box<dyn Place>,
@@ -101,7 +101,7 @@ pub(crate) struct Up {
     ground: Option<(u64, i64)>,
 }
 
-impl Up {
+impl RunningLayer {
     /// Sets a layer up in the directory of `base`, which it creates, and waits for its probes. A
     /// layer that `was_remote` the last time is built in a separate thread from the start.
     pub(crate) fn open(
@@ -321,7 +321,7 @@ impl Up {
     }
 }
 
-impl Drop for Up {
+impl Drop for RunningLayer {
     /// A layer that does not answer is abandoned, so that its undo steps cannot block for ever.
     fn drop(&mut self) {
         // Processes that the probe waits for must be ended too, if possible.

@@ -7,7 +7,7 @@ use layermark_model::protocol::{FromProbe, ToProbe};
 
 use crate::{
     probe_client::Broken,
-    session::{End, Up},
+    session::{End, RunningLayer},
     trial::{Ask, Failure},
 };
 
@@ -15,12 +15,12 @@ use crate::{
 const LAST_MOMENT: Duration = Duration::from_millis(100);
 
 /// Sends to the probe whose turn it is.
-pub(crate) fn say(up: &mut Up, ask: &Ask<'_>, message: &ToProbe) -> Result<(), Failure> {
+pub(crate) fn say(up: &mut RunningLayer, ask: &Ask<'_>, message: &ToProbe) -> Result<(), Failure> {
     say_to(up, ask, ask.end(), message)
 }
 
 pub(crate) fn say_to(
-    up: &mut Up,
+    up: &mut RunningLayer,
     ask: &Ask<'_>,
     end: End,
     message: &ToProbe,
@@ -30,13 +30,17 @@ pub(crate) fn say_to(
 }
 
 /// Receives from the probe whose turn it is.
-pub(crate) fn hear(up: &mut Up, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
+pub(crate) fn hear(up: &mut RunningLayer, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
     hear_from(up, ask, ask.end())
 }
 
 /// Receives the next line. An error that the probe reports is a failure of the work, unless the
 /// other end has ended.
-pub(crate) fn hear_from(up: &mut Up, ask: &Ask<'_>, end: End) -> Result<FromProbe, Failure> {
+pub(crate) fn hear_from(
+    up: &mut RunningLayer,
+    ask: &Ask<'_>,
+    end: End,
+) -> Result<FromProbe, Failure> {
     let (probe, other) = up.probes(end);
     let mut other = other.filter(|_| ask.end() == End::Near);
     let said = probe.receive(ask.stop, other.as_deref_mut());
@@ -71,7 +75,7 @@ fn at(ask: &Ask<'_>, end: End) -> &'static str {
 }
 
 /// The failure for a probe at this end that can no longer be used.
-fn broken(up: &mut Up, ask: &Ask<'_>, end: End, e: Broken) -> Failure {
+fn broken(up: &mut RunningLayer, ask: &Ask<'_>, end: End, e: Broken) -> Failure {
     let (end, e) = match e {
         Broken::CutOff => return Failure::CutOff,
         Broken::OtherEnded(how) => (end.other(), Broken::Ended(how)),

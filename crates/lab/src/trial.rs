@@ -26,7 +26,7 @@ use crate::{
     flags::{self, Around},
     machine::now_ms,
     others::{self, Own, Written},
-    session::{End, LayerFailure, Up},
+    session::{End, LayerFailure, RunningLayer},
     talk::{hear, hear_from, say, say_to, unexpected},
     turn::Length,
 };
@@ -152,8 +152,8 @@ impl Attempt {
     /// Does a step of the trial, unless an earlier one has failed, and counts its time.
     pub(crate) fn step(
         &mut self,
-        up: &mut Up,
-        step: impl FnOnce(&mut Self, &mut Up) -> Result<(), Failure>,
+        up: &mut RunningLayer,
+        step: impl FnOnce(&mut Self, &mut RunningLayer) -> Result<(), Failure>,
     ) {
         if self.failure.is_some() {
             return;
@@ -198,7 +198,7 @@ impl Attempt {
     /// Makes the probe prepare the point. `meanwhile` runs while it does.
     pub(crate) fn prepare(
         &mut self,
-        up: &mut Up,
+        up: &mut RunningLayer,
         ask: &Ask<'_>,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<(), Failure> {
@@ -224,13 +224,13 @@ impl Attempt {
     }
 
     /// Drops the caches if the point requires it.
-    pub(crate) fn cool(&mut self, up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
+    pub(crate) fn cool(&mut self, up: &mut RunningLayer, ask: &Ask<'_>) -> Result<(), Failure> {
         self.cooled = cooled(up, &ask.point)?;
         Ok(())
     }
 
     /// Checks what is cached. From here to the end of the last turn the clock is watched.
-    pub(crate) fn begin(&mut self, up: &mut Up) -> Result<(), Failure> {
+    pub(crate) fn begin(&mut self, up: &mut RunningLayer) -> Result<(), Failure> {
         self.backing = backing_share(&self.behind);
         keeps_time(up)
     }
@@ -238,7 +238,7 @@ impl Attempt {
     /// Runs one turn. `moment` holds the last counters, and on return those after the turn.
     pub(crate) fn turn(
         &mut self,
-        up: &mut Up,
+        up: &mut RunningLayer,
         ask: &Ask<'_>,
         (round, length): (u32, Length),
         (meter, moment): (&Meter, &mut Moment),
@@ -302,7 +302,7 @@ impl Attempt {
 
     /// Collects the proof of what was done. What the layer does meanwhile does not count as cost of
     /// the trial.
-    pub(crate) fn end(&mut self, up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
+    pub(crate) fn end(&mut self, up: &mut RunningLayer, ask: &Ask<'_>) -> Result<(), Failure> {
         say(up, ask, &ToProbe::End { id: ask.id })?;
         let mut trial = match hear(up, ask)? {
             FromProbe::Trial { id, trial } if id == ask.id => *trial,
@@ -375,7 +375,7 @@ impl Attempt {
 }
 
 /// A file system in user space that names neither a device nor a server.
-fn unknown_device(up: &Up) -> bool {
+fn unknown_device(up: &RunningLayer) -> bool {
     let facts = &up.facts;
     facts.is_fuse() && facts.devices.is_empty() && facts.network().is_none()
 }
@@ -388,7 +388,7 @@ fn of_turns(used_ns: u64, counted_ns: u64, uncounted_ns: u64) -> u64 {
 }
 
 /// After the last turn: makes the probe flush its own files.
-pub(crate) fn settle(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
+pub(crate) fn settle(up: &mut RunningLayer, ask: &Ask<'_>) -> Result<(), Failure> {
     keeps_time(up)?;
     // The far end must exist while the near one works.
     let ends: &[End] = match ask.end() {
@@ -405,7 +405,7 @@ pub(crate) fn settle(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
 }
 
 /// Refuses a trial whose clock runs fast or slow.
-fn keeps_time(up: &mut Up) -> Result<(), Failure> {
+fn keeps_time(up: &mut RunningLayer) -> Result<(), Failure> {
     up.place.keeps_time().map_err(|e| match e {
         LayerError::Clock { .. } => Failure::Work {
             message: e.to_string(),
@@ -416,7 +416,7 @@ fn keeps_time(up: &mut Up) -> Result<(), Failure> {
 }
 
 /// Makes the far end listen for the near one. Returns its address.
-fn serve(up: &mut Up, ask: &Ask<'_>) -> Result<Peer, Failure> {
+fn serve(up: &mut RunningLayer, ask: &Ask<'_>) -> Result<Peer, Failure> {
     let address = up
         .far_address()
         .ok_or_else(|| Failure::Broken("it was set up for work with one end".into()))?;
@@ -439,7 +439,12 @@ fn serve(up: &mut Up, ask: &Ask<'_>) -> Result<Peer, Failure> {
 }
 
 /// Makes the probe prepare a point.
-fn send_job(up: &mut Up, ask: &Ask<'_>, point: &Point, peer: Option<Peer>) -> Result<(), Failure> {
+fn send_job(
+    up: &mut RunningLayer,
+    ask: &Ask<'_>,
+    point: &Point,
+    peer: Option<Peer>,
+) -> Result<(), Failure> {
     let job = Job {
         peer,
         ..job(up, ask, point, ask.end())
@@ -448,7 +453,7 @@ fn send_job(up: &mut Up, ask: &Ask<'_>, point: &Point, peer: Option<Peer>) -> Re
 }
 
 /// Waits until the probe is ready.
-fn ready(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
+fn ready(up: &mut RunningLayer, ask: &Ask<'_>) -> Result<(), Failure> {
     match hear(up, ask)? {
         FromProbe::Ready { id } if id == ask.id => Ok(()),
         other => Err(unexpected(&other, "ready")),
@@ -456,7 +461,7 @@ fn ready(up: &mut Up, ask: &Ask<'_>) -> Result<(), Failure> {
 }
 
 /// Drops the caches for a point that requires it.
-fn cooled(up: &mut Up, point: &Point) -> Result<DroppedCaches, Failure> {
+fn cooled(up: &mut RunningLayer, point: &Point) -> Result<DroppedCaches, Failure> {
     if !point.meaning.is_cold() {
         return Ok(DroppedCaches::default());
     }
@@ -465,7 +470,12 @@ fn cooled(up: &mut Up, point: &Point) -> Result<DroppedCaches, Failure> {
 }
 
 /// Runs a trial that is not counted, for its additional facts. A failure is only a remark.
-fn beside(up: &mut Up, ask: &Ask<'_>, point: &Point, of: &mut Trial) -> Result<(), Failure> {
+fn beside(
+    up: &mut RunningLayer,
+    ask: &Ask<'_>,
+    point: &Point,
+    of: &mut Trial,
+) -> Result<(), Failure> {
     let made = (|| {
         send_job(up, ask, point, None)?;
         ready(up, ask)?;
@@ -495,13 +505,13 @@ fn beside(up: &mut Up, ask: &Ask<'_>, point: &Point, of: &mut Trial) -> Result<(
     }
 }
 
-fn upkeep(up: &Up, ask: &Ask<'_>) -> Result<CpuTime, Failure> {
+fn upkeep(up: &RunningLayer, ask: &Ask<'_>) -> Result<CpuTime, Failure> {
     let upkeep = up.upkeep(ask.end());
     upkeep.map_err(|e| Failure::Broken(e.to_string()))
 }
 
 /// The job for the probe at this end.
-fn job(up: &Up, ask: &Ask<'_>, point: &Point, end: End) -> Job {
+fn job(up: &RunningLayer, ask: &Ask<'_>, point: &Point, end: End) -> Job {
     let physical = up.physical();
     let guest = up.facts.guest.as_ref().filter(|_| !up.is_here(end));
     // A layer without a device below has nothing to write back, and a guest cannot see the host's
@@ -530,7 +540,7 @@ fn job(up: &Up, ask: &Ask<'_>, point: &Point, end: End) -> Job {
 }
 
 /// CPUs of the probe at this end. A near end on this host that drives a layer is not limited.
-fn cpus_of(up: &Up, asked: Option<u32>, end: End) -> Option<JobCpus> {
+fn cpus_of(up: &RunningLayer, asked: Option<u32>, end: End) -> Option<JobCpus> {
     if end == End::Near && !up.near_is_a_layer() {
         return None;
     }
@@ -542,7 +552,7 @@ fn cpus_of(up: &Up, asked: Option<u32>, end: End) -> Option<JobCpus> {
 
 /// The files of this host that hold the data the point reads; otherwise all image files of the
 /// layer.
-fn behind(up: &Up, ask: &Ask<'_>) -> Vec<BackingExtents> {
+fn behind(up: &RunningLayer, ask: &Ask<'_>) -> Vec<BackingExtents> {
     let found = up
         .place
         .backing_extents(&ask.workload.open_before(&ask.point));
