@@ -20,7 +20,7 @@ use crate::{
     check,
     drive::{Lab, tell_lost},
     forecast::{Forecast, ToCome},
-    rounds::{How, Try},
+    rounds::{RoundOptions, Try},
     session::{LayerFailure, RunningLayer},
     stop::{Site, Stopping},
     trial::{self, Ask, Attempt, Failure},
@@ -228,8 +228,8 @@ impl<'a> Lab<'a> {
             };
             let length = Length::of(divided, part.iter().any(guest), asked);
             let one_cpu = one_cpu && !part.iter().any(|l| self.is_served(*l));
-            let how = How { length, one_cpu };
-            round = self.together(&part, due.point, how, round, None)?;
+            let options = RoundOptions { length, one_cpu };
+            round = self.together(&part, due.point, options, round, None)?;
         }
         Ok(self.stop.asked())
     }
@@ -248,7 +248,7 @@ impl<'a> Lab<'a> {
         } else {
             None
         };
-        self.together(&[layer], point, How::WHOLE, 0, restarted)?;
+        self.together(&[layer], point, RoundOptions::WHOLE, 0, restarted)?;
         Ok(())
     }
 
@@ -258,7 +258,7 @@ impl<'a> Lab<'a> {
         &mut self,
         layers: &[usize],
         point: usize,
-        how: How,
+        options: RoundOptions,
         first_round: u32,
         restarted: Option<Restarted>,
     ) -> Result<u32, LabError> {
@@ -292,7 +292,8 @@ impl<'a> Lab<'a> {
         }
         let kernel = self.meter.kernel();
         let mut windows = self.control_windows(&tries, point);
-        let (next_round, whole) = self.rounds(&mut tries, point, how, first_round, &mut windows);
+        let (next_round, whole) =
+            self.rounds(&mut tries, point, options, first_round, &mut windows);
         if !whole && tries.iter().all(|this| this.attempt.failure.is_none()) {
             // Too few rounds for a decision: not stored, so that `--resume` runs all of them again.
             return Ok(next_round);

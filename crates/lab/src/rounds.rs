@@ -23,13 +23,13 @@ const MOST_SHARES: u64 = 3;
 
 /// Options of the rounds: how layers take turns.
 #[derive(Clone, Copy)]
-pub(crate) struct How {
+pub(crate) struct RoundOptions {
     pub length: Length,
     /// Whether all layers run on one CPU.
     pub one_cpu: bool,
 }
 
-impl How {
+impl RoundOptions {
     /// One uninterrupted stretch.
     pub(crate) const WHOLE: Self = Self {
         length: Length::WHOLE,
@@ -78,11 +78,11 @@ impl Lab<'_> {
         &mut self,
         tries: &mut [Try<'_>],
         point: usize,
-        how: How,
+        options: RoundOptions,
         first_round: u32,
         windows: &mut ControlWindows,
     ) -> (u32, bool) {
-        let _one_cpu = how.one_cpu.then(|| {
+        let _one_cpu = options.one_cpu.then(|| {
             let running = tries
                 .iter()
                 .filter_map(|this| self.running[this.layer].as_ref());
@@ -104,7 +104,7 @@ impl Lab<'_> {
                 };
                 let (meter, asked) = (&self.meter, Instant::now());
                 this.step(&self.watch, &mut self.running, |attempt, up, ask| {
-                    attempt.turn(up, ask, (round, how.length), (meter, &mut moment))
+                    attempt.turn(up, ask, (round, options.length), (meter, &mut moment))
                 });
                 if this.attempt.failure.is_some() {
                     // A turn may have been waited for. That time is not taken from the share of the
@@ -122,7 +122,8 @@ impl Lab<'_> {
             let mut left = tries.iter().filter(|t| t.attempt.failure.is_none());
             let spent: u64 = tries.iter().map(|t| t.attempt.elapsed_ns).sum();
             let made = round - first_round;
-            let enough = made >= LEAST_ROUNDS && (spent >= share || made >= how.length.most_rounds);
+            let enough =
+                made >= LEAST_ROUNDS && (spent >= share || made >= options.length.most_rounds);
             let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
             // There is no round without the baseline, or once a layer is finished.
             let none = layers.is_empty()
