@@ -20,7 +20,7 @@ use crate::{
     check,
     drive::{Lab, tell_lost},
     forecast::{Forecast, ToCome},
-    rounds::{RoundOptions, Try},
+    rounds::{ActiveTrial, RoundOptions},
     session::{LayerFailure, RunningLayer},
     stop::{Site, Stopping},
     trial::{self, Ask, Attempt, Failure},
@@ -267,8 +267,8 @@ impl<'a> Lab<'a> {
         if divided.is_some_and(|divided| divided.cost == TurnCost::Files) {
             spread::reuse_deleted(Path::new(&self.run.dir));
         }
-        let mut tries = self.tries(layers, point)?;
-        for this in &mut tries {
+        let mut trials = self.start_trials(layers, point)?;
+        for this in &mut trials {
             let mut owed = mem::take(&mut self.owed);
             let mut entered = Ok(());
             let (mut sink, running, watch) = self.sink();
@@ -281,66 +281,70 @@ impl<'a> Lab<'a> {
             entered.and_then(|()| sink.enter(&owed))?;
         }
         if self.run.points[point].meaning.is_cold() {
-            for this in &mut tries {
+            for this in &mut trials {
                 this.step(&self.watch, &mut self.running, Attempt::cool);
             }
         }
-        for this in &mut tries {
+        for this in &mut trials {
             this.step(&self.watch, &mut self.running, |attempt, up, _| {
                 attempt.begin(up)
             });
         }
         let kernel = self.meter.kernel();
-        let mut windows = self.control_windows(&tries, point);
+        let mut windows = self.control_windows(&trials, point);
         let (next_round, whole) =
-            self.rounds(&mut tries, point, options, first_round, &mut windows);
-        if !whole && tries.iter().all(|this| this.attempt.failure.is_none()) {
+            self.rounds(&mut trials, point, options, first_round, &mut windows);
+        if !whole && trials.iter().all(|this| this.attempt.failure.is_none()) {
             // Too few rounds for a decision: not stored, so that `--resume` runs all of them again.
             return Ok(next_round);
         }
-        let all = tries.iter().map(|this| &this.attempt.used);
+        let all = trials.iter().map(|this| &this.attempt.used);
         let all = self.meter.total(all, &kernel);
-        for this in &mut tries {
+        for this in &mut trials {
             let up = self.running[this.layer].as_ref();
             this.attempt.background = up.and_then(|up| windows.of(&up.physical()));
             this.attempt.beside = all;
         }
-        for this in &mut tries {
+        for this in &mut trials {
             this.step(&self.watch, &mut self.running, |_, up, ask| {
                 trial::settle(up, ask)
             });
         }
-        for this in &mut tries {
+        for this in &mut trials {
             this.step(&self.watch, &mut self.running, Attempt::end);
         }
-        for this in &mut tries {
+        for this in &mut trials {
             if let Some(made) = &mut this.attempt.trial {
                 made.restarted = restarted;
             }
         }
-        self.count(point, tries, begun)?;
+        self.count(point, trials, begun)?;
         Ok(next_round)
     }
 
     /// Control windows, where flushes are counted: at points that flush, and of launched programs,
     /// which may flush.
-    fn control_windows(&self, tries: &[Try<'_>], point: usize) -> ControlWindows {
+    fn control_windows(&self, trials: &[ActiveTrial<'_>], point: usize) -> ControlWindows {
         let meaning = &self.run.points[point].meaning;
         let programs = matches!(meaning.target, Target::Program | Target::Script);
         if !meaning.flushes && !programs {
             return ControlWindows::default();
         }
-        let running = tries
+        let running = trials
             .iter()
             .filter_map(|this| self.running[this.layer].as_ref());
         ControlWindows::over(running.map(RunningLayer::physical))
     }
 
     /// Starts an attempt at a point in each of these layers that is up.
-    fn tries(&mut self, layers: &[usize], point: usize) -> Result<Vec<Try<'a>>, LabError> {
+    fn start_trials(
+        &mut self,
+        layers: &[usize],
+        point: usize,
+    ) -> Result<Vec<ActiveTrial<'a>>, LabError> {
         let at = &self.run.points[point];
         let workload = self.setup.catalog.workload(&at.workload)?;
-        let mut tries = Vec::with_capacity(layers.len());
+        let mut trials = Vec::with_capacity(layers.len());
         for (id, &layer) in (self.seq..).zip(layers.iter().filter(|l| self.running[**l].is_some()))
         {
             let here = workload.in_layer(at, &self.run.layers[layer].spec)?;
@@ -359,24 +363,29 @@ impl<'a> Lab<'a> {
                 stop: self.stop,
             };
             let attempt = Attempt::new();
-            tries.push(Try {
+            trials.push(ActiveTrial {
                 layer,
                 ask,
                 attempt,
             });
         }
-        Ok(tries)
+        Ok(trials)
     }
 
     /// Records the outcome of trials and handles their errors.
-    fn count(&mut self, point: usize, tries: Vec<Try<'_>>, begun: Instant) -> Result<(), LabError> {
-        if tries.iter().any(Try::is_cut_off) {
+    fn count(
+        &mut self,
+        point: usize,
+        trials: Vec<ActiveTrial<'_>>,
+        begun: Instant,
+    ) -> Result<(), LabError> {
+        if trials.iter().any(ActiveTrial::is_cut_off) {
             // A trial that was cut off is not a result.
             return Err(self.cut_off());
         }
         let mut failures = Vec::new();
         let mut took = Duration::ZERO;
-        for Try { layer, attempt, .. } in tries {
+        for ActiveTrial { layer, attempt, .. } in trials {
             let record = self.record(layer, point, &attempt);
             self.tally.add(&record);
             self.clock.note(layer, point, attempt.took);

@@ -38,13 +38,13 @@ impl RoundOptions {
 }
 
 /// A trial in progress.
-pub(crate) struct Try<'a> {
+pub(crate) struct ActiveTrial<'a> {
     pub layer: usize,
     pub ask: Ask<'a>,
     pub attempt: Attempt,
 }
 
-impl Try<'_> {
+impl ActiveTrial<'_> {
     pub(crate) fn is_cut_off(&self) -> bool {
         self.attempt.failure == Some(Failure::CutOff)
     }
@@ -76,19 +76,19 @@ impl Lab<'_> {
     /// may have asked to stop.
     pub(crate) fn rounds(
         &mut self,
-        tries: &mut [Try<'_>],
+        trials: &mut [ActiveTrial<'_>],
         point: usize,
         options: RoundOptions,
         first_round: u32,
         windows: &mut ControlWindows,
     ) -> (u32, bool) {
         let _one_cpu = options.one_cpu.then(|| {
-            let running = tries
+            let running = trials
                 .iter()
                 .filter_map(|this| self.running[this.layer].as_ref());
             OneCpu::with(running.filter_map(|up| up.probe.pid()))
         });
-        let layers: Vec<usize> = tries.iter().map(|t| t.layer).collect();
+        let layers: Vec<usize> = trials.iter().map(|t| t.layer).collect();
         let share = SHARE_NS * layers.len() as u64;
         windows.watch(Duration::ZERO);
         let (mut moment, mut begun) = (self.meter.moment(), Instant::now());
@@ -99,7 +99,7 @@ impl Lab<'_> {
                 .schedule
                 .round(self.block, point, &layers, round - first_round);
             for layer in order {
-                let Some(this) = tries.iter_mut().find(|t| t.layer == layer) else {
+                let Some(this) = trials.iter_mut().find(|t| t.layer == layer) else {
                     continue;
                 };
                 let (meter, asked) = (&self.meter, Instant::now());
@@ -119,8 +119,8 @@ impl Lab<'_> {
                 begun += paused;
                 moment = self.meter.moment();
             }
-            let mut left = tries.iter().filter(|t| t.attempt.failure.is_none());
-            let spent: u64 = tries.iter().map(|t| t.attempt.elapsed_ns).sum();
+            let mut left = trials.iter().filter(|t| t.attempt.failure.is_none());
+            let spent: u64 = trials.iter().map(|t| t.attempt.elapsed_ns).sum();
             let made = round - first_round;
             let enough =
                 made >= LEAST_ROUNDS && (spent >= share || made >= options.length.most_rounds);
@@ -129,7 +129,7 @@ impl Lab<'_> {
             let none = layers.is_empty()
                 || left.clone().next().is_none()
                 || left.any(|t| !t.attempt.more)
-                || tries
+                || trials
                     .iter()
                     .any(|t| t.layer == BASELINE && t.attempt.failure.is_some());
             let whole = enough || spent.max(took) >= MOST_SHARES * share || none;
