@@ -14,7 +14,7 @@ pub(crate) const SLACK: f64 = 0.05;
 const TRIMMED: f64 = 0.2;
 
 /// What is known about a trial from outside the probe.
-pub(crate) struct Around<'a> {
+pub(crate) struct TrialContext<'a> {
     /// The point only reads, so device bytes can be compared with application bytes.
     pub reads: bool,
     pub facts: &'a Facts,
@@ -25,8 +25,8 @@ pub(crate) struct Around<'a> {
 }
 
 /// All flags of a trial.
-pub(crate) fn of(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Vec<String> {
-    let mut flags: Vec<String> = cache(meaning, around, trial)
+pub(crate) fn of(meaning: &Meaning, context: &TrialContext<'_>, trial: &Trial) -> Vec<String> {
+    let mut flags: Vec<String> = cache(meaning, context, trial)
         .map(str::to_owned)
         .into_iter()
         .collect();
@@ -36,7 +36,7 @@ pub(crate) fn of(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Vec<S
     if trial.verified.is_some_and(|v| v.bad > 0) {
         flags.push(VERIFY.to_owned());
     }
-    let in_memory = read_from_memory(meaning, around, trial) || meaning.target == Target::Script;
+    let in_memory = read_from_memory(meaning, context, trial) || meaning.target == Target::Script;
     if in_memory && trial.faults.is_some_and(|f| f.major > 0) {
         flags.push(MAJOR_FAULTS.to_owned());
     }
@@ -49,23 +49,23 @@ pub(crate) fn of(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Vec<S
 }
 
 /// Whether the point reads data from memory and never has to wait for it.
-fn read_from_memory(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> bool {
+fn read_from_memory(meaning: &Meaning, context: &TrialContext<'_>, trial: &Trial) -> bool {
     let cached = !meaning.is_cold() && trial.direct.is_none();
-    around.reads && cached && trial.launch.is_none()
+    context.reads && cached && trial.launch.is_none()
 }
 
-fn cache(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Option<&'static str> {
+fn cache(meaning: &Meaning, context: &TrialContext<'_>, trial: &Trial) -> Option<&'static str> {
     let asked = meaning.cache?;
     if let Some(launch) = &trial.launch {
-        return launched(asked, around, launch.warmth());
+        return launched(asked, context, launch.warmth());
     }
-    let from_device = device_share(around, trial);
+    let from_device = device_share(context, trial);
     if asked == CacheState::Cold {
         let cold = |share: f64| share <= SLACK;
         let read = from_device.map(|share| share >= 1.0 - SLACK);
         // Compressed data is read as fewer bytes than the application gets.
-        let read = read.filter(|all| *all || !around.facts.compressed());
-        let looks = [trial.resident.map(cold), around.backing.map(cold), read];
+        let read = read.filter(|all| *all || !context.facts.compressed());
+        let looks = [trial.resident.map(cold), context.backing.map(cold), read];
         if looks.contains(&Some(false)) {
             return Some(CACHE);
         }
@@ -73,7 +73,7 @@ fn cache(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Option<&'stat
         // cached proves nothing about the file in it.
         let moves = trial.bytes() > 0;
         let seen = moves && (trial.resident.is_some() || read.is_some());
-        return (!seen && !around.cooled.complete).then_some(CACHE_UNPROVED);
+        return (!seen && !context.cooled.complete).then_some(CACHE_UNPROVED);
     }
     // With O_DIRECT there is no warm cache to prove. Data from the page cache is not read from a
     // device, so bytes that crossed the device belong to other programs.
@@ -85,20 +85,20 @@ fn cache(meaning: &Meaning, around: &Around<'_>, trial: &Trial) -> Option<&'stat
 
 /// A launch is proved by the page faults and read blocks of its own processes. Data in memory
 /// causes neither, so the lack of both proves nothing about the warmth of anything else.
-fn launched(asked: CacheState, around: &Around<'_>, warmth: Warmth) -> Option<&'static str> {
+fn launched(asked: CacheState, context: &TrialContext<'_>, warmth: Warmth) -> Option<&'static str> {
     match (asked, warmth) {
         (CacheState::Cold, Warmth::Warm) | (CacheState::Warm, Warmth::Cold) => Some(CACHE),
-        (CacheState::Cold, Warmth::Uncertain) if !around.cooled.complete => Some(CACHE_UNPROVED),
+        (CacheState::Cold, Warmth::Uncertain) if !context.cooled.complete => Some(CACHE_UNPROVED),
         _ => None,
     }
 }
 
 /// Bytes read from devices over bytes read by the application. `None` when one of them is not
 /// known.
-fn device_share(around: &Around<'_>, trial: &Trial) -> Option<f64> {
+fn device_share(context: &TrialContext<'_>, trial: &Trial) -> Option<f64> {
     let device = trial.device?;
     let known =
-        around.reads && trial.bytes() > 0 && around.facts.devices.iter().any(|d| d.physical);
+        context.reads && trial.bytes() > 0 && context.facts.devices.iter().any(|d| d.physical);
     known.then(|| device.read as f64 / trial.bytes() as f64)
 }
 
@@ -150,13 +150,13 @@ mod tests {
         backing: Option<f64>,
         trial: &Trial,
     ) -> Vec<String> {
-        let around = Around {
+        let context = TrialContext {
             reads,
             facts,
             backing,
             cooled: &DroppedCaches::default(),
         };
-        of(meaning, &around, trial)
+        of(meaning, &context, trial)
     }
 
     #[test]
@@ -202,13 +202,13 @@ mod tests {
                 complete,
                 ..DroppedCaches::default()
             };
-            let around = Around {
+            let context = TrialContext {
                 reads: true,
                 facts: &facts,
                 backing: Some(0.0),
                 cooled: &cooled,
             };
-            of(&meaning, &around, trial)
+            of(&meaning, &context, trial)
         };
         let blind = Trial {
             device: None,

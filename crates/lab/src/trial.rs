@@ -23,7 +23,7 @@ use crate::{
     Stop,
     cpu::{Meter, Moment, Usage, Used},
     cpus,
-    flags::{self, Around},
+    flags::{self, TrialContext},
     machine::now_ms,
     others::{self, Own, Written},
     session::{End, LayerFailure, RunningLayer},
@@ -356,13 +356,13 @@ impl Attempt {
                 errno: None,
             });
         }
-        let around = Around {
+        let context = TrialContext {
             reads,
             facts: &up.facts,
             backing: self.backing,
             cooled: &self.cooled,
         };
-        self.flags = flags::of(meaning, &around, &trial);
+        self.flags = flags::of(meaning, &context, &trial);
         if self.usage.contaminated {
             self.flags.push(CONTAMINATED.to_owned());
         }
