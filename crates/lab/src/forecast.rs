@@ -11,7 +11,7 @@ pub(crate) struct Forecast {
     to_come: BTreeMap<Site, ToCome>,
     /// The number of blocks is not known yet.
     open: bool,
-    said: Said,
+    reported: Reported,
 }
 
 /// Trials of a layer at a point.
@@ -24,7 +24,7 @@ pub(crate) struct ToCome {
 }
 
 #[derive(Debug, Default)]
-struct Said {
+struct Reported {
     planned: u64,
     left: Option<Duration>,
 }
@@ -54,13 +54,13 @@ impl Forecast {
             to_come.least = to_come.least.saturating_sub(1);
         }
         let (more, left) = self.to_come(clock);
-        let said = &mut self.said;
-        said.planned = said.planned.max(done + more);
-        said.left = match (said.left, left) {
+        let reported = &mut self.reported;
+        reported.planned = reported.planned.max(done + more);
+        reported.left = match (reported.left, left) {
             (Some(before), Some(now)) => Some(before.min(now)),
             (before, now) => before.or(now),
         };
-        (said.planned, said.left)
+        (reported.planned, reported.left)
     }
 
     fn to_come(&self, clock: &Clock) -> (u64, Option<Duration>) {
@@ -111,21 +111,24 @@ mod tests {
         done: &mut u64,
         seconds: u64,
     ) -> Vec<(u64, Option<u64>)> {
-        let mut said = Vec::new();
+        let mut reported = Vec::new();
         for layer in 0..2 {
             clock.note(layer, 0, Duration::from_secs(seconds));
             *done += 1;
             let (planned, left) = forecast.after((layer, 0), *done, clock);
-            said.push((planned, left.map(|l| l.as_secs())));
+            reported.push((planned, left.map(|l| l.as_secs())));
         }
-        said
+        reported
     }
 
-    fn never_worse(said: &[(u64, Option<u64>)]) {
-        for pair in said.windows(2) {
-            assert!(pair[0].0 <= pair[1].0, "trials: {said:?}");
+    fn never_worse(reported: &[(u64, Option<u64>)]) {
+        for pair in reported.windows(2) {
+            assert!(pair[0].0 <= pair[1].0, "trials: {reported:?}");
             if let Some(before) = pair[0].1 {
-                assert!(pair[1].1.is_some_and(|now| now <= before), "time: {said:?}");
+                assert!(
+                    pair[1].1.is_some_and(|now| now <= before),
+                    "time: {reported:?}"
+                );
             }
         }
     }
@@ -134,31 +137,31 @@ mod tests {
     fn the_first_forecast_is_the_budget_until_more_is_known() {
         let (mut forecast, mut clock, mut done) = (Forecast::default(), clock(Some(60)), 0);
         forecast.renew(both(8, 8), true);
-        let mut said = block(&mut forecast, &mut clock, &mut done, 1);
+        let mut reported = block(&mut forecast, &mut clock, &mut done, 1);
         assert_eq!(
-            said[1],
+            reported[1],
             (60, Some(58)),
             "not the 16 trials of the fewest blocks"
         );
         // Then it turns out that nine blocks will do.
         forecast.renew(both(8, 7), false);
-        said.extend(block(&mut forecast, &mut clock, &mut done, 1));
-        assert_eq!(said.last(), Some(&(60, Some(14))));
-        never_worse(&said);
+        reported.extend(block(&mut forecast, &mut clock, &mut done, 1));
+        assert_eq!(reported.last(), Some(&(60, Some(14))));
+        never_worse(&reported);
     }
 
     #[test]
     fn the_fewest_blocks_take_longer_than_a_small_budget() {
         let (mut forecast, mut clock, mut done) = (Forecast::default(), clock(Some(5)), 0);
         forecast.renew(both(8, 8), true);
-        let said = block(&mut forecast, &mut clock, &mut done, 1);
-        assert_eq!(said[1], (16, Some(14)));
+        let reported = block(&mut forecast, &mut clock, &mut done, 1);
+        assert_eq!(reported[1], (16, Some(14)));
     }
 
     #[test]
     fn what_takes_longer_than_was_said_stands_still() {
         let (mut forecast, mut clock, mut done) = (Forecast::default(), clock(None), 0);
-        let mut said = Vec::new();
+        let mut reported = Vec::new();
         for (expected, open, seconds) in [
             (8, true, 1),
             (8, false, 1),
@@ -170,12 +173,16 @@ mod tests {
             (1, false, 3),
         ] {
             forecast.renew(both(expected, expected.min(8)), open);
-            said.extend(block(&mut forecast, &mut clock, &mut done, seconds));
+            reported.extend(block(&mut forecast, &mut clock, &mut done, seconds));
         }
-        assert_eq!(said[1], (16, None), "nobody knows how many blocks it takes");
-        assert_eq!(said[5], (18, Some(12)));
-        assert_eq!(said[9], (34, Some(12)), "it stands still");
-        assert_eq!(said.last(), Some(&(34, Some(0))));
-        never_worse(&said);
+        assert_eq!(
+            reported[1],
+            (16, None),
+            "nobody knows how many blocks it takes"
+        );
+        assert_eq!(reported[5], (18, Some(12)));
+        assert_eq!(reported[9], (34, Some(12)), "it stands still");
+        assert_eq!(reported.last(), Some(&(34, Some(0))));
+        never_worse(&reported);
     }
 }
