@@ -23,7 +23,7 @@ use crate::{
     rounds::{ActiveTrial, RoundOptions},
     session::{LayerFailure, RunningLayer},
     stop::{Site, Stopping},
-    trial::{self, Ask, Attempt, Failure},
+    trial::{self, Attempt, Failure, TrialRequest},
     turn::Length,
     watch::Watch,
 };
@@ -273,8 +273,8 @@ impl<'a> Lab<'a> {
             let mut entered = Ok(());
             let (mut sink, running, watch) = self.sink();
             // The trials of the last point are stored while the probe prepares this one.
-            this.step(watch, running, |attempt, up, ask| {
-                attempt.prepare(up, ask, &mut || {
+            this.step(watch, running, |attempt, up, request| {
+                attempt.prepare(up, request, &mut || {
                     entered = sink.enter(&mem::take(&mut owed));
                 })
             });
@@ -306,8 +306,8 @@ impl<'a> Lab<'a> {
             this.attempt.beside = all;
         }
         for this in &mut trials {
-            this.step(&self.watch, &mut self.running, |_, up, ask| {
-                trial::settle(up, ask)
+            this.step(&self.watch, &mut self.running, |_, up, request| {
+                trial::settle(up, request)
             });
         }
         for this in &mut trials {
@@ -351,7 +351,7 @@ impl<'a> Lab<'a> {
             // The first time in this session, an extra traced trial shows which system calls the
             // point makes.
             let first = self.extras.insert((self.session, layer, point));
-            let ask = Ask {
+            let request = TrialRequest {
                 id,
                 extra: workload.extra(&here).filter(|_| first),
                 point: here,
@@ -365,7 +365,7 @@ impl<'a> Lab<'a> {
             let attempt = Attempt::new();
             trials.push(ActiveTrial {
                 layer,
-                ask,
+                request,
                 attempt,
             });
         }

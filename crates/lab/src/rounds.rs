@@ -9,7 +9,7 @@ use crate::{
     drive::Lab,
     pin::OneCpu,
     session::RunningLayer,
-    trial::{Ask, Attempt, Failure, MIN_MS},
+    trial::{Attempt, Failure, MIN_MS, TrialRequest},
     turn::Length,
     watch::Watch,
 };
@@ -40,7 +40,7 @@ impl RoundOptions {
 /// A trial in progress.
 pub(crate) struct ActiveTrial<'a> {
     pub layer: usize,
-    pub ask: Ask<'a>,
+    pub request: TrialRequest<'a>,
     pub attempt: Attempt,
 }
 
@@ -54,15 +54,16 @@ impl ActiveTrial<'_> {
         &mut self,
         watch: &Watch,
         running: &mut [Option<RunningLayer>],
-        step: impl FnOnce(&mut Attempt, &mut RunningLayer, &Ask<'_>) -> Result<(), Failure>,
+        step: impl FnOnce(&mut Attempt, &mut RunningLayer, &TrialRequest<'_>) -> Result<(), Failure>,
     ) {
-        if self.ask.stop.at_once() {
+        if self.request.stop.at_once() {
             self.attempt.failure = Some(Failure::CutOff);
         }
         if let Some(up) = &mut running[self.layer] {
-            let ask = &self.ask;
+            let request = &self.request;
             let watching = watch.over(&up.place.helpers());
-            self.attempt.step(up, |attempt, up| step(attempt, up, ask));
+            self.attempt
+                .step(up, |attempt, up| step(attempt, up, request));
             if let Err(lost) = watching.judge(Ok(())) {
                 self.attempt.lose(lost);
             }
@@ -103,8 +104,8 @@ impl Lab<'_> {
                     continue;
                 };
                 let (meter, asked) = (&self.meter, Instant::now());
-                this.step(&self.watch, &mut self.running, |attempt, up, ask| {
-                    attempt.turn(up, ask, (round, options.length), (meter, &mut moment))
+                this.step(&self.watch, &mut self.running, |attempt, up, request| {
+                    attempt.turn(up, request, (round, options.length), (meter, &mut moment))
                 });
                 if this.attempt.failure.is_some() {
                     // A turn may have been waited for. That time is not taken from the share of the

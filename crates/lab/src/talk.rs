@@ -8,66 +8,73 @@ use layermark_model::protocol::{FromProbe, ToProbe};
 use crate::{
     probe_client::Broken,
     session::{End, RunningLayer},
-    trial::{Ask, Failure},
+    trial::{Failure, TrialRequest},
 };
 
 /// A probe's connections close shortly before the process ends.
 const LAST_MOMENT: Duration = Duration::from_millis(100);
 
 /// Sends to the probe whose turn it is.
-pub(crate) fn say(up: &mut RunningLayer, ask: &Ask<'_>, message: &ToProbe) -> Result<(), Failure> {
-    say_to(up, ask, ask.end(), message)
+pub(crate) fn say(
+    up: &mut RunningLayer,
+    request: &TrialRequest<'_>,
+    message: &ToProbe,
+) -> Result<(), Failure> {
+    say_to(up, request, request.end(), message)
 }
 
 pub(crate) fn say_to(
     up: &mut RunningLayer,
-    ask: &Ask<'_>,
+    request: &TrialRequest<'_>,
     end: End,
     message: &ToProbe,
 ) -> Result<(), Failure> {
     let sent = up.probes(end).0.send(message);
-    sent.map_err(|e| broken(up, ask, end, e))
+    sent.map_err(|e| broken(up, request, end, e))
 }
 
 /// Receives from the probe whose turn it is.
-pub(crate) fn hear(up: &mut RunningLayer, ask: &Ask<'_>) -> Result<FromProbe, Failure> {
-    hear_from(up, ask, ask.end())
+pub(crate) fn hear(
+    up: &mut RunningLayer,
+    request: &TrialRequest<'_>,
+) -> Result<FromProbe, Failure> {
+    hear_from(up, request, request.end())
 }
 
 /// Receives the next line. An error that the probe reports is a failure of the work, unless the
 /// other end has ended.
 pub(crate) fn hear_from(
     up: &mut RunningLayer,
-    ask: &Ask<'_>,
+    request: &TrialRequest<'_>,
     end: End,
 ) -> Result<FromProbe, Failure> {
     let (probe, other) = up.probes(end);
-    let mut other = other.filter(|_| ask.end() == End::Near);
-    let said = probe.receive(ask.stop, other.as_deref_mut());
+    let mut other = other.filter(|_| request.end() == End::Near);
+    let said = probe.receive(request.stop, other.as_deref_mut());
     match said {
         Ok(FromProbe::Error {
             id,
             message,
             hint,
             errno,
-        }) if id.is_none_or(|id| id == ask.id) => {
+        }) if id.is_none_or(|id| id == request.id) => {
             let ended = other.and_then(|other| other.has_ended(LAST_MOMENT));
             if let Some(how) = ended {
-                return Err(broken(up, ask, end, Broken::OtherEnded(how)));
+                return Err(broken(up, request, end, Broken::OtherEnded(how)));
             }
             let hint = hint.map(|h| format!("; hint: {h}")).unwrap_or_default();
             Err(Failure::Work {
-                message: at(ask, end).to_owned() + &in_words(&(message + &hint)),
+                message: at(request, end).to_owned() + &in_words(&(message + &hint)),
                 errno,
             })
         }
-        said => said.map_err(|e| broken(up, ask, end, e)),
+        said => said.map_err(|e| broken(up, request, end, e)),
     }
 }
 
 /// Name of the end in messages, for work with two ends.
-fn at(ask: &Ask<'_>, end: End) -> &'static str {
-    match (ask.end(), end) {
+fn at(request: &TrialRequest<'_>, end: End) -> &'static str {
+    match (request.end(), end) {
         (End::Far, _) => "",
         (End::Near, End::Near) => "near end: ",
         (End::Near, End::Far) => "far end: ",
@@ -75,14 +82,14 @@ fn at(ask: &Ask<'_>, end: End) -> &'static str {
 }
 
 /// The failure for a probe at this end that can no longer be used.
-fn broken(up: &mut RunningLayer, ask: &Ask<'_>, end: End, e: Broken) -> Failure {
+fn broken(up: &mut RunningLayer, request: &TrialRequest<'_>, end: End, e: Broken) -> Failure {
     let (end, e) = match e {
         Broken::CutOff => return Failure::CutOff,
         Broken::OtherEnded(how) => (end.other(), Broken::Ended(how)),
         e => (end, e),
     };
     let last_words = up.probes(end).0.last_words();
-    Failure::Broken(format!("{}{e}{last_words}", at(ask, end)))
+    Failure::Broken(format!("{}{e}{last_words}", at(request, end)))
 }
 
 /// The probe sent another message than expected.

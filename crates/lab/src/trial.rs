@@ -37,7 +37,7 @@ pub(crate) const MIN_MS: u64 = 50;
 const MIN_OPS: u64 = 200;
 
 /// The work of a trial.
-pub(crate) struct Ask<'a> {
+pub(crate) struct TrialRequest<'a> {
     pub id: u64,
     pub point: Point,
     /// An extra trial that is run after it and not counted.
@@ -53,7 +53,7 @@ pub(crate) struct Ask<'a> {
     pub stop: &'a Stop,
 }
 
-impl Ask<'_> {
+impl TrialRequest<'_> {
     /// The end whose probe takes the turns.
     pub(crate) fn end(&self) -> End {
         if self.workload.has_two_ends(&self.point) {
@@ -199,23 +199,23 @@ impl Attempt {
     pub(crate) fn prepare(
         &mut self,
         up: &mut RunningLayer,
-        ask: &Ask<'_>,
+        request: &TrialRequest<'_>,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<(), Failure> {
-        if ask.workload.needs_refresh(&ask.point) {
+        if request.workload.needs_refresh(&request.point) {
             up.refresh().map_err(|lost| Failure::Broken(lost.reason))?;
         }
-        let peer = match ask.end() {
-            End::Near => Some(serve(up, ask)?),
+        let peer = match request.end() {
+            End::Near => Some(serve(up, request)?),
             End::Far => None,
         };
-        send_job(up, ask, &ask.point, peer)?;
+        send_job(up, request, &request.point, peer)?;
         meanwhile();
-        ready(up, ask)?;
-        self.behind = behind(up, ask);
-        let meaning = &ask.point.meaning;
+        ready(up, request)?;
+        self.behind = behind(up, request);
+        let meaning = &request.point.meaning;
         // If the probe reads the counters itself, the lab does not.
-        if !up.is_here(ask.end()) {
+        if !up.is_here(request.end()) {
             self.below = Some((Devices::open(&up.physical()), None));
         } else if unknown_device(up) && meaning.is_direct() && meaning.only_reads() {
             self.host = Some((Devices::of_this_machine(), 0));
@@ -224,8 +224,12 @@ impl Attempt {
     }
 
     /// Drops the caches if the point requires it.
-    pub(crate) fn cool(&mut self, up: &mut RunningLayer, ask: &Ask<'_>) -> Result<(), Failure> {
-        self.cooled = cooled(up, &ask.point)?;
+    pub(crate) fn cool(
+        &mut self,
+        up: &mut RunningLayer,
+        request: &TrialRequest<'_>,
+    ) -> Result<(), Failure> {
+        self.cooled = cooled(up, &request.point)?;
         Ok(())
     }
 
@@ -239,24 +243,24 @@ impl Attempt {
     pub(crate) fn turn(
         &mut self,
         up: &mut RunningLayer,
-        ask: &Ask<'_>,
+        request: &TrialRequest<'_>,
         (round, length): (u32, Length),
         (meter, moment): (&Meter, &mut Moment),
     ) -> Result<(), Failure> {
         if self.elapsed_ns == 0 {
             self.started_ms = now_ms();
         }
-        let upkeep_before = upkeep(up, ask)?;
+        let upkeep_before = upkeep(up, request)?;
         let crossed = self.below.as_ref().and_then(|(devices, _)| devices.sum());
         let host = self.host.as_ref().and_then(|(devices, _)| devices.sum());
         let message = ToProbe::Turn {
-            id: ask.id,
+            id: request.id,
             round,
             ns: length.ns,
             lead_in_ns: length.lead_in_ns,
         };
-        say(up, ask, &message)?;
-        let (turn, probe_ns, uncounted_ns, device, more) = match hear(up, ask)? {
+        say(up, request, &message)?;
+        let (turn, probe_ns, uncounted_ns, device, more) = match hear(up, request)? {
             FromProbe::Turned {
                 id,
                 turn: turn @ Turn { round: told, .. },
@@ -265,7 +269,7 @@ impl Attempt {
                 device,
                 more,
                 ..
-            } if (id, told) == (ask.id, round) => (turn, probe_ns, uncounted_ns, device, more),
+            } if (id, told) == (request.id, round) => (turn, probe_ns, uncounted_ns, device, more),
             other => return Err(unexpected(&other, "turned")),
         };
         if let Some((devices, read)) = &mut self.host {
@@ -273,7 +277,7 @@ impl Attempt {
             *read += more.map_or(0, |(a, b)| counters::between(a, b).read);
         }
         let before = std::mem::replace(moment, meter.moment());
-        let upkeep = [upkeep_before, upkeep(up, ask)?];
+        let upkeep = [upkeep_before, upkeep(up, request)?];
         let crossed = match &mut self.below {
             Some((devices, sum)) => {
                 let more = crossed.zip(devices.sum());
@@ -302,10 +306,14 @@ impl Attempt {
 
     /// Collects the proof of what was done. What the layer does meanwhile does not count as cost of
     /// the trial.
-    pub(crate) fn end(&mut self, up: &mut RunningLayer, ask: &Ask<'_>) -> Result<(), Failure> {
-        say(up, ask, &ToProbe::End { id: ask.id })?;
-        let mut trial = match hear(up, ask)? {
-            FromProbe::Trial { id, trial } if id == ask.id => *trial,
+    pub(crate) fn end(
+        &mut self,
+        up: &mut RunningLayer,
+        request: &TrialRequest<'_>,
+    ) -> Result<(), Failure> {
+        say(up, request, &ToProbe::End { id: request.id })?;
+        let mut trial = match hear(up, request)? {
+            FromProbe::Trial { id, trial } if id == request.id => *trial,
             other => return Err(unexpected(&other, "trial")),
         };
         self.usage = self.used.usage(&self.beside);
@@ -327,17 +335,17 @@ impl Attempt {
         }
         // Also read around the lead-ins, in which helpers do the same work.
         self.usage.upkeep_ns = of_turns(self.usage.upkeep_ns, self.elapsed_ns, self.uncounted_ns);
-        let meaning = &ask.point.meaning;
+        let meaning = &request.point.meaning;
         let reads = !meaning.changes;
         let own = (!reads).then(|| Own {
-            files: ask.workload.space(&ask.point),
+            files: request.workload.space(&request.point),
             under_way: meaning.divided.map_or(0, |d| d.under_way),
         });
         // The amount that programs write is not known.
         if !meaning.runs_programs() {
             trial.foreign_writes = others::wrote(&self.written, own, &trial);
         }
-        trial.cpus = ask.cpus.map(|count| {
+        trial.cpus = request.cpus.map(|count| {
             if up.is_here(End::Far) {
                 cpus::at_hand(count)
             } else {
@@ -366,8 +374,8 @@ impl Attempt {
         if self.usage.contaminated {
             self.flags.push(CONTAMINATED.to_owned());
         }
-        if let Some(extra) = &ask.extra {
-            beside(up, ask, extra, &mut trial)?;
+        if let Some(extra) = &request.extra {
+            beside(up, request, extra, &mut trial)?;
         }
         self.trial = Some(trial);
         Ok(())
@@ -388,17 +396,17 @@ fn of_turns(used_ns: u64, counted_ns: u64, uncounted_ns: u64) -> u64 {
 }
 
 /// After the last turn: makes the probe flush its own files.
-pub(crate) fn settle(up: &mut RunningLayer, ask: &Ask<'_>) -> Result<(), Failure> {
+pub(crate) fn settle(up: &mut RunningLayer, request: &TrialRequest<'_>) -> Result<(), Failure> {
     keeps_time(up)?;
     // The far end must exist while the near one works.
-    let ends: &[End] = match ask.end() {
+    let ends: &[End] = match request.end() {
         End::Near => &[End::Near, End::Far],
         End::Far => &[End::Far],
     };
     ends.iter().try_for_each(|end| {
-        say_to(up, ask, *end, &ToProbe::Settle { id: ask.id })?;
-        match hear_from(up, ask, *end)? {
-            FromProbe::Settled { id } if id == ask.id => Ok(()),
+        say_to(up, request, *end, &ToProbe::Settle { id: request.id })?;
+        match hear_from(up, request, *end)? {
+            FromProbe::Settled { id } if id == request.id => Ok(()),
             other => Err(unexpected(&other, "settled")),
         }
     })
@@ -416,7 +424,7 @@ fn keeps_time(up: &mut RunningLayer) -> Result<(), Failure> {
 }
 
 /// Makes the far end listen for the near one. Returns its address.
-fn serve(up: &mut RunningLayer, ask: &Ask<'_>) -> Result<Peer, Failure> {
+fn serve(up: &mut RunningLayer, request: &TrialRequest<'_>) -> Result<Peer, Failure> {
     let address = up
         .far_address()
         .ok_or_else(|| Failure::Broken("it was set up for work with one end".into()))?;
@@ -428,11 +436,11 @@ fn serve(up: &mut RunningLayer, ask: &Ask<'_>) -> Result<Peer, Failure> {
     };
     let job = Job {
         peer: Some(peer.clone()),
-        ..job(up, ask, &ask.point, End::Far)
+        ..job(up, request, &request.point, End::Far)
     };
-    say_to(up, ask, End::Far, &ToProbe::Serve(Box::new(job)))?;
-    match hear_from(up, ask, End::Far)? {
-        FromProbe::Serving { id, port } if id == ask.id => peer.port = port,
+    say_to(up, request, End::Far, &ToProbe::Serve(Box::new(job)))?;
+    match hear_from(up, request, End::Far)? {
+        FromProbe::Serving { id, port } if id == request.id => peer.port = port,
         other => return Err(unexpected(&other, "serving")),
     }
     Ok(peer)
@@ -441,21 +449,21 @@ fn serve(up: &mut RunningLayer, ask: &Ask<'_>) -> Result<Peer, Failure> {
 /// Makes the probe prepare a point.
 fn send_job(
     up: &mut RunningLayer,
-    ask: &Ask<'_>,
+    request: &TrialRequest<'_>,
     point: &Point,
     peer: Option<Peer>,
 ) -> Result<(), Failure> {
     let job = Job {
         peer,
-        ..job(up, ask, point, ask.end())
+        ..job(up, request, point, request.end())
     };
-    say(up, ask, &ToProbe::Job(Box::new(job)))
+    say(up, request, &ToProbe::Job(Box::new(job)))
 }
 
 /// Waits until the probe is ready.
-fn ready(up: &mut RunningLayer, ask: &Ask<'_>) -> Result<(), Failure> {
-    match hear(up, ask)? {
-        FromProbe::Ready { id } if id == ask.id => Ok(()),
+fn ready(up: &mut RunningLayer, request: &TrialRequest<'_>) -> Result<(), Failure> {
+    match hear(up, request)? {
+        FromProbe::Ready { id } if id == request.id => Ok(()),
         other => Err(unexpected(&other, "ready")),
     }
 }
@@ -472,21 +480,21 @@ fn cooled(up: &mut RunningLayer, point: &Point) -> Result<DroppedCaches, Failure
 /// Runs a trial that is not counted, for its additional facts. A failure is only a remark.
 fn beside(
     up: &mut RunningLayer,
-    ask: &Ask<'_>,
+    request: &TrialRequest<'_>,
     point: &Point,
     of: &mut Trial,
 ) -> Result<(), Failure> {
     let made = (|| {
-        send_job(up, ask, point, None)?;
-        ready(up, ask)?;
+        send_job(up, request, point, None)?;
+        ready(up, request)?;
         cooled(up, point)?;
-        let mut said = FromProbe::Ready { id: ask.id };
+        let mut said = FromProbe::Ready { id: request.id };
         while let Some(next) = ToProbe::in_one_stretch(&said) {
-            say(up, ask, &next)?;
-            said = hear(up, ask)?;
+            say(up, request, &next)?;
+            said = hear(up, request)?;
         }
         match said {
-            FromProbe::Trial { id, trial } if id == ask.id => Ok(*trial),
+            FromProbe::Trial { id, trial } if id == request.id => Ok(*trial),
             other => Err(unexpected(&other, "trial")),
         }
     })();
@@ -505,13 +513,13 @@ fn beside(
     }
 }
 
-fn upkeep(up: &RunningLayer, ask: &Ask<'_>) -> Result<CpuTime, Failure> {
-    let upkeep = up.upkeep(ask.end());
+fn upkeep(up: &RunningLayer, request: &TrialRequest<'_>) -> Result<CpuTime, Failure> {
+    let upkeep = up.upkeep(request.end());
     upkeep.map_err(|e| Failure::Broken(e.to_string()))
 }
 
 /// The job for the probe at this end.
-fn job(up: &RunningLayer, ask: &Ask<'_>, point: &Point, end: End) -> Job {
+fn job(up: &RunningLayer, request: &TrialRequest<'_>, point: &Point, end: End) -> Job {
     let physical = up.physical();
     let guest = up.facts.guest.as_ref().filter(|_| !up.is_here(end));
     // A layer without a device below has nothing to write back, and a guest cannot see the host's
@@ -519,13 +527,13 @@ fn job(up: &RunningLayer, ask: &Ask<'_>, point: &Point, end: End) -> Job {
     let below = if physical.is_empty() || !up.is_here(end) {
         Vec::new()
     } else {
-        vec![ask.base.clone()]
+        vec![request.base.clone()]
     };
     Job {
-        id: ask.id,
+        id: request.id,
         dir: up.dir(end),
         point: point.clone(),
-        seed: ask.seed,
+        seed: request.seed,
         min_ms: MIN_MS,
         min_ops: MIN_OPS,
         devices: guest.map_or(physical, |guest| {
@@ -533,9 +541,9 @@ fn job(up: &RunningLayer, ask: &Ask<'_>, point: &Point, end: End) -> Job {
             disks.map(|d| d.number.clone()).collect()
         }),
         below,
-        cpus: cpus_of(up, ask.cpus, end),
+        cpus: cpus_of(up, request.cpus, end),
         peer: None,
-        env: ask.env.clone(),
+        env: request.env.clone(),
     }
 }
 
@@ -552,10 +560,10 @@ fn cpus_of(up: &RunningLayer, asked: Option<u32>, end: End) -> Option<JobCpus> {
 
 /// The files of this host that hold the data the point reads; otherwise all image files of the
 /// layer.
-fn behind(up: &RunningLayer, ask: &Ask<'_>) -> Vec<BackingExtents> {
+fn behind(up: &RunningLayer, request: &TrialRequest<'_>) -> Vec<BackingExtents> {
     let found = up
         .place
-        .backing_extents(&ask.workload.open_before(&ask.point));
+        .backing_extents(&request.workload.open_before(&request.point));
     if !found.is_empty() {
         return found;
     }
