@@ -112,7 +112,7 @@ impl<'a> Lab<'a> {
         let (to_come, open) = self.to_come(due);
         self.forecast.renew(to_come, open);
         let stopped = self.groups(due);
-        self.settle()?;
+        self.store_owed()?;
         if stopped? {
             return Ok(Some(Ended::Stopped));
         }
@@ -241,7 +241,7 @@ impl<'a> Lab<'a> {
         let (refresh, restart) = (workload.needs_refresh(at), workload.needs_restart(at));
         if refresh || restart {
             // The layer is mounted again first, and may be lost.
-            self.settle()?;
+            self.store_owed()?;
         }
         let restarted = if restart {
             self.set_up_again(layer)?
@@ -395,7 +395,7 @@ impl<'a> Lab<'a> {
             failures.extend(attempt.failure.map(|failure| (layer, failure)));
         }
         if !failures.is_empty() || took >= SHORT {
-            self.settle()?;
+            self.store_owed()?;
         }
         self.clock.spend(begun.elapsed().saturating_sub(took));
         for (layer, failure) in failures {
@@ -433,7 +433,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Stores the trials that are waiting to be stored and emits their events.
-    pub(crate) fn settle(&mut self) -> Result<(), LabError> {
+    pub(crate) fn store_owed(&mut self) -> Result<(), LabError> {
         let owed = mem::take(&mut self.owed);
         self.sink().0.enter(&owed)
     }
