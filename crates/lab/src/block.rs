@@ -163,7 +163,7 @@ impl<'a> Lab<'a> {
         let mut first = BTreeMap::new();
         let drawn = self.schedule.points(self.block).into_iter().enumerate();
         let mut order: Vec<(usize, usize)> = drawn
-            .map(|(place, point)| match self.kept[point] {
+            .map(|(place, point)| match self.kept_files[point] {
                 Some(kept) => (*first.entry(kept).or_insert(place), point),
                 None => (place, point),
             })

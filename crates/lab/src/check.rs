@@ -109,10 +109,10 @@ pub(crate) fn packaged(points: &[Point], catalog: Catalog) -> Result<Vec<Package
 }
 
 /// Files that these points keep in a layer until it is removed, each once.
-fn kept(points: &[Point], catalog: Catalog) -> Result<BTreeSet<PackagedFile>, LabError> {
+fn kept_files(points: &[Point], catalog: Catalog) -> Result<BTreeSet<PackagedFile>, LabError> {
     let mut files = BTreeSet::new();
     for point in points {
-        files.extend(catalog.workload(&point.workload)?.kept(point)?);
+        files.extend(catalog.workload(&point.workload)?.kept_files(point)?);
     }
     Ok(files)
 }
@@ -138,7 +138,7 @@ pub(crate) fn possible(resolved: &mut Resolved, catalog: Catalog) -> Result<Vec<
     // Other layers, such as a guest, may have programs of their own.
     let baseline = resolved.layers.first();
     let on_this_host = baseline.is_some_and(|l| l.spec.is_native());
-    let (mut kept, mut notes, mut first) = (Vec::new(), Vec::new(), None);
+    let (mut possible, mut notes, mut first) = (Vec::new(), Vec::new(), None);
     for point in resolved.points.drain(..) {
         let workload = catalog.workload(&point.workload)?;
         let programs = match workload.check_programs(&point) {
@@ -151,7 +151,7 @@ pub(crate) fn possible(resolved: &mut Resolved, catalog: Catalog) -> Result<Vec<
         };
         let placed = || workload.placed(&point, &resolved.env);
         match programs.and_then(|()| Ok(placed()?)) {
-            Ok(_) => kept.push(point),
+            Ok(_) => possible.push(point),
             Err(e) => {
                 let why = match &e {
                     LabError::Programs { why, .. } => why.clone(),
@@ -163,9 +163,9 @@ pub(crate) fn possible(resolved: &mut Resolved, catalog: Catalog) -> Result<Vec<
         }
     }
     match first {
-        Some(e) if kept.is_empty() => Err(e),
+        Some(e) if possible.is_empty() => Err(e),
         _ => {
-            resolved.points = kept;
+            resolved.points = possible;
             Ok(notes)
         }
     }
@@ -195,7 +195,7 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
         .map(|f| f.size)
         .chain(placed.iter().map(copied));
     let package = sizes.fold(0u64, u64::saturating_add);
-    let kept = kept(&resolved.points, catalog)?;
+    let kept = kept_files(&resolved.points, catalog)?;
     let kept = kept.iter().map(|f| f.size).fold(0, u64::saturating_add);
     let each = package
         .saturating_add(kept)

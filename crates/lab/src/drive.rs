@@ -58,7 +58,7 @@ pub(crate) struct Lab<'a> {
     pub(crate) on_event: &'a mut dyn FnMut(Event),
     pub(crate) schedule: Schedule,
     /// The kept file that each point uses, as the workload identifies it.
-    pub(crate) kept: Vec<Option<(u64, u64)>>,
+    pub(crate) kept_files: Vec<Option<(u64, u64)>>,
     pub(crate) tally: Tally,
     pub(crate) stopping: Stopping,
     pub(crate) clock: Clock,
@@ -102,15 +102,15 @@ impl<'a> Lab<'a> {
     ) -> Result<Self, LabError> {
         let (layers, points) = (run.layers.len(), run.points.len());
         let ends = skips::Work::of(&run.points, setup.catalog)?;
-        let (mut guesses, mut kept) = (Vec::new(), Vec::new());
+        let (mut guesses, mut kept_files) = (Vec::new(), Vec::new());
         for point in &run.points {
             let workload = setup.catalog.workload(&point.workload)?;
             guesses.push(budget::guess(workload.space(point)));
-            kept.push(workload.goes_on_with(point));
+            kept_files.push(workload.kept_file_key(point));
         }
         let mut lab = Self {
             schedule: Schedule::new(run.seed, layers, points),
-            kept,
+            kept_files,
             tally: Tally::default(),
             stopping: Stopping::new(run.plan.precision()).fixed(run.plan.blocks),
             clock: Clock::new(run.plan.budget()?, guesses),

@@ -290,7 +290,7 @@ impl RunningLayer {
 
     /// A check after each trial that takes some microseconds: whether the directory is still on the
     /// same file system. If not, the full proof finds the reason.
-    pub(crate) fn kept(&self) -> Result<(), LayerFailure> {
+    pub(crate) fn check_mount(&self) -> Result<(), LayerFailure> {
         if self.place.ground() == self.ground {
             return Ok(());
         }

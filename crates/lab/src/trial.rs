@@ -168,7 +168,7 @@ impl Attempt {
         };
         self.failure = match done {
             // If the layer is gone, it counts as lost, whatever its probe answered.
-            Ok(()) | Err(Failure::Work { .. }) => match up.kept() {
+            Ok(()) | Err(Failure::Work { .. }) => match up.check_mount() {
                 Err(lost) => Some(Failure::Lost(lost)),
                 Ok(()) => done.err(),
             },

@@ -18,14 +18,14 @@ const CPUS: &str = "/sys/devices/system/cpu";
 pub(crate) struct Cpus {
     /// The CPUs at its start.
     started_with: Option<CpuSet>,
-    kept: Option<u32>,
+    limited_to: Option<u32>,
 }
 
 impl Cpus {
     pub(crate) fn of_this_thread() -> Self {
         Self {
             started_with: sched_getaffinity(None).ok(),
-            kept: None,
+            limited_to: None,
         }
     }
 
@@ -39,7 +39,7 @@ impl Cpus {
     }
 
     fn keep(&mut self, count: Option<u32>) -> Result<(), ProbeError> {
-        let Some(all) = self.started_with.filter(|_| self.kept != count) else {
+        let Some(all) = self.started_with.filter(|_| self.limited_to != count) else {
             return Ok(());
         };
         let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu));
@@ -58,7 +58,7 @@ impl Cpus {
                 set.count()
             ))
         })?;
-        self.kept = count;
+        self.limited_to = count;
         Ok(())
     }
 }

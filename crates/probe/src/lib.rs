@@ -105,12 +105,12 @@ pub trait Workload: Sync {
     }
     /// Files that the point keeps in the layer's directory for later trials, until the layer is
     /// torn down.
-    fn kept(&self, _at: &Point) -> Result<Vec<PackagedFile>, PointError> {
+    fn kept_files(&self, _at: &Point) -> Result<Vec<PackagedFile>, PointError> {
         Ok(Vec::new())
     }
     /// The kept file that it uses: its size, and how it was made. Points with the same value follow
     /// each other in a block, so that the file is made once.
-    fn goes_on_with(&self, _: &Point) -> Option<(u64, u64)> {
+    fn kept_file_key(&self, _: &Point) -> Option<(u64, u64)> {
         None
     }
     /// The most bytes that the point needs on disk at once, in addition to packaged and kept files.

@@ -113,7 +113,7 @@ fn timed<C: Clock, S: Step>(
 ) -> Result<Done, LoopError> {
     let start_ns = monotonic_ns();
     let mut paused = 0;
-    let mut kept = [0; KEPT];
+    let mut readings = [0; KEPT];
     let mut count = 0;
     let mut last = clock.now();
     let beat_ticks = clock.ticks(HEARTBEAT_NS);
@@ -122,7 +122,7 @@ fn timed<C: Clock, S: Step>(
     let mut next = part.from;
     while next < part.to {
         if S::PREPARES {
-            record(clock, recorder, &mut last, &kept[..count]);
+            record(clock, recorder, &mut last, &readings[..count]);
             count = 0;
             step.prepare(next);
             let now = clock.now();
@@ -135,11 +135,11 @@ fn timed<C: Clock, S: Step>(
         }
         next += 1;
         let now = clock.now();
-        kept[count] = now;
+        readings[count] = now;
         count += 1;
         let due = now >= stop_at.min(beat_at);
         if due || count == KEPT {
-            record(clock, recorder, &mut last, &kept[..count]);
+            record(clock, recorder, &mut last, &readings[..count]);
             count = 0;
         }
         if due {
@@ -153,7 +153,7 @@ fn timed<C: Clock, S: Step>(
             stop_at = stop_at.saturating_add(last.saturating_sub(now));
         }
     }
-    record(clock, recorder, &mut last, &kept[..count]);
+    record(clock, recorder, &mut last, &readings[..count]);
     Ok(Done {
         start_ns,
         paused_ns: clock.ns(paused),

@@ -88,7 +88,7 @@ impl Workload for File {
         files.into_iter().map(path).collect()
     }
 
-    fn goes_on_with(&self, at: &Point) -> Option<(u64, u64)> {
+    fn kept_file_key(&self, at: &Point) -> Option<(u64, u64)> {
         let p = read::<FileParams>(at).ok().filter(|p| p.keep)?;
         Some((p.file_size, p.filled_with()?))
     }
@@ -97,7 +97,7 @@ impl Workload for File {
         read::<FileParams>(at).is_ok_and(|p| p.op == Op::FirstWrite)
     }
 
-    fn kept(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
+    fn kept_files(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
         let p = read::<FileParams>(at)?;
         if !p.keep || !p.touches() {
             return Ok(Vec::new());

@@ -97,7 +97,7 @@ impl Params for HttpParams {
         Row::word("connection", Connections::WORDS, "keep-alive")
             .list()
             .help("keep connections, or make one for each request")
-            .label(|p| (p.connection == Connections::Close).then(|| p.kept())),
+            .label(|p| (p.connection == Connections::Close).then(|| p.connection_label())),
         Row::count("rate", "0")
             .list()
             .range(0, FASTEST)
@@ -151,7 +151,7 @@ impl Means for HttpParams {
             .part_if(self.server != Server::Auto, "server", self.server.id())
             .part_if(self.body > 0, "body", self.bodies())
             .part("concurrency", self.at_once())
-            .part("connection", self.kept())
+            .part("connection", self.connection_label())
             .part_if(paced, "rate", self.rated())
             .part_if(
                 self.placement != Placement::Other,
@@ -180,7 +180,7 @@ impl HttpParams {
         format!("{} at once", self.concurrency)
     }
 
-    fn kept(&self) -> String {
+    fn connection_label(&self) -> String {
         self.connection.id().into()
     }
 
