@@ -105,11 +105,11 @@ fn allowed() -> Vec<u32> {
 }
 
 /// Keeps the calling thread, and those that it starts, on some CPUs until dropped.
-pub struct Kept {
+pub struct PinnedCpus {
     before: Option<CpuSet>,
 }
 
-impl Kept {
+impl PinnedCpus {
     /// Keeps it on these CPUs; on an empty list, changes nothing.
     pub fn on(cpus: &[u32]) -> io::Result<Self> {
         if cpus.is_empty() {
@@ -139,7 +139,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for PinnedCpus {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             let _ = sched_setaffinity(None, before);
@@ -195,11 +195,11 @@ mod tests {
     fn what_the_kernel_makes_of_it_is_what_is_told() {
         let first = allowed()[0];
         let missing = CpuSet::MAX_CPU as u32 - 1;
-        let kept = Kept::on(&[first, missing]).unwrap();
-        assert_eq!(kept.cpus(), [first], "the other one does not exist");
-        drop(kept);
-        assert!(allowed().len() >= Kept::on(&[first]).unwrap().cpus().len());
-        let e = Kept::on(&[missing]).err().unwrap();
+        let pinned = PinnedCpus::on(&[first, missing]).unwrap();
+        assert_eq!(pinned.cpus(), [first], "the other one does not exist");
+        drop(pinned);
+        assert!(allowed().len() >= PinnedCpus::on(&[first]).unwrap().cpus().len());
+        let e = PinnedCpus::on(&[missing]).err().unwrap();
         assert!(e.to_string().contains("on CPUs [1023]"), "{e}");
     }
 }

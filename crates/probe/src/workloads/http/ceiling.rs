@@ -18,7 +18,7 @@ use crate::{
     counters::Devices,
     workloads::ends::{
         lock,
-        place::{self, Kept},
+        place::{self, PinnedCpus},
     },
 };
 
@@ -83,7 +83,7 @@ fn measure(kind: &Kind) -> io::Result<f64> {
             body: Some(body),
         },
     };
-    let _kept = Kept::on(near_cpus)?;
+    let _pinned = PinnedCpus::on(near_cpus)?;
     let mut client = Client::new(&target, kind.concurrency, place::threads(near_cpus))?;
     let devices = Devices::open(&[]);
     let mut best = 0.0f64;

@@ -23,7 +23,7 @@ use crate::{
         PATIENCE,
         lines::{Hidden, LineError, Lines},
         listening::{Doors, Listening, no_listener},
-        place::{self, Host, Kept},
+        place::{self, Host, PinnedCpus},
     },
 };
 
@@ -142,8 +142,8 @@ impl Shared {
         let p = &self.p;
         let host = Host::here();
         let [_, cpus] = place::cpus(p.placement, p.concurrency as usize, near, &host);
-        let kept = Kept::on(&cpus).map_err(|e| ProbeError::new(format!("http: {e}")))?;
-        let cpus = kept.cpus();
+        let pinned = PinnedCpus::on(&cpus).map_err(|e| ProbeError::new(format!("http: {e}")))?;
+        let cpus = pinned.cpus();
         let file = answer::file(self.seed, p.body);
         let token = random_name("") + &random_name("");
         let server = match p.server {

@@ -23,7 +23,7 @@ use hyper_util::rt::TokioIo;
 use rustix::net::Shutdown;
 use tokio::runtime::Builder;
 
-use crate::workloads::ends::place::{self, Kept};
+use crate::workloads::ends::place::{self, PinnedCpus};
 
 /// Its name in answers.
 const NAME: &str = concat!("layermark/", env!("CARGO_PKG_VERSION"));
@@ -60,7 +60,9 @@ impl OwnServer {
             let (listener, page) = (server.listener.try_clone()?, page.clone());
             let (ending, cpus) = (Arc::clone(&server.ending), cpus.to_vec());
             let body = move || {
-                let Ok(_kept) = Kept::on(&cpus) else { return };
+                let Ok(_pinned) = PinnedCpus::on(&cpus) else {
+                    return;
+                };
                 let _ = serve(listener, &page, &ending);
             };
             let thread = thread::Builder::new().name("http".into()).spawn(body)?;

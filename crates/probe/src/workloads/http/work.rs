@@ -25,7 +25,7 @@ use crate::{
     workloads::ends::{
         PATIENCE,
         error::PeerAddress,
-        place::{self, Host, Kept},
+        place::{self, Host, PinnedCpus},
     },
 };
 
@@ -46,7 +46,7 @@ pub struct HttpWork {
     /// Number of requests with a correct answer, over all turns.
     answered: u64,
     http: HttpTrial,
-    _kept: Kept,
+    _pinned: PinnedCpus,
 }
 
 /// The address of the server, and the expected answer.
@@ -69,7 +69,7 @@ impl HttpWork {
         let far = found.far_host.as_ref().unwrap_or(&host);
         let most = p.concurrency as usize;
         let [near_cpus, _] = place::cpus(p.placement, most, &host, far);
-        let kept = Kept::on(&near_cpus).map_err(|e| {
+        let pinned = PinnedCpus::on(&near_cpus).map_err(|e| {
             ProbeError::new(format!("http: {e}"))
                 .hint("use `placement` = free; `taskset -p $$` shows which CPUs are allowed")
         })?;
@@ -96,7 +96,7 @@ impl HttpWork {
                 rate: p.rate,
                 one_host: found.to.ip().is_loopback()
                     || found.far_host.is_some_and(|f| host.is(&f)),
-                near_cpus: kept.cpus(),
+                near_cpus: pinned.cpus(),
                 far_cpus: found.far_cpus,
                 ceiling: ceiling::of(&p, length, &cpus),
                 ..HttpTrial::default()
@@ -107,7 +107,7 @@ impl HttpWork {
             control: found.control,
             client,
             answered: 0,
-            _kept: kept,
+            _pinned: pinned,
             p,
         };
         // One request of each connection.

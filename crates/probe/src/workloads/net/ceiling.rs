@@ -18,7 +18,7 @@ use super::{
 use crate::{
     clock::Source,
     counters::Devices,
-    workloads::ends::{PATIENCE, lock, place::Kept},
+    workloads::ends::{PATIENCE, lock, place::PinnedCpus},
 };
 
 /// Number of stretches, of which the best counts: other load can only slow them.
@@ -54,7 +54,7 @@ fn measure(p: &NetParams, clock: Source, cpus: &Cpus) -> io::Result<f64> {
                 let (dial, taken) = mpsc::channel::<OwnedFd>();
                 thread::Builder::new().spawn_scoped(scope, move || {
                     // Without it, nothing would take the connections of the near end.
-                    let Ok(_kept) = Kept::on(far_cpus) else {
+                    let Ok(_pinned) = PinnedCpus::on(far_cpus) else {
                         return;
                     };
                     for fd in taken {
@@ -72,13 +72,13 @@ fn measure(p: &NetParams, clock: Source, cpus: &Cpus) -> io::Result<f64> {
                 let back = number >= p.streams as usize;
                 thread::Builder::new().spawn_scoped(scope, move || {
                     // The near end closes the connection, and detects all other errors.
-                    let _ = Kept::on(far_cpus).and_then(|_kept| serve(p, &far, back));
+                    let _ = PinnedCpus::on(far_cpus).and_then(|_pinned| serve(p, &far, back));
                 })?;
-                Link::Kept(near)
+                Link::Permanent(near)
             };
             each.push(Lane::new(p, number, link));
         }
-        let _kept = Kept::on(near_cpus)?;
+        let _pinned = PinnedCpus::on(near_cpus)?;
         let mut lanes = Lanes::new(p, clock, each);
         let devices = Devices::open(&[]);
         let mut work = |counted| {
@@ -125,7 +125,7 @@ mod tests {
         let settings: Settings = serde_json::from_value(settings).unwrap();
         let p: NetParams = Net.points(&settings, 1.0).unwrap()[0].typed().unwrap();
         let free: Cpus = Default::default();
-        let all = Kept::on(&[0]).map_or_else(|_| free.clone(), |_| [vec![0], vec![0]]);
+        let all = PinnedCpus::on(&[0]).map_or_else(|_| free.clone(), |_| [vec![0], vec![0]]);
         for cpus in [&free, &all, &free] {
             assert!(of(&p, selftest::source(), cpus) > Some(0.0));
         }

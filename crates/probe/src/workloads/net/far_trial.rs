@@ -32,7 +32,7 @@ use crate::{
         PATIENCE,
         lines::{Hidden, LineError, Lines},
         lock,
-        place::{self, Host, Kept},
+        place::{self, Host, PinnedCpus},
     },
 };
 
@@ -73,7 +73,7 @@ impl FarTrial {
         let host = Host::here();
         let [_, cpus] = place::cpus(p.placement, p.streams as usize, near, &host);
         // Each of its threads does the same.
-        let cpus = Kept::on(&cpus)?.cpus();
+        let cpus = PinnedCpus::on(&cpus)?.cpus();
         let at = SocketAddr::new(far.at.ip(), 0);
         let transactions = match p.op {
             NetOp::Crr => Some(sockets::listen(&p, at)?),
@@ -169,7 +169,7 @@ impl FarTrial {
 
     /// Runs a thread's work on its CPUs.
     fn work(&self, work: impl FnOnce() -> io::Result<()>) {
-        if let Err(e) = Kept::on(&self.cpus).and_then(|_kept| work()) {
+        if let Err(e) = PinnedCpus::on(&self.cpus).and_then(|_pinned| work()) {
             lock(&self.failed).get_or_insert(e);
         }
     }

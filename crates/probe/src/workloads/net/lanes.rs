@@ -40,7 +40,7 @@ pub struct Lane {
 
 /// The connection of a lane to the far end.
 pub enum Link {
-    Kept(OwnedFd),
+    Permanent(OwnedFd),
     Dialled { dial: Dial, token: Hidden },
 }
 
@@ -77,7 +77,7 @@ impl Lane {
         let transacts = p.op.transacts();
         let out = match &link {
             Link::Dialled { token, .. } => transactions::opening(p, token.as_bytes()),
-            Link::Kept(_) => traffic::message(p.request.max(p.message)),
+            Link::Permanent(_) => traffic::message(p.request.max(p.message)),
         };
         let space = match p.op {
             _ if transacts => vec![0; p.response as usize],
@@ -133,7 +133,7 @@ impl Lane {
                 };
                 transactions.make(&mut step, beat)
             }
-            (Link::Kept(fd), NetOp::UdpRr) => {
+            (Link::Permanent(fd), NetOp::UdpRr) => {
                 let mut step = TransactDatagram {
                     fd: fd.as_fd(),
                     request: out,
@@ -142,7 +142,7 @@ impl Lane {
                 };
                 transactions.make(&mut step, beat)
             }
-            (Link::Kept(fd), NetOp::Rr | NetOp::Crr) => {
+            (Link::Permanent(fd), NetOp::Rr | NetOp::Crr) => {
                 let mut step = Transact {
                     fd: fd.as_fd(),
                     request: out,
@@ -150,11 +150,13 @@ impl Lane {
                 };
                 transactions.make(&mut step, beat)
             }
-            (Link::Kept(fd), NetOp::UdpStream) => {
+            (Link::Permanent(fd), NetOp::UdpStream) => {
                 traffic::push_datagrams(fd.as_fd(), out, limit.ns, beat)
             }
-            (Link::Kept(fd), _) if self.back => traffic::pull(fd.as_fd(), p, space, limit.ns, beat),
-            (Link::Kept(fd), _) => traffic::push(fd.as_fd(), out, limit.ns, beat),
+            (Link::Permanent(fd), _) if self.back => {
+                traffic::pull(fd.as_fd(), p, space, limit.ns, beat)
+            }
+            (Link::Permanent(fd), _) => traffic::push(fd.as_fd(), out, limit.ns, beat),
         }
     }
 }

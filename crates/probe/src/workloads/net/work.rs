@@ -23,7 +23,7 @@ use crate::{
         PATIENCE,
         error::PeerAddress,
         lines::Lines,
-        place::{self, Host, Kept},
+        place::{self, Host, PinnedCpus},
     },
 };
 
@@ -54,7 +54,7 @@ pub struct NetWork {
     /// Number of datagrams that have arrived since then.
     arrived: u64,
     net: NetTrial,
-    _kept: Kept,
+    _pinned: PinnedCpus,
 }
 
 impl NetWork {
@@ -68,7 +68,7 @@ impl NetWork {
         let ports = datagrams.iter().map(|(_, port)| *port).collect();
         let welcome = control.open(&p, &host, ports)?;
         let [near_cpus, _] = place::cpus(p.placement, p.streams as usize, &host, &welcome.host);
-        let kept = Kept::on(&near_cpus).map_err(|e| {
+        let pinned = PinnedCpus::on(&near_cpus).map_err(|e| {
             ProbeError::new(format!("net {}: {e}", p.op.id()))
                 .hint("use `placement` = free; `taskset -p $$` shows which CPUs are allowed")
         })?;
@@ -80,19 +80,19 @@ impl NetWork {
             round_trip_ns: round_trip(&mut control)?,
             ..NetTrial::default()
         };
-        net.near = if let Some(Link::Kept(fd)) = links.first() {
+        net.near = if let Some(Link::Permanent(fd)) = links.first() {
             sockets::effective(fd)
         } else {
             let one = sockets::connect(&p, address.to).map_err(failed("connecting"))?;
             sockets::effective(&one)
         };
-        net.near.cpus = kept.cpus();
+        net.near.cpus = pinned.cpus();
         let mut peer = address;
         if p.op == NetOp::UdpRr {
             let answer = ANSWER.max(4 * Duration::from_nanos(net.round_trip_ns));
             peer.patience = LOST_IN_A_ROW * answer;
             for link in &links {
-                let Link::Kept(fd) = link else { continue };
+                let Link::Permanent(fd) = link else { continue };
                 sockets::limit(fd, answer).map_err(failed("making sockets"))?;
             }
         }
@@ -110,7 +110,7 @@ impl NetWork {
             pushed: 0,
             arrived: 0,
             net,
-            _kept: kept,
+            _pinned: pinned,
             p,
         })
     }
@@ -273,7 +273,7 @@ fn links(
         })?;
         let stream = lines.into_stream();
         sockets::limit(&stream, PATIENCE)?;
-        Ok(Link::Kept(stream.into()))
+        Ok(Link::Permanent(stream.into()))
     };
     if !p.op.is_udp() {
         return (0..p.lanes()).map(tcp).collect();
@@ -281,7 +281,7 @@ fn links(
     let udp = |((fd, _), to): ((OwnedFd, u16), &u16)| -> std::io::Result<Link> {
         sockets::only_from(&fd, port(*to))?;
         sockets::limit(&fd, PATIENCE)?;
-        Ok(Link::Kept(fd))
+        Ok(Link::Permanent(fd))
     };
     datagrams.into_iter().zip(&welcome.ports).map(udp).collect()
 }
