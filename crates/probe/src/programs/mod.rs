@@ -8,7 +8,7 @@ use std::{
 
 mod apart;
 pub mod guard;
-pub mod said;
+pub mod last_output;
 pub mod spawn;
 pub mod sys;
 pub mod tree;

@@ -22,7 +22,7 @@ use crate::{
     programs::{
         PATH,
         guard::Guarded,
-        said::{Said, last_words_to},
+        last_output::{LastOutput, capture_stderr},
         spawn::Program,
         sys::{self, Reaped},
         tree::Tree,
@@ -80,7 +80,7 @@ struct User {
     jobs: Vec<ScriptJob>,
     pid: u32,
     pidfd: OwnedFd,
-    said: Said,
+    said: LastOutput,
     /// Time of its end on the clock, and exit status.
     ended: Option<(u64, Reaped)>,
 }
@@ -292,7 +292,7 @@ impl User {
             .env("TZ", "UTC")
             .stdin(input.try_clone().map_err(fail)?)
             .stdout(output.try_clone().map_err(fail)?);
-        let said = last_words_to(&mut program).map_err(fail)?;
+        let said = capture_stderr(&mut program).map_err(fail)?;
         let prepared = program.prepared().map_err(fail)?;
         let started = prepared.start(monotonic_ns, &mut 0).map_err(fail)?;
         Ok(Self {

@@ -29,7 +29,7 @@ use crate::{
     programs::{
         PATH,
         guard::{Guard, Guarded},
-        said::{Said, last_words_to},
+        last_output::{LastOutput, capture_stderr},
         spawn::{Program, Started},
         tree::Tree,
         user::{self, User},
@@ -224,7 +224,7 @@ struct Daemon {
     home: PathBuf,
     at: SocketAddr,
     greeting: String,
-    running: Option<(Started, Said)>,
+    running: Option<(Started, LastOutput)>,
 }
 
 impl Guarded for Daemon {
@@ -242,7 +242,7 @@ impl Guarded for Daemon {
             "vsftpd.conf".into(),
         ];
         let mut program = Program::new(&argv, None, self.home.clone()).map_err(fail)?;
-        let said = last_words_to(&mut program).map_err(fail)?;
+        let said = capture_stderr(&mut program).map_err(fail)?;
         // It takes its standard input for the client's connection, and prints errors there.
         program.stdin(said.writer().map_err(fail)?);
         let mut began = 0;

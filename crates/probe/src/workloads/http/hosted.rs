@@ -25,7 +25,7 @@ use crate::{
     programs::{
         PATH,
         guard::{Guard, Guarded},
-        said::last_words_to,
+        last_output::capture_stderr,
         spawn::Program,
         sys,
         tree::Tree,
@@ -298,7 +298,7 @@ impl Guarded for Launch {
             let no_start = |e: std::io::Error| ProbeError::io("start", Path::new(&argv[0]), &e);
             let mut program = Program::new(argv, None, dir.clone()).map_err(no_start)?;
             program.env("PATH", PATH).user(self.user);
-            let said = last_words_to(&mut program).map_err(no_start)?;
+            let said = capture_stderr(&mut program).map_err(no_start)?;
             let process = program
                 .prepared()
                 .and_then(|ready| ready.start(monotonic_ns, &mut 0))

@@ -50,7 +50,7 @@ pub struct HttpWork {
 }
 
 /// The address of the server, and the expected answer.
-struct Found {
+struct Endpoint {
     to: SocketAddr,
     control: Option<Control>,
     authority: String,
@@ -65,7 +65,7 @@ impl HttpWork {
     /// Opens all connections, so that a turn opens none that are kept.
     pub fn prepare(p: HttpParams, context: &Context) -> Result<Self, ProbeError> {
         let host = Host::here();
-        let found = Found::of(&p, context, &host)?;
+        let found = Endpoint::of(&p, context, &host)?;
         let far = found.far_host.as_ref().unwrap_or(&host);
         let most = p.concurrency as usize;
         let [near_cpus, _] = place::cpus(p.placement, most, &host, far);
@@ -209,7 +209,7 @@ impl Repeat for HttpWork {
     }
 }
 
-impl Found {
+impl Endpoint {
     fn of(p: &HttpParams, context: &Context, host: &Host) -> Result<Self, ProbeError> {
         if p.has_url() {
             let url = Url::parse(&p.url).map_err(|why| ProbeError::new(format!("http: {why}")))?;

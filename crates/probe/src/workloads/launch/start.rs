@@ -21,7 +21,7 @@ use crate::{
     clock::monotonic_ns,
     programs::{
         PATH,
-        said::{Said, last_words_to},
+        last_output::{LastOutput, capture_stderr},
         spawn::Program,
         tree::Tree,
         user::User,
@@ -64,7 +64,7 @@ impl LaunchSite {
     }
 
     /// A command that runs in the same place as the launched program.
-    fn command(&self, words: &[String]) -> Result<(Program, Said), ProbeError> {
+    fn command(&self, words: &[String]) -> Result<(Program, LastOutput), ProbeError> {
         let fail = |e: std::io::Error| cannot_start(&words[0], &e);
         let mut program = Program::new(words, self.root.clone(), self.dir.clone()).map_err(fail)?;
         program
@@ -80,7 +80,7 @@ impl LaunchSite {
         for (name, value) in &self.env {
             program.env(name, value);
         }
-        let said = last_words_to(&mut program).map_err(fail)?;
+        let said = capture_stderr(&mut program).map_err(fail)?;
         Ok((program, said))
     }
 
@@ -206,7 +206,7 @@ impl LaunchSite {
         came: Came,
         is_exit: bool,
         tree: &Tree,
-        said: &Said,
+        said: &LastOutput,
     ) -> Result<Found, ProbeError> {
         let program = &self.p.command;
         let code = tree.code;

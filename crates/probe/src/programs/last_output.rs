@@ -13,15 +13,15 @@ use super::spawn::Program;
 const LAST_WORDS: u64 = 2000;
 
 /// The standard error stream, kept in memory so that no pipe has to be read meanwhile.
-pub struct Said(File);
+pub struct LastOutput(File);
 
-pub fn last_words_to(program: &mut Program) -> std::io::Result<Said> {
+pub fn capture_stderr(program: &mut Program) -> std::io::Result<LastOutput> {
     let ours = File::from(memfd_create("stderr", MemfdFlags::CLOEXEC)?);
     program.stderr(ours.try_clone()?);
-    Ok(Said(ours))
+    Ok(LastOutput(ours))
 }
 
-impl Said {
+impl LastOutput {
     /// Another handle, for a program that prints errors to another stream too.
     pub fn writer(&self) -> std::io::Result<File> {
         self.0.try_clone()
