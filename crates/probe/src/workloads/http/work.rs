@@ -65,8 +65,8 @@ impl HttpWork {
     /// Opens all connections, so that a turn opens none that are kept.
     pub fn prepare(p: HttpParams, context: &Context) -> Result<Self, ProbeError> {
         let host = Host::here();
-        let found = Endpoint::of(&p, context, &host)?;
-        let far = found.far_host.as_ref().unwrap_or(&host);
+        let endpoint = Endpoint::of(&p, context, &host)?;
+        let far = endpoint.far_host.as_ref().unwrap_or(&host);
         let most = p.concurrency as usize;
         let [near_cpus, _] = place::cpus(p.placement, most, &host, far);
         let pinned = PinnedCpus::on(&near_cpus).map_err(|e| {
@@ -74,12 +74,14 @@ impl HttpWork {
                 .hint("use `placement` = free; `taskset -p $$` shows which CPUs are allowed")
         })?;
         let threads = place::threads(&near_cpus);
-        let peer = peer_address(found.to, PATIENCE);
-        let no_question = |e| ProbeError::new(format!("http: cannot ask for {}: {e}", found.path));
-        let question = question(&found.authority, &found.path, p.keeps()).map_err(no_question)?;
-        let (expected, server) = first(&question, found.body, peer)?;
+        let peer = peer_address(endpoint.to, PATIENCE);
+        let no_question =
+            |e| ProbeError::new(format!("http: cannot ask for {}: {e}", endpoint.path));
+        let question =
+            question(&endpoint.authority, &endpoint.path, p.keeps()).map_err(no_question)?;
+        let (expected, server) = first(&question, endpoint.body, peer)?;
         let target = Target {
-            to: found.to,
+            to: endpoint.to,
             question,
             keeps: p.keeps(),
             expected,
@@ -94,17 +96,17 @@ impl HttpWork {
                 checked: expected.body.is_some(),
                 concurrency: p.concurrency,
                 rate: p.rate,
-                one_host: found.to.ip().is_loopback()
-                    || found.far_host.is_some_and(|f| host.is(&f)),
+                one_host: endpoint.to.ip().is_loopback()
+                    || endpoint.far_host.is_some_and(|f| host.is(&f)),
                 near_cpus: pinned.cpus(),
-                far_cpus: found.far_cpus,
+                far_cpus: endpoint.far_cpus,
                 ceiling: ceiling::of(&p, length, &cpus),
                 ..HttpTrial::default()
             },
             context: context.clone(),
             peer,
             devices: Devices::open(&context.devices),
-            control: found.control,
+            control: endpoint.control,
             client,
             answered: 0,
             _pinned: pinned,
