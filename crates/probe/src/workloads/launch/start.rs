@@ -13,7 +13,7 @@ use super::{
     display::Display,
     guarded::Launched,
     params::{LaunchParams, words},
-    ready::{self, Found, Ready, Scene},
+    ready::{self, Ready, ReadyEvent, Scene},
     trace,
 };
 use crate::{
@@ -207,7 +207,7 @@ impl LaunchSite {
         is_exit: bool,
         tree: &Tree,
         said: &LastOutput,
-    ) -> Result<Found, ProbeError> {
+    ) -> Result<ReadyEvent, ProbeError> {
         let program = &self.p.command;
         let code = tree.code;
         match came {
@@ -215,7 +215,7 @@ impl LaunchSite {
             Came::Exit(at_ns) if is_exit => {
                 let failed = code.filter(|c| *c != 0 && !self.p.ignore_failure);
                 match failed {
-                    None => Ok(Found {
+                    None => Ok(ReadyEvent {
                         at_ns,
                         window: None,
                     }),
@@ -268,7 +268,7 @@ fn timespec(ns: u64) -> Timespec {
 
 /// The event that ends the wait.
 enum Came {
-    Ready(Found),
+    Ready(ReadyEvent),
     /// The program ended at this time.
     Exit(u64),
     Late,

@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::{Found, Ready, ReadyKind, Scene};
+use super::{Ready, ReadyEvent, ReadyKind, Scene};
 use crate::ProbeError;
 
 /// `exit`
@@ -27,7 +27,7 @@ impl Ready for Ends {
     fn fds(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
     }
-    fn look(&mut self) -> Result<Option<Found>, ProbeError> {
+    fn look(&mut self) -> Result<Option<ReadyEvent>, ProbeError> {
         Ok(None)
     }
     fn is_exit(&self) -> bool {

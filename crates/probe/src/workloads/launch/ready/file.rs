@@ -8,7 +8,7 @@ use std::{
 
 use rustix::fs::inotify;
 
-use super::{Found, Ready, ReadyKind, Scene};
+use super::{Ready, ReadyEvent, ReadyKind, Scene};
 use crate::ProbeError;
 
 /// `file=PATH`
@@ -63,8 +63,8 @@ impl Ready for Appears {
     fn fds(&self) -> Vec<BorrowedFd<'_>> {
         vec![self.events.as_fd()]
     }
-    fn look(&mut self) -> Result<Option<Found>, ProbeError> {
-        let now = Found::now();
+    fn look(&mut self) -> Result<Option<ReadyEvent>, ProbeError> {
+        let now = ReadyEvent::now();
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.events, &mut buffer);
         while reader.next().is_ok() {}

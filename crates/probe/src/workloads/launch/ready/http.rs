@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Found, Ready, ReadyKind, Scene, WAKE_NS,
+    Ready, ReadyEvent, ReadyKind, Scene, WAKE_NS,
     port::{EVERY_NS, unheard},
 };
 use crate::ProbeError;
@@ -96,8 +96,8 @@ impl Ready for Answers {
     fn every_ns(&self) -> Option<u64> {
         self.asked.is_none().then_some(EVERY_NS)
     }
-    fn look(&mut self) -> Result<Option<Found>, ProbeError> {
-        let now = Found::now();
+    fn look(&mut self) -> Result<Option<ReadyEvent>, ProbeError> {
+        let now = ReadyEvent::now();
         let Some(stream) = &mut self.asked else {
             self.asked = self.ask();
             return Ok(None);

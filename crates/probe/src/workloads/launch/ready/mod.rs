@@ -84,7 +84,7 @@ pub trait Ready {
         None
     }
     /// Whether the program is ready, and since when.
-    fn look(&mut self) -> Result<Option<Found>, ProbeError>;
+    fn look(&mut self) -> Result<Option<ReadyEvent>, ProbeError>;
     /// Whether the end of the program is the condition.
     fn is_exit(&self) -> bool {
         false
@@ -93,14 +93,14 @@ pub trait Ready {
 
 /// The event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct ReadyEvent {
     /// `CLOCK_MONOTONIC`, nanoseconds.
     pub at_ns: u64,
     /// Title of the window.
     pub window: Option<String>,
 }
 
-impl Found {
+impl ReadyEvent {
     /// An event at this moment.
     fn now() -> Self {
         Self {

@@ -12,7 +12,7 @@ use std::{
 use layermark_model::random_name;
 use rustix::{net::sockopt::set_socket_passcred, process::geteuid};
 
-use super::{Found, MOST, Ready, ReadyKind, Scene};
+use super::{MOST, Ready, ReadyEvent, ReadyKind, Scene};
 use crate::{ProbeError, programs::sys::receive_with_sender};
 
 /// `notify`
@@ -48,8 +48,8 @@ impl Ready for Says {
     fn fds(&self) -> Vec<BorrowedFd<'_>> {
         vec![self.0.as_fd()]
     }
-    fn look(&mut self) -> Result<Option<Found>, ProbeError> {
-        let now = Found::now();
+    fn look(&mut self) -> Result<Option<ReadyEvent>, ProbeError> {
+        let now = ReadyEvent::now();
         let mut message = [0; 4096];
         for _ in 0..MOST {
             let Ok((n, sender)) = receive_with_sender(&self.0, &mut message) else {

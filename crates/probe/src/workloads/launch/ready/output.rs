@@ -12,7 +12,7 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
-use super::{Found, MOST, Ready, ReadyKind, Scene, expression};
+use super::{MOST, Ready, ReadyEvent, ReadyKind, Scene, expression};
 use crate::ProbeError;
 
 /// Bytes of earlier output that are searched again together with new output.
@@ -74,8 +74,8 @@ impl Ready for Prints {
     fn fds(&self) -> Vec<BorrowedFd<'_>> {
         self.pipe.iter().map(AsFd::as_fd).collect()
     }
-    fn look(&mut self) -> Result<Option<Found>, ProbeError> {
-        let now = Found::now();
+    fn look(&mut self) -> Result<Option<ReadyEvent>, ProbeError> {
+        let now = ReadyEvent::now();
         let mut chunk = [0; 16 << 10];
         for _ in 0..MOST {
             let Some(pipe) = &mut self.pipe else { break };

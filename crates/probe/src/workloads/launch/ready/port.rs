@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Found, Ready, ReadyKind, Scene, WAKE_NS};
+use super::{Ready, ReadyEvent, ReadyKind, Scene, WAKE_NS};
 use crate::ProbeError;
 
 /// Interval of connection attempts, nanoseconds: there is no event for a new listener. A refused
@@ -80,9 +80,9 @@ impl Ready for Listens {
     fn every_ns(&self) -> Option<u64> {
         Some(EVERY_NS)
     }
-    fn look(&mut self) -> Result<Option<Found>, ProbeError> {
+    fn look(&mut self) -> Result<Option<ReadyEvent>, ProbeError> {
         Ok(TcpStream::connect_timeout(&self.0, PATIENCE)
             .ok()
-            .map(|_| Found::now()))
+            .map(|_| ReadyEvent::now()))
     }
 }

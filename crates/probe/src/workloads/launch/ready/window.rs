@@ -20,7 +20,7 @@ use x11rb::{
     rust_connection::RustConnection,
 };
 
-use super::{Found, MOST, Ready, ReadyKind, Scene, expression};
+use super::{MOST, Ready, ReadyEvent, ReadyKind, Scene, expression};
 use crate::{ProbeError, clock::monotonic_ns};
 
 /// `window[=TITLE]`
@@ -158,7 +158,7 @@ struct Screen {
 }
 
 impl Screen {
-    fn event(&mut self, event: &Event, at_ns: u64) -> Answer<Option<Found>> {
+    fn event(&mut self, event: &Event, at_ns: u64) -> Answer<Option<ReadyEvent>> {
         match event {
             Event::MapNotify(map) if !map.override_redirect && self.is_real(map.window)? => {
                 self.shown.push(map.window);
@@ -184,7 +184,7 @@ impl Screen {
                 self.last_drawn = Some(at_ns);
                 if matches!(self.wanted, Wanted::Drawn) && self.has_content(damage.area)? {
                     let window = self.title(self.shown[0])?;
-                    return Ok(Some(Found { at_ns, window }));
+                    return Ok(Some(ReadyEvent { at_ns, window }));
                 }
                 Ok(None)
             }
@@ -193,7 +193,7 @@ impl Screen {
     }
 
     /// The window, if it matches the condition.
-    fn named(&self, window: Id, at_ns: u64) -> Answer<Option<Found>> {
+    fn named(&self, window: Id, at_ns: u64) -> Answer<Option<ReadyEvent>> {
         let Wanted::Shown(wanted) = &self.wanted else {
             return Ok(None);
         };
@@ -201,7 +201,7 @@ impl Screen {
         let matches = wanted
             .as_ref()
             .is_none_or(|w| title.as_ref().is_some_and(|t| w.is_match(t.as_bytes())));
-        Ok(matches.then_some(Found {
+        Ok(matches.then_some(ReadyEvent {
             at_ns,
             window: title,
         }))
@@ -265,7 +265,7 @@ impl Ready for Screen {
         }
     }
 
-    fn look(&mut self) -> Result<Option<Found>, ProbeError> {
+    fn look(&mut self) -> Result<Option<ReadyEvent>, ProbeError> {
         let gone =
             |e: Box<dyn std::error::Error>| ProbeError::new(format!("the X server has ended: {e}"));
         self.more = true;
@@ -286,7 +286,7 @@ impl Ready for Screen {
             {
                 // The time of the last drawing, not of the end of the quiet after it.
                 let window = self.title(*window).map_err(gone)?;
-                Ok(Some(Found {
+                Ok(Some(ReadyEvent {
                     at_ns: last,
                     window,
                 }))
