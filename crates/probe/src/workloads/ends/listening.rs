@@ -23,12 +23,12 @@ const MOST: usize = 512;
 /// A listener with its threads. Dropping it ends them.
 pub struct Listening {
     pub at: SocketAddr,
-    doors: Arc<Doors>,
+    connections: Arc<OpenConnections>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// State shared by its threads.
-pub struct Doors {
+pub struct OpenConnections {
     listener: TcpListener,
     ending: AtomicBool,
     /// Open connections, which are shut down at the end.
@@ -40,34 +40,34 @@ impl Listening {
     /// Runs `serve` for each connection.
     pub fn start(
         listener: TcpListener,
-        serve: impl Fn(TcpStream, &Doors) + Send + Sync + 'static,
+        serve: impl Fn(TcpStream, &OpenConnections) + Send + Sync + 'static,
     ) -> Result<Self, ProbeError> {
         let no_address = |e| ProbeError::new(format!("cannot tell where it listens: {e}"));
         let at = listener.local_addr().map_err(no_address)?;
-        let doors = Arc::new(Doors {
+        let connections = Arc::new(OpenConnections {
             listener,
             ending: AtomicBool::new(false),
             open: Mutex::default(),
             opened: AtomicU64::new(0),
         });
-        let body = Arc::clone(&doors);
+        let body = Arc::clone(&connections);
         let thread = thread::Builder::new()
             .name("listen".into())
             .spawn(move || body.listen(&serve))
             .map_err(|e| ProbeError::new(format!("cannot start a thread: {e}")))?;
         Ok(Self {
             at,
-            doors,
+            connections,
             thread: Some(thread),
         })
     }
 
     /// Closes all connections and waits for their threads.
     pub fn end(&mut self) -> Result<(), ProbeError> {
-        self.doors.ending.store(true, Ordering::SeqCst);
+        self.connections.ending.store(true, Ordering::SeqCst);
         // On Linux this ends accept(2), too.
-        let _ = rustix::net::shutdown(&self.doors.listener, Shutdown::Both);
-        self.doors.close_all();
+        let _ = rustix::net::shutdown(&self.connections.listener, Shutdown::Both);
+        self.connections.close_all();
         let ended = self.thread.take().map(JoinHandle::join);
         match ended {
             Some(Err(panic)) => Err(panicked(panic.as_ref())),
@@ -82,7 +82,7 @@ impl Drop for Listening {
     }
 }
 
-impl Doors {
+impl OpenConnections {
     /// Whether it is closing its connections.
     pub fn is_ending(&self) -> bool {
         self.ending.load(Ordering::SeqCst)

@@ -25,7 +25,7 @@ use crate::{
         ends::{
             PATIENCE,
             lines::{Hidden, LineError, Lines},
-            listening::{Doors, Listening, no_listener},
+            listening::{Listening, OpenConnections, no_listener},
             lock,
         },
         work_dir::WorkDir,
@@ -101,7 +101,7 @@ impl FtpFarEnd {
         let shared = Arc::new(shared);
         let body = Arc::clone(&shared);
         // The near end reports a connection that fails.
-        let control = Listening::start(listener, move |stream, _: &Doors| {
+        let control = Listening::start(listener, move |stream, _: &OpenConnections| {
             let _ = body.serve(stream);
         })?;
         Ok(Self {
@@ -189,7 +189,7 @@ impl Shared {
         self.site = Some(Arc::clone(&site));
         let at = SocketAddr::new(peer.address, 0);
         let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
-        let listening = Listening::start(listener, move |stream, _: &Doors| {
+        let listening = Listening::start(listener, move |stream, _: &OpenConnections| {
             // The client detects any failure.
             let _ = site.serve(&stream);
         })?;

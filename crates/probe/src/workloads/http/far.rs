@@ -22,7 +22,7 @@ use crate::{
     workloads::ends::{
         PATIENCE,
         lines::{Hidden, LineError, Lines},
-        listening::{Doors, Listening, no_listener},
+        listening::{Listening, OpenConnections, no_listener},
         place::{self, Host, PinnedCpus},
     },
 };
@@ -77,7 +77,7 @@ impl HttpFarEnd {
             secret: secret.into(),
             serving: Mutex::default(),
         };
-        let serve = move |stream, doors: &Doors| shared.serve(stream, doors);
+        let serve = move |stream, connections: &OpenConnections| shared.serve(stream, connections);
         Ok(Self {
             listening: Listening::start(listener, serve)?,
         })
@@ -97,7 +97,7 @@ impl FarEnd for HttpFarEnd {
 impl Shared {
     /// A client that does not send the secret is disconnected without an answer. The near end
     /// detects other failures.
-    fn serve(&self, stream: TcpStream, doors: &Doors) {
+    fn serve(&self, stream: TcpStream, connections: &OpenConnections) {
         let mut lines = Lines::new(stream);
         let Ok(Some(Hello::Control {
             version,
@@ -108,7 +108,7 @@ impl Shared {
         else {
             return;
         };
-        if !self.secret.is(&secret) || doors.is_ending() {
+        if !self.secret.is(&secret) || connections.is_ending() {
             return;
         }
         let Ok(_serving) = self.serving.try_lock() else {

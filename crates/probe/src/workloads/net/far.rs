@@ -19,7 +19,7 @@ use crate::{
     workloads::ends::{
         PATIENCE,
         lines::{Hidden, Lines},
-        listening::{Doors, Listening, no_listener},
+        listening::{Listening, OpenConnections, no_listener},
         lock,
         place::Host,
     },
@@ -53,7 +53,7 @@ impl NetFarEnd {
             failed: Mutex::default(),
         });
         let body = Arc::clone(&shared);
-        let serve = move |stream, doors: &Doors| body.serve(stream, doors);
+        let serve = move |stream, connections: &OpenConnections| body.serve(stream, connections);
         Ok(Self {
             listening: Listening::start(listener, serve)?,
             shared,
@@ -75,7 +75,7 @@ impl FarEnd for NetFarEnd {
 impl Shared {
     /// A client that does not send the secret, or the token of a trial, is disconnected without an
     /// answer.
-    fn serve(&self, stream: TcpStream, doors: &Doors) {
+    fn serve(&self, stream: TcpStream, connections: &OpenConnections) {
         let from = stream.peer_addr();
         let mut lines = Lines::new(stream);
         let (Ok(Some(hello)), Ok(from)) = (lines.next::<Hello>(Some(PATIENCE)), from) else {
@@ -94,7 +94,7 @@ impl Shared {
                 host,
                 ports,
                 ..
-            } => match self.begin(doors, version, &params, &host, ports, from) {
+            } => match self.begin(connections, version, &params, &host, ports, from) {
                 Ok(trial) => {
                     let served = trial.serve(&mut lines);
                     self.leave(&trial);
@@ -104,7 +104,7 @@ impl Shared {
             },
         };
         if let Err(e) = served
-            && !doors.is_ending()
+            && !connections.is_ending()
         {
             self.keep(&e, from);
         }
@@ -113,7 +113,7 @@ impl Shared {
     /// Starts a trial. There is at most one at a time.
     fn begin(
         &self,
-        doors: &Doors,
+        connections: &OpenConnections,
         version: u32,
         params: &NetParams,
         host: &Host,
@@ -132,7 +132,7 @@ impl Shared {
         }
         let trial = FarTrial::new(self, host, ports, from);
         let trial = Arc::new(trial.map_err(|e| format!("it cannot begin: {e}"))?);
-        if doors.is_ending() {
+        if connections.is_ending() {
             return Err("it ends".into());
         }
         *current = Some(Arc::clone(&trial));
