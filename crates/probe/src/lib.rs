@@ -250,7 +250,7 @@ pub type Beat<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Limits of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ask {
+pub struct TurnRequest {
     /// Number of its round.
     pub round: u32,
     /// The turn ends with the operation that is in flight after this many nanoseconds. 0: all work
@@ -282,7 +282,7 @@ pub trait Work: Send {
     /// counts the CPU time of the layer's own processes. No operation is in flight when it returns.
     fn turn(
         &mut self,
-        ask: &Ask,
+        ask: &TurnRequest,
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError>;

@@ -17,7 +17,7 @@ use layermark_model::{
 };
 
 use crate::{
-    Ask, Context, FarEnd, ProbeError, Turned, Work, Workload, cpus::Cpus, error::panicked,
+    Context, FarEnd, ProbeError, TurnRequest, Turned, Work, Workload, cpus::Cpus, error::panicked,
     heartbeat::Heartbeat, motion::Disks, selftest, usage, workloads,
 };
 
@@ -70,7 +70,7 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
                     ns,
                     lead_in_ns,
                 }) => {
-                    let ask = Ask {
+                    let ask = TurnRequest {
                         round,
                         ns,
                         lead_in_ns,
@@ -276,7 +276,7 @@ impl<'env, W: Write> Server<'env, W> {
     }
 
     /// The measured part, in this thread.
-    fn turn(&mut self, id: u64, ask: &Ask) -> io::Result<()> {
+    fn turn(&mut self, id: u64, ask: &TurnRequest) -> io::Result<()> {
         let output = self.output;
         let ready = self.meant(&format!("turn {}", ask.round), id, |ready| {
             if ready.settled {

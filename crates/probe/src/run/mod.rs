@@ -6,7 +6,7 @@
 use layermark_model::{CpuUse, Debt, DeviceBytes, Faults, Pass, Trial, Turn};
 
 use crate::{
-    Ask, Beat, Context, ProbeError, Turned, Work,
+    Beat, Context, ProbeError, TurnRequest, Turned, Work,
     clock::monotonic_ns,
     counters::{self, Devices},
     limits::{HEARTBEAT_NS, PASSES},
@@ -231,7 +231,7 @@ impl<W: Repeat> Repeated<W> {
 
     fn timed(
         &mut self,
-        ask: &Ask,
+        ask: &TurnRequest,
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
@@ -273,7 +273,7 @@ impl<W: Repeat> Repeated<W> {
 
     fn whole(
         &mut self,
-        ask: &Ask,
+        ask: &TurnRequest,
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
@@ -339,7 +339,7 @@ pub fn more(rules: Passes, context: &Context, done: u64, sum: &Turn) -> bool {
 impl<W: Repeat> Work for Repeated<W> {
     fn turn(
         &mut self,
-        ask: &Ask,
+        ask: &TurnRequest,
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {

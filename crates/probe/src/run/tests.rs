@@ -73,7 +73,7 @@ impl Repeat for Script {
 }
 
 fn turn(work: &mut Repeated<Script>, trial: &mut Trial, round: u32) -> Turned {
-    let ask = Ask {
+    let ask = TurnRequest {
         round,
         ns: 1_000_000,
         lead_in_ns: 100_000,
@@ -104,7 +104,7 @@ fn a_turn_goes_on_over_passes_and_begins_none_for_its_last_tenth() {
     // A pass of 950 us leaves less than a tenth.
     let mut work = Repeated::new(Script::new(19, 50));
     work.begun = true;
-    let ask = Ask {
+    let ask = TurnRequest {
         round: 0,
         ns: 1_000_000,
         lead_in_ns: 0,
@@ -116,7 +116,7 @@ fn a_turn_goes_on_over_passes_and_begins_none_for_its_last_tenth() {
 #[test]
 fn a_lead_in_gives_signs_of_life_and_counts_nothing() {
     let mut work = Repeated::new(Script::new(1000, 50));
-    let ask = Ask {
+    let ask = TurnRequest {
         round: 0,
         ns: 1_000_000,
         lead_in_ns: 100_000,

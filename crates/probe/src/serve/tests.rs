@@ -8,7 +8,7 @@ struct Buggy(&'static str);
 impl Work for Buggy {
     fn turn(
         &mut self,
-        ask: &Ask,
+        ask: &TurnRequest,
         trial: &mut Trial,
         _: &mut crate::Beat<'_>,
     ) -> Result<Turned, ProbeError> {
@@ -56,7 +56,7 @@ fn with_server(what: impl FnOnce(&mut Server<'_, Vec<u8>>)) -> Vec<FromProbe> {
     lines.map(|l| serde_json::from_slice(l).unwrap()).collect()
 }
 
-const ASK: Ask = Ask {
+const ASK: TurnRequest = TurnRequest {
     round: 3,
     ns: 1,
     lead_in_ns: 0,
@@ -113,10 +113,10 @@ fn a_turn_is_taken_once_and_in_its_order_and_by_the_job_that_is_ready() {
         server.turn(2, &ASK).unwrap();
         server.turn(1, &ASK).unwrap();
         server.turn(1, &ASK).unwrap();
-        server.turn(1, &Ask { round: 2, ..ASK }).unwrap();
-        server.turn(1, &Ask { round: 9, ..ASK }).unwrap();
+        server.turn(1, &TurnRequest { round: 2, ..ASK }).unwrap();
+        server.turn(1, &TurnRequest { round: 9, ..ASK }).unwrap();
         server.settle(1).unwrap();
-        server.turn(1, &Ask { round: 10, ..ASK }).unwrap();
+        server.turn(1, &TurnRequest { round: 10, ..ASK }).unwrap();
         server.settle(1).unwrap();
         server.end(1).unwrap();
         server.end(1).unwrap();

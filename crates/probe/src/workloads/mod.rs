@@ -108,7 +108,7 @@ fn with_cpus(point: &Point, count: u64, named: Option<&str>) -> Point {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{Ask, Work};
+    use crate::{TurnRequest, Work};
     use layermark_model::{ParamKind, Trial};
     use std::{fs, path::Path};
 
@@ -162,7 +162,7 @@ pub(crate) mod tests {
     ) -> Option<bool> {
         let dirs = [(); 2].map(|()| tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap());
         let mut trials = [Trial::default(), Trial::default()];
-        let ask = Ask {
+        let ask = TurnRequest {
             round: 0,
             ns,
             lead_in_ns: 0,

@@ -4,7 +4,7 @@ use layermark_model::Trial;
 use serde_json::{Value, json};
 
 use super::{Db, params::DbParams, sql::Table};
-use crate::{Ask, Context, Work, Workload, workloads::ends::testing};
+use crate::{Context, TurnRequest, Work, Workload, workloads::ends::testing};
 
 fn start(dir: &std::path::Path, params: Value) -> Box<dyn Work> {
     let point = testing::point(&Db, params);
@@ -20,7 +20,7 @@ fn trial(params: Value) -> Trial {
     let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let mut work = start(dir.path(), params);
     let mut trial = Trial::default();
-    let ask = Ask {
+    let ask = TurnRequest {
         round: 0,
         ns: 30_000_000,
         lead_in_ns: 0,

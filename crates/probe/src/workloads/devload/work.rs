@@ -13,7 +13,7 @@ use super::{
     users::{Users, Worked},
 };
 use crate::{
-    Ask, Beat, Context, ProbeError, Turned, Work, counters, limits::HEARTBEAT_NS,
+    Beat, Context, ProbeError, TurnRequest, Turned, Work, counters, limits::HEARTBEAT_NS,
     programs::guard::Guard, run::Mark, usage, workloads::work_dir::WorkDir,
 };
 
@@ -105,7 +105,7 @@ impl Work for DevLoadWork {
     /// A script cannot be divided.
     fn turn(
         &mut self,
-        ask: &Ask,
+        ask: &TurnRequest,
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {

@@ -9,7 +9,7 @@ use std::{
 use layermark_model::{Point, PointError, Settings, Trial, protocol::Peer};
 use serde_json::Value;
 
-use crate::{Ask, Context, FarEnd, ProbeError, Turned, Work, Workload};
+use crate::{Context, FarEnd, ProbeError, TurnRequest, Turned, Work, Workload};
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -69,7 +69,7 @@ impl Ends {
 
     pub fn turn(&mut self, ms: u64) -> Result<Turned, ProbeError> {
         self.round += 1;
-        let ask = Ask {
+        let ask = TurnRequest {
             round: self.round,
             ns: ms * 1_000_000,
             lead_in_ns: 1_000_000,

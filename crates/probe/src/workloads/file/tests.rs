@@ -360,7 +360,7 @@ fn a_layer_pays_for_its_own_files_alone() {
 
 /// Does all work in one stretch.
 fn stretch(work: &mut dyn Work, trial: &mut Trial) {
-    let ask = crate::Ask {
+    let ask = crate::TurnRequest {
         round: 0,
         ns: 0,
         lead_in_ns: 0,

@@ -20,7 +20,7 @@ use super::{
     vsftpd,
 };
 use crate::{
-    Ask, FarEnd, ProbeError, Workload, param,
+    FarEnd, ProbeError, TurnRequest, Workload, param,
     workloads::ends::{
         error::PeerAddress,
         lines::Lines,
@@ -362,7 +362,7 @@ fn bad(greeting: &'static str, script: Script) -> (ProbeError, Duration) {
     let point = point(json!({"op": "get", "file_size": "64K"}));
     let work = Ftp.prepare(dir.path(), &point, &context(port));
     let error = work.and_then(|mut work| {
-        let ask = Ask {
+        let ask = TurnRequest {
             round: 0,
             ns: 1_000_000,
             lead_in_ns: 0,

@@ -22,7 +22,7 @@ use super::{
     worker::{PATIENCE_NS, StopWatch, Window, Worker},
 };
 use crate::{
-    Ask, Beat, ProbeError, Turned, Work,
+    Beat, ProbeError, TurnRequest, Turned, Work,
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     counters::Devices,
     engines::{Engine, find},
@@ -59,7 +59,7 @@ struct Shared {
 impl Work for IopsWork {
     fn turn(
         &mut self,
-        ask: &Ask,
+        ask: &TurnRequest,
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
@@ -157,7 +157,7 @@ impl Work for IopsWork {
 
 impl IopsWork {
     /// The counted part of a turn, or of the one stretch.
-    fn window(&self, ask: &Ask) -> Window {
+    fn window(&self, ask: &TurnRequest) -> Window {
         let ms = |n: u64| n * 1_000_000;
         let (from, length) = if ask.ns > 0 {
             (ask.lead_in_ns, ask.ns)

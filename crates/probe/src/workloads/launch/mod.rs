@@ -12,8 +12,8 @@ use layermark_model::{
 };
 
 use crate::{
-    Ask, Beat, Context, PackagedFile, Placed, ProbeError, Turned, UsualBlocks, Work, Workload,
-    counters,
+    Beat, Context, PackagedFile, Placed, ProbeError, TurnRequest, Turned, UsualBlocks, Work,
+    Workload, counters,
     limits::HEARTBEAT_NS,
     param::{self, read},
     programs::{
@@ -200,7 +200,7 @@ impl Work for LaunchWork {
     /// A launch cannot be divided.
     fn turn(
         &mut self,
-        ask: &Ask,
+        ask: &TurnRequest,
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {

@@ -10,7 +10,7 @@ use super::{
     params::{LockOp, LockParams},
     work::LockWork,
 };
-use crate::{Ask, Context, Work, Workload, run::Repeated};
+use crate::{Context, TurnRequest, Work, Workload, run::Repeated};
 
 fn params(op: LockOp, threads: u64) -> LockParams {
     LockParams {
@@ -48,7 +48,7 @@ fn every_kind_excludes_and_is_timed() {
             let mut work = Repeated::new(work.unwrap());
             let mut trial = Trial::default();
             for round in 0..3 {
-                let ask = Ask {
+                let ask = TurnRequest {
                     round,
                     ns: 2_000_000,
                     lead_in_ns: 200_000,
@@ -80,7 +80,7 @@ fn one_stretch_is_made_of_passes() {
     let dir = tempfile::tempdir().unwrap();
     let work = LockWork::prepare(dir.path(), params(LockOp::Flock, 2), &Context::least());
     let mut work = Repeated::new(work.unwrap());
-    let ask = Ask {
+    let ask = TurnRequest {
         round: 0,
         ns: 0,
         lead_in_ns: 0,

@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use super::{
     Net,
-    control::{Answer, Ask as Question, Counters, Hello, VERSION},
+    control::{Answer, Counters, Hello, TurnRequest as Question, VERSION},
     figures::NetEnd,
     params::NetParams,
 };
 use crate::{
-    Ask, FarEnd, ProbeError, Workload,
+    FarEnd, ProbeError, TurnRequest, Workload,
     workloads::ends::{
         PATIENCE,
         lines::Lines,
@@ -392,7 +392,7 @@ fn a_far_end_that_ends_in_mid_transfer_is_an_error() {
             thread::sleep(Duration::from_millis(100));
             far.end()
         });
-        let ask = Ask {
+        let ask = TurnRequest {
             round: 9,
             ns: 10_000_000_000,
             lead_in_ns: 0,
@@ -449,7 +449,7 @@ fn a_peer_that_falls_silent_in_a_turn_is_given_up() {
     });
     let rr = point(json!({"op": "rr"}));
     let mut work = Net.prepare(Path::new("/"), &rr, &context(port)).unwrap();
-    let ask = Ask {
+    let ask = TurnRequest {
         round: 0,
         ns: 10_000_000,
         lead_in_ns: 0,
@@ -490,7 +490,7 @@ fn the_way_of_an_answer_is_no_part_of_a_stream_of_datagrams() {
     let mut far = Net.serve(Path::new("/"), &point, &context(0)).unwrap();
     let port = slowed(far.port(), Duration::from_millis(300));
     let mut work = Net.prepare(Path::new("/"), &point, &context(port)).unwrap();
-    let ask = Ask {
+    let ask = TurnRequest {
         round: 0,
         ns: 10_000_000,
         lead_in_ns: 0,
