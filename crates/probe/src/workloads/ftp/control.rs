@@ -37,7 +37,7 @@ pub enum Hello {
 /// Requests of the near end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
-pub enum Ask {
+pub enum ControlRequest {
     /// Reports its resource usage.
     Count,
     /// Verifies the files of these names and removes them.
@@ -125,7 +125,7 @@ impl Control {
 
     /// CPU time of the far end and its server, ns.
     pub fn count(&mut self) -> Result<u64, ProbeError> {
-        match self.ask(&Ask::Count)? {
+        match self.ask(&ControlRequest::Count)? {
             Answer::Counted { cpu_ns } => Ok(cpu_ns),
             other => Err(self.out_of_turn(&other)),
         }
@@ -139,7 +139,7 @@ impl Control {
     ) -> Result<Vec<Sum>, ProbeError> {
         let mut all = Vec::with_capacity(names.len());
         for names in names.chunks(AT_ONCE) {
-            let mut answer = self.ask(&Ask::Check {
+            let mut answer = self.ask(&ControlRequest::Check {
                 names: names.to_vec(),
             })?;
             while answer == Answer::Busy {

@@ -13,7 +13,7 @@ use layermark_model::{protocol::Peer, random_name};
 
 use super::{
     content::{Content, Sum, Tick, sum_of_file, touched},
-    control::{Answer, Ask, BUSY, Hello, VERSION},
+    control::{Answer, BUSY, ControlRequest, Hello, VERSION},
     params::{FtpOp, FtpParams, ServerChoice, Sink},
     server::{FILE, Site},
     session::Login,
@@ -225,10 +225,10 @@ impl Shared {
         })?;
         loop {
             match lines.next(None) {
-                Ok(Some(Ask::Count)) => lines.say(&Answer::Counted {
+                Ok(Some(ControlRequest::Count)) => lines.say(&Answer::Counted {
                     cpu_ns: self.cpu_ns(),
                 })?,
-                Ok(Some(Ask::Check { names })) => self.check(&names, &lines)?,
+                Ok(Some(ControlRequest::Check { names })) => self.check(&names, &lines)?,
                 Ok(None) | Err(LineError::Io(_) | LineError::Foreign(_)) => return Ok(()),
             }
         }

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{
     Ftp,
     content::{Content, Sum},
-    control::{Answer, Ask as Question, Control, Hello},
+    control::{Answer, Control, ControlRequest as Question, Hello},
     params::{FtpParams, Source},
     session::{Login, Session},
     vsftpd,

@@ -12,7 +12,7 @@ use super::{
     answer,
     hosted::{self, HostedServer, Site},
     params::{HttpParams, Server},
-    protocol::{Answer, Ask, Hello, VERSION, Welcome},
+    protocol::{Answer, ControlRequest, Hello, VERSION, Welcome},
     server::OwnServer,
 };
 use crate::{
@@ -129,7 +129,7 @@ impl Shared {
         let mut said = lines.say(&Answer::Welcome(welcome));
         while said.is_ok() {
             said = match lines.next(None) {
-                Ok(Some(Ask::Count)) => lines.say(&Answer::Counted {
+                Ok(Some(ControlRequest::Count)) => lines.say(&Answer::Counted {
                     cpu_ns: running.cpu_ns(),
                 }),
                 Ok(None) | Err(LineError::Io(_) | LineError::Foreign(_)) => return,

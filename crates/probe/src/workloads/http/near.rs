@@ -9,7 +9,7 @@ use layermark_model::protocol::Peer;
 
 use super::{
     params::HttpParams,
-    protocol::{Answer, Ask, Hello, VERSION, Welcome},
+    protocol::{Answer, ControlRequest, Hello, VERSION, Welcome},
 };
 use crate::{
     ProbeError,
@@ -62,7 +62,7 @@ impl Control {
 
     /// CPU time of the server so far, ns.
     pub fn count(&mut self) -> Result<Option<u64>, ProbeError> {
-        match self.ask(&Ask::Count)? {
+        match self.ask(&ControlRequest::Count)? {
             Answer::Counted { cpu_ns } => Ok(cpu_ns),
             other => Err(self.out_of_turn(&other)),
         }

@@ -25,7 +25,7 @@ pub enum Hello {
 /// Requests of the near end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
-pub enum Ask {
+pub enum ControlRequest {
     /// Reports the server's resource usage.
     Count,
 }

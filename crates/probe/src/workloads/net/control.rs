@@ -31,7 +31,7 @@ pub enum Hello {
 /// Requests of the near end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
-pub enum Ask {
+pub enum ControlRequest {
     /// Answered at once without reading anything: the round-trip time is measured.
     Ping,
     /// Reports its resource usage.

@@ -17,7 +17,7 @@ use layermark_model::random_name;
 use rustix::net::Shutdown;
 
 use super::{
-    control::{Answer, Ask, Counters},
+    control::{Answer, ControlRequest, Counters},
     far::Shared,
     figures::NetEnd,
     params::{NetOp, NetParams},
@@ -223,9 +223,9 @@ impl FarTrial {
         lines.say(&Answer::Ready { end })?;
         loop {
             let answer = match lines.next(None) {
-                Ok(Some(Ask::Ping)) => Answer::Pong,
-                Ok(Some(Ask::Count)) => self.count(),
-                Ok(Some(Ask::Arrived { sent })) => self.arrived(sent),
+                Ok(Some(ControlRequest::Ping)) => Answer::Pong,
+                Ok(Some(ControlRequest::Count)) => self.count(),
+                Ok(Some(ControlRequest::Arrived { sent })) => self.arrived(sent),
                 Ok(None) | Err(LineError::Io(_)) => return Ok(()),
                 // The line is not shown, because it may hold the token.
                 Err(LineError::Foreign(_)) => {

@@ -8,7 +8,7 @@ use std::{
 use layermark_model::protocol::Peer;
 
 use super::{
-    control::{Answer, Ask, Counters, Hello, VERSION},
+    control::{Answer, ControlRequest, Counters, Hello, VERSION},
     figures::NetEnd,
     params::NetParams,
     sockets,
@@ -93,7 +93,7 @@ impl Control {
     }
 
     pub fn count(&mut self) -> Result<Counters, ProbeError> {
-        match self.ask(&Ask::Count)? {
+        match self.ask(&ControlRequest::Count)? {
             Answer::Counted(counters) => Ok(counters),
             other => Err(self.out_of_turn(&other)),
         }
@@ -102,7 +102,7 @@ impl Control {
     /// The time of its answer, during which nothing else is measured.
     pub fn ping(&mut self) -> Result<Duration, ProbeError> {
         let began = Instant::now();
-        match self.ask(&Ask::Ping)? {
+        match self.ask(&ControlRequest::Ping)? {
             Answer::Pong => Ok(began.elapsed()),
             other => Err(self.out_of_turn(&other)),
         }
@@ -111,7 +111,7 @@ impl Control {
     /// Number of datagrams that have arrived since the trial began. Also the time at the far end
     /// from the first one since the last request to the last one, ns.
     pub fn arrived(&mut self, sent: u64) -> Result<(u64, u64), ProbeError> {
-        match self.ask(&Ask::Arrived { sent })? {
+        match self.ask(&ControlRequest::Arrived { sent })? {
             Answer::Arrived { datagrams, span_ns } => Ok((datagrams, span_ns)),
             other => Err(self.out_of_turn(&other)),
         }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     Net,
-    control::{Answer, Counters, Hello, TurnRequest as Question, VERSION},
+    control::{Answer, Counters, Hello, ControlRequest as Question, VERSION},
     figures::NetEnd,
     params::NetParams,
 };
