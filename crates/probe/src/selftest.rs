@@ -6,7 +6,7 @@ use layermark_model::SelfTest;
 
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
-    engines::{self, After, Order, Task, Transfer},
+    engines::{self, After, RecordOrder, Task, Transfer},
     run::drive::{Part, Step, drive},
     run::recorder::Recorder,
 };
@@ -64,7 +64,7 @@ fn null_pass(source: Source, recorder: &mut Recorder) {
         piece: buffer.len(),
         part: Part::whole(TURNS),
         size: 0,
-        order: Order::Sequential,
+        order: RecordOrder::Sequential,
         advice: None,
         depth: 1,
         transfer: Transfer::Read(&mut buffer),

@@ -34,7 +34,7 @@ mod sync;
 mod tests;
 mod uring;
 
-pub use order::{Order, Seek, Stride};
+pub use order::{RecordOrder, Seek, Stride};
 pub use preadv::MOST as MOST_VECTORS;
 use steps::{Checked, IoPlace, Marked, Read, Write};
 
@@ -207,7 +207,7 @@ pub struct Task<'a> {
     /// Bytes of the file, as far as records reach.
     pub size: u64,
     /// Order of the records.
-    pub order: Order,
+    pub order: RecordOrder,
     /// Advice to the kernel about the order, for mappings, where advice on the file is not enough.
     pub advice: Option<Advice>,
     /// Operations in flight, for an engine with a queue: [`Engine::queues`].

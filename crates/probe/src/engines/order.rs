@@ -4,7 +4,7 @@ use crate::permutation::Permutation;
 
 /// The record that operation `i` of a pass accesses.
 #[derive(Debug, Clone, Copy)]
-pub enum Order {
+pub enum RecordOrder {
     /// First to last.
     Sequential,
     /// Last to first; the number of records.
@@ -19,7 +19,7 @@ pub enum Order {
     First,
 }
 
-impl Order {
+impl RecordOrder {
     /// The record of operation `i`, from 0.
     #[inline]
     pub fn at(&self, i: u64) -> u64 {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn records(order: Order, ops: u64) -> Vec<u64> {
+    fn records(order: RecordOrder, ops: u64) -> Vec<u64> {
         (0..ops).map(|i| order.at(i)).collect()
     }
 
@@ -120,25 +120,28 @@ mod tests {
 
     #[test]
     fn orders_are_what_they_say() {
-        assert_eq!(records(Order::Sequential, 3), [0, 1, 2]);
-        assert_eq!(records(Order::Backward(3), 3), [2, 1, 0]);
-        assert_eq!(records(Order::First, 3), [0, 0, 0]);
-        let stride = Order::Stride(Stride::new(10, 4));
+        assert_eq!(records(RecordOrder::Sequential, 3), [0, 1, 2]);
+        assert_eq!(records(RecordOrder::Backward(3), 3), [2, 1, 0]);
+        assert_eq!(records(RecordOrder::First, 3), [0, 0, 0]);
+        let stride = RecordOrder::Stride(Stride::new(10, 4));
         assert_eq!(records(stride, 10), [0, 4, 8, 1, 5, 9, 2, 6, 3, 7]);
-        assert_eq!(records(Order::Stride(Stride::new(3, 17)), 3), [0, 1, 2]);
+        assert_eq!(
+            records(RecordOrder::Stride(Stride::new(3, 17)), 3),
+            [0, 1, 2]
+        );
         let seek = Seek::new(3);
         assert_eq!(seek.ops(13), 12);
         let expected = [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11];
-        assert_eq!(records(Order::Seek(seek), 12), expected);
+        assert_eq!(records(RecordOrder::Seek(seek), 12), expected);
     }
 
     proptest! {
         #[test]
         fn each_record_comes_once(n in 1u64..3000, step in 0u64..4000) {
-            prop_assert!(once_each(records(Order::Stride(Stride::new(n, step)), n)));
-            prop_assert!(once_each(records(Order::Backward(n), n)));
+            prop_assert!(once_each(records(RecordOrder::Stride(Stride::new(n, step)), n)));
+            prop_assert!(once_each(records(RecordOrder::Backward(n), n)));
             let seek = Seek::new(step);
-            prop_assert!(once_each(records(Order::Seek(seek), seek.ops(n))));
+            prop_assert!(once_each(records(RecordOrder::Seek(seek), seek.ops(n))));
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{io, os::fd::BorrowedFd};
 
 use layermark_model::Verified;
 
-use super::{Io, Order};
+use super::{Io, RecordOrder};
 use crate::{
     data::{self, Stamp},
     packaged::BLOCK,
@@ -25,7 +25,7 @@ pub struct IoPlace<'a, T> {
     /// Bytes of a record.
     pub record: usize,
     /// Order of the records.
-    pub order: Order,
+    pub order: RecordOrder,
 }
 
 impl<T> IoPlace<'_, T> {

@@ -63,7 +63,7 @@ fn task<'a>(
         piece: 5,
         part: Part::whole(10),
         size: 400,
-        order: Order::Random(Permutation::new(10, 1)),
+        order: RecordOrder::Random(Permutation::new(10, 1)),
         advice: None,
         depth: 1,
         transfer,
@@ -104,7 +104,7 @@ fn a_short_file_is_an_error() {
     FILE.with_borrow_mut(|f| f.resize(123, 1));
     let (mut buffer, mut recorder) = (vec![0u8; 40], Recorder::new());
     let mut t = task(Transfer::Read(&mut buffer), &mut recorder, &mut quiet);
-    t.order = Order::Sequential;
+    t.order = RecordOrder::Sequential;
     let stopped = Compiled::<Hesitant>::NEW
         .runner()
         .pass(&mut None, t)

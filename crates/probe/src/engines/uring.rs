@@ -9,7 +9,7 @@ use std::{
 
 use layermark_model::Verified;
 
-use super::{After, Engine, Order, PassProgress, Runner, Task, Transfer, steps::look};
+use super::{After, Engine, PassProgress, RecordOrder, Runner, Task, Transfer, steps::look};
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     data::{self, Stamp},
@@ -119,7 +119,7 @@ struct Pass<'a, C> {
     queue: Queue<'a>,
     /// No operation is started from this moment on.
     until: u64,
-    order: Order,
+    order: RecordOrder,
     record: usize,
     write: bool,
     sync: Option<BorrowedFd<'a>>,

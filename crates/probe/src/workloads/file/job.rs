@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     clock::{Source, monotonic_ns},
-    engines::{After, Order, PassProgress, Seek, Stride, Task, Transfer},
+    engines::{After, PassProgress, RecordOrder, Seek, Stride, Task, Transfer},
     permutation::Permutation,
     run::drive::{self, LoopError, Part, Span},
 };
@@ -200,17 +200,17 @@ impl FileJob {
 
 /// Order of the records. It differs for each pass. Random reads and random writes with the same
 /// seed use the same order.
-pub fn order(p: &FileParams, op: Op, seed: u64, generation: u64) -> Order {
+pub fn order(p: &FileParams, op: Op, seed: u64, generation: u64) -> RecordOrder {
     let n = p.ops();
     match op {
         Op::RandRead | Op::RandWrite => {
-            Order::Random(Permutation::new(n, seed.wrapping_add(generation)))
+            RecordOrder::Random(Permutation::new(n, seed.wrapping_add(generation)))
         }
-        Op::BackwardRead => Order::Backward(n),
-        Op::StrideRead => Order::Stride(Stride::new(n, p.stride)),
-        Op::SeekRead => Order::Seek(Seek::new(p.distance / p.unit())),
-        Op::RecordRewrite => Order::First,
-        _ => Order::Sequential,
+        Op::BackwardRead => RecordOrder::Backward(n),
+        Op::StrideRead => RecordOrder::Stride(Stride::new(n, p.stride)),
+        Op::SeekRead => RecordOrder::Seek(Seek::new(p.distance / p.unit())),
+        Op::RecordRewrite => RecordOrder::First,
+        _ => RecordOrder::Sequential,
     }
 }
 

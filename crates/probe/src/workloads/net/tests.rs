@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     Net,
-    control::{Answer, Counters, Hello, ControlRequest as Question, VERSION},
+    control::{Answer, ControlRequest as Question, Counters, Hello, VERSION},
     figures::NetEnd,
     params::NetParams,
 };
