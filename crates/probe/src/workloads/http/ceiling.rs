@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     answer::{self, Body, Expected},
-    client::{Client, Order, Target},
+    client::{Client, ClientTurn, Target},
     params::{Connections, HttpParams},
     server::OwnServer,
     work::question,
@@ -88,12 +88,12 @@ fn measure(kind: &Kind) -> io::Result<f64> {
     let devices = Devices::open(&[]);
     let mut best = 0.0f64;
     for stretch in 0..=STRETCHES {
-        let order = Order {
+        let turn = ClientTurn {
             ns: STRETCH_NS,
             counted: false,
             rate: 0,
         };
-        let worked = client.work(order, &devices, &mut |_| {})?;
+        let worked = client.work(turn, &devices, &mut |_| {})?;
         if worked.errors.count() > 0 {
             return Err(io::Error::other("the server within this process failed"));
         }

@@ -46,7 +46,7 @@ pub struct Target {
 
 /// The work of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order {
+pub struct ClientTurn {
     /// Duration, ns. 0: one request of each connection.
     pub ns: u64,
     /// Whether requests enter the histogram.
@@ -138,19 +138,19 @@ impl Client {
     /// Makes all connections work at the same time.
     pub fn work(
         &mut self,
-        order: Order,
+        turn: ClientTurn,
         devices: &Devices,
         beat: &mut dyn FnMut(u64),
     ) -> io::Result<Worked> {
         // Moments count from the common start of the threads.
-        let ahead = if order.rate > 0 { AHEAD_NS } else { 0 };
+        let ahead = if turn.rate > 0 { AHEAD_NS } else { 0 };
         let start = monotonic_ns() + ahead;
-        let work = |crew: &mut Crew, beat: &mut dyn FnMut(u64)| crew.work(order, start, beat);
+        let work = |crew: &mut Crew, beat: &mut dyn FnMut(u64)| crew.work(turn, start, beat);
         let (each, edges) = all_at_once(&mut self.crews, devices, beat, work)?;
         let sent = each.concat();
         let mut worked = Worked {
-            elapsed_ns: if order.rate > 0 {
-                order.ns
+            elapsed_ns: if turn.rate > 0 {
+                turn.ns
             } else {
                 elapsed_ns(&sent)
             },
@@ -211,7 +211,7 @@ pub fn ask_once(to: SocketAddr, question: &Question) -> Result<Answered, Wrong> 
 impl Crew {
     fn work(
         &mut self,
-        order: Order,
+        turn: ClientTurn,
         start: u64,
         beat: &mut dyn FnMut(u64),
     ) -> io::Result<Vec<Sent>> {
@@ -224,7 +224,7 @@ impl Crew {
         let (outcomes, paused) = runtime.block_on(async {
             let mut tasks = JoinSet::new();
             for (number, link) in links.drain(..) {
-                tasks.spawn(Arc::clone(shared).work(number, link, order, start));
+                tasks.spawn(Arc::clone(shared).work(number, link, turn, start));
             }
             shared.watch(tasks, numbers.len(), beat).await
         })?;
@@ -309,7 +309,7 @@ impl Shared {
         self: Arc<Self>,
         number: u64,
         mut link: Option<Link>,
-        order: Order,
+        turn: ClientTurn,
         start: u64,
     ) -> Outcome {
         let mut span = Span {
@@ -317,10 +317,10 @@ impl Shared {
             ..Span::default()
         };
         let mut ops = 0;
-        let result = if order.rate > 0 {
-            self.paced(&mut link, number, order, start, &mut ops).await
+        let result = if turn.rate > 0 {
+            self.paced(&mut link, number, turn, start, &mut ops).await
         } else {
-            self.at_will(&mut link, order, span.start, &mut ops).await
+            self.at_will(&mut link, turn, span.start, &mut ops).await
         };
         if let Err(wrong) = result {
             link = None;
@@ -338,17 +338,17 @@ impl Shared {
     async fn at_will(
         &self,
         link: &mut Option<Link>,
-        order: Order,
+        turn: ClientTurn,
         start: u64,
         ops: &mut u64,
     ) -> Result<(), Wrong> {
-        let until = start.saturating_add(order.ns);
+        let until = start.saturating_add(turn.ns);
         let mut last = start;
         while *ops == 0 || last < until {
             let body = self.exchange(link).await?;
             let now = monotonic_ns();
             let mut log = lock(&self.log);
-            if order.counted {
+            if turn.counted {
                 log.response.record(now - last);
             }
             log.ops += 1;
@@ -365,15 +365,15 @@ impl Shared {
         &self,
         link: &mut Option<Link>,
         number: u64,
-        order: Order,
+        turn: ClientTurn,
         start: u64,
         ops: &mut u64,
     ) -> Result<(), Wrong> {
         let alarm = Alarm::new().map_err(|e| Wrong::Io("making a timer", e))?;
-        let until = start.saturating_add(order.ns);
+        let until = start.saturating_add(turn.ns);
         let due = |nth: u64| {
-            let turn = u128::from(nth) * u128::from(self.all) + u128::from(number);
-            start + (turn * 1_000_000_000 / u128::from(order.rate)) as u64
+            let index = u128::from(nth) * u128::from(self.all) + u128::from(number);
+            start + (index * 1_000_000_000 / u128::from(turn.rate)) as u64
         };
         let mut nth = 0;
         while due(nth) < until {
@@ -389,7 +389,7 @@ impl Shared {
             let body = self.exchange(link).await?;
             let now = monotonic_ns();
             let mut log = lock(&self.log);
-            if order.counted {
+            if turn.counted {
                 log.response.record(now.saturating_sub(due(nth)));
                 log.service.record(now - begun);
             }
@@ -398,14 +398,14 @@ impl Shared {
             nth += 1;
             *ops += 1;
         }
-        lock(&self.log).unsent += self.moments(number, order).saturating_sub(nth);
+        lock(&self.log).unsent += self.moments(number, turn).saturating_sub(nth);
         Ok(())
     }
 
     /// Number of requests of a connection in a stretch. The moments of a rate are dealt to the
     /// connections in turn.
-    fn moments(&self, number: u64, order: Order) -> u64 {
-        let all = (u128::from(order.ns) * u128::from(order.rate)).div_ceil(1_000_000_000);
+    fn moments(&self, number: u64, turn: ClientTurn) -> u64 {
+        let all = (u128::from(turn.ns) * u128::from(turn.rate)).div_ceil(1_000_000_000);
         let own = all.saturating_sub(u128::from(number));
         own.div_ceil(u128::from(self.all)) as u64
     }

@@ -11,7 +11,7 @@ use layermark_model::{FigureValues, Trial};
 use super::{
     answer::{self, Body, Expected},
     ceiling,
-    client::{Client, Order, Target, Worked, ask_once},
+    client::{Client, ClientTurn, Target, Worked, ask_once},
     figures::HttpTrial,
     link::Question,
     near::{Control, peer_address},
@@ -113,7 +113,7 @@ impl HttpWork {
             p,
         };
         // One request of each connection.
-        let once = Order {
+        let once = ClientTurn {
             ns: 0,
             counted: false,
             rate: 0,
@@ -123,8 +123,8 @@ impl HttpWork {
     }
 
     /// Makes the client work. An error ends the trial and reports all errors of the same turn.
-    fn obey(&mut self, order: Order, beat: &mut dyn FnMut(u64)) -> Result<Worked, ProbeError> {
-        let worked = self.client.work(order, &self.devices, beat);
+    fn obey(&mut self, turn: ClientTurn, beat: &mut dyn FnMut(u64)) -> Result<Worked, ProbeError> {
+        let worked = self.client.work(turn, &self.devices, beat);
         let worked = worked.map_err(|e| self.peer.io("in a turn", &e))?;
         self.answered += worked.ops;
         match worked.errors.error(self.peer, self.answered) {
@@ -160,7 +160,7 @@ impl Repeat for HttpWork {
             Extent::Time { ns, counted } => (ns, counted),
         };
         if rate > 0 {
-            let ramp = Order {
+            let ramp = ClientTurn {
                 ns: RAMP_NS,
                 counted: false,
                 rate,
@@ -168,7 +168,7 @@ impl Repeat for HttpWork {
             self.obey(ramp, beat)?;
         }
         let before = counted.then(|| self.far_cpu()).transpose()?.flatten();
-        let worked = self.obey(Order { ns, counted, rate }, beat)?;
+        let worked = self.obey(ClientTurn { ns, counted, rate }, beat)?;
         if counted {
             let after = self.far_cpu()?;
             if let Some((before, after)) = before.zip(after) {

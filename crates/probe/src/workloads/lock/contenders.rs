@@ -36,7 +36,7 @@ use crate::{
 
 /// The next work of all threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order {
+pub struct ContenderTurn {
     /// Number of operations of each, if there is time.
     pub ops: u64,
     /// Time limit from the common start, ns.
@@ -73,7 +73,7 @@ pub struct Contenders {
     p: LockParams,
     path: PathBuf,
     shared: Arc<Shared>,
-    orders: Vec<Sender<Order>>,
+    turns: Vec<Sender<ContenderTurn>>,
     done: Receiver<Did>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -119,17 +119,17 @@ impl Contenders {
             p: p.clone(),
             path: path.to_owned(),
             shared,
-            orders: Vec::with_capacity(count),
+            turns: Vec::with_capacity(count),
             done,
             threads: Vec::with_capacity(count),
         };
         for number in 0..count {
-            let (order, orders) = mpsc::channel();
+            let (turn, turns) = mpsc::channel();
             let (shared, say, path) = (Arc::clone(&all.shared), say.clone(), path.to_owned());
-            let body = move || shared.contend(number, open(shared.op, &path), &orders, &say);
+            let body = move || shared.contend(number, open(shared.op, &path), &turns, &say);
             let thread = thread::Builder::new().spawn(body);
             all.threads.push(thread.map_err(|e| no_thread(&e))?);
-            all.orders.push(order);
+            all.turns.push(turn);
         }
         // All have opened the file, or one reports its error.
         all.gather(&mut |_| {})?;
@@ -137,9 +137,13 @@ impl Contenders {
     }
 
     /// Makes all of them work. `beat` gets the number of operations so far.
-    pub fn work(&self, order: Order, beat: &mut dyn FnMut(u64)) -> Result<Together, ProbeError> {
-        for to in &self.orders {
-            to.send(order).map_err(|_| gone())?;
+    pub fn work(
+        &self,
+        turn: ContenderTurn,
+        beat: &mut dyn FnMut(u64),
+    ) -> Result<Together, ProbeError> {
+        for to in &self.turns {
+            to.send(turn).map_err(|_| gone())?;
         }
         let each = self.gather(beat)?;
         let ops = each.iter().map(|(ops, _)| ops).sum::<u64>();
@@ -165,9 +169,9 @@ impl Contenders {
     }
 
     fn gather(&self, beat: &mut dyn FnMut(u64)) -> Result<Vec<(u64, Span)>, ProbeError> {
-        let (mut each, mut told) = (Vec::with_capacity(self.orders.len()), 0);
+        let (mut each, mut told) = (Vec::with_capacity(self.turns.len()), 0);
         let mut failed = None;
-        while each.len() < self.orders.len() {
+        while each.len() < self.turns.len() {
             match self.done.recv_timeout(Duration::from_nanos(HEARTBEAT_NS)) {
                 Ok(Ok(did)) => each.push(did),
                 Ok(Err(e)) => {
@@ -190,7 +194,7 @@ impl Contenders {
 
 impl Drop for Contenders {
     fn drop(&mut self) {
-        self.orders.clear();
+        self.turns.clear();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -203,7 +207,7 @@ impl Shared {
         &self,
         number: usize,
         file: io::Result<File>,
-        orders: &Receiver<Order>,
+        turns: &Receiver<ContenderTurn>,
         say: &Sender<Did>,
     ) {
         let (file, opened) = match file {
@@ -214,8 +218,8 @@ impl Shared {
         let Some(file) = file.filter(|_| told.is_ok()) else {
             return;
         };
-        for order in orders {
-            let did = self.work(order, &file, &mut lock(&self.recorders[number]));
+        for turn in turns {
+            let did = self.work(turn, &file, &mut lock(&self.recorders[number]));
             // A thread that fails closes the file, and with it a lock for which others wait.
             let goes_on = did.is_ok();
             if say.send(did).is_err() || !goes_on {
@@ -224,7 +228,7 @@ impl Shared {
         }
     }
 
-    fn work(&self, order: Order, file: &File, recorder: &mut Recorder) -> Did {
+    fn work(&self, turn: ContenderTurn, file: &File, recorder: &mut Recorder) -> Did {
         self.barrier.wait(|| self.start());
         let start = self.start_ns.load(Ordering::Relaxed);
         // With more threads than CPUs it had to wait for one. That is part of a turn, which ends
@@ -232,10 +236,10 @@ impl Shared {
         let late_ns = monotonic_ns() - start;
         let part = Part {
             from: 0,
-            to: order.ops,
-            limit_ns: order.limit_ns.saturating_sub(late_ns).max(1),
+            to: turn.ops,
+            limit_ns: turn.limit_ns.saturating_sub(late_ns).max(1),
         };
-        let done = self.drive(order.what, part, file, recorder);
+        let done = self.drive(turn.what, part, file, recorder);
         let end = monotonic_ns();
         if self.working.fetch_sub(1, Ordering::AcqRel) == 1 {
             lock(&self.edges)[1] = Edge::read(&self.devices);

@@ -9,7 +9,7 @@ use std::{
 use layermark_model::{Trial, Verified};
 
 use super::{
-    contenders::{Contenders, Order, What},
+    contenders::{ContenderTurn, Contenders, What},
     ops::counter,
     params::{LockOp, LockParams},
     sys,
@@ -75,12 +75,12 @@ impl LockWork {
     /// Makes all threads increment the number in the file. It must then be the number of
     /// increments.
     fn prove(&mut self) -> Result<Verified, ProbeError> {
-        let order = Order {
+        let turn = ContenderTurn {
             ops: u64::MAX,
             limit_ns: PROOF_NS,
             what: What::Count,
         };
-        let added = self.contenders.work(order, &mut |_| {})?.ops;
+        let added = self.contenders.work(turn, &mut |_| {})?.ops;
         self.counted += added;
         let found = File::open(&self.path).and_then(|file| counter(&file));
         let found = found.map_err(|e| ProbeError::io("read", &self.path, &e))?;
@@ -130,12 +130,12 @@ impl Repeat for LockWork {
             Extent::Time { ns, counted } => (u64::MAX, ns, counted),
         };
         let what = if counted { What::Timed } else { What::LeadIn };
-        let order = Order {
+        let turn = ContenderTurn {
             ops,
             limit_ns,
             what,
         };
-        let done = self.contenders.work(order, beat)?;
+        let done = self.contenders.work(turn, beat)?;
         Ok(Stretch {
             elapsed_ns: done.elapsed_ns,
             ops: done.ops,
