@@ -7,7 +7,7 @@ use layermark_model::SelfTest;
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     engines::{self, After, RecordOrder, Task, Transfer},
-    run::drive::{Part, Step, drive},
+    run::drive::{OpRange, Step, drive},
     run::recorder::Recorder,
 };
 
@@ -37,7 +37,7 @@ pub fn self_test() -> SelfTest {
     let loop_ns = median(|| {
         let _ = black_box(drive(
             Some(source),
-            Part::whole(TURNS),
+            OpRange::whole(TURNS),
             &mut recorder,
             &mut |_| {},
             &mut Nothing,
@@ -62,7 +62,7 @@ fn null_pass(source: Source, recorder: &mut Recorder) {
     let task = Task {
         record: buffer.len(),
         piece: buffer.len(),
-        part: Part::whole(TURNS),
+        part: OpRange::whole(TURNS),
         size: 0,
         order: RecordOrder::Sequential,
         advice: None,

@@ -16,7 +16,7 @@ use rustix::fs::Advice;
 
 use crate::{
     clock::{Source, monotonic_ns},
-    run::drive::{self, Done, LoopError, Part, Span},
+    run::drive::{self, Done, LoopError, OpRange, Span},
     run::recorder::Recorder,
 };
 
@@ -203,7 +203,7 @@ pub struct Task<'a> {
     /// Bytes of one record, several of which may make an operation.
     pub piece: usize,
     /// Operations; `part.to` is the end of the whole pass.
-    pub part: Part,
+    pub part: OpRange,
     /// Bytes of the file, as far as records reach.
     pub size: u64,
     /// Order of the records.

@@ -61,7 +61,7 @@ fn task<'a>(
     Task {
         record: 40,
         piece: 5,
-        part: Part::whole(10),
+        part: OpRange::whole(10),
         size: 400,
         order: RecordOrder::Random(Permutation::new(10, 1)),
         advice: None,

@@ -15,7 +15,7 @@ use crate::{
     data::{self, Stamp},
     limits::HEARTBEAT_NS,
     queue::{FailedIo, Queue, QueuedIo},
-    run::drive::{LoopError, Part, Span},
+    run::drive::{LoopError, OpRange, Span},
     run::recorder::Recorder,
 };
 
@@ -144,7 +144,7 @@ impl<C: Clock> Pass<'_, C> {
     /// With several operations in flight, the queue of a turn fills at its start and drains at its
     /// end. The counted part begins when the first operation completes. It ends with the last
     /// completion after which another operation was started.
-    fn run(&mut self, part: Part, beat: &mut dyn FnMut(u64)) -> Result<Counted, LoopError> {
+    fn run(&mut self, part: OpRange, beat: &mut dyn FnMut(u64)) -> Result<Counted, LoopError> {
         let in_part = part.limit_ns != u64::MAX && self.queue.depth() > 1;
         let start = monotonic_ns();
         let mut beat_at = self.clock.now();

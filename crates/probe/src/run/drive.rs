@@ -32,7 +32,7 @@ pub struct Done {
 
 /// A range of operations, with a time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct OpRange {
     /// The first operation.
     pub from: u64,
     /// One past the last operation.
@@ -42,7 +42,7 @@ pub struct Part {
     pub limit_ns: u64,
 }
 
-impl Part {
+impl OpRange {
     /// Operations 0 to `ops`, without a time limit.
     pub fn whole(ops: u64) -> Self {
         Self {
@@ -84,7 +84,7 @@ pub struct LoopError {
 /// finished operations.
 pub fn drive<S: Step>(
     source: Option<Source>,
-    part: Part,
+    part: OpRange,
     recorder: &mut Recorder,
     beat: &mut dyn FnMut(u64),
     step: &mut S,
@@ -106,7 +106,7 @@ const KEPT: usize = 256;
 #[inline(never)]
 fn timed<C: Clock, S: Step>(
     clock: C,
-    part: Part,
+    part: OpRange,
     recorder: &mut Recorder,
     beat: &mut dyn FnMut(u64),
     step: &mut S,
@@ -174,7 +174,7 @@ fn record<C: Clock>(clock: C, recorder: &mut Recorder, last: &mut u64, ends: &[u
 /// operations that adapts to their speed.
 #[inline(never)]
 fn untimed<S: Step>(
-    part: Part,
+    part: OpRange,
     beat: &mut dyn FnMut(u64),
     step: &mut S,
 ) -> Result<Done, LoopError> {
@@ -274,7 +274,7 @@ mod tests {
             let mut recorder = Recorder::new();
             let done = drive(
                 Some(source),
-                Part::whole(10),
+                OpRange::whole(10),
                 &mut recorder,
                 &mut |_| {},
                 &mut Sleeper(2),
@@ -292,7 +292,7 @@ mod tests {
             let mut recorder = Recorder::new();
             let done = drive(
                 source,
-                Part::whole(5),
+                OpRange::whole(5),
                 &mut recorder,
                 &mut |_| {},
                 &mut Slow,
@@ -314,7 +314,7 @@ mod tests {
             };
             let done = drive(
                 source,
-                Part::whole(30),
+                OpRange::whole(30),
                 &mut recorder,
                 &mut beat,
                 &mut Sleeper(40),
@@ -334,7 +334,7 @@ mod tests {
         for source in sources() {
             let stopped = drive(
                 source,
-                Part::whole(10),
+                OpRange::whole(10),
                 &mut Recorder::new(),
                 &mut |_| {},
                 &mut Fails,
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn the_operation_under_way_when_the_time_is_over_is_the_last() {
         for source in sources() {
-            let part = Part {
+            let part = OpRange {
                 from: 7,
                 to: u64::MAX,
                 limit_ns: 2_000_000,
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn time_for_preparation_does_not_count_towards_the_end() {
         for source in sources() {
-            let part = Part {
+            let part = OpRange {
                 from: 0,
                 to: 100,
                 limit_ns: 3_000_000,

@@ -14,7 +14,7 @@ use crate::{
     counters::Devices,
     run::{
         Extent, Mark, Passes, Repeat, Stretch,
-        drive::{self, Part},
+        drive::{self, OpRange},
         recorder::Recorder,
     },
     selftest,
@@ -98,7 +98,7 @@ impl Repeat for DbWork {
             Extent::Pass => (PASS, u64::MAX, true),
             Extent::Time { ns, counted } => (u64::MAX - self.next, ns, counted),
         };
-        let part = Part {
+        let part = OpRange {
             from: self.next,
             to: self.next + ops,
             limit_ns,

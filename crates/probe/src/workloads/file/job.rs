@@ -10,7 +10,7 @@ use crate::{
     clock::{Source, monotonic_ns},
     engines::{After, PassProgress, RecordOrder, Seek, Stride, Task, Transfer},
     permutation::Permutation,
-    run::drive::{self, LoopError, Part, Span},
+    run::drive::{self, LoopError, OpRange, Span},
 };
 
 /// Common parameters of all passes of a trial.
@@ -80,7 +80,7 @@ impl FileJob {
             }
             let so_far = worked.map_or(0, |w| w.ops);
             let net_ns = worked.map_or(0, |w| w.span.net_ns());
-            let part = Part {
+            let part = OpRange {
                 from: slot.at,
                 to: self.ops,
                 limit_ns: if ends_together(&self.p) {
@@ -119,7 +119,7 @@ impl FileJob {
 
     /// One pass over the file, untimed, as generation 0, which every later pass overwrites.
     pub fn rehearse(&self, slot: &mut ThreadSlot) -> Result<Span, LoopError> {
-        let way = self.part(slot, 0, Part::whole(self.ops), true, &mut |_| {})?;
+        let way = self.part(slot, 0, OpRange::whole(self.ops), true, &mut |_| {})?;
         Ok(way.span)
     }
 
@@ -128,7 +128,7 @@ impl FileJob {
         &self,
         slot: &mut ThreadSlot,
         generation: u64,
-        part: Part,
+        part: OpRange,
         counted: bool,
         beat: &mut dyn FnMut(u64),
     ) -> Result<PassProgress, LoopError> {
@@ -154,7 +154,7 @@ impl FileJob {
                 file,
             };
             first.mark();
-            let done = drive::drive(self.clock, Part::whole(1), recorder, beat, &mut first)?;
+            let done = drive::drive(self.clock, OpRange::whole(1), recorder, beat, &mut first)?;
             if self.p.sync.closes() {
                 drop(file.take());
             }

@@ -28,7 +28,7 @@ use crate::{
     run::{
         Edge,
         barrier::SpinBarrier,
-        drive::{self, Done, Part, Span},
+        drive::{self, Done, OpRange, Span},
         recorder::Recorder,
     },
     selftest,
@@ -234,7 +234,7 @@ impl Shared {
         // With more threads than CPUs it had to wait for one. That is part of a turn, which ends
         // for all at the same time.
         let late_ns = monotonic_ns() - start;
-        let part = Part {
+        let part = OpRange {
             from: 0,
             to: turn.ops,
             limit_ns: turn.limit_ns.saturating_sub(late_ns).max(1),
@@ -260,7 +260,7 @@ impl Shared {
     fn drive(
         &self,
         what: What,
-        part: Part,
+        part: OpRange,
         file: &File,
         recorder: &mut Recorder,
     ) -> io::Result<Done> {

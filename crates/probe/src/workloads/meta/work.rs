@@ -25,7 +25,7 @@ use crate::{
     permutation::Permutation,
     run::{
         Extent, Mark, Passes, Repeat, Stretch,
-        drive::{self, Done, LoopError, Part, Span},
+        drive::{self, Done, LoopError, OpRange, Span},
         recorder::Recorder,
     },
     selftest,
@@ -124,7 +124,7 @@ impl MetaWork {
             }
         }
         if self.p.cache == Cache::Warm {
-            let all = Part::whole(self.p.files);
+            let all = OpRange::whole(self.p.files);
             self.drive(all, false, &mut |_| {})
                 .map_err(|s| self.failed(&s))?;
         } else {
@@ -251,7 +251,7 @@ impl MetaWork {
 
     fn drive(
         &mut self,
-        part: Part,
+        part: OpRange,
         counted: bool,
         beat: &mut dyn FnMut(u64),
     ) -> Result<Done, LoopError> {
@@ -366,7 +366,7 @@ impl Repeat for MetaWork {
         let mut span: Option<Span> = None;
         loop {
             let (from, so_far) = (self.at % self.p.files, sum.ops);
-            let part = Part {
+            let part = OpRange {
                 from,
                 to: self.p.files,
                 limit_ns: limit_ns - sum.elapsed_ns,

@@ -17,7 +17,7 @@ use crate::{
     counters::Devices,
     run::{
         Edge,
-        drive::{self, Part, Span, Step},
+        drive::{self, OpRange, Span, Step},
         recorder::Recorder,
     },
     workloads::ends::{
@@ -115,7 +115,7 @@ impl Lane {
         } = self;
         let transactions = Transactions {
             clock: limit.counted.then_some(clock),
-            part: Part {
+            part: OpRange {
                 from: 0,
                 to: limit.ops,
                 limit_ns: limit.ns,
@@ -164,7 +164,7 @@ impl Lane {
 /// Transactions of a turn.
 struct Transactions<'a> {
     clock: Option<Source>,
-    part: Part,
+    part: OpRange,
     recorder: &'a mut Recorder,
 }
 
