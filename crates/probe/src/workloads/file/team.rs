@@ -30,7 +30,7 @@ use crate::{
 
 /// One thread per file, waiting for assignments. The threads end when this is dropped.
 pub struct Team {
-    shared: Arc<Shared>,
+    shared: Arc<TeamState>,
     orders: Vec<Sender<Assignment>>,
     done: Receiver<Done>,
     threads: Vec<JoinHandle<()>>,
@@ -50,7 +50,7 @@ type Assignment = (Amount, ThreadSlot);
 type Done = (usize, ThreadSlot, Result<Worked, ProbeError>);
 
 /// State shared by the threads.
-struct Shared {
+struct TeamState {
     devices: Devices,
     barrier: SpinBarrier,
     count: usize,
@@ -63,7 +63,7 @@ struct Shared {
     edges: Mutex<[Edge; 2]>,
 }
 
-impl Shared {
+impl TeamState {
     /// Called by the last thread that is ready, so that no thread has to be woken before the start.
     fn start(&self) {
         self.working.store(self.count, Ordering::Relaxed);
@@ -116,7 +116,7 @@ fn guarded<T>(what: impl FnOnce() -> Result<T, ProbeError>) -> Result<T, ProbeEr
 impl Team {
     /// Starts this many threads.
     pub fn start(count: usize, job: &FileJob, devices: Devices) -> Result<Self, ProbeError> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TeamState {
             devices,
             barrier: SpinBarrier::new(count),
             count,

@@ -37,13 +37,13 @@ pub struct FtpFarEnd {
     control: Listening,
     /// Our own server.
     own: Option<Listening>,
-    shared: Arc<Shared>,
+    shared: Arc<FtpFarState>,
     /// Declared last, because the others use it.
     _work: WorkDir,
 }
 
 /// State for the control connection.
-struct Shared {
+struct FtpFarState {
     p: FtpParams,
     secret: Hidden,
     /// Name and version, and port, of the server.
@@ -76,7 +76,7 @@ impl FtpFarEnd {
             None => work.path().to_owned(),
         };
         let data = content(&p, &files, context.seed)?;
-        let mut shared = Shared {
+        let mut shared = FtpFarState {
             secret: peer.secret.clone().into(),
             server: "layermark's own".into(),
             port: 0,
@@ -158,7 +158,7 @@ fn content(p: &FtpParams, files: &Path, seed: u64) -> Result<Option<Content>, Pr
     Ok(Some(data))
 }
 
-impl Shared {
+impl FtpFarState {
     fn take(&mut self, vsftpd: Vsftpd) {
         self.server.clone_from(&vsftpd.version);
         self.port = vsftpd.port;

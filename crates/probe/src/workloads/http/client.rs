@@ -81,11 +81,11 @@ struct Crew {
     runtime: Runtime,
     /// Each connection, with its number.
     links: Vec<(u64, Option<Link>)>,
-    shared: Arc<Shared>,
+    shared: Arc<CrewState>,
 }
 
 /// State shared by the tasks of a crew. No other thread takes the lock, so it costs almost nothing.
-struct Shared {
+struct CrewState {
     target: Target,
     /// Number of connections of all crews.
     all: u64,
@@ -127,7 +127,7 @@ impl Client {
             Ok(Crew {
                 runtime: Builder::new_current_thread().enable_all().build()?,
                 links: numbers.map(|number| (number, None)).collect(),
-                shared: Arc::new(Shared::new(target.clone(), connections)),
+                shared: Arc::new(CrewState::new(target.clone(), connections)),
             })
         };
         Ok(Self {
@@ -249,7 +249,7 @@ impl Crew {
     }
 }
 
-impl Shared {
+impl CrewState {
     fn new(target: Target, all: u64) -> Self {
         Self {
             target,

@@ -33,7 +33,7 @@ pub struct HttpFarEnd {
 }
 
 /// State shared by its threads.
-struct Shared {
+struct HttpFarState {
     p: HttpParams,
     dir: PathBuf,
     seed: u64,
@@ -69,7 +69,7 @@ impl HttpFarEnd {
         // Checked now, for a clear error before the near end connects.
         check_program(&p)?;
         let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
-        let shared = Shared {
+        let shared = HttpFarState {
             p,
             dir: dir.to_owned(),
             seed: context.seed,
@@ -94,7 +94,7 @@ impl FarEnd for HttpFarEnd {
     }
 }
 
-impl Shared {
+impl HttpFarState {
     /// A client that does not send the secret is disconnected without an answer. The near end
     /// detects other failures.
     fn serve(&self, stream: TcpStream, connections: &OpenConnections) {

@@ -46,7 +46,7 @@ struct Counted {
 }
 
 /// State shared by the workers.
-struct Shared {
+struct WorkerState {
     barrier: SpinBarrier,
     /// Set when one could not get ready, so that none starts.
     off: AtomicBool,
@@ -177,7 +177,7 @@ impl IopsWork {
         window: Window,
         beat: &mut Beat<'_>,
     ) -> Result<Counted, ProbeError> {
-        let shared = Shared {
+        let shared = WorkerState {
             barrier: SpinBarrier::new(self.workers.len() + 1),
             off: AtomicBool::new(false),
             start: Mutex::new((0, 0)),
@@ -312,7 +312,7 @@ impl IopsWork {
     }
 }
 
-impl Shared {
+impl WorkerState {
     fn begin<C: Clock>(&self, clock: C) {
         *lock(&self.start) = (clock.now(), monotonic_ns());
     }
@@ -325,7 +325,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Runs one worker's thread. Returns `None` when nothing failed.
 fn work<C: Clock>(
     clock: C,
-    shared: &Shared,
+    shared: &WorkerState,
     window: Window,
     p: &IopsParams,
     worker: &mut Worker,

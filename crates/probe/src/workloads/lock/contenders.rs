@@ -72,13 +72,13 @@ type Did = io::Result<(u64, Span)>;
 pub struct Contenders {
     p: LockParams,
     path: PathBuf,
-    shared: Arc<Shared>,
+    shared: Arc<ContenderState>,
     turns: Vec<Sender<ContenderTurn>>,
     done: Receiver<Did>,
     threads: Vec<JoinHandle<()>>,
 }
 
-struct Shared {
+struct ContenderState {
     op: LockOp,
     clock: Option<Source>,
     devices: Devices,
@@ -103,7 +103,7 @@ impl Contenders {
         open: fn(LockOp, &Path) -> io::Result<File>,
     ) -> Result<Self, ProbeError> {
         let count = p.threads as usize;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ContenderState {
             op: p.op,
             clock: p.latency.then(selftest::source),
             devices,
@@ -201,7 +201,7 @@ impl Drop for Contenders {
     }
 }
 
-impl Shared {
+impl ContenderState {
     /// The main loop of a thread.
     fn contend(
         &self,

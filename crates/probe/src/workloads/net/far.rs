@@ -28,11 +28,11 @@ use crate::{
 /// A far end that listens.
 pub struct NetFarEnd {
     listening: Listening,
-    shared: Arc<Shared>,
+    shared: Arc<NetFarState>,
 }
 
 /// State shared by its threads.
-pub struct Shared {
+pub struct NetFarState {
     pub p: NetParams,
     pub at: SocketAddr,
     secret: Hidden,
@@ -45,7 +45,7 @@ impl NetFarEnd {
     pub fn start(p: NetParams, peer: &Peer) -> Result<Self, ProbeError> {
         let at = SocketAddr::new(peer.address, peer.port);
         let listener = sockets::listen(&p, at).map_err(|e| no_listener(at, &e))?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(NetFarState {
             p,
             at: listener.local_addr().map_err(|e| no_listener(at, &e))?,
             secret: peer.secret.clone().into(),
@@ -72,7 +72,7 @@ impl FarEnd for NetFarEnd {
     }
 }
 
-impl Shared {
+impl NetFarState {
     /// A client that does not send the secret, or the token of a trial, is disconnected without an
     /// answer.
     fn serve(&self, stream: TcpStream, connections: &OpenConnections) {

@@ -18,7 +18,7 @@ use rustix::net::Shutdown;
 
 use super::{
     control::{Answer, ControlRequest, Counters},
-    far::Shared,
+    far::NetFarState,
     figures::NetEnd,
     params::{NetOp, NetParams},
     sockets,
@@ -68,7 +68,12 @@ struct Single {
 }
 
 impl FarTrial {
-    pub fn new(far: &Shared, near: &Host, ports: Vec<u16>, from: SocketAddr) -> io::Result<Self> {
+    pub fn new(
+        far: &NetFarState,
+        near: &Host,
+        ports: Vec<u16>,
+        from: SocketAddr,
+    ) -> io::Result<Self> {
         let p = far.p.clone();
         let host = Host::here();
         let [_, cpus] = place::cpus(p.placement, p.streams as usize, near, &host);
