@@ -28,7 +28,7 @@ pub trait Params: Means + Clone + PartialEq + Serialize + DeserializeOwned + 'st
     const TABLE: &'static [Row<Self>];
 
     /// Derives dependent parameters. May split one point into several.
-    fn settle(self, _values: &Values) -> Result<Vec<Self>, PointError> {
+    fn derive(self, _values: &Values) -> Result<Vec<Self>, PointError> {
         Ok(vec![self])
     }
 

@@ -22,15 +22,15 @@ pub fn expand<P: Params>(
     scale: f64,
     applied: &mut Applied,
 ) -> Result<Vec<P>, PointError> {
-    let mut settled: Vec<P> = Vec::new();
+    let mut derived: Vec<P> = Vec::new();
     for map in values.combinations(P::TABLE)? {
-        settled.extend(applied.clear::<P>(map)?.settle(values)?);
-        if settled.len() > MAX_POINTS {
+        derived.extend(applied.clear::<P>(map)?.derive(values)?);
+        if derived.len() > MAX_POINTS {
             return Err(too_many_points(P::WORKLOAD));
         }
     }
     let mut all: Vec<P> = Vec::new();
-    for mut p in settled {
+    for mut p in derived {
         check(&p)?;
         if (scale - 1.0).abs() > f64::EPSILON {
             p.scale(scale, values);

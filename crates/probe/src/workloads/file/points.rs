@@ -30,7 +30,7 @@ impl Params for FileParams {
     const WORKLOAD: &'static str = "file";
     const TABLE: &'static [Row<Self>] = params::TABLE;
 
-    fn settle(mut self, _: &Values) -> Result<Vec<Self>, PointError> {
+    fn derive(mut self, _: &Values) -> Result<Vec<Self>, PointError> {
         if self.op == Op::FirstWrite {
             self.passes = self.passes.max(1);
         }

@@ -120,7 +120,7 @@ impl Params for FtpParams {
             .label(|p| (p.server != ServerChoice::Auto).then(|| p.served())),
     ];
 
-    fn settle(mut self, _: &Values) -> Result<Vec<Self>, PointError> {
+    fn derive(mut self, _: &Values) -> Result<Vec<Self>, PointError> {
         if self.source == Source::Auto {
             self.source = self.op.source();
         }

@@ -133,7 +133,7 @@ impl Params for IopsParams {
     ];
 
     /// Makes the specification and its summary agree.
-    fn settle(mut self, values: &Values) -> Result<Vec<Self>, PointError> {
+    fn derive(mut self, values: &Values) -> Result<Vec<Self>, PointError> {
         if values.words("engine").contains(&"pread") && !values.given("iodepth") {
             self.iodepth = 1;
         }

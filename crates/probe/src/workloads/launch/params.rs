@@ -208,7 +208,7 @@ impl Params for LaunchParams {
             .help("tear down and set up the layer itself before each cold launch"),
     ];
 
-    fn settle(self, _: &Values) -> Result<Vec<Self>, PointError> {
+    fn derive(self, _: &Values) -> Result<Vec<Self>, PointError> {
         substituted(&self)
     }
 

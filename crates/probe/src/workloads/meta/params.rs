@@ -116,7 +116,7 @@ impl Params for MetaParams {
     ];
 
     /// New files of `create` are empty.
-    fn settle(mut self, _: &Values) -> Result<Vec<Self>, PointError> {
+    fn derive(mut self, _: &Values) -> Result<Vec<Self>, PointError> {
         if self.op == MetaOp::Create {
             self.file_size = 0;
         }

@@ -128,7 +128,7 @@ impl Params for NetParams {
             .label(|p| p.nodelay.then(|| "nodelay".into())),
     ];
 
-    fn settle(mut self, _: &Values) -> Result<Vec<Self>, PointError> {
+    fn derive(mut self, _: &Values) -> Result<Vec<Self>, PointError> {
         if self.message == 0 && !self.op.transacts() {
             self.message = if self.op.is_udp() {
                 UDP_MESSAGE
