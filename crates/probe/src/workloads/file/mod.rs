@@ -23,8 +23,8 @@ mod params;
 mod pass;
 mod points;
 mod prepare;
+mod proofs;
 mod rates;
-mod settle;
 mod slot;
 mod team;
 #[cfg(test)]

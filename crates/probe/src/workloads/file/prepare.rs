@@ -155,7 +155,7 @@ fn prepare_file(p: &FileParams, slot: &mut ThreadSlot) -> Result<(), ProbeError>
         op if op.packaged() => check_size(p, &slot.path)?,
         _ => fill::make_ready(p, slot).map_err(|e| ProbeError::io("write", &slot.path, &e))?,
     }
-    settle_cache(p, &slot.path)
+    drop_own_cache(p, &slot.path)
 }
 
 fn check_size(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
@@ -176,7 +176,7 @@ fn check_size(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
 
 /// For a cold point, drops the pages that the program itself can drop from the cache. The lab drops
 /// the rest between `ready` and the first turn.
-fn settle_cache(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
+fn drop_own_cache(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
     if p.cache == Cache::Cold || p.direct {
         let file = File::open(path).map_err(|e| ProbeError::io("open", path, &e))?;
         evict(&file);
