@@ -1,19 +1,19 @@
-//! What an operation costs on the average, stalls included, beside what it typically costs.
+//! The average cost of an operation, including stalls, next to its typical cost.
 
 use crate::{Comparison, Interval, bca, median};
 
-/// Resamples of blocks: percentiles of an interval of 95 % need no more.
+/// Number of resamples of blocks, enough for the percentiles of a 95 % interval.
 const AVERAGE_RESAMPLES: usize = 999;
 
-/// How far the average has to lie from the typical cost to be told: 10 %.
+/// How far the average must lie from the typical cost to be reported: 10 %.
 pub const STALLS_BEYOND: f64 = 0.10;
 
-/// Least ratio of the rounds' excess, added up, to the root of its squares: chance alone reaches it in
-/// 0.8 of 100, less than one cell of a report of 124. A stall seen seven times on one side reaches
-/// 2.65, eight times 2.83.
+/// Threshold for stalls: the sum of the rounds' excess over the root of the sum of its squares.
+/// Chance alone reaches it in 0.8 of 100 cells, which is less than one cell of a report of 124. A
+/// stall seen seven times on one side reaches 2.65, eight times 2.83.
 const BEYOND_CHANCE: f64 = 2.66;
 
-/// A round in which both sides had a turn: time and operations each, time in any one unit.
+/// A round in which both layers had a turn: time (in any one unit) and operations of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Round {
     /// Time and operations in the layer.
@@ -22,32 +22,32 @@ pub struct Round {
     pub native: [f64; 2],
 }
 
-/// The average cost of a layer over native's.
+/// The average cost of a layer compared with native's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Average {
-    /// Time of all paired turns over their operations, layer over native.
+    /// Time over operations of all paired turns, layer over native.
     pub ratio: f64,
     /// Native's average: its time over its operations.
     pub native: f64,
-    /// Its bootstrap interval over blocks, sessions outer. `None` where blocks are too few for one
-    /// (below 6 at 95 %).
+    /// Its bootstrap interval over blocks within sessions. `None` with too few blocks (below 6 at
+    /// 95 %).
     pub interval: Option<Interval>,
-    /// The average is not the typical cost: see [`average`].
+    /// Whether the average differs from the typical cost: see [`average`].
     pub stalls: bool,
 }
 
 /// Averages the rounds of a cell's blocks, each with its session.
 ///
-/// A cell has stalls where both hold:
-/// * the whole interval of the average lies more than 10 % ([`STALLS_BEYOND`]) off the typical ratio;
-/// * that is not chance. Under chance it is a matter of luck which side a slow operation hits, so the
-///   excess of each round, time beyond the usual one in the layer less natively, has either sign. Its
-///   sum over the root of the sum of its squares is then rarely beyond 2.66 (Hoeffding's bound for
-///   signs; `tests/stalls.rs` counts how rarely). A bootstrap of ten blocks does not see that: where
-///   both sides have the same rare stalls, it flagged up to 10 of 100 cells.
+/// A cell has stalls if both hold:
+/// * The whole interval of the average lies more than 10 % ([`STALLS_BEYOND`]) off the typical ratio.
+/// * This is not due to chance. By chance, a slow operation hits either side. So the excess of a round
+///   (time beyond the usual one, in the layer minus natively) has either sign. The sum of the excess
+///   over the root of the sum of its squares is then rarely beyond 2.66. This is Hoeffding's bound for
+///   signs; `tests/stalls.rs` counts how rarely. A bootstrap of ten blocks does not see this: with the
+///   same rare stalls on both sides, it flagged up to 10 of 100 cells.
 ///
-/// Without a steady state there is no typical ratio and nothing is flagged. `None` without rounds, or
-/// when a number is not finite or not above 0.
+/// Without a steady state the typical ratio is unknown, and nothing is flagged. `None` without rounds, or
+/// if a number is not finite or not above 0.
 pub fn average(
     blocks: &[(u32, Vec<Round>)],
     typical: Option<&Comparison>,
@@ -125,10 +125,10 @@ fn by_session(blocks: &[(u32, Vec<Round>)]) -> Vec<Vec<f64>> {
     sessions.iter().map(of).collect()
 }
 
-/// Sum of the rounds' excess over the root of its squares; 0 where there is none.
+/// Sum of the rounds' excess over the root of the sum of its squares; 0 if there is none.
 ///
-/// The excess is the time of a round's turns beyond what their operations usually take in the block,
-/// so that a stall counts the same wherever in its turn it was.
+/// The excess is a round's time minus the usual time of its operations in the block. So a stall
+/// counts the same wherever in the turn it happened.
 fn beyond_chance(blocks: &[(u32, Vec<Round>)], all: &Round, typical: f64) -> f64 {
     let cost = |r: &Round| r.native[0] / r.native[1];
     let (mut sum, mut squares) = (0.0, 0.0);
@@ -154,8 +154,9 @@ mod tests {
     use super::*;
     use crate::{Pair, compare};
 
-    /// Ten blocks of twenty rounds of four operations, of which the layer's take 1.3 times as long; some
-    /// rounds of a block have a stall of so many operations in the layer, others natively.
+    /// Ten blocks of twenty rounds of four operations, which take 1.3 times as long in the layer.
+    /// In some rounds of a block operations stall: `in_layer` rounds in the layer, `natively`
+    /// rounds in native.
     fn blocks(in_layer: usize, natively: usize, stall: f64) -> Vec<(u32, Vec<Round>)> {
         let round = |n: usize| {
             let noise = 1.0 + 0.01 * (n % 3) as f64;

@@ -6,24 +6,26 @@ use rand_chacha::ChaCha8Rng;
 use crate::robust::quantile_of_sorted;
 use crate::{Interval, all_finite, mean, normal_cdf, normal_quantile};
 
-/// How many resamples the method asks for.
+/// The usual number of resamples.
 pub const RESAMPLES: usize = 9_999;
 
-/// From this many sessions the acceleration is taken from leaving out whole sessions.
+/// From this many sessions, the jackknife for the acceleration leaves out whole sessions.
 const SESSIONS_FOR_JACKKNIFE: usize = 5;
 
 /// Bias-corrected and accelerated bootstrap interval (`BCa`; Efron, "Better bootstrap confidence
-/// intervals", 1987) of `statistic`, in the unit the statistic has.
+/// intervals", 1987) of `statistic`, in the statistic's unit.
 ///
 /// `blocks_by_session` holds one list of block values for each session. A resample draws sessions
-/// with replacement, then blocks within each session drawn (Davison & Hinkley, "Bootstrap Methods
-/// and their Application", section 3.8); the statistic sees all values drawn, one after the other.
-/// With one session this is the ordinary `BCa` interval of `scipy.stats.bootstrap`. The
-/// acceleration comes from the jackknife: over sessions when there are at least five, else over
-/// blocks, because a skewness taken from two to four sessions is noise.
+/// with replacement, then blocks within each drawn session. (Source: Davison & Hinkley, "Bootstrap
+/// Methods and their Application", section 3.8.) The statistic gets all drawn values in one list.
+/// With one session this is the ordinary `BCa` interval of `scipy.stats.bootstrap`.
 ///
-/// `None` when the blocks in all are too few for the level (below 6 for 95 %), when `resamples` is 0 or `level` outside (0, 1), when a value or the
-/// statistic of a resample is not finite. Empty sessions are left out.
+/// The acceleration comes from the jackknife: over sessions if there are at least five, else over
+/// blocks. The skewness of two to four sessions would be noise.
+///
+/// Empty sessions are left out. Returns `None` in these cases: too few blocks for the level (below
+/// 6 for 95 %), `resamples` of 0, `level` outside (0, 1), or a value or a resample's statistic that
+/// is not finite.
 pub fn bca(
     blocks_by_session: &[Vec<f64>],
     statistic: impl Fn(&[f64]) -> f64,
@@ -60,7 +62,7 @@ pub fn bca(
     Some(corrected(&replicates, estimate, acceleration, level))
 }
 
-/// The two quantiles of the replicates that `BCa` asks for.
+/// The two quantiles of the replicates that are the ends of the `BCa` interval.
 fn corrected(sorted: &[f64], estimate: f64, acceleration: f64, level: f64) -> Interval {
     let total = sorted.len() as f64;
     // Replicates equal to the estimate count half, as in SciPy; kept off 0 and 1, where the
@@ -87,7 +89,7 @@ fn corrected(sorted: &[f64], estimate: f64, acceleration: f64, level: f64) -> In
     }
 }
 
-/// The statistic with one session, or with few sessions one block, left out at a time.
+/// The statistic with one session left out at a time; with few sessions, one block.
 fn jackknife(sessions: &[&[f64]], all: &[f64], statistic: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let by_session = sessions.len() >= SESSIONS_FOR_JACKKNIFE;
     let lengths = if by_session {
@@ -105,7 +107,7 @@ fn jackknife(sessions: &[&[f64]], all: &[f64], statistic: impl Fn(&[f64]) -> f64
     left_out
 }
 
-/// Acceleration from jackknife values (Efron 1987, equation 6.6); 0 where it is not defined.
+/// Acceleration from jackknife values (Efron 1987, equation 6.6); 0 if undefined.
 fn acceleration(left_out: &[f64]) -> f64 {
     let Some(centre) = mean(left_out) else {
         return 0.0;
@@ -116,8 +118,8 @@ fn acceleration(left_out: &[f64]) -> f64 {
     if a.is_finite() { a } else { 0.0 }
 }
 
-/// Whether there are enough values for an interval at this level that resamples them: 2^(1-n) of all
-/// resamples of n values would lie beyond it anyway. Six for 95 %.
+/// Whether there are enough values for an interval at this level: six for 95 %. A
+/// share 2^(1-n) of all resamples of n values would lie beyond any interval.
 pub(crate) fn interval_exists(n: usize, level: f64) -> bool {
     let inside = level > 0.0 && level < 1.0;
     let exponent = i32::try_from(n).unwrap_or(i32::MAX).saturating_sub(1);

@@ -1,52 +1,52 @@
-//! Change points of a series, and whether it has come to rest.
+//! Change points of a series, and whether the series is steady.
 
 use std::ops::Range;
 
 use crate::{all_finite, edivisive, mad, median, pelt};
 
-/// Fewest values a segment may have. Five is the window of [`steady`], and the fewest of which a
-/// median is not at the mercy of one value: the studies' launch series (6.2 s, then 3.5 s from the
-/// fifteenth run on, with a first run of 12.7 s and a single 5.5 s) gives exactly its one step.
+/// Shortest segment, values. Five is the window of [`steady`], and the fewest values whose median
+/// does not depend on a single one. The studies' launch series then has exactly one step: 6.2 s,
+/// then 3.5 s from the fifteenth run on, with a first run of 12.7 s and a single 5.5 s.
 pub const MIN_SEGMENT: usize = 5;
 
 /// Smallest effect that counts as a change: this share of the level before it.
 pub const MIN_EFFECT: f64 = 0.05;
 
-/// From this length PELT is used, below it E-Divisive.
+/// Series of this length or longer use PELT, shorter ones E-Divisive.
 const PELT_FROM: usize = 100;
 
-/// PELT's penalty for one more change point is this times ln n.
+/// PELT's penalty for one more change point is this factor times ln n.
 const PENALTY: f64 = 15.0;
 
-/// A raw MAD times this estimates a standard deviation.
+/// Factor from a raw MAD to a standard deviation.
 const MAD_TO_SD: f64 = 1.4826;
 
-/// A stretch of a series between two changes.
+/// A part of a series between two changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
     /// Index of its first value.
     pub start: usize,
     /// Index after its last value.
     pub end: usize,
-    /// Median of its values, in their unit; not a number when one of them is not finite.
+    /// Median of its values, in their unit; NaN if one of them is not finite.
     pub median: f64,
 }
 
-/// Beyond so many raw MADs from the median (three standard deviations) a value is drawn in to there:
-/// a lone outlier is no change.
+/// Values further than this many raw MADs from the median (three standard deviations) are moved to
+/// that distance. So a lone outlier is not a change.
 const WINSOR_MADS: f64 = 3.0 * MAD_TO_SD;
 
-/// Indexes at which a new segment of the series starts, in order; empty when nothing changes.
-/// `values` is in time order, in any unit, above 0. They are looked at as logarithms, winsorised.
+/// Indexes at which a new segment of the series starts, in order; empty if nothing changes.
+/// `values` is in time order, in any unit, above 0. The tests use their winsorised logarithms.
 ///
-/// * n >= 100: PELT (Killick, Fearnhead & Eckley 2012) on mean and variance with normal cost and
-///   penalty 15 ln n. A change counts when the median moves by at least 5 %, or the spread
-///   (1.4826 MAD of the logarithms) by 0.05: both are robust, so a lone outlier is no change.
-/// * n < 100: E-Divisive (Matteson & James 2014), 999 permutations, p < 0.01; the median must move
-///   by at least 5 %.
+/// * n >= 100: PELT (Killick, Fearnhead & Eckley 2012) on mean and variance, with normal cost and
+///   penalty 15 ln n. A change counts if the median moves by at least 5 %, or the spread (1.4826 MAD of
+///   the logarithms) by 0.05. Both are robust, so a lone outlier is not a change.
+/// * n < 100: E-Divisive (Matteson & James 2014), 999 permutations, p < 0.01. The median must move by
+///   at least 5 %.
 ///
 /// No segment has fewer than [`MIN_SEGMENT`] values. A series with a value that is not finite or not
-/// above 0 has no change points. `seed` decides the permutations only.
+/// above 0 has no change points. `seed` affects only the permutations.
 pub fn change_points(values: &[f64], seed: u64) -> Vec<usize> {
     let Some((logs, held)) = logs(values) else {
         return Vec::new();
@@ -62,9 +62,9 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<usize> {
     })
 }
 
-/// [`change_points`] of many series, of which none or few change: Holm's correction over them keeps
-/// the chance of one false change among all below 1 %. A series long enough for PELT has no p to
-/// correct and stands on its penalty.
+/// [`change_points`] of many series, of which none or few change. Holm's correction keeps the
+/// chance of one false change among all of them below 1 %. A series long enough for PELT has no
+/// p-value to correct and relies on its penalty.
 pub fn change_points_of_many(series: &[Vec<f64>], seed: u64) -> Vec<Vec<usize>> {
     let p = |values: &Vec<f64>| match logs(values) {
         None => 1.0,
@@ -85,16 +85,16 @@ pub fn change_points_of_many(series: &[Vec<f64>], seed: u64) -> Vec<Vec<usize>> 
     found.collect()
 }
 
-/// The logarithms, and the same winsorised, in which a step stays a step and a lone outlier is none;
-/// how large the step is the first have to say. `None` below two segments, and where a value has no
-/// logarithm.
+/// The logarithms, and the winsorised logarithms, in which a step remains and a lone outlier does
+/// not. The first give the size of a step. `None` if there are too few values for two segments, or
+/// a value has no logarithm.
 fn logs(values: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
     let logs: Vec<f64> = values.iter().map(|x| x.ln()).collect();
     if logs.len() < 2 * MIN_SEGMENT || !all_finite(&logs) {
         return None;
     }
     let (centre, spread) = (median(&logs)?, mad(&logs)?);
-    // Most values are equal: nothing tells an outlier from a change.
+    // Most values are equal, so an outlier cannot be distinguished from a change.
     let reach = if spread > 0.0 {
         WINSOR_MADS * spread
     } else {
@@ -105,8 +105,8 @@ fn logs(values: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
     Some((logs, held))
 }
 
-/// The segments between the given change points, in order; together they cover the series.
-/// Change points out of range are ignored, their order does not matter.
+/// The segments between the given change points, in order. Together they cover the series. Change
+/// points out of range are ignored; their order does not matter.
 pub fn segments(values: &[f64], change_points: &[usize]) -> Vec<Segment> {
     let mut bounds: Vec<usize> = change_points
         .iter()
@@ -126,7 +126,7 @@ pub fn segments(values: &[f64], change_points: &[usize]) -> Vec<Segment> {
         .collect()
 }
 
-/// How far the median of logarithms moves, as a share.
+/// How far the median of the logarithms moves, as a share.
 fn level_moves(before: &[f64], after: &[f64]) -> f64 {
     let (Some(a), Some(b)) = (median(before), median(after)) else {
         return 0.0;
@@ -134,12 +134,12 @@ fn level_moves(before: &[f64], after: &[f64]) -> f64 {
     (b - a).abs().exp_m1()
 }
 
-/// Whether the level moves enough from one stretch of the logarithms to the next.
+/// Whether the level moves enough from one part of the logarithms to the next.
 fn counts(logs: &[f64]) -> impl Fn(Range<usize>, Range<usize>) -> bool {
     |before, after| level_moves(&logs[before], &logs[after]) >= MIN_EFFECT
 }
 
-/// How far the spread of logarithms moves.
+/// How far the spread of the logarithms moves.
 fn spread_moves(before: &[f64], after: &[f64]) -> f64 {
     match (mad(before), mad(after)) {
         (Some(a), Some(b)) => (MAD_TO_SD * (b - a)).abs(),
@@ -147,7 +147,7 @@ fn spread_moves(before: &[f64], after: &[f64]) -> f64 {
     }
 }
 
-/// Takes away change points without enough effect, smallest first, until all that are left count.
+/// Removes change points with too small an effect, smallest first, until all remaining ones count.
 fn keep_effects(
     values: &[f64],
     mut found: Vec<usize>,
@@ -172,7 +172,7 @@ fn keep_effects(
 mod tests {
     use super::*;
 
-    /// Launch times in seconds from the studies, run after run.
+    /// Launch times in seconds from the studies, in order of runs.
     const LAUNCHES: [f64; 30] = [
         12.7, 6.2, 6.3, 6.1, 6.2, 6.1, 6.1, 6.2, 6.9, 6.1, 6.1, 6.5, 6.1, 6.0, 5.5, 3.5, 3.5, 3.5,
         3.9, 3.5, 3.5, 3.6, 3.6, 3.7, 3.5, 3.5, 3.8, 3.6, 3.6, 3.7,

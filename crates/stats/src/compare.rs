@@ -1,4 +1,4 @@
-//! Layers against native: the paired comparisons of a report. And a run against another one.
+//! Layers against native: the paired comparisons of a report. Also a run against another one.
 
 use crate::{
     Estimate, Interval, MIN_VALUES, Pair, change_points_of_many, estimate,
@@ -8,38 +8,40 @@ use crate::{
 
 /// Fewest blocks for which change points of a comparison are looked for.
 ///
-/// Segments have at least five values. Ten values then have one place to cut and 126 ways to fill
-/// the halves, so that the smallest p there is (1/126) hardly passes p < 0.01; below fifteen a step
-/// of the usual noise is found by luck, while each look costs a chance of a false alarm.
+/// Segments have at least five values. Ten values can be cut in one place, and their halves filled
+/// in 126 ways, so the smallest possible p (1/126) hardly passes p < 0.01. Below fifteen, a step of
+/// the usual noise is found only by luck, while each look adds a chance of a false alarm.
 pub const MIN_BLOCKS_FOR_CHANGE: usize = 15;
 
-/// What all blocks say about one layer at one point.
+/// The comparison of one layer with native at one point, over all blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Blocks compared.
     pub n: usize,
-    /// Independent blocks they are worth: n, or less where sessions differ.
+    /// Equivalent number of independent blocks: n, or less if sessions differ.
     pub effective_n: f64,
-    /// Cost in the layer over cost natively, no unit: above 1 is slower.
+    /// Cost in the layer over native cost, no unit: above 1 is slower.
     pub ratio: f64,
-    /// Interval of `ratio`; `None` where n is too small.
+    /// Interval of `ratio`; `None` if n is too small.
     pub ratio_interval: Option<Interval>,
     /// Native's cost in the same blocks, in the unit of the pairs.
     pub cost: f64,
     /// Native's cost times (ratio - 1), in the unit of the pairs.
     pub diff: f64,
-    /// The same of the ends of `ratio_interval`: it holds 0 exactly where that holds 1.
+    /// The interval of `diff`, from the ends of `ratio_interval`: it contains 0 exactly if that
+    /// contains 1.
     pub diff_interval: Option<Interval>,
-    /// Two-sided p of "the layer costs what native costs", before any correction; of the same t as
-    /// the interval.
+    /// Two-sided p of "the layer costs the same as native", before any correction, from the same t
+    /// as the interval.
     pub p: f64,
     /// Where the ratio changes, as indexes into the pairs in time order.
     pub change_points: Vec<usize>,
-    /// False when the ratio changes late in the run, so that no single number describes it.
+    /// False if the ratio changes late in the run, so that no single number describes it.
     pub steady: bool,
-    /// Median ratio of each stretch between change points, in time order; one when there are none.
+    /// Median ratio of each segment between change points, in time order; a single one without
+    /// change points.
     pub levels: Vec<f64>,
-    /// Blocks whose log ratio is an outlier. They are in all numbers.
+    /// Blocks whose log ratio is an outlier. All numbers include them.
     pub outliers: usize,
 }
 
@@ -48,16 +50,16 @@ pub fn compare(pairs: &[Pair], level: f64, seed: u64) -> Option<Comparison> {
     compare_all(&[pairs.to_vec()], level, seed).remove(0)
 }
 
-/// Compares layers with native, block by block, each cell's pairs in time order (session, then
-/// block; the order of `pairs` does not matter). All cells of a report belong in one call: they lend
-/// each other their variances (see [`estimate`]) and share one correction for change points.
+/// Compares layers with native, block by block. Each cell's pairs are sorted into time order (session,
+/// then block). All cells of a report belong in one call: they share their variances (see
+/// [`estimate`]) and one correction for change points.
 ///
 /// * Change points are those of the ratio, from [`MIN_BLOCKS_FOR_CHANGE`] blocks on. A change is late
-///   unless it lies in the first fifth, where it is taken for warm-up that the trimmed mean bears.
+///   unless it lies in the first fifth. There it counts as warm-up, which the trimmed mean tolerates.
 ///
-/// `None` for no pairs, or when a value is not finite or not above 0: a comparison with a broken
-/// trial in it is refused, not repaired. `None` too for a ratio beyond what an `f64` holds.
-/// Deterministic for a `seed`, which decides permutations only.
+/// `None` without pairs, or if a value is not finite or not above 0: a comparison with an invalid trial
+/// is refused, not repaired. Also `None` if the ratio exceeds the range of `f64`. Deterministic for a
+/// `seed`, which affects only permutations.
 pub fn compare_all(cells: &[Vec<Pair>], level: f64, seed: u64) -> Vec<Option<Comparison>> {
     let ordered: Vec<Vec<Pair>> = cells.iter().map(|c| usable(c)).collect();
     let long = |c: &Vec<Pair>| c.len() >= MIN_BLOCKS_FOR_CHANGE;
@@ -82,7 +84,7 @@ pub fn compare_all(cells: &[Vec<Pair>], level: f64, seed: u64) -> Vec<Option<Com
         .collect()
 }
 
-/// The statistic of every cell without what takes time: outliers, and steps in the series.
+/// The statistic of every cell, without the slow parts: outliers, and steps in the series.
 pub fn estimate_pairs(cells: &[Vec<Pair>], level: f64) -> Vec<Option<Estimate>> {
     let values = |pairs: &Vec<Pair>| pairs.iter().map(|p| (p.session, p.ln_ratio)).collect();
     estimate(&cells.iter().map(values).collect::<Vec<_>>(), level)
@@ -123,7 +125,8 @@ fn comparison(pairs: &[Pair], e: &Estimate, changes: Vec<usize>) -> Option<Compa
     })
 }
 
-/// An estimate as ratio and difference, `cost` being what the ratio is of. Steady, with one level.
+/// An estimate as ratio and difference, where `cost` is the cost that the ratio refers to. Steady,
+/// with one level.
 fn plain_comparison(e: &Estimate, cost: f64) -> Option<Comparison> {
     let ratio = e.mean.exp();
     let diff = cost * e.mean.exp_m1();
@@ -151,23 +154,23 @@ fn plain_comparison(e: &Estimate, cost: f64) -> Option<Comparison> {
     })
 }
 
-/// A cell as two runs have it. Their blocks are no pairs.
+/// A cell in two runs. Their blocks are not pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TwoRuns {
-    /// Of each block of the old run its session and a logarithm: of a cost, or of a cost over native's
-    /// in the same block.
+    /// For each block of the old run: its session and a logarithm, of a cost or of a cost over
+    /// native's in the same block.
     pub old: Vec<(u32, f64)>,
-    /// The same of the new run.
+    /// The same for the new run.
     pub new: Vec<(u32, f64)>,
-    /// Cost in the old run, in the unit that the difference is wanted in.
+    /// Cost in the old run, in the unit of the difference.
     pub cost: f64,
-    /// Whether one number describes either run.
+    /// Whether one number describes each of the runs.
     pub steady: bool,
 }
 
-/// Compares the cells of two runs, new over old, by the statistic of [`compare_all`] with its two
-/// samples apart. Cells of a run lend each other their variances; sessions always count as
-/// themselves, because what differs between set-ups differs between runs as well.
+/// Compares the cells of two runs, new over old, with the statistic of [`compare_all`] for two
+/// independent samples. Cells of a run share their variances. Sessions always count as the unit,
+/// because differences between setups are also differences between runs.
 pub fn compare_runs(cells: &[TwoRuns], level: f64) -> Vec<Option<Comparison>> {
     let of = |values: fn(&TwoRuns) -> &Vec<(u32, f64)>| {
         let values: Vec<_> = cells.iter().map(|c| values(c).clone()).collect();
@@ -178,7 +181,7 @@ pub fn compare_runs(cells: &[TwoRuns], level: f64) -> Vec<Option<Comparison>> {
         let comparison = plain_comparison(&new?.minus(&old?, level), cell.cost)?;
         Some(Comparison {
             steady: cell.steady,
-            // What changes within a run has no level that could be set against the other's.
+            // A cell that changes within a run has no level to compare.
             levels: vec![if cell.steady { comparison.ratio } else { 1.0 }],
             ..comparison
         })
@@ -209,7 +212,8 @@ mod tests {
 
     #[test]
     fn a_difference_is_never_more_than_all_of_natives_time() {
-        // tmpfs once had -149 us of native's 130 us: the two were estimated apart.
+        // The case of tmpfs: once reported as -149 us of native's 130 us, because the two were
+        // estimated separately.
         let native = [130.0, 90.0, 420.0, 110.0, 500.0, 120.0, 95.0, 610.0];
         let pairs = native.iter().zip(0..);
         let pairs: Vec<Pair> = pairs

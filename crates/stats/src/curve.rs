@@ -1,4 +1,5 @@
-//! Costs over sizes, each measured in many blocks: the line through them, and the size to choose.
+//! Costs over sizes, each measured in many blocks: a line fitted to them, and the best size to
+//! choose.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -7,16 +8,16 @@ use crate::{
     Interval, Line, Pair, bootstrap::interval_exists, fit_line, median, robust::quantile_of_sorted,
 };
 
-/// Resamples for what is read off a curve: a fit for each of them, and percentiles only.
+/// Number of resamples for a curve. Each needs a fit, and only percentiles are taken.
 pub const CURVE_RESAMPLES: usize = 999;
 
-/// One size and what it cost in each block.
+/// One size and its cost in each block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// The size, such as bytes of a record; above 0.
     pub size: f64,
     /// Cost of an operation of this size in each block, in the layer and natively; above 0. For a
-    /// layer without a baseline both are the same.
+    /// layer without a baseline, both are the same.
     pub pairs: Vec<Pair>,
 }
 
@@ -34,24 +35,24 @@ pub struct Read {
 pub struct CostLine {
     /// The layer's line through the medians of its blocks.
     pub layer: Line,
-    /// The same natively.
+    /// The line of native.
     pub native: Line,
     /// Cost of an operation of size 0 in the layer.
     pub fixed: Read,
-    /// Cost of a unit of size in the layer.
+    /// Cost per unit of size in the layer.
     pub slope: Read,
-    /// `fixed` less that of native.
+    /// `fixed` minus native's.
     pub extra_fixed: Read,
-    /// `slope` less that of native.
+    /// `slope` minus native's.
     pub extra_slope: Read,
 }
 
 /// Fits [`fit_line`] to a layer and to native at the medians of their blocks.
 ///
-/// Intervals are percentiles of the fits to resamples: sessions drawn with replacement, and within
-/// them, for each size by itself, blocks; layer and native of a block stay together, so that what
-/// both feel alike does not widen the difference. None below six blocks at some size, as for every
-/// interval. `None` where [`fit_line`] gives none. Deterministic for a `seed`.
+/// Intervals are percentiles of the fits to resamples. Sessions are drawn with replacement, and
+/// within them blocks, for each size separately. Layer and native of a block stay together, so that
+/// shared noise does not widen the difference. Intervals need six blocks at each size.
+/// `None` if [`fit_line`] returns none. Deterministic for a `seed`.
 pub fn cost_line(steps: &[Step], level: f64, resamples: usize, seed: u64) -> Option<CostLine> {
     let sizes: Vec<f64> = steps.iter().map(|s| s.size).collect();
     let both = |centres: &[(f64, f64)]| {
@@ -90,19 +91,19 @@ pub fn cost_line(steps: &[Step], level: f64, resamples: usize, seed: u64) -> Opt
 /// The smallest size that is nearly as good as the best.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
-    /// Index of the smallest step whose cost for each unit of size is within the limit.
+    /// Index of the smallest step whose cost per unit of size is within the limit.
     pub step: usize,
-    /// Index of the step that costs least for each unit of size.
+    /// Index of the step with the lowest cost per unit of size.
     pub best: usize,
-    /// The indexes between which `step` lies in resamples; `None` below six blocks at some size.
+    /// The range of `step` in resamples, as indexes; `None` below six blocks at some size.
     pub between: Option<(usize, usize)>,
 }
 
-/// Chooses the smallest size whose cost for each unit of size (median over blocks of
-/// [`Pair::layer`], over the size) is at most `limit` times that of the best, such as 1.05.
+/// Chooses the smallest size whose cost per unit of size is at most `limit` (such as 1.05) times
+/// that of the best. The cost is the median over blocks of [`Pair::layer`].
 ///
-/// `steps` go up in size. The interval is of resamples as in [`cost_line`]. `None` for no steps, or
-/// when a step has no usable number.
+/// `steps` are in rising order of size. The interval is of resamples as in [`cost_line`]. `None`
+/// without steps, or if a step has no usable number.
 pub fn choose_size(
     steps: &[Step],
     limit: f64,
@@ -210,7 +211,7 @@ impl<'a> Draw<'a> {
                     .collect();
                 pairs.extend((0..own.len()).map(|_| *own[self.rng.random_range(0..own.len())]));
             }
-            // A size that was in none of these sessions stands as it is.
+            // A size that none of these sessions measured keeps its values.
             let from: &[Pair] = if pairs.is_empty() {
                 &step.pairs
             } else {
@@ -226,7 +227,7 @@ impl<'a> Draw<'a> {
 mod tests {
     use super::*;
 
-    /// Costs of `fixed + slope * size` with noise that both sides share and some of their own.
+    /// Costs of `fixed + slope * size`, with shared noise and some separate noise.
     fn steps(blocks: u32, layer: (f64, f64), native: (f64, f64)) -> Vec<Step> {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let mut noise = |size: f64| 1.0 + size * (rng.random::<f64>() - 0.5);

@@ -7,26 +7,26 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// A cut is kept below this p.
+/// Significance level of a cut.
 pub(crate) const ALPHA: f64 = 0.01;
 
 /// Permutations of the test of one series.
 const PERMUTATIONS: usize = 999;
 
-/// The best place to cut a stretch in two.
+/// The best place to cut a segment in two.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
     /// Index of the first value of the second part.
     at: usize,
-    /// Index after the last value of the second part; what follows it is in neither part.
+    /// Index after the last value of the second part. Values from there on are in neither part.
     end: usize,
     /// The scaled energy distance between the two parts.
     energy: f64,
 }
 
-/// Change points of the series, in order. A cut is kept when `counts` the values at
-/// the indexes before and after it, and when the
-/// permutation test gives p < 0.01; both sides are then searched in turn.
+/// Change points of the series, in order. A cut is kept if `counts` accepts the values at the
+/// indexes before and after it, and the permutation test gives p < 0.01. Both sides are then
+/// searched in turn.
 pub(crate) fn split(
     values: &[f64],
     shortest: usize,
@@ -41,7 +41,7 @@ pub(crate) fn split(
         let Some(cut) = best_cut(part, shortest) else {
             continue;
         };
-        // The cheap test first: most stretches end here.
+        // The cheap test first: most segments end here.
         if counts(start..start + cut.at, start + cut.at..start + cut.end)
             && p_value(part, shortest, cut, PERMUTATIONS, &mut rng) < ALPHA
         {
@@ -53,10 +53,11 @@ pub(crate) fn split(
     found
 }
 
-/// The cut of the largest energy: over every first part `[0, at)` and second part `[at, end)`.
-/// Second parts that end early are tried so that a change back does not hide a change.
+/// The cut with the largest energy, over every first part `[0, at)` and second part `[at, end)`.
+/// Second parts that end early are also tried, so that a change back does not hide a change.
 ///
-/// O(n^2) time: for a falling `at`, `column[j]` grows into the distances of j to all of `[at, j)`.
+/// O(n^2) time: while `at` decreases, `column[j]` accumulates the distances of j to all of `[at,
+/// j)`.
 fn best_cut(values: &[f64], shortest: usize) -> Option<Cut> {
     let n = values.len();
     if n < 2 * shortest {
@@ -87,7 +88,7 @@ fn best_cut(values: &[f64], shortest: usize) -> Option<Cut> {
     best
 }
 
-/// For each k the sum of `|x_i - x_j|` over all pairs among the first k values.
+/// For each k, the sum of `|x_i - x_j|` over all pairs among the first k values.
 fn within_prefixes(values: &[f64]) -> Vec<f64> {
     let mut sums = Vec::with_capacity(values.len() + 1);
     let mut sum = 0.0;
@@ -107,8 +108,8 @@ fn scaled_energy(n: usize, m: usize, first: f64, second: f64, across: f64) -> f6
     n * m / (n + m) * distance
 }
 
-/// The p of "the series changes nowhere", as one of so many series: fine enough for the smallest p
-/// that Holm's correction over all of them asks for. 1 when no cut counts.
+/// The p-value of "the series never changes", as one of many series. Precise enough for the
+/// smallest p that Holm's correction over all of them requires. 1 if no cut counts.
 pub(crate) fn first_p(
     values: &[f64],
     shortest: usize,
@@ -127,8 +128,8 @@ pub(crate) fn first_p(
     p_value(values, shortest, cut, permutations, &mut rng)
 }
 
-/// Share of shuffles that cut as well. Stops as soon as it cannot be below [`ALPHA`] any more, with
-/// what is then known.
+/// Share of shuffles with an equally good cut. Stops as soon as the result cannot be below
+/// [`ALPHA`] any more, and returns the value so far.
 fn p_value(
     values: &[f64],
     shortest: usize,
@@ -156,7 +157,7 @@ fn p_value(
 mod tests {
     use super::*;
 
-    /// The same statistic straight from its definition.
+    /// The same statistic, computed directly from its definition.
     fn by_definition(first: &[f64], second: &[f64]) -> f64 {
         let pairs = |a: &[f64], b: &[f64]| {
             a.iter()

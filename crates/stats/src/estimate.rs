@@ -1,4 +1,5 @@
-//! The one statistic: what a ratio is, how well it is known, and the p of "it is 1".
+//! The estimator of a ratio: its value, its interval, and the p of "it is 1". The report uses no
+//! other.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +11,15 @@ use crate::{Interval, normal_cdf};
 /// One block of one point, in a layer and natively.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// Session, counted in the order they ran.
+    /// Session, numbered in the order in which they ran.
     pub session: u32,
-    /// Block, counted within the session or over the run, in the order they ran.
+    /// Block, numbered within the session or over the run, in the order in which they ran.
     pub block: u32,
-    /// Cost in the layer: time an operation, in seconds or nanoseconds; above 0.
+    /// Cost in the layer: time per operation, in seconds or nanoseconds; above 0.
     pub layer: f64,
     /// Cost natively, in the same unit; above 0.
     pub native: f64,
-    /// The block's d: logarithm of the layer's cost over native's, by rounds where there were some.
+    /// The block's d: logarithm of the layer's cost over native's; from rounds if it has any.
     pub ln_ratio: f64,
 }
 
@@ -34,8 +35,8 @@ impl Pair {
         }
     }
 
-    /// A block of rounds: its d is the 20 % trimmed mean of theirs, logarithms of the layer's cost over
-    /// native's in the same round.
+    /// A block of rounds. Its d is the 20 % trimmed mean over the rounds of the logarithm of the
+    /// layer's cost over native's.
     pub fn of_rounds(at: (u32, u32), layer: f64, native: f64, rounds: &[f64]) -> Self {
         let whole = Self::new(at, layer, native);
         Self {
@@ -52,44 +53,46 @@ pub struct Estimate {
     pub n: usize,
     /// 20 % trimmed mean of the blocks' d.
     pub mean: f64,
-    /// Its standard error; not a number below [`MIN_VALUES`] blocks.
+    /// Its standard error; NaN below [`MIN_VALUES`] blocks.
     pub error: f64,
     /// Degrees of freedom of `error`.
     pub df: f64,
-    /// Whether sessions differ by more than their blocks explain, so that `error` is theirs.
+    /// Whether sessions differ by more than their blocks explain. `error` is then that of the
+    /// sessions.
     pub sessions_differ: bool,
-    /// Blocks that these are worth: fewer where sessions differ.
+    /// Equivalent number of independent blocks: fewer than `n` if sessions differ.
     pub effective_n: f64,
     /// The interval of `mean`. `None` below [`MIN_VALUES`] blocks.
     pub interval: Option<Interval>,
-    /// Two-sided p of "the mean is 0", of the same t: below 1 - level exactly where `interval` leaves
-    /// 0 out.
+    /// Two-sided p of "the mean is 0", from the same t: below 1 - level exactly if `interval`
+    /// excludes 0.
     pub p: f64,
 }
 
-/// Estimates all cells of a report together, each from its d and the session of each of these; `None`
-/// for a cell without a value, or with one that is not finite.
+/// Estimates all cells of a report together, each from its values of d with their sessions. `None` for
+/// a cell without a value, or with one that is not finite.
 ///
-/// * The mean is the 20 % trimmed one, its variance the winsorised one (Yuen 1974) with h - 1 degrees
-///   of freedom, h the values that are kept, drawn towards that of the other cells (moderated t,
-///   Smyth 2004; the prior counts for no more degrees of freedom than the cell has itself).
-/// * A component between sessions is added when it shows: in this cell (F test of the sessions' means
-///   at 1 %), or in all cells together (mean of ln F at 5 %). The error is then that of the sessions'
-///   means, moderated in the same way where all cells show it.
-/// * Interval and p are of that one t.
+/// * The mean is the 20 % trimmed mean. Its variance is the winsorised one (Yuen 1974), with h - 1
+///   degrees of freedom for h kept values.
+/// * The variance is shrunk towards that of the other cells (moderated t, Smyth 2004). The prior counts
+///   for at most as many degrees of freedom as the cell has itself.
+/// * A component between sessions is added if it is significant: in this cell (F test of the sessions'
+///   means at 1 %), or in all cells together (mean of ln F at 5 %). The error is then that of the
+///   sessions' means, moderated in the same way if it is significant in all cells together.
+/// * Interval and p come from this one t.
 pub fn estimate(cells: &[Vec<(u32, f64)>], level: f64) -> Vec<Option<Estimate>> {
     estimate_with(cells, Between::WhenItShows, level)
 }
 
-/// When the component between sessions is in the error.
+/// When the component between sessions is part of the error.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Between {
     WhenItShows,
-    /// What is set against it has other sessions, so they do not cancel.
+    /// The other sample has other sessions, so their effects do not cancel.
     Always,
 }
 
-/// [`estimate`], by what is known of the sessions.
+/// [`estimate`], with a rule for the component between sessions.
 pub(crate) fn estimate_with(
     cells: &[Vec<(u32, f64)>],
     when: Between,
@@ -121,29 +124,29 @@ pub(crate) fn estimate_with(
         .collect()
 }
 
-/// A cell's values, summed up.
+/// A cell's values, summarised.
 struct CellSums {
     n: usize,
     all: Trimmed,
     sessions: Option<Sessions>,
 }
 
-/// How a cell's sessions differ, beside how the blocks within them do.
+/// How a cell's sessions differ, and how the blocks within them differ.
 #[derive(Clone, Copy)]
 struct Sessions {
     /// Variance between the sessions' means, on the scale of one block.
     between: f64,
-    /// Its degrees of freedom.
+    /// Degrees of freedom of `between`.
     df: f64,
     /// Variance of blocks within sessions.
     within: f64,
-    /// Its degrees of freedom.
+    /// Degrees of freedom of `within`.
     within_df: f64,
 }
 
 impl Sessions {
-    /// Of winsorised values, scaled as the winsorised variance is; `None` where there is but one
-    /// session, or nothing is left to tell blocks from sessions.
+    /// Computed from winsorised values, and scaled like the winsorised variance. `None` with only
+    /// one session, or if there are no degrees of freedom to separate blocks from sessions.
     fn of(values: &[(u32, f64)], all: &Trimmed) -> Option<Self> {
         let d: Vec<f64> = values.iter().map(|v| v.1).collect();
         let held = winsorised(&d);
@@ -181,19 +184,20 @@ impl Sessions {
         }
     }
 
-    /// In this cell.
+    /// Whether they differ in this cell.
     fn differ(&self) -> bool {
         f_p(self.between / self.within, self.df, self.within_df) < 0.01
     }
 }
 
-/// Whether sessions differ by more than chance over all cells: none of them may show it alone.
+/// Whether sessions differ by more than chance over all cells together, even if no cell shows it
+/// alone.
 fn differ_everywhere(cells: &[Sessions]) -> bool {
     let usable = |s: &&Sessions| s.between > 0.0 && s.within > 0.0;
     let (mut excess, mut variance) = (0.0, 0.0);
     for s in cells.iter().filter(usable) {
         let expected = log_chi2_mean(s.df) - log_chi2_mean(s.within_df);
-        // One cell whose sessions happen to agree to the last digit does not outweigh the rest.
+        // Limits the weight of one cell whose sessions happen to agree to the last digit.
         excess += (s.between / s.within).max(1e-3).ln() - expected;
         variance += log_chi2_variance(s.df) + log_chi2_variance(s.within_df);
     }
@@ -252,7 +256,7 @@ impl CellSums {
 }
 
 impl Estimate {
-    /// With interval and p of the t that mean, error and degrees of freedom make.
+    /// Adds interval and p, from the t that mean, error and degrees of freedom make.
     fn concluded(self, level: f64) -> Self {
         let reach = t_quantile(level, self.df) * self.error;
         Self {
@@ -269,8 +273,8 @@ impl Estimate {
         }
     }
 
-    /// How far this mean lies above that of a sample whose blocks are no pairs with these: Yuen's
-    /// two-sample t (1974), with the degrees of freedom of Welch (1947).
+    /// The difference of this mean from that of an unpaired sample: Yuen's two-sample t (1974),
+    /// with the degrees of freedom of Welch (1947).
     pub(crate) fn minus(&self, other: &Self, level: f64) -> Self {
         let [own, others] = [self.error.powi(2), other.error.powi(2)];
         let variance = own + others;

@@ -1,6 +1,6 @@
 //! A closed interval of real numbers.
 
-/// A closed interval `[low, high]`, in the unit of whatever it is an interval for.
+/// A closed interval `[low, high]`, in the unit of the quantity it describes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// Lower end, included.
@@ -20,12 +20,12 @@ impl Interval {
         self.width() / 2.0
     }
 
-    /// Whether `x` lies inside, ends included. Never true of a not-a-number.
+    /// Whether `x` lies inside, ends included. Always false for NaN.
     pub fn contains(&self, x: f64) -> bool {
         self.low <= x && x <= self.high
     }
 
-    /// The interval of the logarithm: from ratios to log ratios, as [`crate::reached`] wants it.
+    /// The interval of the logarithm: from ratios to log ratios, as [`crate::reached`] requires it.
     #[must_use]
     pub fn ln(&self) -> Self {
         Self {

@@ -1,12 +1,12 @@
-//! Numbers in, estimates, intervals, change points and verdicts out.
+//! Statistics: estimates, intervals, change points and verdicts from numbers.
 //!
 //! The specification of every number here is `docs/method` (section "Statistics"). The crate is
-//! pure: no file, no clock, no global state. Whatever is random takes a `u64` seed, is drawn from
-//! `ChaCha8` and is the same on every machine.
+//! pure: no file, no clock, no global state. Random functions take a `u64` seed and draw from
+//! `ChaCha8`, so they give the same results on every machine.
 //!
-//! Values are seconds or nanoseconds an operation, or whatever unit the caller keeps to: nothing
-//! here depends on the unit. Not-a-number and infinite input is refused (`None`, an empty list, or
-//! the answer that claims least), never skipped silently and never a panic.
+//! Values are seconds or nanoseconds per operation, or any other unit that the caller uses
+//! consistently. NaN and infinite input is refused (`None`, an empty list, or the most cautious
+//! result). It is never skipped silently and never causes a panic.
 
 mod average;
 mod bootstrap;
@@ -52,7 +52,7 @@ pub use stop::{FEWEST_BLOCKS, blocks_needed, is_look, looks, reached};
 pub use trimmed::{MIN_VALUES, TRIM, Trimmed, trimmed_mean};
 pub use verdict::{ALPHA, GATE_ALPHA, Judgement, Verdict, judge, keeps_to};
 
-/// Whether every value is a finite number; the gate in front of every estimate.
+/// Whether every value is finite. Every estimate checks this first.
 fn all_finite(values: &[f64]) -> bool {
     values.iter().all(|x| x.is_finite())
 }
@@ -63,7 +63,7 @@ fn normal_cdf(z: f64) -> f64 {
     Normal::standard().cdf(z)
 }
 
-/// Quantile of the standard normal distribution; `p` is held inside [1e-300, 1 - 1e-16].
+/// Quantile of the standard normal distribution; `p` is clamped to [1e-300, 1 - 1e-16].
 fn normal_quantile(p: f64) -> f64 {
     use statrs::distribution::{ContinuousCDF, Normal};
     Normal::standard().inverse_cdf(p.clamp(1e-300, 1.0 - 1e-16))

@@ -1,14 +1,14 @@
-//! Cost over size: a fixed part and a part for each unit of size.
+//! A line fitted to cost over size: a fixed part, and a part per unit of size.
 
 use crate::{all_finite, median};
 
-/// Fewest sizes for a line to be more than a way through its points.
+/// Fewest sizes for a meaningful fit.
 pub const MIN_SIZES: usize = 4;
 /// Tuning constant of Huber's function: 95 % efficiency on normal errors.
 const HUBER: f64 = 1.345;
 /// From MAD to the standard deviation of a normal distribution.
 const MAD_TO_SD: f64 = 1.4826;
-/// Relative deviations below this are not told apart, so that an exact fit has a scale.
+/// Relative deviations below this count as equal, so that an exact fit has a scale.
 const MIN_SCALE: f64 = 0.01;
 const SCALE_TURNS: usize = 30;
 const FIT_TURNS: usize = 200;
@@ -37,17 +37,17 @@ impl Line {
 
 /// Fits cost = fixed + slope * size, both parts at least 0, to costs whose errors are relative.
 ///
-/// Record sizes span decades and so do costs: least squares would see the largest record only, and
-/// pairwise slopes (Theil-Sen, Siegel) between small records are all noise. So what is made small
-/// is the sum of Huber's function (Huber, "Robust estimation of a location parameter", 1964; k =
-/// 1.345) of the residuals ln(cost) - ln(line) over their scale, by reweighted least squares
-/// (Holland & Welsch, "Robust regression using iteratively reweighted least-squares", 1977). The
-/// scale is 1.4826 times the median absolute residual, at least 0.01, taken anew after each fit
-/// until it stands still; the start is least squares of the relative errors.
+/// Record sizes span decades, and so do costs. Least squares would fit the largest record only.
+/// Pairwise slopes (Theil-Sen, Siegel) between small records are all noise. So this minimises the
+/// sum of Huber's function of the residuals ln(cost) - ln(line) over their scale. (Huber, "Robust
+/// estimation of a location parameter", 1964; k = 1.345.) The method is reweighted least squares.
+/// (Holland & Welsch, "Robust regression using iteratively reweighted least-squares", 1977.) The
+/// scale is 1.4826 times the median absolute residual, at least 0.01. It is recomputed after each
+/// fit until it converges. The starting point is least squares of the relative errors.
 ///
-/// A size at the end of the range that is wrong pulls its own part of the line, as in all
-/// M-estimates; [`Line::worst`] then says so. `None` below [`MIN_SIZES`] points, for a cost or size
-/// that is not finite, a size below 0, a cost not above 0, or when all sizes are equal.
+/// A wrong size at the end of the range pulls its own part of the line, as in all M-estimates;
+/// [`Line::worst`] then shows it. `None` below [`MIN_SIZES`] points, if a cost or size is not
+/// finite, if a size is below 0 or a cost not above 0, or if all sizes are equal.
 pub fn fit_line(sizes: &[f64], costs: &[f64]) -> Option<Line> {
     let n = sizes.len();
     let usable = n == costs.len()
@@ -60,7 +60,7 @@ pub fn fit_line(sizes: &[f64], costs: &[f64]) -> Option<Line> {
     if !usable {
         return None;
     }
-    // Sizes and costs in units of their own keep the squares far from overflow.
+    // Sizes and costs are rescaled to keep the squares far from overflow.
     let (sx, sy) = (largest(sizes), largest(costs));
     let x: Vec<f64> = sizes.iter().map(|v| v / sx).collect();
     let y: Vec<f64> = costs.iter().map(|v| v / sy).collect();
@@ -118,7 +118,7 @@ fn loss(residuals: &[f64], scale: f64) -> f64 {
         .sum()
 }
 
-/// Gauss-Newton on the logarithm with Huber's weights; a step that makes things worse is halved.
+/// Gauss-Newton on the logarithm with Huber's weights. A step that increases the loss is halved.
 fn huber(x: &[f64], y: &[f64], start: (f64, f64), scale: f64) -> Option<(f64, f64)> {
     let mut line = start;
     let mut now = loss(&residuals(x, y, line), scale);
@@ -175,7 +175,7 @@ fn weighted(x: &[f64], y: &[f64], weights: &[f64]) -> Option<(f64, f64)> {
     if free.0 >= 0.0 && free.1 >= 0.0 && free.0.is_finite() && free.1.is_finite() {
         return Some(free);
     }
-    // On a border of what is allowed: no slope, or no fixed part.
+    // The optimum is on the border: no slope, or no fixed part.
     let error = |(a, b): (f64, f64)| sum(&|x, y| (y - a - b * x).powi(2));
     let borders = [((sy / s).max(0.0), 0.0), (0.0, (sxy / sxx).max(0.0))];
     borders

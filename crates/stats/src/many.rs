@@ -1,10 +1,10 @@
-//! Correction for asking many questions at once.
+//! Corrections for multiple comparisons.
 
-/// Holm's step-down adjusted p-values, in the order given (Holm, "A simple sequentially rejective
-/// multiple test procedure", 1979; `p.adjust(method = "holm")` in R). All that are <= alpha may be
-/// called significant with a chance of at most alpha of one false call among them.
+/// Holm's step-down adjusted p-values, in the given order. (Holm, "A simple sequentially rejective
+/// multiple test procedure", 1979; `p.adjust(method = "holm")` in R.) If all that are <= alpha are
+/// called significant, the chance of one false call among them is at most alpha.
 ///
-/// A p-value that is not a number counts as 1; the others are held inside [0, 1].
+/// A p-value that is NaN counts as 1; the others are clamped to [0, 1].
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let (clean, order) = sorted(p_values);
     let mut adjusted = vec![1.0; clean.len()];
@@ -17,11 +17,11 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Benjamini and Hochberg's step-up adjusted p-values, in the order given ("Controlling the false
-/// discovery rate", 1995; `p.adjust(method = "BH")` in R). Of all that are <= alpha, a share of at
-/// most alpha is expected to be called wrongly.
+/// Benjamini and Hochberg's step-up adjusted p-values, in the given order. ("Controlling the false
+/// discovery rate", 1995; `p.adjust(method = "BH")` in R.) Among all that are <= alpha, the
+/// expected share of false calls is at most alpha.
 ///
-/// Never below the p-value itself and never above what [`holm`] gives.
+/// Never below the p-value itself and never above that of [`holm`].
 pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     let (clean, order) = sorted(p_values);
     let mut adjusted = vec![1.0; clean.len()];
@@ -34,7 +34,7 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The p-values made fit to use, and their indexes from the smallest on.
+/// The p-values without NaN and clamped, and their indexes in ascending order.
 fn sorted(p_values: &[f64]) -> (Vec<f64>, Vec<usize>) {
     let clean: Vec<f64> = p_values
         .iter()

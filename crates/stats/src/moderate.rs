@@ -1,24 +1,26 @@
-//! Variances of many cells, each drawn towards what the others have.
+//! Moderated variances: the variance of each cell, shrunk towards the common one.
 
 use crate::median;
 use crate::special::{log_chi2_df, log_chi2_mean, log_chi2_variance};
 
-/// What the cells have in common: a variance, and how many degrees of freedom it is worth.
+/// The common variance of the cells, and its weight in degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
-    /// Degrees of freedom; 0 where the cells tell nothing of each other, infinite where they differ
-    /// by no more than chance.
+    /// Degrees of freedom. 0 if the cells say nothing about each other, infinite if they differ by
+    /// no more than chance.
     pub df: f64,
     /// The variance.
     pub variance: f64,
 }
 
-/// Fits a scaled F distribution to variances with so many degrees of freedom each, by the moments of
-/// their logarithms (Smyth, "Linear models and empirical Bayes methods for assessing differential
-/// expression in microarray experiments", 2004, section 6.2; `fitFDist` in limma, whose floor of
-/// 1e-5 of the median keeps a variance of 0 from deciding).
+/// Fits a scaled F distribution to variances with their degrees of freedom, by the moments of their
+/// logarithms.
 ///
-/// No prior below two cells, or where the median is 0: most cells have no spread at all.
+/// Source: Smyth, "Linear models and empirical Bayes methods for assessing differential expression
+/// in microarray experiments", 2004, section 6.2. In limma it is `fitFDist`, whose floor of 1e-5 of
+/// the median limits the effect of a variance of 0.
+///
+/// No prior below two cells, or if the median is 0: most cells then have no spread at all.
 pub fn prior(cells: &[(f64, f64)]) -> Prior {
     let usable = |(v, df): &&(f64, f64)| v.is_finite() && *v >= 0.0 && *df > 0.0;
     let cells: Vec<(f64, f64)> = cells.iter().filter(usable).copied().collect();
@@ -54,8 +56,8 @@ pub fn prior(cells: &[(f64, f64)]) -> Prior {
 }
 
 impl Prior {
-    /// A cell's variance drawn towards this one, and its degrees of freedom. The prior counts for no
-    /// more than `most` degrees of freedom: a cell that is noisier than the rest is not drowned.
+    /// A cell's variance shrunk towards the prior, and its degrees of freedom. The prior counts for
+    /// at most `most` degrees of freedom, so that a noisy cell keeps most of its own variance.
     pub fn moderate(&self, variance: f64, df: f64, most: f64) -> (f64, f64) {
         let own = self.df.min(most).max(0.0);
         let all = own + df;

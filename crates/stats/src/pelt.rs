@@ -1,11 +1,12 @@
 //! PELT: Killick, Fearnhead & Eckley, "Optimal detection of changepoints with a linear
 //! computational cost", JASA 2012; normal cost for a change in mean and variance.
 
-/// Smallest variance a segment of logarithms is given, and its share of the variance of the whole:
-/// noise of 0.1 % is as good as none, and a clock's coarse steps do not become changes.
+/// Smallest variance of a segment of logarithms, absolute and as a share of the whole series'
+/// variance. So noise below 0.1 % counts as none, and the coarse steps of a clock do not become
+/// changes.
 const VARIANCE_FLOOR: f64 = 1e-6;
 
-/// Sums from which the cost of any segment is read in O(1).
+/// Prefix sums, which give the cost of any segment in O(1).
 struct Costs {
     sums: Vec<f64>,
     squares: Vec<f64>,
@@ -14,7 +15,7 @@ struct Costs {
 
 impl Costs {
     fn new(values: &[f64]) -> Self {
-        // Centred on the median, or the sums of squares would cancel.
+        // Centred on the median, because the sums of squares would cancel otherwise.
         let centre = crate::median(values).unwrap_or(0.0);
         let mut costs = Self {
             sums: vec![0.0],
@@ -33,8 +34,8 @@ impl Costs {
         costs
     }
 
-    /// Twice the negative log likelihood of `[start, end)`, without the constant n ln 2 pi, at the
-    /// best mean and the best variance that is not below the floor.
+    /// Twice the negative log likelihood of `[start, end)`, without the constant n ln 2 pi. It uses
+    /// the best mean, and the best variance not below the floor.
     fn of(&self, start: usize, end: usize) -> f64 {
         let n = (end - start) as f64;
         let mean = (self.sums[end] - self.sums[start]) / n;
@@ -44,15 +45,14 @@ impl Costs {
     }
 }
 
-/// A place where the last segment may start, and the end from which it no longer needs a look.
+/// A possible start of the last segment, and the end from which it can be ignored.
 struct Candidate {
     start: usize,
     until: usize,
 }
 
-/// The change points that minimise cost plus `penalty` for each, with no segment shorter than
-/// `shortest` (at least 1). Exact. Time is O(n) when changes keep coming, O(n^2) when there are
-/// none.
+/// The change points that minimise the cost plus `penalty` for each. No segment is shorter than
+/// `shortest` (at least 1). Exact. Takes O(n) time with frequent changes, O(n^2) without changes.
 pub(crate) fn split(values: &[f64], shortest: usize, penalty: f64) -> Vec<usize> {
     let n = values.len();
     if n < 2 * shortest {
@@ -80,8 +80,8 @@ pub(crate) fn split(values: &[f64], shortest: usize, penalty: f64) -> Vec<usize>
             }
         }
         for c in &mut candidates {
-            // A start that loses to a change here loses ever after, as soon as a segment that
-            // starts here can be long enough.
+            // If a change here is better than this start, it stays better. The start is ignored as
+            // soon as a segment from here is long enough.
             if c.until == usize::MAX && best[c.start] + costs.of(c.start, end) > best[end] {
                 c.until = end + shortest;
             }
@@ -105,7 +105,7 @@ fn walk_back(previous: &[usize], n: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// Optimal partitioning without any pruning.
+    /// Optimal partitioning without pruning.
     fn without_pruning(values: &[f64], shortest: usize, penalty: f64) -> Vec<usize> {
         let costs = Costs::new(values);
         let n = values.len();

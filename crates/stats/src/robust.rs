@@ -2,11 +2,11 @@
 
 use crate::all_finite;
 
-/// How many raw MADs from the median a value must lie to be called an outlier: ten standard
+/// Distance from the median, in raw MADs, beyond which a value is an outlier: ten standard
 /// deviations of a normal distribution (10 x 1.4826).
 const OUTLIER_MADS: f64 = 14.826;
 
-/// Median, in the unit of the values. `None` for no values or when one is not finite.
+/// Median, in the unit of the values. `None` without values or if one is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
@@ -14,7 +14,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// Quantile of type 7 (Hyndman & Fan, "Sample quantiles in statistical packages", 1996): the
 /// default of R and of `numpy.quantile`, linear between order statistics.
 ///
-/// `None` for no values, a value that is not finite, or `p` outside `[0, 1]`.
+/// `None` without values, with a value that is not finite, or for a `p` outside `[0, 1]`.
 pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     if values.is_empty() || !all_finite(values) || !(0.0..=1.0).contains(&p) {
         return None;
@@ -24,31 +24,31 @@ pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     Some(quantile_of_sorted(&sorted, p))
 }
 
-/// As [`quantile`], for values already in order; they must be finite and not none, `p` in `[0, 1]`.
+/// Like [`quantile`], for sorted values. They must be finite and at least one, and `p` in `[0, 1]`.
 pub(crate) fn quantile_of_sorted(sorted: &[f64], p: f64) -> f64 {
     let last = sorted.len() - 1;
     let at = p * last as f64;
     let below = (at.floor() as usize).min(last);
     let above = (below + 1).min(last);
     let weight = at - below as f64;
-    // The clamp gives equal neighbours exactly their value, whatever the rounding.
+    // The clamp returns the exact value between equal neighbours, whatever the rounding.
     let x = sorted[below] * (1.0 - weight) + sorted[above] * weight;
     x.clamp(sorted[below], sorted[above])
 }
 
-/// Median absolute deviation from the median, raw: not scaled by 1.4826. Unit of the values.
-/// `None` for no values or when one is not finite.
+/// Median absolute deviation from the median, raw: not scaled by 1.4826. Unit of the values. `None`
+/// without values or if one is not finite.
 pub fn mad(values: &[f64]) -> Option<f64> {
     let centre = median(values)?;
     let deviations: Vec<f64> = values.iter().map(|x| (x - centre).abs()).collect();
     median(&deviations)
 }
 
-/// Indexes of the values with |x - median| / MAD > 14.826, in order. They are for flagging and
-/// counting; nothing is ever deleted because of them.
+/// Indexes of the values with |x - median| / MAD > 14.826, in order. They are only flagged and
+/// counted, never deleted.
 ///
-/// Where more than half of the values are equal the MAD is 0 and every other value is flagged.
-/// Empty for no values or when one is not finite.
+/// If more than half of the values are equal, the MAD is 0 and every other value is flagged. Empty
+/// without values or if one is not finite.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     let (Some(centre), Some(spread)) = (median(values), mad(values)) else {
         return Vec::new();
@@ -59,7 +59,7 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
         .collect()
 }
 
-/// Arithmetic mean, in the unit of the values. `None` for no values or when one is not finite.
+/// Arithmetic mean, in the unit of the values. `None` without values or if one is not finite.
 pub fn mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || !all_finite(values) {
         return None;
@@ -68,7 +68,7 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 }
 
 /// Coefficient of variation: standard deviation (n - 1 in the denominator) over the mean, no unit.
-/// `None` below two values, for a mean of 0 or when a value is not finite.
+/// `None` below two values, for a mean of 0 or if a value is not finite.
 pub fn cv(values: &[f64]) -> Option<f64> {
     let centre = mean(values)?;
     if values.len() < 2 || centre == 0.0 {

@@ -1,27 +1,27 @@
-//! How throughput grows with the number of CPUs.
+//! Scaling of throughput with the number of CPUs.
 
 use crate::all_finite;
 
-/// Throughput with a number of CPUs, and what it says.
+/// Throughput with a number of CPUs, and figures derived from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scaled {
     /// CPUs.
     pub cpus: u32,
-    /// X(n): work a second with so many.
+    /// X(n): work per second with n CPUs.
     pub rate: f64,
     /// X(n) / X(1).
     pub speed_up: f64,
     /// Speed-up over the number of CPUs: 1 is ideal.
     pub efficiency: f64,
-    /// (X(n) - X(n-1)) / X(1): what the last CPU added, as a part of what the first one does.
-    /// `None` for the first, and where one CPU less was not measured.
+    /// (X(n) - X(n-1)) / X(1): what the last CPU added, relative to the first one. `None` for the
+    /// first, and if n - 1 CPUs were not measured.
     pub mp_factor: Option<f64>,
 }
 
-/// Scaling by rates at numbers of CPUs, in any order; sorted by CPUs.
+/// Scaling from rates at numbers of CPUs in any order; the result is sorted by CPUs.
 ///
-/// `None` without a rate at 1 CPU, which everything is set against, and where a rate is not above 0
-/// or a number of CPUs is 0 or comes twice.
+/// `None` without a rate at 1 CPU, the reference. Also `None` if a rate is not above 0, or a number
+/// of CPUs is 0 or occurs twice.
 pub fn scaling(rates: &[(u32, f64)]) -> Option<Vec<Scaled>> {
     let mut rates = rates.to_vec();
     rates.sort_by_key(|(cpus, _)| *cpus);

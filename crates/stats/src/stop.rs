@@ -1,16 +1,16 @@
-//! When to look at the data, when to stop, and how much more is needed.
+//! When to look at the data, when to stop, and how many more blocks are needed.
 //!
-//! Stopping is on precision, never on significance: whether a point goes on depends on the width
-//! of its interval alone, not on where the interval lies.
+//! Stopping is on precision, never on significance. Whether a point continues depends only on the
+//! width of its interval, not on its position.
 
 use crate::Interval;
 
-/// Blocks that every point gets, and the first number of blocks at which the data is looked at: below
-/// it an interval hangs on two or three values.
+/// Blocks that every point gets, and the first look at the data. With fewer, an interval depends on
+/// two or three values.
 pub const FEWEST_BLOCKS: usize = 8;
 
-/// The numbers of blocks at which the data is looked at: 8, 11, 15, 20, 27, 36, ... each the one
-/// before x 1.33, rounded. Few looks keep the intervals honest. Ends before `usize` overflows.
+/// The numbers of blocks at which the data is looked at: 8, 11, 15, 20, 27, 36, ... Each is the one
+/// before times 1.33, rounded. Few looks keep the intervals honest. Ends before `usize` overflows.
 pub fn looks() -> impl Iterator<Item = usize> {
     std::iter::successors(Some(FEWEST_BLOCKS), |&n| {
         n.checked_mul(133)
@@ -24,18 +24,18 @@ pub fn is_look(n: usize) -> bool {
     looks().take_while(|&look| look <= n).any(|look| look == n)
 }
 
-/// Whether an interval of a log ratio is narrow enough: half-width <= ln(1 + precision), so that
-/// `precision` 0.05 means a ratio known within 5 %. False for a width or precision that is not a
-/// number. From an interval of ratios: `reached(interval.ln(), precision)`.
+/// Whether an interval of a log ratio is narrow enough: half-width <= ln(1 + precision). So a
+/// `precision` of 0.05 means a ratio known within 5 %. False if the width or the precision is NaN.
+/// For an interval of ratios: `reached(interval.ln(), precision)`.
 pub fn reached(interval_of_log_ratio: Interval, precision: f64) -> bool {
     interval_of_log_ratio.half_width() <= precision.ln_1p()
 }
 
-/// How many blocks in all (not how many more) would bring the half-width from `half_width_now`,
-/// reached with `n_now`, to `half_width_wanted`, since widths shrink as 1/sqrt(n).
+/// How many blocks in total (not additional) would reach the half-width `half_width_wanted`, from
+/// `half_width_now` at `n_now` blocks. Widths shrink as 1/sqrt(n).
 ///
-/// Never less than `n_now`. `usize::MAX` when nothing would do: a wanted width of 0 or less, or a
-/// width that is not a number.
+/// Never less than `n_now`. `usize::MAX` if no number suffices: a wanted width of 0 or less, or a
+/// width that is NaN.
 pub fn blocks_needed(n_now: usize, half_width_now: f64, half_width_wanted: f64) -> usize {
     if half_width_now.is_nan() || half_width_wanted.is_nan() || half_width_wanted <= 0.0 {
         return usize::MAX;
@@ -44,7 +44,7 @@ pub fn blocks_needed(n_now: usize, half_width_now: f64, half_width_wanted: f64) 
         return n_now;
     }
     let factor = (half_width_now / half_width_wanted).powi(2);
-    // A cast from f64 saturates. The slack keeps rounding from adding a block.
+    // A cast from f64 saturates. The tolerance keeps rounding from adding a block.
     ((n_now as f64 * factor * (1.0 - 1e-12)).ceil() as usize).max(n_now)
 }
 

@@ -1,25 +1,26 @@
-//! The 20 % trimmed mean and what is known of its error.
+//! The 20 % trimmed mean and its error.
 
 use crate::special::t_quantile;
 use crate::{Interval, all_finite};
 
-/// Share of the values that is left out at each end.
+/// Share of the values that is removed at each end.
 pub const TRIM: f64 = 0.2;
 
 /// A trimmed mean and its parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trimmed {
-    /// Mean of what is left when a fifth of the values is left out at each end, in their unit.
+    /// Mean of the values without the lowest and the highest fifth, in their unit.
     pub mean: f64,
-    /// The winsorised variance, scaled so that the squared standard error of `mean` is this over
-    /// `kept` (Yuen, "The two-sample trimmed t for unequal population variances", 1974).
+    /// The winsorised variance, scaled so that `variance / kept` is the squared standard error of
+    /// `mean` (Yuen, "The two-sample trimmed t for unequal population variances", 1974).
     pub variance: f64,
-    /// Values that are left, n - 2 floor(0.2 n). The standard error has one degree of freedom less.
+    /// Number of values kept, n - 2 floor(0.2 n). The standard error has one degree of freedom
+    /// less.
     pub kept: usize,
 }
 
 impl Trimmed {
-    /// `None` for no values or when one is not finite. The variance of one value is 0.
+    /// `None` without values or if one is not finite. The variance of one value is 0.
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.is_empty() || !all_finite(values) {
             return None;
@@ -64,7 +65,7 @@ impl Trimmed {
     }
 }
 
-/// Fewest values of which an interval is made: below three one value decides its width.
+/// Fewest values for an interval: with fewer than three, one value decides its width.
 pub const MIN_VALUES: usize = 3;
 
 /// The trimmed mean alone.
@@ -72,8 +73,7 @@ pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     Trimmed::of(values).map(|t| t.mean)
 }
 
-/// The values in their order, those beyond the ones kept by [`Trimmed`] drawn in to the outermost of
-/// these.
+/// The values in order. Those that [`Trimmed`] removes are replaced by the nearest kept value.
 pub(crate) fn winsorised(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -88,7 +88,7 @@ fn held(values: &[f64], low: f64, high: f64) -> Vec<f64> {
     values.iter().map(|x| x.clamp(low, high)).collect()
 }
 
-/// Values left out at each end: floor(0.2 n), in whole numbers.
+/// Number of values removed at each end: floor(0.2 n), in whole numbers.
 fn cut(n: usize) -> usize {
     n / 5
 }
@@ -103,7 +103,7 @@ mod tests {
         let wild = Trimmed::of(&[1.0, 2.0, 3.0, 4.0, 1e9]).unwrap();
         assert_eq!(calm, wild);
         assert_eq!((calm.mean, calm.kept), (3.0, 3));
-        // Held to 2, 2, 3, 4, 4: squares 4, over kept - 1.
+        // Winsorised to 2, 2, 3, 4, 4: squares 4, over kept - 1.
         assert!((calm.variance - 2.0).abs() < 1e-12);
         assert_eq!(
             winsorised(&[1e9, 1.0, 2.0, 3.0, 4.0]),

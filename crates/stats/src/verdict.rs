@@ -1,62 +1,62 @@
-//! From comparisons to words.
+//! Verdicts of comparisons.
 
 use crate::{Comparison, Interval, benjamini_hochberg, holm};
 
-/// Chance of one wrong *slower* or *faster* in a report, and share of wrong words among the weaker
-/// ones.
+/// Chance of one wrong *slower* or *faster* in a report, and share of wrong verdicts among the
+/// weaker ones.
 pub const ALPHA: f64 = 0.05;
 
-/// What a comparison comes to.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The whole interval lies within delta of 1.
     Same,
-    /// The layer costs more, by however little.
+    /// The layer costs more, by any amount.
     Slower,
-    /// The layer costs less, by however little. An alarm before it is a win.
+    /// The layer costs less, by any amount. The cause is looked for before this is reported as a
+    /// gain.
     Faster,
-    /// As slower, by the weaker rule: one such word in twenty may be wrong.
+    /// Slower by the weaker rule: one such verdict in twenty may be wrong.
     ProbablySlower,
-    /// As faster, by the weaker rule.
+    /// Faster by the weaker rule.
     ProbablyFaster,
-    /// The data does not say.
+    /// The data does not decide.
     Undecided,
 }
 
-/// The verdict on one point, and what it rests on.
+/// The verdict on one point, and its basis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judgement {
     /// The word.
     pub verdict: Verdict,
     /// The point's p-value after Holm's correction across its family.
     pub p_adjusted: f64,
-    /// The largest difference, as a share, that the interval leaves possible: "no difference beyond
-    /// 7 %" is 0.07. `None` without an interval or a steady state.
+    /// The largest difference, as a share, that the interval does not exclude: "no difference
+    /// beyond 7 %" is 0.07. `None` without an interval or a steady state.
     pub margin: Option<f64>,
 }
 
 /// Judges a family: all points of all layers, `None` for one without a comparison.
 ///
-/// With the band `[1/(1+delta), 1+delta]`, which unlike `1 +/- delta` is the same whichever of two
-/// layers is called native:
-/// * **same**: the interval lies inside the band. No correction applies: it takes both ends of the
-///   interval, so at 95 % each side errs in at most 2.5 %.
-/// * **slower / faster**: otherwise, where the p-value after Holm's correction across the family is
+/// The band is `[1/(1+delta), 1+delta]`. Unlike `1 +/- delta`, it is the same whichever of two layers is
+/// called native.
+/// * **same**: the interval lies inside the band. No correction applies: both ends of the interval are
+///   needed, so at 95 % each side errs in at most 2.5 %.
+/// * **slower / faster**: otherwise, if the p-value after Holm's correction across the family is
 ///   <= 0.05, whatever the size of the difference.
-/// * **probably slower / faster**: the same by Benjamini and Hochberg's correction.
-/// * Without a steady state there is no single number and never **same**; but when every level
-///   between the changes lies beyond the band on the same side, the direction is known all the same.
-/// * **undecided**: all else, and always without an interval.
+/// * **probably slower / faster**: the same with Benjamini and Hochberg's correction.
+/// * Without a steady state no single number applies, and never **same**. But if every level between
+///   the changes lies beyond the band on the same side, the direction is still known.
+/// * **undecided**: everything else, and always without an interval.
 ///
-/// Word and interval cannot contradict each other. Both are of one t, and neither correction ever
-/// makes a p-value smaller: where a direction is called, p itself is <= 0.05, so that the 95 %
-/// interval leaves 1 out on that side. The converse does not hold: an interval may leave 1 out and the
-/// word be undecided, because twenty such intervals are expected to leave it out once by chance; and an
-/// interval inside the band may leave 1 out, where the difference is known and does not matter.
+/// Verdict and interval cannot contradict each other. Both come from one t, and neither correction
+/// makes a p-value smaller. So if a direction is given, p itself is <= 0.05, and the 95 % interval
+/// excludes 1 on that side. The converse does not hold. An interval may exclude 1 although the verdict
+/// is undecided: one of twenty intervals is expected to exclude it by chance. An interval inside the
+/// band may also exclude 1: the difference is then known, but too small to matter.
 ///
-/// The family counts every entry, `None` with p = 1: its size is fixed by the plan, not by the
-/// outcome. `delta` is a share (0.05 is 5 %); below 0 or not a number it counts as 0, and nothing
-/// is the same.
+/// Every entry counts in the family, `None` with p = 1. So the plan fixes the family's size, not the
+/// outcome. `delta` is a share (0.05 is 5 %). Below 0 or NaN it counts as 0, and nothing is the same.
 pub fn judge(family: &[Option<Comparison>], delta: f64) -> Vec<Judgement> {
     let raw: Vec<f64> = family
         .iter()
@@ -76,7 +76,7 @@ pub fn judge(family: &[Option<Comparison>], delta: f64) -> Vec<Judgement> {
         .collect()
 }
 
-/// The word for one comparison; `band` is ln(1 + delta).
+/// The verdict of one comparison; `band` is ln(1 + delta).
 fn word(c: &Comparison, band: f64, strong: f64, weak: f64) -> Verdict {
     let Some(interval) = c.ratio_interval else {
         return Verdict::Undecided;
@@ -106,19 +106,21 @@ fn called(strong: f64, weak: f64, sure: Verdict, probable: Verdict) -> Verdict {
     }
 }
 
-/// A gate ends a build, so of a hundred pairs of runs of the same thing it may fail one at most. At 1 %
-/// it failed two of some, because the t of few blocks has heavier tails than it says. At this level it
-/// fails one or two of a thousand, and still finds what it has to (`tests/simulation.rs`).
+/// Significance level of gates. A gate fails a build, so it may fail at most one of a hundred pairs
+/// of identical runs. At 1 % it failed up to two, because the t of few blocks has heavier tails
+/// than assumed. At this level it fails one or two of a thousand, and still finds what it has to
+/// (`tests/simulation.rs`).
 pub const GATE_ALPHA: f64 = 0.001;
 
-/// Whether a cost keeps to a limit, the highest ratio that is allowed; `None` where the data does not
-/// say. `delta` is the share that does not matter.
+/// Whether a cost meets a limit, the highest allowed ratio. `None` if the data does not decide.
+/// `delta` is the share that does not matter.
 ///
-/// It does not where the word is **slower** with a corrected p of 0.1 % at most, and the whole interval
-/// lies above the limit. It does where the whole interval lies at or below it. Without a limit it does
-/// not where the word is such a **slower** and the estimate lies beyond delta: two runs of the same thing
-/// may really differ by a per cent or two, which no build should fail for. **Same** and **faster** keep
-/// to it.
+/// With a limit, it fails if the verdict is **slower** with a corrected p of at most 0.1 % and the
+/// whole interval lies above the limit. It passes if the whole interval lies at or below the limit.
+///
+/// Without a limit, it fails on the same **slower** if the estimate also lies beyond delta. Two
+/// runs of the same thing may really differ by a per cent or two, which should not fail a build.
+/// **Same** and **faster** pass.
 pub fn keeps_to(
     limit: Option<f64>,
     delta: f64,
@@ -130,7 +132,7 @@ pub fn keeps_to(
     let slower = verdict == Verdict::Slower && p_adjusted <= GATE_ALPHA;
     let (beyond, within) = match (limit, interval) {
         (None, _) => (
-            // Without a single ratio every level of a slower result lies beyond delta.
+            // Without a single ratio, every level of a slower result lies beyond delta.
             ratio.is_none_or(|ratio| ratio > 1.0 + delta),
             matches!(verdict, Verdict::Same | Verdict::Faster),
         ),
