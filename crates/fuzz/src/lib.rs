@@ -1,7 +1,8 @@
-//! What no input may do to us, a function for each kind of input. Two things call them: the test
-//! `stable` in this crate, for 60 s in all, and libFuzzer, through `fuzz/fuzz_targets/`.
+//! Fuzz targets: what must hold for any input, one function for each kind of input. Two things call
+//! them: the test `stable` in this crate, for 60 s in all, and libFuzzer, through
+//! `fuzz/fuzz_targets/`.
 //!
-//! A function panics when a promise is broken. See "Fuzzing" in `CONTRIBUTING.md`.
+//! A function panics when a property is violated. See "Fuzzing" in `CONTRIBUTING.md`.
 
 mod store;
 
@@ -17,10 +18,10 @@ use layermark_testkit::sample::Sample;
 
 pub use store::store;
 
-/// Takes any input, and panics when a promise is broken.
+/// Takes any input. Panics when a property is violated.
 pub type Target = fn(&[u8]);
 
-/// Everything that is fuzzed: its name, which is that of its corpus, and its function.
+/// All targets: the name, which is also that of the corpus, and the function.
 pub const TARGETS: [(&str, Target); 6] = [
     ("plan", plan),
     ("spec", spec),
@@ -30,7 +31,8 @@ pub const TARGETS: [(&str, Target); 6] = [
     ("store", store),
 ];
 
-/// As small as a run can be that has intervals and words: most of an input's time goes into its report.
+/// The smallest run that has intervals and verdicts: most of an input's time is spent on its
+/// report.
 pub(crate) fn sample() -> Sample {
     Sample {
         blocks: 3,
@@ -40,7 +42,7 @@ pub(crate) fn sample() -> Sample {
     }
 }
 
-/// A plan file: read or refused, and what is read expands to points or is refused.
+/// A plan file must be accepted or refused. An accepted one must expand to points or be refused.
 pub fn plan(data: &[u8]) {
     let Ok(plan) = Plan::from_toml(&String::from_utf8_lossy(data)) else {
         return;
@@ -58,14 +60,15 @@ pub fn plan(data: &[u8]) {
     }
 }
 
-/// A layer as a user writes it: what is read is written the same.
+/// A layer as a user writes it. An accepted one must be written the same.
 pub fn spec(data: &[u8]) {
     if let Ok(spec) = String::from_utf8_lossy(data).parse::<Spec>() {
         assert_eq!(spec.to_string().parse::<Spec>(), Ok(spec));
     }
 }
 
-/// Lines from lab to probe. Jobs are looked at and not done: they may name any file of this machine.
+/// Messages from lab to probe. Jobs are parsed but not run, because they may name any file of this
+/// machine.
 pub fn to_probe(data: &[u8]) {
     let mut rest = Vec::new();
     for line in data.split_inclusive(|b| *b == b'\n') {
@@ -87,7 +90,7 @@ pub fn to_probe(data: &[u8]) {
     layermark_probe::serve(Cursor::new(rest), nowhere).expect("the probe lives on");
 }
 
-/// Lines from probe to lab: a trial of any numbers makes a report in every text format.
+/// Messages from probe to lab. A trial of any numbers must make a report in every text format.
 pub fn from_probe(data: &[u8]) {
     for line in data.split(|b| *b == b'\n') {
         let Ok(said) = serde_json::from_slice::<FromProbe>(line) else {
@@ -120,7 +123,7 @@ pub fn from_probe(data: &[u8]) {
     }
 }
 
-/// A file of another program, in every format: read within its limits, or refused.
+/// A file of another program must be read within its limits, or refused, in every format.
 pub fn import(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for format in layermark_import::formats::ALL {
@@ -149,11 +152,11 @@ pub fn import(data: &[u8]) {
     }
 }
 
-/// These take a second each without optimisation.
+/// Formats that take a second each without optimisation.
 pub(crate) const SLOW: [&str; 3] = ["svg", "xlsx", "png"];
 
-/// Writes every format but the slow ones: JSON is JSON, and nothing in any of them drives a terminal
-/// or breaks an XML file.
+/// Writes every format but the slow ones. JSON must be valid, and no format may contain terminal
+/// escapes or invalid XML.
 pub(crate) fn texts(report: &Report) {
     let fast = exporters::ALL.iter().filter(|e| !SLOW.contains(&e.id()));
     for ending in fast.filter_map(|e| e.extensions().first()) {

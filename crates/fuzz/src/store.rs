@@ -1,4 +1,4 @@
-//! A doctored store: a good one, in which bytes choose what is changed.
+//! Fuzzes a corrupted store: the input selects what is changed in a valid one.
 
 use std::{fs, path::Path, sync::OnceLock};
 
@@ -49,7 +49,7 @@ const COLUMNS: [(&str, &str); 37] = [
     ("trials", "flags"),
 ];
 
-/// What is put there, as SQL; `OLD` is what was there.
+/// The new values, as SQL; `OLD` is the old value.
 const VALUES: [&str; 22] = [
     "NULL",
     "0",
@@ -75,7 +75,7 @@ const VALUES: [&str; 22] = [
     "replace(OLD, 'e', char(27))",
 ];
 
-/// A store with one run in it, as bytes.
+/// A valid store with one run in it, as bytes.
 fn good() -> &'static [u8] {
     static GOOD: OnceLock<Vec<u8>> = OnceLock::new();
     GOOD.get_or_init(|| {
@@ -93,7 +93,8 @@ fn good() -> &'static [u8] {
     })
 }
 
-/// Changes a store, four bytes a change, and makes every format of what can still be read of it.
+/// Corrupts a store, one change for each four bytes, then exports whatever can still be read of it
+/// in every format.
 pub fn store(data: &[u8]) {
     let temp = tempfile::tempdir().expect("a directory");
     let path = temp.path().join("s.db");
@@ -132,10 +133,10 @@ fn doctor(path: &Path, data: &[u8]) {
             let one = format!(
                 "rowid = (SELECT rowid FROM {table} LIMIT 1 OFFSET {row} % (SELECT count(*) FROM {table}))"
             );
-            // Every row of a table for one row number in eight.
+            // One row number in eight stands for all rows of a table.
             let which = if row % 8 == 7 { "true" } else { &one };
             let sql = format!("UPDATE OR IGNORE {table} SET {column} = {value} WHERE {which}");
-            // What a column may not hold is not put there.
+            // Values that violate a constraint are skipped.
             let _ = sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await;
         }
         connection.close().await.expect("closed");
