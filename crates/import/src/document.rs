@@ -1,18 +1,18 @@
-//! JSON with other text around or in it.
+//! Finds a JSON document with other text around or in it.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, error::Category};
 
-/// A document found in a text, and what was passed over on the way to it.
+/// A document found in a text, and what was skipped to find it.
 pub struct Document<T> {
     pub value: T,
-    /// Lines that are no JSON.
+    /// Lines that are not JSON.
     pub skipped: usize,
-    /// Documents before this one: a program that reports while it works writes several.
+    /// Documents before this one. A program that reports while it runs writes several.
     pub earlier: usize,
 }
 
-/// Finds the last JSON object that begins at the start of a line. Lines of other text may stand
+/// Finds the last JSON object that begins at the start of a line. Lines of other text may occur
 /// before it, after it, and between its own lines (fio issues 731, 1685, 2048).
 pub fn find<T: DeserializeOwned>(text: &str) -> Result<Document<T>, String> {
     match parse(text) {
@@ -47,7 +47,7 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<Document<T>, String> {
                     earlier,
                 });
             }
-            // Whatever follows a whole document and is none itself is other text.
+            // Invalid JSON after a complete document is other text.
             Some(Err(e)) if last.is_none() || e.classify() == Category::Eof => {
                 return Err(told(&e, text, from));
             }
@@ -62,10 +62,10 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<Document<T>, String> {
     last.ok_or_else(|| "there is no JSON object in it".into())
 }
 
-/// Where the next line begins whose first character opens an object.
+/// Offset of the next line whose first character opens an object.
 fn next_start(text: &str, from: usize) -> Option<usize> {
     let mut at = from;
-    // What follows a document on its own line may open the next.
+    // Text after a document on the same line may open the next.
     for line in text.get(from..)?.split_inclusive('\n') {
         if line.trim_start().starts_with('{') {
             return Some(at + line.len() - line.trim_start().len());
@@ -86,7 +86,8 @@ fn told(e: &serde_json::Error, text: &str, from: usize) -> String {
     }
 }
 
-/// The lines that can be a part of JSON as programs print it, and how many cannot.
+/// Removes lines that cannot be part of JSON as programs print it. Returns the rest, and how many
+/// were removed.
 fn without_words(text: &str) -> (String, usize) {
     let mut dropped = 0;
     let mut kept = String::with_capacity(text.len());

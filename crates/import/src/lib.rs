@@ -1,4 +1,4 @@
-//! Reads the result files of other programs, so that they can be set beside ours.
+//! Reads the result files of other programs, for comparison with ours.
 //!
 //! To add a format, write `formats/NAME.rs` and its line in [`formats::ALL`].
 
@@ -16,7 +16,7 @@ mod values;
 
 pub use formats::{Format, Found};
 
-/// Largest file that is read, bytes. What a parser keeps is a part of it.
+/// Largest file that is read, bytes. A parser keeps only a part of it.
 pub const LARGEST: u64 = 64 << 20;
 
 /// Why a file is not imported.
@@ -41,7 +41,7 @@ pub enum ImportError {
     NotText {
         /// The file.
         path: PathBuf,
-        /// Offset of the first byte that is wrong.
+        /// Offset of the first invalid byte.
         at: usize,
     },
     /// No format knows it.
@@ -53,14 +53,14 @@ pub enum ImportError {
         known: String,
     },
     /// No such format.
-    #[error("there is no format `{id}`; known are {known}")]
+    #[error("unknown format `{id}`; known are {known}")]
     NoFormat {
-        /// As asked for.
+        /// The requested id.
         id: String,
         /// Ids of the formats.
         known: String,
     },
-    /// The file is not what its format asks for.
+    /// The file is not valid in its format.
     #[error("{path}, read as {format}: {reason}", path = path.display())]
     Bad {
         /// The file.
@@ -73,7 +73,7 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    /// What to do about it.
+    /// A hint: what to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::Read { path, .. } => format!("ls -l {}", path.display()),
@@ -98,8 +98,8 @@ impl ImportError {
     }
 }
 
-/// Reads a file; without `format` its content tells. `id` and `imported_ms` are the caller's to
-/// set.
+/// Reads a file. Without `format`, it is detected from the content. The caller sets `id` and
+/// `imported_ms`.
 pub fn read(path: &Path, format: Option<&str>) -> Result<Import, ImportError> {
     let chosen = format.map(find).transpose()?;
     let text = read_text(path)?;
@@ -140,10 +140,9 @@ fn find(id: &str) -> Result<&'static dyn Format, ImportError> {
     })
 }
 
-/// The file as text of at most [`LARGEST`] bytes, without a byte order mark.
+/// Reads the file as text of at most [`LARGEST`] bytes, without a byte order mark.
 ///
-/// # Errors
-/// It cannot be read, is larger, or is not UTF-8.
+/// # Errors The file cannot be read, is larger, or is not UTF-8.
 pub fn read_text(path: &Path) -> Result<String, ImportError> {
     let fail = |source| ImportError::Read {
         path: path.into(),
@@ -191,7 +190,7 @@ mod tests {
         let e = read(Path::new("/nonexistent/x.json"), None).unwrap_err();
         assert!(e.to_string().contains("/nonexistent/x.json cannot be read"));
         let e = read(Path::new("/dev/null"), Some("bonnie")).unwrap_err();
-        assert!(e.to_string().contains("no format `bonnie`"));
+        assert!(e.to_string().contains("unknown format `bonnie`"));
         assert!(read(Path::new("/"), None).is_err());
     }
 
@@ -201,7 +200,7 @@ mod tests {
         temp.as_file().set_len(1 << 30).unwrap();
         let e = read(temp.path(), None).unwrap_err().to_string();
         assert!(e.contains("more than 64 MiB"), "{e}");
-        // One that says no length and never ends.
+        // A file without a length that never ends.
         let e = read(Path::new("/dev/zero"), Some("fio")).unwrap_err();
         assert!(matches!(e, ImportError::TooLarge { .. }), "{e}");
     }

@@ -1,16 +1,17 @@
-//! Numbers that a benchmark can have measured, and sizes as other programs write them.
+//! Checks numbers that a benchmark can have measured, and parses sizes as other programs write
+//! them.
 
-/// More than any device or memory moves in a second, bytes or operations.
+/// An upper bound of any rate, bytes or operations per second.
 const FASTEST: f64 = 1e15;
-/// Longer than any operation, microseconds: thirty years.
+/// An upper bound of any time, microseconds: thirty years.
 const LONGEST: f64 = 1e15;
 
-/// A rate a second: finite, not negative, not absurd.
+/// A rate per second: finite, not negative, below the bound.
 pub fn rate(what: &str, value: f64) -> Result<f64, String> {
     bounded(what, value, FASTEST, "a rate")
 }
 
-/// Microseconds: finite, not negative, not absurd.
+/// Microseconds: finite, not negative, below the bound.
 pub fn micros(what: &str, value: f64) -> Result<f64, String> {
     bounded(what, value, LONGEST, "a time")
 }
@@ -23,7 +24,7 @@ fn bounded(what: &str, value: f64, most: f64, kind: &str) -> Result<f64, String>
     }
 }
 
-/// `4k`, `1m`, `4KiB`, `65536`: powers of 1024, as fio reads them by default.
+/// Parses a size: `4k`, `1m`, `4KiB`, `65536`. Units are powers of 1024, fio's default.
 pub fn size(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text
@@ -41,7 +42,7 @@ pub fn size(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Words for people only, of bounded length.
+/// Text for people only, of bounded length.
 pub fn clean(text: &str) -> String {
     const MOST: usize = 200;
     let mut out: String = text

@@ -260,7 +260,7 @@ fn iozone_that_is_cut_off_or_wrong() {
     fails(&|t| per_op(t).replace("  404064 ", "  inf "), "not a");
     fails(
         &|t| t.replace("  404064 ", "  fast "),
-        "`fast` is no number",
+        "`fast` is not a number",
     );
     fails(
         &|t| t.replace("\"128\"   4", "\"128\"  1  2  3  4   4"),
@@ -467,7 +467,7 @@ fn a_table_of_millions_is_refused_in_bounded_memory_and_time() {
     for (format, text, why) in [
         ("iozone", rows, "more than 100000 results"),
         ("iozone", line, "line 2 is longer than 64 KiB"),
-        ("iozone", titles, "more to remark"),
+        ("iozone", titles, "further remarks"),
         ("fio", jobs("{}"), "at most 100000"),
         ("hyperfine", results, "at most 100000"),
         ("iometer", cells, "line 2 is longer than 64 KiB"),

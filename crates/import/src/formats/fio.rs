@@ -101,7 +101,7 @@ struct FioJob {
     sync: Option<Syncs>,
 }
 
-/// One direction of a job. Numbers are read as they come, to be refused with their name.
+/// One direction of a job. Numbers are stored unchecked, so that an error can name the job.
 #[derive(Deserialize)]
 struct Side {
     #[serde(default)]
@@ -114,8 +114,8 @@ struct Side {
     clat_ns: Times,
 }
 
-/// Calls of fsync(2) and the like that a job makes after its writes. Their time is in no latency of the
-/// writes.
+/// fsync(2) and similar calls that a job makes after its writes. The write latencies do not include
+/// their time.
 #[derive(Deserialize)]
 struct Syncs {
     #[serde(default)]
@@ -131,7 +131,7 @@ struct Latency {
 }
 
 impl Latency {
-    /// Which sync follows which write is not in the file, so only their mean can be added.
+    /// The file does not say which sync follows which write, so only the mean can be added.
     fn with_syncs(side: &Side, syncs: Option<&Syncs>) -> Self {
         let each = syncs.map(|s| s.lat_ns.mean * s.total_ios / side.total_ios);
         Self {
@@ -162,7 +162,7 @@ struct Times {
     percentile: BTreeMap<String, f64>,
 }
 
-/// A job's own options before those of all jobs.
+/// A job's own options first, then the global ones.
 struct Asked<'a>(&'a Options, &'a Options);
 
 impl Asked<'_> {
@@ -174,7 +174,7 @@ impl Asked<'_> {
             .map(String::as_str)
     }
 
-    /// A size, unless a thousand is what `k` means.
+    /// A size in bytes; `None` if `kb_base` makes `k` a thousand.
     fn size(&self, names: &[&str]) -> Option<u64> {
         if self.text(&["kb_base"]) == Some("1000") {
             return None;
@@ -186,12 +186,12 @@ impl Asked<'_> {
         self.text(names).map_or(Some(1), |t| t.trim().parse().ok())
     }
 
-    /// A switch that is given without a value is on.
+    /// A switch without a value is on.
     fn on(&self, name: &str) -> bool {
         self.text(&[name]).is_some_and(|v| v.trim() != "0")
     }
 
-    /// Engines that wait for each call have one under way, whatever is asked for.
+    /// Synchronous engines have one call in flight, whatever `iodepth` says.
     fn depth(&self) -> Option<u64> {
         let queues = [
             "libaio",
@@ -239,19 +239,19 @@ impl Asked<'_> {
     }
 }
 
-/// A job among those of its group, which fio starts at the same time: a new group begins where a job
+/// A job within its group, whose jobs fio starts at the same time. A new group begins where a job
 /// has `stonewall` or `new_group`.
 #[derive(Clone, Copy)]
 struct Crowd {
-    /// Which of the jobs of its name it is, from 1.
+    /// Its index among the jobs of the same name, from 1.
     number: u64,
-    /// How many jobs of its name there are: `numjobs`.
+    /// Number of jobs of the same name: `numjobs`.
     alike: u64,
-    /// All jobs of the group.
+    /// Number of jobs in the group.
     all: u64,
 }
 
-/// Counts of jobs by their group, and by group and name: one pass over the jobs each.
+/// Counts of jobs by group, and by group and name. One pass over the jobs for each.
 #[derive(Default)]
 struct Crowds<'a> {
     all: HashMap<i64, u64>,
@@ -269,7 +269,7 @@ impl<'a> Crowds<'a> {
         crowds
     }
 
-    /// The next job's; `None` where one entry stands for the whole group.
+    /// The next job's place; `None` if one entry represents the whole group.
     fn next(&mut self, job: &'a FioJob, asked: &Asked) -> Option<Crowd> {
         let name = (job.groupid, job.jobname.as_str());
         let number = self.seen.entry(name).or_default();

@@ -74,11 +74,11 @@ struct Timed {
     exit_codes: Exits,
 }
 
-/// How many numbers there are.
+/// The number of entries.
 #[derive(Default)]
 struct Count(u64);
 
-/// How many commands ended, and how many of them failed or were killed.
+/// How many commands exited, and how many of them failed or were killed.
 #[derive(Default)]
 struct Exits {
     failed: u64,

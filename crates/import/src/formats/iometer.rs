@@ -64,7 +64,7 @@ struct Part {
 
 #[derive(Default)]
 struct Reading {
-    /// The section's heading, or the heading of the line that comes next.
+    /// The heading of the section, or of the line that follows.
     heading: String,
     version: Option<String>,
     specs: HashMap<String, Vec<Part>>,
@@ -183,7 +183,7 @@ fn part(line: &[&str]) -> Option<Part> {
     })
 }
 
-/// The operation and its size, where all lines of a specification are of one size.
+/// The operation, and the size if all lines of a specification have the same one.
 fn describe(spec: &[Part]) -> (Option<String>, Option<u64>) {
     let used: Vec<&Part> = spec.iter().filter(|p| p.share > 0.0).collect();
     let same = |of: fn(&Part) -> f64| {

@@ -1,4 +1,5 @@
-//! iozone `-R`: text tables, a test each; file size down, record size across, both in kB.
+//! iozone `-R`: text tables, one for each test. Rows are file sizes, columns record sizes, both in
+//! kB.
 
 use layermark_model::{ImportedPoint, IozoneTable, iozone_tables};
 
@@ -105,8 +106,12 @@ fn row(
     let test = table.title.to_ascii_lowercase();
     let cells = cells(line);
     let (first, values) = cells.split_first().ok_or("an empty row")?;
-    let file_size = kilobytes(first)
-        .ok_or_else(|| format!("line {number}: `{}` is no file size", values::clean(first)))?;
+    let file_size = kilobytes(first).ok_or_else(|| {
+        format!(
+            "line {number}: `{}` is not a file size",
+            values::clean(first)
+        )
+    })?;
     if values.len() > records.len() {
         return Err(format!(
             "line {number}: {} values under {} record sizes",
@@ -118,8 +123,8 @@ fn row(
         let what = format!("line {number}: {test}, record {}", record / 1024);
         let value: f64 = text
             .parse()
-            .map_err(|_| format!("{what}: `{}` is no number", values::clean(text)))?;
-        // What was not measured is printed as 0.
+            .map_err(|_| format!("{what}: `{}` is not a number", values::clean(text)))?;
+        // iozone prints 0 for tests it did not run.
         if value == 0.0 {
             continue;
         }
@@ -146,7 +151,7 @@ fn row(
     Ok(())
 }
 
-/// What stands above the tables.
+/// The lines above the tables.
 struct Head {
     tool: String,
     measured: Option<String>,
@@ -195,7 +200,7 @@ impl Head {
         }
     }
 
-    /// Bytes and operations a second.
+    /// Bytes per second and operations per second.
     fn rates(&self, what: &str, value: f64, record: u64) -> Result<(f64, f64), String> {
         let record = record as f64;
         let ops = match self.unit {

@@ -13,16 +13,16 @@ mod hyperfine;
 mod iometer;
 mod iozone;
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, Default, PartialEq)]
 pub struct Found {
-    /// The program, with its version where the file tells.
+    /// The program, with its version if the file names it.
     pub tool: String,
-    /// When it was measured, in the file's own words.
+    /// When it was measured, as written in the file.
     pub measured: Option<String>,
     /// What was skipped, and why.
     pub notes: Vec<String>,
-    /// What was measured: one point at least.
+    /// The measured points: at least one.
     pub points: Vec<ImportedPoint>,
 }
 
@@ -33,8 +33,8 @@ pub const MOST_POINTS: usize = 100_000;
 /// Most remarks about one file.
 const MOST_NOTES: usize = 100;
 
-/// Longest line of a file that is read by lines, bytes. Those of iozone and Iometer have at most a
-/// few hundred cells.
+/// Longest line of a file in a text format, bytes. Lines of iozone and Iometer have at most a few
+/// hundred cells.
 const LONGEST_LINE: usize = 64 << 10;
 
 impl Found {
@@ -51,15 +51,13 @@ impl Found {
     fn note(&mut self, text: String) {
         match self.notes.len() {
             0..MOST_NOTES => self.notes.push(text),
-            MOST_NOTES => self
-                .notes
-                .push("there is more to remark, left out here".into()),
+            MOST_NOTES => self.notes.push("further remarks were left out".into()),
             _ => {}
         }
     }
 }
 
-/// Refuses a line that no program wrote: what is made of its cells takes many times its length.
+/// Refuses overlong lines: parsed cells take many times the memory of the line.
 fn short_lines(text: &str) -> Result<(), String> {
     match text.lines().position(|l| l.len() > LONGEST_LINE) {
         None => Ok(()),
@@ -71,7 +69,8 @@ fn short_lines(text: &str) -> Result<(), String> {
     }
 }
 
-/// A list of at most [`MOST_POINTS`]: what an entry becomes is much larger than `{},`.
+/// Reads a list of at most [`MOST_POINTS`] entries: a parsed entry takes much more memory than the
+/// text `{},`.
 fn bounded<'de, T: Deserialize<'de>, D: Deserializer<'de>>(of: D) -> Result<Vec<T>, D::Error> {
     let mut all = Vec::new();
     let mut more = 0;
@@ -91,7 +90,7 @@ fn bounded<'de, T: Deserialize<'de>, D: Deserializer<'de>>(of: D) -> Result<Vec<
     Ok(all)
 }
 
-/// Reads a list entry by entry, and keeps none.
+/// Reads a list entry by entry without storing it.
 fn each<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     of: D,
     with: impl FnMut(T),
@@ -114,15 +113,15 @@ fn each<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     of.deserialize_seq(Each(with, PhantomData))
 }
 
-/// A kind of file.
+/// A file format.
 pub trait Format: Sync {
     /// Its name for `--format`.
     fn id(&self) -> &'static str;
     /// One line for help.
     fn about(&self) -> &'static str;
-    /// Whether the text is of this kind.
+    /// Whether the text is in this format.
     fn knows(&self, text: &str) -> bool;
-    /// Reads it. The error says what is wrong and where.
+    /// Parses it. The error says what is wrong and where.
     fn parse(&self, text: &str) -> Result<Found, String>;
 }
 
@@ -134,12 +133,12 @@ pub const ALL: &[&dyn Format] = &[
     &hyperfine::Hyperfine,
 ];
 
-/// The format that a text is in.
+/// Detects the format of a text.
 pub fn detect(text: &str) -> Option<&'static dyn Format> {
     ALL.iter().copied().find(|f| f.knows(text))
 }
 
-/// An empty list of points is no result.
+/// Refuses an empty list of points.
 fn some(found: Found, what: &str) -> Result<Found, String> {
     if found.points.is_empty() {
         let notes = found.notes.join("; ");
