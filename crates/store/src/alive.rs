@@ -1,9 +1,9 @@
-//! Which runs have a process at work on them, on this machine or, where the file system carries
-//! locks, on another one.
+//! Detects which runs have a live process, on this machine or, if the file system supports locks,
+//! on another one.
 //!
-//! A process holds a lock on one byte of the file `STORE-lock` for each run it works on. The kernel
-//! lets go of it when the process ends, however it ends, so nothing has to be compared: process ids
-//! are used again, and differ from one PID namespace to the next. The file stays, and stays empty.
+//! A process locks one byte of the file `STORE-lock` for each run it works on. The kernel releases
+//! the lock when the process ends in any way. So no process ids are compared: they are reused, and
+//! differ between PID namespaces. The file stays, and stays empty.
 #![allow(unsafe_code)]
 
 use std::{
@@ -15,18 +15,18 @@ use std::{
 
 use crate::connect::beside;
 
-/// A run that this process works on, as long as it is held.
+/// The lock on a run that this process works on. Released on drop.
 #[derive(Debug)]
 pub(crate) struct Held(#[expect(dead_code, reason = "held for its drop")] File);
 
-/// Opens no symbolic link, and waits for no FIFO.
+/// Options that follow no symbolic link and do not wait for a FIFO.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     options
 }
 
-/// Takes the run. `Ok(None)` when another process works on it.
+/// Locks the run. `Ok(None)` if another process works on it.
 pub(crate) fn hold(store: &Path, run: &str) -> io::Result<Option<Held>> {
     let file = options()
         .create(true)
@@ -46,7 +46,7 @@ pub(crate) fn hold(store: &Path, run: &str) -> io::Result<Option<Held>> {
     }
 }
 
-/// Whether a process works on the run. Where that cannot be told, one may.
+/// Whether a process works on the run. True if that is unknown.
 pub(crate) fn is_held(store: &Path, run: &str) -> bool {
     let file = match options().read(true).open(beside(store, "-lock")) {
         Ok(file) => file,
@@ -58,20 +58,20 @@ pub(crate) fn is_held(store: &Path, run: &str) -> bool {
     asked != 0 || lock.l_type != libc::F_UNLCK as i16
 }
 
-/// A run's id as a number (FNV-1a), which two runs of a store do not share.
+/// A run's id as a number (FNV-1a), different for each run of a store in practice.
 pub(crate) fn hash(run: &str) -> u64 {
     run.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, b| {
         (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// The byte that stands for a run.
+/// The byte of the lock file that represents a run.
 fn byte(run: &str) -> libc::flock {
     // SAFETY: all of its fields are numbers, for which zero is a value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as i16;
     lock.l_whence = libc::SEEK_SET as i16;
-    // Below the largest offset, as the byte's end has to be too.
+    // The end of the byte's range must also be below the largest offset.
     lock.l_start = (hash(run) >> 2).cast_signed();
     lock.l_len = 1;
     lock

@@ -14,15 +14,15 @@ use sqlx::{
 
 use crate::{StoreError, database::from_sqlx, directory::Directory};
 
-/// How long a writer waits for another process's transaction, which lasts milliseconds, or as long as
-/// a slow disk takes to sync; and how long a store is tried again that is said to be locked: `SQLite`
-/// itself does not wait for another process that changes to the write-ahead log in the same moment.
+/// How long a writer waits for another process's transaction. A transaction lasts milliseconds, or
+/// as long as a slow disk takes to sync. A locked store is also retried for this long: `SQLite`
+/// itself does not wait if another process is switching to the write-ahead log.
 pub(crate) const BUSY: Duration = Duration::from_mins(1);
 
-/// Tries to migrate, against another process that creates the same store in the same moment.
+/// Attempts to migrate, in case another process creates the same store at the same time.
 const TRIES: u32 = 20;
 
-/// Where the migrator keeps which steps were done.
+/// The table in which the migrator records the completed steps.
 pub(crate) const FORMATS: &str = "_sqlx_migrations";
 
 pub(crate) fn migrations() -> Vec<Migration> {
@@ -50,7 +50,7 @@ pub(crate) fn migrations() -> Vec<Migration> {
         .collect()
 }
 
-/// The oldest format that has all that is read. A later one is faster.
+/// The oldest format that can be read completely. Later ones are faster.
 pub(crate) const READABLE: i64 = 4;
 
 /// The newest format this layermark knows.
@@ -58,7 +58,7 @@ pub(crate) fn known() -> i64 {
     migrations().iter().map(|m| m.version).max().unwrap_or(0)
 }
 
-/// Opens a store whose directory is held, and makes it where there is none.
+/// Opens a store in a held directory, and creates it if it does not exist.
 pub(crate) async fn open(
     path: &Path,
     directory: &Directory,
@@ -83,13 +83,14 @@ async fn open_once(
     if !path.exists() {
         begin_anew(path, directory);
     }
-    // A write would change even a file that is refused afterwards, so the first look is read only.
+    // The first look is read-only, because a write would change even a file that is refused
+    // afterwards.
     let found = match std::fs::metadata(path) {
         Ok(m) if m.len() > 0 || !m.is_file() => look(path).await?,
         _ => 0,
     };
     let mut connection = connect(path, "mode=rwc").await?;
-    // FULL syncs the log at each commit; trials that follow each other fast do without.
+    // FULL syncs the log at each commit. Trials in quick succession use NORMAL.
     let mut settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL".to_owned();
     if let Some(pages) = pages {
         let _ = write!(settings, "; PRAGMA max_page_count = {pages}");
@@ -105,7 +106,7 @@ async fn open_once(
     Ok(connection)
 }
 
-/// Opens a file. In its address every byte that could mean something else is written with `%`.
+/// Opens a file. Special characters in its path are percent-encoded.
 pub(crate) async fn connect(path: &Path, how: &str) -> Result<AnyConnection, StoreError> {
     let mut url = String::from("sqlite:");
     for byte in path.as_os_str().as_bytes() {
@@ -126,12 +127,13 @@ pub(crate) async fn connect(path: &Path, how: &str) -> Result<AnyConnection, Sto
     connected.await.map_err(|e| from_sqlx(e, path.to_owned()))
 }
 
-/// Makes the file, and puts away what a deleted one of that name has left beside it: a run may still
-/// write to the deleted one, and its log and index must not become those of the new one.
+/// Creates the file, and moves away the log and index of a deleted store of that name. A run may
+/// still write to the deleted one, and the new one must not use its files.
 fn begin_anew(path: &Path, directory: &Directory) {
     let left = [beside(path, "-wal"), beside(path, "-shm")];
     let left = left.map(|path| (identity(&path), path));
-    // Whoever makes the file does it. What fails here fails again, with its reason, right after.
+    // Only the process that creates the file does this. If it fails here, the next step fails too
+    // and reports the reason.
     if directory.create().is_ok_and(|made| made) {
         for (before, path) in left {
             if before.is_some() && identity(&path) == before {
@@ -141,7 +143,7 @@ fn begin_anew(path: &Path, directory: &Directory) {
     }
 }
 
-/// The store's path with an ending that `SQLite` or we give it.
+/// The store's path with the suffix of a file that `SQLite` or layermark adds.
 pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
@@ -154,7 +156,7 @@ pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
     Some((file.dev(), file.ino()))
 }
 
-/// Reads the format of an existing file; 0 when it has none yet.
+/// Reads the format of an existing file; 0 if it has none yet.
 pub(crate) async fn look(path: &Path) -> Result<i64, StoreError> {
     let mut connection = connect(path, "mode=ro").await?;
     let found = format(&mut connection, path).await?;
@@ -163,7 +165,7 @@ pub(crate) async fn look(path: &Path) -> Result<i64, StoreError> {
     Ok(found)
 }
 
-/// The format of the store behind a connection; 0 when it has none yet.
+/// The format of the store behind a connection; 0 if it has none yet.
 pub(crate) async fn format(connection: &mut AnyConnection, path: &Path) -> Result<i64, StoreError> {
     let sql = |e| from_sqlx(e, path.to_owned());
     let tables = match connection.backend_name() {
@@ -185,7 +187,7 @@ pub(crate) async fn format(connection: &mut AnyConnection, path: &Path) -> Resul
             .map_err(sql)?;
         found = newest.unwrap_or(0);
     }
-    // Another program's database may use the same library to keep its format.
+    // Another program's database may use the same library to record its format.
     let stranger = tables
         .iter()
         .find(|t| t.as_str() != FORMATS && !has("runs"));
@@ -224,13 +226,14 @@ pub(crate) async fn migrate(
         };
         tries += 1;
         if connection.backend_name() == "SQLite" {
-            // What a full disk kept from its commit: the next try would take it for done.
+            // The transaction that a full disk kept from committing. Otherwise the next attempt
+            // would consider it done.
             let _ = sqlx::query("ROLLBACK").execute(&mut *connection).await;
         }
         match &error {
             MigrateError::VersionMissing(found) => newer(path, *found)?,
-            // `SQLite` has no lock around migrations: of two processes that make the same store one
-            // fails, and sees at its next try that all is there.
+            // `SQLite` does not lock migrations. If two processes create the same store, one fails,
+            // and finds everything done on its next attempt.
             MigrateError::Execute(_) | MigrateError::ExecuteMigration(..) if tries < TRIES => {
                 std::thread::sleep(Duration::from_millis(25));
                 continue;

@@ -1,4 +1,4 @@
-//! What a database says, sorted into what a user can act on.
+//! Converts database errors into errors that a user can act on.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use sqlx::sqlite::SqliteError;
 
 use crate::{StoreError, path::is_server, server};
 
-/// An error that does not know yet which store it is about.
+/// An error without the path of its store.
 #[derive(Debug)]
 pub(crate) enum Inner {
     Sql(sqlx::Error),
@@ -39,12 +39,12 @@ impl Inner {
     }
 }
 
-/// A write failed for another reason than a full disk.
+/// A write failed for a reason other than a full disk.
 const IOERR_WRITE: i64 = 778;
-/// The index of the write-ahead log could not grow: on a full disk this comes before anything else.
+/// The index of the write-ahead log could not grow. On a full disk this is the first error.
 const IOERR_SHMSIZE: i64 = 4874;
 
-/// Sorts what a database says into what a user can act on.
+/// Converts a database error.
 pub(crate) fn from_sqlx(error: sqlx::Error, path: PathBuf) -> StoreError {
     match &error {
         sqlx::Error::Database(e) if e.try_downcast_ref::<SqliteError>().is_some() => {
@@ -58,7 +58,7 @@ pub(crate) fn from_sqlx(error: sqlx::Error, path: PathBuf) -> StoreError {
     }
 }
 
-/// By the codes of <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+/// Converts by the codes of <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn from_postgres(error: sqlx::Error, path: PathBuf) -> StoreError {
     let database = |source| StoreError::Database {
         path: path.clone(),
@@ -66,7 +66,7 @@ fn from_postgres(error: sqlx::Error, path: PathBuf) -> StoreError {
     };
     let said = match &error {
         sqlx::Error::Database(said) => said,
-        // What rustls thinks of a certificate.
+        // rustls rejects the certificate.
         sqlx::Error::Io(e) if e.kind() == io::ErrorKind::InvalidData => {
             let reason = e.to_string();
             return StoreError::Tls { path, reason };
@@ -80,7 +80,7 @@ fn from_postgres(error: sqlx::Error, path: PathBuf) -> StoreError {
             return StoreError::Tls { path, reason };
         }
         sqlx::Error::Protocol(reason) => {
-            let reason = format!("not what a PostgreSQL server says: {reason}");
+            let reason = format!("unexpected reply of a PostgreSQL server: {reason}");
             return StoreError::Unreachable { path, reason };
         }
         _ => return database(error),
@@ -98,7 +98,7 @@ fn from_postgres(error: sqlx::Error, path: PathBuf) -> StoreError {
     }
 }
 
-/// By the codes of <https://sqlite.org/rescode.html>.
+/// Converts by the codes of <https://sqlite.org/rescode.html>.
 fn from_sqlite(error: sqlx::Error, path: PathBuf) -> StoreError {
     let Some(code) = sqlite_code(&error) else {
         return StoreError::Database {
@@ -118,7 +118,7 @@ fn from_sqlite(error: sqlx::Error, path: PathBuf) -> StoreError {
     if code == IOERR_SHMSIZE {
         return StoreError::Full { path };
     }
-    // The low byte is the primary code; the rest says more of the same.
+    // The low byte is the primary code; the other bits are details.
     match code & 0xff {
         5 | 6 => StoreError::Locked { path },
         8 | 14 => StoreError::ReadOnly { path, reason },

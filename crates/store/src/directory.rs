@@ -1,9 +1,10 @@
-//! The directory of a store, which no other user may change.
+//! The directory of a store, which other users must not be able to change.
 //!
-//! `SQLite` finds the files beside a store by their names, and does what they say: it undoes what a
-//! `-journal` lists and deletes the file that this names. So other users may neither put files there
-//! nor lead us elsewhere: every directory and symbolic link on the path has to belong to us or to
-//! root, and only a sticky directory on the way may be open to others. Paths are then safe to use.
+//! `SQLite` finds the files next to a store by their names and trusts them: it rolls back according
+//! to a `-journal` and deletes the file it names. So other users must not be able to create files
+//! there or to redirect the path. Every directory and symbolic link on the path must belong to this
+//! user or to root. Only a sticky directory on the way may be writable by others. Paths are then
+//! safe to use.
 
 use std::{
     io::ErrorKind,
@@ -19,17 +20,18 @@ use rustix::{
 
 use crate::{StoreError, connect::beside};
 
-/// What `SQLite` and we add to a store's name, and the store itself.
+/// Suffixes of the files that `SQLite` and layermark create next to a store, and the store itself.
 const FILES: [&str; 5] = ["", "-journal", "-wal", "-shm", "-lock"];
-/// Whoever can open a file to read it can take a lock on it that a run would wait for.
+/// Permissions of others. A user who can open a file for reading can lock it, and a run would wait
+/// for that lock.
 const OTHERS: u32 = 0o077;
 
 /// The directory of a store, and the store's name in it.
 #[derive(Debug)]
 pub(crate) struct Directory(Held);
 
-/// Finds the directory of a store that is to be written, and makes it if it is not there, with mode
-/// 0700. Returns the path of the file itself where a symbolic link was named.
+/// Finds the directory of a store for writing, and creates it with mode 0700 if it does not exist.
+/// Returns the path of the file itself, also if a symbolic link was given.
 pub(crate) fn hold(path: &Path) -> Result<(PathBuf, Directory), StoreError> {
     let held = Held::find(path, true, is_exposed).map_err(|e| refused(e, path))?;
     let directory = Directory(held);
@@ -48,8 +50,8 @@ pub(crate) fn hold(path: &Path) -> Result<(PathBuf, Directory), StoreError> {
     Ok((path, directory))
 }
 
-/// The same for a store that is only read, and whether its directory is safe, so that the files beside
-/// it may be read too.
+/// Finds the directory of a store for reading. Also returns whether it is safe, so that the files
+/// next to the store may be read.
 pub(crate) fn look(path: &Path) -> Result<(PathBuf, bool), StoreError> {
     match Held::find(path, false, is_exposed) {
         Ok(held) => {
@@ -62,19 +64,19 @@ pub(crate) fn look(path: &Path) -> Result<(PathBuf, bool), StoreError> {
             Ok((path, safe))
         }
         Err(Refused::At(_)) => Ok((path.into(), false)),
-        // Nothing is there, and so there is nothing to read beside it.
+        // The store does not exist, so no files next to it are read.
         Err(Refused::Io(e)) if e.kind() == ErrorKind::NotFound => Ok((path.into(), true)),
         Err(e) => Err(refused(e, path)),
     }
 }
 
-/// Whether others may write to a store's file.
+/// Whether other users may write to a store's file.
 pub(crate) fn is_shared(path: &Path) -> bool {
     let file = statat(CWD, path, AtFlags::empty());
     file.is_ok_and(|stat| !is_trusted(&stat) || is_open_to_others(&stat))
 }
 
-/// Whether others can lead us elsewhere from here.
+/// Whether other users could redirect the path here.
 fn is_exposed(_: &Path, stat: &Stat) -> bool {
     let link = FileType::from_raw_mode(stat.st_mode).is_symlink();
     let sticky = stat.st_mode & libc::S_ISVTX != 0;
@@ -90,8 +92,8 @@ fn refused(e: Refused, path: &Path) -> StoreError {
 }
 
 impl Directory {
-    /// The file's path, as it was named unless that is a symbolic link: `SQLite` puts its files beside
-    /// what it points to.
+    /// The file's path as given, or the target of a symbolic link: `SQLite` creates its files next
+    /// to the target.
     fn path(&self, named: &Path) -> PathBuf {
         if self.0.linked {
             self.0.file()
@@ -100,7 +102,7 @@ impl Directory {
         }
     }
 
-    /// The directory itself, where others may put files in it.
+    /// The directory, if other users can create files in it.
     fn exposed(&self) -> Result<Option<PathBuf>, StoreError> {
         let stat = fstat(&self.0.dir.fd).map_err(|e| refused(e.into(), &self.0.file()))?;
         Ok(is_open_to_others(&stat).then(|| self.0.dir.path.clone()))
@@ -111,8 +113,8 @@ impl Directory {
         statat(&self.0.dir.fd, &name, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
-    /// Whether the files beside it are what `SQLite` and we make: others may have put them there
-    /// before the directory was closed to them.
+    /// Checks that the files next to the store are those of `SQLite` and layermark. Other users may
+    /// have created some before the directory was protected.
     fn check(&self, path: &Path) -> Result<(), StoreError> {
         let owner = self.stat("").map(|stat| stat.st_uid);
         for ending in &FILES[1..] {
@@ -130,7 +132,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Makes an empty store of mode 0600. `false` where there is one.
+    /// Creates an empty store of mode 0600. `false` if it exists.
     pub(crate) fn create(&self) -> Result<bool, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         match openat(&self.0.dir.fd, &self.0.name, flags, Mode::RUSR | Mode::WUSR) {
@@ -140,7 +142,8 @@ impl Directory {
         }
     }
 
-    /// Takes the rights of other users on our files away; whether they had any on the store.
+    /// Removes the permissions of other users on the store's files. Returns whether they had any on
+    /// the store.
     pub(crate) fn narrow(&self) -> bool {
         let us = geteuid().as_raw();
         let wide = |ending: &&&str| {

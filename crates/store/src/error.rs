@@ -4,19 +4,19 @@ use sqlx::postgres::PgConnectOptions;
 
 use crate::path::is_server;
 
-/// What can go wrong with a store. Nothing was changed by the call that failed.
+/// An error of a store. The failed call changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Neither `XDG_DATA_HOME` nor `HOME` says where to keep runs.
+    /// Neither `XDG_DATA_HOME` nor `HOME` gives a place for runs.
     #[error("no place to keep runs: neither XDG_DATA_HOME nor HOME is an absolute path")]
     NoHome,
-    /// An address of a kind of store that is not there.
+    /// An unsupported kind of store.
     #[error("`{scheme}://` stores are not supported")]
     Unsupported {
-        /// What stands before `://`.
+        /// The part of the address before `://`.
         scheme: String,
     },
-    /// The address of a server that cannot be understood.
+    /// An invalid address of a server.
     #[error("`{path}` is not the address of a store: {reason}", path = path.display())]
     Address {
         /// The address, without its password.
@@ -24,7 +24,7 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
-    /// No server answers.
+    /// The server does not answer.
     #[error("the store {path} cannot be reached: {reason}", path = path.display())]
     Unreachable {
         /// The store.
@@ -32,17 +32,17 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
-    /// The server went away while a run wrote to it, and did not come back.
-    #[error("the server of the store {path} went away and did not come back: {reason}", path = path.display())]
+    /// The connection to the server was lost during a run and could not be restored.
+    #[error("the connection to the store {path} was lost and could not be restored: {reason}", path = path.display())]
     Lost {
         /// The run.
         run: String,
         /// The store.
         path: PathBuf,
-        /// What became of the last try.
+        /// The error of the last attempt.
         reason: String,
     },
-    /// The server speaks no TLS, or its certificate is not accepted.
+    /// The server does not support TLS, or its certificate is not accepted.
     #[error("the store {path} cannot be reached by TLS: {reason}", path = path.display())]
     Tls {
         /// The store.
@@ -74,17 +74,17 @@ pub enum StoreError {
         /// What the server said.
         reason: String,
     },
-    /// A store on a server that is to be read, and was written by an older layermark.
+    /// A store on a server that was written by an older layermark, opened for reading.
     #[error("the store {path} was written by an older layermark (format {found}, this one reads {known})", path = path.display())]
     Older {
         /// The store.
         path: PathBuf,
         /// Its format.
         found: i64,
-        /// The format of this one.
+        /// The format of this version.
         known: i64,
     },
-    /// The directory of the store could not be made or used.
+    /// The directory of the store could not be created or used.
     #[error("the store {path} cannot be opened: {source}", path = path.display())]
     Directory {
         /// The store.
@@ -92,7 +92,7 @@ pub enum StoreError {
         /// Why.
         source: std::io::Error,
     },
-    /// Other users could put files beside the store, or lead us elsewhere.
+    /// Other users could create files next to the store, or redirect its path.
     #[error("cannot keep a store in {dir}: {by} can be changed by other users", dir = parent(path).display(), by = by.display())]
     Exposed {
         /// The store.
@@ -100,12 +100,12 @@ pub enum StoreError {
         /// Its directory, or a directory or symbolic link on the way to it.
         by: PathBuf,
     },
-    /// A file beside the store is not what `SQLite` and layermark make.
+    /// A file next to the store that neither `SQLite` nor layermark created.
     #[error("the store {path} cannot be opened: {file} was put there by another user, or is not a file", path = path.display(), file = file.display())]
     Planted {
         /// The store.
         path: PathBuf,
-        /// The file beside it.
+        /// The file next to it.
         file: PathBuf,
     },
     /// Written by a newer layermark.
@@ -118,7 +118,7 @@ pub enum StoreError {
         /// The newest format known here.
         known: i64,
     },
-    /// Not a `SQLite` file, or one that is damaged.
+    /// Not an `SQLite` file, or a damaged one.
     #[error("the store {path} is damaged or not a store: {reason}", path = path.display())]
     Corrupt {
         /// The store.
@@ -126,7 +126,7 @@ pub enum StoreError {
         /// What `SQLite` said.
         reason: String,
     },
-    /// A good `SQLite` file of another program.
+    /// A valid `SQLite` file of another program.
     #[error("{path} is a database of another program: it has a table `{table}` and no layermark runs", path = path.display())]
     Foreign {
         /// The file.
@@ -156,9 +156,9 @@ pub enum StoreError {
         /// What `SQLite` said.
         reason: String,
     },
-    /// Trials are in the write-ahead log beside the store, which cannot be read where it lies.
+    /// Trials are in the write-ahead log next to the store, which cannot be read there.
     #[error(
-        "the store {path} was not closed, and its write-ahead log {path}-wal cannot be read where it lies: {reason}",
+        "the store {path} was not closed, and its write-ahead log {path}-wal cannot be read there: {reason}",
         path = path.display()
     )]
     Log {
@@ -167,9 +167,10 @@ pub enum StoreError {
         /// What `SQLite` said.
         reason: String,
     },
-    /// The store's file was deleted while it was open, and what it held could not be written anew.
+    /// The store's file was deleted while it was open, and its contents could not be written to a
+    /// new one.
     #[error(
-        "the store {path} was deleted while a run wrote to it, and what it held cannot be written to a new one: {reason}",
+        "the store {path} was deleted while a run wrote to it, and its contents cannot be written to a new one: {reason}",
         path = path.display()
     )]
     Gone {
@@ -186,7 +187,7 @@ pub enum StoreError {
         /// The store.
         path: PathBuf,
     },
-    /// Another process held the store for longer than the waiting time.
+    /// Another process locked the store for longer than the waiting time.
     #[error("another process keeps the store {path} locked", path = path.display())]
     Locked {
         /// The store.
@@ -195,7 +196,7 @@ pub enum StoreError {
     /// No run of this id.
     #[error("no run `{id}` in the store {path}", path = path.display())]
     NotFound {
-        /// As asked for.
+        /// The requested id.
         id: String,
         /// The store.
         path: PathBuf,
@@ -203,17 +204,17 @@ pub enum StoreError {
     /// No import of this id.
     #[error("no import `{id}` in the store {path}", path = path.display())]
     NoImport {
-        /// As asked for.
+        /// The requested id.
         id: String,
         /// The store.
         path: PathBuf,
     },
-    /// The beginning of more than one id.
+    /// A prefix of more than one id.
     #[error("`{id}` is the beginning of more than one run or import: {examples}")]
     Ambiguous {
-        /// As asked for.
+        /// The requested prefix.
         id: String,
-        /// Some of them.
+        /// Some of the ids.
         examples: String,
     },
     /// A stored value that cannot be read back, or a value that cannot be stored.
@@ -226,18 +227,18 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Anything else the database says.
+    /// Any other error of the database.
     #[error("the store {path}: {source}", path = path.display())]
     Database {
         /// The store.
         path: PathBuf,
-        /// What it says.
+        /// The error.
         source: sqlx::Error,
     },
 }
 
 impl StoreError {
-    /// What to do about it, with a command where one helps.
+    /// A hint: what to do about it, with a command where one helps.
     pub fn hint(&self) -> Option<String> {
         let aside = |path: &Path| {
             format!(
@@ -278,7 +279,7 @@ impl StoreError {
                 options(path, true)
             ),
             Self::Full { path } | Self::ReadOnly { path, .. } if is_server(path) => {
-                "see to the server; then continue: layermark run --resume last".into()
+                "repair the server; then continue: layermark run --resume last".into()
             }
             Self::Locked { path } if is_server(path) => format!(
                 "see which: psql{} -c 'SELECT * FROM pg_stat_activity'",
@@ -328,18 +329,18 @@ impl StoreError {
         })
     }
 
-    /// Whether the place in a table was taken.
+    /// Whether the key in a table already exists.
     pub(crate) fn is_duplicate(&self) -> bool {
         matches!(self, Self::Database { source: sqlx::Error::Database(e), .. } if e.is_unique_violation())
     }
 
-    /// Whether the server may answer when it is asked again, or let go of the run that this process
-    /// held by a connection that was lost.
+    /// Whether a retry may succeed: the server may answer again, or release a run that this process
+    /// held through a lost connection.
     pub(crate) fn is_lost(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::AtWork { .. })
     }
 
-    /// Whether the user asked for what cannot be.
+    /// Whether this is a usage error.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -368,7 +369,7 @@ fn parent(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// The options of `psql` and its like for the server of an address.
+/// The options of `psql` and similar programs for the server of an address.
 fn options(shown: &Path, database: bool) -> String {
     let Ok(to) = shown.to_string_lossy().parse::<PgConnectOptions>() else {
         return String::new();

@@ -1,4 +1,4 @@
-//! Results of other programs, beside the runs.
+//! Results of other programs, stored next to the runs.
 
 use layermark_model::Import;
 use sqlx::{AnyConnection, Row};
@@ -20,7 +20,7 @@ pub struct ImportSummary {
     pub file: String,
     /// The program that measured.
     pub tool: String,
-    /// Results in it.
+    /// Number of results.
     pub points: u64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) async fn put(c: &mut AnyConnection, import: &Import) -> Result<(), In
     Ok(())
 }
 
-/// The id that is meant: `last`, or the beginning of exactly one.
+/// The id for a name: `last`, or the prefix of exactly one id.
 pub(crate) async fn find(c: &mut AnyConnection, id: &str) -> Result<String, Inner> {
     let missing = || Inner::NoImport(id.into());
     if id == "last" {
@@ -51,7 +51,7 @@ pub(crate) async fn find(c: &mut AnyConnection, id: &str) -> Result<String, Inne
             sqlx::query_scalar("SELECT id FROM imports ORDER BY imported_ms DESC, id DESC LIMIT 1");
         return last.fetch_optional(c).await?.ok_or_else(missing);
     }
-    // `%` and `_` would match anything; ids have neither.
+    // `%` and `_` would match anything. Ids contain neither.
     if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
         return Err(missing());
     }

@@ -1,8 +1,8 @@
-//! Keeps runs, their layers with facts, points, and every trial with its raw values.
+//! Stores runs, their layers with facts, points, and every trial with its raw values.
 //!
-//! A trial is committed when [`Store::trial`] returns, so a crash or a kill loses none that had
-//! ended; a power cut may take those of the last second. Several processes may write at once. The
-//! store is an `SQLite` file or a `PostgreSQL` server; every query is one that both take.
+//! A trial is committed when [`Store::trial`] returns. So a crash or a kill loses no finished
+//! trial; a power cut may lose those of the last second. Several processes may write at once. The
+//! store is an `SQLite` file or a `PostgreSQL` server; every query works on both.
 
 mod alive;
 mod connect;
@@ -38,9 +38,8 @@ pub use imports::ImportSummary;
 pub use list::{Filter, Summary};
 pub use path::{default_path, shown};
 
-/// What a power cut may take: trials are synced to the disk this long after the last one that was.
-/// A sync of each would cost a matrix of short trials more time than they take, and load the disk
-/// that is measured.
+/// What a power cut may lose: the first trial after this interval is synced to the disk. Syncing
+/// every one would take longer than a short trial itself, and would load the measured disk.
 const SYNC: Duration = Duration::from_secs(1);
 
 /// An open store.
@@ -49,52 +48,52 @@ pub struct Store {
     path: PathBuf,
     server: Option<Server>,
     runtime: Runtime,
-    /// Device and inode of the file that is written; `None` where nothing is.
+    /// Device and inode of the file that is written; `None` if nothing is.
     file: Option<(u64, u64)>,
-    /// How the file looked that is only read and that nobody else is thought to write.
+    /// The state of a file that is only read and that apparently nobody writes.
     stamp: Option<Stamp>,
-    /// The run that this process works on, and its lock where the store is a file.
+    /// The run that this process works on, and its lock if the store is a file.
     held: Option<(String, Option<Held>)>,
-    /// How long a server that went away is waited for.
+    /// How long to wait for a lost server.
     patience: Duration,
-    /// How many times the server was connected to anew.
+    /// How many times the connection to the server was restored.
     reconnected: u32,
-    /// Whether other users had rights on its files when it was opened.
+    /// Whether other users had permissions on its files when it was opened.
     narrowed: bool,
-    /// Whether other users can change what is read.
+    /// Whether other users can change the data that is read.
     shared: bool,
-    /// Where the store lay, once its file was deleted and written anew at `path`.
+    /// The earlier path of the store, if its file was deleted and rewritten at `path`.
     lost: Option<PathBuf>,
     /// When a commit was last synced.
     synced: Option<Instant>,
     /// Whether commits are synced now.
     full: bool,
-    // `None` only while it is being dropped, or once the server has gone.
+    // `None` only while it is being dropped, or after the server was lost.
     connection: Option<AnyConnection>,
 }
 
 impl Store {
-    /// Opens the store at a path (or `sqlite:PATH`), and creates it with its directory (mode 0600 and
-    /// 0700) when there is none; or the one on a server (`postgres://USER@HOST/DATABASE`), where the database has to be
-    /// there.
+    /// Opens the store at a path (or `sqlite:PATH`), and creates it with its directory (mode 0600
+    /// and 0700) if it does not exist. Or opens the one on a server
+    /// (`postgres://USER@HOST/DATABASE`), where the database must exist.
     ///
-    /// A directory where other users may write, or that they can exchange, is an error too. Their rights
-    /// on the store's own files are taken away.
+    /// A directory that other users can write to or replace is an error. Other users lose their
+    /// permissions on the store's own files.
     ///
-    /// A file or a database that is not a layermark store, is damaged, or was written by a newer
-    /// layermark is an error and is left as it is.
+    /// It is also an error if a file or a database is not a layermark store, is damaged, or was
+    /// written by a newer layermark. It is then left unchanged.
     pub fn open(at: impl AsRef<std::ffi::OsStr>) -> Result<Self, StoreError> {
         Self::open_with(at.as_ref(), None)
     }
 
-    /// Opens a store that may not grow above so many pages, which to `SQLite` is a full disk: for
-    /// tests of what follows.
+    /// Opens a store with a maximum number of pages, which `SQLite` reports as a full disk. For
+    /// tests.
     #[doc(hidden)]
     pub fn open_limited(at: impl AsRef<std::ffi::OsStr>, pages: u32) -> Result<Self, StoreError> {
         Self::open_with(at.as_ref(), Some(pages))
     }
 
-    /// Waits less than a minute for a server that went away: for tests of what follows.
+    /// Sets how long to wait for a lost server. For tests.
     #[doc(hidden)]
     pub fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
@@ -120,13 +119,13 @@ impl Store {
         }
     }
 
-    /// Opens a store to read it, and writes nothing, so that it can be read on a full disk and on a
-    /// read-only medium, and by a user of a server who may not write. Where there is none it is an
-    /// empty one; a file of an older format is read into memory.
+    /// Opens a store for reading and writes nothing. So it works on a full disk, on a read-only
+    /// medium, and for a user of a server without write permission. A missing store is an empty
+    /// one. A file of an older format is converted in memory.
     pub fn open_read(at: impl AsRef<std::ffi::OsStr>) -> Result<Self, StoreError> {
         let mut place = path::place(at.as_ref())?;
         let runtime = runtime(&place)?;
-        // Other users of a server write to it too.
+        // Other users of a server can write to it.
         let mut shared = true;
         let (connection, stamp) = match &mut place {
             Place::File(path) => {
@@ -170,24 +169,25 @@ impl Store {
         Self::open(default_path()?)
     }
 
-    /// Where it lies: a file, or the address of a server without its password.
+    /// Its location: a file, or the address of a server without its password.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether other users could have written what is read: a file of theirs, one that they may write or
-    /// exchange, or a server. Known of a store that was opened to be read.
+    /// Whether other users could have written the data: their file, a file that they can write or
+    /// replace, or a server. Known only for a store opened for reading.
     pub fn is_shared(&self) -> bool {
         self.shared
     }
 
-    /// Whether other users had rights on the store's file, which were taken away when it was opened.
+    /// Whether other users had permissions on the store's file, which were removed when it was
+    /// opened.
     pub fn narrowed(&self) -> bool {
         self.narrowed
     }
 
-    /// Says that this process works on a run, until the store is closed or the run has ended. Where
-    /// the file system has no locks nothing is said.
+    /// Marks a run as worked on by this process, until the store is closed or the run has ended.
+    /// Without file locks this does nothing.
     pub fn hold(&mut self, run: &str) -> Result<(), StoreError> {
         let at_work = StoreError::AtWork {
             run: run.to_owned(),
@@ -211,18 +211,18 @@ impl Store {
 
     fn let_go(&mut self) {
         if self.held.take().is_some() && self.server.is_some() {
-            // A server that is gone has let go by itself.
+            // A lost server has released the run by itself.
             let _ = self.with(async |c| server::release(c).await);
         }
     }
 
-    /// Stores a run that begins, with its layers and points, and holds it.
+    /// Stores a new run with its layers and points, and locks it.
     pub fn begin(&mut self, run: &Run) -> Result<(), StoreError> {
         self.hold(&run.id)?;
         self.synced(true, async |c| write::begin(c, run).await)
     }
 
-    /// Stores how a run and its layers stand now. Points never change.
+    /// Stores the current state of a run and its layers. Points never change.
     pub fn update(&mut self, run: &Run) -> Result<(), StoreError> {
         self.synced(true, async |c| write::update(c, run).await)?;
         if run.status != RunStatus::Running {
@@ -231,15 +231,16 @@ impl Store {
         Ok(())
     }
 
-    /// Stores a trial. When this returns it survives the end of this process, and with all before
-    /// it a power cut too, unless one was synced less than a second ago.
+    /// Stores a trial. When this returns, the trial survives the end of this process. It also
+    /// survives a power cut, with all trials before it, unless one was synced less than a second
+    /// ago.
     pub fn trial(&mut self, run_id: &str, record: &TrialRecord) -> Result<(), StoreError> {
         let due = self.synced.is_none_or(|at| at.elapsed() >= SYNC);
         self.synced(due, async |c| write::trial(c, run_id, record).await)
     }
 
-    /// Reads a run by its id, the beginning of its id if no other run begins so, `last`, `last~1`, or
-    /// `#12`, its [`Summary::number`]; with its trials in their order.
+    /// Reads a run with its trials in order. `id` is its id, a unique prefix of it, `last`,
+    /// `last~1`, or `#12`, its [`Summary::number`].
     pub fn load(&mut self, id: &str) -> Result<(Run, Vec<TrialRecord>), StoreError> {
         let (mut run, trials) = self.read(async |c| {
             let id = list::find(c, id).await?;
@@ -251,14 +252,15 @@ impl Store {
         Ok((run, trials))
     }
 
-    /// A run that is said to go on and on which nobody works was cut off.
+    /// The state of a stored run: a run that is stored as running, but has no process, was
+    /// interrupted.
     fn status(&mut self, stored: RunStatus, run: &str) -> RunStatus {
         if stored != RunStatus::Running {
             return stored;
         }
         let held = match self.server {
             None => alive::is_held(&self.path, run),
-            // Where it cannot be told, one may.
+            // If unknown, a process may work on it.
             Some(_) => self
                 .with(async |c| server::is_held(c, run).await)
                 .unwrap_or(true),
@@ -266,7 +268,7 @@ impl Store {
         if held { stored } else { RunStatus::Interrupted }
     }
 
-    /// The newest runs that a filter lets through, the newest first.
+    /// The newest runs that match a filter, newest first.
     pub fn list(&mut self, filter: impl Into<Filter>) -> Result<Vec<Summary>, StoreError> {
         let filter = filter.into();
         let mut runs = self.read(async |c| list::list(c, &filter).await)?;
@@ -281,7 +283,7 @@ impl Store {
         self.synced(true, async |c| imports::put(c, import).await)
     }
 
-    /// Reads an import by its id, the beginning of its id if no other begins so, or `last`.
+    /// Reads an import by its id, a unique prefix of it, or `last`.
     pub fn load_import(&mut self, id: &str) -> Result<Import, StoreError> {
         self.read(async |c| {
             let id = imports::find(c, id).await?;
@@ -289,13 +291,13 @@ impl Store {
         })
     }
 
-    /// The newest imports, the newest first, `limit` at most.
+    /// The newest imports, newest first, at most `limit`.
     pub fn list_imports(&mut self, limit: usize) -> Result<Vec<ImportSummary>, StoreError> {
         self.read(async |c| imports::list(c, limit).await)
     }
 
-    /// With a commit that is synced to the disk or not. Syncing the log takes all before it along. A
-    /// server syncs each commit, as its owner wants it.
+    /// Writes with a commit that is synced to the disk or not. Syncing the log includes all earlier
+    /// commits. A server syncs each commit as its owner configured it.
     fn synced(
         &mut self,
         full: bool,
@@ -304,7 +306,7 @@ impl Store {
         if self.server.is_some() {
             let before = self.reconnected;
             let done = self.with(async |c| server::write(work(c)).await);
-            // The connection was lost after the server had stored it and before it could say so.
+            // The connection was lost after the server had stored it, before the reply.
             return match done {
                 Err(e) if e.is_duplicate() && self.reconnected != before => Ok(()),
                 done => done,
@@ -312,7 +314,7 @@ impl Store {
         }
         let done = self.commit(full, work);
         if done.is_err() {
-            // A transaction that could not be committed is open until it is rolled back.
+            // A transaction that could not be committed stays open until it is rolled back.
             let _ = self.with(async |c| write::rollback(c).await);
         }
         done?;
@@ -334,14 +336,14 @@ impl Store {
         self.with(work)
     }
 
-    /// Where the store lay whose file was deleted or replaced since the last call. All of it is at
-    /// [`Self::path`] now.
+    /// The earlier path of the store, if its file was deleted or replaced since the last call. All
+    /// of its data is at [`Self::path`] now.
     pub fn lost(&mut self) -> Option<PathBuf> {
         self.lost.take()
     }
 
-    /// Writes all there is to a new file beside the old one, if that was deleted: what is open can
-    /// still be read, and is gone with this process.
+    /// If the file was deleted, writes all data to a new one next to it. The open file can still be
+    /// read, but only until this process ends.
     fn keep(&mut self) -> Result<(), StoreError> {
         if !self.is_gone() {
             return Ok(());
@@ -372,13 +374,13 @@ impl Store {
         self.file.is_some() && identity(&self.path) != self.file
     }
 
-    /// Lets a connection go without closing it. `SQLite` deletes the log by its name at the end, and
-    /// under that name may lie another store's log by now.
+    /// Drops a connection without closing it. On close, `SQLite` would delete the log by its name,
+    /// which another store may use by now.
     fn forget(&mut self) {
         std::mem::forget(self.connection.take());
     }
 
-    /// Reads again what was read from a file that somebody wrote to meanwhile.
+    /// Repeats a read if another process wrote to the file meanwhile.
     fn read<T>(
         &mut self,
         mut work: impl AsyncFnMut(&mut AnyConnection) -> Result<T, Inner>,
@@ -396,13 +398,13 @@ impl Store {
         }
     }
 
-    /// Does the work, and does it again where the connection to a server was lost.
+    /// Does the work. Repeats it if the connection to a server was lost.
     fn with<T>(
         &mut self,
         mut work: impl AsyncFnMut(&mut AnyConnection) -> Result<T, Inner>,
     ) -> Result<T, StoreError> {
         let started = Instant::now();
-        // A server that did not come back once is asked once more, not waited for again.
+        // After one long wait without success, a server is only tried once.
         let patient = self.connection.is_some();
         loop {
             let done = match self.connection.as_mut() {
@@ -439,8 +441,8 @@ impl Store {
         }
     }
 
-    /// Connects to the server again, and takes the run again, which it may think is still held by the
-    /// connection that was lost.
+    /// Reconnects to the server and locks the run again. The server may still attribute the run to
+    /// the lost connection.
     fn reconnect(&mut self) -> Result<(), StoreError> {
         let Some(server) = &self.server else {
             return Err(StoreError::closed(&self.path));
@@ -473,13 +475,14 @@ impl Drop for Store {
             return self.forget();
         }
         if let Some(connection) = self.connection.take() {
-            // Folds the write-ahead log in. Everything is safe without it, so a failure is no news.
+            // Merges the write-ahead log. A failure is ignored, because all data is safe without
+            // it.
             let _ = self.runtime.block_on(connection.close());
         }
     }
 }
 
-/// What a store's connection runs on.
+/// The async runtime of a store's connection.
 fn runtime(place: &Place) -> Result<Runtime, StoreError> {
     sqlx::any::install_default_drivers();
     let path = match place {
@@ -496,7 +499,8 @@ fn runtime(place: &Place) -> Result<Runtime, StoreError> {
         .map_err(failed)
 }
 
-/// Makes an empty file `NAME-2.db`, `NAME-3.db`, ... beside a store, and its directory if that is gone.
+/// Creates an empty file `NAME-2.db`, `NAME-3.db`, ... next to a store, and its directory if that
+/// is gone.
 fn new_beside(path: &Path) -> Result<PathBuf, StoreError> {
     let mut number = 2;
     loop {

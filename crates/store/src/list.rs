@@ -1,4 +1,4 @@
-//! Which runs there are, and which of them a name means.
+//! Lists runs, and finds the run for a name.
 
 use layermark_model::{RunStatus, Spec};
 use sqlx::{AnyConnection, AssertSqlSafe, Row};
@@ -8,20 +8,20 @@ use crate::{
     read::{status, whole},
 };
 
-/// Which runs [`crate::Store::list`] gives.
+/// Selects the runs that [`crate::Store::list`] returns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Name of their plan.
     pub plan: Option<String>,
-    /// A layer that they have, as [`Spec::names`] has it.
+    /// A layer of theirs, matched by [`Spec::names`].
     pub layer: Option<Spec>,
-    /// Begun then or later, milliseconds since 1970 UTC.
+    /// Only runs started then or later, milliseconds since 1970 UTC.
     pub since_ms: Option<i64>,
-    /// At most so many.
+    /// At most this many.
     pub limit: usize,
 }
 
-/// All of the newest.
+/// The newest runs, without other conditions.
 impl From<usize> for Filter {
     fn from(limit: usize) -> Self {
         Self {
@@ -36,25 +36,25 @@ impl From<usize> for Filter {
 pub struct Summary {
     /// The run's id.
     pub id: String,
-    /// Its place in the order in which all runs began, from 1.
+    /// Its position among all runs in the order of their start, from 1.
     pub number: u64,
     /// Name of its plan.
     pub name: String,
-    /// When it began, milliseconds since 1970 UTC.
+    /// When it started, milliseconds since 1970 UTC.
     pub started_ms: i64,
-    /// When it ended; absent while it goes on or after a crash.
+    /// When it ended, milliseconds since 1970 UTC; absent while it is running or after a crash.
     pub ended_ms: Option<i64>,
-    /// How it stands.
+    /// Its state.
     pub status: RunStatus,
     /// Names of its layers, the baseline first.
     pub layers: Vec<String>,
-    /// Points it measures.
+    /// Number of points.
     pub points: u64,
-    /// Trials it has so far.
+    /// Number of trials so far.
     pub trials: u64,
 }
 
-/// Layers of any run that a name stands for, as they are stored.
+/// The layers of all runs that a spec matches, as stored.
 async fn named(c: &mut AnyConnection, name: &Spec) -> Result<Vec<String>, Inner> {
     let mut specs: Vec<String> =
         sqlx::query_scalar("SELECT DISTINCT spec FROM layers WHERE control = 0")
@@ -64,8 +64,8 @@ async fn named(c: &mut AnyConnection, name: &Spec) -> Result<Vec<String>, Inner>
     Ok(specs)
 }
 
-/// The query for runs: plan, oldest, limit, then so many layers, if any. The few runs are chosen first: what is
-/// counted of each would else be counted of all.
+/// The query for runs: plan, earliest start, limit, then the layers, if any. It selects the few
+/// runs first, so that it counts only their trials.
 fn listing(specs: usize) -> String {
     let of_layer = if specs == 0 {
         String::new()
@@ -95,7 +95,7 @@ pub(crate) async fn list(c: &mut AnyConnection, filter: &Filter) -> Result<Vec<S
     if filter.layer.is_some() && specs.is_empty() {
         return Ok(Vec::new());
     }
-    // Nothing but numbers of places is put into the text.
+    // Only the numbers of placeholders are inserted into the text.
     let sql = AssertSqlSafe(listing(specs.len()));
     let query = sqlx::query(sql)
         .bind(filter.plan.as_deref().unwrap_or_default())
@@ -125,11 +125,11 @@ pub(crate) async fn list(c: &mut AnyConnection, filter: &Filter) -> Result<Vec<S
     Ok(summaries)
 }
 
-/// A run by its place among all.
+/// A run by its position among all.
 enum Place {
-    /// So many before the newest one: `last`, `last~1`.
+    /// Counted from the newest one: `last`, `last~1`.
     FromLast(i64),
-    /// By the number that `history` shows, from 1: `#12`, or `12`, which no id begins with.
+    /// By the number that `history` shows, from 1: `#12`, or `12`, since no id begins with it.
     Number(i64),
 }
 
@@ -137,7 +137,7 @@ impl Place {
     fn of(name: &str) -> Option<Self> {
         let number = |text: &str| -> Option<i64> {
             let whole = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-            // One too large for a number is nobody's.
+            // A number that overflows matches no run.
             whole.then(|| text.parse().unwrap_or(i64::MAX))
         };
         if name == "last" {
@@ -152,11 +152,11 @@ impl Place {
     }
 }
 
-/// Longest list of ids that begin alike.
+/// Most ids with the same prefix that an error lists.
 const LISTED: usize = 8;
 
-/// The id that is meant, the one place where runs are named: the whole id, the beginning of exactly
-/// one, `last`, `last~1` or `#12`.
+/// The id for a name: the whole id, the prefix of exactly one, `last`, `last~1` or `#12`. The only
+/// place where names of runs are resolved.
 pub(crate) async fn find(c: &mut AnyConnection, id: &str) -> Result<String, Inner> {
     if let Some(place) = Place::of(id) {
         let (query, skip) = match place {
@@ -182,7 +182,7 @@ pub(crate) async fn find(c: &mut AnyConnection, id: &str) -> Result<String, Inne
     if let Some(exact) = exact {
         return Ok(exact);
     }
-    // `%` and `_` would match anything; ids have neither.
+    // `%` and `_` would match anything. Ids contain neither.
     if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
         return Err(Inner::NotFound(id.into()));
     }
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::{connect::known, reading::memory};
 
-    /// How `SQLite` finds runs: with 20,000 of them a query that looks at every row takes seconds.
+    /// The query plan of `SQLite`. With 20,000 runs, a query that reads every row takes seconds.
     fn plan(sql: &str) -> Vec<String> {
         sqlx::any::install_default_drivers();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -234,7 +234,7 @@ mod tests {
         for specs in [0, 3] {
             let steps = plan(&listing(specs));
             let by = |what: &str| steps.iter().any(|step| step.contains(what));
-            // By time, or by the numbers that the layers' index gives.
+            // By time, or by the run numbers from the index of layers.
             let found = if specs > 0 {
                 by("SEARCH runs USING INDEX")
             } else {

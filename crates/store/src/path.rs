@@ -6,9 +6,9 @@ use std::{
 
 use crate::{StoreError, server::Server};
 
-/// Where a user's runs are kept: `$XDG_DATA_HOME/layermark/layermark.db`, else
-/// `~/.local/share/layermark/layermark.db`. A relative `XDG_DATA_HOME` is ignored, as the XDG
-/// base directory specification asks.
+/// The path of a user's store: `$XDG_DATA_HOME/layermark/layermark.db`, else
+/// `~/.local/share/layermark/layermark.db`. A relative `XDG_DATA_HOME` is ignored, as required by
+/// the XDG base directory specification.
 pub fn default_path() -> Result<PathBuf, StoreError> {
     under(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME")).ok_or(StoreError::NoHome)
 }
@@ -20,13 +20,14 @@ fn under(data: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     Some(base.join("layermark/layermark.db"))
 }
 
-/// Where a store is.
+/// Location of a store.
 pub(crate) enum Place {
     File(PathBuf),
     Server(Server),
 }
 
-/// A path as it is, or what follows `sqlite:` or `sqlite://`; or the address of a `PostgreSQL` server.
+/// Parses a location: a path, `sqlite:PATH` or `sqlite://PATH`, or the address of a `PostgreSQL`
+/// server.
 pub(crate) fn place(at: &OsStr) -> Result<Place, StoreError> {
     let bytes = at.as_bytes();
     if let Some(rest) = bytes.strip_prefix(b"sqlite:") {
@@ -37,7 +38,7 @@ pub(crate) fn place(at: &OsStr) -> Result<Place, StoreError> {
     let text = at.to_string_lossy();
     match text.split_once("://") {
         Some(("postgres" | "postgresql", _)) => Server::at(&text).map(Place::Server),
-        // A password in the address must not reach a log.
+        // The rest of the address may contain a password, which must not reach a log.
         Some((scheme, _)) => Err(StoreError::Unsupported {
             scheme: scheme.to_owned(),
         }),
@@ -45,7 +46,7 @@ pub(crate) fn place(at: &OsStr) -> Result<Place, StoreError> {
     }
 }
 
-/// A store as it may be shown and stored: the address of a server without its password.
+/// The location of a store, safe to show and store: without a server's password.
 pub fn shown(at: impl AsRef<OsStr>) -> PathBuf {
     let at = at.as_ref();
     match at.to_string_lossy().split_once("://") {
@@ -56,14 +57,14 @@ pub fn shown(at: impl AsRef<OsStr>) -> PathBuf {
     }
 }
 
-/// Whether a store, as it is shown, is on a server.
+/// Whether a location, as returned by [`shown`], is on a server.
 pub(crate) fn is_server(shown: &Path) -> bool {
     let text = shown.to_string_lossy();
     text.starts_with("postgres") && text.contains("://")
 }
 
-/// What follows `://` with `***` for a password, also where it holds characters that should have been
-/// written with `%`: all from the first colon to the last `@`.
+/// The text after `://` with `***` for the password. The password extends from the first colon to
+/// the last `@`, even if it has characters that should have been percent-encoded.
 fn without_password(rest: &str) -> String {
     let mut shown = rest.to_owned();
     if let (Some(colon), Some(at)) = (rest.find(':'), rest.rfind('@'))
@@ -75,7 +76,7 @@ fn without_password(rest: &str) -> String {
         return shown;
     };
     let pairs = query.split('&').map(|pair| match pair.split_once('=') {
-        // A name that is itself encoded may be that of the password.
+        // A percent-encoded name may be `password`.
         Some((name, _)) if name.contains('%') || name.to_lowercase().contains("password") => {
             format!("{name}=***")
         }
@@ -165,7 +166,7 @@ mod tests {
             "postgres://host/x?port=secret",
         ] {
             let Err(e) = place(at.as_ref()) else {
-                // What is before the `?` may be a good address, and is shown without all behind it.
+                // The part before the `?` may be a valid address, and is shown without the rest.
                 assert!(!shown(at).display().to_string().contains("secret"), "{at}");
                 continue;
             };

@@ -1,4 +1,4 @@
-//! What is read back. Rows come by column name, so a later column is no trouble.
+//! Reads rows. Columns are found by name, so added columns are not a problem.
 
 use layermark_model::{
     Cell, Latency, LayerRun, LayerStatus, Meaning, Point, Run, RunStatus, Spec, Trial, TrialRecord,
@@ -78,7 +78,8 @@ fn point(row: &AnyRow) -> Result<Point, Inner> {
         params: json("points.params", row.try_get("params")?)?,
         meaning: Meaning::default(),
     };
-    // Not there: stored before points said it. Not understood: stored by a layermark with more words.
+    // Absent: an older layermark stored it. Invalid: a newer layermark stored it, with terms
+    // unknown here.
     let said = row.try_get::<Option<&str>, _>("meaning")?;
     let said = said.and_then(|said| serde_json::from_str(said).ok());
     point.meaning = said.unwrap_or_else(|| layermark_probe::workloads::meaning(&point));
@@ -174,13 +175,16 @@ fn small(row: &AnyRow, column: &str) -> Result<u32, Inner> {
     u32::try_from(value).map_err(|_| Inner::Value(column.into(), format!("{value} is too large")))
 }
 
-/// JSON has no infinity, and no share or time is one.
+/// JSON has no infinity. No share or time is infinite.
 fn finite(row: &AnyRow, column: &str) -> Result<f64, Inner> {
     let value: f64 = row.try_get(column)?;
     if value.is_finite() {
         Ok(value)
     } else {
-        Err(Inner::Value(column.into(), format!("{value} is no number")))
+        Err(Inner::Value(
+            column.into(),
+            format!("{value} is not a number"),
+        ))
     }
 }
 

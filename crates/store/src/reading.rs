@@ -1,4 +1,4 @@
-//! Opens a store so that nothing at all is written: neither to it nor beside it.
+//! Opens a store for reading without writing anything, neither to it nor next to it.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
@@ -10,7 +10,7 @@ use crate::{
     database::from_sqlx,
 };
 
-/// How a store file looked when it was opened, to see that it has not changed since.
+/// The state of a store file when it was opened, to detect later changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamp {
     inode: u64,
@@ -30,17 +30,17 @@ impl Stamp {
         })
     }
 
-    /// Whether the file is still as it was.
+    /// Whether the file is unchanged.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         Self::of(path).as_ref() == Some(self)
     }
 }
 
-/// A connection that only reads. With a stamp it reads a file that nobody is thought to write, and
-/// what was read counts only if the stamp still holds afterwards.
+/// A read-only connection. With a stamp, it reads a file that apparently nobody writes. The data is
+/// valid only if the stamp still holds afterwards.
 ///
-/// In a directory that is not `safe`, no file beside the store is opened: another user may have put it
-/// there.
+/// In a directory that is not `safe`, no file next to the store is opened: another user may have
+/// put it there.
 pub(crate) async fn open(
     path: &Path,
     safe: bool,
@@ -66,7 +66,7 @@ pub(crate) async fn open(
                 source,
             });
         }
-        // A FIFO would be waited for.
+        // Opening a FIFO would block.
         Ok(file) if !file.is_file() => {
             let source = std::io::Error::other("it is not a file");
             return Err(StoreError::Directory {
@@ -83,7 +83,7 @@ pub(crate) async fn open(
             reason: "other users may write to its directory".into(),
         });
     }
-    // Without a log nothing is missing from the file itself, and `SQLite` needs no file beside it.
+    // Without a log the file itself is complete, and `SQLite` needs no file next to it.
     let stamp = Stamp::of(path).filter(|_| !log);
     let how = if log {
         "mode=ro"
@@ -101,17 +101,17 @@ pub(crate) async fn open(
     if found >= READABLE {
         return Ok((connection, stamp));
     }
-    // An older format, which is not changed by reading it.
+    // An older format, which is read without converting the file.
     connection.close().await.map_err(sql)?;
     match copied(path, found, log).await {
-        // Another process makes or changes the store at this moment.
+        // Another process is creating or changing the store right now.
         Err(_) if safe && look(path).await? != found => Box::pin(open(path, safe)).await,
         copy => Ok((copy?, None)),
     }
 }
 
-/// Why a file with a log could not be read: in most cases `SQLite` needs its index of the log beside
-/// it, and there is none and none can be made.
+/// Why a file with a log could not be read. In most cases `SQLite` needs the log's index next to
+/// it, which is missing and cannot be created.
 fn of_log(error: StoreError) -> StoreError {
     match error {
         StoreError::ReadOnly { path, reason } => StoreError::Log { path, reason },
@@ -123,12 +123,12 @@ fn of_log(error: StoreError) -> StoreError {
     }
 }
 
-/// Whether trials are still in the write-ahead log, because a run goes on or was killed.
+/// Whether trials are still in the write-ahead log, because a run is in progress or was killed.
 fn has_log(path: &Path) -> bool {
     fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
-/// An empty store in memory, of a format.
+/// An empty store in memory, in the given format.
 pub(crate) async fn memory(path: &Path, version: i64) -> Result<AnyConnection, StoreError> {
     let mut connection = connect(Path::new(":memory:"), "mode=rwc").await?;
     let wanted = migrations().into_iter().filter(|m| m.version <= version);
@@ -137,7 +137,7 @@ pub(crate) async fn memory(path: &Path, version: i64) -> Result<AnyConnection, S
     Ok(connection)
 }
 
-/// A copy of a store in memory, brought to the newest format.
+/// A copy of a store in memory, converted to the newest format.
 async fn copied(path: &Path, found: i64, log: bool) -> Result<AnyConnection, StoreError> {
     let sql = |e| from_sqlx(e, path.to_owned());
     let mut to = memory(path, found).await?;
@@ -147,7 +147,7 @@ async fn copied(path: &Path, found: i64, log: bool) -> Result<AnyConnection, Sto
         .execute(&mut to)
         .await
         .map_err(sql)?;
-    // Names of our own tables, made a moment ago: none of them comes from the file.
+    // Names of our own tables, just created; none of them comes from the file.
     let tables: Vec<String> = sqlx::query_scalar(
         "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name <> $1",
     )
@@ -170,7 +170,7 @@ async fn copied(path: &Path, found: i64, log: bool) -> Result<AnyConnection, Sto
     Ok(to)
 }
 
-/// A path within a URI.
+/// Percent-encodes a path for a URI.
 fn escaped(path: &Path) -> String {
     let text = path.to_string_lossy();
     text.replace('%', "%25")

@@ -1,7 +1,7 @@
-//! A store on a `PostgreSQL` server, which many machines share.
+//! A store on a `PostgreSQL` server, shared by many machines.
 //!
-//! A process holds an advisory lock for the run it works on. The server lets go of it when the
-//! connection ends, and asks after 15 s of silence whether the other end is still there.
+//! A process holds an advisory lock for the run it works on. The server releases it when the
+//! connection ends. After 15 s of silence the server checks whether the client is still alive.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -21,24 +21,24 @@ use crate::{
     reading::memory,
 };
 
-/// How long a server may take to answer at the beginning. A network that drops packets says nothing.
+/// Time limit for the server's first answer. A network that drops packets reports nothing.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How long a write may take before its connection counts as lost.
+/// Time limit for a write. After that its connection counts as lost.
 const WRITE: Duration = Duration::from_secs(30);
 
-/// Time between two tries to connect anew.
+/// Time between two attempts to reconnect.
 pub(crate) const PAUSE: Duration = Duration::from_millis(250);
 
-/// Said once in a connection. A machine that lost its power is known as gone after 30 s, sooner than
-/// a run gives its server up.
+/// Sent once per connection. A client that lost its power is detected after 30 s, before a run
+/// gives up on its server.
 const SETTINGS: &str = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5;
     SET tcp_keepalives_count = 3; SET client_min_messages = warning";
 
 /// The address of a store on a server.
 pub(crate) struct Server {
     options: AnyConnectOptions,
-    /// Without its password.
+    /// The address without its password.
     pub shown: PathBuf,
 }
 
@@ -52,13 +52,13 @@ impl Server {
                 other => other.to_string(),
             },
         };
-        // What is wrong with a parameter is said now, not when the server is reached.
+        // Checks the parameters now, not when the server is reached.
         url.parse::<PgConnectOptions>().map_err(wrong)?;
         let options = url.parse::<AnyConnectOptions>().map_err(wrong)?;
         Ok(Self { options, shown })
     }
 
-    /// Opens the store, and makes its tables where there are none.
+    /// Opens the store, and creates its tables if there are none.
     pub(crate) async fn open(&self) -> Result<AnyConnection, StoreError> {
         let mut connection = self.connect().await?;
         if format(&mut connection, &self.shown).await? < known() {
@@ -68,12 +68,12 @@ impl Server {
         Ok(connection)
     }
 
-    /// Opens the store to read it, which writes nothing. A database without tables is an empty store.
+    /// Opens the store for reading; writes nothing. A database without tables is an empty store.
     pub(crate) async fn open_read(&self) -> Result<AnyConnection, StoreError> {
         let mut connection = self.connect().await?;
         let mut found = format(&mut connection, &self.shown).await?;
         if found < READABLE {
-            // Another process may be about to make the tables: it holds this lock meanwhile.
+            // Another process may be creating the tables: it holds this lock meanwhile.
             let waited = async {
                 connection.lock().await?;
                 connection.unlock().await
@@ -115,7 +115,7 @@ async fn within<T>(
     done.unwrap_or_else(|_| Err(late()))
 }
 
-/// A write to a server that falls silent is an error after some time.
+/// Limits the time of a write, in case the server does not answer.
 pub(crate) async fn write(work: impl Future<Output = Result<(), Inner>>) -> Result<(), Inner> {
     let mut other = None;
     let work = async {
@@ -131,7 +131,7 @@ pub(crate) async fn write(work: impl Future<Output = Result<(), Inner>>) -> Resu
     other.map_or(Ok(()), Err)
 }
 
-/// Takes the run, until the connection ends or [`release`]. False when another process works on it.
+/// Locks the run until the connection ends or [`release`]. False if another process works on it.
 pub(crate) async fn hold(c: &mut AnyConnection, run: &str) -> Result<bool, Inner> {
     let held = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
         .bind(hash(run).cast_signed())
@@ -140,7 +140,7 @@ pub(crate) async fn hold(c: &mut AnyConnection, run: &str) -> Result<bool, Inner
     Ok(held)
 }
 
-/// Lets go of all runs.
+/// Releases all runs.
 pub(crate) async fn release(c: &mut AnyConnection) -> Result<(), Inner> {
     sqlx::query("SELECT pg_advisory_unlock_all()")
         .execute(c)
@@ -164,9 +164,9 @@ pub(crate) async fn is_held(c: &mut AnyConnection, run: &str) -> Result<bool, In
     Ok(locks > 0)
 }
 
-/// The classes of connections, and of what ends them or keeps them from being made for now
-/// (<https://www.postgresql.org/docs/current/errcodes-appendix.html>): too many connections, the
-/// server shuts down, has crashed, or starts.
+/// Whether an error code means that the connection is lost or cannot be made now. Too many
+/// connections, or the server shuts down, has crashed, or is starting
+/// (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
 pub(crate) fn is_gone(code: &str) -> bool {
     code.starts_with("08") || matches!(code, "53300" | "57P01" | "57P02" | "57P03" | "57P05")
 }

@@ -1,5 +1,5 @@
-//! What is written. Each transaction begins with a write, so that `SQLite` takes its lock with the
-//! waiting time at once and never fails half-way to it.
+//! Writes rows. Each transaction begins with a write, so that `SQLite` waits for its lock at once
+//! and never fails half-way.
 
 use layermark_model::{LayerRun, LayerStatus, Point, Run, RunStatus, Trial, TrialRecord};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use sqlx::{AnyConnection, Connection};
 
 use crate::database::Inner;
 
-/// Whether commits from now on wait until the log is on the disk.
+/// Sets whether commits wait until the log is on the disk.
 pub(crate) async fn synchronous(c: &mut AnyConnection, full: bool) -> Result<(), Inner> {
     let pragma = if full {
         "PRAGMA synchronous = FULL"
@@ -18,13 +18,13 @@ pub(crate) async fn synchronous(c: &mut AnyConnection, full: bool) -> Result<(),
     Ok(())
 }
 
-/// Ends a transaction, if there is one, without its changes.
+/// Rolls back a transaction, if there is one.
 pub(crate) async fn rollback(c: &mut AnyConnection) -> Result<(), Inner> {
     sqlx::query("ROLLBACK").execute(c).await?;
     Ok(())
 }
 
-/// Writes the whole store to an empty file.
+/// Copies the whole store to an empty file.
 pub(crate) async fn copy(c: &mut AnyConnection, to: &std::path::Path) -> Result<(), Inner> {
     sqlx::query("VACUUM INTO $1")
         .bind(to.to_string_lossy().into_owned())
@@ -148,7 +148,7 @@ pub(crate) async fn trial(
     let passes = trial
         .map(|t| json("trials.passes", &t.passes))
         .transpose()?;
-    // The histogram and the passes have columns of their own and are not stored twice.
+    // The histogram and the passes have their own columns and are not stored twice.
     let detail = trial
         .map(|t| {
             json(
@@ -231,7 +231,7 @@ pub(crate) fn json(what: &str, value: &impl Serialize) -> Result<String, Inner> 
     serde_json::to_string(value).map_err(|e| Inner::Value(what.into(), e.to_string()))
 }
 
-/// `PostgreSQL` has no NUL in a text, and what a program said may have one.
+/// `PostgreSQL` does not allow NUL in a text, and the output of a program may contain one.
 fn text(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
@@ -242,7 +242,7 @@ fn whole(what: &str, value: u64) -> Result<i64, Inner> {
         .map_err(|_| Inner::Value(what.into(), format!("{value} is above {}", i64::MAX)))
 }
 
-/// A place in a list in memory is never so large.
+/// An index of a list in memory is never too large.
 fn index_of(index: usize) -> i64 {
     i64::try_from(index).unwrap_or(i64::MAX)
 }

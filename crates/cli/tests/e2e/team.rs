@@ -243,7 +243,7 @@ fn a_run_without_its_server_ends_with_what_it_had() {
         stopped.elapsed()
     );
     let words = [
-        "went away",
+        "could not be restored",
         "pg_isready",
         "continue: layermark run --resume 0",
     ];
